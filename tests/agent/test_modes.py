@@ -138,7 +138,9 @@ async def test_always_is_told_listed_and_can_be_taken_back(tmp_path: Path) -> No
     await harness.say("go")
     assert len(asked(harness)) == 1
     assert harness.of(PermissionAsked)[0].request.rules == ("allow bash: git commit *",)
-    assert "Until the program ends: allow bash: git commit *." in [event.message for event in harness.of(Notice)]
+    assert "Until the program ends, without asking: commands that begin with “git commit”." in [
+        event.message for event in harness.of(Notice)
+    ]
     made = [rule for rule in harness.agent.gate.rules() if rule.source == "session"]
     assert [str(rule) for rule in made] == ["allow bash: git commit *"]
     assert harness.agent.gate.remove(made[0])

@@ -1,6 +1,7 @@
 """Builds real agents on real stores with a scripted model, for tests."""
 
 import asyncio
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +13,7 @@ from tui_agent.agent.events import AgentEvent, Decision, PermissionAnswer, Permi
 from tui_agent.agent.permissions import Action, Rule
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.agent.tool_runner import ANSWER_PATTERN
+from tui_agent.app.services import AppServices
 from tui_agent.context.budget import ModelLimits
 from tui_agent.context.projection import ModelTraits
 from tui_agent.context.tokens import TokenCounter
@@ -74,6 +76,17 @@ class Harness:
 
     def path(self) -> list[Entry]:
         return self.session.path()
+
+    def services(self, **more: Any) -> AppServices:
+        """Return what a desk with this agent is given."""
+        given: dict[str, Any] = {
+            "store": self.store,
+            "open_session": lambda _request: self.session,
+            "make_agent": lambda _session: self.agent,
+            "cwd": Path(self.session.info.cwd),
+            "clock": time.time,
+        }
+        return AppServices(**given | more)
 
     def kinds(self) -> list[str]:
         return [entry.kind for entry in self.path()]

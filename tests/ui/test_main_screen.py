@@ -24,7 +24,7 @@ from tui_agent.agent.events import (
     RunEnded,
     RunStarted,
 )
-from tui_agent.app.commands import COMMANDS, commands_of
+from tui_agent.app.commands import command_table, commands_of
 from tui_agent.app.services import AppServices, FirstView, OpenHow, OpenRequest
 from tui_agent.resources import style_path
 from tui_agent.session.entries import AssistantEntry, CompactionEntry, Entry, TextPart, Usage, UserEntry
@@ -404,7 +404,7 @@ async def test_every_command_runs_without_an_argument(tmp_path: Path) -> None:
     stage = make_stage(tmp_path)
     async with stage.run() as pilot:
         stage.agent.append(user("hi"), answer("there"))
-        for command in COMMANDS:
+        for command in command_table():
             if command.name in {"quit", "new", "fork"}:
                 continue
             await stage.main.desk.run(command.name, "")
@@ -562,8 +562,8 @@ async def test_the_palette_titles_are_the_tables(tmp_path: Path) -> None:
 
 
 def test_names_keys_and_aliases_are_unique() -> None:
-    names = [name for command in COMMANDS for name in (command.name, *command.aliases)]
-    keys = [command.key for command in COMMANDS if command.key]
+    names = [name for command in command_table() for name in (command.name, *command.aliases)]
+    keys = [command.key for command in command_table() if command.key]
     assert len(names) == len(set(names))
     assert len(keys) == len(set(keys))
 

@@ -14,8 +14,10 @@ from tui_agent.agent.events import (
     PermissionSettled,
     RunStarted,
 )
+from tui_agent.agent.permissions import in_words
 from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.ui.widgets.permission import PermissionChoices, PermissionPattern, PermissionPrompt
+from tui_agent.ui.widgets.permission.details import question
 
 COMMAND = "rm -rf build && make [all]\necho \x1b]0;owned\x07 \u202edone"
 
@@ -76,7 +78,7 @@ async def test_it_shows_the_whole_command_harmless_the_reason_and_the_exact_rule
         assert "echo ␛]0;owned␇ ⟨U+202E⟩done" in text
         assert "\x1b" not in text
         assert "it runs a command" in text
-        assert "always in this session: allow bash: rm -rf build && make [all]" in text
+        assert "always in this session: the command “rm -rf build && make [all]”" in text
 
 
 async def test_a_diff_is_shown_line_by_line_in_its_colours(tmp_path: Path) -> None:
@@ -202,7 +204,7 @@ async def test_questions_queue(tmp_path: Path) -> None:
         assert "(1 more)" in screen_text(stage)
         await pilot.press("y")
         await pilot.pause()
-        assert "Change x.py?" in screen_text(stage)
+        assert "Change x.py" in screen_text(stage)
         await pilot.press("n")
         await pilot.pause()
         assert [call_id for call_id, _answer in stage.agent.answers] == ["c1", "c2"]
@@ -319,7 +321,7 @@ async def test_a_command_is_shown_whole_with_what_of_it_asks(tmp_path: Path) -> 
         assert "git status && rm -rf build && cat ../x" in text
         assert "asks for  rm -rf build" in text
         assert "asks for  going to /srv" in text
-        assert "always in this session: allow bash: rm -rf build · allow external_directory: /srv/*" in text
+        assert "always in this session: the command “rm -rf build” · /srv and all that is in it" in text
 
 
 async def test_a_loop_shows_the_call_its_results_and_a_way_to_stop(tmp_path: Path) -> None:
@@ -340,6 +342,25 @@ async def test_a_loop_shows_the_call_its_results_and_a_way_to_stop(tmp_path: Pat
         await pilot.press("5")
         await pilot.pause()
         assert stage.agent.answers == [("c4", PermissionAnswer(Decision.STOP))]
+
+
+def test_rules_are_told_in_words() -> None:
+    assert in_words("allow edit: *") == "all edits in this project"
+    assert in_words("allow bash: git commit *") == "commands that begin with “git commit”"
+    assert in_words("allow bash: make") == "the command “make”"
+    assert in_words("allow webfetch: https://docs.python.org/*") == "all pages of docs.python.org"
+    assert in_words("allow external_directory: /srv/*") == "/srv and all that is in it"
+    assert in_words("allow doom_loop: pytest → ls") == "this repetition"
+    assert in_words("deny bash: rm *") == "deny bash: rm *"
+    assert in_words("allow my_tool: *") == "allow my_tool: *"
+
+
+async def test_a_question_about_a_file_says_whether_it_is_new_and_how_much_changes(tmp_path: Path) -> None:
+    new = "--- /dev/null\n+++ b/src/x.py\n@@ -0,0 +1,502 @@\n" + "".join(f"+line {n}\n" for n in range(502))
+    old = "--- a/src/x.py\n+++ b/src/x.py\n@@ -1,2 +1,3 @@\n-a\n+b\n+c\n d\n"
+    for diff, told in ((new, "Create src/x.py (+502 lines)?"), (old, "Change src/x.py (+2 −1)?")):
+        need = PermissionNeed(Permission.EDIT, "src/x.py", diff, "diff")
+        assert question(replace(edit(), title="src/x.py", needs=(need,))) == told
 
 
 async def test_stop_is_offered_for_loops_only(tmp_path: Path) -> None:
@@ -372,7 +393,7 @@ async def test_an_answer_for_the_project_and_a_rule_that_was_changed_first(tmp_p
         assert stage.view.question.query_one(PermissionPattern).value == offered
         await pilot.press(*["backspace"] * len(" && make [all]"), "space", "asterisk", "enter")
         await pilot.pause()
-        assert "always in this session: allow bash: rm -rf build *" in screen_text(stage)
+        assert "always in this session: commands that begin with “rm -rf build”" in screen_text(stage)
         await pilot.press("p")
         await pilot.pause()
         assert stage.agent.answers == [("c1", PermissionAnswer(Decision.PROJECT, patterns=("rm -rf build *",)))]

@@ -276,7 +276,7 @@ class EditorAgent:
     @staticmethod
     def _advertise(opened: EditorSession) -> None:
         """Tell the commands. They follow the answer that names the session, which an editor has to know first."""
-        rows = [(row.name, row.help, row.argument) for row in opened.desk.commands if not row.needs_screen]
+        rows = [(row.name, row.help, row.argument) for row in opened.desk.commands]
         commands = [
             AvailableCommand(
                 name=name,

@@ -22,8 +22,9 @@ from tui_agent.agent.events import (
     PermissionSettled,
     RunEnded,
 )
+from tui_agent.agent.permissions import in_words
 from tui_agent.agent.preparing import prepare
-from tui_agent.app.commands import COMMANDS, find
+from tui_agent.app.commands import command_table, find
 from tui_agent.app.desk import Desk
 from tui_agent.app.intent import CommandIntent, parse
 from tui_agent.app.services import AppServices, OpenRequest
@@ -94,14 +95,19 @@ class EditorSession:
         prepared = await prepare(prompt.text, agent.session, agent.ports)
         if self._cancels != cancels:
             return "cancelled"
-        if prepared.model is not None:
-            agent.change_model(prepared.model)
-        if prepared.mode is not None:
-            agent.change_mode(prepared.mode)
+        agent.switch_for(prepared)
         ended: asyncio.Future[RunEnded] = asyncio.get_running_loop().create_future()
         self._ended.append(ended)
         agent.submit((*prepared.parts, *prompt.attached))
         result = await ended
+        while (deciding := self.desk.deciding) is not None:
+            # A plan that is approved goes on in the same turn.
+            self.desk.deciding = None
+            await deciding
+            if agent.running:
+                ended = asyncio.get_running_loop().create_future()
+                self._ended.append(ended)
+                result = await ended
         await self.settle()
         if result.reason == "error":
             raise RequestError(-32603, result.error or "The run failed.")
@@ -111,27 +117,17 @@ class EditorSession:
 
     async def _command(self, intent: CommandIntent) -> StopReason | None:
         """Run a command of the program's own; None when it is none, but a message or a command of the user's."""
-        command = find(intent.name, COMMANDS)
+        command = find(intent.name, command_table())
         if command is None:
             return None
         cancels = self._cancels
-        if command.name == "compact":
-            await self._compact(intent.arguments)
-        else:
-            await self.desk.run_through(command, intent.arguments)
-        await self.settle()
-        return "cancelled" if self._cancels != cancels else "end_turn"
-
-    async def _compact(self, focus: str) -> None:
-        cancels = self._cancels
         try:
-            outcome = await self.agent.compact(focus or None)
+            await self.desk.run_through(command, intent.arguments)
         except asyncio.CancelledError:
             if self._cancels == cancels:
                 raise
-            return
-        if outcome.problem:
-            self.desk.say(str(outcome.problem))
+        await self.settle()
+        return "cancelled" if self._cancels != cancels else "end_turn"
 
     def cancel(self) -> None:
         """Stop the run; the prompt that waits for it is answered as cancelled."""
@@ -219,10 +215,11 @@ def options_of(request: PermissionRequest) -> list[PermissionOption]:
     """Return the answers an editor offers: as in the full-screen program, with the rule that "always" makes."""
     options = [PermissionOption(option_id=Decision.ONCE.value, name="Allow once", kind="allow_once")]
     if request.rules:
-        name = f"Allow always in this session: {', '.join(request.rules)}"
+        told = ", ".join(map(in_words, request.rules))
+        name = f"Always in this session: {told}"
         options.append(PermissionOption(option_id=Decision.SESSION.value, name=name[:300], kind="allow_always"))
         if not request.loop:
-            name = f"Allow always in this project: {', '.join(request.rules)}"
+            name = f"Always, in later sessions too: {told}"
             options.append(PermissionOption(option_id=Decision.PROJECT.value, name=name[:300], kind="allow_always"))
     options.append(PermissionOption(option_id=Decision.DENY.value, name="Refuse", kind="reject_once"))
     if request.loop:

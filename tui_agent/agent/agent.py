@@ -246,6 +246,13 @@ class Agent:
         """Return the message of one of ``commands``; see ``preparing``."""
         return await prepare_command(name, arguments, self.session, self.ports)
 
+    def switch_for(self, prepared: Prepared) -> None:
+        """Change to the model and the agent that a message wants, before it is submitted."""
+        if prepared.model is not None:
+            self.change_model(prepared.model)
+        if prepared.mode is not None:
+            self.change_mode(prepared.mode)
+
     def mentions(self) -> tuple[Named, ...]:
         """Return what a message can name beside files and entries: agents for tasks, resources of servers."""
         return all_named(self.ports)

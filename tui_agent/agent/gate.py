@@ -16,6 +16,7 @@ from tui_agent.agent.permissions import (
     Rule,
     decide_in_mode,
     edited,
+    in_words,
     is_named,
     reasons_for,
     refusal_of_tool,
@@ -219,7 +220,8 @@ class Gate:
             problem = next(filter(None, map(self._ports.keep_here, rules)), None)
         self.session_rules.extend(rule for rule in rules if rule not in self.session_rules)
         how_long = "In this project" if for_project and problem is None else "Until the program ends"
-        self._channel.emit(Notice(f"{how_long}: {' · '.join(map(str, rules))}.", action="permissions"))
+        told = " · ".join(in_words(str(rule)) for rule in rules)
+        self._channel.emit(Notice(f"{how_long}, without asking: {told}.", action="permissions"))
         if problem is not None:
             self._channel.emit(Notice(f"The rule could not be kept: {problem}", "warning"))
 

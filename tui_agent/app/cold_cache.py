@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from tui_agent.app.commands import COMMANDS, find
+from tui_agent.app.commands import command_table, find
 from tui_agent.app.format import money, tokens
 from tui_agent.session.entries import AssistantEntry
 from tui_agent.session.path_queries import newest
@@ -81,7 +81,7 @@ class ColdCache:
 
 
 def _compact_first(desk: "Desk") -> tuple[str, str, str] | None:
-    command = find("compact", COMMANDS)
+    command = find("compact", command_table())
     key = desk.face.keymap.get("compact", command.key if command is not None else "")
     return (key or "/compact", "compact first", "screen.command('compact')")
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from tui_agent.app.commands import Command
 from tui_agent.app.face import Choice, Report
 from tui_agent.app.format import one_line
+from tui_agent.errors import CommandError
 from tui_agent.files.notes import NOTES_FILE, NoteError, notes_in, read_notes, with_note, without_note, write_notes
 
 if TYPE_CHECKING:
@@ -29,8 +31,7 @@ async def remember(desk: Desk, argument: str) -> None:
     try:
         await asyncio.to_thread(_change, project, lambda text: with_note(text, note))
     except NoteError as error:
-        desk.say(str(error), "warning")
-        return
+        raise CommandError(str(error)) from None
     agent.tell_of_note(note)
     desk.say(f"Noted in {NOTES_FILE}: it is in the head of every session. /forget takes it out again.")
 
@@ -52,8 +53,23 @@ async def forget(desk: Desk, argument: str) -> None:
         await asyncio.to_thread(_change, project, lambda text: without_note(text, wanted))
         desk.say(f"Taken out: “{one_line(wanted, 60)}”. /remember with the same words brings it back.")
     elif wanted:
-        desk.say(f"There is no note “{one_line(wanted, 60)}”. /remember shows them.", "warning")
+        raise CommandError(f"There is no note “{one_line(wanted, 60)}”. /remember shows them.")
 
 
 def _change(project: Path, change: Callable[[str], str]) -> None:
     write_notes(project, change(read_notes(project)))
+
+
+COMMANDS = (
+    Command(
+        "remember",
+        "write into the project's notes, or show them",
+        remember,
+        "Notes",
+        argument="[TEXT]",
+        place=282,
+    ),
+    Command(
+        "forget", "take a note out of the project's notes", forget, "Forget a note", argument="[TEXT]", place=284
+    ),
+)

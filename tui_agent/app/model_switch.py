@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from tui_agent.app.face import Choice
 from tui_agent.app.format import money, short_model, tokens
 from tui_agent.app.switch_price import may_reread
+from tui_agent.errors import CommandError
 
 if TYPE_CHECKING:
     from tui_agent.agent.agent import Agent
@@ -72,8 +73,7 @@ async def _compact_then_switch(desk: "Desk", agent: "Agent", model: str) -> bool
     old = short_model(agent.model)
     outcome = await agent.compact(for_model=model)
     if outcome.problem is not None:
-        desk.say(f"Still with {old}: {outcome.problem}", "warning")
-        return False
+        raise CommandError(f"Still with {old}: {outcome.problem}")
     if desk.agent is agent:
         _switch(desk, model)
     return desk.agent is agent

@@ -293,7 +293,7 @@ def _unconfigured(server: LocalServer, model: str) -> str:
     return f"{server.name}/{model}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class AppServices:
     """Everything the application is given.
 

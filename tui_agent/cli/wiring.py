@@ -52,7 +52,6 @@ from tui_agent.session.errors import StoreError
 from tui_agent.session.ids import short_id
 from tui_agent.session.session import Session
 from tui_agent.session.store import Store
-from tui_agent.setting_rows import changed_keys
 from tui_agent.tools.registry import builtin_tools
 from tui_agent.tools.skill import SkillTool
 from tui_agent.tools.task import TaskTool
@@ -123,6 +122,8 @@ class Wiring:
         """
         if self.project_state.trusted and not self._state_now().trusted:
             raise ConfigError("What this project brings along changed since you trusted it: start anew to be asked.")
+        from tui_agent.setting_rows import changed_keys
+
         before, loaded = self.loaded.config, self.read_config()
         self._take(loaded)
         config = loaded.config
@@ -231,17 +232,6 @@ class Wiring:
             self.store.delete(session.id)
         else:
             self.close(session)
-
-    def open_from_arguments(self) -> Session:
-        """Open the session the arguments name, or a new one."""
-        arguments = self.arguments
-        if arguments.continue_:
-            return self.hold(self.open(self.last_session()))
-        if arguments.resume:
-            return self.hold(self.open(self.store.session(arguments.resume).id))
-        if arguments.fork:
-            return self.hold(self.open(self.fork(arguments.fork)))
-        return self.create(demo=arguments.demo)
 
     def last_session(self) -> str:
         """Return the session last used in this directory (with ``--demo``: the last demo).

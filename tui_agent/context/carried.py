@@ -12,6 +12,7 @@ from tui_agent.context.anchors import find_anchors, render_anchors
 from tui_agent.context.files import FileOperations, shown_paths
 from tui_agent.context.settings import CompactionSettings
 from tui_agent.session.entries import (
+    PLAN_PATH,
     SKILL_PREFIX,
     AssistantEntry,
     Entry,
@@ -38,6 +39,8 @@ MIN_TEXT_TOKENS = 24
 """Tokens below which a piece of text is not worth showing."""
 SKILL_LEFT_OUT = "(loaded earlier, too long to repeat here: load it again with the skill tool before going on with it)"
 """Stands for a skill that is over the budget."""
+PLAN = "plan"
+"""What the plan that the user approved last is called beside the states of tools."""
 _FINISHED = ("[x]", "[-]")
 _TAG_TOKENS = 8
 """About what the tags around one piece take."""
@@ -208,6 +211,8 @@ def _state(entries: Sequence[Entry], earlier: Iterable[StateText], tools: Traits
                 for part in entry.parts:
                     if isinstance(part, FilePart) and part.path.startswith(SKILL_PREFIX):
                         keep("skill", part.path.removeprefix(SKILL_PREFIX), part.text)
+                    elif isinstance(part, FilePart) and part.path == PLAN_PATH:
+                        keep(PLAN, "", part.text)
             case ToolResultEntry(status=ToolStatus.COMPLETED) if state_of := tools[entry.tool].state:
                 name = "" if state_of == "list" else entry.title or names.get(entry.call_id, "")
                 keep(entry.tool, name, entry.output)
@@ -219,12 +224,14 @@ def _state(entries: Sequence[Entry], earlier: Iterable[StateText], tools: Traits
 def _select_state(
     state: Sequence[StateText], budget: int, count: CountText, tools: TraitsByName
 ) -> tuple[StateText, ...]:
-    """Return the to-do list first, shortened if need be, then the newest skills as far as they fit whole."""
+    """Return the to-do list and the plan first, shortened if need be, then the newest skills that fit whole."""
     chosen: list[StateText] = []
     newest_first = list(reversed(state))
-    for item in sorted(newest_first, key=lambda item: tools[item.tool].state != "list"):
+    for item in sorted(newest_first, key=lambda item: (tools[item.tool].state != "list", item.tool != PLAN)):
         kept_as = tools[item.tool].state
         text = _shorter_list(item.text, budget - _TAG_TOKENS, count) if kept_as == "list" else item.text
+        if item.tool == PLAN:
+            text = fit(text, budget - _TAG_TOKENS, count)
         if kept_as == "text" and count(text) + _TAG_TOKENS > budget:
             text = SKILL_LEFT_OUT
         cost = count(text) + _TAG_TOKENS

@@ -16,8 +16,11 @@ from tui_agent.session.counting import Scripts
 from tui_agent.session.effort import DEFAULT_EFFORT, Effort
 
 SKILL_PREFIX = "skill:"
-AGENT_PREFIX = "agent:"
 """Begins the path of an attached part that is a skill's text."""
+AGENT_PREFIX = "agent:"
+"""Begins the path of an attached part that names an agent for a task."""
+PLAN_PATH = "plan:"
+"""The path of an attached part that is a plan the user approved."""
 
 
 class _Record(BaseModel):
@@ -56,7 +59,7 @@ class FilePart(_Record):
     @property
     def is_file(self) -> bool:
         """Whether it is a file."""
-        named = self.path.startswith(("#", SKILL_PREFIX, AGENT_PREFIX)) or "://" in self.path
+        named = self.path.startswith(("#", SKILL_PREFIX, AGENT_PREFIX, PLAN_PATH)) or "://" in self.path
         return not named and not self.path.endswith("/")
 
 

@@ -133,7 +133,7 @@ class _CommandAnalyzer:
         value = redirect.target.value
         written = f"{redirect.operator} {redirect.target.source}"
         if value is None or redirect.target.glob:
-            why = f"where {written} leads is known only when it runs"
+            why = f"where {written} leads is not known before it runs"
             yield PermissionNeed(Permission.BASH, self._command, self._command, "command", unclear=why)
         elif value.startswith(("/dev/tcp/", "/dev/udp/")):
             why = "it opens a network connection"
@@ -215,12 +215,12 @@ def _unclear(words: Sequence[Word]) -> str:
     """Return why it can't be told what a command does, "" when it can."""
     program = words[0].value
     if program is None or words[0].glob or words[0].tilde or not _PROGRAM.fullmatch(program):
-        return f"which program {words[0].source} is, is known only when it runs"
+        return f"the program that {words[0].source} stands for is not known before it runs"
     previous = ""
     for word in words[1:]:
         prose = previous in _PROSE and word.source.startswith('"') and word.source.endswith('"')
         if word.value is None and not prose:
-            return f"what {word.source} stands for is known only when it runs"
+            return f"what {word.source} stands for is not known before it runs"
         previous = word.value or ""
     return ""
 

@@ -113,7 +113,7 @@ class _Reader:
             case kind if kind in _WORDS:
                 self._word(node)
             case kind:
-                self._problem(f"it uses shell syntax that is not looked into ({kind.replace('_', ' ')})")
+                self._problem(f"it uses shell syntax that is not checked ({kind.replace('_', ' ')})")
 
     def _walk(self, node: "Node") -> None:
         # The grammar drops a lone dash before a here-document; the commands that take one read it either way.
@@ -142,7 +142,7 @@ class _Reader:
                 case kind if kind in _WORDS:
                     words.append(self._word(child))
                 case kind:
-                    self._problem(f"it uses shell syntax that is not looked into ({kind.replace('_', ' ')})")
+                    self._problem(f"it uses shell syntax that is not checked ({kind.replace('_', ' ')})")
         self._script.commands.append(SimpleCommand(tuple(words), self._text(node), tuple(assignments), fed))
 
     def _declaration(self, node: "Node") -> None:
@@ -183,7 +183,7 @@ class _Reader:
         body = texts.get("heredoc_body", "")
         bare = [line.lstrip("\t") if "<<-" in texts else line for line in body.split("\n")]
         if found is None or found["name"] in bare or texts.get("heredoc_end", "").strip("\t\n") != found["name"]:
-            self._problem("where its here-document ends can't be told")
+            self._problem("the end of its here-document is unclear")
         elif not found["quote"] and _SUBSTITUTION.search(body):
             self._problem("its here-document holds a substitution")
         for child in node.named_children:
@@ -238,7 +238,7 @@ class _Reader:
             case "simple_expansion" | "expansion" if re.fullmatch(r"\$(?:\w+|\{\w+\}|[?#!$])", text, re.ASCII):
                 yield ("0" if text in {"$?", "$#", "$!", "$$"} else None), False
             case kind:
-                self._problem(f"it uses shell syntax that is not looked into ({kind.replace('_', ' ')})")
+                self._problem(f"it uses shell syntax that is not checked ({kind.replace('_', ' ')})")
                 yield None, False
 
     def _string(self, node: "Node") -> Iterator[tuple[str | None, bool]]:

@@ -2,13 +2,16 @@
 
 import asyncio
 import os
+import shlex
 import signal
+import tempfile
 from asyncio.subprocess import Process
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
-from textual.app import App
+from textual.app import App, SuspendNotSupported
 
 from tui_agent.processes.marks import own
 
@@ -60,6 +63,56 @@ class Lending:
         if self._borrower is not None:
             with suppress(ProcessLookupError):
                 self._borrower.terminate()
+
+
+class EditorError(Exception):
+    """The editor could not be used; the message is a sentence for a person."""
+
+
+async def edit_outside(app: App[Any], text: str, name: str) -> str | None:
+    """Have a text edited in $VISUAL or $EDITOR, in a file of a name; None when the editor failed to end well.
+
+    Raises:
+        EditorError: there is no editor that can be used.
+    """
+    with tempfile.TemporaryDirectory(prefix="tui-agent-") as directory:
+        path = Path(directory) / name
+        path.write_text(text, encoding="utf-8")
+        code = await open_in_editor(app, path)
+        return path.read_text(encoding="utf-8", errors="replace").rstrip("\n") if code == 0 else None
+
+
+async def open_in_editor(app: App[Any], path: Path, line: int = 0) -> int:
+    """Open a file in $VISUAL or $EDITOR, at a line where one is named; return the editor's exit code.
+
+    Raises:
+        EditorError: there is no editor that can be used.
+    """
+    named = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
+    try:
+        command = shlex.split(named) or ["vi"]
+    except ValueError as error:
+        raise EditorError(f"Cannot read $EDITOR ({named}): {error}.") from error
+    try:
+        return await lending.lend(app, [*command, *_place(Path(command[0]).name, path, line)])
+    except SuspendNotSupported as error:
+        raise EditorError("This terminal cannot be handed to an editor.") from error
+    except OSError as error:
+        reason = f"Cannot start {command[0]}: {error.strerror}. Set $EDITOR to your editor."
+        raise EditorError(reason) from error
+    finally:
+        app.refresh(layout=True)
+
+
+def _place(editor: str, path: Path, line: int) -> list[str]:
+    """Return the arguments that open a file at a line."""
+    if not line:
+        return [str(path)]
+    if editor in {"code", "codium", "cursor", "code-insiders"}:
+        return ["--goto", f"{path}:{line}"]
+    if editor in {"hx", "helix", "subl", "zed"}:
+        return [f"{path}:{line}"]
+    return [f"+{line}", str(path)]
 
 
 lending = Lending()

@@ -20,6 +20,7 @@ from tui_agent.agent.permissions.rules import (
     Rule,
     RuleError,
     Source,
+    in_words,
     parse_rule,
     rules_from_table,
 )
@@ -39,6 +40,7 @@ __all__ = [
     "decide",
     "decide_in_mode",
     "edited",
+    "in_words",
     "is_named",
     "next_mode",
     "parse_rule",

@@ -115,7 +115,7 @@ def reason_for(need: PermissionNeed, rule: Rule) -> str:
         return f"{need.pattern} {'holds a secret' if need.secret else 'usually holds secrets'}"
     if is_protected(need):
         secret = is_sensitive(PurePath(need.pattern))
-        return f"{need.pattern} {'usually holds secrets' if secret else 'is run or obeyed by other programs'}"
+        return f"{need.pattern} {'usually holds secrets' if secret else 'is run or read as settings by other programs'}"
     if need.changes:
         return f"{_program(need)} wants to change {' and '.join(map(_CHANGED.__getitem__, need.changes))}"
     known = {
@@ -130,7 +130,7 @@ def reason_for(need: PermissionNeed, rule: Rule) -> str:
 _CHANGED = {
     "sources": "files of the project",
     "repository": "the repository",
-    "data": "what can't be taken back",
+    "data": "what /undo cannot bring back",
 }
 
 

@@ -86,8 +86,51 @@ class Rule:
         )
 
     def __str__(self) -> str:
-        """The rule as people read it: ``allow bash: git status``."""
+        """The rule as it is written: ``allow bash: git status``."""
         return f"{self.action.value} {self.permission}: {self.pattern}"
+
+
+_ALL = {
+    Permission.READ: "reading any file",
+    Permission.EDIT: "all edits in this project",
+    Permission.BASH: "all commands",
+    Permission.WEBFETCH: "all web pages",
+    Permission.NETWORK: "reaching every host",
+    Permission.MCP: "all tools of servers",
+    Permission.TASK: "tasks for every agent",
+    Permission.EXTERNAL_DIRECTORY: "all directories outside the project",
+}
+_ONE = {
+    Permission.READ: "reading {}",
+    Permission.EDIT: "edits of {}",
+    Permission.BASH: "the command “{}”",
+    Permission.WEBFETCH: "the page {}",
+    Permission.NETWORK: "reaching {}",
+    Permission.MCP: "the tool {}",
+    Permission.TASK: "tasks for {}",
+    Permission.EXTERNAL_DIRECTORY: "the directory {}",
+    Permission.DOOM_LOOP: "this repetition",
+}
+_BELOW = {
+    Permission.BASH: ("commands that begin with “{}”", " *"),
+    Permission.WEBFETCH: ("all pages of {}", "/*"),
+    Permission.EXTERNAL_DIRECTORY: ("{} and all that is in it", "/*"),
+}
+
+
+def in_words(rule: str) -> str:
+    """Return what a rule that allows is about, in words; others as they are written (``deny bash: rm *``)."""
+    action, _, rest = rule.partition(" ")
+    name, _, pattern = rest.partition(": ")
+    if action != Action.ALLOW or name not in set(Permission):
+        return rule
+    permission = Permission(name)
+    if pattern == "*" and permission in _ALL:
+        return _ALL[permission]
+    words, ending = _BELOW.get(permission, ("", ""))
+    if words and pattern.endswith(ending):
+        return words.format(pattern.removesuffix(ending).removeprefix("https://"))
+    return _ONE[permission].format(pattern)
 
 
 DEFAULT_RULES: tuple[Rule, ...] = (

@@ -1,9 +1,11 @@
 """A small question with a few answers, over the screen it belongs to."""
 
-from collections.abc import Sequence
-from typing import ClassVar
+from __future__ import annotations
 
-from textual import on
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalGroup
@@ -14,11 +16,16 @@ from textual.widgets.option_list import Option
 from tui_agent.ui.screens.leaving import Dialog
 from tui_agent.ui.widgets.key_line import KeyLine
 
+if TYPE_CHECKING:
+    from tui_agent.app.face import Choice
+    from tui_agent.ui.screens.main import MainScreen
+
 
 class ChoiceScreen(Dialog[str | None]):
     """Dismissed with the key of an answer, None for Escape."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "back", show=False)]
+    KEYS: ClassVar[str] = "enter choose  esc back"
 
     def __init__(
         self, question: str, answers: Sequence[tuple[str, str]], details: str = "", *, at: str | None = None
@@ -37,7 +44,7 @@ class ChoiceScreen(Dialog[str | None]):
             if self._details:
                 yield Static(self._details, classes="dialog-text", markup=False)
             yield OptionList(*(Option(Content(text), id=key) for key, text in self._answers), compact=True)
-            yield KeyLine("enter choose  esc back", classes="dialog-keys")
+            yield KeyLine(self.KEYS, classes="dialog-keys")
 
     def on_mount(self) -> None:
         """Highlight the answer to begin with."""
@@ -48,4 +55,49 @@ class ChoiceScreen(Dialog[str | None]):
     @on(OptionList.OptionSelected)
     def _selected(self, event: OptionList.OptionSelected) -> None:
         event.stop()
-        self.dismiss(event.option_id)
+        if not self._is_early:
+            self.dismiss(event.option_id)
+
+    @property
+    def _is_early(self) -> bool:
+        """Whether a key may have been pressed before the question could be seen."""
+        return False
+
+
+class ChoiceBeneath(ChoiceScreen):
+    """A question under the conversation, which stays in sight and can be scrolled. Text that is typed is no answer."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("pageup", "scroll_conversation(-1)", "up", show=False, priority=True),
+        Binding("pagedown", "scroll_conversation(1)", "down", show=False, priority=True),
+    ]
+    KEYS: ClassVar[str] = "enter choose  pgup/pgdn scroll  type to answer in words  esc back"
+
+    def __init__(self, main: MainScreen, question: Choice) -> None:
+        numbered = [(key, f"{number}  {text}") for number, (key, text) in enumerate(question.answers, 1)]
+        super().__init__(question.question, numbered, question.details, at=question.at)
+        self._main = main
+        self._shown_at = main.clock()
+
+    def action_scroll_conversation(self, pages: int) -> None:
+        """Scroll what the question is about."""
+        self._main.action_scroll_page(pages)
+
+    def on_key(self, event: events.Key) -> None:
+        """Take text for the prompt: only digits answer."""
+        if not event.is_printable or not event.character or (event.character == " " and self.is_current):
+            return
+        event.stop()
+        event.prevent_default()
+        number = int(event.character) if event.character.isdigit() else 0
+        if 0 < number <= len(self._answers) and self.is_current:
+            if not self._is_early:
+                self.dismiss(self._answers[number - 1][0])
+        else:
+            self.dismiss(None)
+            self._main.prompt.go_on(event.character)
+
+    @property
+    def _is_early(self) -> bool:
+        grace = self._main.desk.services.settings.permission_grace
+        return self._main.clock() < self._shown_at + grace

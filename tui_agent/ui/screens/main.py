@@ -6,7 +6,6 @@ It is painted before anything about sessions is imported; ``attach`` brings in t
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, TypeVar
@@ -17,16 +16,15 @@ from textual.binding import Binding, BindingType
 from textual.containers import Container
 from textual.screen import Screen
 
-from tui_agent.app.commands import COMMANDS, find
+from tui_agent.app.commands import command_table, find
 from tui_agent.app.desk import Desk
-from tui_agent.app.face import FindPage, Output, Page, Question, Remedy
+from tui_agent.app.face import Choice, EditedText, FindPage, Output, Page, Question, Remedy
 from tui_agent.app.format import one_line, short_path
 from tui_agent.app.services import OpenRequest, UiSettings
 from tui_agent.app.unsent import UnsentKeeper
 from tui_agent.ui import pages
 from tui_agent.ui.attention import Attention
 from tui_agent.ui.edge import Guarded
-from tui_agent.ui.own_keys import use_keys
 from tui_agent.ui.prompting.completion import CommandName
 from tui_agent.ui.prompting.sources import FileSource, sources
 from tui_agent.ui.widgets.completion import CompletionPopup
@@ -67,7 +65,7 @@ def key_bindings() -> list[Binding]:
             show=bool(command.hint),
             id=command.name,
         )
-        for command in COMMANDS
+        for command in command_table()
         if command.key
     ]
 
@@ -113,6 +111,8 @@ class MainScreen(Guarded, Screen[None]):
         self._files = FileSource(self.desk)
         self.unsent = UnsentKeeper(self.desk)
         """Keeps what is in the prompt through whatever happens to the program."""
+        self._is_writing = False
+        self._cooled_at: float | None = None
 
     def compose(self) -> ComposeResult:
         """Header, room for the session, prompt, gauge, status."""
@@ -156,7 +156,7 @@ class MainScreen(Guarded, Screen[None]):
 
     def clock(self) -> float:
         """Return seconds since the epoch."""
-        return self.desk.services.clock() if self.desk.has_services else time.time()
+        return self.desk.clock()
 
     def on_resize(self, event: events.Resize) -> None:
         """Say when the terminal is too small for what there is to show."""
@@ -167,6 +167,11 @@ class MainScreen(Guarded, Screen[None]):
     def say(self, message: str, severity: Severity = "information", remedy: Remedy | None = None) -> None:
         """Show a sentence above the prompt until something new begins."""
         self.notice.say(message, severity, remedy)
+
+    @property
+    def has_screen(self) -> bool:
+        """It is one."""
+        return True
 
     def announce(self, message: str, severity: Severity = "information") -> None:
         """Show a sentence where the user looks: above the prompt, or over the page that is open."""
@@ -181,14 +186,30 @@ class MainScreen(Guarded, Screen[None]):
 
     async def ask(self, question: Question[T]) -> T | None:
         """Show a question over whatever is on the screen, and return its answer."""
+        if isinstance(question, EditedText):
+            return await self._edit(question)  # type: ignore[return-value]  # it is answered by a text
         answer: asyncio.Future[T | None] = asyncio.get_running_loop().create_future()
 
         def answered(result: T | None) -> None:
             if not answer.done():
                 answer.set_result(result)
 
-        self.app.push_screen(pages.screen_for(question, self), answered)
+        screen = pages.screen_for(question, self.desk)
+        if isinstance(question, Choice) and question.beneath:
+            from tui_agent.ui.screens.choice import ChoiceBeneath
+
+            screen = ChoiceBeneath(self, question)
+        self.app.push_screen(screen, answered)
         return await answer
+
+    async def _edit(self, question: EditedText) -> str | None:
+        from tui_agent.ui.lending import EditorError, edit_outside
+
+        try:
+            return await edit_outside(self.app, question.text, question.name)
+        except EditorError as error:
+            self.say(str(error), "warning")
+            return None
 
     def show(self, page: Page) -> None:
         """Show a page over whatever is on the screen."""
@@ -198,7 +219,7 @@ class MainScreen(Guarded, Screen[None]):
             return
         # A key pressed twice comes twice, the second time before the page has the focus.
         if not (isinstance(page, Output) and pages.is_output(self.app.screen)):
-            self.app.push_screen(pages.screen_of(page, self))
+            self.app.push_screen(pages.screen_of(page, self.desk))
 
     def opening(self) -> None:
         """Keep what is written for the session that is left."""
@@ -247,7 +268,10 @@ class MainScreen(Guarded, Screen[None]):
         """Look and behave as the interface's settings say."""
         self.settings = settings
         self._app_look(settings)
-        self._keymap = use_keys(self, settings.keys)
+        if settings.keys or self._keymap:
+            from tui_agent.ui.key_help import use_keys
+
+            self._keymap = use_keys(self, self._keymap, settings.keys)
         self.prompt.cursor_blink = settings.cursor_blink and not settings.reduced_motion
         if self.view is not None:
             self.view.question.wait_for(grace=settings.permission_grace, typing_pause=settings.typing_pause)
@@ -261,7 +285,7 @@ class MainScreen(Guarded, Screen[None]):
         """Return the lines about the keys, for the pages of help and keys."""
         from tui_agent.ui.key_help import key_lines
 
-        return key_lines(self._keymap)
+        return key_lines(self.BINDINGS, self._keymap)
 
     def go_to(self, request: OpenRequest) -> None:
         """Open a session; where it is open already, show the entry that is asked for."""
@@ -373,10 +397,20 @@ class MainScreen(Guarded, Screen[None]):
     # -- the prompt -------------------------------------------------------------------------------------------
 
     @on(Prompt.Changed)
-    def _prompt_changed(self) -> None:
+    def _prompt_changed(self, message: Prompt.Changed) -> None:
+        message.stop()
         self.unsent.changed()
         self.attention.looked()
-        self.desk.take_over.check_before_typing(has_draft=bool(self.prompt.text))
+        has_draft, reading = bool(message.text_area.text), self.gauge.reading
+        if has_draft and not self._is_writing:
+            # Looked at with the first letter of a message, not with each.
+            self.desk.take_over.look()
+        self._is_writing = has_draft
+        warm_until = reading.warm_until if reading is not None else None
+        if warm_until is not None and warm_until != self._cooled_at and self.prompt.last_typed >= warm_until:
+            # The machine may have slept, so that no timer said so.
+            self._cooled_at = warm_until
+            self._cache_may_be_cold()
 
     @on(Prompt.Sent)
     async def _prompt_sent(self, message: Prompt.Sent) -> None:
@@ -405,7 +439,6 @@ class MainScreen(Guarded, Screen[None]):
         self.desk.begin("context")
 
     @on(Gauge.Cooled)
-    @on(Prompt.Changed)
     def _cache_may_be_cold(self) -> None:
         if self.view is not None:
             self.view.check_cache()
@@ -459,7 +492,7 @@ class MainScreen(Guarded, Screen[None]):
             case "take_back":
                 return agent is not None and bool(agent.queue.steer or agent.queue.follow_up)
             case "command":
-                return find(str(parameters[0]), COMMANDS) is not None
+                return find(str(parameters[0]), command_table()) is not None
             case _:
                 return super().check_action(action, parameters)
 

@@ -1,25 +1,20 @@
 """The prompt: a text area in which Enter sends, with history, completion, pastes as chips and an editor."""
 
-import os
 import re
-import shlex
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import ClassVar
 
 from textual import events, on
 from textual.actions import parse
-from textual.app import SuspendNotSupported
 from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.reactive import var
 from textual.widgets import TextArea
 
 from tui_agent.ui.edge import Guarded
-from tui_agent.ui.lending import lending
-from tui_agent.ui.prompting.completion import Candidate, Token, token_at
+from tui_agent.ui.lending import EditorError, edit_outside
+from tui_agent.ui.prompting.completion import SIGNS, Candidate, Token, token_at
 from tui_agent.ui.prompting.history import PromptHistory
 from tui_agent.ui.prompting.mentions import pasted_path
 from tui_agent.ui.prompting.paste import PasteStore, is_large
@@ -315,8 +310,12 @@ class Prompt(Guarded, TextArea):
         self.shell = self.text.startswith("!")
 
     @on(TextArea.SelectionChanged)
-    def _cursor_moved(self) -> None:
-        self._popup.follow(self._token())
+    def _cursor_moved(self, message: TextArea.SelectionChanged) -> None:
+        message.stop()
+        row, column = self.cursor_location
+        # Most letters are in a line without any sign that something can be completed.
+        if self._popup.token is not None or not SIGNS.isdisjoint(self.document.lines[row][:column]):
+            self._popup.follow(self._token())
 
     def _token(self) -> Token | None:
         """Return the word at the cursor that can be completed."""
@@ -371,25 +370,10 @@ class Prompt(Guarded, TextArea):
 
     async def action_edit_outside(self) -> None:
         """Edit the text in $VISUAL or $EDITOR."""
-        named = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
         try:
-            command = shlex.split(named) or ["vi"]
-        except ValueError as error:
-            self.post_message(self.EditorFailed(f"Cannot read $EDITOR ({named}): {error}."))
+            text = await edit_outside(self.app, self.full_text, "prompt.md")
+        except EditorError as error:
+            self.post_message(self.EditorFailed(str(error)))
             return
-        with tempfile.TemporaryDirectory(prefix="tui-agent-") as directory:
-            path = Path(directory) / "prompt.md"
-            path.write_text(self.full_text, encoding="utf-8")
-            try:
-                code = await lending.lend(self.app, [*command, str(path)])
-            except SuspendNotSupported:
-                self.post_message(self.EditorFailed("This terminal cannot be handed to an editor."))
-                return
-            except OSError as error:
-                reason = f"Cannot start {command[0]}: {error.strerror}. Set $EDITOR to your editor."
-                self.post_message(self.EditorFailed(reason))
-                return
-            finally:
-                self.app.refresh(layout=True)
-            if code == 0:
-                self.set_draft(path.read_text(encoding="utf-8", errors="replace").rstrip("\n"))
+        if text is not None:
+            self.set_draft(text)

@@ -12,6 +12,7 @@ from textual.widgets import Input, OptionList
 from textual.widgets.option_list import Option
 
 from tui_agent.agent.events import PermissionRequest
+from tui_agent.agent.permissions import in_words
 from tui_agent.app.format import one_line
 from tui_agent.ui.edge import Guarded
 
@@ -135,11 +136,12 @@ class PermissionChoices(Guarded, OptionList):
 
 def options_of(request: PermissionRequest, made: Sequence[str] = ()) -> list[Option]:
     """Return the answers to a question, with the rules that "always" creates: as offered, or as ``made`` of them."""
-    rules = " · ".join(one_line(rule, 160) for rule in made or request.rules)
+    rules = " · ".join(one_line(in_words(rule), 160) for rule in made or request.rules)
+    written = " · ".join(one_line(rule, 160) for rule in made or request.rules)
     if request.loop:
         rows = [
             ("once", f"1 {request.once}", False),
-            ("session", "2 allow this loop in this session, until the program ends", False),
+            ("session", "2 go on, and don't ask about this repetition again", False),
             ("deny", "3 no, it should try something else", False),
             ("note", "4 no, and say what to do instead", False),
             ("stop", "5 stop the run", False),
@@ -154,8 +156,8 @@ def options_of(request: PermissionRequest, made: Sequence[str] = ()) -> list[Opt
     ]
     if rules:
         rows += [
-            ("project", "5 always in this project, in later sessions too", False),
-            ("rule", f"6 change the {'rule' if len(request.rules) == 1 else 'rules'} first", False),
+            ("project", "5 always, in later sessions of this project too", False),
+            ("rule", f"6 change the {'rule' if len(request.rules) == 1 else 'rules'} first: {written}", False),
         ]
     return [Option(Content(text), id=name, disabled=disabled) for name, text, disabled in rows]
 

@@ -3,11 +3,12 @@
 from collections.abc import Iterable, Iterator
 
 from tui_agent.agent.events import PermissionRequest
-from tui_agent.app.format import one_line, visible
+from tui_agent.app.format import one_line, plural, visible
 from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.ui.widgets.transcript.bodies import INDENT, TextBody, Window, body_lines
 from tui_agent.ui.widgets.transcript.line_view import LineView, diff_lines
 from tui_agent.ui.widgets.transcript.lines import Line, crop_runs
+from tui_agent.ui.widgets.transcript.reading_diffs import read_diff
 
 VERBS = {
     Permission.READ: "Read",
@@ -17,7 +18,7 @@ VERBS = {
     Permission.NETWORK: "Reach",
     Permission.MCP: "Use",
     Permission.TASK: "Start",
-    Permission.EXTERNAL_DIRECTORY: "Go outside the project for",
+    Permission.EXTERNAL_DIRECTORY: "Leave the project for",
     Permission.DOOM_LOOP: "Go on repeating",
 }
 WHAT = {Permission.BASH: "this command", Permission.WEBFETCH: "this address", Permission.DOOM_LOOP: "this call"}
@@ -32,8 +33,14 @@ ABOUT = {
 }
 """How a part of a command is named that needs more than to run."""
 
-CHANGED = {"sources": "changing files", "repository": "changing the repository", "data": "changing for good"}
+CHANGED = {
+    "sources": "changing files of the project",
+    "repository": "changing the repository",
+    "data": "changing what /undo cannot bring back",
+}
 
+NEW_FILE = "--- /dev/null"
+"""How the diff of a file begins that was not there."""
 LOOP_RESULTS, LOOP_LINES = 3, 3
 """Results of a repeated call that are shown, and lines of each."""
 
@@ -48,7 +55,19 @@ def question(request: PermissionRequest) -> str:
         return "Run it again with that allowed?" if request.again else "Run this command?"
     need = request.needs[0]
     what = WHAT.get(need.permission) or one_line(request.title or need.pattern, 120)
+    if need.permission is Permission.EDIT and need.detail_kind == "diff":
+        return f"{'Create' if need.detail.startswith(NEW_FILE) else 'Change'} {what}{_amount(need.detail)}?"
     return f"{VERBS[need.permission]} {what}?"
+
+
+def _amount(diff: str) -> str:
+    """Return how many lines a diff adds and removes: `` (+502 lines)``, `` (+3 −1)``."""
+    rows = read_diff(diff)
+    added, removed = (sum(row.kind == kind for row in rows) for kind in ("added", "removed"))
+    if added and removed:
+        return f" (+{added} −{removed})"
+    number, sign = (added, "+") if added else (removed, "−")
+    return f" ({sign}{plural(number, 'line')})" if number else ""
 
 
 class PermissionDetails(LineView):
