@@ -152,12 +152,12 @@ async def test_before_it_is_forgotten_a_compaction_is_offered_once(tmp_path: Pat
         await pilot.press("h")
         assert "Compacting it costs least now" not in stage.text()
         clock.now += 50
-        await pilot.press("e")
+        stage.main.view.check_cache()
         await pilot.pause()
         told = " ".join(stage.text().split())
         assert "The provider forgets this conversation in 50 s (3.1k tokens, about $0.0094 to read anew)." in told
         stage.main.notice.clear()
-        await pilot.press("y")
+        stage.main.view.check_cache()
         await pilot.pause()
         assert "Compacting it costs least now" not in stage.text()
 
@@ -170,11 +170,11 @@ async def test_before_it_is_forgotten_it_is_compacted_and_that_can_be_undone(tmp
         for number in range(9):
             await stage.say(f"Part {number}.", pilot)
         clock.now += 250
-        await pilot.press("h")
+        stage.main.view.check_cache()
         await until(lambda: any(isinstance(e, CompactionEntry) for e in session.active_path()), pilot)
         made = next(entry for entry in session.active_path() if isinstance(entry, CompactionEntry))
         assert made.trigger == "idle"
-        await pilot.press("backspace", "f5")
+        await pilot.press("f5")
         await until(lambda: not any(isinstance(e, CompactionEntry) for e in session.active_path()), pilot)
 
 

@@ -69,7 +69,5 @@ COMMANDS = (
         argument="[TEXT]",
         place=282,
     ),
-    Command(
-        "forget", "take a note out of the project's notes", forget, "Forget a note", argument="[TEXT]", place=284
-    ),
+    Command("forget", "take a note out of the project's notes", forget, "Forget a note", argument="[TEXT]", place=284),
 )
