@@ -61,6 +61,9 @@ class UiTable(BaseModel):
 
     theme: str | None = Field(default=None, description="A Textual theme; unset follows the terminal.")
     reduced_motion: bool = Field(default=False, description="No animations.")
+    tree_filter: Literal["default", "no tools", "user only", "labelled", "everything"] = Field(
+        default="default", description="What /tree shows at first; ctrl+o goes on from there."
+    )
     cursor_blink: bool = Field(default=False, description="The prompt's cursor blinks; an idle program then wakes.")
     permission_grace: float = Field(
         default=0.5, ge=0, le=10, description="Seconds a permission question takes no keys after it appears."

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from tui_agent.agent.cache_watch import CacheWatch, SentRequest
-from tui_agent.agent.context_full import ContextFullError, describe_full
+from tui_agent.agent.context_full import CompactedError, ContextFullError, describe_full
 from tui_agent.agent.events import Notice
 from tui_agent.agent.head import Head
 from tui_agent.agent.image_room import image_prune, never_sent
@@ -447,6 +447,8 @@ class ContextKeeper:
 
     def _go_on(self, outcome: "CompactionOutcome", *, in_turn: bool) -> "CompactionOutcome":
         if outcome.problem is None and not outcome.pruned and in_turn:
+            if not self.settings().compaction.resume:
+                raise CompactedError
             text = self._ports.prompt("continue")
             self._append(UserEntry(parts=(TextPart(text=text),), synthetic="continue"))
         return outcome

@@ -104,6 +104,14 @@ class CompactionSettings(_Settings):
     """Tokens of the newest messages that stay verbatim when the rest is summarised."""
     keep_recent_share: Share = 0.20
     """Largest share of the history budget that ``keep_recent`` may take."""
+    keep_turns: int = Field(default=0, ge=0)
+    """Most turns that stay verbatim, the newest, as far as ``keep_recent`` takes them. 0: any number."""
+    resume: bool = True
+    """Go on with the work by itself after a compaction in the middle of it. Off: the run stops there."""
+    branch_summaries: Literal["ask", "never"] = "ask"
+    """Whether a move away from a branch asks for a summary of it."""
+    branch_summary_share: Share = 0.10
+    """Share of the history budget a branch's summary may take."""
     model: str | None = None
     """Model that writes summaries. Empty: the conversation's own."""
     input: Literal["auto", "live", "serialised"] = "auto"
@@ -159,6 +167,10 @@ class CompactionSettings(_Settings):
     def summary_tokens(self, budget: int) -> int:
         """Return the tokens a summary may take, for a history budget."""
         return round(budget * self.summary_share)
+
+    def branch_summary_tokens(self, budget: int) -> int:
+        """Return the tokens a branch's summary may take, for a history budget."""
+        return max(64, round(budget * self.branch_summary_share))
 
     def anchors_tokens(self, budget: int) -> int:
         """Return the tokens anchors may take, for a history budget."""
