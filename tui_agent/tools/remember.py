@@ -50,15 +50,15 @@ class RememberTool(Tool[RememberInput]):
         await asyncio.to_thread(write_notes, context.project, after)
         diff = diff_texts(location.pattern, before or None, after)
         metadata = ToolMetadata(path=location.pattern, diff=diff.text, additions=1, modified_files=(location.pattern,))
-        return ToolResult(f"Noted in {location.shown}.", title=self.title(arguments), metadata=metadata)
+        return ToolResult(f"Noted in {location.shown}.", title=" ".join(arguments.note.split())[:80], metadata=metadata)
 
     def touches(self, arguments: RememberInput, context: ToolContext) -> tuple[Path, ...]:  # noqa: ARG002 - as inherited
         """Return the file."""
         return (locate(str(context.project / NOTES_FILE), context).real,)
 
-    def title(self, arguments: RememberInput) -> str:
-        """Return the note."""
-        return " ".join(arguments.note.split())[:80]
+    def title(self, arguments: RememberInput) -> str:  # noqa: ARG002 - as inherited
+        """Return the file: what is to be written is in the question's diff."""
+        return NOTES_FILE
 
 
 def _plan(arguments: RememberInput, context: ToolContext) -> tuple[str, str]:
