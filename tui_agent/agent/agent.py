@@ -47,7 +47,9 @@ from tui_agent.session.entries import (
     ModeChangeEntry,
     ModelChangeEntry,
     ShellEntry,
+    SystemEntry,
     TextPart,
+    UserEntry,
     UserPart,
 )
 from tui_agent.session.session import Session
@@ -56,6 +58,7 @@ if TYPE_CHECKING:
     from tui_agent.agent.compactor import CompactionOrder, CompactionOutcome, Compactor
     from tui_agent.agent.context_inspector import ContextInspector
     from tui_agent.agent.navigator import Navigator
+    from tui_agent.context.compaction import Trigger
 
 
 class Agent:
@@ -108,6 +111,7 @@ class Agent:
         """The servers of the Model Context Protocol."""
         self._subagents = self._tools.subagents = self._make_subagents()
         self._tools.recorder = self.files.recorder
+        self._tools.room_left = self._context.room_left
         self._tools.on_late_end = self.files.keep_changes
         self._runs = Runs(
             Loop(
@@ -322,14 +326,27 @@ class Agent:
         return self._tools.gate
 
     async def compact(
-        self, focus: str | None = None, *, for_model: str | None = None, boundary: int | None = None
+        self,
+        focus: str | None = None,
+        *,
+        for_model: str | None = None,
+        boundary: int | None = None,
+        idle: bool = False,
     ) -> "CompactionOutcome":
         """Summarise the history now; during a run before its next step or at its end. See ``ContextKeeper.compact``.
 
-        With ``boundary`` it summarises what is before that entry; during a run it is not heeded. The outcome's
+        With ``boundary`` it summarises what is before that entry; during a run it is not heeded. With ``idle`` it is
+        the program that wants it, because the provider is about to forget the conversation. The outcome's
         ``problem`` says why nothing was compacted. Cancelling it, or ``interrupt``, changes nothing.
         """
-        return await self._runs.compact(focus, for_model=for_model, boundary=boundary)
+        trigger: Trigger = "idle" if idle else "manual"
+        return await self._runs.compact(focus, trigger, for_model=for_model, boundary=boundary)
+
+    def tell_of_note(self, note: str) -> None:
+        """Have the model know of a note the user wrote just now, where the session's head is older than it."""
+        if not self.running and any(isinstance(entry, SystemEntry) for entry in self.session.active_path()):
+            text = f"The user wrote into the project's notes: {note}"
+            self._journal.append(UserEntry(parts=(TextPart(text=text),), synthetic="remember"))
 
     async def prune(self) -> int:
         """Turn old tool outputs into placeholders now; returns the tokens freed, 0 when there was nothing to gain."""
