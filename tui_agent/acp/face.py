@@ -13,6 +13,7 @@ from tui_agent.app.conversation_search import find_report
 from tui_agent.app.face import (
     Choice,
     DiffPage,
+    FindingsPage,
     FindPage,
     JobsPage,
     Output,
@@ -94,6 +95,8 @@ class EditorFace:
                 self.say(f"```\n{page.text}\n```")
             case DiffPage():
                 self.say(f"**{page.title}**\n\n```diff\n{diff_text(page.files)[:MAX_DIFF_CHARS]}\n```")
+            case FindingsPage():
+                self.say(f"**{page.title}**\n\n{page.text}")
             case FindPage(query=query) if query:
                 self._session.desk.soon(self._tell_found(query))
             case JobsPage():

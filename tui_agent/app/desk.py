@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tui_agent.app.commands import Command, close_names, commands_of, find
-from tui_agent.app.face import Choice, Face, Page, Question, Remedy, Severity
+from tui_agent.app.face import Choice, Face, FindingsPage, Page, Question, Remedy, Severity
 from tui_agent.app.format import one_line
 from tui_agent.app.outbox import Outbox
 from tui_agent.app.problems import report
@@ -56,6 +56,8 @@ class Desk:
         """What ``/undo`` did since the last message, newest last."""
         self.undo_moves: set[Move] = set()
         """The moves that ``/undo`` made in the open session."""
+        self.review: FindingsPage | None = None
+        """What the last ``/review`` found."""
         self.outbox = Outbox(self)
         """Where what the user wrote leaves from."""
         self.take_over = TakeOverWatch(self)

@@ -58,7 +58,7 @@ def screen_for(question: face.Question[Any], main: MainScreen) -> Screen[Any]:  
             raise NotImplementedError(question)
 
 
-def screen_of(page: face.Page, main: MainScreen) -> Screen[Any]:  # noqa: PLR0911 - one arm per page
+def screen_of(page: face.Page, main: MainScreen) -> Screen[Any]:  # noqa: C901, PLR0911, PLR0912 - one arm per page
     """Return the screen that shows a page."""
     desk = main.desk
     agent = desk.agent
@@ -75,6 +75,10 @@ def screen_of(page: face.Page, main: MainScreen) -> Screen[Any]:  # noqa: PLR091
             from tui_agent.ui.screens.diff import DiffScreen
 
             return DiffScreen(page.title, page.files)
+        case face.FindingsPage():
+            from tui_agent.ui.screens.findings import FindingsScreen
+
+            return FindingsScreen(main, page)
         case face.SettingsPage():
             from tui_agent.ui.screens.settings import SettingsScreen
 
