@@ -8,7 +8,8 @@ from random import Random
 from statistics import median
 
 from benchmarks.fidelity.traces import RECORDED, Trace
-from tui_agent.context.budget import ModelLimits, estimate_tokens, measure
+from tui_agent.context.budget import Meter, ModelLimits, measure
+from tui_agent.context.calibration import first_calibration
 from tui_agent.context.request import wire_tool
 from tui_agent.context.settings import ContextSettings
 from tui_agent.context.tokens import TokenCounter, count_text
@@ -29,7 +30,7 @@ _ENGLISH = (
     "is moving the leaf, and a summary can be undone like everything else. Nothing is lost when something is left out: "
     "its address stays, and one call brings it back. "
 )
-_REPORTS = 6
+_REPORTS = 8
 """Reports a model's factor is learnt from before it is judged."""
 
 
@@ -78,16 +79,20 @@ def gauge_table(found: Sequence[Error]) -> str:
 
 
 def _of_text(what: str, text: str) -> Error:
-    """Compare with cl100k_base, of a model known to use it and as if that were not known."""
-    counter = TokenCounter("unknown/model")
-    reported = count_text(text, "cl100k_base")
+    """Compare with cl100k_base, of a model known to use it and as if that were not known.
+
+    What is learnt comes from reports on the first half of the text, what is judged is the second.
+    """
+    counter = TokenCounter("unknown/model", first_calibration("unknown/model"))
+    seen, judged = text[: len(text) // 2], text[len(text) // 2 :]
+    reported = count_text(judged, "cl100k_base")
     for _ in range(_REPORTS):
-        counter = counter.learn(estimate=counter.text(text), reported=reported)
+        counter = counter.learn(count_text(seen), count_text(seen, "cl100k_base"))
     return Error(
         what,
-        abs(TokenCounter("gpt-4").text(text) / reported - 1),
-        abs(counter.text(text) / reported - 1),
-        abs(len(text) / 4 / reported - 1),
+        abs(TokenCounter("gpt-4").text(judged) / reported - 1),
+        abs(counter.text(judged) / reported - 1),
+        abs(len(judged) / 4 / reported - 1),
     )
 
 
@@ -101,12 +106,12 @@ def _of_requests(trace: Trace) -> Error:
     for place, entry in enumerate(trace.entries):
         if isinstance(entry, AssistantEntry) and entry.usage is not None and entry.usage.prompt and not entry.error:
             path, limits = trace.entries[:place], ModelLimits(entry.model, 1_000_000)
-            counter = counters.get(entry.model, TokenCounter(entry.model))
+            counter = counters.get(entry.model, TokenCounter(entry.model, first_calibration(entry.model)))
             reported = entry.usage.prompt
             ours.append(abs(measure(path, limits, settings, counter).total / reported - 1))
             naive.append(abs(characters / 4 / reported - 1))
-            estimate = estimate_tokens(path, limits, counter)
-            counters[entry.model] = counter.learn(estimate=estimate, reported=reported)
+            counted = Meter(limits, settings, counter).counted(path)
+            counters[entry.model] = counter.learn(counted, reported)
         characters += _characters(entry)
     return Error("recorded requests", median(ours), median(ours), median(naive))
 

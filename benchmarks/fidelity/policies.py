@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from benchmarks.fidelity.traces import COUNTER
+from tui_agent.context.budget import RequestModel, ViewWeights, estimate_path
 from tui_agent.context.carried import Budgets, Summarised, carry
 from tui_agent.context.digest import digest
-from tui_agent.context.estimate import RequestModel, estimate_path
 from tui_agent.context.files import FileOperations
 from tui_agent.context.ladder import provisional
 from tui_agent.context.projection import ModelTraits, project
@@ -17,7 +17,6 @@ from tui_agent.context.request import Message
 from tui_agent.context.settings import ContextSettings
 from tui_agent.context.templates import Templates
 from tui_agent.context.view import EntryState, resolve
-from tui_agent.context.weights import ViewWeights
 from tui_agent.resources import prompt
 from tui_agent.session.entries import CompactionEntry, Entry, SummaryDetails
 from tui_agent.tools.registry import tool_traits

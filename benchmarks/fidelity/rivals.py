@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from benchmarks.fidelity.policies import FIXED, Policy, Summaries
+from tui_agent.context.budget import ViewWeights
 from tui_agent.context.cuts import find_cut
 from tui_agent.context.files import file_operations
 from tui_agent.context.settings import TruncationSettings
 from tui_agent.context.truncation import limits_for, truncate
 from tui_agent.context.view import EntryState, resolve
-from tui_agent.context.weights import ViewWeights
 from tui_agent.session.entries import (
     AssistantEntry,
     CompactionEntry,

@@ -13,6 +13,7 @@ from tui_agent.agent.doom_loop import (
     call_key,
     canonical_arguments,
     detect,
+    find_repetition,
     headless,
 )
 from tui_agent.session.entries import ToolStatus
@@ -252,3 +253,66 @@ def _copy(build: PathBuilder) -> PathBuilder:
     copy._next = build._next
     copy._calls = build._calls
     return copy
+
+
+# -- changes that fail, answers that repeat themselves -------------------------------------------------------
+
+
+def edits(statuses: Sequence[ToolStatus], *, path: str = "a.py") -> PathBuilder:
+    build = started()
+    for number, status in enumerate(statuses):
+        build.run("edit", {"path": path, "old": f"text {number}", "new": "x"}, f"no match {number}", status=status)
+        build.run("read", {"path": path, "offset": number + 1}, f"lines {number}")
+    return build
+
+
+def detected(build: PathBuilder, path: str = "a.py"):
+    asked = build.call(("edit", {"path": path, "old": "another", "new": "x"}))
+    return detect(build.path, asked.tool_calls[0].call_id, LoopRules(changes=lambda tool: tool == "edit"))
+
+
+def test_the_fifth_change_of_a_file_asks_when_all_before_failed():
+    loop = detected(edits([ToolStatus.ERROR] * 4))
+
+    assert loop is not None
+    assert loop.kind is LoopKind.EDITS
+    assert loop.reason == "attempt 5 to edit a.py, all of them failed"
+
+
+@pytest.mark.parametrize(
+    ("statuses", "path"),
+    [
+        ([ToolStatus.ERROR] * 3, "a.py"),
+        ([ToolStatus.ERROR] * 4, "b.py"),
+        ([ToolStatus.ERROR, ToolStatus.ERROR, ToolStatus.COMPLETED, ToolStatus.ERROR, ToolStatus.ERROR], "a.py"),
+    ],
+    ids=["few", "another file", "one succeeded"],
+)
+def test_changes_that_may_still_succeed_are_let_go(statuses, path):
+    assert detected(edits(statuses), path) is None
+
+
+SENTENCE = "Wait, let me look at the function again. It takes a path and returns the lines, so the caller must split. "
+
+
+@pytest.mark.parametrize("unit", [SENTENCE, SENTENCE * 8 + "\n\n", "-", "\n", "ha "])
+def test_a_text_that_repeats_itself_is_found(unit):
+    found = find_repetition("Here is what I found. " + unit * (5_000 // len(unit) + 1))
+
+    assert found is not None
+    assert found.rounds >= 4
+    assert len(found.unit) * found.rounds >= 3_000
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        SENTENCE * 3,
+        "".join(f"{SENTENCE}{number}\n" for number in range(100)),
+        "".join(f"| {number:>5} | ok |\n" for number in range(1_000)),
+        SENTENCE * 60 + "And so it works after all." * 2,
+        "",
+    ],
+)
+def test_a_text_that_says_something_new_is_left_alone(text):
+    assert find_repetition(text) is None

@@ -441,14 +441,15 @@ async def test_without_anybody_to_ask_a_loop_is_refused_once_and_then_ends_the_r
 
 def at_the_end(harness: Harness, act: Callable[[], object]) -> None:
     """Do something once, after a run has found nothing left to do and before it has ended."""
-    learn, done = harness.directory.learn, []
+    context = harness.agent._context
+    after_run, done = context.after_run, []
 
-    def learnt(model: str, *, estimate: int, reported: int) -> None:
-        learn(model, estimate=estimate, reported=reported)
+    async def ended() -> None:
+        await after_run()
         if not done:
             done.append(act())
 
-    harness.directory.learn = learnt  # type: ignore[method-assign]
+    context.after_run = ended  # type: ignore[method-assign]
 
 
 async def test_a_message_sent_in_the_instant_a_run_ends_is_answered(tmp_path: Path) -> None:
@@ -500,3 +501,29 @@ async def test_a_server_that_refuses_alternating_roles_too_is_asked_twice_and_no
     harness = make_agent(tmp_path, client)
     ended = await harness.say("hello")
     assert (ended.reason, len(client.requests)) == ("error", 2)
+
+
+async def test_an_overflow_without_numbers_teaches_a_smaller_window(tmp_path: Path) -> None:
+    """The first request is refused, and the server says no more than that."""
+    small = ModelError(ErrorKind.CONTEXT_OVERFLOW, "The prompt is too long.")
+    client = ScriptedClient([Reply(error=small), Reply("Fine.")])
+    harness = make_agent(tmp_path, client, sleep=no_wait)
+
+    ended = await harness.say("word " * 9_000)
+
+    window = harness.directory.windows[MODEL]
+    assert 8_000 < window < 12_000
+    assert ended.reason == "stopped"
+    assert any("named no window" in event.message for event in harness.events if isinstance(event, Notice))
+
+
+async def test_what_a_refusal_counted_is_learnt(tmp_path: Path) -> None:
+    refused = ModelError(ErrorKind.CONTEXT_OVERFLOW, "12,000 tokens > 10000 maximum", window=10_000, sent=12_000)
+    client = ScriptedClient([Reply(error=refused), Reply("Fine.")])
+    harness = make_agent(tmp_path, client, sleep=no_wait)
+
+    await harness.say("word " * 9_000)
+
+    model, counted, reported = harness.directory.learnt[0]
+    assert (model, reported) == (MODEL, 12_000)
+    assert counted > 9_000

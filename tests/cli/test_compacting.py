@@ -8,7 +8,7 @@ import pytest
 from tests.support.agents import make_agent
 from tests.support.scripted_client import Reply, ScriptedClient
 from tui_agent.cli.context import _compact
-from tui_agent.session.entries import CompactionEntry
+from tui_agent.session.entries import CompactionEntry, UserEntry
 
 
 async def test_the_numbers_are_those_of_the_entry_and_the_way_back_leads_before_it(
@@ -19,9 +19,22 @@ async def test_the_numbers_are_those_of_the_entry_and_the_way_back_leads_before_
     for number in range(6):
         await harness.say(f"Question {number}")
     before = harness.session.leaf
-    assert await _compact(harness.agent, harness.session, Namespace(focus=None)) == 0
+    assert await _compact(harness.agent, harness.session, Namespace(focus=None, up_to=None)) == 0
     entry = harness.path()[-1]
     assert isinstance(entry, CompactionEntry)
     told = capsys.readouterr().out
     assert f"{entry.tokens_before:,} → {entry.tokens_after:,} tokens of history." in told
     assert f"#{before} in /tree" in told
+
+
+async def test_it_ends_where_it_is_told_to(tmp_path: Path) -> None:
+    summary = "## Goal\nFind out why the redirect loses its query string, and write a test that holds it."
+    client = ScriptedClient(lambda request: Reply("Fine. " + "word " * 900 if request.tools else summary))
+    harness = make_agent(tmp_path, client, window=20_000)
+    for number in range(4):
+        await harness.say(f"Question {number}")
+    third = [entry.id for entry in harness.path() if isinstance(entry, UserEntry)][2]
+    assert await _compact(harness.agent, harness.session, Namespace(focus=None, up_to=third)) == 0
+    entry = harness.path()[-1]
+    assert isinstance(entry, CompactionEntry)
+    assert entry.first_kept_id == third

@@ -11,6 +11,8 @@ from tests.support.entry_strategies import MODELS, active, grown_paths, paths
 from tui_agent.context.budget import (
     Meter,
     ModelLimits,
+    RequestModel,
+    estimate_path,
     estimate_tokens,
     measure,
     overhead,
@@ -19,7 +21,7 @@ from tui_agent.context.budget import (
     threshold,
     within,
 )
-from tui_agent.context.estimate import RequestModel, estimate_path
+from tui_agent.context.calibration import Calibration, Factor
 from tui_agent.context.projection import ModelTraits, project
 from tui_agent.context.settings import CompactionSettings, ContextSettings
 from tui_agent.context.tokens import REQUEST_TOKENS, TokenCounter
@@ -177,7 +179,10 @@ def test_a_call_that_was_dropped_weighs_nothing_and_neither_does_its_result(targ
 def test_the_factor_corrects_what_is_estimated_and_nothing_else():
     path = [head(), user(2), answer(3, USAGE), user(4, ENGLISH * 100)]
 
-    plain, corrected = (measure(path, LIMITS, SETTINGS, c).total for c in (COUNTER, TokenCounter(MODEL, 2.0)))
+    plain, corrected = (
+        measure(path, LIMITS, SETTINGS, c).total
+        for c in (COUNTER, TokenCounter(MODEL, Calibration(learnt={"ascii": Factor(2.0)})))
+    )
     assert plain - 5_750 == pytest.approx((corrected - 5_750) / 2, abs=1)
 
 
@@ -191,7 +196,7 @@ def test_a_learnt_factor_brings_the_estimate_within_two_percent():
         path.append(result(number + 2, f"c{number}", texts[(number + 1) % 3]))
         request = project(path, ModelTraits(MODEL))
         truth = round(1.27 * sum(COUNTER.text(m.text) for m in request.messages)) + 7 * len(request.messages)
-        counter = counter.learn(estimate=estimate_tokens(path, LIMITS, counter), reported=truth)
+        counter = counter.learn(Meter(LIMITS, SETTINGS, counter).counted(path), truth)
 
     assert estimate_tokens(path, LIMITS, counter) == pytest.approx(truth, rel=0.02)
 

@@ -11,6 +11,7 @@ from tui_agent.context.compaction import (
     PlanOptions,
     Refusal,
     RefusalReason,
+    boundaries,
     carried_details,
     compaction_entry,
     fit_summary,
@@ -482,3 +483,61 @@ def test_plans_are_deterministic_and_never_part_a_call_from_its_result(path, kee
             if result is not None:
                 assert (entry_id in kept) == (result.id in kept)
     assert sum(1 for _ in found.history) + sum(1 for _ in found.turn_prefix) > 0
+
+
+def up_to(build: PathBuilder, boundary: int, **fields) -> CompactionPlan | Refusal:
+    options = PlanOptions(tool_traits(), boundary=boundary, trigger="manual", **fields)
+    return plan_compaction(build.path, ContextSettings(), size(), options)
+
+
+def test_a_person_says_what_is_the_first_entry_to_stay():
+    build = four_turns()
+    path = build.path
+    for place in boundaries(path):
+        plan = up_to(build, place.entry_id)
+        assert isinstance(plan, CompactionPlan)
+        assert plan.first_kept_id == plan.boundary == place.entry_id
+        assert ids((*plan.history, *plan.turn_prefix)) == [e.id for e in path if e.id < place.entry_id and e.is_sent]
+        assert plan.prunes == ()
+        assert place.is_turn is isinstance(plan.kept[0], UserEntry)
+
+
+def test_a_boundary_inside_a_step_is_before_the_step():
+    build = four_turns()
+    call = build.call(("read", {"path": "a"}))
+    result = build.result(call.tool_calls[0].call_id, "some output")
+    assert up_to(build, result.id) == up_to(build, call.id)
+
+
+def test_a_boundary_before_which_there_is_nothing_is_refused():
+    build = four_turns()
+    refused = up_to(build, build.path[0].id)
+    assert isinstance(refused, Refusal)
+    assert refused.message == "There is nothing before it to summarise."
+
+
+def test_after_a_compaction_a_person_can_move_the_boundary_further():
+    build = four_turns()
+    first = planned(build, 150)
+    build.compaction("short", first.first_kept_id)
+    later = boundaries(build.path)
+    assert later
+    moved = up_to(build, later[-1].entry_id)
+    assert isinstance(moved, CompactionPlan)
+    assert moved.previous_summary == "short"
+    summarised = up_to(build, 1)
+    assert isinstance(summarised, Refusal)
+    assert summarised.message == "That is summarised already."
+
+
+@settings(max_examples=EXAMPLES, deadline=None)
+@given(path=paths(), boundary=st.integers(0, 60))
+def test_no_boundary_is_between_a_call_and_its_result(path, boundary):
+    plan = plan_compaction(path, ContextSettings(), size(), PlanOptions(tool_traits(), boundary=boundary))
+    if isinstance(plan, Refusal):
+        return
+    assert plan.boundary in {place.entry_id for place in boundaries(path)}
+    dropped = {entry.id for entry in plan.dropped}
+    for entry_id, row in plan.view.results.items():
+        for result in row:
+            assert result is None or (entry_id in dropped) == (result.id in dropped)

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from tests.support.entry_strategies import paths
 from tests.support.session_paths import PathBuilder, metadata
-from tui_agent.context.budget import ContextSize
+from tui_agent.context.budget import ContextSize, ViewWeights, stored_tokens
 from tui_agent.context.cutting import Cutter, outputs
 from tui_agent.context.projection import ModelTraits, project
 from tui_agent.context.pruning import (
@@ -20,8 +20,7 @@ from tui_agent.context.pruning import (
 from tui_agent.context.request import ImageRef
 from tui_agent.context.settings import ImageSettings, PruneSettings
 from tui_agent.context.view import resolve
-from tui_agent.context.weights import ViewWeights, stored_tokens
-from tui_agent.session.entries import ImagePart, TextPart, ToolStatus, UserEntry
+from tui_agent.session.entries import ImagePart, TextPart, ToolMetadata, ToolStatus, UserEntry
 from tui_agent.tools.registry import tool_traits
 
 H = 400_000
@@ -170,6 +169,15 @@ def test_superseded_results_come_first():
     assert plan is not None
     assert plan.targets[0] == stale.id
     assert len(plan.targets) > 1
+
+
+def test_a_read_that_only_points_to_an_earlier_one_does_not_take_its_place():
+    build = PathBuilder()
+    build.user("go")
+    whole = build.run("read", {"path": "a.py"}, "whole")
+    build.run("read", {"path": "a.py"}, "[Unchanged]", metadata=ToolMetadata(path="a.py", known_from=whole.id))
+
+    assert superseded_results(resolve(build.path), tool_traits()) == {}
 
 
 def test_what_makes_a_result_stale():

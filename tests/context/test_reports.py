@@ -3,8 +3,7 @@
 import pytest
 
 from tests.context.test_budget import COUNTER, LIMITS, MODEL, SETTINGS, answer, head, result, user
-from tui_agent.context.budget import measure, newest_report
-from tui_agent.context.reports import Report, complaint, is_silent_overflow, judge
+from tui_agent.context.budget import Report, complaint, is_silent_overflow, judge, measure, newest_report
 from tui_agent.session.entries import CompactionEntry, TextPart, Usage
 
 

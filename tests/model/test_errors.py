@@ -47,6 +47,21 @@ def test_other_texts_are_no_overflow(status: int | None, text: str) -> None:
     assert find_overflow(text, status) is None
 
 
+@pytest.mark.parametrize(
+    ("text", "sent"),
+    [
+        ("you requested 9000 tokens (7000 in the messages, 2000 in the completion).", 7_000),
+        ("about 150000 tokens (120000 of text input, 10000 of tool input, 20000 in the output).", 130_000),
+        ("you requested 9000 tokens, 2000 in the completion", 7_000),
+    ],
+)
+def test_what_was_sent_is_the_request_without_the_answer(text: str, sent: int) -> None:
+    found = find_overflow(f"maximum context length is 8192 tokens. However, {text}", 400)
+
+    assert found is not None
+    assert found.sent == sent
+
+
 def test_a_request_over_the_tokens_per_minute_never_passes_by_waiting() -> None:
     text = "Request too large for model `x` on tokens per minute (TPM): Limit 6000, Requested 7012, please reduce it."
 

@@ -45,10 +45,10 @@ class FixedDirectory:
     def counter(self, model: str) -> TokenCounter:
         return TokenCounter(model)
 
-    def learn(self, model: str, *, estimate: int, reported: int) -> None:
-        self.learnt.append((model, estimate, reported))
+    def learn(self, model: str, counted: int, reported: int) -> None:
+        self.learnt.append((model, counted, reported))
 
-    def learn_window(self, model: str, window: int) -> None:
+    def learn_window(self, model: str, window: int, *, named: bool = True) -> None:
         self.windows[model] = window
 
     def learn_alternating(self, model: str) -> bool:

@@ -7,7 +7,8 @@ from tests.support.real_stage import SUMMARY, RealStage, real_stage, working_scr
 from tests.support.scripted_client import Reply
 from tests.support.ui_app import until, write
 from tui_agent.agent.events import CompactionStarted
-from tui_agent.app.run_state import CompactPhase as RunPhase
+from tui_agent.app.run_state import Phase as RunPhase
+from tui_agent.app.session_commands import block_action
 from tui_agent.context.compaction import CompactionPlan
 from tui_agent.context.ladder import Commit
 from tui_agent.context.settings import CompactionSettings, ContextSettings, PruneSettings
@@ -57,8 +58,8 @@ async def test_it_says_what_goes_and_stays_before_a_model_is_asked(tmp_path: Pat
         await pilot.press("f4")
         await pilot.pause()
         text = stage.text()
-        assert "Goes     " in text
-        assert "Stays    " in text
+        assert "Summarised  " in text
+        assert "Kept as is  " in text
         assert "tokens of history" in text
         assert len(stage.client.requests) == asked
         await pilot.press("escape")
@@ -86,7 +87,6 @@ async def test_the_summary_is_edited_and_applied(tmp_path: Path) -> None:
         assert isinstance(last, CompactionEntry)
         assert last.summary == "Only this counts."
         assert stage.screen is stage.main
-        await stage.until_text("Compacted", pilot)
 
 
 async def test_escape_in_the_editor_leaves_everything_as_it_was(tmp_path: Path) -> None:
@@ -236,7 +236,6 @@ async def test_a_compaction_by_focus_is_committed_and_the_status_is_idle_again(t
         await worked(stage, pilot)
         await stage.main.desk.run("compact", "the tests")
         await until(lambda: isinstance(stage.harness.path()[-1], CompactionEntry), pilot)
-        await stage.until_text("Compacted", pilot)
         assert stage.main.status.state.phase is RunPhase.IDLE
 
 
@@ -262,13 +261,9 @@ async def test_undoing_a_compaction_goes_to_its_parent_and_redo_comes_back(tmp_p
         await pilot.press("ctrl+s")
         await pilot.pause()
         after = ids(stage)
-        view = stage.main.view
-        assert view is not None
-        view.transcript.focus()
-        await pilot.press("k", "u")
+        await block_action(stage.main.desk, "undo", after[-1])
         await pilot.pause()
         assert ids(stage) == before
-        assert "Compacted" not in stage.text()
         await stage.main.desk.run("redo", "")
         await pilot.pause()
         assert ids(stage) == after
@@ -325,3 +320,95 @@ async def test_nothing_to_prune_is_said(tmp_path: Path) -> None:
         await stage.main.desk.run("prune", "")
         await pilot.pause()
         assert "There is no old tool output that is worth pruning." in stage.text()
+
+
+async def test_arrow_keys_move_where_the_summary_ends_and_the_sizes_follow(tmp_path: Path) -> None:
+    stage = a_stage(tmp_path, Reply(SUMMARY, cost=0.02), services={"price": lambda _model, usage: usage.input * 1e-4})
+    async with stage.run((110, 32)) as pilot:
+        await worked(stage, pilot)
+        await pilot.press("f4")
+        await pilot.pause()
+        dialog = stage.screen
+        assert isinstance(dialog, CompactScreen)
+        seen = [dialog._ends_before]
+        texts = [stage.text()]
+        for key in ("up", "up", "down", "down"):
+            await pilot.press(key)
+            await pilot.app.workers.wait_for_complete()
+            await pilot.pause()
+            seen.append(dialog._ends_before)
+            texts.append(stage.text())
+        assert seen[1] < seen[0]
+        assert seen[2] < seen[1]
+        assert seen[3] == seen[1]
+        assert seen[4] == seen[0]
+        assert texts[4] == texts[0]
+        assert len(set(texts[:3])) == 3
+        assert "for at most $" in texts[0]
+
+
+async def test_what_a_person_says_is_summarised_and_nothing_else_and_undo_takes_it_back(tmp_path: Path) -> None:
+    stage = a_stage(tmp_path)
+    async with stage.run((110, 32)) as pilot:
+        before = await worked(stage, pilot)
+        path = stage.harness.path()
+        second = [entry.id for entry in path if isinstance(entry, UserEntry)][1]
+        await stage.main.desk.run("compact", f"#{second}")
+        await pilot.pause()
+        await pilot.press("enter")
+        await until(lambda: stage.screen.phase is CompactPhase.EDIT, pilot)
+        asked = stage.client.requests[-1].messages[-1].text
+        assert "Look at module 0." in asked
+        assert "Look at module 1." not in asked
+        await pilot.press("ctrl+s")
+        await pilot.pause()
+        added = stage.harness.path()[len(before) :]
+        assert [type(entry) for entry in added] == [CompactionEntry]
+        [summary] = added
+        assert isinstance(summary, CompactionEntry)
+        assert summary.first_kept_id == second
+        sent = "".join(message.text for message in stage.harness.agent.inspector.next_request().messages)
+        assert '"""Module 0."""' not in sent
+        assert '"""Module 1."""' in sent
+        await stage.main.desk.run("undo", "")
+        await pilot.pause()
+        assert ids(stage) == before
+
+
+async def test_any_block_and_any_row_of_the_tree_offers_it(tmp_path: Path) -> None:
+    stage = a_stage(tmp_path)
+    async with stage.run((110, 32)) as pilot:
+        await worked(stage, pilot)
+        view = stage.main.view
+        assert view is not None
+        view.transcript.focus()
+        await pilot.press("end", "k", "k", "s")
+        await pilot.pause()
+        assert isinstance(stage.screen, CompactScreen)
+        assert stage.screen._boundary is not None
+        await pilot.press("escape", "ctrl+t")
+        await pilot.pause()
+        await pilot.press("up", "up", "up", "s")
+        await pilot.pause()
+        assert isinstance(stage.screen, CompactScreen)
+        assert stage.screen._boundary is not None
+        await pilot.press("escape")
+        await pilot.pause()
+        assert not any(isinstance(entry, CompactionEntry) for entry in stage.harness.path())
+
+
+async def test_a_place_before_which_there_is_nothing_says_so_and_another_can_be_chosen(tmp_path: Path) -> None:
+    stage = a_stage(tmp_path)
+    async with stage.run((110, 32)) as pilot:
+        await worked(stage, pilot)
+        await stage.main.desk.run("compact", "#2")
+        await pilot.pause()
+        assert "There is nothing before it to summarise." in stage.text()
+        await pilot.press("pagedown")
+        await pilot.app.workers.wait_for_complete()
+        await pilot.pause()
+        assert stage.screen.phase is CompactPhase.PLAN
+        assert "Summarised  1 turn" in stage.text()
+        await pilot.press("escape")
+        await stage.main.desk.run("compact", "#999")
+        assert "#999 is not on this branch." in stage.text() or stage.screen is stage.main

@@ -322,12 +322,15 @@ class Agent:
         """The permission rules that hold: to be looked at, removed and put back."""
         return self._tools.gate
 
-    async def compact(self, focus: str | None = None, *, for_model: str | None = None) -> "CompactionOutcome":
+    async def compact(
+        self, focus: str | None = None, *, for_model: str | None = None, boundary: int | None = None
+    ) -> "CompactionOutcome":
         """Summarise the history now; during a run before its next step or at its end. See ``ContextKeeper.compact``.
 
-        The outcome's ``problem`` says why nothing was compacted. Cancelling it, or ``interrupt``, changes nothing.
+        With ``boundary`` it summarises what is before that entry; during a run it is not heeded. The outcome's
+        ``problem`` says why nothing was compacted. Cancelling it, or ``interrupt``, changes nothing.
         """
-        return await self._runs.compact(focus, for_model=for_model)
+        return await self._runs.compact(focus, for_model=for_model, boundary=boundary)
 
     async def prune(self) -> int:
         """Turn old tool outputs into placeholders now; returns the tokens freed, 0 when there was nothing to gain."""

@@ -8,6 +8,7 @@ import asyncio
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
+from tui_agent.agent.doom_loop import Repetition, find_repetition
 from tui_agent.agent.events import (
     AnswerDelta,
     LiveAnswer,
@@ -44,6 +45,19 @@ DRAFT_SECONDS = 0.2
 """How long streamed text may wait before it is in the store; 250 ms is promised."""
 
 
+CHECKED_CHARS = 1_000
+"""Characters of text or reasoning after which it is looked at for repetition."""
+
+
+class RepeatingAnswer(Exception):  # noqa: N818 - not an error: the answer so far is kept and somebody is asked
+    """The model said the same again and again and was stopped; what it said is appended, each round but two cut."""
+
+    def __init__(self, answer: AssistantEntry, repetition: Repetition) -> None:
+        super().__init__(repetition.reason)
+        self.answer = answer
+        self.repetition = repetition
+
+
 @dataclass(slots=True)
 class _Attempt:
     """One try at an answer, as far as it has come."""
@@ -59,6 +73,18 @@ class _Attempt:
     cost: float | None = None
     finished: Finished | None = None
     first_token_at: int | None = None
+    unchecked: int = 0
+    repetition: Repetition | None = None
+
+    def check(self, said: list[str], added: int) -> None:
+        """Look now and then whether what is said goes round in a circle."""
+        self.unchecked += added
+        if self.unchecked >= CHECKED_CHARS:
+            self.unchecked = 0
+            self.repetition = find_repetition("".join(said))
+            if self.repetition is not None:
+                kept = "".join(said)[: -self.repetition.extra]
+                said[:] = [kept]
 
     @property
     def has_content(self) -> bool:
@@ -113,6 +139,8 @@ class Answerer:
         self._unsaved: tuple[int | None, AssistantEntry] | None = None
         """An answer that the store did not take, with the leaf it belongs below."""
         self.live: LiveAnswer | None = None
+        self.watches_repetition = True
+        """Whether an answer that repeats itself is stopped."""
 
     async def answer(self, request: ModelRequest, *, step: int, estimate: int) -> AssistantEntry:
         """Send a request until it is answered and append the answer at the leaf.
@@ -122,6 +150,7 @@ class Answerer:
         Raises:
             ModelError: every attempt allowed by the retry policy failed; what had come of the last one is appended.
             asyncio.CancelledError: the run was interrupted; what had come is appended.
+            RepeatingAnswer: the model said the same again and again.
         """
         number = 1
         while True:
@@ -141,6 +170,8 @@ class Answerer:
                 await self._wait(number, delay, error)
                 number += 1
             else:
+                if attempt.repetition is not None:
+                    raise RepeatingAnswer(self._finish(attempt.entry(interrupted=True)), attempt.repetition)
                 return self._finish(attempt.entry())
 
     def _begin(self, attempt: _Attempt, step: int) -> None:
@@ -152,6 +183,8 @@ class Answerer:
         async with aclosing(self._ports.client.stream(request)) as events:
             async for event in events:
                 self._take(attempt, event)
+                if attempt.repetition is not None:
+                    return
         if attempt.finished is None:
             raise ModelError(ErrorKind.NETWORK, "The answer broke off before its end.")
         if not (attempt.has_content or attempt.reasoning or attempt.finished.reason == "content_filter"):
@@ -166,10 +199,14 @@ class Answerer:
                 attempt.text.append(text)
                 live.text += text
                 self._channel.emit(AnswerDelta(text))
+                if self.watches_repetition:
+                    attempt.check(attempt.text, len(text))
             case ReasoningDelta(text=text):
                 attempt.reasoning.append(text)
                 live.reasoning += text
                 self._channel.emit(ReasoningProgress(text))
+                if self.watches_repetition:
+                    attempt.check(attempt.reasoning, len(text))
             case ToolCallDelta():
                 progress = self._progress(attempt, event)
                 live.calls = list(attempt.writing.values())

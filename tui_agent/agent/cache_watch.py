@@ -12,11 +12,15 @@ from tui_agent.session.session import Session
 
 @dataclass(frozen=True, slots=True)
 class SentRequest:
-    """A request as it went out, the leaf it was made for, and whether the provider should have known its beginning."""
+    """A request as it went out, the leaf it was made for, and whether the provider should have known its beginning.
+
+    ``counted`` are its uncorrected tokens, 0 where they were counted by a rule of thumb.
+    """
 
     request: ModelRequest
     leaf: int | None
     warm: bool = False
+    counted: int = 0
 
 
 class CacheWatch:

@@ -17,14 +17,16 @@ from tui_agent.agent.hooks.preparation import after_compaction, of_compaction
 from tui_agent.agent.journal import Journal
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.agent.summary_calls import SummaryCalls, SummaryCost
-from tui_agent.context.budget import ContextSize, estimate_tokens, head_parts, measure, overhead_parts
+from tui_agent.context.budget import ContextSize, CountEntry, estimate_tokens, head_parts, measure, overhead_parts
 from tui_agent.context.carried import CountText
 from tui_agent.context.compaction import (
+    Boundary,
     CompactionPlan,
     PlanOptions,
     Refusal,
     RefusalReason,
     Trigger,
+    boundaries,
     plan_compaction,
 )
 from tui_agent.context.compaction_policy import NO_FAILURES, FailureRecord
@@ -42,7 +44,6 @@ from tui_agent.context.summariser import (
 from tui_agent.context.summary_tasks import blocks_of, compaction_tasks
 from tui_agent.context.templates import Templates
 from tui_agent.context.view import resolve
-from tui_agent.context.weights import CountEntry
 from tui_agent.session.entries import CompactionEntry, Entry
 from tui_agent.tools.registry import tool_traits
 
@@ -55,7 +56,8 @@ class CompactionOrder:
     """A compaction to carry out. ``model`` is the conversation's, ``focus`` what the user wants the summary to keep.
 
     ``live`` is the conversation's own next request, for a summariser that reads it from the provider's cache.
-    ``summariser`` writes the summary where the settings name no model for that; empty: ``model``.
+    ``summariser`` writes the summary where the settings name no model for that; empty: ``model``. ``boundary`` is the
+    entry that what is summarised ends before, where a person said so.
     """
 
     trigger: Trigger
@@ -64,6 +66,7 @@ class CompactionOrder:
     live: ModelRequest | None = None
     cache_warm: bool = False
     summariser: str = ""
+    boundary: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,9 +116,14 @@ class Compactor:
             instructions=order.focus,
             count=self._count(order.model),
             overhead=self._overhead(order.model, path),
+            boundary=order.boundary,
         )
         settings, size = self._settings(order.model), self._size(order.model, path)
         return await asyncio.to_thread(plan_compaction, path, settings, size, options)
+
+    async def boundaries(self, model: str) -> list[Boundary]:
+        """Return all places where what is summarised may end, oldest first."""
+        return await asyncio.to_thread(boundaries, self._session.active_path(), self._count(model))
 
     async def compact(self, order: CompactionOrder, *, without_model: bool = False) -> CompactionOutcome:
         """Plan, summarise and commit. ``without_model`` writes the summary by rule.
@@ -237,7 +245,10 @@ class Compactor:
         count = self._ports.directory.counter(model).text
         limits = SummariserLimits(self._ports.directory.limits(model).window, plan.summary_tokens)
         mode = choose_input(
-            settings.input if order.live is not None and model == order.live.model else "serialised",
+            # What is sent live ends where the conversation does.
+            settings.input
+            if order.live is not None and model == order.live.model and plan.boundary is None
+            else "serialised",
             limits,
             live_tokens=plan.tokens_before + self._size(order.model, self._session.active_path()).fixed,
             serialised_tokens=await asyncio.to_thread(self._serialised_tokens, plan, count),

@@ -9,10 +9,9 @@ from dataclasses import replace
 
 from tui_agent.agent.context_keeper import ContextKeeper
 from tui_agent.agent.ports import AgentPorts
-from tui_agent.context.budget import SwitchAhead, measure, within
+from tui_agent.context.budget import RequestModel, SwitchAhead, Weights, measure, within
 from tui_agent.context.cache import CacheMiss, CacheState, PrefixBreak, cached_origins, ever_cached
 from tui_agent.context.context_map import ContextMap, context_map, with_cached
-from tui_agent.context.estimate import RequestModel, Weights
 from tui_agent.context.projection import project
 from tui_agent.context.pruning import Moment
 from tui_agent.context.request import ModelRequest
@@ -75,7 +74,7 @@ class ContextInspector:
 
     def _scale_of(self, model: str) -> ModelScale:
         limits = within(self._ports.directory.limits(model), self._ports.settings)
-        return ModelScale(limits.window, self._ports.directory.counter(model).factor)
+        return ModelScale(limits.window, self._ports.directory.counter(model).calibrated)
 
     async def map_of(self, step: Step) -> ContextMap:
         """Return the request of a step block by block, as it was then."""
@@ -111,7 +110,7 @@ class ContextInspector:
         found, model = self.standings(), self._context.model
         counter = self._ports.directory.counter(model)
         edits = frozenset((entry_id, found.known.get(entry_id)) for entry_id in found.edited)
-        known = (found.compaction, edits, model, counter.factor)
+        known = (found.compaction, edits, model, counter.calibration)
         if self._shares is None or self._shares[0] != known:
             taken: dict[Standing, int] = {}
             if found.compaction or found.edited:

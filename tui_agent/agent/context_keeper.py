@@ -18,13 +18,12 @@ from tui_agent.agent.image_room import image_prune, never_sent
 from tui_agent.agent.journal import Journal
 from tui_agent.agent.permissions import resumed_mode
 from tui_agent.agent.ports import AgentPorts
-from tui_agent.context.budget import ContextSize, Meter, SwitchAhead, newest_report
+from tui_agent.context.budget import ContextSize, Meter, SwitchAhead, complaint, is_silent_overflow, newest_report
 from tui_agent.context.cache import CacheState, cache_state, cache_ttl
 from tui_agent.context.compaction_policy import AfterOverflow, HoldReason, after_overflow, hold, is_due
 from tui_agent.context.effort import EffortInForce
 from tui_agent.context.projection import project
 from tui_agent.context.pruning import Moment, PrunePlan, PruneRules, occasion, plan_prune, under_pressure
-from tui_agent.context.reports import complaint, is_silent_overflow
 from tui_agent.context.request import CacheTtl, ImageRef, ModelRequest
 from tui_agent.context.settings import ContextSettings
 from tui_agent.context.templates import Templates
@@ -51,6 +50,8 @@ if TYPE_CHECKING:
 
 _ESTIMATE_ERROR = 0.02
 """Share by which an estimate may be off, once a model's tokens are known."""
+_LEAST_WINDOW = 4_000
+"""Tokens of the smallest window that is learnt from a refusal without numbers."""
 ROUGH_SHARE = 0.3
 """Share of the window up to which tokens by a rule of thumb will do: some text has three times as many."""
 _FIRST = 50
@@ -181,9 +182,11 @@ class ContextKeeper:
     def request(self, *, tools_allowed: bool = True) -> tuple[ModelRequest, int]:
         """Return the next request to send and its size in tokens as the program counts them, whatever was reported."""
         self.announce_effort()
-        request = self.next_request(tools_allowed=tools_allowed)
-        self.sent = SentRequest(request, self._session.leaf, warm=not self._cache_cold())
-        return request, self._meter().estimate_tokens(self._session.active_path())
+        request, counter = self.next_request(tools_allowed=tools_allowed), self._ports.directory.counter(self.model)
+        counted = self._meter().counted(self._session.active_path())
+        told = 0 if counter.is_rough else counted
+        self.sent = SentRequest(request, self._session.leaf, warm=not self._cache_cold(), counted=told)
+        return request, counter.calibrated(counted)
 
     def answered(self, answer: AssistantEntry) -> None:
         """Take in the answer to the last request: what was reported of it, whether its beginning was in the cache."""
@@ -192,7 +195,14 @@ class ContextKeeper:
             self._doubted.add(answer.model)
             self._channel.emit(Notice(said, "warning"))
         if self.sent is not None:
+            self._learn(answer)
             self.watch.answered(self.sent, answer, least=self.settings().cache.warn_tokens)
+
+    def _learn(self, answer: AssistantEntry) -> None:
+        """Learn how many tokens the model takes for what was sent, where the report can be that."""
+        known = newest_report(self._session.active_path())
+        if self.sent is not None and self.sent.counted and known is answer and answer.usage is not None:
+            self._ports.directory.learn(answer.model, self.sent.counted, answer.usage.prompt)
 
     def next_request(self, *, tools_allowed: bool = True) -> ModelRequest:
         """Return the next request as it would be sent now."""
@@ -253,8 +263,7 @@ class ContextKeeper:
         Raises:
             ContextFullError: it was refused before, or no room could be made.
         """
-        if error.window:
-            self._ports.directory.learn_window(self.model, error.window)
+        self._learn_from_overflow(error)
         self._overflows += 1
         if after_overflow(self._overflows) is AfterOverflow.STOP:
             raise ContextFullError(error.message)
@@ -269,6 +278,23 @@ class ContextKeeper:
             raise ContextFullError(f"{said} {outcome.problem}", compacted=held is None)
         self.ensure_head()
 
+    def _learn_from_overflow(self, error: ModelError) -> None:
+        """Learn the window, and how many tokens the refused request has where the server counted them."""
+        directory, sent = self._ports.directory, self.sent
+        if error.sent and sent is not None and sent.counted:
+            directory.learn(self.model, sent.counted, error.sent)
+        if error.window:
+            directory.learn_window(self.model, error.window)
+            return
+        if sent is None or not sent.counted or sent.request.blobs:
+            return  # What is too large may be images' bytes.
+        size = error.sent or directory.counter(self.model).calibrated(sent.counted)
+        window = round(size * (1 - _ESTIMATE_ERROR))
+        if _LEAST_WINDOW <= window < directory.limits(self.model).window:
+            directory.learn_window(self.model, window, named=False)
+            told = f"{self.model} refused about {size:,} tokens and named no window: until the program ends, {window:,}"
+            self._channel.emit(Notice(f"{told} are taken for it.", "warning"))
+
     def after_refusal(self, error: ModelError) -> bool:
         """Learn from a request that a server refused; returns whether the next one has another form, and may pass."""
         if not concerns_roles(error) or not self._ports.directory.learn_alternating(self.model):
@@ -277,15 +303,16 @@ class ContextKeeper:
         return True
 
     async def compact(
-        self, trigger: "Trigger", focus: str | None = None, *, for_model: str | None = None
+        self, trigger: "Trigger", focus: str | None = None, *, for_model: str | None = None, boundary: int | None = None
     ) -> "CompactionOutcome":
         """Summarise the history; an automatic compaction in the middle of a turn tells the model to go on.
 
-        With ``for_model`` the result fits that model's window; the summary is written by the one used up to now.
+        With ``for_model`` the result fits that model's window; the summary is written by the one used up to now. With
+        ``boundary`` only what is before that entry is summarised.
         """
         in_turn = trigger != "manual" and self._in_turn()
         self._prune_images()
-        order = self.order(trigger, focus)
+        order = self.order(trigger, focus, boundary)
         if for_model is not None:
             order = replace(order, model=for_model, summariser=self.model)
         outcome = await self.compactor.compact(order)
@@ -339,11 +366,7 @@ class ContextKeeper:
         return await asyncio.to_thread(plan_prune, view, rules, reason)
 
     async def after_run(self) -> None:
-        """Do what can wait until the agent is idle: learn from reported usage, prune if that is the setting."""
-        answer = newest_report(self._session.active_path())
-        rough = self._ports.directory.counter(self.model).is_rough
-        if answer is not None and answer.usage is not None and not rough:
-            self._ports.directory.learn(answer.model, estimate=answer.estimate, reported=answer.usage.prompt)
+        """Do what can wait until the agent is idle: prune if that is the setting."""
         self._prune_images()
         if self.settings().prune.when == "run_end":
             await self.prune(Moment(run_ended=True))
@@ -392,11 +415,12 @@ class ContextKeeper:
     def _hold(self, trigger: "Trigger") -> HoldReason | None:
         return hold(self._session.active_path(), self.settings().compaction, self.compactor.failures, trigger)
 
-    def order(self, trigger: "Trigger", focus: str | None) -> "CompactionOrder":
-        """Return the order for a compaction of the path as it is now."""
+    def order(self, trigger: "Trigger", focus: str | None, boundary: int | None = None) -> "CompactionOrder":
+        """Return the order for a compaction of the path as it is now, or of what is before an entry."""
         from tui_agent.agent.compactor import CompactionOrder
 
-        return CompactionOrder(trigger, self.model, focus, self.next_request(), cache_warm=not self._cache_cold())
+        warm = not self._cache_cold()
+        return CompactionOrder(trigger, self.model, focus, self.next_request(), cache_warm=warm, boundary=boundary)
 
     # -- what the path says -----------------------------------------------------------------------------------
 
@@ -408,11 +432,11 @@ class ContextKeeper:
         return self._ports.settings.for_model(model)
 
     def _meter(self) -> Meter:
-        """Return the meter of the path; it is kept while model, window, calibration and settings stay the same."""
+        """Return the meter of the path; it is kept while model, window and settings stay the same."""
         directory, settings = self._ports.directory, self.settings()
         limits, counter = directory.limits(self.model), directory.counter(self.model)
         known = self._known_meter
-        if known is None or (known.limits, known.counter, known.settings) != (limits, counter, settings):
+        if known is None or (known.limits, known.settings) != (limits, settings) or not known.adopt(counter):
             known = self._known_meter = Meter(limits, settings, counter)
         return known
 

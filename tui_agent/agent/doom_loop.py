@@ -8,13 +8,13 @@ that differs in nothing but times is not new.
 import json
 import re
 from collections.abc import Callable, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from hashlib import sha256
 
 from tui_agent.context.arguments import parse_object
+from tui_agent.context.files import call_path
 from tui_agent.session.entries import AssistantEntry, Entry, ToolCallPart, ToolResultEntry, ToolStatus, UserEntry
 
 IDENTICAL_CALLS = 3
@@ -26,6 +26,14 @@ CYCLE_ROUNDS = 3
 CYCLE_LENGTHS = (2, 3)
 PARSE_FAILURES = 3
 """The unreadable call of one tool that asks."""
+FAILED_EDITS = 5
+"""The change of one file that asks when all of them failed since one succeeded, whatever they were to change."""
+MIN_REPEATED_CHARS = 3_000
+"""Characters at the end of an answer that have to be one text again and again."""
+MIN_REPEATED_ROUNDS = 4
+LOOKED_AT_CHARS = 12_000
+"""The end of an answer in which repetition is looked for."""
+_SUFFIX = 64
 MAX_CALLS_EXAMINED = 80
 """Calls looked at: a multiple of ``CHANGING_CALLS``, so that what goes on for longer is asked about each time."""
 
@@ -40,6 +48,7 @@ class LoopKind(StrEnum):
     CHANGING = "changing"
     CYCLE = "cycle"
     ARGUMENTS = "arguments"
+    EDITS = "edits"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +81,8 @@ class DoomLoop:
                 return f"the same {len(self.keys)} calls in round {self.count}"
             case LoopKind.ARGUMENTS:
                 return f"{self.count} {self.tool} calls in a row with arguments that cannot be read"
+            case LoopKind.EDITS:
+                return f"attempt {self.count} to {self.keys[0]}, all of them failed"
 
 
 class HeadlessAnswer(StrEnum):
@@ -105,6 +116,8 @@ class LoopRules:
     """
 
     allowed: frozenset[str] = frozenset()
+    changes: Callable[[str], bool] = lambda _tool: False
+    """Whether a tool changes the file that its call names."""
     readable: Callable[[str, str], bool] = lambda _tool, arguments: canonical_arguments(arguments) is not None
 
 
@@ -118,7 +131,7 @@ def detect(path: Sequence[Entry], call_id: str, rules: LoopRules = DEFAULT_LOOP_
     path. The newest call with that id is the one about to run.
     """
     calls = _up_to(_calls(path, rules.readable), call_id)
-    return _detect(calls, rules.allowed) if calls else None
+    return _detect(calls, rules) if calls else None
 
 
 def headless(path: Sequence[Entry], call_id: str, rules: LoopRules = DEFAULT_LOOP_RULES) -> HeadlessAnswer:
@@ -127,9 +140,9 @@ def headless(path: Sequence[Entry], call_id: str, rules: LoopRules = DEFAULT_LOO
     Earlier refusals are read from the path: calls that were denied where a loop was.
     """
     calls = _up_to(_calls(path, rules.readable), call_id)
-    if not calls or _detect(calls, rules.allowed) is None:
+    if not calls or _detect(calls, rules) is None:
         return HeadlessAnswer.RUN
-    refused = any(call.denied and _detect(calls[: index + 1], rules.allowed) for index, call in enumerate(calls[:-1]))
+    refused = any(call.denied and _detect(calls[: index + 1], rules) for index, call in enumerate(calls[:-1]))
     return HeadlessAnswer.STOP if refused else HeadlessAnswer.REFUSE
 
 
@@ -148,6 +161,11 @@ class _Call:
     @cached_property
     def key(self) -> str:
         return call_key(self.part.tool, self.part.arguments)
+
+    @cached_property
+    def file(self) -> str | None:
+        """The file that the call names."""
+        return call_path(self.part.arguments)
 
     @cached_property
     def readable(self) -> bool:
@@ -184,9 +202,9 @@ def _up_to(calls: list[_Call], call_id: str) -> list[_Call]:
     return calls[: index + 1]
 
 
-def _detect(calls: Sequence[_Call], allowed: AbstractSet[str]) -> DoomLoop | None:
-    found = _unreadable(calls) or _identical(calls) or _cycle(calls)
-    if found is None or all(key in allowed for key in found.keys):
+def _detect(calls: Sequence[_Call], rules: LoopRules) -> DoomLoop | None:
+    found = _unreadable(calls) or _identical(calls) or _cycle(calls) or _failed_edits(calls, rules)
+    if found is None or all(key in rules.allowed for key in found.keys):
         return None
     return found
 
@@ -203,6 +221,21 @@ def _unreadable(calls: Sequence[_Call]) -> DoomLoop | None:
     if count < PARSE_FAILURES:
         return None
     return DoomLoop(LoopKind.ARGUMENTS, tool, (f"{tool} (unreadable arguments)",), count)
+
+
+def _failed_edits(calls: Sequence[_Call], rules: LoopRules) -> DoomLoop | None:
+    """Return the loop of a file that is to be changed again after each change of it failed."""
+    tool, file = calls[-1].part.tool, calls[-1].file
+    if file is None or not rules.changes(tool):
+        return None
+    count = 1
+    for call in reversed(calls[:-1]):
+        if call.file != file or not rules.changes(call.part.tool):
+            continue
+        if call.answer is None or call.answer.status is not ToolStatus.ERROR:
+            break
+        count += 1
+    return DoomLoop(LoopKind.EDITS, tool, (f"{tool} {file}",), count) if count >= FAILED_EDITS else None
 
 
 def _identical(calls: Sequence[_Call]) -> DoomLoop | None:
@@ -252,3 +285,34 @@ def _same_results(calls: Sequence[_Call], length: int, rounds: int) -> bool:
     known = calls[len(calls) - length * rounds :]
     places = ({call.result for call in known[place::length] if call.result} for place in range(length))
     return all(len(results) <= 1 for results in places)
+
+
+@dataclass(frozen=True, slots=True)
+class Repetition:
+    """The end of an answer that is ``unit`` over and over; ``extra`` are its characters after the second round."""
+
+    unit: str
+    rounds: int
+    extra: int
+
+    @property
+    def reason(self) -> str:
+        """One sentence for a person."""
+        return f"the answer repeats itself: the same {len(self.unit):,} characters {self.rounds} times in a row"
+
+
+def find_repetition(text: str) -> Repetition | None:
+    """Return what a text repeats at its end, None while it says something new; looks at little more than its end."""
+    tail = text[-LOOKED_AT_CHARS:]
+    if len(tail) < MIN_REPEATED_CHARS:
+        return None
+    before = tail.rfind(tail[-_SUFFIX:], 0, len(tail) - 1)
+    if before < 0:
+        return None
+    period = len(tail) - _SUFFIX - before
+    unit, rounds, start = tail[-period:], 1, len(text) - period
+    while start >= period and text[start - period : start] == unit:
+        rounds, start = rounds + 1, start - period
+    if rounds < MIN_REPEATED_ROUNDS or rounds * period < MIN_REPEATED_CHARS:
+        return None
+    return Repetition(unit, rounds, (rounds - 2) * period)

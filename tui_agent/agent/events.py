@@ -124,6 +124,8 @@ class PermissionRequest:
     rules: tuple[str, ...]
     loop: tuple[str, ...] = ()
     """For a doom loop: what the repeated calls gave so far, oldest first."""
+    once: str = "run it once more"
+    """What a yes to a doom loop does."""
     command: str = ""
     """The whole command line, where only parts of it are asked about."""
     again: bool = False

@@ -15,7 +15,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from tui_agent.agent.answer import Answerer
+from tui_agent.agent.answer import Answerer, RepeatingAnswer
 from tui_agent.agent.channel import EventChannel
 from tui_agent.agent.checkpoints.recorder import Recorder
 from tui_agent.agent.context_full import ContextFullError
@@ -148,6 +148,7 @@ class Loop:
             self.journal.append(_synthetic("step_limit", self.ports.prompt("step_limit")))
         while True:
             request, estimate = self.context.request(tools_allowed=not wrap_up)
+            self.answerer.watches_repetition = self.tools.stops_repetition
             try:
                 answer = await self.answerer.answer(request, step=self.step, estimate=estimate)
             except ModelError as error:
@@ -155,9 +156,20 @@ class Loop:
                     await self.context.after_overflow(error)
                 elif not self.context.after_refusal(error):
                     raise
+            except RepeatingAnswer as stopped:
+                await self._after_repetition(stopped)
             else:
                 self.context.answered(answer)
                 return answer
+
+    async def _after_repetition(self, stopped: RepeatingAnswer) -> None:
+        """Ask what is to become of an answer that went round in a circle, and tell the model.
+
+        Raises:
+            StopRunError: the run is to end here.
+        """
+        told = await self.tools.after_repetition(stopped.answer, stopped.repetition)
+        self.journal.append(_synthetic("repeating", told))
 
     async def _attach_instructions(self) -> None:
         """Append what the project says about the part of it that the calls touched."""

@@ -43,12 +43,12 @@ class ModelDirectory(Protocol):
         """Return the token counter of a model, calibrated as far as known."""
         ...
 
-    def learn(self, model: str, *, estimate: int, reported: int) -> None:
-        """Take a pair of estimated and reported prompt tokens into the model's calibration."""
+    def learn(self, model: str, counted: int, reported: int) -> None:
+        """Take a request's uncorrected count and what the provider reported of it into the model's calibration."""
         ...
 
-    def learn_window(self, model: str, window: int) -> None:
-        """Remember that a provider named a smaller window in an overflow error."""
+    def learn_window(self, model: str, window: int, *, named: bool = True) -> None:
+        """Remember that a provider named a smaller window; one it did not name counts until the program ends."""
         ...
 
     def learn_alternating(self, model: str) -> bool:

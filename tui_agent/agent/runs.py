@@ -120,7 +120,7 @@ class Runs:
         if then is not None:
             then()
 
-    async def compact(self, focus: str | None, *, for_model: str | None) -> "CompactionOutcome":
+    async def compact(self, focus: str | None, *, for_model: str | None, boundary: int | None) -> "CompactionOutcome":
         """Summarise the history now; during a run before its next step, or at its end."""
         if self.running:
             self._loop.context.pending = focus or ""
@@ -128,7 +128,9 @@ class Runs:
             from tui_agent.agent.compactor import CompactionOutcome
 
             return CompactionOutcome()
-        self._compacting = asyncio.ensure_future(self._loop.context.compact("manual", focus, for_model=for_model))
+        self._compacting = asyncio.ensure_future(
+            self._loop.context.compact("manual", focus, for_model=for_model, boundary=boundary)
+        )
         try:
             return await self._compacting
         finally:

@@ -15,7 +15,15 @@ from tui_agent.agent.archive import SessionArchive
 from tui_agent.agent.channel import Questions
 from tui_agent.agent.checkpoints.recorder import Recorder
 from tui_agent.agent.checkpoints.watching import run_watched
-from tui_agent.agent.doom_loop import DoomLoop, HeadlessAnswer, LoopRules, call_key, detect, headless
+from tui_agent.agent.doom_loop import (
+    DoomLoop,
+    HeadlessAnswer,
+    LoopRules,
+    Repetition,
+    call_key,
+    detect,
+    headless,
+)
 from tui_agent.agent.events import (
     Decision,
     Notice,
@@ -30,6 +38,7 @@ from tui_agent.agent.journal import Journal
 from tui_agent.agent.permissions import Action, Rule
 from tui_agent.agent.permissions.notes import with_note
 from tui_agent.agent.ports import AgentPorts
+from tui_agent.context.view import resolve
 from tui_agent.errors import ToolError
 from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.processes.jobs import Jobs
@@ -46,10 +55,14 @@ from tui_agent.session.entries import (
 from tui_agent.tools.arguments import parse_arguments
 from tui_agent.tools.base import OutputLimits, SubagentHost, Tool, ToolContext, ToolInput, ToolResult
 from tui_agent.tools.reads import FileReads
-from tui_agent.tools.registry import find_tool
+from tui_agent.tools.registry import find_tool, tool_traits
 
 LIVE_OUTPUT_CHARS = 20_000
 """Characters of a running call's output that are kept for its result when it is interrupted."""
+
+ANSWER_PATTERN = "repeated answer"
+"""What permission rules call an answer that says the same again and again."""
+_REPEATED_ANSWER = PermissionNeed(Permission.DOOM_LOOP, ANSWER_PATTERN)
 
 
 class StopRunError(Exception):
@@ -93,6 +106,7 @@ class ToolRunner:
         self._archive = SessionArchive(self._session, ports.blob)
         self._leftovers: set[asyncio.Task[ToolResult]] = set()
         self._allowed_loops: set[str] = set()
+        self._repetitions = 0
         self._mode = mode
         self.gate = Gate(ports, self._channel, questions, mode, self._said)
         self.subagents: SubagentHost | None = None
@@ -281,11 +295,27 @@ class ToolRunner:
             notify=lambda text: self._channel.emit(Notice(text, "warning")),
             vision=self.vision,
             archive=self._archive,
+            in_view=self._reads_in_view if self._ports.settings.truncation.short_rereads else lambda _file: (),
             jobs=self.jobs,
             call_id=call.part.call_id,
             subagents=self.subagents,
             verdict=lambda need: self.gate.decide(need).action.value,
         )
+
+    def _reads_in_view(self, file: str) -> list[ToolResultEntry]:
+        """Return the reads of a file that the model still sees as they were, newest first."""
+        view, traits = resolve(self._session.active_path()), tool_traits()
+        answered = view.answered()
+        return [
+            entry
+            for entry in reversed(view.entries)
+            if isinstance(entry, ToolResultEntry)
+            and entry.metadata.path == file
+            and traits[entry.tool].reads
+            and entry.status is ToolStatus.COMPLETED
+            and entry.id in answered
+            and view.is_open(entry.id)
+        ]
 
     # -- doom loops -----------------------------------------------------------------------------------------
 
@@ -296,7 +326,7 @@ class ToolRunner:
             StopRunError: the run is to end here.
         """
         path = self._session.active_path()
-        rules = LoopRules(frozenset(self._allowed_loops), self._is_readable)
+        rules = LoopRules(frozenset(self._allowed_loops), lambda tool: tool_traits()[tool].writes, self._is_readable)
         loop = detect(path, call.part.call_id, rules)
         if loop is None:
             return None
@@ -329,6 +359,43 @@ class ToolRunner:
         if answer.decision is Decision.DENY:
             return with_note(note, answer.note)
         return None
+
+    @property
+    def stops_repetition(self) -> bool:
+        """Whether an answer that says the same again and again is stopped."""
+        allowed = ANSWER_PATTERN in self._allowed_loops
+        return not allowed and self.gate.decide(_REPEATED_ANSWER).action is not Action.ALLOW
+
+    async def after_repetition(self, answer: AssistantEntry, found: Repetition) -> str:
+        """Ask about an answer that was stopped because it repeats itself; returns what to tell the model.
+
+        Raises:
+            StopRunError: the run is to end here.
+        """
+        if self.gate.decide(_REPEATED_ANSWER).action is Action.DENY:
+            self._repetitions += 1
+            if self._repetitions > 1:
+                raise StopRunError(f"Stopped: {found.reason}.")
+            self._channel.emit(Notice(f"Stopped the answer: {found.reason}.", "warning"))
+            return self._ports.prompt("repeating")
+        asked = PermissionRequest(
+            call_id=f"answer-{answer.id}",
+            tool="answer",
+            title=f"#{answer.id}, stopped",
+            needs=(_REPEATED_ANSWER,),
+            reason=found.reason,
+            rules=(f"allow doom_loop: {ANSWER_PATTERN}",),
+            loop=(found.unit, found.unit),
+            once="let it go on from there",
+        )
+        reply = await self._questions.ask(asked)
+        if reply.decision is Decision.STOP:
+            raise StopRunError(f"Stopped: {found.reason}.")
+        if reply.decision is Decision.DENY:
+            return with_note(self._ports.prompt("repeating").strip(), reply.note)
+        if reply.decision is Decision.SESSION:
+            self._allowed_loops.add(ANSWER_PATTERN)
+        return self._ports.prompt("continue")
 
     def _is_readable(self, tool: str, arguments: str) -> bool:
         try:

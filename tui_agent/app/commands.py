@@ -164,11 +164,11 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         "compact",
-        "summarise the history now",
+        "summarise the history, or what is before #N",
         context_commands.compact,
         "Compact",
         key="f4",
-        argument="[FOCUS]",
+        argument="[#N] [FOCUS]",
     ),
     Command("prune", "replace old tool outputs by placeholders", context_commands.prune, "Prune"),
     Command(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from tui_agent.app.face import Choice, CompactPage, ContextPage, SettingsPage
@@ -17,14 +18,34 @@ async def context(desk: Desk, _argument: str) -> None:
 
 
 async def compact(desk: Desk, argument: str) -> None:
-    """Summarise the history: with a focus at once, otherwise after a look at what goes and what stays."""
+    """Summarise the history: with a focus at once, otherwise after a look at what goes and what stays.
+
+    ``#412`` before the focus is the entry to end before.
+    """
     agent = desk.agent
     if agent is None:
         return
-    if argument or agent.running:
-        await agent.compact(argument or None)
+    named = re.match(r"#(\d+)(?:\s+|$)", argument)
+    boundary, focus = (int(named[1]), argument[named.end() :]) if named else (None, argument)
+    if boundary is not None:
+        await compact_up_to(desk, boundary, focus)
+    elif focus or agent.running:
+        await agent.compact(focus or None)
     else:
         desk.show(CompactPage())
+
+
+async def compact_up_to(desk: Desk, entry_id: int, focus: str = "") -> None:
+    """Summarise what is before an entry of the conversation; without a focus after a look at it."""
+    if (agent := desk.idle_agent) is None:
+        return
+    if not agent.session.on_path(entry_id):
+        desk.say(f"#{entry_id} is not on this branch.")
+    elif focus:
+        if problem := (await agent.compact(focus, boundary=entry_id)).problem:
+            desk.say(problem)
+    else:
+        desk.show(CompactPage(entry_id))
 
 
 async def prune(desk: Desk, _argument: str) -> None:

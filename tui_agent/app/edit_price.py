@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tui_agent.app.format import money, plural, tokens
+from tui_agent.context.budget import PLACEHOLDER_TOKENS
 from tui_agent.context.context_map import ContextBlock
 from tui_agent.context.view import EntryState
-from tui_agent.context.weights import PLACEHOLDER_TOKENS
 
 EditAction = Literal["pin", "drop", "mask", "restore"]
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from tui_agent.agent.agent import Agent
     from tui_agent.agent.checkpoints.differing import ChangedFile
     from tui_agent.app.services import LoginRow, OpenRequest, UiSettings
+    from tui_agent.app.spending import Spending
 
 Severity = Literal["information", "warning", "error"]
 Remedy = tuple[str, str, str]
@@ -142,6 +143,13 @@ class Report(Page):
 
 
 @dataclass(frozen=True, slots=True)
+class CostPage(Report):
+    """What a session has cost, as lines and as what can be plotted."""
+
+    found: Spending
+
+
+@dataclass(frozen=True, slots=True)
 class Output(Page):
     """All of a long output."""
 
@@ -166,8 +174,9 @@ class ContextPage(Page):
 
 @dataclass(frozen=True, slots=True)
 class CompactPage(Page):
-    """A compaction that is looked at and edited before it counts."""
+    """A compaction that is looked at and edited before it counts. ``boundary`` is where what is summarised ends."""
 
+    boundary: int | None = None
     title: str = "The compaction preview"
 
 

@@ -27,7 +27,7 @@ class Importer:
         self._store = store
         self._source = source
         self._skip_damaged = skip_damaged
-        self._estimate = TokenCounter(_ESTIMATED_AS).entry
+        self._estimate = TokenCounter(_ESTIMATED_AS).estimate
         self._came: Counter[ImportChange] = Counter()
         self._empty = 0
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tui_agent.app.format import money, one_line, plural, tokens
+from tui_agent.app.plain_text import plain_preview
 from tui_agent.session.entries import Entry, UserEntry
 
 if TYPE_CHECKING:
@@ -20,26 +21,28 @@ MAX_OUTPUTS_LISTED = 6
 """Outputs named one by one; the rest is counted."""
 
 
-def compaction_text(plan: CompactionPlan, forecast: Commit) -> str:
-    """Return what a compaction takes out, what it keeps, and what it comes to at most.
+def compaction_text(plan: CompactionPlan, forecast: Commit, dollars: float | None = None) -> str:
+    """Return what a compaction summarises, what it keeps, and what it comes to at most.
 
-    ``forecast`` is what it comes to without the model's summary.
+    ``forecast`` is what it comes to without the model's summary, ``dollars`` what writing that costs at most.
     """
     goes = (*plan.history, *plan.turn_prefix)
     kept = [entry for entry in plan.kept if entry.is_sent]
     before, carried = forecast.tokens_before, max(0, forecast.tokens_after - plan.tokens_kept)
     most = min(before, forecast.tokens_after + plan.summary_tokens)
+    ends = f" · up to #{goes[-1].id}" if goes else ""
+    price = f", for at most {money(dollars)}" if dollars else ""
     rows = [
-        ("Goes", f"{_counts(goes)} · {tokens(max(0, before - plan.tokens_kept))} tokens{_first(goes)}"),
-        ("Stays", f"{_counts(kept)} · {tokens(plan.tokens_kept)} tokens{_first(kept)}"),
-        ("Carried", f"your messages, pins, files, to-dos, facts · {tokens(carried)} tokens"),
-        ("Written", f"a summary of at most {tokens(plan.summary_tokens)} tokens"),
-        ("After", f"{tokens(before)} → at most {tokens(most)} tokens of history"),
+        ("Summarised", f"{_counts(goes)} · {tokens(max(0, before - plan.tokens_kept))} tokens{ends}"),
+        ("Kept as is", f"{_counts(kept)} · {tokens(plan.tokens_kept)} tokens{_first(kept)}"),
+        ("Also kept", f"your messages, the plan, pins, files, to-dos, facts · {tokens(carried)} tokens"),
+        ("Summary", f"at most {tokens(plan.summary_tokens)} tokens{price}"),
+        ("History", f"{tokens(before)} → at most {tokens(most)} tokens"),
     ]
     if plan.prunes:
         count = sum(len(prune.targets) for prune in plan.prunes)
         rows.insert(2, ("Pruned", f"{plural(count, 'old output')}; recall brings them back"))
-    return "\n".join(f"{name:<9}{text}" for name, text in rows)
+    return "\n".join(f"{name:<12}{text}" for name, text in rows)
 
 
 def _counts(entries: Sequence[Entry]) -> str:
@@ -48,7 +51,10 @@ def _counts(entries: Sequence[Entry]) -> str:
 
 
 def _first(entries: Sequence[Entry]) -> str:
-    return f" · from #{entries[0].id}" if entries else ""
+    if not entries:
+        return ""
+    words = one_line(plain_preview(entries[0].kind, entries[0].preview), 40)
+    return f" · from #{entries[0].id}{f' “{words}”' if words else ''}"
 
 
 def weighed_text(commit: Commit, draft: Draft) -> str:

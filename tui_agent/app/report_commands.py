@@ -5,22 +5,28 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from tui_agent.app.face import Heading, Report
+from tui_agent.app.face import CostPage, Heading, Report
 
 if TYPE_CHECKING:
     from tui_agent.app.desk import Desk
 
 
 async def cost(desk: Desk, _argument: str) -> None:
-    """Say what was spent. What cost something is read in a thread: in a long session that takes a second."""
-    from tui_agent.app import reports
+    """Say what was spent, all branches. It is read in a thread: in a long session that takes a second."""
+    from tui_agent.app import spending
 
     if desk.agent is None:
         return
-    session = desk.agent.session
-    path = session.path_outline()
-    ids = [entry_id for kind in reports.COSTING for entry_id in path.of_kind(kind)]
-    desk.show(Report("Cost of this session", await asyncio.to_thread(lambda: reports.cost_lines(session.load(ids)))))
+    session, services = desk.agent.session, desk.services
+    records = await asyncio.to_thread(session.requests)
+    departures = session.departures(record.id for record in records)
+    found, names = await asyncio.to_thread(
+        spending.look_up, session, services.store, records, departures, services.price
+    )
+    lines: list[str] = []
+    for heading, rows in spending.spending_sections(found, names):
+        lines += [*([""] if lines else []), Heading(heading), *rows]
+    desk.show(CostPage("Cost of this session", lines or ["Nothing was sent yet."], found))
 
 
 async def todo(desk: Desk, _argument: str) -> None:

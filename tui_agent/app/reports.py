@@ -1,21 +1,11 @@
 """The lines of the reports: help, costs, to-dos, skills. Pure."""
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tui_agent.app.face import Heading
-from tui_agent.app.format import money, plural, tokens, visible
-from tui_agent.session.entries import (
-    SKILL_PREFIX,
-    AssistantEntry,
-    BranchSummaryEntry,
-    CompactionEntry,
-    Entry,
-    Usage,
-    kinds,
-)
+from tui_agent.app.format import visible
+from tui_agent.session.entries import SKILL_PREFIX
 
 if TYPE_CHECKING:
     from tui_agent.agent.knowledge.knowledge import CommandRow
@@ -60,48 +50,3 @@ def skills_lines(rows: "Iterable[CommandRow]") -> list[str]:
     for row in skills:
         lines += ["", Heading(visible(row.name.removeprefix(SKILL_PREFIX))), f"  {visible(row.description)}"]
     return lines
-
-
-@dataclass(slots=True)
-class _Spent:
-    requests: int = 0
-    input: int = 0
-    output: int = 0
-    cached: int = 0
-    cost: float = 0.0
-    priced: bool = False
-
-
-COSTING = kinds(lambda kind: kind.costs)
-"""Kinds of entries that cost something."""
-
-
-def cost_lines(entries: Sequence[Entry]) -> list[str]:
-    """Return what each model was sent, answered and cost, by the entries of the current path that cost something."""
-    by_model: defaultdict[str, _Spent] = defaultdict(_Spent)
-    for entry in entries:
-        if isinstance(entry, AssistantEntry | CompactionEntry | BranchSummaryEntry) and entry.usage is not None:
-            _add(by_model[entry.model or "unknown"], entry.usage, entry.cost)
-    if not by_model:
-        return ["Nothing was sent yet."]
-    lines: list[str] = []
-    for model, spent in by_model.items():
-        share = spent.cached / spent.input if spent.input else 0.0
-        lines += [
-            Heading(visible(model)),
-            f"  {plural(spent.requests, 'request')}",
-            f"  sent       {tokens(spent.input):>8}   of it from the cache {share:.0%}",
-            f"  answered   {tokens(spent.output):>8}",
-            f"  cost       {money(spent.cost) if spent.priced else 'unknown':>8}",
-        ]
-    return lines
-
-
-def _add(spent: _Spent, usage: Usage, cost: float | None) -> None:
-    spent.requests += 1
-    spent.input += usage.prompt
-    spent.output += usage.output
-    spent.cached += usage.cache_read
-    if cost is not None:
-        spent.cost += cost
-        spent.priced = True

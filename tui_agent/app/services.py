@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from tui_agent.app.exporting import ExportOrder
     from tui_agent.model.key_trial import Trial
     from tui_agent.model.naming import NameVerdict
+    from tui_agent.session.records import Reported
     from tui_agent.session.session import Session
     from tui_agent.session.store import Store
     from tui_agent.setting_rows import SettingRow
@@ -283,6 +284,11 @@ def _no_cost(_model: str, _tokens: int) -> float | None:
     return None
 
 
+def _no_price(_model: str, _usage: Reported) -> float | None:
+    """No price is known."""
+    return None
+
+
 def _unconfigured(server: LocalServer, model: str) -> str:
     return f"{server.name}/{model}"
 
@@ -326,6 +332,8 @@ class AppServices:
     """What can be said of a model's name; called in a thread."""
     reread_cost: Callable[[str, int], float | None] = _no_cost
     """What it costs more, in US dollars, when a model reads so many tokens anew instead of from its cache."""
+    price: Callable[[str, Reported], float | None] = _no_price
+    """What a model takes for a request, in US dollars."""
     provider_keys: Callable[[], Sequence[KeyStatus]] = _no_keys
     logins: LoginPort | None = None
     """The keys a user enters in the program; None where none can be."""

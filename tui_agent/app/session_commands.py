@@ -138,6 +138,8 @@ async def block_action(desk: Desk, action: str, entry_id: int) -> None:
             await context_commands.jump(desk, entry_id)
         case "restore":
             await context_commands.restore(desk, entry_id)
+        case "compact":
+            await context_commands.compact_up_to(desk, entry_id)
         case "edit":
             await context_commands.edit_summary(desk, entry_id)
         case _:

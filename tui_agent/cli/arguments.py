@@ -9,7 +9,7 @@ from tui_agent.session.effort import Effort
 
 MODES = ("build", "auto-edit", "plan", "yolo")
 SUBCOMMANDS = (
-    "sessions", "tree", "context", "compact", "models", "login", "logout", "config", "mcp", "doctor", "acp",
+    "sessions", "tree", "context", "compact", "cost", "models", "login", "logout", "config", "mcp", "doctor", "acp",
     "completion",
 )  # fmt: skip
 USUAL_ACTIONS = {"sessions": "list", "config": "get", "mcp": "list"}
@@ -168,9 +168,10 @@ def _add_commands(parser: argparse.ArgumentParser, *, required: bool) -> None:
     sessions = commands.add_parser("sessions", help="look after recorded sessions")
     _add_sessions(sessions)
 
-    tree = commands.add_parser("tree", help="the branches of a session")
-    tree.add_argument("id", nargs="?", default="", help=LAST)
-    tree.add_argument("--json", action="store_true", help="one entry per line")
+    for name, about in (("tree", "the branches of a session"), ("cost", "what a session has cost, all branches")):
+        report = commands.add_parser(name, help=about)
+        report.add_argument("id", nargs="?", default="", help=LAST)
+        report.add_argument("--json", action="store_true", help="for programs")
 
     context = commands.add_parser("context", help="what the model would see of a session")
     context.add_argument("id", nargs="?", default="", help=LAST)
@@ -185,6 +186,7 @@ def _add_commands(parser: argparse.ArgumentParser, *, required: bool) -> None:
     compact.add_argument("id", nargs="?", default="", help=LAST)
     compact.add_argument("-m", "--model", metavar="NAME", help="for another model")
     compact.add_argument("--focus", metavar="TEXT", help="what the summary should keep above all")
+    compact.add_argument("--up-to", type=_positive, metavar="N", help="summarise what is before entry N, no more")
     compact.add_argument("--preview", action="store_true", help="show what it would do and change nothing")
     compact.add_argument("--json", action="store_true", help="with --preview")
     for sub in (context, compact):
@@ -223,7 +225,6 @@ def _add_commands(parser: argparse.ArgumentParser, *, required: bool) -> None:
     for sub in commands.choices.values():
         if sub.get_default("debug") is None:
             sub.set_defaults(debug=False)
-        sub.set_defaults(debug=False)
 
 
 def _add_sessions(sessions: argparse.ArgumentParser) -> None:

@@ -126,7 +126,7 @@ async def _compact(agent: Agent, session: Session, arguments: Namespace) -> int:
             say(event.text, end="", file=sys.stderr)
 
     agent.subscribe(on_event)
-    outcome = await agent.compact(arguments.focus)
+    outcome = await agent.compact(arguments.focus, boundary=arguments.up_to)
     if outcome.problem:
         print(outcome.problem, file=sys.stderr)
         return 1
@@ -147,7 +147,7 @@ def _told(session: Session) -> str:
 
 
 async def _preview(agent: Agent, arguments: Namespace) -> int:
-    drafted = await agent.drafting.draft(arguments.focus)
+    drafted = await agent.drafting.draft(arguments.focus, arguments.up_to)
     if isinstance(drafted, Refusal | SummaryFailure):
         say(drafted.message if isinstance(drafted, Refusal) else drafted.reason, file=sys.stderr)
         return 1
@@ -168,9 +168,9 @@ def _preview_text(draft: Draft, commit: Commit | Refusal, kept: tuple[Entry, ...
     goes = len(plan.history) + len(plan.turn_prefix)
     return "\n".join(
         [
-            f"Goes:  {goes} entries, summarised from {plan.tokens_summarised:,} tokens",
-            f"Stays: from {first} on, {len(plan.kept)} entries, {plan.tokens_kept:,} tokens",
-            f"After: {result}",
+            f"Summarised: {goes} entries, {plan.tokens_summarised:,} tokens",
+            f"Kept as is: from {first} on, {len(plan.kept)} entries, {plan.tokens_kept:,} tokens",
+            f"History:    {result}",
             "",
             draft.summary,
         ]

@@ -97,6 +97,7 @@ class DeskWiring:
             ask_servers=self.ask_servers,
             judge_model=lambda name: judge(name, wiring.catalog),
             reread_cost=self.reread_cost,
+            price=lambda model, usage: self._wiring.catalog.info(model).cost(usage),
             provider_keys=self.provider_keys,
             logins=LoginDesk(wiring.logins, lambda: wiring.loaded.config, self.reread_settings, wiring.default_model),
             own_servers=self.own_servers,

@@ -77,6 +77,10 @@ def _command(arguments: Namespace) -> Callable[[Namespace], int]:  # noqa: PLR09
             from tui_agent.cli.context import run_compact, run_context, run_tree
 
             return {"context": run_context, "compact": run_compact, "tree": run_tree}[name]
+        case "cost":
+            from tui_agent.cli.cost import run_cost
+
+            return run_cost
         case "acp":
             from tui_agent.cli.acp import run_acp
 

@@ -4,6 +4,9 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+LONG_ARGUMENT_CHARS = 200
+"""Texts in arguments longer than this are cut in an answer that was cleared or masked."""
+
 
 def parse_object(arguments: str) -> dict[str, Any] | None:
     """Return the JSON object the text holds, None when it is none, also when it nests too deeply to be read."""

@@ -1,19 +1,35 @@
-"""The one measure of how big the context is, and the thresholds derived from it."""
+"""How big the context is: what each entry of a view takes, the one measure of the next request, and its thresholds.
+
+Three ways to weigh, from exact to quick: `measure` builds on what the provider reported and answers everybody;
+`Weights` counts what each entry of a view is really sent as; `ViewWeights` is for plans, which ask often.
+"""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from typing import Literal
 
-from tui_agent.context.estimate import Estimate, RequestModel, appended_tokens, estimate_path
-from tui_agent.context.reports import Report, is_plausible, is_stale, is_suspect, judge
+from tui_agent.context.arguments import LONG_ARGUMENT_CHARS, parse_object, strings_in
+from tui_agent.context.request import ContentText, ImageRef, Message
 from tui_agent.context.settings import ContextSettings
-from tui_agent.context.tokens import TokenCounter
-from tui_agent.session.entries import AssistantEntry, CompactionEntry, Entry, ReasoningPart, SystemEntry
+from tui_agent.context.tokens import REQUEST_TOKENS, TokenCounter, images_of
+from tui_agent.context.truncation import utf8_size
+from tui_agent.context.view import ContextView, EntryState, resolve
+from tui_agent.session.entries import (
+    INTERRUPTED_OUTPUT,
+    AssistantEntry,
+    CompactionEntry,
+    Entry,
+    ImagePart,
+    ReasoningPart,
+    ShellEntry,
+    SystemEntry,
+    ToolResultEntry,
+    UserEntry,
+)
 from tui_agent.session.path_queries import newest, place_of_newest
-
-_SECTION = re.compile(r"<([a-z][\w-]*)((?:\s[^<>]*)?)>\n?(.*?)</\1>", re.DOTALL)
-_PATH = re.compile(r'(?:path|name|file)="([^"]*)"')
+from tui_agent.session.records import Reported
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +129,181 @@ def threshold(limits: ModelLimits, settings: ContextSettings) -> int | None:
     return compaction.threshold_at(limits.window, reserve(limits, settings))
 
 
+# -- an estimate of each entry ------------------------------------------------------------------------
+
+_STAND_IN = Message("tool", (ContentText(INTERRUPTED_OUTPUT),))
+
+
+@dataclass(frozen=True, slots=True)
+class RequestModel:
+    """The model that is asked, as far as it changes what a request weighs."""
+
+    model: str
+    vision: bool = True
+
+
+class Weights:
+    """Weighs the entries of one view as the model would be sent them."""
+
+    def __init__(self, view: ContextView, counter: TokenCounter, asked: RequestModel) -> None:
+        self._view = view
+        self._counter = counter
+        self._asked = asked
+        self._answered = view.answered()
+
+    def head(self) -> int:
+        """Return the tokens of system messages and tools."""
+        system = self._view.system
+        return REQUEST_TOKENS + (self._counter.stored(system) if system else 0)
+
+    def all(self) -> Iterator[tuple[Entry, int]]:
+        """Yield what is shown, in the order of the request, with its tokens."""
+        compaction = self._view.compaction
+        entries = self._view.entries if compaction is None else (compaction, *self._view.entries)
+        for entry in entries:
+            if tokens := self.of(entry):
+                yield entry, tokens
+
+    def of(self, entry: Entry) -> int:
+        """Return the tokens an entry adds, stand-ins for results of its calls included; 0 when it is not shown."""
+        if not entry.is_sent or self._view.states.get(entry.id) is EntryState.DROPPED:
+            return 0
+        if isinstance(entry, ToolResultEntry) and entry.id not in self._answered:
+            return 0
+        if entry.kind == "compaction" and entry is not self._view.compaction:
+            return 0
+        if isinstance(entry, AssistantEntry):
+            return self._answer(entry)
+        return self._stored(entry) if self._is_whole(entry) else self._counted(entry)
+
+    def _answer(self, entry: AssistantEntry) -> int:
+        results = self._view.results.get(entry.id, ())
+        states = self._view.states
+        parted = bool(states) and any(r and states.get(r.id) is EntryState.DROPPED for r in results)
+        foreign = entry.model != self._asked.model and any(isinstance(p, ReasoningPart) for p in entry.parts)
+        tokens = self._stored(entry) if self._is_whole(entry) and not parted and not foreign else self._counted(entry)
+        # RequestModel for only when it is needed: a path whose entries were all counted needs no encoding at all.
+        return tokens + _stand_in_tokens(self._counter) * results.count(None) if None in results else tokens
+
+    def _is_whole(self, entry: Entry) -> bool:
+        if isinstance(entry, CompactionEntry) and len(self._view.pinned) < len(entry.details.pinned):
+            return False
+        return self._view.is_open(entry.id) and (self._asked.vision or not images_of(entry))
+
+    def _stored(self, entry: Entry) -> int:
+        return self._counter.stored(entry)
+
+    def _counted(self, entry: Entry) -> int:
+        """Count what is really sent of an entry that something changed."""
+        counter = self._counter
+        messages = counter.told(entry, self._view, model=self._asked.model, vision=self._asked.vision)
+        sent = any(isinstance(part, ImageRef) for message in messages for part in message.content)
+        return counter.messages(messages) + (counter.images(entry) if sent else 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """The estimate of a path's request, in uncorrected tokens, and what it takes to go on from it.
+
+    ``settled`` is history that no appended message can change: what stands before the newest answer, at ``cut`` on the
+    path. ``length``, ``first`` and ``last`` tell which path it was made of; ``cut`` None means that it cannot be
+    gone on from.
+    """
+
+    head: int
+    settled: int
+    unsettled: int
+    cut: int | None
+    length: int
+    first: Entry | None
+    last: Entry | None
+
+    @property
+    def history(self) -> int:
+        """Tokens of everything but head and tools."""
+        return self.settled + self.unsettled
+
+    @property
+    def total(self) -> int:
+        """Tokens of the whole request."""
+        return self.head + self.settled + self.unsettled
+
+
+def estimate_path(
+    path: Sequence[Entry], counter: TokenCounter, asked: RequestModel, before: Estimate | None = None
+) -> Estimate:
+    """Estimate a path's request.
+
+    ``before`` is an earlier estimate with the same counter and model; when the path only grew since, only what was
+    appended is looked at. The result is the same with and without it.
+    """
+    if before is not None and before.cut is not None and _extends(path, before):
+        return _go_on(path, before.cut, before, counter, asked)
+    view = resolve(path)
+    weights = Weights(view, counter, asked)
+    total = sum(tokens for _, tokens in weights.all())
+    cut = _cut(path)
+    unsettled = 0 if cut is None else sum(map(weights.of, path[cut:]))
+    return _estimate(path, (weights.head(), total - unsettled, unsettled), cut)
+
+
+def appended_tokens(entries: Sequence[Entry], counter: TokenCounter, asked: RequestModel) -> int:
+    """Return the uncorrected tokens of what follows an answer whose size the provider reported.
+
+    ``entries`` begins with that answer. Its calls that still wait for a result weigh nothing.
+    """
+    if len(entries) == 1:
+        return 0
+    view = resolve(entries)
+    weights = Weights(view, counter, asked)
+    answer = entries[0]
+    closed = any(entry.kind == "assistant" for entry in entries[1:])
+    stand_ins = view.results.get(answer.id, ()).count(None) if closed else 0
+    return sum(map(weights.of, entries[1:])) + (stand_ins * _stand_in_tokens(counter) if stand_ins else 0)
+
+
+def _stand_in_tokens(counter: TokenCounter) -> int:
+    """Return the uncorrected tokens of the message that stands in for a missing result."""
+    return counter.messages((_STAND_IN,))
+
+
+def _extends(path: Sequence[Entry], before: Estimate) -> bool:
+    if not 0 < before.length <= len(path):
+        return False
+    same = path[0] is before.first and path[before.length - 1] is before.last
+    return same and not any(entry.breaks_prefix for entry in path[before.length :])
+
+
+def _go_on(path: Sequence[Entry], cut: int, before: Estimate, counter: TokenCounter, asked: RequestModel) -> Estimate:
+    tail = path[cut:]
+    weights = Weights(resolve(tail), counter, asked)
+    newest = _newest_answer(tail) or 0
+    settled = before.settled + sum(map(weights.of, tail[:newest]))
+    return _estimate(path, (before.head, settled, sum(map(weights.of, tail[newest:]))), cut + newest)
+
+
+def _estimate(path: Sequence[Entry], sizes: tuple[int, int, int], cut: int | None) -> Estimate:
+    head, settled, unsettled = sizes
+    first, last = (path[0], path[-1]) if path else (None, None)
+    return Estimate(head, settled, unsettled, cut, len(path), first, last)
+
+
+def _cut(path: Sequence[Entry]) -> int | None:
+    """Return where the newest answer stands; None when a compaction follows it: results may still reach over it."""
+    newest = _newest_answer(path)
+    compaction = place_of_newest(path, CompactionEntry)
+    if compaction is not None and (newest is None or newest < compaction):
+        return None
+    return newest or 0
+
+
+def _newest_answer(path: Sequence[Entry]) -> int | None:
+    return place_of_newest(path, AssistantEntry)
+
+
+# -- the measure ---------------------------------------------------------------------------------------
+
+
 def measure(
     path: Sequence[Entry],
     limits: ModelLimits,
@@ -175,11 +366,18 @@ class Meter:
             window_origin=limits.origin,
         )
 
-    def estimate_tokens(self, path: Sequence[Entry]) -> int:
-        """Return the estimate of the whole request without regard to reports."""
+    def counted(self, path: Sequence[Entry]) -> int:
+        """Return the uncorrected count of the whole request without regard to reports."""
         asked = RequestModel(self.limits.model, self.limits.vision)
         self._estimate = estimate_path(path, self.counter, asked, self._estimate)
-        return self.counter.calibrated(self._estimate.total)
+        return self._estimate.total
+
+    def adopt(self, counter: TokenCounter) -> bool:
+        """Go on with a counter that differs in its calibration alone; returns False for any other."""
+        if counter != self.counter and replace(counter, calibration=self.counter.calibration) != self.counter:
+            return False
+        self.counter = counter
+        return True
 
     def _searched(self, path: Sequence[Entry]) -> int:
         """Return how many entries at the path's start are known to hold no report that counts."""
@@ -194,7 +392,7 @@ class Meter:
         if system is None:
             return 0
         if self._head is None or self._head[0] is not system:
-            self._head = (system, system.tokens or self.counter.head(system))
+            self._head = (system, self.counter.stored(system))
         return self._head[1]
 
 
@@ -244,6 +442,204 @@ def reported_tokens(entry: Entry, counter: TokenCounter) -> tuple[int, bool]:
     if is_plausible(written, estimate):
         return entry.usage.prompt + written, True
     return entry.usage.prompt + estimate, False
+
+
+def _is_valid(entry: AssistantEntry) -> bool:
+    if entry.error is not None or entry.interrupted or entry.finish in ("error", "interrupted"):
+        return False
+    return judge(entry.usage, entry.estimate) is Report.USABLE
+
+
+# -- what the provider reports ------------------------------------------------------------------------
+
+MIN_SHARE = 1 / 3
+"""Reported over estimated tokens of a request below which a report is not its size: tokenizers differ by about 2."""
+SLACK_BELOW = 200
+"""Tokens a report may always be below that: a small request is mostly what the estimate guesses of its frame."""
+MAX_SHARE = 5.0
+"""Reported over estimated tokens above which a report is a mistake. Some gateways add prompts of their own."""
+SLACK_ABOVE = 2_000
+"""Tokens a report may always be above that."""
+SUSPECT_SHARE = 1.25
+"""Reported over estimated tokens above which a report is held against the one before room was made."""
+NOTICED_SHARE = 1 / 3
+"""Share of the tokens taken out of a request by which a report has to fall to be one of that request."""
+SMALLEST_CUT = 1_000
+"""Tokens of the smallest window that a server is believed to have; a smaller report was not counted properly."""
+
+
+class Report(StrEnum):
+    """What a report of usage is worth."""
+
+    USABLE = "usable"
+    MISSING = "missing"
+    CUT = "cut"
+    """Far too few tokens, and as many as a small window holds: the server seems to have left out the rest."""
+    TOO_FEW = "too_few"
+    TOO_MANY = "too_many"
+
+
+def judge(usage: Reported | None, estimate: int) -> Report:
+    """Judge a report by the estimate of the same request, in the model's tokens; 0 where there is none.
+
+    What was read from a cache or written to it is part of the report.
+    """
+    if usage is None or usage.prompt <= 0:
+        return Report.MISSING
+    if not estimate:
+        return Report.USABLE
+    if usage.prompt < estimate * MIN_SHARE - SLACK_BELOW:
+        return Report.CUT if usage.prompt >= SMALLEST_CUT else Report.TOO_FEW
+    if usage.prompt > estimate * MAX_SHARE + SLACK_ABOVE:
+        return Report.TOO_MANY
+    return Report.USABLE
+
+
+def is_plausible(reported: int, estimate: int) -> bool:
+    """Whether a reported number of tokens can be the size of what was estimated."""
+    return estimate * MIN_SHARE - SLACK_BELOW <= reported <= estimate * MAX_SHARE + SLACK_ABOVE
+
+
+def is_suspect(answer: AssistantEntry) -> bool:
+    """Whether a report tells of so much more than was estimated that it may be one of another request."""
+    return answer.usage is not None and answer.usage.prompt > answer.estimate * SUSPECT_SHARE
+
+
+def is_stale(answer: AssistantEntry, before: AssistantEntry) -> bool:
+    """Whether a report did not notice the room that was made since an earlier answer.
+
+    Some servers report all tokens of a session, or the same number every time. Taken for the size of the next request
+    that would ask for compaction after compaction.
+    """
+    if answer.usage is None or before.usage is None or not before.usage.prompt:
+        return False
+    made = before.estimate - answer.estimate
+    fell = before.usage.prompt - answer.usage.prompt
+    return made > before.estimate // 10 and fell < made * NOTICED_SHARE
+
+
+def is_silent_overflow(answer: AssistantEntry, window: int) -> bool:
+    """Whether an answer was made of more input than the window holds, although the server refused nothing.
+
+    Some servers cut the oldest messages off without a word; what they report as input gives it away.
+    """
+    usable = judge(answer.usage, answer.estimate) is Report.USABLE and answer.error is None
+    return usable and answer.usage is not None and answer.usage.prompt > window
+
+
+def complaint(answer: AssistantEntry, window: int) -> str | None:
+    """Return a sentence on a report that is not used or tells of an overflow, None when there is nothing to say.
+
+    ``window`` is the model's as far as it is known, in tokens.
+    """
+    if answer.usage is not None and is_silent_overflow(answer, window):
+        return (
+            f"The server reports {answer.usage.prompt:,} tokens for a window of {window:,}: it may have left out the "
+            "oldest messages. Room is made before the next request; if its window is larger, set it (/settings)."
+        )
+    verdict = judge(answer.usage, answer.estimate)
+    if answer.usage is None or verdict in (Report.USABLE, Report.MISSING):
+        return None
+    told = f"The server reports {answer.usage.prompt:,} tokens for a request of about {answer.estimate:,}"
+    if verdict is Report.CUT:
+        return (
+            f"{told}: it seems to have read only a part. Its window may be smaller than the {window:,} configured here."
+        )
+    return f"{told}; its count is not used."
+
+
+# -- weights for plans --------------------------------------------------------------------------------
+
+PLACEHOLDER_TOKENS = 40
+"""About what a placeholder takes."""
+_BYTES_PER_TOKEN = 3
+"""On the low side for prose, code and Chinese alike: a plan that frees a little more than it says does no harm."""
+
+CountEntry = Callable[[Entry], int]
+"""Counts an entry as it was appended, in tokens."""
+
+
+def stored_tokens(entry: Entry) -> int:
+    """Return the estimate the entry was stored with."""
+    return entry.tokens
+
+
+class ViewWeights:
+    """Weighs the entries of one view."""
+
+    def __init__(self, view: ContextView, count: CountEntry = stored_tokens) -> None:
+        self._view = view
+        self._count = count
+        self._answered = view.answered()
+
+    def of(self, entry: Entry) -> int:
+        """Return the tokens the entry takes as the model sees it; 0 when it is not shown at all."""
+        if not entry.is_sent or entry.kind == "compaction" or not self.is_paired(entry):
+            return 0
+        state = self._view.state(entry.id)
+        if state is EntryState.DROPPED:
+            return 0
+        if state in (EntryState.LIVE, EntryState.PINNED):
+            return self._count(entry)
+        if isinstance(entry, AssistantEntry) and state is EntryState.PRUNED:
+            kept = self._view.kept_chars.get(entry.id)
+            return round(self._count(entry) * (1 - long_share(entry, kept or LONG_ARGUMENT_CHARS, words=bool(kept))))
+        note = len(self._view.notes.get(entry.id, "")) // _BYTES_PER_TOKEN
+        return min(self._count(entry), PLACEHOLDER_TOKENS + note + self._left(entry, state))
+
+    def _left(self, entry: Entry, state: EntryState) -> int:
+        """Return the tokens of the text that stays beside a placeholder."""
+        match entry:
+            case UserEntry() if state is EntryState.PRUNED:
+                most = self._view.kept_chars.get(entry.id)
+                texts = (part.text[:most] for part in entry.parts if not isinstance(part, ImagePart))
+                return sum(map(utf8_size, texts)) // _BYTES_PER_TOKEN
+            case ToolResultEntry() | ShellEntry():
+                kept = min(len(entry.output), self._view.kept_chars.get(entry.id, 0))
+                return utf8_size(entry.output[:kept]) // _BYTES_PER_TOKEN
+            case _:
+                return 0
+
+    def all(self) -> list[int]:
+        """Return what each entry of the view takes, in order."""
+        return [self.of(entry) for entry in self._view.entries]
+
+    def is_paired(self, entry: Entry) -> bool:
+        """Whether the entry is no tool result, or one that answers a call."""
+        return not isinstance(entry, ToolResultEntry) or entry.id in self._answered
+
+    def has_output(self, entry: Entry) -> bool:
+        """Whether the model sees output of this tool result, whole or cut, that it may lose."""
+        if not isinstance(entry, ToolResultEntry) or entry.id not in self._answered:
+            return False
+        state = self._view.state(entry.id)
+        return state is EntryState.LIVE or (state is EntryState.PRUNED and entry.id in self._view.kept_chars)
+
+
+def too_large(entries: Sequence[Entry], tokens: Sequence[int], most: int) -> str:
+    """Return a sentence that names the largest entry when it alone takes more than ``most`` tokens, else ""."""
+    largest = max(range(len(entries)), key=tokens.__getitem__, default=None)
+    if largest is None or tokens[largest] <= most:
+        return ""
+    entry = entries[largest]
+    return f"#{entry.id} ({entry.kind.replace('_', ' ')}) alone takes {tokens[largest]:,}: drop or mask it."
+
+
+def long_share(entry: AssistantEntry, keep_chars: int, *, words: bool = False) -> float:
+    """Return the share of an answer that is beyond the first ``keep_chars`` characters of a text in its arguments.
+
+    With ``words`` what the model said counts too. 0 where no text is much longer.
+    """
+    texts = [text for call in entry.tool_calls for text in strings_in(parse_object(call.arguments))]
+    long = [*texts, entry.text] if words else texts
+    excess = sum(len(text) - keep_chars for text in long if len(text) > keep_chars * 5 // 4)
+    return excess / (sum(map(len, texts)) + len(entry.text)) if excess else 0.0
+
+
+# -- the head -----------------------------------------------------------------------------------------
+
+_SECTION = re.compile(r"<([a-z][\w-]*)((?:\s[^<>]*)?)>\n?(.*?)</\1>", re.DOTALL)
+_PATH = re.compile(r'(?:path|name|file)="([^"]*)"')
 
 
 def overhead(system: SystemEntry, limits: ModelLimits, settings: ContextSettings, counter: TokenCounter) -> Overhead:
@@ -296,9 +692,3 @@ def head_sections(system: SystemEntry) -> Iterator[tuple[str, str]]:
         for section in _SECTION.finditer(block):
             path = _PATH.search(section[2])
             yield path[1] if path else section[1], section[0]
-
-
-def _is_valid(entry: AssistantEntry) -> bool:
-    if entry.error is not None or entry.interrupted or entry.finish in ("error", "interrupted"):
-        return False
-    return judge(entry.usage, entry.estimate) is Report.USABLE

@@ -9,11 +9,11 @@ stopping everything.
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Literal
+from typing import Literal, NamedTuple
 
-from tui_agent.context.budget import ContextSize, describe_overhead
+from tui_agent.context.budget import ContextSize, CountEntry, ViewWeights, describe_overhead, stored_tokens, too_large
 from tui_agent.context.carried import Budgets, CountText, Summarised, carry, fit, shown_text
-from tui_agent.context.cuts import find_cut, next_cut, turn_start
+from tui_agent.context.cuts import find_cut, next_cut, starts_turn, turn_start, valid_cuts
 from tui_agent.context.cutting import Cutter, outputs
 from tui_agent.context.digest import digest
 from tui_agent.context.files import FileOperations, file_operations
@@ -22,7 +22,6 @@ from tui_agent.context.rendering import pinned_text
 from tui_agent.context.settings import ContextSettings
 from tui_agent.context.templates import Templates
 from tui_agent.context.view import ContextView, EntryState, resolve
-from tui_agent.context.weights import CountEntry, ViewWeights, stored_tokens, too_large
 from tui_agent.session.entries import (
     AssistantEntry,
     CompactionEntry,
@@ -90,6 +89,8 @@ class CompactionPlan:
     prunes: tuple[PrunePlan, ...] = ()
     unsummarised: tuple[Entry, ...] = ()
     """Entries that are dropped although the model's summary does not cover them (the ladder moves the cut)."""
+    boundary: int | None = None
+    """The first entry that stays, where a person said which; nothing but the summary is done then."""
 
     @property
     def is_split_turn(self) -> bool:
@@ -122,9 +123,32 @@ class PlanOptions:
     keep_recent: int | None = None
     overhead: Sequence[tuple[str, int]] = field(default_factory=tuple)
     count: CountEntry = stored_tokens
+    boundary: int | None = None
+    """The entry that what is summarised ends before; None: by ``keep_recent``."""
 
 
-def plan_compaction(
+class Boundary(NamedTuple):
+    """A place where the summarised part may end: the first entry that stays, and whether a turn begins with it."""
+
+    entry_id: int
+    is_turn: bool
+
+
+def boundaries(path: Sequence[Entry], count: CountEntry = stored_tokens) -> list[Boundary]:
+    """Return all places where what is summarised may end, oldest first. None is between a call and its result."""
+    view = resolve(path)
+    shown = ViewWeights(view, count).all()
+    return [Boundary(view.entries[at].id, starts_turn(view.entries[at])) for at in _places(view, shown)]
+
+
+def _places(view: ContextView, shown: Sequence[int]) -> list[int]:
+    """Return where the view may be cut so that something is before the cut."""
+    valid = valid_cuts(view, shown)
+    first = next((at for at, tokens in enumerate(shown) if tokens), len(shown))
+    return [at for at in range(first + 1, len(shown)) if valid[at]]
+
+
+def plan_compaction(  # noqa: PLR0911 - one for each way it can end
     path: Sequence[Entry], settings: ContextSettings, size: ContextSize, options: PlanOptions
 ) -> CompactionPlan | Refusal:
     """Return what to summarise and what to keep, or why not.
@@ -132,6 +156,8 @@ def plan_compaction(
     ``path`` is whole or active, ``settings`` those of the model, ``size`` the measure of that path.
     """
     view = resolve(path)
+    if options.boundary is not None:
+        return _plan_up_to(options.boundary, view, settings, size, options)
     if view.compaction is not None and not _said_since(path, view.compaction):
         return Refusal(RefusalReason.ALREADY_COMPACTED, "Nothing was said since the last compaction.")
     if size.budget <= 0:
@@ -161,6 +187,24 @@ def plan_compaction(
         trigger=options.trigger,
         instructions=options.instructions,
         prunes=(*([pruned] if pruned else ()), *oversized),
+    )
+
+
+def _plan_up_to(
+    boundary: int, view: ContextView, settings: ContextSettings, size: ContextSize, options: PlanOptions
+) -> CompactionPlan | Refusal:
+    """Return the plan of a summary that ends before an entry; inside a step, before the step."""
+    shown = ViewWeights(view, options.count).all()
+    at = [place for place in _places(view, shown) if view.entries[place].id <= boundary]
+    if not at:
+        known = view.compaction is not None and bool(view.entries) and boundary <= view.entries[0].id
+        why = "That is summarised already." if known else "There is nothing before it to summarise."
+        return Refusal(RefusalReason.NOTHING_TO_COMPACT, why)
+    return replace(
+        _with_cut(_uncut(view, settings, size, options.tools), at[-1], shown),
+        boundary=view.entries[at[-1]].id,
+        trigger=options.trigger,
+        instructions=options.instructions,
     )
 
 

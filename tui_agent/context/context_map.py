@@ -4,8 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from tui_agent.context.arguments import parse_object
-from tui_agent.context.budget import ContextSize, ModelLimits, head_parts, measure, within
-from tui_agent.context.estimate import RequestModel, Weights
+from tui_agent.context.budget import ContextSize, ModelLimits, RequestModel, Weights, head_parts, measure, within
 from tui_agent.context.settings import ContextSettings
 from tui_agent.context.standing import Standing, Standings, standings
 from tui_agent.context.tokens import TokenCounter
@@ -138,15 +137,15 @@ def context_map(
     weights = Weights(view, counter, RequestModel(asked.model, asked.vision))
     found = standings(path, view)
     rows = [*_head_rows(view, weights, counter), *_history_rows(view, path, weights, counter, found)]
-    blocks = _sized(rows, counter, cached)
+    blocks = _sized(rows, cached)
     return ContextMap(blocks=blocks, size=size or measure(path, limits, settings, counter))
 
 
 def _head_rows(view: ContextView, weights: Weights, counter: TokenCounter) -> Iterator[tuple[ContextBlock, float]]:
     """Yield the parts of the head, each with its share of what the head weighs."""
-    total = weights.head()
+    total = counter.calibration.apply(weights.head())
     system = view.system
-    parts = head_parts(system, replace(counter, factor=1.0)) if system is not None else []
+    parts = head_parts(system, counter) if system is not None else []
     counted = sum(part.tokens for part in parts)
     if system is None or not counted:
         yield ContextBlock("request", "system", ()), total
@@ -170,7 +169,7 @@ def _history_rows(
             continue
         if isinstance(entry, ToolResultEntry) and entry.id not in answered:
             continue
-        whole = entry.tokens or counter.estimate(entry)
+        whole = counter.stored(entry)
         age_entries, age_steps = ages.get(entry.id, (0, 0))
         block = ContextBlock(
             label=entry.preview or preview_of(entry),
@@ -184,19 +183,17 @@ def _history_rows(
             age_steps=age_steps,
             hidden=0 if view.is_open(entry.id) else max(0, counter.calibrated(whole - tokens)),
         )
-        yield block, tokens
+        yield block, counter.calibration.apply(tokens)
 
 
-def _sized(
-    rows: Sequence[tuple[ContextBlock, float]], counter: TokenCounter, cached: frozenset[int]
-) -> tuple[ContextBlock, ...]:
+def _sized(rows: Sequence[tuple[ContextBlock, float]], cached: frozenset[int]) -> tuple[ContextBlock, ...]:
     """Round so that the blocks add up to the rounded whole, and say what follows each."""
-    total = round(sum(tokens for _, tokens in rows) * counter.factor)
+    total = round(sum(tokens for _, tokens in rows))
     blocks: list[ContextBlock] = []
     running, before = 0.0, 0
     for block, tokens in rows:
         running += tokens
-        upto = round(running * counter.factor)
+        upto = round(running)
         is_cached = bool(block.origin) and cached.issuperset(block.origin)
         blocks.append(replace(block, tokens=upto - before, cached=is_cached, following=total - before))
         before = upto

@@ -9,7 +9,7 @@ stops where what takes the room may not be cut: the head, and what was pinned.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from tui_agent.context.budget import ContextSize, describe_overhead
+from tui_agent.context.budget import ContextSize, CountEntry, ViewWeights, describe_overhead, stored_tokens, too_large
 from tui_agent.context.carried import CountText
 from tui_agent.context.compaction import (
     CompactionPlan,
@@ -26,7 +26,6 @@ from tui_agent.context.pruning import Occasion, PrunePlan, PruneRules, plan_prun
 from tui_agent.context.settings import ContextSettings
 from tui_agent.context.templates import Templates
 from tui_agent.context.view import resolve
-from tui_agent.context.weights import CountEntry, ViewWeights, stored_tokens, too_large
 from tui_agent.session.entries import CompactionEntry, Entry
 from tui_agent.session.path_queries import newest_sent
 

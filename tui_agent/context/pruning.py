@@ -10,12 +10,11 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from tui_agent.context.arguments import parse_object
-from tui_agent.context.budget import ContextSize
+from tui_agent.context.budget import PLACEHOLDER_TOKENS, ContextSize, CountEntry, ViewWeights, stored_tokens
 from tui_agent.context.files import call_path
 from tui_agent.context.settings import ImageSettings, PruneSettings
 from tui_agent.context.tokens import images_of
 from tui_agent.context.view import ContextView, EntryState
-from tui_agent.context.weights import PLACEHOLDER_TOKENS, CountEntry, ViewWeights, stored_tokens
 from tui_agent.session.entries import (
     AssistantEntry,
     Entry,
@@ -223,6 +222,9 @@ def superseded_results(view: ContextView, tools: TraitsByName) -> Mapping[int, S
     """Return the results that a later one makes stale: read again, changed later, the same command run again."""
     stale = _Stale()
     for call, result in _answered_calls(view):
+        if result.metadata.known_from is not None:
+            stale.results.pop(result.metadata.known_from, None)
+            continue  # It rests on the earlier one instead of taking its place.
         traits, completed = tools[call.tool], result.status is ToolStatus.COMPLETED
         if traits.repeatable and (completed or traits.repeats_failures):
             stale.repeat(call, result)

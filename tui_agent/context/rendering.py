@@ -9,12 +9,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tui_agent.context.arguments import parse_object
+from tui_agent.context.arguments import LONG_ARGUMENT_CHARS, parse_object
 from tui_agent.context.request import ContentText, ImageRef
 from tui_agent.context.templates import Templates, fill
 from tui_agent.context.truncation import cut_middle
 from tui_agent.context.view import EntryState
-from tui_agent.context.weights import LONG_ARGUMENT_CHARS
 from tui_agent.session.entries import (
     AssistantEntry,
     BranchSummaryEntry,

@@ -229,6 +229,9 @@ class TruncationSettings(_Settings):
     """Share of the window one output may take."""
     error_lines: int = Field(default=20, ge=0)
     """Error-looking lines shown from the part of an output that was left out."""
+    short_rereads: bool = True
+    """Answer a read of lines that are in view and unchanged in one line, of changed ones with the difference where
+    that is shorter. Asking once more shows all of them."""
 
     def tokens(self, window: int) -> int:
         """Return the tokens one output may take of a window."""

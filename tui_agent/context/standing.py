@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from tui_agent.context.estimate import Weights
+from tui_agent.context.budget import Weights
 from tui_agent.context.view import ContextView, EntryState, resolve
 from tui_agent.session.entries import KINDS, AssistantEntry, Entry, TextPart, ToolResultEntry
 from tui_agent.session.path_queries import place_of_newest

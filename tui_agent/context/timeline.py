@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
+from tui_agent.context.budget import Report, judge
 from tui_agent.context.cache import CAUSE_OF_KIND, BreakCause, CacheMiss, missed_tokens
-from tui_agent.context.reports import Report, judge
 from tui_agent.session.entries import CompactionEntry, Entry, PruneEntry, SystemEntry, kinds
 from tui_agent.session.records import RequestRecord
 
@@ -34,10 +34,10 @@ _MARK_OF_KIND = {"compaction": Mark.COMPACTION, "prune": Mark.PRUNE, "context_ed
 
 
 class ModelScale(NamedTuple):
-    """What is known of a model: its window in tokens, and what corrects stored estimates to its tokens."""
+    """What is known of a model: its window in tokens, and what turns stored estimates into its tokens."""
 
     window: int
-    factor: float = 1.0
+    calibrated: Callable[[int], int] = round
 
 
 class Step(NamedTuple):
@@ -106,7 +106,7 @@ def steps_of(shape: PathShape, scale_of: Callable[[str], ModelScale], cold_secon
         total = record.prompt if exact else record.estimate
         if not total:
             estimates = estimates or _Estimates(shape)
-            total = round(estimates.before(at) * scale.factor)
+            total = scale.calibrated(estimates.before(at))
         if record.cache_read or record.cache_write:
             caching.add(model)
         miss = _miss(before, record, between, cold_seconds) if model in caching else None
@@ -118,7 +118,7 @@ def steps_of(shape: PathShape, scale_of: Callable[[str], ModelScale], cold_secon
             shape.ids[at - 1] if at else None,
             record.created_at,
             model,
-            min(total, round(head * scale.factor)),
+            min(total, scale.calibrated(head)),
             total,
             scale.window,
             exact,

@@ -1,8 +1,9 @@
 """How many tokens a text, an image or an entry takes, as well as it can be known without asking the provider.
 
 Text is counted with the byte-pair encodings that litellm ships (read as files: neither litellm nor the network is
-touched), then multiplied by a factor that is learnt per model from what the provider reported. An entry's own
-``tokens`` field holds the count without the factor, so that it never goes stale when the factor moves.
+touched). A ``Count`` remembers which of its tokens are outside ASCII, by script, and a model's ``Calibration`` has a
+factor for each: what its tokenizer's relatives are known to need, corrected by what the provider reported. An entry's
+own ``tokens`` and ``scripts`` hold the count without factors, so that it never goes stale when they move.
 """
 
 import binascii
@@ -17,10 +18,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tui_agent.context.calibration import Calibration, count_of, rough_count
 from tui_agent.context.projection import ModelTraits, messages_of, system_messages
 from tui_agent.context.request import ContentText, ImageRef, Message, wire_tool
 from tui_agent.context.templates import Templates
 from tui_agent.context.view import ContextView, resolve
+from tui_agent.session.counting import Count
 from tui_agent.session.entries import (
     AssistantEntry,
     Entry,
@@ -45,15 +48,6 @@ TOOLS_TOKENS = 12
 UNKNOWN_IMAGE_TOKENS = 1_100
 """An image of unknown size: between the smallest and the largest of the usual providers."""
 
-FACTOR_RANGE = (0.5, 2.5)
-"""Limits of a calibration factor."""
-PLAUSIBLE_RANGE = (0.25, 5.0)
-"""A factor outside this means that the report or the estimate is wrong, and nothing is learnt."""
-LEARNING_RATE = 0.5
-"""Share of the difference that one report corrects."""
-CLAUDE_FACTOR = 1.2
-MIN_TOKENS_TO_LEARN = 200
-"""Tokens of a request below which the overhead's guess would drown what is to be learnt."""
 
 CHUNK_CHARS = 32_768
 """Text is encoded in pieces: a single run without spaces costs more than its length."""
@@ -104,14 +98,15 @@ _ALONE = resolve(())
 
 @dataclass(frozen=True, slots=True)
 class TokenCounter:
-    """Counts in a model's tokens. ``factor`` corrects the encoding to what the provider reports.
+    """Counts in a model's tokens. ``calibration`` corrects the encoding to what the provider reports.
 
-    Every method returns corrected tokens, but for ``estimate``. Without ``exact``, texts of up to ``ROUGH_CHARS`` are
-    counted by a rule of thumb until somebody loads the encoding: a run of one short answer is over in the time.
+    Every method returns corrected tokens, but for those that return a ``Count``. Without ``exact``, texts of up to
+    ``ROUGH_CHARS`` are counted by a rule of thumb until somebody loads the encoding: a run of one short answer is
+    over in the time.
     """
 
     model: str
-    factor: float = 1.0
+    calibration: Calibration = Calibration()
     templates: Templates = Templates()
     exact: bool = True
 
@@ -133,10 +128,16 @@ class TokenCounter:
 
         Costs nothing for a stored entry: what it was counted with when it was appended is on it.
         """
-        return self.calibrated(entry.tokens or self.estimate(entry))
+        return self.calibrated(self.stored(entry))
+
+    def stored(self, entry: Entry) -> int:
+        """Return the uncorrected tokens an entry was stored with, counted now where it has none."""
+        if not entry.tokens:
+            return self.estimate(entry)
+        return Count.of(entry.tokens, entry.scripts) if entry.scripts else entry.tokens
 
     def estimate(self, entry: Entry) -> int:
-        """Return the uncorrected tokens of an entry, which is what its ``tokens`` field holds."""
+        """Return the uncorrected tokens of an entry, which is what its ``tokens`` and ``scripts`` hold."""
         if isinstance(entry, SystemEntry):
             return self.head(entry)
         messages = self.told(entry, _ALONE if isinstance(entry, ToolResultEntry) else resolve((entry,)))
@@ -176,11 +177,11 @@ class TokenCounter:
 
     def calibrated(self, tokens: int) -> int:
         """Return uncorrected tokens as the model's."""
-        return round(tokens * self.factor)
+        return round(self.calibration.apply(tokens))
 
-    def learn(self, *, estimate: int, reported: int) -> "TokenCounter":
-        """Return the counter with its factor improved; see ``calibrate``."""
-        return replace(self, factor=calibrate(self.factor, estimate=estimate, reported=reported))
+    def learn(self, counted: int, reported: int) -> "TokenCounter":
+        """Return the counter with its factors improved; see ``Calibration.learn``."""
+        return replace(self, calibration=self.calibration.learn(counted, reported))
 
     def warm(self) -> None:
         """Load the encoding now (about 0.2 s, on any thread) instead of with the first count."""
@@ -216,30 +217,6 @@ class TokenCounter:
         return image_tokens(image.width, image.height, self.model)
 
 
-def calibrate(factor: float, *, estimate: int, reported: int) -> float:
-    """Return a factor moved towards what one report asks for.
-
-    ``estimate`` is the whole request counted with ``factor`` (not the gauge's number, which builds on earlier
-    reports), ``reported`` what the provider says it read. Absurd and tiny reports change nothing.
-    """
-    if estimate < MIN_TOKENS_TO_LEARN or reported < MIN_TOKENS_TO_LEARN or factor <= 0:
-        return factor
-    wanted = factor * reported / estimate
-    if not PLAUSIBLE_RANGE[0] <= wanted <= PLAUSIBLE_RANGE[1]:
-        return factor
-    moved = factor + LEARNING_RATE * (wanted - factor)
-    return min(max(moved, FACTOR_RANGE[0]), FACTOR_RANGE[1])
-
-
-def initial_factor(model: str) -> float:
-    """Return the factor of a model of which nothing was learnt yet.
-
-    Claude's tokens are smaller than OpenAI's: 16 % more of them for English, 30 % for Python
-    (https://venturebeat.com/ai/hidden-costs-in-ai-deployment-why-claude-models-may-be-20-30-more-expensive-than-gpt-in-enterprise-settings/).
-    """
-    return CLAUDE_FACTOR if "claude" in model else 1.0
-
-
 def encoding_name(model: str) -> str:
     """Return the encoding that is, or comes nearest to, a model's own."""
     return "cl100k_base" if _CL100K_MODEL.search(model) else "o200k_base"
@@ -251,8 +228,11 @@ def count_text(text: str, encoding: str = "o200k_base") -> int:
         return sum(_count(piece, encoding) for piece in _pieces(text))
     step = len(text) / SAMPLES
     size = EXACT_CHARS // SAMPLES
-    sampled = sum(_count(text[round(i * step) : round(i * step) + size], encoding) for i in range(SAMPLES))
-    return round(sampled * len(text) / (size * SAMPLES))
+    sampled = Count(0)
+    for i in range(SAMPLES):
+        sampled += _count(text[round(i * step) : round(i * step) + size], encoding)
+    scale = len(text) / (size * SAMPLES)
+    return Count.of(round(sampled * scale), ((script, round(number * scale)) for script, number in sampled.scripts))
 
 
 def image_tokens(width: int, height: int, model: str) -> int:
@@ -333,17 +313,23 @@ def _pieces(text: str) -> Iterable[str]:
 
 
 def _count(text: str, name: str) -> int:
-    encoding = _encoding(name)
-    return rough_count(text) if encoding is None else len(encoding.encode_ordinary(text))
+    known = _encoding(name)
+    if known is None:
+        return rough_count(text)
+    tokens = known.encoding.encode_ordinary(text)
+    outside = 0 if text.isascii() else sum(map(known.outside.__getitem__, tokens))
+    return count_of(len(tokens), outside, text)
 
 
-def rough_count(text: str) -> int:
-    """Return about how many tokens a text has, whatever the encoding; prose and code are within a fifth of it."""
-    narrow = len(text.encode("ascii", "ignore"))
-    return math.ceil(narrow / 3.6 + (len(text) - narrow) * 0.8)
+@dataclass(frozen=True, slots=True)
+class _Encoding:
+    """An encoding, and for each of its tokens whether it holds a byte outside ASCII (1) or not (0)."""
+
+    encoding: "tiktoken.Encoding"
+    outside: bytes
 
 
-def _encoding(name: str) -> "tiktoken.Encoding | None":
+def _encoding(name: str) -> _Encoding | None:
     """Return an encoding, or None when its files are not there; counts are rougher then."""
     with _LOADING:
         encoding = _loaded(name)
@@ -352,28 +338,33 @@ def _encoding(name: str) -> "tiktoken.Encoding | None":
 
 
 @lru_cache(maxsize=2)
-def _loaded(name: str) -> "tiktoken.Encoding | None":
+def _loaded(name: str) -> _Encoding | None:
     try:
         import tiktoken
 
-        ranks = _ranks(_encoding_folder() / _ENCODING_FILES[name])
+        ranks, outside = _ranks(_encoding_folder() / _ENCODING_FILES[name])
         encoding = tiktoken.Encoding(name, pat_str=_PATTERNS[name], mergeable_ranks=ranks, special_tokens={})
     except (ImportError, OSError, ValueError):
         return None
     # It has made a copy of its own, and what it keeps of these would only take 30 MB.
     ranks.clear()
-    return encoding
+    return _Encoding(encoding, outside)
 
 
-def _ranks(path: Path) -> dict[bytes, int]:
-    """Return the byte strings of an encoding's file with their ranks."""
+def _ranks(path: Path) -> tuple[dict[bytes, int], bytes]:
+    """Return the byte strings of an encoding's file with their ranks, and by rank which are outside ASCII."""
     ranks: dict[bytes, int] = {}
+    outside = bytearray()
     with path.open("rb") as file:
         # Piece by piece, because one call for all would keep every other thread waiting.
         while lines := file.readlines(_RANKS_AT_ONCE):
             words = b"".join(lines).split()
-            ranks.update(zip(map(binascii.a2b_base64, words[::2]), map(int, words[1::2]), strict=True))
-    return ranks
+            texts, numbers = list(map(binascii.a2b_base64, words[::2])), list(map(int, words[1::2]))
+            ranks.update(zip(texts, numbers, strict=True))
+            outside.extend(bytes(max(0, numbers[-1] + 1 - len(outside))))
+            for text, number in zip(texts, numbers, strict=True):
+                outside[number] = not text.isascii()
+    return ranks, bytes(outside)
 
 
 def _encoding_folder() -> Path:

@@ -23,7 +23,7 @@ from tui_agent.model.providers import PROVIDERS, provider_of
 from tui_agent.model.served import ServedModel, ServedModels
 from tui_agent.model.settings import ModelSettings, ProviderSettings
 from tui_agent.session.effort import Effort
-from tui_agent.session.entries import Usage
+from tui_agent.session.records import Reported
 
 ASSUMED_WINDOW = 32_768
 """Tokens of the window of a model nothing is known of."""
@@ -99,7 +99,7 @@ class ModelInfo:
         """The id without the provider."""
         return self.id.partition("/")[2] or self.id
 
-    def cost(self, usage: Usage, *, hour_writes: int = 0) -> float | None:
+    def cost(self, usage: Reported, *, hour_writes: int = 0) -> float | None:
         """Return the price of an answer in US dollars, None when prices are unknown.
 
         ``hour_writes`` are those of ``usage.cache_write`` that were cached for an hour.

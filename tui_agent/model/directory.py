@@ -1,20 +1,22 @@
 """What is known of models: the catalog and the user's settings, and what was learnt by using them.
 
-Learnt are a calibration factor for token estimates, windows that providers named when they refused a request, and
+Learnt are calibrations of token estimates, windows that providers named when they refused a request, and
 which servers insist on alternating roles. All are kept in one small JSON file beside the sessions.
 """
 
 import json
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from tui_agent.context.budget import ModelLimits
+from tui_agent.context.calibration import ASCII, OLD_FACTOR_DOUBT, Calibration, Factor, first_calibration
 from tui_agent.context.projection import ModelTraits
 from tui_agent.context.templates import Templates
-from tui_agent.context.tokens import TokenCounter, calibrate, initial_factor
+from tui_agent.context.tokens import TokenCounter
 from tui_agent.files.atomic import write_atomically
 from tui_agent.model.addresses import plain_url
 from tui_agent.model.catalog import Catalog
@@ -30,6 +32,9 @@ class LearntModels(BaseModel):
     model_config = ConfigDict(defer_build=True)
 
     factors: dict[str, float] = Field(default_factory=dict)
+    """One factor for a model, as earlier versions learnt it."""
+    calibrations: dict[str, dict[str, tuple[float, float]]] = Field(default_factory=dict)
+    """Factors by script, each with how far it may be off."""
     windows: dict[str, int] = Field(default_factory=dict)
     alternating: tuple[str, ...] = ()
     """Models whose servers insist on alternating roles."""
@@ -58,11 +63,14 @@ class CatalogDirectory:
         self._exact_counts = exact_counts
         self._learnt = _load(path)
         self._counters: dict[str, TokenCounter] = {}
+        self._bounds: dict[str, int] = {}
 
     def limits(self, model: str) -> ModelLimits:
         """Return a model's sizes: the smaller of the known window and one learnt from an overflow."""
         info = self._catalog.info(model)
-        learnt = self._learnt.windows.get(self._served(model))
+        served = self._served(model)
+        known = [size for windows in (self._learnt.windows, self._bounds) if (size := windows.get(served)) is not None]
+        learnt = min(known, default=None)
         if learnt is not None and learnt < info.context_window:
             return ModelLimits(model, learnt, info.max_output, "learnt", info.vision)
         return ModelLimits(model, info.context_window, info.max_output, info.origin, info.vision)
@@ -84,26 +92,45 @@ class CatalogDirectory:
         )
 
     def counter(self, model: str) -> TokenCounter:
-        """Return the model's token counter with the factor learnt so far."""
+        """Return the model's token counter with what was learnt of it so far."""
         counter = self._counters.get(model)
         if counter is None:
-            factor = self._learnt.factors.get(model, initial_factor(model))
-            counter = self._counters[model] = TokenCounter(model, factor, self._templates, self._exact_counts)
+            known = self._calibration(model)
+            counter = self._counters[model] = TokenCounter(model, known, self._templates, self._exact_counts)
         return counter
 
-    def learn(self, model: str, *, estimate: int, reported: int) -> None:
-        """Improve the model's factor with one pair of estimated and reported tokens."""
-        before = self.counter(model).factor
-        after = calibrate(before, estimate=estimate, reported=reported)
-        if abs(after - before) > 0.001:
-            self._learnt.factors[model] = after
-            self._counters.pop(model, None)
-            self._save()
+    def learn(self, model: str, counted: int, reported: int) -> None:
+        """Improve the model's calibration with one request as it was counted and as the provider reported it."""
+        before = self.counter(model)
+        after = before.learn(counted, reported)
+        if after == before:
+            return
+        self._counters[model] = after
+        learnt = after.calibration.learnt
+        self._learnt.calibrations[self._spoken(model)] = {
+            script: (round(factor.value, 5), round(factor.doubt, 5)) for script, factor in learnt.items()
+        }
+        self._learnt.factors.pop(model, None)
+        self._save()
 
-    def learn_window(self, model: str, window: int) -> None:
-        """Remember a window that a provider named."""
+    def _calibration(self, model: str) -> Calibration:
+        """Return what was learnt of a model, where nothing was what was learnt of the same one elsewhere."""
+        first, learnt = first_calibration(model), self._learnt.calibrations
+        name = _plain_name(model)
+        elsewhere = next((key for key in learnt if _plain_name(key.partition(" ")[0]) == name), "")
+        known = learnt.get(self._spoken(model)) or learnt.get(elsewhere)
+        if known is not None:
+            return replace(first, learnt={script: Factor(*factor) for script, factor in known.items()})
+        if model in self._learnt.factors:
+            return replace(first, learnt={ASCII: Factor(self._learnt.factors[model], OLD_FACTOR_DOUBT)})
+        return first
+
+    def learn_window(self, model: str, window: int, *, named: bool = True) -> None:
+        """Remember a window that a provider named, for good, or one it only gave away, until the program ends."""
         served = self._served(model)
-        if window > 0 and window != self._learnt.windows.get(served):
+        if not named:
+            self._bounds[served] = window
+        elif window > 0 and window != self._learnt.windows.get(served):
             self._learnt.windows[served] = window
             self._save()
 
@@ -115,6 +142,11 @@ class CatalogDirectory:
         self._learnt.alternating = (*self._learnt.alternating, served)
         self._save()
         return True
+
+    def _spoken(self, model: str) -> str:
+        """Return what counts belong to: the model where it is served, in the format it is spoken to in."""
+        wire = self._wire_of(model)
+        return f"{self._served(model)} as {wire}" if wire else self._served(model)
 
     def _served(self, model: str) -> str:
         """Return what a server's refusals belong to: the model, at an address the user named only there."""
@@ -128,6 +160,11 @@ class CatalogDirectory:
             write_atomically(self._path, self._learnt.model_dump_json(indent=1).encode(), mode=0o600)
         except OSError as error:
             log.warning("what was learnt about models is not kept: %s", error)
+
+
+def _plain_name(model: str) -> str:
+    """Return a model's name without who serves it."""
+    return model.rpartition("/")[2].lower()
 
 
 def _load(path: Path | None) -> LearntModels:

@@ -95,6 +95,12 @@ _SENT = tuple(
     )
 )
 
+_ANSWER = LazyPattern(
+    rf"{_NUMBER} (?:in the (?:completion|output)|of (?:the )?output)|max_(?:new_)?tokens\W+{_NUMBER}", re.IGNORECASE
+)
+"""The room for the answer, which some providers add to what was sent."""
+_TOOLS = LazyPattern(rf"{_NUMBER} of tool input", re.IGNORECASE)
+
 _SMALLEST_WINDOW = 256
 """A number below it is not a window: some texts name what is too much instead."""
 
@@ -122,7 +128,20 @@ def find_overflow(text: str, status: int | None, *, throttled: bool = False) -> 
         # What is too large by bytes (mostly images) fails for the same reason and is helped by the same cure.
         return Overflow() if status == 413 else None
     window = _first(_WINDOW, text)
-    return Overflow(window if window and window >= _SMALLEST_WINDOW else None, _first(_SENT, text))
+    return Overflow(window if window and window >= _SMALLEST_WINDOW else None, _sent(text))
+
+
+def _sent(text: str) -> int | None:
+    """Return the tokens of the request alone, as far as the text tells them."""
+    for place, pattern in enumerate(_SENT):
+        if match := pattern.search(text):
+            sent = _int(match[1])
+            if place == 0:
+                tools = _TOOLS.search(text)
+                return sent + (_int(tools[1]) if tools else 0)
+            answer = _ANSWER.search(text) if "requested" in match[0].lower() else None
+            return sent - _int(answer[1] or answer[2]) if answer else sent
+    return None
 
 
 def _over_rate(text: str) -> Overflow | None:

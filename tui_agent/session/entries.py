@@ -12,6 +12,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
+from tui_agent.session.counting import Scripts
 from tui_agent.session.effort import DEFAULT_EFFORT, Effort
 
 SKILL_PREFIX = "skill:"
@@ -163,6 +164,8 @@ class ToolMetadata(_Record):
     modified_files: tuple[str, ...] = ()
     session: str | None = None
     """The session a subagent worked in."""
+    known_from: int | None = Field(default=None, exclude_if=lambda known: known is None)
+    """The earlier result this one points to or tells the difference from, instead of saying all of it again."""
 
 
 class PinnedText(_Record):
@@ -263,6 +266,8 @@ class EntryBase(_Record):
     created_at: int = 0
     preview: str = ""
     tokens: int = 0
+    scripts: Scripts = Field(default=(), exclude_if=lambda scripts: not scripts)
+    """Those of the tokens that are outside ASCII, by script."""
 
     @property
     def is_sent(self) -> bool:

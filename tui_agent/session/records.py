@@ -42,17 +42,22 @@ class EntryHeader(NamedTuple):
 
 
 class Reported(Protocol):
-    """What a provider reported of a request, in tokens."""
+    """What a provider reported of a request, in tokens; ``prompt`` is all of it but the answer."""
 
     @property
-    def prompt(self) -> int:
-        """Tokens of the request alone."""
-        ...
+    def prompt(self) -> int: ...  # noqa: D102 - as the class says
 
     @property
-    def cache_read(self) -> int:
-        """Those of them it had at hand."""
-        ...
+    def input(self) -> int: ...  # noqa: D102 - what was neither read from its cache nor written to it
+
+    @property
+    def output(self) -> int: ...  # noqa: D102
+
+    @property
+    def cache_read(self) -> int: ...  # noqa: D102
+
+    @property
+    def cache_write(self) -> int: ...  # noqa: D102
 
 
 class RequestRecord(NamedTuple):

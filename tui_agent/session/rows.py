@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError
 
+from tui_agent.session.counting import Count
 from tui_agent.session.entries import (
     AssistantEntry,
     BranchSummaryEntry,
@@ -39,12 +40,14 @@ class BodyError(Exception):
 
 def completed(entry: Entry, entry_id: int, parent: int | None, at: int, estimate: Callable[[Entry], int]) -> Entry:
     """Return an entry as it is stored: with its id, parent and preview, and with time and tokens if it has none."""
+    tokens = entry.tokens or estimate(entry)
     return entry.model_copy(
         update={
             "id": entry_id,
             "parent_id": parent,
             "created_at": entry.created_at or at,
-            "tokens": entry.tokens or estimate(entry),
+            "tokens": int(tokens),
+            "scripts": tokens.scripts if isinstance(tokens, Count) else entry.scripts,
             "preview": storable(preview_of(entry)),
         }
     )

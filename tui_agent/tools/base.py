@@ -14,7 +14,7 @@ from tui_agent.permission import Permission, PermissionNeed, Verdict
 from tui_agent.processes.jobs import Jobs
 from tui_agent.sandbox import Sandbox
 from tui_agent.sandbox.view import AllowHost, Holes, View
-from tui_agent.session.entries import ImagePart, ToolMetadata, ToolSchema
+from tui_agent.session.entries import ImagePart, ToolMetadata, ToolResultEntry, ToolSchema
 from tui_agent.session.tool_traits import ToolTraits
 
 InputT = TypeVar("InputT", bound="ToolInput")
@@ -124,6 +124,8 @@ class ToolContext:
     """Whether the model takes images."""
     archive: Archive | None = None
     """The session's past; None where there is no session."""
+    in_view: Callable[[str], Sequence[ToolResultEntry]] = lambda _file: ()
+    """Returns the reads of a file that the model still sees as they were, newest first."""
     call_id: str = ""
     """The call this is for."""
     subagents: SubagentHost | None = None

@@ -7,7 +7,7 @@ import mimetypes
 import os
 import re
 import stat
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -24,6 +24,7 @@ from tui_agent.tools.image_size import image_size
 from tui_agent.tools.listing import list_tree
 from tui_agent.tools.outputs import READ_END, READ_ON, Output, finish, size_text
 from tui_agent.tools.paths import Location, explain, find, missing, path_needs, relocate
+from tui_agent.tools.rereads import short_answer
 
 MAX_IMAGE_BYTES = 3_750_000
 """Largest image that is sent: providers take 5 MB of base64."""
@@ -194,7 +195,12 @@ class ReadTool(Tool[ReadInput]):
             line_chars=limits.line_chars - _NUMBER_CHARS,
         )
         window = await asyncio.to_thread(_window, location.real, encoding, wanted)
-        return await finish(_text_output(self.title(arguments), location, window), context)
+        result = await finish(_text_output(self.title(arguments), location, window), context)
+        known = short_answer(result.title, location.shown, result.output, context.in_view(location.pattern))
+        if known is None:
+            return result
+        metadata = result.metadata.model_copy(update={"truncation": None, "known_from": known[1]})
+        return replace(result, output=known[0], metadata=metadata)
 
 
 def _text_output(title: str, location: Location, window: _Window) -> Output:

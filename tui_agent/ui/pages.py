@@ -63,6 +63,10 @@ def screen_of(page: face.Page, main: MainScreen) -> Screen[Any]:  # noqa: C901, 
     desk = main.desk
     agent = desk.agent
     match page:
+        case face.CostPage():
+            from tui_agent.ui.screens.cost import CostScreen
+
+            return CostScreen(page.title, _content(page), page.found, lambda entry: desk.show(face.TreePage(entry)))
         case face.Report():
             from tui_agent.ui.screens.report import ReportScreen
 
@@ -100,7 +104,7 @@ def screen_of(page: face.Page, main: MainScreen) -> Screen[Any]:  # noqa: C901, 
         case face.CompactPage():
             from tui_agent.ui.screens.compact import CompactScreen
 
-            return CompactScreen(agent)
+            return CompactScreen(agent, desk.services.price, page.boundary)
         case face.JobsPage():
             from tui_agent.ui.screens.jobs import JobsScreen
 

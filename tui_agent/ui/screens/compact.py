@@ -18,6 +18,7 @@ from tui_agent.app.format import plural
 from tui_agent.context.compaction import Refusal
 from tui_agent.context.ladder import Commit
 from tui_agent.context.summariser import SummaryFailure
+from tui_agent.session.entries import Usage
 from tui_agent.session.errors import StoreError
 from tui_agent.ui.screens.leaving import Dialog
 from tui_agent.ui.widgets.hanging import HangingText
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
     from tui_agent.agent.agent import Agent
     from tui_agent.agent.compactor import Draft
+    from tui_agent.app.spending import Price
+    from tui_agent.context.compaction import Boundary
 
 FLUSH_SECONDS = 0.15
 """Time between two looks at what was streamed."""
@@ -49,7 +52,12 @@ class CompactPhase(StrEnum):
 
 
 KEYS: dict[CompactPhase, tuple[tuple[str, str, str], ...]] = {
-    CompactPhase.PLAN: (("enter", "summarise", "screen.summarise"), ("esc", "cancel", "screen.back")),
+    CompactPhase.PLAN: (
+        ("enter", "summarise", "screen.summarise"),
+        ("↑/↓", "move where it ends", ""),
+        ("pgup pgdn", "by a turn", ""),
+        ("esc", "cancel", "screen.back"),
+    ),
     CompactPhase.WRITING: (("esc", "stop", "screen.back"),),
     CompactPhase.EDIT: (("ctrl+s", "apply", "screen.apply"), ("esc", "discard", "screen.back")),
     CompactPhase.REFUSED: (("esc", "close", "screen.back"),),
@@ -65,6 +73,10 @@ class CompactScreen(Dialog[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "back", "back", show=False),
         Binding("enter", "summarise", "summarise", show=False),
+        Binding("up", "boundary(-1)", "end earlier", show=False),
+        Binding("down", "boundary(1)", "end later", show=False),
+        Binding("pageup", "boundary(-1, True)", "end a turn earlier", show=False),
+        Binding("pagedown", "boundary(1, True)", "end a turn later", show=False),
         Binding("ctrl+s,f4", "apply", "apply", show=False, priority=True),
     ]
 
@@ -76,9 +88,15 @@ class CompactScreen(Dialog[None]):
     line = getters.query_one("#line", Static)
     keys = getters.query_one("#keys", KeyLine)
 
-    def __init__(self, agent: Agent) -> None:
+    def __init__(self, agent: Agent, price: Price, boundary: int | None = None) -> None:
+        """``boundary`` is the entry that what is summarised ends before; without one, as it would end by itself."""
         super().__init__()
         self._agent = agent
+        self._price = price
+        self._boundary = boundary
+        self._boundaries: list[Boundary] = []
+        self._ends_before: int | None = boundary
+        self._by_itself: int | None = None
         self.phase = CompactPhase.PLAN
         self._refusal: Refusal | None = None
         self._draft: Draft | None = None
@@ -104,15 +122,40 @@ class CompactScreen(Dialog[None]):
             KeyLine(id="keys"),
         )
         self._unsubscribe = self._agent.subscribe(self._agent_said)
-        plan = await self._agent.drafting.plan()
-        forecast = plan if isinstance(plan, Refusal) else await self._agent.drafting.forecast(plan)
+        self._boundaries = await self._agent.drafting.boundaries()
+        await self._look()
+
+    async def _look(self) -> None:
+        """Show what a compaction would do that ends where it is to end."""
+        drafting = self._agent.drafting
+        plan = await drafting.plan(self._boundary)
+        if not isinstance(plan, Refusal):
+            self._ends_before = next((entry.id for entry in plan.kept if entry.is_sent), None)
+            self._by_itself = self._ends_before if self._boundary is None else self._by_itself
+        forecast = plan if isinstance(plan, Refusal) else await drafting.forecast(plan)
         if isinstance(plan, Refusal):
             self._refuse(plan)
         elif isinstance(forecast, Refusal):
             self._refuse(forecast)
         else:
-            self.heading.update(plans.compaction_text(plan, forecast))
-            self._enter(CompactPhase.PLAN)
+            model = plan.settings.compaction.model or self._agent.model
+            dollars = self._price(model, Usage(input=plan.tokens_summarised, output=plan.summary_tokens))
+            self.heading.update(plans.compaction_text(plan, forecast, dollars))
+            if self.phase is not CompactPhase.PLAN or not self.has_class(f"-{CompactPhase.PLAN}"):
+                self._enter(CompactPhase.PLAN)
+
+    def action_boundary(self, step: int, by_turn: bool = False) -> None:  # noqa: FBT001, FBT002 - as the binding says it
+        """Let what is summarised end at another place: the next one, or the next where a turn begins."""
+        if self.phase not in {CompactPhase.PLAN, CompactPhase.REFUSED}:
+            return
+        at = self._ends_before or self._agent.session.leaf or 0
+        places = [place.entry_id for place in self._boundaries if place.is_turn or not by_turn]
+        ahead = [place for place in places if (place > at if step > 0 else place < at)]
+        if not ahead:
+            return
+        self._ends_before = min(ahead) if step > 0 else max(ahead)
+        self._boundary = None if self._ends_before == self._by_itself else self._ends_before
+        self.run_worker(self._look(), group="plan", exclusive=True)
 
     def on_unmount(self) -> None:
         """Stop listening, and stop the summary."""
@@ -130,6 +173,8 @@ class CompactScreen(Dialog[None]):
         hints = list(KEYS[phase])
         if phase is CompactPhase.REFUSED and self._refusal is not None and self._refusal.prunes:
             hints.insert(0, ("enter", "prune old outputs instead", "screen.summarise"))
+        if phase is CompactPhase.REFUSED and self._boundaries:
+            hints.insert(0, ("↑/↓", "choose where it ends", ""))
         self.keys.show(hints)
         match phase:
             case CompactPhase.PLAN:
@@ -169,7 +214,7 @@ class CompactScreen(Dialog[None]):
         await self._agent.compact(None)
 
     async def _summarise(self) -> None:
-        drafted = await self._agent.drafting.draft(self.field.value.strip() or None)
+        drafted = await self._agent.drafting.draft(self.field.value.strip() or None, self._boundary)
         self._end_stream()
         if isinstance(drafted, Refusal):
             self._refuse(drafted)

@@ -65,6 +65,7 @@ class TreeScreen(PageScreen[None]):
         Binding("d", "diff", "diff of files", show=False),
         Binding("o", "subagent", "open the subagent", show=False),
         Binding("m", "merge", "merge", show=False),
+        Binding("s", "compact", "summarise up to here", show=False),
         Binding("f", "fork", "fork", show=False),
         Binding("u", "undo", "undo", show=False),
         Binding("ctrl+r", "redo", "redo", show=False),
@@ -342,6 +343,16 @@ class TreeScreen(PageScreen[None]):
             self.say("This is on the path you are on; highlight another branch.")
         elif line is not None:
             self._moves.merge(line.segment.last)
+
+    def action_compact(self) -> None:
+        """Summarise what is before the highlighted entry, after a look at it."""
+        from tui_agent.app.context_commands import compact_up_to
+
+        line = self.session_tree.line
+        if line is not None and line.active:
+            self._desk.soon(compact_up_to(self._desk, line.entry))
+        elif line is not None:
+            self.say("This is not on the path you are on: go there first.")
 
     def action_fork(self) -> None:
         """Go on in a new session that ends at the highlighted entry."""

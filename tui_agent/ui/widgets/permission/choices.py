@@ -140,7 +140,7 @@ def options_of(request: PermissionRequest, made: Sequence[str] = ()) -> list[Opt
     written = " · ".join(one_line(rule, 160) for rule in made or request.rules)
     if request.loop:
         rows = [
-            ("once", "1 run it once more", False),
+            ("once", f"1 {request.once}", False),
             ("session", "2 go on, and don't ask about this repetition again", False),
             ("deny", "3 no, it should try something else", False),
             ("note", "4 no, and say what to do instead", False),

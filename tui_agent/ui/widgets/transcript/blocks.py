@@ -21,7 +21,7 @@ from tui_agent.ui.widgets.transcript.lines import (
 )
 from tui_agent.ui.widgets.transcript.wording import count_text
 
-ActionName = Literal["open", "retry", "undo", "restore", "jump", "enter", "edit"]
+ActionName = Literal["open", "retry", "undo", "restore", "jump", "enter", "edit", "compact"]
 """What a block can ask the app to do."""
 
 _LABELS: Final = {"retry": "f8 retry"}

@@ -41,6 +41,7 @@ class BlockPane(Viewport):
         Binding("r", "request('retry')", "retry", id="transcript.retry"),
         Binding("u", "request('undo')", "undo", id="transcript.undo"),
         Binding("b", "request('restore')", "bring back", id="transcript.restore"),
+        Binding("s", "request('compact')", "summarise up to here", id="transcript.compact"),
         Binding("g", "request('jump')", "go to", id="transcript.jump"),
         Binding("e", "request('enter')", "enter session", id="transcript.enter"),
         Binding("e", "request('edit')", "edit", id="transcript.edit"),
@@ -110,6 +111,8 @@ class BlockPane(Viewport):
             target = self._focused_on_screen()
             if target is None:
                 return False
+            if parameters[0] == "compact":
+                return True
             return parameters[0] in target[1].actions or (parameters[0] == "open" and isinstance(target[1], CardBlock))
         return True
 

@@ -28,6 +28,7 @@ HINTS: tuple[Hint, ...] = (
     ("ctrl+o", "filter", "screen.filter"),
     ("l", "label", "screen.label"),
     ("m", "merge", "screen.merge"),
+    ("s", "summarise up to here", "screen.compact"),
     ("f", "fork", "screen.fork"),
     ("d", "diff", "screen.diff"),
     ("y", "copy", "screen.copy"),
@@ -49,6 +50,7 @@ ctrl+o                   show less, or everything
 space, p                 preview; tab goes into it
 l                        label
 m                        merge: summarise this branch where you are
+s                        summarise up to here: what is before it, after a look
 f                        fork: a new session that ends here
 d                        how files differ between the entry and here
 o                        open the session of a subagent

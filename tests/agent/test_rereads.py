@@ -1,0 +1,105 @@
+"""Reading again what the model can still see costs a line; what left the context is shown whole."""
+
+import json
+from pathlib import Path
+
+from tests.support.agents import Harness, make_agent
+from tests.support.scripted_client import Call, Reply, ScriptedClient
+from tui_agent.context.settings import ContextSettings, TruncationSettings
+from tui_agent.session.entries import ContextEditEntry, ToolResultEntry
+
+TEXT = "".join(f"value_{number} = compute({number})  # a line of some length\n" for number in range(1, 61))
+
+
+def read(path: str = "app.py", **lines: int) -> Reply:
+    return Reply(calls=[Call("read", json.dumps({"path": path, **lines}))])
+
+
+def outputs(harness: Harness) -> list[ToolResultEntry]:
+    return [entry for entry in harness.agent.session.active_path() if isinstance(entry, ToolResultEntry)]
+
+
+def begin(tmp_path: Path, *replies: Reply, settings: ContextSettings | None = None) -> Harness:
+    harness = make_agent(tmp_path, ScriptedClient([*replies, Reply("Done.")]), settings=settings or ContextSettings())
+    (tmp_path / "project" / "app.py").write_text(TEXT)
+    return harness
+
+
+async def test_an_unchanged_file_is_answered_in_a_line(tmp_path: Path) -> None:
+    harness = begin(tmp_path, read(), read())
+    await harness.say("look twice")
+
+    first, second = outputs(harness)
+    assert len(first.output.splitlines()) == 60
+    assert second.output.startswith(f"[Unchanged: lines 1-60 of app.py are as in the read of #{first.id}")
+    assert "\n" not in second.output
+    assert second.metadata.known_from == first.id
+
+
+async def test_a_part_of_what_is_in_view_is_answered_in_a_line(tmp_path: Path) -> None:
+    harness = begin(tmp_path, read(), read(offset=20, limit=30))
+    await harness.say("look twice")
+
+    assert "lines 20-49 of app.py" in outputs(harness)[1].output
+
+
+async def test_insisting_gives_the_whole(tmp_path: Path) -> None:
+    harness = begin(tmp_path, read(), read(), read(), read())
+    await harness.say("look again and again")
+
+    first, told, whole, told_again = outputs(harness)
+    assert whole.output == first.output
+    assert told.metadata.known_from == first.id
+    assert told_again.metadata.known_from == whole.id
+
+
+async def test_a_changed_file_is_answered_with_the_difference(tmp_path: Path) -> None:
+    change = Reply(calls=[Call("edit", json.dumps({"path": "app.py", "old": "value_30 = ", "new": "value_x = "}))])
+    harness = begin(tmp_path, read(), change, read(), read())
+    await harness.say("change it")
+
+    first, _edit, difference, whole = outputs(harness)
+    assert "+value_x = compute(30)" in difference.output
+    assert "-value_30 = compute(30)" in difference.output
+    assert len(difference.output) < len(first.output) / 2
+    assert "value_60" not in difference.output
+    assert "30\tvalue_x = compute(30)" in whole.output
+
+
+async def test_a_file_rewritten_from_end_to_end_is_shown_whole(tmp_path: Path) -> None:
+    harness = begin(tmp_path, read(), read())
+    path = tmp_path / "project" / "app.py"
+    harness.agent.ports.clock = lambda: path.write_text(TEXT.upper()) if len(outputs(harness)) == 1 else 1
+    await harness.say("look twice")
+
+    assert "60\tVALUE_60" in outputs(harness)[1].output
+
+
+async def test_what_left_the_context_is_shown_whole(tmp_path: Path) -> None:
+    harness = begin(tmp_path, read(), Reply("Seen."), read())
+    await harness.say("look")
+    first = outputs(harness)[0]
+    harness.agent.session.append(ContextEditEntry(target=first.id, action="mask"))
+    await harness.say("look again")
+
+    assert outputs(harness)[1].output == first.output
+
+
+async def test_another_branch_has_not_seen_it(tmp_path: Path) -> None:
+    harness = begin(tmp_path, read(), Reply("Seen."), read())
+    await harness.say("look")
+    first = outputs(harness)[0]
+    session = harness.agent.session
+    session.move(None)
+    await harness.say("look here")
+
+    assert outputs(harness)[0].output == first.output
+
+
+async def test_the_setting_turns_it_off(tmp_path: Path) -> None:
+    settings = ContextSettings(truncation=TruncationSettings(short_rereads=False))
+    harness = begin(tmp_path, read(), read(), settings=settings)
+    await harness.say("look twice")
+
+    first, second = outputs(harness)
+    assert second.output == first.output

@@ -1,0 +1,136 @@
+"""What a session has cost: all of it, whatever branch one is on, and where it went."""
+
+import json
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from tests.support.long_walk import walked
+from tui_agent.app.spending import Purpose, Spending, day_series, look_up, spending_sections, step_series, step_words
+from tui_agent.cli.main import run
+from tui_agent.cli.sessions import open_store
+from tui_agent.session.entries import AssistantEntry, SystemEntry, TextPart, Usage
+from tui_agent.session.records import Reported
+from tui_agent.session.session import Session
+from tui_agent.session.store import Store
+
+MODEL = "test/model"
+
+
+def price(model: str, usage: Reported) -> float | None:
+    """Three dollars for a million tokens read, a tenth of it from the cache."""
+    return None if model != MODEL else (usage.input * 3 + usage.cache_read * 0.3 + usage.output * 15) / 1e6
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store(tmp_path / "sessions.db") as store:
+        yield store
+
+
+def a_session(store: Store) -> Session:
+    session = Session(store, store.create_session("/project").id, estimate=lambda entry: entry.tokens or 10)
+    session.append(SystemEntry(blocks=("You are an agent.",), model=MODEL, tokens=1_200))
+    return session
+
+
+def found_in(session: Session, store: Store) -> tuple[Spending, dict[int, str]]:
+    records = session.requests()
+    return look_up(session, store, records, session.departures(record.id for record in records), price)
+
+
+def test_two_undos_take_nothing_off_what_was_spent(store: Store) -> None:
+    session = a_session(store)
+    walked(session, model=MODEL)
+    before, _ = found_in(session, store)
+    session.move(None)
+    after, names = found_in(session, store)
+    assert after.total == before.total
+    assert after.total.cost == pytest.approx(sum(session.costs().values()))
+    assert 0 not in after.branches
+    text = json.dumps(spending_sections(after, names))
+    assert "Nothing was sent" not in text
+    assert "$0.00                this branch" in text, "it has cost nothing yet"
+
+
+def test_every_way_of_adding_up_comes_to_the_same(store: Store) -> None:
+    session = a_session(store)
+    walked(session, model=MODEL)
+    child = Session(store, store.create_session("/p", parent=(session.id, 1), agent="x").id, estimate=lambda _entry: 1)
+    child.append(
+        AssistantEntry(parts=(TextPart(text="so"),), model="small", usage=Usage(input=100, output=9), cost=0.5)
+    )
+    session.add_cost(0.5)
+    session.add_cost(0.125)
+    found, names = found_in(session, store)
+    total = sum(session.costs().values()) + session.info.side_cost
+    assert found.total.cost == pytest.approx(total)
+    assert sum(spent.cost for spent in found.purposes.values()) == pytest.approx(total)
+    assert found.purposes[Purpose.SUBAGENTS].cost == 0.5
+    assert found.purposes[Purpose.TITLES].cost == pytest.approx(0.125)
+    assert found.purposes[Purpose.SUMMARIES].cost == pytest.approx(0.02)
+    assert sum(spent.cost for spent in found.branches.values()) == pytest.approx(total - 0.625)
+    assert sum(spent.cost for spent in found.models.values()) == pytest.approx(total - 0.125)
+    assert sum(found.days.values()) == pytest.approx(total - 0.125)
+    [left] = [key for key in found.branches if key]
+    assert names[left] == "Try it with a cookie."
+
+
+def test_what_the_cache_saved_is_what_its_tokens_would_have_cost_more(store: Store) -> None:
+    session = a_session(store)
+    walked(session, model=MODEL)
+    found, _ = found_in(session, store)
+    cached = sum(record.cache_read for record in session.requests())
+    assert found.total.saved == pytest.approx(cached * 2.7e-6)
+
+
+def test_an_unknown_price_is_told_and_not_taken_for_nothing(store: Store) -> None:
+    session = a_session(store)
+    session.append(AssistantEntry(parts=(TextPart(text="so"),), model="new/model", usage=Usage(input=10, output=2)))
+    [(_, lines), *_] = spending_sections(*found_in(session, store))
+    assert lines[0] == "unknown for 1 request"
+    assert lines[-1] == "The price of 1 request is unknown."
+
+
+def test_an_empty_session_has_nothing_to_tell(store: Store) -> None:
+    found, names = found_in(a_session(store), store)
+    assert spending_sections(found, names) == []
+    assert step_series(found).count == day_series(found).count == 0
+
+
+def test_days_and_requests_can_be_plotted(store: Store) -> None:
+    session = a_session(store)
+    walked(session, model=MODEL)
+    found, _ = found_in(session, store)
+    days = sorted(found.days)
+    assert days[-1] - days[0] >= timedelta(days=1)
+    assert list(day_series(found).levels[0]) == [found.days[day] for day in days]
+    series = step_series(found)
+    assert series.count == len(session.requests())
+    [summary] = series.marks
+    assert "compaction" in step_words(found, summary)
+
+
+def test_the_command_line_tells_the_same_as_text_and_as_json(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("CONFIG", "DATA", "STATE", "CACHE"):
+        monkeypatch.setenv(f"TUI_AGENT_{name}_DIR", str(tmp_path / name.lower()))
+    monkeypatch.chdir(tmp_path)
+    with open_store() as store:
+        session = a_session(store)
+        walked(session, model=MODEL)
+        session.move(None)
+        name, total = session.id, sum(session.costs().values())
+    assert run(["cost", name]) == 0
+    text = capsys.readouterr().out
+    assert f"${total:.2f} for {len(session.requests())} requests" in text
+    assert "left at #" in text
+    assert "By day, 2023-11-1" in text
+    assert run(["cost", name, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["total"]["cost"] == pytest.approx(total)
+    assert "current" not in told["branches"]
+    assert set(told["kinds"]) == {"answers", "summaries"}

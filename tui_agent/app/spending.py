@@ -1,0 +1,208 @@
+"""What a session has cost, all branches, those that were undone too: by branch, model, kind, step and day. Pure."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from enum import StrEnum
+
+from tui_agent.app.format import money, plural, tokens, visible
+from tui_agent.app.plain_text import plain_preview
+from tui_agent.plot import Series
+from tui_agent.session.entries import KINDS, Usage
+from tui_agent.session.records import Reported, RequestRecord
+from tui_agent.session.session import Session
+from tui_agent.session.store import Store
+
+Price = Callable[[str, Reported], float | None]
+"""Returns what a model takes for a request, in US dollars; None when its prices are unknown."""
+
+
+class Purpose(StrEnum):
+    """What money was spent on."""
+
+    ANSWERS = "answers"
+    SUMMARIES = "summaries"
+    SUBAGENTS = "subagents"
+    TITLES = "titles and other"
+    """What was added to the session's cost without an entry."""
+
+
+@dataclass(slots=True)
+class Spent:
+    """What some requests amount to: tokens as reported, US dollars. ``saved`` is what the provider's cache saved."""
+
+    requests: int = 0
+    input: int = 0
+    output: int = 0
+    cached: int = 0
+    cost: float = 0.0
+    saved: float = 0.0
+    unpriced: int = 0
+    """Requests of unknown cost."""
+
+    def add(self, record: RequestRecord, saved: float) -> None:
+        """Add a request."""
+        self.requests += 1
+        self.input += record.prompt
+        self.output += record.output
+        self.cached += record.cache_read
+        self.saved += saved
+        if record.cost is None:
+            self.unpriced += 1
+        else:
+            self.cost += record.cost
+
+    @property
+    def dollars(self) -> str:
+        """The cost in words."""
+        if self.unpriced and not self.cost:
+            return "unknown"
+        return f"{'≥ ' if self.unpriced else ''}{money(self.cost)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Spending:
+    """What a session has cost. ``branches`` are keyed by where they part from the current path; 0 is that path.
+
+    ``steps`` are the session's own requests, oldest first; ``days`` are those on which something was spent, local.
+    """
+
+    total: Spent = field(default_factory=Spent)
+    purposes: dict[Purpose, Spent] = field(default_factory=dict)
+    models: dict[str, Spent] = field(default_factory=dict)
+    branches: dict[int, Spent] = field(default_factory=dict)
+    steps: Sequence[RequestRecord] = ()
+    days: dict[date, float] = field(default_factory=dict)
+
+
+def spending(
+    records: Sequence[RequestRecord],
+    subagents: Iterable[RequestRecord],
+    side_cost: float,
+    departures: Mapping[int, int],
+    price: Price,
+) -> Spending:
+    """Add up what a session has cost.
+
+    ``records`` are its requests, all branches; ``subagents`` those of its subagents, whose cost is part of
+    ``side_cost``; ``departures`` where the branches of requests off the current path part from it.
+    """
+    found = Spending(steps=records)
+    for record in records:
+        purpose = Purpose.ANSWERS if KINDS[record.kind].is_dialogue else Purpose.SUMMARIES
+        saved = _add(found, record, purpose, price)
+        found.branches.setdefault(departures.get(record.id, 0), Spent()).add(record, saved)
+    for record in subagents:
+        _add(found, record, Purpose.SUBAGENTS, price)
+    told = found.purposes.get(Purpose.SUBAGENTS)
+    rest = side_cost - (told.cost if told is not None else 0.0)
+    if rest > 1e-9:
+        found.purposes[Purpose.TITLES] = Spent(cost=rest)
+        found.total.cost += rest
+    return found
+
+
+def _add(found: Spending, record: RequestRecord, purpose: Purpose, price: Price) -> float:
+    """Add a request to all sums but a branch's; returns what the cache saved of it."""
+    without = price(record.model, Usage(input=record.prompt, output=record.output)) if record.cache_read else None
+    paid = price(record.model, record) if without is not None else None
+    saved = without - paid if without is not None and paid is not None else 0.0
+    found.total.add(record, saved)
+    found.purposes.setdefault(purpose, Spent()).add(record, saved)
+    found.models.setdefault(record.model or "unknown", Spent()).add(record, saved)
+    if record.cost:
+        day = datetime.fromtimestamp(record.created_at / 1000).astimezone().date()
+        found.days[day] = found.days.get(day, 0.0) + record.cost
+    return saved
+
+
+def step_series(found: Spending) -> Series:
+    """Return what each request cost, for a plot; summaries are marked."""
+    costs = [record.cost or 0.0 for record in found.steps]
+    marks = {at: "◆" for at, record in enumerate(found.steps) if not KINDS[record.kind].is_dialogue}
+    return Series((costs,), max(costs, default=0.0) or 1.0, marks)
+
+
+def day_series(found: Spending) -> Series:
+    """Return what each day cost, for a plot."""
+    costs = [found.days[day] for day in sorted(found.days)]
+    return Series((costs,), max(costs, default=0.0) or 1.0)
+
+
+def step_words(found: Spending, at: int) -> str:
+    """Return what is known of the cost of one request."""
+    record = found.steps[at]
+    cost = "price unknown" if record.cost is None else money(record.cost)
+    when = f"{datetime.fromtimestamp(record.created_at / 1000).astimezone():%Y-%m-%d %H:%M}"
+    share = f" ({record.cache_read / record.prompt:.0%} from the cache)" if record.prompt else ""
+    size = f"{tokens(record.prompt)} sent{share}, {tokens(record.output)} answered"
+    what = "" if KINDS[record.kind].is_dialogue else f" {record.kind.replace('_', ' ')}"
+    return f"{cost} · request {at + 1} of {len(found.steps)}{what} · #{record.id} · {size} · {when}"
+
+
+def day_words(found: Spending, at: int) -> str:
+    """Return what one day cost."""
+    day = sorted(found.days)[at]
+    return f"{money(found.days[day])} · {day:%A, %Y-%m-%d} · day {at + 1} of {len(found.days)}"
+
+
+def look_up(
+    session: Session, store: Store, records: Sequence[RequestRecord], departures: Mapping[int, int], price: Price
+) -> tuple[Spending, dict[int, str]]:
+    """Return what a session has cost, and how its left branches begin; any thread may call it.
+
+    ``records`` and ``departures`` are `Session.requests` and `Session.departures` of them.
+    """
+    subagents = store.subagent_requests(session.id)
+    found = spending(records, subagents, session.info.side_cost, departures, price)
+    starts = session.load(key for key in found.branches if key)
+    return found, {entry.id: plain_preview(entry.kind, entry.preview) for entry in starts}
+
+
+MAX_BRANCHES = 8
+"""Left branches named one by one, those that cost most; the rest is added up."""
+
+
+def spending_sections(found: Spending, names: Mapping[int, str]) -> list[tuple[str, list[str]]]:
+    """Return headings with the lines below them; ``names`` says how each left branch begins."""
+    total = found.total
+    if not total.requests and not total.cost:
+        return []
+    share = f" ({total.cached / total.input:.0%} from the cache)" if total.input else ""
+    whole = [
+        f"{total.dollars} for {plural(total.requests, 'request')}",
+        f"{tokens(total.input)} sent{share}, {tokens(total.output)} answered",
+    ]
+    if total.saved > 0:
+        whole.append(f"The cache saved about {money(total.saved)}.")
+    if total.unpriced:
+        whole.append(f"The price of {plural(total.unpriced, 'request')} is unknown.")
+    sections = [("All branches", whole)]
+    left = sorted((key for key in found.branches if key), key=lambda key: -found.branches[key].cost)
+    if left:
+        here = found.branches.get(0, Spent())
+        rows = [_row(here, "this branch")]
+        rows += [
+            _row(found.branches[key], f"left at #{key}  {visible(names.get(key, ''))}") for key in left[:MAX_BRANCHES]
+        ]
+        if rest := left[MAX_BRANCHES:]:
+            cost, requests = (sum(getattr(found.branches[key], name) for key in rest) for name in ("cost", "requests"))
+            rows.append(_row(Spent(requests=requests, cost=cost), f"{len(rest)} other branches"))
+        sections.append(("By branch", rows))
+    rows = [_row(spent, visible(model), full=True) for model, spent in _by_cost(found.models)]
+    sections.append(("By model", rows))
+    sections.append(("By kind", [_row(spent, str(purpose)) for purpose, spent in _by_cost(found.purposes)]))
+    return sections
+
+
+def _by_cost(sums: Mapping[str, Spent] | Mapping[Purpose, Spent]) -> list[tuple[str, Spent]]:
+    return sorted(sums.items(), key=lambda one: -one[1].cost)
+
+
+def _row(spent: Spent, name: str, *, full: bool = False) -> str:
+    row = f"{spent.dollars:>9}  {plural(spent.requests, 'request') if spent.requests else '':<13} {name}".rstrip()
+    if not full:
+        return row
+    share = spent.cached / spent.input if spent.input else 0.0
+    saved = f", saved {money(spent.saved)}" if spent.saved > 0 else ""
+    return f"{row}\n{'':>11}{tokens(spent.input)} sent, {share:.0%} cached{saved}, {tokens(spent.output)} answered"

@@ -1,0 +1,67 @@
+"""Answers a read of what the model can still see in a line, or with the difference where that is shorter."""
+
+import re
+from collections.abc import Iterable
+
+from tui_agent.editing.diffs import diff_texts
+from tui_agent.session.entries import ToolResultEntry
+
+MIN_SAVED_CHARS = 600
+"""Characters of an output below which saying that it is known saves nothing."""
+MAX_DIFF_SHARE = 0.5
+"""Share of the whole output a difference may take: a model reads the whole with less effort."""
+
+_NUMBERED = re.compile(r"^(\d+)\t(.*)$", re.MULTILINE)
+
+
+def short_answer(title: str, shown: str, output: str, earlier: Iterable[ToolResultEntry]) -> tuple[str, int] | None:
+    """Return what to answer instead of a file's lines, and the entry that has them; None to show them.
+
+    Args:
+        title: what was asked for, path and lines; the same read has the same one.
+        shown: the file's name.
+        output: the numbered lines that would be shown.
+        earlier: the results of reads of this file that are in the model's view as they were, newest first.
+    """
+    if len(output) < MIN_SAVED_CHARS:
+        return None
+    lines = _lines(output)
+    for result in earlier:
+        same_read = result.title == title
+        if result.metadata.known_from is not None:
+            if same_read:
+                break  # It was told already, and asks again.
+            continue
+        known = _lines(result.output)
+        if lines and lines.items() <= known.items():
+            return _unchanged(shown, lines, result.id), result.id
+        if same_read and (told := _difference(shown, known, lines, len(output), result.id)):
+            return told, result.id
+        if lines.keys() <= known.keys():
+            break  # What it knows of these lines holds no longer, and neither does what was read before.
+    return None
+
+
+def _lines(output: str) -> dict[int, str]:
+    return {int(found[1]): found[2] for found in _NUMBERED.finditer(output)}
+
+
+def _unchanged(shown: str, lines: dict[int, str], entry_id: int) -> str:
+    return (
+        f"[Unchanged: lines {min(lines)}-{max(lines)} of {shown} are as in the read of #{entry_id}, which you still "
+        "see. Make the same call again to have them repeated.]"
+    )
+
+
+def _difference(shown: str, known: dict[int, str], lines: dict[int, str], whole: int, entry_id: int) -> str | None:
+    """Return what changed since a read of the same lines, None where it is too much or not to be told."""
+    if not known or min(known) != min(lines, default=0) or min(known) != 1:
+        return None
+    before, after = ("".join(f"{text}\n" for text in held.values()) for held in (known, lines))
+    diff = diff_texts(shown, before, after).text
+    if not diff or len(diff) > whole * MAX_DIFF_SHARE:
+        return None
+    return (
+        f"[Changed since the read of #{entry_id}, which you can still see. This is the difference; make the same call "
+        f"again to have all of it.]\n{diff}"
+    )
