@@ -67,6 +67,16 @@ class SettingRow:
     editable: bool = True
     """Whether it is one value and not a table."""
 
+    @property
+    def words(self) -> str:
+        """What it is called in words, without its table: ``typing pause``."""
+        return self.key.rpartition(".")[2].replace("_", " ").replace("-", " ")
+
+    @property
+    def table(self) -> str:
+        """The table it is in, in words; "" for none: ``prune``, ``models local``."""
+        return self.key.rpartition(".")[0].replace("_", " ").replace(".", " ")
+
 
 def setting_rows(loaded: LoadedConfig) -> tuple[SettingRow, ...]:
     """Return a row per setting, in the order of the models."""
