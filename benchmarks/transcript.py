@@ -11,7 +11,7 @@ from textual.app import App, ComposeResult
 from textual.pilot import Pilot
 
 from benchmarks.report import Row, milliseconds
-from tui_agent.context.standing import Standings
+from tui_agent.context.standings import Standings
 from tui_agent.resources import style_path
 from tui_agent.session.entries import AssistantEntry, TextPart
 from tui_agent.ui.widgets.transcript import EntrySource, Transcript

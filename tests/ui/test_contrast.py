@@ -11,7 +11,7 @@ from tests.support.ui_app import make_stage
 from tests.support.ui_scenes import play, scene_stage
 from tui_agent.ui.contrast import contrast, readable, readable_variables
 
-DECORATION = {"rule", "quote-bar", "focus", "user-bar", "match", "match-current"}
+DECORATION = {"rule", "quote-bar", "focus", "standing-sent", "match", "match-current"}
 ROWS = ("added", "removed", "added added-part", "removed removed-part")
 SYNTAX = ("comment", "keyword", "string", "constant", "definition", "name")
 

@@ -77,19 +77,20 @@ async def test_the_status_line_says_what_goes_on_and_ticks_only_then(tmp_path: P
         assert stage.main.status._timer is None
         stage.agent.emit(RunStarted(), RequestStarted(1, "m"))
         await pilot.pause()
-        assert "waiting 0 s" in screen_text(stage)
+        assert "◐ working 0 s · esc stops it" in screen_text(stage)
         assert "esc interrupt" in screen_text(stage)
         assert stage.main.status._timer is not None
         stage.agent.emit(AnswerDelta("hello"))
         await pilot.pause()
-        assert "streaming" in screen_text(stage)
+        assert "working 0 s · ~1 tokens" in screen_text(stage)
         stage.agent.emit(RetryScheduled(2, 4, 12.0, "busy"))
         await pilot.pause()
-        assert "retry in 12 s (attempt 2 of 4)" in screen_text(stage)
+        assert "retry in 12 s, attempt 2 of 4: busy · esc stops it" in screen_text(stage)
         stage.agent.emit(RunEnded("done"))
         await pilot.pause()
         assert stage.main.status._timer is None
         assert "esc interrupt" not in screen_text(stage)
+        assert "working" not in screen_text(stage)
 
 
 async def test_a_failed_run_is_one_sentence_with_the_key_that_helps(tmp_path: Path) -> None:

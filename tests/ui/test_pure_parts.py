@@ -184,7 +184,14 @@ def test_the_bar_has_exactly_the_width_it_is_given(size: ContextSize, width: int
 
 
 def test_the_bar_shows_every_part() -> None:
-    assert bar(SIZE, 40) == [("fixed", 2), ("history", 15), ("free", 15), ("tick", 1), ("free", 3), ("reserve", 4)]
+    assert bar(SIZE, 40) == [
+        ("fixed", 2),
+        ("standing-sent", 15),
+        ("free", 15),
+        ("tick", 1),
+        ("free", 3),
+        ("reserve", 4),
+    ]
 
 
 def test_numbers_say_when_they_are_estimated_and_high() -> None:
@@ -225,7 +232,7 @@ def test_the_status_follows_a_run() -> None:
     steps = [
         (RunStarted(), "waiting 0 s"),
         (RequestStarted(1, "m"), "waiting 0 s"),
-        (RetryScheduled(2, 4, 12.0, "busy"), "retry in 12 s (attempt 2 of 4)"),
+        (RetryScheduled(2, 4, 12.0, "busy"), "retry in 12 s, attempt 2 of 4: busy"),
         (RequestStarted(1, "m"), "waiting 0 s"),
         (AnswerDelta("x"), "streaming 0 s"),
         (PermissionAsked(request), "asks about bash"),
@@ -247,7 +254,7 @@ def test_the_status_counts_seconds() -> None:
     assert describe(state, 103.9) == "waiting 3 s"
     assert describe(state, 227.0) == "waiting 2:07"
     retry = next_state(state, RetryScheduled(1, 3, 12.0, ""), 100.0)
-    assert describe(retry, 105.0) == "retry in 7 s (attempt 1 of 3)"
+    assert describe(retry, 105.0) == "retry in 7 s, attempt 1 of 3"
 
 
 def test_a_burst_of_deltas_is_one_event_and_keeps_its_order() -> None:

@@ -12,7 +12,8 @@ from tests.support.fake_agent import FakeAgent
 from tests.support.transcript import Shown, shown
 from tui_agent.agent.events import AgentEvent
 from tui_agent.context.projection import ModelTraits, project
-from tui_agent.context.standing import Standing, standings, together
+from tui_agent.context.standing import Standing, together
+from tui_agent.context.standings import standings
 from tui_agent.context.tokens import TokenCounter
 from tui_agent.session.entries import (
     KINDS,
@@ -159,7 +160,7 @@ def check_margin(view: Shown, agent: FakeAgent) -> None:
 
 
 def _is_rule(block: object, found: object) -> bool:
-    return getattr(block, "entry", None) == (found.compaction, "compaction")  # type: ignore[attr-defined]
+    return getattr(block, "key", "") == f"compaction:{found.compaction}"  # type: ignore[attr-defined]
 
 
 def check_tree(agent: FakeAgent) -> None:

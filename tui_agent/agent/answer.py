@@ -149,7 +149,7 @@ class Answerer:
 
         Raises:
             ModelError: every attempt allowed by the retry policy failed; what had come of the last one is appended.
-            asyncio.CancelledError: the run was interrupted; what had come is appended.
+            asyncio.CancelledError: the run was interrupted; what had come is appended, or why it was waiting.
             RepeatingAnswer: the model said the same again and again.
         """
         number = 1
@@ -167,7 +167,12 @@ class Answerer:
                     self._finish(attempt.entry(error=error.message))
                     raise
                 self._set_aside(attempt, error)
-                await self._wait(number, delay, error)
+                try:
+                    await self._wait(number, delay, error)
+                except asyncio.CancelledError:
+                    waited = _Attempt(request.model, estimate, self._ports.clock())
+                    self._finish(waited.entry(error=error.message, interrupted=True))
+                    raise
                 number += 1
             else:
                 if attempt.repetition is not None:

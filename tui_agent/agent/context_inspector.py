@@ -16,7 +16,8 @@ from tui_agent.context.projection import project
 from tui_agent.context.pruning import Moment
 from tui_agent.context.request import ModelRequest
 from tui_agent.context.room_made import ROOM_KINDS, RoomMade, room_made
-from tui_agent.context.standing import Standing, Standings, shares
+from tui_agent.context.standing import Standing
+from tui_agent.context.standings import Standings, shares
 from tui_agent.context.templates import Templates
 from tui_agent.context.timeline import CHANGING_KINDS, ModelScale, PathShape, Step, marks_after, steps_of
 from tui_agent.context.view import resolve

@@ -111,13 +111,15 @@ async def settings(desk: Desk, argument: str) -> None:
 
 async def jump(desk: Desk, entry_id: int) -> None:
     """Go to what a marker is about: the entry an edit changed, or the branch a summary tells of."""
-    from tui_agent.session.entries import BranchSummaryEntry, ContextEditEntry
+    from tui_agent.session.entries import BranchSummaryEntry, CompactionEntry, ContextEditEntry
 
     entry = desk.agent.session.entry(entry_id) if desk.agent is not None else None
     match entry:
         case ContextEditEntry(target=target):
             if not desk.face.jump_to(target):
                 desk.say(f"#{target} is not on this branch.")
+        case CompactionEntry():
+            desk.face.jump_to(entry_id)
         case BranchSummaryEntry(from_id=from_id):
             desk.begin("tree", f"#{from_id}")
         case _:

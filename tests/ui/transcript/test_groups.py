@@ -1,7 +1,8 @@
 """Runs of small tool calls are one row that opens, wherever they were loaded from and however they came."""
 
 from tests.support.transcript import shown
-from tui_agent.context.standing import Standing, Standings
+from tui_agent.context.standing import Standing
+from tui_agent.context.standings import Standings
 from tui_agent.session.entries import (
     AssistantEntry,
     Entry,

@@ -483,14 +483,24 @@ class MainScreen(Guarded, Screen[None]):
         return self.desk.services.store.prompt_history(HISTORY) if self.desk.has_services else ()
 
     def on_key(self, event: events.Key) -> None:
-        """Text typed while a block has the focus is meant for the prompt, unless its first letter acts on the block."""
+        """Text typed while a block has the focus is meant for the prompt, unless its first letter acts on the block.
+
+        Keys of one burst are on their way to the block before the first of them has moved the focus. The prompt
+        takes all text that is sent to it, so what arrives here while it has the focus was on that way.
+        """
         transcript = self.view.transcript if self.view is not None else None
-        if transcript is None or not transcript.has_focus or not event.is_printable or event.character is None:
+        if transcript is None or not (transcript.has_focus or self.prompt.has_focus):
             return
-        if event.key not in self.active_bindings:
+        if event.key == "escape" and transcript.has_focus and self.check_action("to_prompt", ()):
             event.stop()
             event.prevent_default()
-            self.prompt.go_on(event.character)
+            self.set_focus(self.prompt)
+        elif event.is_printable and event.character is not None:
+            meant = self.prompt.has_focus or event.key not in self.active_bindings
+            if meant and not self.prompt.read_only:
+                event.stop()
+                event.prevent_default()
+                self.prompt.go_on(event.character)
 
     @on(events.Paste)
     def _paste_elsewhere(self, event: events.Paste) -> None:

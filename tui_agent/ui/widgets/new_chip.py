@@ -9,7 +9,7 @@ from tui_agent.ui.edge import Guarded
 
 
 class NewChip(Guarded, Static):
-    """A few words over the end of the conversation; a click goes there."""
+    """A few words under the conversation; a click goes to its end."""
 
     ALLOW_SELECT = False
 

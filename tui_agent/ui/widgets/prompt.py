@@ -159,7 +159,8 @@ class Prompt(Guarded, TextArea):
         """Take text that was typed elsewhere, and the focus with it."""
         self.last_typed = self._clock()
         self.insert(clean(text))
-        self.focus()
+        # At once: what was typed in the same burst is on its way already.
+        self.screen.set_focus(self)
 
     def reset(self) -> None:
         """Empty the prompt."""

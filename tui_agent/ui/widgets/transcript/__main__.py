@@ -13,7 +13,8 @@ from textual.binding import Binding, BindingType
 from textual.timer import Timer
 from textual.widgets import Footer
 
-from tui_agent.context.standing import Standing, Standings
+from tui_agent.context.standing import Standing
+from tui_agent.context.standings import Standings
 from tui_agent.resources import style_path
 from tui_agent.session.entries import AssistantEntry, TextPart, ToolMetadata
 from tui_agent.ui.widgets.transcript import EntrySource, Transcript

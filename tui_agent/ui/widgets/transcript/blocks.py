@@ -284,14 +284,6 @@ class MarkerBlock(FoldingBlock):
         """Return what the marker stands for: its body's text, or its line."""
         return sanitize.text(self._copied) if self._copied else self._text
 
-    def settle(self) -> bool:
-        """Offer no retry any more, and return whether that was offered."""
-        offered = "retry" in self.actions
-        if offered:
-            self.actions = tuple(action for action in self.actions if action != "retry")
-            self.changed()
-        return offered
-
     def _head(self, width: int) -> Iterable[Line]:
         toggle = " act:toggle" if self.foldable else ""
         if self._rule:
@@ -329,6 +321,40 @@ class MarkerBlock(FoldingBlock):
 
     def _body(self, width: int) -> Iterable[Line]:
         return self._make_body(width) if self._make_body is not None else ()
+
+
+class EndingBlock(MarkerBlock):
+    """Why an answer did not end by itself. The model is not told; the newest can be asked for again."""
+
+    is_told = False
+
+    def __init__(self, text: str, *, icon: str, style: str, retries: bool = False) -> None:
+        super().__init__("ending", text, icon=icon, style=style, actions=("retry",) if retries else ())
+        self._as_failure = self._text, icon, style, self.actions
+
+    def settle(self, *, mended: bool) -> bool:
+        """Something was said after it: offer no retry any more; return whether that changed anything."""
+        if mended and self._icon == "✗":
+            self.mend(done=True)
+            return True
+        offered = "retry" in self.actions or self._style == "muted"
+        self._text, self._icon, self._style, _ = self._as_failure
+        self.actions = ()
+        self.changed()
+        return offered
+
+    def mend(self, *, done: bool) -> None:
+        """Tell it calmly, because the program goes on by itself."""
+        text = self._as_failure[0]
+        self._text = f"The request was made again: {text}" if done else text
+        self._icon, self._style, self.actions = "·", "muted", ()
+        self.changed()
+
+    def fail(self) -> None:
+        """Nothing mended it: tell it as a failure."""
+        if self._style == "muted" and self._text == self._as_failure[0]:
+            self._text, self._icon, self._style, self.actions = self._as_failure
+            self.changed()
 
 
 class ActivityBlock(Block):

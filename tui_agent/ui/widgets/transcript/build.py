@@ -36,6 +36,7 @@ from tui_agent.ui.widgets.transcript.blocks import (
     ActionName,
     AnswerBlock,
     Block,
+    EndingBlock,
     MarkerBlock,
     ReasoningBlock,
     UserBlock,
@@ -54,6 +55,8 @@ _TRIGGERS = {
     "overflow": "after an overflow",
     "model_switch": "for another model",
 }
+_RULE = "compaction:"
+"""Begins the key of a compaction's rule."""
 _FINISHES = {
     "length": "The answer was cut at the model's output limit",
     "content_filter": "The provider's content filter stopped the answer",
@@ -66,13 +69,16 @@ class BuildContext:
 
     ``results`` are the results of an assistant entry's calls by call id, ``summarised`` counts the entries a
     compaction stands for, ``live`` says that calls without a result may still get one, ``newest`` that no message or
-    answer came after.
+    answer came after, ``running`` that the run goes on, so that a failure may still be mended, and ``mended`` that it
+    was: the answer came after it.
     """
 
     results: Mapping[str, ToolResultEntry] = field(default_factory=dict)
     summarised: Callable[[CompactionEntry], int] = lambda _entry: 0
     live: bool = False
     newest: bool = True
+    running: bool = False
+    mended: bool = False
 
 
 def blocks_of(entry: Entry, around: BuildContext) -> list[Block]:  # noqa: C901, PLR0911 - one arm per kind of a closed union
@@ -156,19 +162,17 @@ def card_of(call: ToolCallPart, around: BuildContext) -> CardBlock:
 def _endings(entry: AssistantEntry, around: BuildContext) -> Iterator[Block]:
     """Yield a marker when an answer did not end by itself; only the newest can be asked for again."""
     if entry.interrupted or entry.finish == "interrupted":
-        yield _ending("Interrupted", icon="■", style="status-warning")
+        waited = f" while waiting to try again: {entry.error}" if entry.error else ""
+        retries = bool(entry.error) and around.newest
+        yield EndingBlock(f"Interrupted{waited}", icon="■", style="status-warning", retries=retries)
     elif entry.error or entry.finish == "error":
         text = entry.error or "The request failed"
-        actions: tuple[ActionName, ...] = ("retry",) if around.newest else ()
-        yield _ending(text, icon="✗", style="status-error", actions=actions)
+        ending = EndingBlock(text, icon="✗", style="status-error", retries=around.newest)
+        if around.running or around.mended:
+            ending.mend(done=around.mended)
+        yield ending
     elif entry.finish in _FINISHES:
-        yield _ending(_FINISHES[entry.finish], icon="■", style="status-warning")
-
-
-def _ending(text: str, *, icon: str, style: str, actions: Sequence[ActionName] = ()) -> MarkerBlock:
-    marker = MarkerBlock("ending", text, icon=icon, style=style, actions=actions)
-    marker.is_told = False
-    return marker
+        yield EndingBlock(_FINISHES[entry.finish], icon="■", style="status-warning")
 
 
 def _orphan(entry: ToolResultEntry) -> Block:
@@ -183,7 +187,21 @@ def _compaction(entry: CompactionEntry, around: BuildContext) -> Block:
     what = f"summarised above: {wording.plural(count, 'entry')}, " if count else "summarised above: "
     cost = f" · {wording.money(entry.cost)}" if entry.cost else ""
     text = f"{what}{before} → {after}{cost}"
-    return _summary(f"compaction:{entry.id}", text, entry, ("edit", "undo"))
+    return _summary(f"{_RULE}{entry.id}", text, entry, ("edit", "undo"))
+
+
+def is_rule(block: Block) -> bool:
+    """Whether a block is the rule of a compaction."""
+    return block.key.startswith(_RULE)
+
+
+def compaction_note(entry: CompactionEntry) -> MarkerBlock:
+    """Return what stands where a compaction was made, when its rule is further up."""
+    before, after = wording.tokens(entry.tokens_before), wording.tokens(entry.tokens_after)
+    text = f"Compacted {_TRIGGERS[entry.trigger]}: {before} → {after}"
+    block = MarkerBlock("compacted", text, rule="marker", actions=("jump", "undo"))
+    block.entry = (entry.id, entry.kind)
+    return block
 
 
 def _summary(

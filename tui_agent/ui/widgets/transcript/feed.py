@@ -16,8 +16,8 @@ from tui_agent.session.entries import (
     ToolMetadata,
     ToolResultEntry,
 )
-from tui_agent.ui.widgets.transcript.blocks import ActivityBlock, AnswerBlock, Block, ReasoningBlock
-from tui_agent.ui.widgets.transcript.build import BuildContext, blocks_of, notice_block, tool_status
+from tui_agent.ui.widgets.transcript.blocks import ActivityBlock, AnswerBlock, Block, EndingBlock, ReasoningBlock
+from tui_agent.ui.widgets.transcript.build import BuildContext, blocks_of, compaction_note, notice_block, tool_status
 from tui_agent.ui.widgets.transcript.cards import CardBlock
 from tui_agent.ui.widgets.transcript.document import MarkdownDocument
 from tui_agent.ui.widgets.transcript.items import Item
@@ -163,7 +163,7 @@ class LiveFeed:
     def append(self, entry: Entry) -> None:
         """An entry was committed at the end of the path."""
         self.flush()
-        if entry.is_dialogue and (place := self._model.settle(len(self._model))) is not None:
+        if entry.is_dialogue and (place := self._settle(entry)) is not None:
             self.changed.add(place)
         if isinstance(entry, AssistantEntry):
             self._append_answer(entry)
@@ -172,8 +172,11 @@ class LiveFeed:
         else:
             self._append_before_live(entry)
 
+    def _settle(self, entry: Entry) -> int | None:
+        return self._model.settle(self._end, mended=isinstance(entry, AssistantEntry))
+
     def _append_answer(self, entry: AssistantEntry) -> None:
-        blocks = blocks_of(entry, BuildContext(live=True))
+        blocks = blocks_of(entry, BuildContext(live=True, running=self._model.running))
         live, self._live = self._live, None
         if live is not None:
             _adopt(blocks, live.blocks)
@@ -195,8 +198,12 @@ class LiveFeed:
             self.changed.add(place)
             return
         if isinstance(entry, CompactionEntry):
-            self._push(entry.id, entry.kind, Item(entry.id, entry.kind, []))
-            self.changed.add(self._model.add_rule(entry))
+            item = Item(entry.id, entry.kind, [])
+            index = self._push(entry.id, entry.kind, item)
+            place = self._model.add_rule(entry)
+            if place != index:
+                item.blocks.append(compaction_note(entry))
+            self.changed.add(place)
             return
         self._push(entry.id, entry.kind, Item(entry.id, entry.kind, blocks_of(entry, around)))
 
@@ -311,6 +318,11 @@ class LiveFeed:
             self.changed.add(index)
             self._model.pin(index, pinned=False)
         self._cards.clear()
+        place = self._model.owner_of(self._end)
+        for block in self._model.item(place).blocks if place is not None else ():
+            if isinstance(block, EndingBlock):
+                block.fail()
+                self.changed.add(place or 0)
 
     def running(self) -> Iterator[tuple[int, CardBlock]]:
         """Yield the cards of running calls and their places."""

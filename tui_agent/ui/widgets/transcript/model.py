@@ -3,14 +3,15 @@
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
-from tui_agent.context.standing import Standing, Standings
+from tui_agent.context.standing import Standing
+from tui_agent.context.standings import Standings
 from tui_agent.session.entries import CompactionEntry, Entry, ToolResultEntry, kinds
 from tui_agent.session.records import Outlines
-from tui_agent.ui.widgets.transcript.blocks import Block, Fold, MarkerBlock
-from tui_agent.ui.widgets.transcript.build import BuildContext, blocks_of, notice_block
+from tui_agent.ui.widgets.transcript.blocks import Block, EndingBlock, Fold
+from tui_agent.ui.widgets.transcript.build import BuildContext, blocks_of, compaction_note, is_rule, notice_block
 from tui_agent.ui.widgets.transcript.cards import CardBlock
 from tui_agent.ui.widgets.transcript.groups import GroupBlock, arrange
 from tui_agent.ui.widgets.transcript.heights import HeightIndex
@@ -103,7 +104,7 @@ class TranscriptModel:
         place = self._rule_place(entry)
         self._rules.setdefault(place, []).append(entry)
         if (item := self._cache.get(place)) is not None:
-            own = [block for block in item.blocks if block.entry is None or block.entry[1] != entry.kind]
+            own = [block for block in item.blocks if not is_rule(block)]
             item.blocks[:] = [*self._rules_at(place), *own]
         return place
 
@@ -121,6 +122,10 @@ class TranscriptModel:
     def rule_of(self, entry_id: int) -> int | None:
         """Return the place of the item before which a compaction has its rule."""
         return next((at for at, rules in self._rules.items() if any(one.id == entry_id for one in rules)), None)
+
+    def _note_of(self, entry: CompactionEntry) -> list[Block]:
+        """Return what stands in a compaction's own place: its rule is where what it keeps begins."""
+        return [] if self._rule_place(entry) == bisect_left(self.ids, entry.id) else [compaction_note(entry)]
 
     def _rules_at(self, place: int) -> list[Block]:
         """Return the rule of the newest compaction that has it there: an edited summary has the former's place."""
@@ -250,25 +255,31 @@ class TranscriptModel:
     def _put(self, index: int, entry: Entry, results: Sequence[Entry] = ()) -> None:
         by_call = {result.call_id: result for result in results if isinstance(result, ToolResultEntry)}
         waiting = self.running and "assistant" not in self.kinds[index + 1 : index + 1 + _MAX_RESULT_DISTANCE]
-        around = BuildContext(by_call, self.summarised_by, live=waiting, newest=self._is_newest(index))
-        # The rule of a compaction stands where what it keeps begins.
-        own = [] if isinstance(entry, CompactionEntry) else blocks_of(entry, around)
+        around = BuildContext(by_call, self.summarised_by, live=waiting)
+        following = self._said_after(index)
+        around = replace(
+            around, newest=not following, running=self.running and not following, mended=following == "assistant"
+        )
+        own = self._note_of(entry) if isinstance(entry, CompactionEntry) else blocks_of(entry, around)
         blocks = [*self._rules_at(index), *own]
         item = Item(entry.id, entry.kind, blocks, self._results_of(index) if by_call else ())
         self._apply_folds(item)
         self._cache.put(index, item)
 
-    def _is_newest(self, index: int) -> bool:
-        """Whether no message and no answer comes after a place."""
-        return not any(self.kinds[place] in _DIALOGUE for place in range(index + 1, len(self.kinds)))
+    def _said_after(self, index: int) -> str:
+        """Return the kind of the first message or answer after a place, "" without one."""
+        return next((self.kinds[at] for at in range(index + 1, len(self.kinds)) if self.kinds[at] in _DIALOGUE), "")
 
-    def settle(self, index: int) -> int | None:
-        """Take back what the answer before a place offered, because it was the newest; return its place."""
+    def settle(self, index: int, *, mended: bool) -> int | None:
+        """Take back what the answer before a place offered, because it is not the newest any more; return its place.
+
+        ``mended`` says that the answer to the same request came after it.
+        """
         place = self.owner_of(index)
         item = self._cache.get(place) if place is not None else None
-        if item is None or not any(block.settle() for block in item.blocks if isinstance(block, MarkerBlock)):
-            return None
-        return place
+        endings = [block for block in item.blocks if isinstance(block, EndingBlock)] if item is not None else []
+        changed = [block.settle(mended=mended) for block in endings]
+        return place if any(changed) else None
 
     def summarised_by(self, entry: CompactionEntry) -> int:
         """Return how many messages a compaction's summary stands for."""

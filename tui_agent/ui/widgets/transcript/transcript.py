@@ -9,9 +9,10 @@ from textual.reactive import var
 from textual.timer import Timer
 
 from tui_agent.agent.events import AgentEvent
-from tui_agent.context.standing import Standings, standings
+from tui_agent.context.standings import Standings, standings
 from tui_agent.session.entries import Entry, ToolMetadata
 from tui_agent.ui.widgets.transcript.blocks import ActivityBlock, Block, Fold
+from tui_agent.ui.widgets.transcript.build import is_rule
 from tui_agent.ui.widgets.transcript.cards import CardBlock
 from tui_agent.ui.widgets.transcript.events import AgentPort, SessionSource, apply_event, show_live
 from tui_agent.ui.widgets.transcript.feed import LiveFeed
@@ -351,7 +352,7 @@ class Transcript(BlockPane, can_focus=True):
         self.model.ensure(index)
         blocks = self.model.item(index).blocks
         told = [block for block in blocks if block.entry is not None and block.entry[0] == entry_id]
-        own = [block for block in self.model.item(index).shown if block.entry is None or block.entry[1] != "compaction"]
+        own = [block for block in self.model.item(index).shown if not is_rule(block)]
         target = told[0] if told else next(iter(own or blocks), None)
         if target is not None and target.hidden and isinstance(target.within, GroupBlock):
             target.within.cycle()

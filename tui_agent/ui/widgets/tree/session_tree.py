@@ -15,7 +15,8 @@ from textual.strip import Strip
 
 from tui_agent.app.standing_marks import GLYPHS, style_of
 from tui_agent.app.standing_marks import STYLES as STANDING_STYLES
-from tui_agent.context.standing import Standing, Standings, together
+from tui_agent.context.standing import Standing, together
+from tui_agent.context.standings import Standings
 from tui_agent.session.entries import AssistantEntry, Entry, kinds
 from tui_agent.session.skeleton import Headers
 from tui_agent.ui.edge import Guarded

@@ -1,0 +1,142 @@
+"""How the model has each entry of a path: what margin, tree, map and gauge show is decided here.
+
+Pure and linear; a path that only grew costs what was appended.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from tui_agent.context.budget import Weights
+from tui_agent.context.standing import Standing
+from tui_agent.context.view import ContextView, EntryState, resolve
+from tui_agent.session.entries import KINDS, AssistantEntry, Entry, TextPart, ToolResultEntry
+from tui_agent.session.path_queries import place_of_newest
+
+
+@dataclass(frozen=True, slots=True)
+class Standings:
+    """The standing of each entry of one path.
+
+    ``compaction`` is the summary in force and ``boundary`` the first entry it leaves as it is (its own id when it
+    leaves none), 0 without one. ``known`` has what follows neither from these nor from an entry's kind.
+    """
+
+    compaction: int = 0
+    boundary: int = 0
+    head: int = 0
+    """The system entry in force."""
+    known: Mapping[int, Standing] = field(default_factory=dict)
+    edited: frozenset[int] = frozenset()
+    """Entries whose standing is that of an edit or a prune, which can be taken back."""
+    _length: int = 0
+    _first: Entry | None = None
+    _last: Entry | None = None
+
+    def of(self, entry_id: int, kind: str) -> Standing:
+        """Return the standing of an entry on the path."""
+        found = self.known.get(entry_id)
+        if found is not None:
+            return found
+        known_kind = KINDS.get(kind)
+        if entry_id == self.head:
+            return Standing.SENT
+        if known_kind is None or known_kind.is_message is False:
+            return Standing.UNSENT
+        if entry_id < self.boundary or kind == "compaction":
+            return Standing.SUMMARISED
+        return Standing.SENT
+
+    def grown(self, path: Sequence[Entry]) -> "Standings":
+        """Return the standings of a path; of one that only grew since, only what was appended is looked at."""
+        if not self._extended_by(path):
+            return standings(path)
+        appended = path[self._length :]
+        if not appended:
+            return self
+        start = place_of_newest(path[: self._length], AssistantEntry)
+        tail = path[self._length if start is None else start :]
+        if any(entry.edits_view or entry.sets_state for entry in tail):
+            return standings(path)
+        since = {entry.id for entry in tail}
+        known = {entry_id: found for entry_id, found in self.known.items() if entry_id not in since}
+        known.update(_exceptions(resolve(tail)))
+        return replace(self, known=known, _length=len(path), _last=path[-1])
+
+    def _extended_by(self, path: Sequence[Entry]) -> bool:
+        if not 0 < self._length <= len(path):
+            return False
+        return path[0] is self._first and path[self._length - 1] is self._last
+
+
+def standings(path: Sequence[Entry], view: ContextView | None = None) -> Standings:
+    """Return the standings of a path, whole or active; ``view`` is what it resolves to, where that is known."""
+    if not path:
+        return Standings()
+    view = view or resolve(path)
+    compaction = view.compaction
+    boundary = 0
+    if compaction is not None:
+        kept = view.entries[0].id if view.entries else compaction.id
+        boundary = min(kept, compaction.id)
+    return Standings(
+        compaction=compaction.id if compaction is not None else 0,
+        boundary=boundary,
+        head=view.system.id if view.system is not None else 0,
+        known=dict(_exceptions(view)),
+        edited=frozenset(view.states),
+        _length=len(path),
+        _first=path[0],
+        _last=path[-1],
+    )
+
+
+def _exceptions(view: ContextView) -> Iterator[tuple[int, Standing]]:
+    """Yield the entries of a view whose standing is not that of their kind."""
+    for pinned in view.pinned:
+        yield pinned.id, Standing.PINNED
+    compaction, states = view.compaction, view.states
+    if compaction is not None and compaction.id in states:
+        yield compaction.id, _OF_STATE[states[compaction.id]]
+    answered = view.answered()
+    for entry in view.entries:
+        if entry.is_message is not False and not _is_sent(entry, view, answered):
+            yield entry.id, Standing.UNSENT
+        elif entry.id in states:
+            yield entry.id, _OF_STATE[states[entry.id]]
+
+
+def _is_sent(entry: Entry, view: ContextView, answered: frozenset[int]) -> bool:
+    """Whether anything of a message goes to the model as the path is."""
+    match entry:
+        case ToolResultEntry():
+            return entry.id in answered
+        case AssistantEntry():
+            results = view.results.get(entry.id, ())
+            called = any(one is None or view.states.get(one.id) is not EntryState.DROPPED for one in results)
+            return called or any(isinstance(part, TextPart) and part.text.strip() for part in entry.parts)
+        case _:
+            return entry.is_sent
+
+
+_OF_STATE = {
+    EntryState.LIVE: Standing.SENT,
+    EntryState.PRUNED: Standing.CLEARED,
+    EntryState.MASKED: Standing.CLEARED,
+    EntryState.DROPPED: Standing.UNSENT,
+    EntryState.PINNED: Standing.PINNED,
+}
+
+
+def shares(view: ContextView, found: Standings, weights: Weights) -> dict[Standing, int]:
+    """Return what the entries of a view take by their standing, in uncorrected tokens, without those simply sent.
+
+    What is simply sent is the rest of the history.
+    """
+    taken: dict[Standing, int] = {}
+    if view.compaction is not None:
+        taken[found.of(view.compaction.id, view.compaction.kind)] = weights.of(view.compaction)
+    for entry in view.entries:
+        standing = found.known.get(entry.id)
+        if standing is not None and standing is not Standing.SENT and (tokens := weights.of(entry)):
+            taken[standing] = taken.get(standing, 0) + tokens
+    return taken
