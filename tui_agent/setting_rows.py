@@ -70,12 +70,20 @@ class SettingRow:
     @property
     def words(self) -> str:
         """What it is called in words, without its table: ``typing pause``."""
-        return self.key.rpartition(".")[2].replace("_", " ").replace("-", " ")
+        return _in_words(self.key.rpartition(".")[2])
 
     @property
     def table(self) -> str:
-        """The table it is in, in words; "" for none: ``prune``, ``models local``."""
-        return self.key.rpartition(".")[0].replace("_", " ").replace(".", " ")
+        """The table it is in, in words; "" for none: ``prune``, ``interface``."""
+        return _in_words(self.key.rpartition(".")[0])
+
+
+_ABBREVIATED = {"ui": "interface", "mcp": "MCP servers"}
+
+
+def _in_words(name: str) -> str:
+    """Return a name of the file as people say it."""
+    return _ABBREVIATED.get(name, name.replace("_", " ").replace("-", " ").replace(".", " "))
 
 
 def setting_rows(loaded: LoadedConfig) -> tuple[SettingRow, ...]:

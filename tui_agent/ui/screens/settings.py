@@ -59,6 +59,10 @@ def _written(row: SettingRow) -> str:
     return "" if row.value == UNSET else row.value
 
 
+def _titled(words: str) -> str:
+    return words[:1].upper() + words[1:]
+
+
 class SettingsScreen(PickerScreen[None]):
     """Lists the settings; Enter edits the highlighted one."""
 
@@ -128,14 +132,18 @@ class SettingsScreen(PickerScreen[None]):
                 groups.setdefault(row.key.partition(".")[0], []).append(row)
         for name, rows in groups.items():
             if rows:
-                yield PickerRow(f"[{name}]", self.styled(name.replace("_", " ").capitalize(), "faint"), heading=True)
+                yield PickerRow(
+                    f"[{name}]",
+                    self.styled(_titled(name if rows is common else rows[0].table or name), "faint"),
+                    heading=True,
+                )
                 yield from (PickerRow(row.key, self._row(row, alone=rows is common)) for row in rows)
 
     def _row(self, row: SettingRow, *, alone: bool) -> Content:
         """Draw a setting: what it is called, its value, its name in the file; ``alone`` with the table it is in."""
         room = self.app.size.width
         words = f"{row.table}: {row.words}" if alone and row.table else row.words
-        name = Content(words[:1].upper() + words[1:]).truncate(28, ellipsis=True)
+        name = Content(_titled(words)).truncate(28, ellipsis=True)
         changed = row.origin != "default"
         value = Content(one_line(row.value, 40 if room >= 120 else 20))
         origin = f"  {row.origin}" if changed else ""
