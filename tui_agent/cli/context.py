@@ -167,9 +167,9 @@ def _preview_text(plan: CompactionPlan, commit: Commit | Refusal) -> str:
     goes = len(plan.history) + len(plan.turn_prefix)
     return "\n".join(
         [
-            f"Goes:  {goes} entries, summarised from {plan.tokens_summarised:,} tokens",
-            f"Stays: from {first} on, {len(plan.kept)} entries, {plan.tokens_kept:,} tokens",
-            f"After: {result}",
+            f"Summarised: {goes} entries, {plan.tokens_summarised:,} tokens",
+            f"Kept as is: from {first} on, {len(plan.kept)} entries, {plan.tokens_kept:,} tokens",
+            f"History:    {result}",
         ]
     )
 

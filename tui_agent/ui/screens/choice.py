@@ -91,6 +91,24 @@ class ChoiceBeneath(ChoiceScreen):
         self._conversation = conversation
         self._shown_at = conversation.clock()
 
+    def on_mount(self) -> None:
+        """Make room under the conversation for what lies over it."""
+        self.call_after_refresh(self._make_room)
+
+    def on_resize(self) -> None:
+        """Make as much room as the new size takes."""
+        self.call_after_refresh(self._make_room)
+
+    def _make_room(self) -> None:
+        body = self._main.body
+        below = self._main.size.height - body.region.bottom
+        covered = self.query_one(".dialog").region.height - below
+        body.styles.padding = (0, 0, max(0, covered), 0)
+
+    def on_unmount(self) -> None:
+        """Give the conversation its room back."""
+        self._main.body.styles.padding = None
+
     def action_scroll_conversation(self, pages: int) -> None:
         """Scroll what the question is about."""
         self._conversation.scroll(pages)

@@ -560,7 +560,7 @@ class MainScreen(Guarded, Screen[None]):
         agent = self.agent
         match action:
             case "interrupt":
-                return agent is not None and (agent.running or self.status.state.active)
+                return agent is not None and (agent.occupied or self.status.state.active)
             case "to_prompt":
                 return not self.prompt.has_focus and (agent is None or not agent.running)
             case "rewind":
