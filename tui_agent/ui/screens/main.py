@@ -213,7 +213,7 @@ class MainScreen(Guarded, Screen[None]):
             from tui_agent.ui.screens.choice import ChoiceBeneath, Conversation
 
             grace = self.desk.services.settings.permission_grace
-            conversation = Conversation(self.action_scroll_page, self.prompt.go_on, self.clock, grace)
+            conversation = Conversation(self.body, self.action_scroll_page, self.prompt.go_on, self.clock, grace)
             screen = ChoiceBeneath(question, conversation)
         self.app.push_screen(screen, answered)
         return await answer
