@@ -147,11 +147,11 @@ def _told(session: Session) -> str:
 
 
 async def _preview(agent: Agent, arguments: Namespace) -> int:
-    drafted = await agent.drafting.draft(arguments.focus, arguments.up_to)
+    drafted = await agent.compactor.draft(agent.compaction(arguments.focus, arguments.up_to))
     if isinstance(drafted, Refusal | SummaryFailure):
         say(drafted.message if isinstance(drafted, Refusal) else drafted.reason, file=sys.stderr)
         return 1
-    commit = await agent.drafting.weigh(drafted)
+    commit = await agent.compactor.weigh(drafted)
     plan = drafted.plan
     print(_preview_json(drafted, commit) if arguments.json else _preview_text(drafted, commit, plan.kept))
     return 0 if isinstance(commit, Commit) else 1

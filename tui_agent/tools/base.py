@@ -54,7 +54,12 @@ class FoundEntry:
 
     entry_id: int
     kind: str
-    snippet: str
+    gist: str
+    """What it is, in a line."""
+    lines: Sequence[tuple[int, str]]
+    """The lines that fit, with their numbers."""
+    beside: str
+    """What it belongs to: the call that a result answers, the results of an answer."""
     here: bool
 
 
@@ -70,7 +75,7 @@ class Archive(Protocol):
         ...
 
     def search(self, query: str, limit: int) -> list[FoundEntry]:
-        """Return entries in which all words occur, newest first."""
+        """Return the entries that fit the words best, best first."""
         ...
 
 
