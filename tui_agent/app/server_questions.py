@@ -100,7 +100,7 @@ async def _sampling(desk: Desk, question: SamplingQuestion) -> Answer:
     price = ""
     if row is not None and row.input_price is not None and row.output_price is not None:
         dollars = (question.tokens * row.input_price + order.max_tokens * row.output_price) / 1_000_000
-        price = f", {money(dollars)} at most"
+        price = f", {money(dollars)} at most" if dollars >= 0.01 else ", less than a cent"
     sizes = f"{tokens(question.tokens)} tokens to read, {tokens(order.max_tokens)} at most to write{price}"
     asked = visible(f"The MCP server {order.server} wants an answer of {question.model} ({sizes}).")
     answers = [("accept", "Let it have the answer"), ("decline", "Refuse")]

@@ -198,3 +198,25 @@ def test_a_directory_of_claude_code_passes_over_subagents_files(store: Store, tm
     assert (len(imported), failed) == (1, 0), told
     assert imported[0].title == "fix the total"
     assert told[-1] == "1 imported, 3 files hold no conversation of their own."
+
+
+@pytest.mark.parametrize(
+    ("messages", "title"),
+    [
+        (["fix the total"], "fix the total"),
+        ([("<command-message>review</command-message>\n<command-name>/review</command-name>\n"
+          "<command-args>the shop</command-args>")], "/review the shop"),
+        (["<command-name>/clear</command-name>", "<local-command-stdout></local-command-stdout>", "fix it"], "fix it"),
+        (["<command-name>/init</command-name>\n<command-args></command-args>"], "/init"),
+    ],
+)  # fmt: skip
+def test_a_session_of_claude_code_is_called_by_what_was_typed_first(store: Store, tmp_path, messages, title):
+    path, above = tmp_path / "s.jsonl", None
+    with path.open("w") as file:
+        for number, text in enumerate(messages):
+            line = {"sessionId": "s", "uuid": f"u{number}", "parentUuid": above, "type": "user", "cwd": "/shop",
+                    "timestamp": "2026-01-02T03:04:05Z", "message": {"role": "user", "content": text}}  # fmt: skip
+            above = f"u{number}"
+            file.write(json.dumps(line) + "\n")
+    [imported] = Importer(store).take(path)
+    assert imported.title == title

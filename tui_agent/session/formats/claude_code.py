@@ -4,6 +4,7 @@ An answer with several blocks is several lines with one message id, and the resu
 line of their call. Both are one path here: lines of one answer become one entry, results of one answer a chain.
 """
 
+import re
 from collections.abc import Iterable
 
 from tui_agent.session.entries import (
@@ -31,6 +32,9 @@ _SPELLING = Spelling(
     tools={name: name.lower() for name in ("Bash", "Edit", "Glob", "Grep", "LS", "Read", "Write")},
     read_elsewhere=frozenset({"tool_result"}),
 )
+_COMMAND = re.compile(r"<command-name>(.*?)</command-name>", re.DOTALL)
+_ARGUMENTS = re.compile(r"<command-args>(.*?)</command-args>", re.DOTALL)
+_TITLE_CHARS = 60
 _TITLES = {"summary": "summary", "ai-title": "aiTitle", "custom-title": "customTitle"}
 """Lines that name the session, the more telling ones last, and where the name stands in them."""
 
@@ -82,7 +86,26 @@ class _Reader:
         if not len(self._make.session.entries):
             raise NoConversation("It holds no conversation of Claude Code.")
         title = next((self._titles[kind] for kind in reversed(_TITLES) if self._titles.get(kind)), "")
+        title = title or self._typed_title()
         return self._make.finish(name=self._session, cwd=self._cwd, title=title, created_at=0, leaf=leaf)
+
+    def _typed_title(self) -> str:
+        """Return a title for a session that begins with commands, which are kept in tags; "" for one that doesn't.
+
+        A command alone (/clear, /model) says less of a session than the first words after it.
+        """
+        alone = ""
+        for entry in self._make.session.entries:
+            if not isinstance(entry, UserEntry) or entry.synthetic is not None or "<local-command" in entry.text:
+                continue
+            if (command := _COMMAND.search(entry.text)) is None:
+                return " ".join(entry.text.split())[:_TITLE_CHARS] if alone else ""
+            arguments = _ARGUMENTS.search(entry.text)
+            line = f"/{command[1].strip().removeprefix('/')} {arguments[1] if arguments else ''}".strip()
+            if " " in line:
+                return line
+            alone = alone or line
+        return alone
 
     def _line(self, node: Node, kind: str, leaf: int | None) -> int | None:
         self._cwd = self._cwd or node.text("cwd", "")
