@@ -71,6 +71,13 @@ class UiTable(BaseModel):
     typing_pause: float = Field(
         default=0.7, ge=0, le=10, description="Seconds without typing before a permission question takes keys."
     )
+    vim: bool = Field(default=False, description="Keys of vi in the prompt; escape leaves writing.")
+    copy_on_select: bool = Field(default=False, description="Text selected with the mouse is copied at once.")
+    status_line: str | None = Field(
+        default=None,
+        description="A command whose first line is shown over the last line; what goes on is JSON on its input.",
+        json_schema_extra=ONLY_USER,
+    )
     notify: Literal["off", "bell", "desktop"] = Field(
         default="desktop",
         description="How a question, or the end of a run of over 10 s, is told while you look elsewhere: not at all, "
@@ -136,7 +143,7 @@ class Config(BaseModel):
     hooks: tuple[HookSettings, ...] = Field(default=(), description="Commands to run at events.")
     ui: UiTable = Field(default_factory=UiTable)
     keys: dict[str, str] = Field(
-        default_factory=dict, description='Other keys for actions, such as compact = "f8"; /keys names them.'
+        default_factory=dict, description='Other keys for actions, such as compact = "f12"; /keys names them.'
     )
 
     @property

@@ -224,7 +224,11 @@ async def test_interrupt_during_the_countdown(tmp_path: Path) -> None:
     harness.agent.submit("go")
     await harness.until(lambda: bool(harness.of(RetryScheduled)))
     assert (await interrupted(harness)).reason == "interrupted"
+    left = harness.path()[-1]
+    assert isinstance(left, AssistantEntry)
+    assert (left.interrupted, left.error, left.parts) == (True, "Slow down.", ())
     assert (await harness.say("again")).reason == "done"
+    assert [entry.text for entry in harness.path() if isinstance(entry, UserEntry)] == ["go", "again"]
 
 
 async def test_interrupt_before_anything_happened(tmp_path: Path) -> None:

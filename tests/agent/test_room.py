@@ -232,12 +232,12 @@ async def test_a_draft_changes_nothing_and_its_summary_can_be_edited(tmp_path: P
     harness = make_agent(tmp_path, client, window=20_000)
     await grown(harness, client, ModelError(ErrorKind.UNKNOWN, ""))
     leaf = harness.session.leaf
-    draft = await harness.agent.drafting.draft("numbers")
+    draft = await harness.agent.compactor.draft(harness.agent.compaction("numbers"))
     assert isinstance(draft, Draft)
-    weighed = await harness.agent.drafting.weigh(draft)
+    weighed = await harness.agent.compactor.weigh(draft)
     assert isinstance(weighed, Commit)
     assert harness.session.leaf == leaf
-    committed = await harness.agent.drafting.commit(draft, "## Goal\nWhat I wrote myself.")
+    committed = await harness.agent.compactor.commit(draft, "## Goal\nWhat I wrote myself.")
     assert isinstance(committed, Commit)
     entry = harness.path()[-1]
     assert isinstance(entry, CompactionEntry)

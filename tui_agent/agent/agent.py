@@ -37,7 +37,6 @@ from tui_agent.agent.subagents import Parent, Subagents
 from tui_agent.agent.titles import Titles
 from tui_agent.agent.tool_runner import ToolRunner
 from tui_agent.context.budget import ContextSize
-from tui_agent.context.compaction import with_summary
 from tui_agent.context.effort import EffortInForce
 from tui_agent.context.pruning import Moment, PrunePlan
 from tui_agent.context.view import resolve
@@ -56,9 +55,8 @@ from tui_agent.session.entries import (
 from tui_agent.session.session import Session
 
 if TYPE_CHECKING:
-    from tui_agent.agent.compactor import CompactionOutcome
+    from tui_agent.agent.compactor import CompactionOrder, CompactionOutcome, Compactor
     from tui_agent.agent.context_inspector import ContextInspector
-    from tui_agent.agent.drafting import Drafting
     from tui_agent.agent.navigator import Navigator
     from tui_agent.context.compaction import Trigger
 
@@ -137,12 +135,17 @@ class Agent:
 
         return ContextInspector(self.session, self.ports, self._context)
 
-    @cached_property
-    def drafting(self) -> "Drafting":
-        """Compactions that are looked at before they are committed."""
-        from tui_agent.agent.drafting import Drafting
+    @property
+    def compactor(self) -> "Compactor":
+        """Plans, drafts, weighs and commits compactions that are looked at first. Nothing changes before `commit`."""
+        return self._context.compactor
 
-        return Drafting(self._context)
+    def compaction(self, focus: str | None = None, boundary: int | None = None) -> "CompactionOrder":
+        """Return the order for a compaction of the path as it is now, for the ``compactor``.
+
+        ``focus`` says what the summary should keep. With ``boundary`` what is before that entry is summarised.
+        """
+        return self._context.order("manual", focus, boundary)
 
     @cached_property
     def navigator(self) -> "Navigator":
@@ -367,6 +370,8 @@ class Agent:
         Raises:
             ValueError: no summary is in force.
         """
+        from tui_agent.context.compaction import with_summary
+
         view = resolve(self.session.active_path())
         self._runs.append(with_summary(view, text, self.ports.directory.counter(self.model).entry))
 

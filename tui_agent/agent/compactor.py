@@ -76,10 +76,12 @@ class CompactionOrder:
 class Draft:
     """A compaction that is planned and summarised but not committed; the summary may still be edited."""
 
+    order: CompactionOrder
     plan: CompactionPlan
     summary: str
     size: ContextSize
     model: str | None
+    """The model that wrote the summary, None when none did."""
     spent: SummaryCost
     style: Literal["summary", "notes", "hook"] = "summary"
     hook_details: str = ""
@@ -173,14 +175,14 @@ class Compactor:
         """Return the draft with what stands for the history: a hook's summary, the model's notes, or a summariser's."""
         size = self._size(order.model, self._session.active_path())
         if answer.summary:
-            return Draft(plan, answer.summary, size, None, SummaryCost(), "hook")
+            return Draft(order, plan, answer.summary, size, None, SummaryCost(), "hook")
         told = replace(plan, instructions=answer.focus(plan.instructions))
         if (notes := await self._from_notes(plan, order, size)) is not None:
             return notes
         summary, model, spent = await self._summary(told, order)
         if isinstance(summary, SummaryFailure):
             return summary
-        return Draft(plan, summary, size, model, spent)
+        return Draft(order, plan, summary, size, model, spent)
 
     async def _ask_hooks(self, plan: CompactionPlan) -> CompactAnswer:
         hooks = self._ports.hooks
@@ -188,26 +190,26 @@ class Compactor:
             return CompactAnswer()
         return await hooks.before_compact(of_compaction(plan, hooks.about, self._templates))
 
-    async def forecast(self, plan: CompactionPlan, model: str) -> Commit | Refusal:
-        """Return what committing a plan would append, with nothing for a summary."""
-        size = self._size(model, self._session.active_path())
-        return await self.weigh(Draft(plan, "", size, None, SummaryCost()), model)
+    async def forecast(self, plan: CompactionPlan, order: CompactionOrder, summary: str = "") -> Commit | Refusal:
+        """Return what committing a plan would append, with a summary as short as that."""
+        size = self._size(order.model, self._session.active_path())
+        return await self.weigh(Draft(order, plan, summary, size, None, SummaryCost()))
 
-    async def weigh(self, draft: Draft, model: str, summary: str | None = None) -> Commit | Refusal:
+    async def weigh(self, draft: Draft, summary: str | None = None) -> Commit | Refusal:
         """Return what committing a draft would append, with ``summary`` in place of the draft's where it was edited."""
         path = self._session.active_path()
         text = draft.summary if summary is None else summary
-        measures, overhead = self._measures(model), self._overhead(model, path)
+        measures, overhead = self._measures(draft.order.model), self._overhead(draft.order.model, path)
         return await asyncio.to_thread(plan_commit, path, draft.plan, text, measures, draft.size, overhead)
 
-    async def commit(self, draft: Draft, model: str, summary: str | None = None) -> Commit | Refusal:
+    async def commit(self, draft: Draft, summary: str | None = None) -> Commit | Refusal:
         """Append a drafted compaction, with ``summary`` in place of the draft's where it was edited."""
         commit: Commit | Refusal | None = None
         leaf = self._session.leaf
         while commit is None or leaf != self._session.leaf:
             # What was appended meanwhile is weighed with it.
             leaf = self._session.leaf
-            commit = await self.weigh(draft, model, summary)
+            commit = await self.weigh(draft, summary)
         if isinstance(commit, Commit):
             self._append(_with_origin(entry, draft) for entry in commit.entries)
         return commit
@@ -227,15 +229,14 @@ class Compactor:
             if isinstance(drafted, SummaryFailure):
                 return CompactionOutcome(drafted.reason)
             draft = drafted
-        commit = await self.commit(draft, order.model)
+        commit = await self.commit(draft)
         return (
             CompactionOutcome(commit.message) if isinstance(commit, Refusal) else CompactionOutcome(steps=commit.steps)
         )
 
     async def _why_hopeless(self, plan: CompactionPlan, order: CompactionOrder) -> str:
         """Return why not even the shortest summary would help, "" when one may: nobody pays for it then."""
-        size = self._size(order.model, self._session.active_path())
-        weighed = await self.weigh(Draft(plan, _SHORTEST, size, None, SummaryCost()), order.model)
+        weighed = await self.forecast(plan, order, _SHORTEST)
         return weighed.message if isinstance(weighed, Refusal) else ""
 
     async def _refused(self, refusal: Refusal, order: CompactionOrder) -> CompactionOutcome:
@@ -260,7 +261,7 @@ class Compactor:
         count = self._ports.directory.counter(order.model).text
         since = [entry for entry in (*plan.history, *plan.turn_prefix) if entry.id > at]
         told = await asyncio.to_thread(digest, since, plan.summary_tokens - count(notes), count)
-        return Draft(plan, f"{notes}\n\n{told}".strip(), size, None, SummaryCost(), "notes")
+        return Draft(order, plan, f"{notes}\n\n{told}".strip(), size, None, SummaryCost(), "notes")
 
     async def _by_rule(self, plan: CompactionPlan, order: CompactionOrder) -> Draft:
         count = self._ports.directory.counter(order.model).text
@@ -268,7 +269,7 @@ class Compactor:
         summarised, room = (*plan.history, *plan.turn_prefix), plan.summary_tokens - count(earlier)
         text = await asyncio.to_thread(digest, summarised, room, count)
         size = self._size(order.model, self._session.active_path())
-        return Draft(plan, f"{earlier}{text}", size, None, SummaryCost())
+        return Draft(order, plan, f"{earlier}{text}", size, None, SummaryCost())
 
     async def _summary(
         self, plan: CompactionPlan, order: CompactionOrder

@@ -398,6 +398,9 @@ class ContextKeeper:
             tool_traits(),
             pressure=under_pressure(settings.prune, size),
             minimum=1 if moment.asked else None,
+            wanted=None
+            if moment.asked or moment.run_ended
+            else settings.prune.wanted_tokens(size.history, size.budget),
             count=counter.entry,
         )
         return await asyncio.to_thread(plan_prune, view, rules, reason)

@@ -23,7 +23,7 @@ from tui_agent.model.retry import RetryPolicy
 from tui_agent.sandbox import Sandbox
 from tui_agent.session.effort import Effort
 from tui_agent.session.session import Session
-from tui_agent.tools.base import Tool
+from tui_agent.tools.base import EditorText, Tool
 
 OpenChild = Callable[[str, int | None, str], Session]
 
@@ -117,6 +117,8 @@ class AgentPorts:
     """Servers whose tools join ``tools`` where a head is rendered."""
     hooks: Hooks = field(default_factory=Hooks)
     """What of the user's is asked and told at fixed points; an agent binds them to its session."""
+    editor: EditorText | None = None
+    """The editor in which the session goes on; None where there is none."""
     checkpoints: SnapshotStore | None = None
     """Where images of changed files are kept; None where changes are not recorded."""
     clock: Callable[[], int] = lambda: time.time_ns() // 1_000_000

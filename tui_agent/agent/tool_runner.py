@@ -212,6 +212,7 @@ class ToolRunner:
 
     async def _refusal(self, call: _Call, tool: Tool[Any], checked: Checked, context: ToolContext) -> str | None:
         call.arguments = checked.arguments
+        await self._save_in_editor(tool, checked.arguments, context)
         needs = await asyncio.to_thread(needs_of, tool, checked.arguments, context)
         # What it needs by the time it runs may be no more than that.
         context.allowed = frozenset((need.permission, need.pattern) for need in needs)
@@ -222,6 +223,14 @@ class ToolRunner:
         if refusal is None:
             self._open(call, tool, checked.arguments, needs, context)
         return refusal
+
+    async def _save_in_editor(self, tool: Tool[Any], arguments: ToolInput, context: ToolContext) -> None:
+        """Have the editor save what a call is about to change, so that it changes the text the person sees."""
+        if context.editor is None or not tool.traits.writes:
+            return
+        for path in await asyncio.to_thread(tool.touches, arguments, context) or ():
+            if path.is_relative_to(context.project) and await context.editor.save(path):
+                await asyncio.to_thread(context.reads.note, path)
 
     def _open(
         self, call: _Call, tool: Tool[Any], arguments: ToolInput, needs: Sequence[PermissionNeed], context: ToolContext
@@ -304,6 +313,7 @@ class ToolRunner:
             jobs=self.jobs,
             call_id=call.part.call_id,
             subagents=self.subagents,
+            editor=self._ports.editor,
             verdict=lambda need: self.gate.decide(need).action.value,
         )
 

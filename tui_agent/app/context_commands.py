@@ -108,6 +108,16 @@ async def panel(desk: Desk, _argument: str) -> None:
     desk.face.toggle_panel()
 
 
+async def view(desk: Desk, _argument: str) -> None:
+    """Show only what the model sees of the conversation, or all of it again."""
+    if desk.agent is None:
+        return
+    if desk.face.toggle_view():
+        desk.say("Only what the model sees is shown; /view shows the whole conversation.")
+    else:
+        desk.face.clear_notice()
+
+
 async def settings(desk: Desk, argument: str) -> None:
     """Show every setting as it is in the file, and follow that; with ``reload`` say only what changed."""
     from tui_agent.app import settings_reload
@@ -198,6 +208,15 @@ COMMANDS = (
         key="ctrl+b",
         needs_screen=True,
         place=290,
+    ),
+    Command(
+        "view",
+        "switch between the whole conversation and what the model sees of it",
+        view,
+        "What the model sees",
+        key="ctrl+o",
+        needs_screen=True,
+        place=295,
     ),
     Command(
         "settings",

@@ -249,6 +249,11 @@ class Face(Protocol):
         """Whether it can show every page and ask every question."""
         ...
 
+    @property
+    def is_attended(self) -> bool:
+        """Whether somebody is there to be asked."""
+        ...
+
     def say(self, message: str, severity: Severity = "information", remedy: Remedy | None = None) -> None:
         """Tell a person one sentence, which stays until something new begins."""
         ...
@@ -314,6 +319,10 @@ class Face(Protocol):
         """Use a theme; False when there is none of that name."""
         ...
 
+    def toggle_view(self) -> bool:
+        """Show only what the model sees of the conversation, or all of it; return whether it is the former now."""
+        ...
+
     def toggle_panel(self) -> None:
         """Show or hide the side panel."""
         ...
@@ -361,6 +370,7 @@ class WordsFace:
     """A face that has only words: what needs a screen is said or left out. Subclasses say and ask."""
 
     has_screen = False
+    is_attended = True
     draft = ""
     """What is written is not written here."""
     keymap: Mapping[str, str] = MappingProxyType({})
@@ -413,6 +423,10 @@ class WordsFace:
     def use_theme(self, name: str) -> bool:
         """There are no themes."""
         del name
+        return False
+
+    def toggle_view(self) -> bool:
+        """The whole conversation is shown wherever there is no screen."""
         return False
 
     def toggle_panel(self) -> None:

@@ -156,6 +156,12 @@ class UiSettings:
     """A permission question takes no key until the user has not typed for this long."""
     cursor_blink: bool = False
     """A blinking cursor wakes the program twice a second; without it an idle program sleeps."""
+    vim: bool = False
+    """The prompt takes keys of vi."""
+    copy_on_select: bool = False
+    """What is selected with the mouse is copied."""
+    status_line: str | None = None
+    """A command of the user's whose output is shown."""
     notify: Literal["off", "bell", "desktop"] = "desktop"
     """How the user is called back who looks elsewhere."""
     notify_command: str | None = None

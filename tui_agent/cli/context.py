@@ -146,11 +146,12 @@ def _told(session: Session) -> str:
 
 async def _preview(agent: Agent, arguments: Namespace) -> int:
     """Say what a compaction would do; no model is asked, so the summary is a room that it may take."""
-    plan = await agent.drafting.plan(arguments.up_to)
+    order = agent.compaction(None, arguments.up_to)
+    plan = await agent.compactor.plan(order)
     if isinstance(plan, Refusal):
         say(plan.message, file=sys.stderr)
         return 1
-    commit = await agent.drafting.forecast(plan)
+    commit = await agent.compactor.forecast(plan, order)
     print(_preview_json(plan, commit) if arguments.json else _preview_text(plan, commit))
     return 0 if isinstance(commit, Commit) else 1
 

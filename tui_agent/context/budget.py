@@ -334,6 +334,10 @@ def estimate_tokens(path: Sequence[Entry], limits: ModelLimits, counter: TokenCo
     return counter.calibrated(estimate_path(path, counter, RequestModel(limits.model, limits.vision)).total)
 
 
+_HEAD_AMONG = 50
+"""Entries of a path among which its head is."""
+
+
 @dataclass(slots=True)
 class Meter:
     """Measures one growing path again and again; only what was appended costs time.
@@ -364,7 +368,8 @@ class Meter:
             fixed = self.counter.calibrated(self._fixed(path))
             reported, says_all = reported_tokens(path[anchor], self.counter)
             total = reported + self.counter.calibrated(appended)
-            exact_until, estimated = path[anchor].id, appended > 0 or not says_all
+            exact_until = path[anchor].id
+            estimated = appended > 0 or not says_all or not _has_own_head(path, anchor)
         return ContextSize(
             fixed=min(fixed, total),
             history=max(0, total - fixed),
@@ -428,6 +433,11 @@ def newest_report(path: Sequence[Entry]) -> AssistantEntry | None:
     at = place_of_newest(path, AssistantEntry, CompactionEntry)
     entry = None if at is None else path[at]
     return entry if at is not None and isinstance(entry, AssistantEntry) and _tells_size(path, at) else None
+
+
+def _has_own_head(path: Sequence[Entry], anchor: int) -> bool:
+    """Whether an answer was given to a head of this program; one that came from another was given to a foreign one."""
+    return any(isinstance(entry, SystemEntry) and entry.id for entry in path[: min(anchor, _HEAD_AMONG)])
 
 
 def _tells_size(path: Sequence[Entry], at: int) -> bool:
@@ -619,6 +629,10 @@ class ViewWeights:
     def is_paired(self, entry: Entry) -> bool:
         """Whether the entry is no tool result, or one that answers a call."""
         return not isinstance(entry, ToolResultEntry) or entry.id in self._answered
+
+    def is_live(self, entry: Entry) -> bool:
+        """Whether nothing was done to the entry yet."""
+        return self._view.state(entry.id) is EntryState.LIVE
 
     def has_output(self, entry: Entry) -> bool:
         """Whether the model sees output of this tool result, whole or cut, that it may lose."""

@@ -96,13 +96,13 @@ class CompactionSettings(_Settings):
     ``reserve_share`` of the window."""
     reserve_tokens: Tokens = 20_000
     """Most tokens kept free for the answer when ``reserved`` is empty."""
-    reserve_share: Share = 0.25
+    reserve_share: Share = 0.20
     """Largest share of the window kept free for the answer."""
     reserve_minimum: Tokens = 1_024
     """Least tokens kept free for the answer."""
-    keep_recent: Tokens = 20_000
+    keep_recent: Tokens = 60_000
     """Tokens of the newest messages that stay verbatim when the rest is summarised."""
-    keep_recent_share: Share = 0.20
+    keep_recent_share: Share = 0.25
     """Largest share of the history budget that ``keep_recent`` may take."""
     keep_turns: int = Field(default=0, ge=0)
     """Most turns that stay verbatim, the newest, as far as ``keep_recent`` takes them. 0: any number."""
@@ -123,8 +123,8 @@ class CompactionSettings(_Settings):
     """Characters of a tool argument in the written-out conversation."""
     summary_share: Share = 0.10
     """Share of the history budget the model's summary may take."""
-    anchors_share: Share = 0.12
-    """Share of the history budget for facts carried verbatim: paths, commands, errors, numbers."""
+    anchors_share: Share = 0.20
+    """Share of the history budget for lines carried verbatim: those that names still in use stand in, and errors."""
     user_messages_share: Share = 0.10
     """Share of the history budget for the user's own messages, carried verbatim."""
     target_of_before: Share = 0.90
@@ -203,14 +203,20 @@ class PruneSettings(_Settings):
     """Tokens of the history budget there have to be for each of these steps; one is protected in any case."""
     protected_tools: tuple[str, ...] | None = None
     """Tools whose results are never pruned; not set: those that say so themselves, skill, todo and recall."""
-    minimum_tokens: Tokens = 20_000
+    minimum_tokens: Tokens = 25_000
     """Least tokens a prune must free to be worth breaking the provider's cache."""
-    minimum_share: Share = 0.20
+    minimum_share: Share = 0.25
     """Share of the history budget that is enough, if it is less than ``minimum_tokens``."""
-    notes_share: Share = 0.04
-    """Share of the history budget that the notes of one prune may take: the facts in what is cleared that matter
-    elsewhere, told in its placeholders."""
-    pressure: Share = 0.60
+    room_tokens: Tokens = 12_000
+    """Tokens that are free after a prune that has to be, so that the next is many steps away."""
+    room_least: Share = 0.30
+    """Least share of the history budget that is free then."""
+    room_most: Share = 0.50
+    """Largest share of the history budget that ``room_tokens`` may take."""
+    notes_share: Share = 0.10
+    """Share of the history budget that the notes of one prune may take: the lines of what is cleared that are still
+    in use, told in its placeholders."""
+    pressure: Share = 0.95
     """Share of the threshold above which the context is under pressure."""
 
     @model_validator(mode="before")
@@ -235,6 +241,11 @@ class PruneSettings(_Settings):
     def worthwhile_tokens(self, budget: int) -> int:
         """Return the least tokens a prune must free, for a history budget."""
         return min(self.minimum_tokens, round(budget * self.minimum_share))
+
+    def wanted_tokens(self, history: int, budget: int) -> int:
+        """Return the tokens a prune of so much history clears, for a history budget."""
+        room = max(round(budget * self.room_least), min(self.room_tokens, round(budget * self.room_most)))
+        return max(0, history - budget + room)
 
     def notes_tokens(self, budget: int) -> int:
         """Return the tokens the notes of one prune may take, for a history budget."""

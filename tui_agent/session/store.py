@@ -308,6 +308,12 @@ class Store:
         with self.reader() as connection:
             return finding.entries(connection, query, limit, session=number, cwd=directory)
 
+    def ranked(self, query: str, limit: int, session_id: str) -> list[int]:
+        """Return the ids of a session's entries that fit a query best, best first: some of its words are enough."""
+        number = self.number(session_id)
+        with self.reader() as connection:
+            return finding.ranked(connection, query, limit, number)
+
     def matching(self, query: str, session_id: str) -> list[int]:
         """Return the ids of all entries of a session that `search` would find, ascending; their text is not read."""
         number = self.number(session_id)

@@ -54,7 +54,12 @@ class FoundEntry:
 
     entry_id: int
     kind: str
-    snippet: str
+    gist: str
+    """What it is, in a line."""
+    lines: Sequence[tuple[int, str]]
+    """The lines that fit, with their numbers."""
+    beside: str
+    """What it belongs to: the call that a result answers, the results of an answer."""
     here: bool
 
 
@@ -70,7 +75,7 @@ class Archive(Protocol):
         ...
 
     def search(self, query: str, limit: int) -> list[FoundEntry]:
-        """Return entries in which all words occur, newest first."""
+        """Return the entries that fit the words best, best first."""
         ...
 
 
@@ -105,6 +110,18 @@ class SubagentHost(Protocol):
         Raises:
             ToolError: there is no such kind.
         """
+        ...
+
+
+class EditorText(Protocol):
+    """An editor that has files open, perhaps with text that is not saved."""
+
+    async def unsaved(self, path: Path) -> str | None:
+        """Return the text of a file as the editor has it, None where that is what is on disk."""
+        ...
+
+    async def save(self, path: Path) -> bool:
+        """Have it save other text of a file; returns whether that is the text the model has read."""
         ...
 
 
@@ -150,6 +167,8 @@ class ToolContext:
     """Asks for what a command lacked, given what it wanted and the command; returns what it gets for a second run."""
     recorded: Callable[[Sequence[Path] | None], AbstractAsyncContextManager[None]] | None = None
     """Records what happens to some files while it is entered, to any for None; None where nothing is recorded."""
+    editor: EditorText | None = None
+    """What has files open; None where no editor looks on."""
     notify: Callable[[str], None] = lambda _text: None
     """Tells the user something that is no output."""
     allowed: frozenset[tuple[Permission, str]] | None = None

@@ -36,6 +36,8 @@ COMMON = (
     "mode",
     "ui.theme",
     "ui.reduced_motion",
+    "ui.notify",
+    "ui.vim",
     "compaction.auto",
     "compaction.threshold",
     "prune.when",
