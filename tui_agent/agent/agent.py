@@ -40,6 +40,7 @@ from tui_agent.context.budget import ContextSize
 from tui_agent.context.effort import EffortInForce
 from tui_agent.context.pruning import Moment, PrunePlan
 from tui_agent.context.view import resolve
+from tui_agent.errors import UserFacingError
 from tui_agent.session.effort import Effort
 from tui_agent.session.entries import (
     ContextEditEntry,
@@ -53,12 +54,17 @@ from tui_agent.session.entries import (
     UserPart,
 )
 from tui_agent.session.session import Session
+from tui_agent.tools.base import SubagentReport
 
 if TYPE_CHECKING:
     from tui_agent.agent.compactor import CompactionOrder, CompactionOutcome, Compactor
     from tui_agent.agent.context_inspector import ContextInspector
     from tui_agent.agent.navigator import Navigator
     from tui_agent.context.compaction import Trigger
+
+
+class NoSubagentError(UserFacingError):
+    """No subagent can be started here."""
 
 
 class Agent:
@@ -185,6 +191,11 @@ class Agent:
     def running(self) -> bool:
         """Whether a run is going on."""
         return self._runs.running
+
+    @property
+    def occupied(self) -> bool:
+        """Whether something goes on that ``interrupt`` stops."""
+        return self._runs.occupied
 
     @property
     def live(self) -> LiveAnswer | None:
@@ -359,6 +370,17 @@ class Agent:
     async def run_shell(self, command: str, *, excluded: bool = False) -> ShellEntry:
         """Run a command for the user; unless ``excluded`` the model sees it with the next request."""
         return await self._runs.run_shell(command, excluded=excluded)
+
+    async def explore(self, task: str, report: Callable[[str], None]) -> SubagentReport:
+        """Have a subagent that only reads find something out, in a session of its own; ``interrupt`` ends it.
+
+        Raises:
+            NoSubagentError: this agent is a subagent itself.
+        """
+        if self._subagents is None:
+            raise NoSubagentError("A subagent's session starts no other agents. /parent goes back.")
+        call_id = f"explore:{self.ports.clock()}"
+        return await self._runs.beside(self._subagents.run("explore", task, report, call_id=call_id))
 
     def edit_context(self, target: int, action: Literal["drop", "mask", "pin", "restore"]) -> None:
         """Change the model's view of one entry from the next request on; undone by another edit or by moving back."""

@@ -146,7 +146,7 @@ def _told(session: Session) -> str:
 
 async def _preview(agent: Agent, arguments: Namespace) -> int:
     """Say what a compaction would do; no model is asked, so the summary is a room that it may take."""
-    order = agent.compaction(None, arguments.up_to)
+    order = agent.compaction(arguments.focus, arguments.up_to)
     plan = await agent.compactor.plan(order)
     if isinstance(plan, Refusal):
         say(plan.message, file=sys.stderr)
@@ -167,9 +167,9 @@ def _preview_text(plan: CompactionPlan, commit: Commit | Refusal) -> str:
     goes = len(plan.history) + len(plan.turn_prefix)
     return "\n".join(
         [
-            f"Goes:  {goes} entries, summarised from {plan.tokens_summarised:,} tokens",
-            f"Stays: from {first} on, {len(plan.kept)} entries, {plan.tokens_kept:,} tokens",
-            f"After: {result}",
+            f"Summarised: {goes} entries, {plan.tokens_summarised:,} tokens",
+            f"Kept as is: from {first} on, {len(plan.kept)} entries, {plan.tokens_kept:,} tokens",
+            f"History:    {result}",
         ]
     )
 

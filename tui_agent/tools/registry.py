@@ -24,7 +24,7 @@ _MODULES = dict.fromkeys(OFFERED, "") | {
 """What each tool's module is called beside its name."""
 
 BUILTIN = (*_MODULES, "skill", "task", "window")
-"""Every built-in tool. The last are made by those who know skills, agents and settings."""
+"""Every built-in tool. The last are made by those who know skills, agents, settings."""
 
 
 @cache

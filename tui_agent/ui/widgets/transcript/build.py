@@ -227,7 +227,7 @@ def _detail_lines(entry: CompactionEntry | BranchSummaryEntry, width: int) -> It
         ("Compacted", _TRIGGERS[entry.trigger] if isinstance(entry, CompactionEntry) else ""),
         ("Files read", ", ".join(details.read_files)),
         ("Files changed", ", ".join(details.modified_files)),
-        ("Carried", _carried(details)),
+        ("Also kept", _carried(details)),
     ]
     told = [f"{name}: {value}" for name, value in rows if value]
     if told:
