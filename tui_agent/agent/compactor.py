@@ -8,12 +8,13 @@ them, and whoever types meanwhile notices nothing.
 """
 
 import asyncio
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from tui_agent.agent.events import CompactionEnded, CompactionProgress, CompactionStarted
-from tui_agent.agent.hooks.payloads import SummaryAnswer
+from tui_agent.agent.hooks.payloads import CompactAnswer
 from tui_agent.agent.hooks.preparation import after_compaction, of_compaction
 from tui_agent.agent.journal import Journal
 from tui_agent.agent.ports import AgentPorts
@@ -82,7 +83,9 @@ class Draft:
     model: str | None
     """The model that wrote the summary, None when none did."""
     spent: SummaryCost
-    style: Literal["summary", "notes"] = "summary"
+    style: Literal["summary", "notes", "hook"] = "summary"
+    hook_details: str = ""
+    """What a hook wants to be kept with the entry, as JSON."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,9 +160,22 @@ class Compactor:
         if answer.cancel:
             why = f"A hook cancelled it: {answer.message or 'no reason given'}"
             return Refusal(RefusalReason.CANCELLED, why)
+        if answer.first_kept is not None:
+            moved = await self.plan(replace(order, boundary=answer.first_kept))
+            if isinstance(moved, Refusal):
+                return replace(moved, message=f"A hook wants to cut before #{answer.first_kept}: {moved.message}")
+            plan = moved
+        drafted = await self._written(plan, order, answer)
+        details = json.dumps(answer.details, ensure_ascii=False) if answer.details else ""
+        return replace(drafted, hook_details=details) if isinstance(drafted, Draft) else drafted
+
+    async def _written(
+        self, plan: CompactionPlan, order: CompactionOrder, answer: CompactAnswer
+    ) -> Draft | SummaryFailure:
+        """Return the draft with what stands for the history: a hook's summary, the model's notes, or a summariser's."""
         size = self._size(order.model, self._session.active_path())
         if answer.summary:
-            return Draft(order, plan, answer.summary, size, None, SummaryCost())
+            return Draft(order, plan, answer.summary, size, None, SummaryCost(), "hook")
         told = replace(plan, instructions=answer.focus(plan.instructions))
         if (notes := await self._from_notes(plan, order, size)) is not None:
             return notes
@@ -168,10 +184,10 @@ class Compactor:
             return summary
         return Draft(order, plan, summary, size, model, spent)
 
-    async def _ask_hooks(self, plan: CompactionPlan) -> SummaryAnswer:
+    async def _ask_hooks(self, plan: CompactionPlan) -> CompactAnswer:
         hooks = self._ports.hooks
         if not await hooks.wanted("before_compact"):
-            return SummaryAnswer()
+            return CompactAnswer()
         return await hooks.before_compact(of_compaction(plan, hooks.about, self._templates))
 
     async def forecast(self, plan: CompactionPlan, order: CompactionOrder, summary: str = "") -> Commit | Refusal:
@@ -317,7 +333,8 @@ def _with_origin(entry: Entry, draft: Draft) -> Entry:
     """Write down which model summarised and what it cost."""
     if not isinstance(entry, CompactionEntry):
         return entry
-    entry = entry.model_copy(update={"style": draft.style})
+    details = entry.details.model_copy(update={"hook": draft.hook_details})
+    entry = entry.model_copy(update={"style": draft.style, "details": details})
     if draft.model is None:
         return entry
     spent = {"model": draft.model, "usage": draft.spent.usage, "cost": draft.spent.cost}

@@ -198,6 +198,8 @@ class SummaryDetails(_Record):
     state: tuple[StateText, ...] = ()
     shown_files: int | None = None
     """Newest paths of each file list that the model is shown; None is all."""
+    hook: str = Field(default="", exclude_if=lambda hook: not hook)
+    """What a hook wanted to be kept with it, as JSON; the model is not shown it."""
     remembered: tuple[str, ...] = ()
     """Encoded anchors the next summary starts from; the model is not shown them."""
 
@@ -411,8 +413,8 @@ class CompactionEntry(EntryBase):
     tokens_before: int
     tokens_after: int
     trigger: Literal["manual", "threshold", "overflow", "model_switch", "idle", "notes"]
-    style: Literal["summary", "notes"] = Field(default="summary", exclude_if=lambda style: style == "summary")
-    """Who wrote what stands for the history: a summariser, or the model in its working notes."""
+    style: Literal["summary", "notes", "hook"] = Field(default="summary", exclude_if=lambda style: style == "summary")
+    """Who wrote what stands for the history: a summariser, the model in its working notes, a hook."""
     instructions: str | None = None
     details: SummaryDetails = SummaryDetails()
     model: str | None = None

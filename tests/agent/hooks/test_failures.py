@@ -4,7 +4,7 @@ import asyncio
 import json
 import os
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
@@ -338,3 +338,30 @@ async def test_the_end_of_the_program_does_not_wait_for_ever(tmp_path: Path, mon
         await harness.agent.aclose()
     pid = int((tmp_path / "project" / "pid").read_text())
     await harness.until(lambda: not Path(f"/proc/{pid}").exists())
+
+
+async def test_a_hook_chooses_where_a_summary_ends_and_keeps_something_with_it(tmp_path: Path) -> None:
+    place: list[int] = []
+
+    def choose(payload: BeforeCompact) -> dict[str, Any]:
+        place.append(next(row.id for row in payload.entries[2:] if row.kind == "user"))
+        return {"first_kept": place[0], "details": {"ticket": 412}, "summary": TOLD}
+
+    harness = await long_talk(tmp_path, functions({"before_compact": choose}))
+    assert (await harness.agent.compact()).problem is None
+    entry = next(entry for entry in harness.path() if isinstance(entry, CompactionEntry))
+
+    assert entry.first_kept_id == place[0]
+    assert entry.style == "hook"
+    assert json.loads(entry.details.hook) == {"ticket": 412}
+    request = harness.agent.inspector.next_request()
+    assert not any("ticket" in message.text for message in request.messages)
+
+
+async def test_a_cut_that_is_none_is_refused_with_the_reason(tmp_path: Path) -> None:
+    harness = await long_talk(tmp_path, functions({"before_compact": lambda _given: {"first_kept": 1}}))
+
+    problem = (await harness.agent.compact()).problem
+
+    assert problem is not None
+    assert problem.startswith("A hook wants to cut before #1: ")

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from tui_agent.agent.events import Notice
 from tui_agent.agent.hooks.handlers import Handler, HookError, LoadedHooks
@@ -16,6 +16,7 @@ from tui_agent.agent.hooks.payloads import (
     BeforeTool,
     BeforeToolAnswer,
     BeforeTree,
+    CompactAnswer,
     HookAnswer,
     Payload,
     RunEnd,
@@ -32,6 +33,7 @@ MIN_SUMMARY_CHARS = 20
 """Characters; a shorter summary says nothing."""
 
 AnswerT = TypeVar("AnswerT", bound=HookAnswer)
+SummaryT = TypeVar("SummaryT", bound=SummaryAnswer)
 
 
 class Hooks:
@@ -116,31 +118,34 @@ class Hooks:
         answers = await self._ask(payload, AfterToolAnswer, tool=payload.tool)
         return "\n\n".join(answer.append for answer in answers if answer.append.strip())
 
-    async def before_compact(self, payload: BeforeCompact) -> SummaryAnswer:
-        """Ask about a compaction: the first that cancels or brings a summary counts, and what all want it to keep."""
-        return await self._summary(payload)
+    async def before_compact(self, payload: BeforeCompact) -> CompactAnswer:
+        """Ask about a compaction: the first that cancels or brings a summary counts, and what all of them add."""
+        return await self._summary(payload, CompactAnswer)
 
     async def before_tree(self, payload: BeforeTree) -> SummaryAnswer:
         """Ask about a move; a summary counts only where the user wants one."""
-        answer = await self._summary(payload)
+        answer = await self._summary(payload, SummaryAnswer)
         return answer if answer.cancel or payload.wants_summary else SummaryAnswer()
 
-    async def _summary(self, payload: BeforeCompact | BeforeTree) -> SummaryAnswer:
+    async def _summary(self, payload: BeforeCompact | BeforeTree, kind: type[SummaryT]) -> SummaryT:
+        """Return the first answer that brings or stops a summary, else what all of them add to one."""
         context: list[str] = []
+        more: dict[str, Any] = {}
         for handler in self._handlers or ():
             if not handler.handles(payload.event, ""):
                 continue
-            answer = await self._ask_one(handler, payload, SummaryAnswer)
+            answer = await self._ask_one(handler, payload, kind)
             if answer is None:
                 continue
+            more |= answer.model_dump(exclude_defaults=True, include={"first_kept", "details"})
             context += filter(None, [answer.context.strip()])
             if not (answer.cancel or answer.summary):
                 continue
             if not answer.cancel and len(answer.summary.strip()) < MIN_SUMMARY_CHARS:
                 self._failed(handler, payload.event, "its summary says nothing")
                 continue
-            return answer
-        return SummaryAnswer(context="\n\n".join(context))
+            return answer.model_copy(update=more)
+        return kind(context="\n\n".join(context), **more)
 
     # -- told -----------------------------------------------------------------------------------------------
 

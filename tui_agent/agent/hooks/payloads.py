@@ -7,7 +7,7 @@ import json
 import sys
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 
 class _Record(BaseModel):
@@ -223,12 +223,22 @@ class SummaryAnswer(HookAnswer):
         return "\n\n".join(filter(None, [given, self.context.strip()]))
 
 
+class CompactAnswer(SummaryAnswer):
+    """``first_kept`` is the entry that the summary ends before, in place of the plan's.
+
+    ``details`` is kept with the compaction for whoever wants it later; the model is not shown it.
+    """
+
+    first_kept: int | None = None
+    details: dict[str, Any] = Field(default_factory=dict)
+
+
 ANSWERS: dict[str, type[HookAnswer]] = {
     "session_start": SessionStartAnswer,
     "user_prompt": UserPromptAnswer,
     "before_tool": BeforeToolAnswer,
     "after_tool": AfterToolAnswer,
-    "before_compact": SummaryAnswer,
+    "before_compact": CompactAnswer,
     "after_compact": HookAnswer,
     "before_tree": SummaryAnswer,
     "after_tree": HookAnswer,
