@@ -4,7 +4,7 @@ Nothing here changes a session.
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 
 from tui_agent.agent.context_keeper import ContextKeeper
@@ -23,6 +23,7 @@ from tui_agent.context.timeline import CHANGING_KINDS, ModelScale, PathShape, St
 from tui_agent.context.view import resolve
 from tui_agent.session.entries import AssistantEntry, Entry, SystemEntry
 from tui_agent.session.path_queries import place_of_newest
+from tui_agent.session.records import Outlines
 from tui_agent.session.session import Session
 
 
@@ -62,7 +63,7 @@ class ContextInspector:
         """
         session, outline = self._session, self._session.path_outline()
         returns, now = session.returns(), self._context.size()
-        wanted = [entry_id for entry_id, kind in zip(outline.ids, outline.kinds, strict=True) if kind in CHANGING_KINDS]
+        wanted = _of_kinds(outline, CHANGING_KINDS)
         next_one = Step(None, session.leaf, 0, self._context.model, now.fixed, now.total, now.window, not now.estimated)
 
         def look() -> list[Step]:
@@ -134,7 +135,7 @@ class ContextInspector:
     def room_made(self) -> RoomMade:
         """Return how often the path was compacted and pruned so far."""
         outline = self._session.path_outline()
-        return room_made(self._session.entries(row.id for row in outline if row.kind in ROOM_KINDS))
+        return room_made(self._session.entries(_of_kinds(outline, ROOM_KINDS)))
 
     async def first_head(self) -> SystemEntry | None:
         """Return the head that the first message is going to be sent with, None when the session has one.
@@ -214,6 +215,10 @@ class ContextInspector:
             if before is None
             else project(before, self._ports.directory.traits(self._context.model), self._templates)
         )
+
+
+def _of_kinds(outline: Outlines, kinds: Container[str]) -> list[int]:
+    return [entry_id for entry_id, kind in zip(outline.ids, outline.kinds, strict=True) if kind in kinds]
 
 
 def _before_last_answer(path: Sequence[Entry]) -> Sequence[Entry] | None:

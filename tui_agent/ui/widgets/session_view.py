@@ -269,6 +269,8 @@ class SessionView(Guarded, Container):
         self.check_cache()
         self._main.watch_files()
         match event.reason:
+            case "interrupted":
+                self._main.desk.outbox.bring_back()
             case "error" if self._main.desk.take_over.look():
                 pass
             case "error" if not self._is_shown_in_transcript(event.error):
