@@ -47,6 +47,7 @@ from tui_agent.ui.widgets.prompt import PLACEHOLDER
 from tui_agent.ui.widgets.question_chip import show_question
 from tui_agent.ui.widgets.queue import QueueList
 from tui_agent.ui.widgets.side_panel import MIN_WIDTH_FOR_PANEL, SidePanel
+from tui_agent.ui.widgets.status import StatusLine
 from tui_agent.ui.widgets.transcript import Transcript, messages
 
 if TYPE_CHECKING:
@@ -296,7 +297,8 @@ class SessionView(Guarded, Container):
         self.transcript.show_activity(told)
 
     def _following_changed(self, following: bool) -> None:  # noqa: FBT001 - called by Textual
-        self._main.status.told_elsewhere = following
+        for status in self._main.query(StatusLine):  # none while the screen is being emptied
+            status.told_elsewhere = following
 
     def on_mount(self) -> None:
         """Follow what is shown over the conversation."""
@@ -395,7 +397,8 @@ class SessionView(Guarded, Container):
         message.stop()
         self._focused_entry = message.entry_id
         if message.entry_id is None:
-            self._main.status.block = ""
+            for status in self._main.query(StatusLine):  # none while the screen is being emptied
+                status.block = ""
         else:
             # Many keys in a row ask once: measuring every block of a long session takes a moment.
             self.set_timer(FACTS_SECONDS, self._tell_block)
