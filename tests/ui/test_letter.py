@@ -1,43 +1,16 @@
 """What a letter typed costs: it is the most frequent thing that happens."""
 
 import asyncio
-import sys
 from pathlib import Path
-from types import FrameType
-from typing import Any, Self
+from typing import Any
 
 from textual import events
 from textual.widget import Widget
 
-import tui_agent
+from tests.support.call_log import CallLog
 from tests.support.real_stage import RealStage, real_stage, working_script, write_modules
 
-OURS = str(Path(tui_agent.__file__).parent)
 MAX_CALLS = 15
-
-
-class CallLog:
-    """The calls of functions of the program while it is open; one that waits and goes on is one call."""
-
-    def __init__(self) -> None:
-        self.frames: dict[FrameType, str] = {}
-
-    def __enter__(self) -> Self:
-        sys.setprofile(self._profile)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        sys.setprofile(None)
-
-    def _profile(self, frame: FrameType, event: str, _argument: Any) -> None:
-        code = frame.f_code
-        if event == "call" and code.co_filename.startswith(OURS):
-            self.frames.setdefault(frame, f"{Path(code.co_filename).stem}.{code.co_qualname}")
-
-    @property
-    def names(self) -> list[str]:
-        """The functions, in the order they were called."""
-        return list(self.frames.values())
 
 
 async def typed(stage: RealStage, letter: str) -> list[str]:
@@ -61,7 +34,7 @@ async def typed(stage: RealStage, letter: str) -> list[str]:
                 await asyncio.sleep(0)
     finally:
         Widget.render_lines = render  # type: ignore[method-assign]
-    return log.names
+    return log.calls
 
 
 async def test_a_letter_makes_few_calls(tmp_path: Path) -> None:

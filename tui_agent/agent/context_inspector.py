@@ -11,7 +11,7 @@ from tui_agent.agent.context_keeper import ContextKeeper
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.context.budget import RequestModel, SwitchAhead, Weights, measure, within
 from tui_agent.context.cache import CacheMiss, CacheState, PrefixBreak, cached_origins, ever_cached
-from tui_agent.context.context_map import ContextMap, context_map, with_cached
+from tui_agent.context.context_map import ContextBlock, ContextMap, context_map, with_cached
 from tui_agent.context.projection import project
 from tui_agent.context.pruning import Moment
 from tui_agent.context.request import ModelRequest
@@ -36,6 +36,7 @@ class ContextInspector:
         self._context = context
         self._templates = Templates.load(ports.prompt)
         self._standings = Standings()
+        self._blocks: tuple[tuple[object, ...], dict[int, ContextBlock]] | None = None
         self._shares: tuple[tuple[object, ...], Mapping[Standing, int]] | None = None
         self._made: tuple[tuple[object, ...], ModelRequest] | None = None
 
@@ -101,6 +102,14 @@ class ContextInspector:
     def request_of(self, step: Step) -> ModelRequest:
         """Return the request of a step that was answered, as it is made of the path today."""
         return project(self._session.load_active(step.leaf), self._ports.directory.traits(step.model), self._templates)
+
+    def block_of(self, entry_id: int) -> ContextBlock | None:
+        """Return the block of the next request that comes from an entry, None when there is none."""
+        asked = self._session.leaf, self._context.model
+        if self._blocks is None or self._blocks[0] != asked:
+            blocks = {block.origin[0]: block for block in self.map().blocks if block.origin and not block.is_head}
+            self._blocks = asked, blocks
+        return self._blocks[1].get(entry_id)
 
     def standings(self) -> Standings:
         """Return how the model has each entry of the path."""

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from tui_agent.agent.mentions import has_mention
 from tui_agent.app.commands import Command, close_names, commands_of, find
-from tui_agent.app.face import Choice, Face, Page, Question, Remedy, Severity
+from tui_agent.app.face import Choice, Face, FindingsPage, Page, Question, Remedy, Severity
 from tui_agent.app.format import one_line
 from tui_agent.app.intent import CommandIntent, MessageIntent, ShellIntent, parse
+from tui_agent.app.pasted_images import PastedImages
 from tui_agent.app.problems import report
 from tui_agent.app.services import OpenHow, OpenRequest
 from tui_agent.app.warnings import WarningLog
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 READ_ONLY = "This session is read-only. /fork continues in a copy."
+PLAN_READY = "The plan is ready. /plan carries it out or changes it."
 WORKING = "The agent is working: press Escape first."
 COPYING = "Copying the session …"
 """Said while a session is forked, in a thread: of 100,000 entries that takes seconds."""
@@ -66,10 +68,13 @@ class Desk:
         """What ``/undo`` did since the last message, newest last."""
         self.undo_moves: set[Move] = set()
         """The moves that ``/undo`` made in the open session."""
+        self.review: FindingsPage | None = None
+        """What the last ``/review`` found."""
         self.outbox = Outbox(self)
         """Where what the user wrote leaves from."""
         self.take_over = TakeOverWatch(self)
         """Notices that another program has the session now."""
+        self._pasted: PastedImages | None = None
         self.warnings = WarningLog()
         """What the program warned of by itself."""
 
@@ -90,6 +95,13 @@ class Desk:
         """The ports of the application; there after ``attach``."""
         assert self._services is not None, "attach comes first"  # noqa: S101 - a promise of this class
         return self._services
+
+    @property
+    def pasted(self) -> PastedImages:
+        """The images the user pasted."""
+        if self._pasted is None:
+            self._pasted = PastedImages(self.services.state_dir)
+        return self._pasted
 
     @property
     def cwd(self) -> Path:
@@ -233,11 +245,21 @@ class Desk:
     def _heard(self, agent: Agent, event: AgentEvent) -> None:
         """Pass an event on; a run in plan mode ends in a question."""
         from tui_agent.agent.events import RunEnded
-        from tui_agent.app.plan_commands import decide, offer
 
         self._hear(event)
-        if isinstance(event, RunEnded) and event.reason == "done" and (plan := offer(self, agent)) is not None:
-            self.deciding = self.soon(decide(self, plan))
+        if isinstance(event, RunEnded) and event.reason == "done" and self.face.is_attended:
+            self._offer_plan(agent)
+
+    def _offer_plan(self, agent: Agent) -> None:
+        """Ask about the plan that a run has made, unless the user is writing."""
+        from tui_agent.app.waiting_plan import plan_of
+
+        if not plan_of(agent, headed=True):
+            return
+        if self.face.draft.strip() or agent.queue.steer or agent.queue.follow_up:
+            self.say(PLAN_READY)
+        else:
+            self.deciding = self.begin("plan")
 
     async def _answer_server(self, question: ServerQuestion) -> Answer:
         """Ask what a server wants to know; what goes wrong is no answer."""
@@ -335,6 +357,16 @@ class Outbox:
         early, self._early = self._early, []
         self._desk.face.put_back("\n".join(text for text, _ in early))
 
+    def bring_back(self) -> None:
+        """Put what waited for a run that was stopped back into the prompt: it may not be wanted any more."""
+        desk, waiting = self._desk, list[str]()
+        while desk.agent is not None and (text := desk.agent.take_back()) is not None:
+            waiting.insert(0, text)
+        if waiting:
+            desk.face.put_back("\n\n".join(waiting))
+            what = "The message that waited is" if len(waiting) == 1 else f"The {len(waiting)} messages that waited are"
+            desk.say(f"{what} back in the prompt, not sent.")
+
     def send_prepared(self, prepared: Prepared) -> None:
         """Send a message that was made ready, with the model and agent it wants."""
         agent = self._desk.agent
@@ -364,9 +396,17 @@ class Outbox:
             if (agent := desk.agent) is None:
                 return
             put_blob = desk.services.store.put_blob
-            loaded = await load_message(text, desk.cwd, agent.session, put_blob, named=agent.load_named)
+            loaded = await load_message(text, desk.cwd, agent.session, put_blob, named=self._named)
             self.submit(loaded.parts, follow_up=follow_up)
             self._warn(loaded.problem)
+
+    async def _named(self, name: str) -> tuple[UserPart, ...]:
+        """Return the parts for a name that is no file: an image that was pasted, or what the agent knows."""
+        desk = self._desk
+        image = await asyncio.to_thread(desk.pasted.part, name, desk.services.store.put_blob)
+        if image is not None:
+            return (image,)
+        return await desk.agent.load_named(name) if desk.agent is not None else ()
 
     def _warn(self, problem: str | None) -> None:
         """Say what is wrong with a message that was sent; the line above the prompt is cleared when its run begins."""

@@ -270,6 +270,7 @@ def _add_acp(commands: "argparse._SubParsersAction[_Parser]") -> None:
     acp.add_argument("--effort", type=_effort, metavar="LEVEL", help=f"one of {', '.join(Effort)}")
     acp.add_argument("--mode", metavar="MODE", choices=MODES, help=f"one of {', '.join(MODES)}")
     acp.add_argument("--trust", action="store_true", help="let this project's own settings and commands act")
+    acp.add_argument("--login", action="store_true", help="ask for a provider's key in this terminal, and keep it")
     acp.add_argument("--debug", action="store_true", help="log more")
     acp.set_defaults(cwd=Path.cwd(), allow=[], deny=[], max_steps=None, no_session=False, print=None)
 

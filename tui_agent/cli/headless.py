@@ -42,6 +42,8 @@ NOBODY_TO_ASK = "Nobody can be asked in this run. Work within what is allowed, o
 class HeadlessRun(WordsFace):
     """The desk's face where nobody looks: drives one message or command and writes what comes of it."""
 
+    is_attended = False
+
     def __init__(
         self,
         services: AppServices,

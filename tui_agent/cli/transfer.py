@@ -89,6 +89,7 @@ def _import_files(store: Store, files: Sequence[Path], source: FileFormat | None
             if not arguments.json:
                 say(named(path, problem_of(outcome)), file=sys.stderr)
             continue
+        failed += sum(len(imported.refused) for imported in outcome)
         for imported in outcome:
             row = asdict(imported) | {"file": str(path)}
             told = summary_of(imported)

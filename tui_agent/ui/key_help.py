@@ -16,11 +16,12 @@ PROMPT_KEYS: tuple[tuple[str, str], ...] = (
     ("shift+enter ctrl+j", "new line"),
     ("up down", "earlier messages, from the first or last line"),
     ("pageup pagedown", "scroll the conversation; ctrl+home and ctrl+end go to its ends"),
-    ("tab", "go into the conversation: j k next block, space folds, y copies, e enters a subagent's session"),
+    ("tab", "go into the conversation: j k next block, space folds, y copies, e edits a summary or enters a session"),
     (
         "any other letter",
         "in the conversation: begins a message in the prompt, as long as it does nothing to the block",
     ),
+    ("ctrl+v", "paste an image from the clipboard"),
     ("ctrl+e", "write in $VISUAL or $EDITOR"),
     ("/name @file #12", "commands, files, entries of this session; tab completes"),
     ("!command", "run a command yourself; !!command keeps it from the model"),
@@ -37,7 +38,7 @@ PROMPT_KEYS: tuple[tuple[str, str], ...] = (
 def key_lines(own: Sequence[BindingType], keymap: Mapping[str, str]) -> list[str]:
     """Return the prompt's keys, and the names to change keys by; ``keymap`` has the user's own."""
     lines: list[str] = [Heading("Keys"), *(f"  {keys:<19} {text}" for keys, text in PROMPT_KEYS)]
-    lines += ["", Heading("Keys by name"), '  Change one in config.toml:  [keys]  compact = "f8"']
+    lines += ["", Heading("Keys by name"), '  Change one in config.toml:  [keys]  compact = "f12"']
     for action in rebindable_actions(own):
         shown = keymap.get(action.id, action.keys)
         lines.append(f"  {action.id:<26} {shown:<18} {action.help}".rstrip())

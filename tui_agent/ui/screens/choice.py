@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import events, on
@@ -10,6 +11,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalGroup
 from textual.content import Content
+from textual.widget import Widget
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
@@ -18,7 +20,6 @@ from tui_agent.ui.widgets.key_line import KeyLine
 
 if TYPE_CHECKING:
     from tui_agent.app.face import Choice
-    from tui_agent.ui.screens.main import MainScreen
 
 
 class ChoiceScreen(Dialog[str | None]):
@@ -64,6 +65,20 @@ class ChoiceScreen(Dialog[str | None]):
         return False
 
 
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """What a question beneath the conversation does to it: scrolls it by pages, goes on with text in the prompt."""
+
+    body: Widget
+    """Where it is shown."""
+    scroll: Callable[[int], None]
+    write: Callable[[str], None]
+    clock: Callable[[], float]
+    """Returns seconds since the epoch."""
+    grace: float
+    """Seconds in which keys pressed before are not meant for the question."""
+
+
 class ChoiceBeneath(ChoiceScreen):
     """A question under the conversation, which stays in sight and can be scrolled. Text that is typed is no answer."""
 
@@ -73,15 +88,33 @@ class ChoiceBeneath(ChoiceScreen):
     ]
     KEYS: ClassVar[str] = "enter choose  pgup/pgdn scroll  type to answer in words  esc back"
 
-    def __init__(self, main: MainScreen, question: Choice) -> None:
+    def __init__(self, question: Choice, conversation: Conversation) -> None:
         numbered = [(key, f"{number}  {text}") for number, (key, text) in enumerate(question.answers, 1)]
         super().__init__(question.question, numbered, question.details, at=question.at)
-        self._main = main
-        self._shown_at = main.clock()
+        self._conversation = conversation
+        self._shown_at = conversation.clock()
+
+    def on_mount(self) -> None:
+        """Make room under the conversation for what lies over it."""
+        self.call_after_refresh(self._make_room)
+
+    def on_resize(self) -> None:
+        """Make as much room as the new size takes."""
+        self.call_after_refresh(self._make_room)
+
+    def _make_room(self) -> None:
+        body = self._conversation.body
+        below = self.size.height - body.region.bottom
+        covered = self.query_one(".dialog").region.height - below
+        body.styles.padding = (0, 0, max(0, covered), 0)
+
+    def on_unmount(self) -> None:
+        """Give the conversation its room back."""
+        self._conversation.body.styles.padding = None
 
     def action_scroll_conversation(self, pages: int) -> None:
         """Scroll what the question is about."""
-        self._main.action_scroll_page(pages)
+        self._conversation.scroll(pages)
 
     def on_key(self, event: events.Key) -> None:
         """Take text for the prompt: only digits answer."""
@@ -95,9 +128,8 @@ class ChoiceBeneath(ChoiceScreen):
                 self.dismiss(self._answers[number - 1][0])
         else:
             self.dismiss(None)
-            self._main.prompt.go_on(event.character)
+            self._conversation.write(event.character)
 
     @property
     def _is_early(self) -> bool:
-        grace = self._main.desk.services.settings.permission_grace
-        return self._main.clock() < self._shown_at + grace
+        return self._conversation.clock() < self._shown_at + self._conversation.grace
