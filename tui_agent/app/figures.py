@@ -22,7 +22,7 @@ def figures_of(copy: SessionCopy, window_of: Callable[[str], int]) -> list[Figur
     found: list[Figure] = []
     if len(steps := _steps(copy, records, window_of)) > 1:
         series = series_of(steps)
-        shown = max(step.window for step in steps)
+        shown = steps[-1].window
         window = f" of a window of {tokens(shown)}" if shown else ""
         title = f"Context over {len(steps)} steps, up to {tokens(max(step.total for step in steps))}{window}"
         found.append(Figure(title, svg_of(series, title, lambda at: _about(steps, at)), legend(steps)))

@@ -25,7 +25,8 @@ _LEAST_SHARE = 4
 def series_of(steps: Sequence[Step]) -> Series:
     """Return what the timeline plots: prompt and tools, and on top of them the history, in tokens."""
     heads, totals = [step.head for step in steps], [step.total for step in steps]
-    window, peak = max((step.window for step in steps), default=0), max(totals, default=0)
+    # One request of a model with a larger window would make all others look small.
+    window, peak = steps[-1].window if steps else 0, max(totals, default=0)
     top = window if peak * _LEAST_SHARE >= window else round(peak * 1.15)
     marks = {at: MARKS[step.marks[0]] for at, step in enumerate(steps) if step.marks}
     return Series((heads, totals), max(1, top, peak), marks, _WEIGHTS)
