@@ -517,7 +517,7 @@ async def test_an_overflow_without_numbers_teaches_a_smaller_window(tmp_path: Pa
 
     window = harness.directory.windows[MODEL]
     assert 8_000 < window < 12_000
-    assert ended.reason == "stopped"
+    assert ended.reason == "done"
     assert any("named no window" in event.message for event in harness.events if isinstance(event, Notice))
 
 

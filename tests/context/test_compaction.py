@@ -19,7 +19,7 @@ from tui_agent.context.compaction import (
     recut,
     without_oldest_turn,
 )
-from tui_agent.context.settings import ContextSettings
+from tui_agent.context.settings import CompactionSettings, ContextSettings
 from tui_agent.session.entries import FilePart, ImagePart, SummaryDetails, TextPart, UserEntry
 from tui_agent.tools.registry import tool_traits
 
@@ -541,3 +541,16 @@ def test_no_boundary_is_between_a_call_and_its_result(path, boundary):
     for entry_id, row in plan.view.results.items():
         for result in row:
             assert result is None or (entry_id in dropped) == (result.id in dropped)
+
+
+def test_the_tail_can_be_bounded_in_turns():
+    build = PathBuilder()
+    for number in range(6):
+        build.user(f"question {number}", tokens=500)
+        build.say(f"answer {number}", tokens=500)
+    bounded = ContextSettings(compaction=CompactionSettings(keep_turns=2, keep_recent_share=1.0))
+
+    found = plan_compaction(build.path, bounded, size(6_000, 6_000), PlanOptions(tool_traits(), keep_recent=5_000))
+
+    assert isinstance(found, CompactionPlan)
+    assert [entry.text for entry in found.kept if isinstance(entry, UserEntry)] == ["question 4", "question 5"]

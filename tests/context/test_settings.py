@@ -106,3 +106,18 @@ def test_what_a_start_does_not_need_is_not_compiled():
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.strip() == "[False, False]"
+
+
+@pytest.mark.parametrize(
+    ("window", "tier", "expected"),
+    [
+        (1_000_000, None, 400_000),
+        (1_000_000, 200_000, 200_000),
+        (400_000, 200_000, 380_000),
+        (200_000, None, 180_000),
+    ],
+)
+def test_a_very_large_window_is_not_used_to_its_end(window, tier, expected):
+    assert CompactionSettings().threshold_at(window, 20_000, price_tier=tier) == expected
+    assert CompactionSettings(effective_window=0).threshold_at(window, 20_000, price_tier=tier) == window - 20_000
+    assert CompactionSettings(threshold="90%").threshold_at(window, 20_000, price_tier=tier) <= window * 0.9

@@ -66,10 +66,6 @@ async def _summary(stage: RealStage, pilot: Any) -> None:
     await until(lambda: stage.screen.line.display, pilot)
 
 
-async def _prune(stage: RealStage, pilot: Any) -> None:
-    await stage.main.desk.run("prune", "")
-
-
 async def _markers(stage: RealStage, pilot: Any) -> None:
     await stage.harness.agent.prune()
     stage.harness.agent.edit_context(2, "pin")
@@ -116,7 +112,6 @@ SCENES: dict[str, Act] = {
     "request": _request,
     "compact": _compact,
     "summary": _summary,
-    "prune": _prune,
     "markers": _markers,
     "panel": _panel,
     "settings": _settings,
@@ -129,7 +124,7 @@ PICTURES = [
     *((name, NARROW, DARK) for name in ("map_asks", "compact", "summary")),
     *((name, LARGE, DARK) for name in ("map", "summary", "markers", "panel")),
     *((name, LARGE, LIGHT) for name in ("map_asks", "compact", "settings")),
-    *((name, SMALL, LIGHT) for name in ("map", "prune", "request")),
+    *((name, SMALL, LIGHT) for name in ("map", "request")),
     *((name, WIDE, DARK) for name in ("map", "panel")),
     *((name, WIDE, LIGHT) for name in ("map_asks", "panel")),
     *((name, SMALL, ANSI) for name in ("map_asks", "summary", "panel")),

@@ -101,6 +101,10 @@ class AgentPorts:
     """Kinds of subagents that can be given tasks."""
     open_child: OpenChild | None = None
     """Opens a session for a subagent, by title, parent entry and kind of agent; None where there are none."""
+    fork_child: OpenChild | None = None
+    """The same for a subagent that goes on from the parent's conversation: the session has its path to the entry."""
+    cache_session: str = ""
+    """The session in whose provider cache requests are found; empty: the agent's own."""
     small_model: str | None = None
     """A cheap model for titles; None is the conversation's."""
     preset_effort: Callable[[str], Effort | None] = lambda _model: None

@@ -56,6 +56,7 @@ from tui_agent.tools.arguments import parse_arguments
 from tui_agent.tools.base import OutputLimits, SubagentHost, Tool, ToolContext, ToolInput, ToolResult
 from tui_agent.tools.reads import FileReads
 from tui_agent.tools.registry import find_tool, tool_traits
+from tui_agent.tools.window import window_notes
 
 LIVE_OUTPUT_CHARS = 20_000
 """Characters of a running call's output that are kept for its result when it is interrupted."""
@@ -110,6 +111,8 @@ class ToolRunner:
         self._mode = mode
         self.gate = Gate(ports, self._channel, questions, mode, self._said)
         self.subagents: SubagentHost | None = None
+        self.room_left: Callable[[], int] | None = None
+        """Tokens left before room has to be made."""
         self.jobs = jobs
         self.recorder: Recorder | None = None
         """Watches what calls change in files; None where nobody does."""
@@ -304,6 +307,8 @@ class ToolRunner:
             notify=lambda text: self._channel.emit(Notice(text, "warning")),
             vision=self.vision,
             archive=self._archive,
+            room_left=self.room_left,
+            has_notes=window_notes(self._session.active_path()) is not None,
             in_view=self._reads_in_view if self._ports.settings.truncation.short_rereads else lambda _file: (),
             jobs=self.jobs,
             call_id=call.part.call_id,

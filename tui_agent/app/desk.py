@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from tui_agent.agent.mentions import has_mention
 from tui_agent.app.commands import Command, close_names, commands_of, find
-from tui_agent.app.face import Choice, Face, Page, Question, Remedy, Severity
+from tui_agent.app.face import Choice, Face, FindingsPage, Page, Question, Remedy, Severity
 from tui_agent.app.format import one_line
 from tui_agent.app.intent import CommandIntent, MessageIntent, ShellIntent, parse
 from tui_agent.app.pasted_images import PastedImages
@@ -68,6 +68,8 @@ class Desk:
         """What ``/undo`` did since the last message, newest last."""
         self.undo_moves: set[Move] = set()
         """The moves that ``/undo`` made in the open session."""
+        self.review: FindingsPage | None = None
+        """What the last ``/review`` found."""
         self.outbox = Outbox(self)
         """Where what the user wrote leaves from."""
         self.take_over = TakeOverWatch(self)

@@ -148,6 +148,8 @@ class UiSettings:
     theme: str | None = None
     """A Textual theme; None follows the terminal's background."""
     reduced_motion: bool = False
+    tree_filter: str = "default"
+    """What the session tree shows at first."""
     permission_grace: float = 0.5
     """A permission question takes no key for this long after it appears."""
     typing_pause: float = 0.7

@@ -41,6 +41,8 @@ class ModelLimits:
     max_output: int | None = None
     origin: Literal["catalog", "config", "server", "learnt", "assumed"] = "catalog"
     vision: bool = True
+    price_tier: int | None = None
+    """Tokens of a request above which the model costs more, where its price list has such a step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,8 @@ class ContextSize:
     exact_until: int | None
     estimated: bool
     window_origin: str = "catalog"
+    early: bool = False
+    """The threshold is what is used by default of a very large window, not what that could hold."""
 
     @property
     def percent(self) -> float:
@@ -126,7 +130,14 @@ def reserve(limits: ModelLimits, settings: ContextSettings) -> int:
 def threshold(limits: ModelLimits, settings: ContextSettings) -> int | None:
     """Return the tokens at which automatic compaction acts, None when it never does."""
     compaction = settings.for_model(limits.model).compaction
-    return compaction.threshold_at(limits.window, reserve(limits, settings))
+    return compaction.threshold_at(limits.window, reserve(limits, settings), price_tier=limits.price_tier)
+
+
+def is_early(limits: ModelLimits, settings: ContextSettings) -> bool:
+    """Whether the threshold is what is used by default of a very large window."""
+    compaction = settings.for_model(limits.model).compaction
+    least = compaction.effective_window
+    return compaction.auto and compaction.threshold is None and 0 < least < limits.window
 
 
 # -- an estimate of each entry ------------------------------------------------------------------------
@@ -369,6 +380,7 @@ class Meter:
             exact_until=exact_until,
             estimated=estimated,
             window_origin=limits.origin,
+            early=is_early(limits, self.settings),
         )
 
     def counted(self, path: Sequence[Entry]) -> int:

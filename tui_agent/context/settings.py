@@ -80,11 +80,17 @@ def threshold_tokens(threshold: int | str | None, window: int, reserve: int) -> 
 class CompactionSettings(_Settings):
     """Third defence: when history is summarised, what is kept and what a summary may cost."""
 
+    style: Literal["summary", "notes"] = "summary"
+    """What stands for the history: "summary", written by a model when it is time; "notes", which the model keeps while
+    it works, with a tool that also opens a new window from them when it sees fit."""
     auto: bool = True
     """Compact when the next request would pass the threshold. Off: stop at the limit and offer choices."""
     threshold: Threshold = None
     """Size of the next request at which compaction acts: "80%" of the window, 120000 tokens used, -20000 tokens
     left, 0 never. Empty: the window less the reserve."""
+    effective_window: Tokens = 400_000
+    """Tokens of a larger window that are used before compaction acts while no threshold is set: this many, or as many
+    as the model's price list has before each token costs more. 0: all of the window."""
     reserved: Tokens | None = None
     """Tokens kept free for the answer. Empty: the smallest of ``reserve_tokens``, the model's longest answer and
     ``reserve_share`` of the window."""
@@ -98,6 +104,14 @@ class CompactionSettings(_Settings):
     """Tokens of the newest messages that stay verbatim when the rest is summarised."""
     keep_recent_share: Share = 0.25
     """Largest share of the history budget that ``keep_recent`` may take."""
+    keep_turns: int = Field(default=0, ge=0)
+    """Most turns that stay verbatim, the newest, as far as ``keep_recent`` takes them. 0: any number."""
+    resume: bool = True
+    """Go on with the work by itself after a compaction in the middle of it. Off: the run stops there."""
+    branch_summaries: Literal["ask", "never"] = "ask"
+    """Whether a move away from a branch asks for a summary of it."""
+    branch_summary_share: Share = 0.10
+    """Share of the history budget a branch's summary may take."""
     model: str | None = None
     """Model that writes summaries. Empty: the conversation's own."""
     input: Literal["auto", "live", "serialised"] = "auto"
@@ -135,9 +149,16 @@ class CompactionSettings(_Settings):
             room = min(room, max_output) if max_output else room
         return max(1, min(max(room, self.reserve_minimum), window // 2))
 
-    def threshold_at(self, window: int, reserve: int) -> int | None:
-        """Return the tokens at which automatic compaction acts, None when it never does."""
-        return threshold_tokens(self.threshold, window, reserve) if self.auto else None
+    def threshold_at(self, window: int, reserve: int, *, price_tier: int | None = None) -> int | None:
+        """Return the tokens at which automatic compaction acts, None when it never does.
+
+        ``price_tier`` is the size of a request, in tokens, above which the model costs more.
+        """
+        if not self.auto:
+            return None
+        if self.threshold is None and self.effective_window and window > self.effective_window:
+            return min(price_tier or self.effective_window, self.effective_window, window - reserve)
+        return threshold_tokens(self.threshold, window, reserve)
 
     def keep_recent_tokens(self, budget: int) -> int:
         """Return the tokens of newest messages that stay, for a history budget."""
@@ -146,6 +167,10 @@ class CompactionSettings(_Settings):
     def summary_tokens(self, budget: int) -> int:
         """Return the tokens a summary may take, for a history budget."""
         return round(budget * self.summary_share)
+
+    def branch_summary_tokens(self, budget: int) -> int:
+        """Return the tokens a branch's summary may take, for a history budget."""
+        return max(64, round(budget * self.branch_summary_share))
 
     def anchors_tokens(self, budget: int) -> int:
         """Return the tokens anchors may take, for a history budget."""
@@ -268,7 +293,11 @@ class CacheSettings(_Settings):
     ttl_seconds: int = Field(default=300, ge=0)
     """Seconds a prompt prefix stays cached after its last use, where no hour was asked for."""
     warn_tokens: Tokens = 50_000
-    """Tokens that a provider did not have in its cache any more from which on it is worth a word. 0: never."""
+    """Tokens read anew from which on it is worth a word, and a question before a switch of model, effort or agent.
+    0: never."""
+    idle: Literal["off", "offer", "compact"] = "off"
+    """What is done with a conversation of ``warn_tokens`` before the provider forgets it while you are away: nothing,
+    a word that it can be compacted for less now, or a compaction, which /undo takes back."""
 
 
 class ModelContextSettings(_Settings):

@@ -100,8 +100,12 @@ class SubagentHost(Protocol):
         """Return the kinds there are, each with what it is for."""
         ...
 
-    async def run(self, agent: str, task: str, report: Callable[[str], None], *, call_id: str) -> SubagentReport:
+    async def run(
+        self, agent: str, task: str, report: Callable[[str], None], *, call_id: str, in_conversation: bool = False
+    ) -> SubagentReport:
         """Have a subagent do a task for a call; cancelling ends it.
+
+        With ``in_conversation`` it goes on from the conversation as the model that made the call was sent it.
 
         Raises:
             ToolError: there is no such kind.
@@ -141,6 +145,10 @@ class ToolContext:
     """Whether the model takes images."""
     archive: Archive | None = None
     """The session's past; None where there is no session."""
+    room_left: Callable[[], int] | None = None
+    """Returns the tokens that are left before room has to be made; None where nobody knows."""
+    has_notes: bool = False
+    """Whether the model kept working notes on the path."""
     in_view: Callable[[str], Sequence[ToolResultEntry]] = lambda _file: ()
     """Returns the reads of a file that the model still sees as they were, newest first."""
     call_id: str = ""

@@ -213,7 +213,7 @@ class MainScreen(Guarded, Screen[None]):
             from tui_agent.ui.screens.choice import ChoiceBeneath, Conversation
 
             grace = self.desk.services.settings.permission_grace
-            conversation = Conversation(self.action_scroll_page, self.prompt.go_on, self.clock, grace)
+            conversation = Conversation(self.body, self.action_scroll_page, self.prompt.go_on, self.clock, grace)
             screen = ChoiceBeneath(question, conversation)
         self.app.push_screen(screen, answered)
         return await answer
@@ -560,7 +560,7 @@ class MainScreen(Guarded, Screen[None]):
         agent = self.agent
         match action:
             case "interrupt":
-                return agent is not None and (agent.running or self.status.state.active)
+                return agent is not None and (agent.occupied or self.status.state.active)
             case "to_prompt":
                 return not self.prompt.has_focus and (agent is None or not agent.running)
             case "rewind":
