@@ -91,6 +91,20 @@ def test_a_key_that_cannot_be_tried_is_kept_only_with_force(
     assert KEY in (config_dir() / "credentials.json").read_text()
 
 
+@pytest.mark.parametrize(("answer", "code"), [("y", 0), ("", 1)])
+def test_at_a_terminal_the_key_is_asked_for_unseen_and_whether_to_keep_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], answer: str, code: int
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", refused_url())
+    stdin = io.StringIO(f"{answer}\n")
+    monkeypatch.setattr(stdin, "isatty", lambda: True)
+    monkeypatch.setattr(sys, "stdin", stdin)
+    monkeypatch.setattr("getpass.getpass", lambda _question: KEY)
+    assert run(["login", "openai"]) == code
+    assert (config_dir() / "credentials.json").exists() is (code == 0)
+    assert KEY not in str(capsys.readouterr())
+
+
 def test_a_variable_is_named(
     server: ListServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

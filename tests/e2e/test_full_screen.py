@@ -308,7 +308,7 @@ def test_a_question_calls_whoever_looks_elsewhere(own_place: Place, server: Mode
     ask(terminal, "make it")
     # After the last key: whoever types looks.
     terminal.send(b"\x1b[O")
-    terminal.wait_for("asks about write")
+    terminal.wait_for("waiting for your answer")
     terminal.wait_until(
         lambda: b"\a\x1b]777;notify;tui-agent;make it asks about write: made.txt\a" in terminal.raw, "it"
     )

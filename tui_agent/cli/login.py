@@ -184,6 +184,10 @@ def _keep(trial: Trial, keep: Callable[[], str], *, force: bool) -> int:
     if trial.verdict == "accepted" or (force and trial.verdict == "unknown"):
         say(f"{trial.sentence} {keep()}")
         return 0
-    advice = " --force keeps it all the same." if trial.verdict == "unknown" else ""
+    can_keep = trial.verdict == "unknown"
+    advice = " --force keeps it all the same." if can_keep and not sys.stdin.isatty() else ""
     say(f"{trial.sentence}{advice}", file=sys.stderr)
+    if can_keep and sys.stdin.isatty() and input("Keep it all the same? [y/N] ").strip().lower() in {"y", "yes"}:
+        say(keep())
+        return 0
     return 1
