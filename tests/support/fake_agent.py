@@ -158,6 +158,8 @@ class FakeAgent(Agent):
     async def aclose(self) -> None:
         self.calls.append("aclose")
 
-    async def compact(self, focus: str | None = None, *, for_model: str | None = None) -> CompactionOutcome:
+    async def compact(
+        self, focus: str | None = None, *, for_model: str | None = None, boundary: int | None = None
+    ) -> CompactionOutcome:
         self.calls.append(f"compact {focus}")
         return CompactionOutcome()
