@@ -67,6 +67,24 @@ class SettingRow:
     editable: bool = True
     """Whether it is one value and not a table."""
 
+    @property
+    def words(self) -> str:
+        """What it is called in words, without its table: ``typing pause``."""
+        return _in_words(self.key.rpartition(".")[2])
+
+    @property
+    def table(self) -> str:
+        """The table it is in, in words; "" for none: ``prune``, ``interface``."""
+        return _in_words(self.key.rpartition(".")[0])
+
+
+_ABBREVIATED = {"ui": "interface", "mcp": "MCP servers"}
+
+
+def _in_words(name: str) -> str:
+    """Return a name of the file as people say it."""
+    return _ABBREVIATED.get(name, name.replace("_", " ").replace("-", " ").replace(".", " "))
+
 
 def setting_rows(loaded: LoadedConfig) -> tuple[SettingRow, ...]:
     """Return a row per setting, in the order of the models."""

@@ -10,7 +10,9 @@ from typing import Any
 from tui_agent.agent.agent import Agent
 from tui_agent.agent.checkpoints.recorder import SnapshotStore
 from tui_agent.agent.events import AgentEvent, Decision, PermissionAnswer, PermissionAsked, RunEnded
+from tui_agent.agent.permissions import Action, Rule
 from tui_agent.agent.ports import AgentPorts
+from tui_agent.agent.tool_runner import ANSWER_PATTERN
 from tui_agent.app.services import AppServices
 from tui_agent.context.budget import ModelLimits
 from tui_agent.context.projection import ModelTraits
@@ -126,6 +128,8 @@ def make_agent(
     store = Store(tmp_path / "sessions.db")
     if keeps_files:
         ports.setdefault("checkpoints", SnapshotStore(store.put_blob, store.blob))
+    # What scripts have models say is often one word many times.
+    ports.setdefault("rules", (Rule("doom_loop", ANSWER_PATTERN, Action.ALLOW, "default"),))
     directory = ports.pop("directory", None) or FixedDirectory(window)
     info = store.create_session(project)
     session = Session(store, info.id, estimate=directory.counter(model).estimate)

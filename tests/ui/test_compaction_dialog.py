@@ -59,8 +59,8 @@ async def test_it_says_what_goes_and_stays_before_a_model_is_asked(tmp_path: Pat
         await pilot.pause()
         text = stage.text()
         assert "Summarised  " in text
-        assert "Stays       " in text
-        assert "tokens of history" in text
+        assert "Kept as is  " in text
+        assert "History  " in text
         assert len(stage.client.requests) == asked
         await pilot.press("escape")
         await pilot.pause()
@@ -273,28 +273,21 @@ async def test_undoing_a_compaction_goes_to_its_parent_and_redo_comes_back(tmp_p
 # -- prune --------------------------------------------------------------------------------------------------------
 
 
-async def test_prune_shows_what_goes_and_its_price_and_asks(tmp_path: Path) -> None:
+async def test_prune_asks_nothing_because_undo_brings_everything_back(tmp_path: Path) -> None:
     stage = a_stage(tmp_path, services={"reread_cost": lambda _model, tokens: tokens * 0.001}, settings=BY_HAND)
     async with stage.run() as pilot:
         before = await worked(stage, pilot)
         await stage.main.desk.run("prune", "")
+        await until(lambda: isinstance(stage.harness.path()[-1], PruneEntry), pilot)
         await pilot.pause()
-        assert isinstance(stage.screen, ChoiceScreen)
-        text = stage.text()
-        assert "old tool output" in text
-        assert "module_0.py" in text
-        assert "It frees " in text
-        assert "cached tokens are read anew, about $" in text
-        await pilot.press("escape")
-        await pilot.pause()
+        assert stage.screen is stage.main
+        told = stage.main.notice.message
+        assert "old tool output" in told
+        assert "It frees " in told
+        assert "cached tokens are read anew, about $" in told
+        assert told.endswith("/undo brings them back.")
+        await stage.main.desk.run("undo", "")
         assert ids(stage) == before
-        await stage.main.desk.run("prune", "")
-        await pilot.pause()
-        await pilot.press("enter")
-        await pilot.pause()
-        last = stage.harness.path()[-1]
-        assert isinstance(last, PruneEntry)
-        assert "pruned; /undo brings them back" in stage.text()
 
 
 async def test_a_pruned_output_comes_back_from_its_marker(tmp_path: Path) -> None:

@@ -46,6 +46,12 @@ async def _timeline(stage: RealStage, pilot: Any) -> None:
     await until(lambda: not stage.screen.is_waiting, pilot)
 
 
+async def _cost(stage: RealStage, pilot: Any) -> None:
+    walked(stage.harness.session, model=stage.harness.agent.model)
+    await stage.main.desk.run("cost", "")
+    await pilot.pause()
+
+
 async def _request(stage: RealStage, pilot: Any) -> None:
     await pilot.press("ctrl+g", "j", "slash", *"module_1")
 
@@ -58,10 +64,6 @@ async def _summary(stage: RealStage, pilot: Any) -> None:
     await pilot.press("f4", "enter")
     await until(lambda: stage.screen.phase is CompactPhase.EDIT, pilot)
     await until(lambda: stage.screen.line.display, pilot)
-
-
-async def _prune(stage: RealStage, pilot: Any) -> None:
-    await stage.main.desk.run("prune", "")
 
 
 async def _markers(stage: RealStage, pilot: Any) -> None:
@@ -106,10 +108,10 @@ SCENES: dict[str, Act] = {
     "map": _map,
     "map_asks": _map_asks,
     "timeline": _timeline,
+    "cost": _cost,
     "request": _request,
     "compact": _compact,
     "summary": _summary,
-    "prune": _prune,
     "markers": _markers,
     "panel": _panel,
     "settings": _settings,
@@ -117,12 +119,12 @@ SCENES: dict[str, Act] = {
 
 PICTURES = [
     *((name, SMALL, DARK) for name in SCENES),
-    *(("timeline", size, DARK) for size in (PHONE, LARGE)),
-    *(("timeline", size, LIGHT) for size in (SMALL, WIDE)),
+    *((name, size, DARK) for name in ("timeline", "cost") for size in (PHONE, LARGE)),
+    *((name, size, LIGHT) for name in ("timeline", "cost") for size in (SMALL, WIDE)),
     *((name, NARROW, DARK) for name in ("map_asks", "compact", "summary")),
     *((name, LARGE, DARK) for name in ("map", "summary", "markers", "panel")),
     *((name, LARGE, LIGHT) for name in ("map_asks", "compact", "settings")),
-    *((name, SMALL, LIGHT) for name in ("map", "prune", "request")),
+    *((name, SMALL, LIGHT) for name in ("map", "request")),
     *((name, WIDE, DARK) for name in ("map", "panel")),
     *((name, WIDE, LIGHT) for name in ("map_asks", "panel")),
     *((name, SMALL, ANSI) for name in ("map_asks", "summary", "panel")),

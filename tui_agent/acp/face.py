@@ -6,9 +6,29 @@ import contextlib
 from typing import TYPE_CHECKING, TypeVar
 
 from acp import RequestError, helpers
-from acp.schema import AllowedOutcome, PermissionOption, ToolCallUpdate
+from acp.schema import (
+    AcceptElicitationResponse,
+    AllowedOutcome,
+    ElicitationFormSessionMode,
+    ElicitationSchema,
+    ElicitationStringPropertySchema,
+    PermissionOption,
+    ToolCallUpdate,
+)
 
-from tui_agent.app.face import Choice, FindPage, JobsPage, Page, Pick, Question, Remedy, Report, Severity, WordsFace
+from tui_agent.app.face import (
+    Choice,
+    FindPage,
+    JobsPage,
+    Page,
+    Pick,
+    Question,
+    Remedy,
+    Report,
+    Severity,
+    TextLine,
+    WordsFace,
+)
 from tui_agent.app.find_commands import find_report
 from tui_agent.app.status_commands import job_lines
 
@@ -35,13 +55,15 @@ class EditorFace(WordsFace):
         self._session.tell(helpers.update_agent_message_text(f"{message}\n\n"))
 
     async def ask(self, question: Question[T]) -> T | None:
-        """Ask by a permission request, which is the one question editors know; other questions have no answer."""
+        """Ask for a choice by a permission request, for a text by a form if there are any; nothing else is asked."""
         match question:
             case Choice():
                 return await self._ask(question)  # type: ignore[return-value]  # a choice is answered by a key
             case Pick():
                 offered = [(row.key, row.text[:80]) for row in question.rows[:MAX_OFFERED]]
                 return await self._ask(Choice(question.question, offered))  # type: ignore[return-value]  # so is this
+            case TextLine():
+                return await self._ask_text(question)  # type: ignore[return-value]  # a line is answered by a text
             case _:
                 return None
 
@@ -56,6 +78,21 @@ class EditorFace(WordsFace):
             offered = {option.option_id for option in options}
             if isinstance(response.outcome, AllowedOutcome) and response.outcome.option_id in offered:
                 return response.outcome.option_id
+        return None
+
+    async def _ask_text(self, question: TextLine) -> str | None:
+        able = self._session.able.elicitation
+        if able is None or able.form is None:
+            return None
+        field = ElicitationStringPropertySchema(type="string", title="Answer", default=question.text or None)
+        form = ElicitationFormSessionMode(
+            session_id=self._session.agent.session.id, requested_schema=ElicitationSchema(properties={"answer": field})
+        )
+        await self._session.settle()
+        with contextlib.suppress(RequestError, ConnectionError):
+            response = await self._session.client.create_elicitation(message=question.question, mode=form)
+            if isinstance(response, AcceptElicitationResponse):
+                return str((response.content or {}).get("answer") or "")
         return None
 
     def show(self, page: Page) -> None:

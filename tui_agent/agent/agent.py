@@ -40,6 +40,7 @@ from tui_agent.context.budget import ContextSize
 from tui_agent.context.effort import EffortInForce
 from tui_agent.context.pruning import Moment, PrunePlan
 from tui_agent.context.view import resolve
+from tui_agent.errors import UserFacingError
 from tui_agent.session.effort import Effort
 from tui_agent.session.entries import (
     ContextEditEntry,
@@ -47,15 +48,23 @@ from tui_agent.session.entries import (
     ModeChangeEntry,
     ModelChangeEntry,
     ShellEntry,
+    SystemEntry,
     TextPart,
+    UserEntry,
     UserPart,
 )
 from tui_agent.session.session import Session
+from tui_agent.tools.base import SubagentReport
 
 if TYPE_CHECKING:
     from tui_agent.agent.compactor import CompactionOrder, CompactionOutcome, Compactor
     from tui_agent.agent.context_inspector import ContextInspector
     from tui_agent.agent.navigator import Navigator
+    from tui_agent.context.compaction import Trigger
+
+
+class NoSubagentError(UserFacingError):
+    """No subagent can be started here."""
 
 
 class Agent:
@@ -108,6 +117,7 @@ class Agent:
         """The servers of the Model Context Protocol."""
         self._subagents = self._tools.subagents = self._make_subagents()
         self._tools.recorder = self.files.recorder
+        self._tools.room_left = self._context.room_left
         self._tools.on_late_end = self.files.keep_changes
         self._runs = Runs(
             Loop(
@@ -181,6 +191,11 @@ class Agent:
     def running(self) -> bool:
         """Whether a run is going on."""
         return self._runs.running
+
+    @property
+    def occupied(self) -> bool:
+        """Whether something goes on that ``interrupt`` stops."""
+        return self._runs.occupied
 
     @property
     def live(self) -> LiveAnswer | None:
@@ -322,14 +337,27 @@ class Agent:
         return self._tools.gate
 
     async def compact(
-        self, focus: str | None = None, *, for_model: str | None = None, boundary: int | None = None
+        self,
+        focus: str | None = None,
+        *,
+        for_model: str | None = None,
+        boundary: int | None = None,
+        idle: bool = False,
     ) -> "CompactionOutcome":
         """Summarise the history now; during a run before its next step or at its end. See ``ContextKeeper.compact``.
 
-        With ``boundary`` it summarises what is before that entry; during a run it is not heeded. The outcome's
+        With ``boundary`` it summarises what is before that entry; during a run it is not heeded. With ``idle`` it is
+        the program that wants it, because the provider is about to forget the conversation. The outcome's
         ``problem`` says why nothing was compacted. Cancelling it, or ``interrupt``, changes nothing.
         """
-        return await self._runs.compact(focus, for_model=for_model, boundary=boundary)
+        trigger: Trigger = "idle" if idle else "manual"
+        return await self._runs.compact(focus, trigger, for_model=for_model, boundary=boundary)
+
+    def tell_of_note(self, note: str) -> None:
+        """Have the model know of a note the user wrote just now, where the session's head is older than it."""
+        if not self.running and any(isinstance(entry, SystemEntry) for entry in self.session.active_path()):
+            text = f"The user wrote into the project's notes: {note}"
+            self._journal.append(UserEntry(parts=(TextPart(text=text),), synthetic="remember"))
 
     async def prune(self) -> int:
         """Turn old tool outputs into placeholders now; returns the tokens freed, 0 when there was nothing to gain."""
@@ -342,6 +370,17 @@ class Agent:
     async def run_shell(self, command: str, *, excluded: bool = False) -> ShellEntry:
         """Run a command for the user; unless ``excluded`` the model sees it with the next request."""
         return await self._runs.run_shell(command, excluded=excluded)
+
+    async def explore(self, task: str, report: Callable[[str], None]) -> SubagentReport:
+        """Have a subagent that only reads find something out, in a session of its own; ``interrupt`` ends it.
+
+        Raises:
+            NoSubagentError: this agent is a subagent itself.
+        """
+        if self._subagents is None:
+            raise NoSubagentError("A subagent's session starts no other agents. /parent goes back.")
+        call_id = f"explore:{self.ports.clock()}"
+        return await self._runs.beside(self._subagents.run("explore", task, report, call_id=call_id))
 
     def edit_context(self, target: int, action: Literal["drop", "mask", "pin", "restore"]) -> None:
         """Change the model's view of one entry from the next request on; undone by another edit or by moving back."""

@@ -10,6 +10,7 @@ them, and whoever types meanwhile notices nothing.
 import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from tui_agent.agent.events import CompactionEnded, CompactionProgress, CompactionStarted
 from tui_agent.agent.hooks.payloads import SummaryAnswer
@@ -46,6 +47,7 @@ from tui_agent.context.templates import Templates
 from tui_agent.context.view import resolve
 from tui_agent.session.entries import CompactionEntry, Entry
 from tui_agent.tools.registry import tool_traits
+from tui_agent.tools.window import window_notes
 
 _SHORTEST = "…"
 """The shortest summary there is."""
@@ -80,6 +82,7 @@ class Draft:
     model: str | None
     """The model that wrote the summary, None when none did."""
     spent: SummaryCost
+    style: Literal["summary", "notes"] = "summary"
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +161,8 @@ class Compactor:
         if answer.summary:
             return Draft(order, plan, answer.summary, size, None, SummaryCost())
         told = replace(plan, instructions=answer.focus(plan.instructions))
+        if (notes := await self._from_notes(plan, order, size)) is not None:
+            return notes
         summary, model, spent = await self._summary(told, order)
         if isinstance(summary, SummaryFailure):
             return summary
@@ -230,6 +235,18 @@ class Compactor:
                 return CompactionOutcome(pruned=True, steps=commit.steps)
         return CompactionOutcome(refusal.message, refused=True, cancelled=cancelled)
 
+    async def _from_notes(self, plan: CompactionPlan, order: CompactionOrder, size: ContextSize) -> Draft | None:
+        """Return a draft of the model's own notes, with what happened since them by rule; None where it keeps none."""
+        settings = plan.settings.compaction
+        kept = window_notes(self._session.active_path()) if settings.style == "notes" and not order.focus else None
+        if kept is None:
+            return None
+        notes, at = kept
+        count = self._ports.directory.counter(order.model).text
+        since = [entry for entry in (*plan.history, *plan.turn_prefix) if entry.id > at]
+        told = await asyncio.to_thread(digest, since, plan.summary_tokens - count(notes), count)
+        return Draft(order, plan, f"{notes}\n\n{told}".strip(), size, None, SummaryCost(), "notes")
+
     async def _by_rule(self, plan: CompactionPlan, order: CompactionOrder) -> Draft:
         count = self._ports.directory.counter(order.model).text
         earlier = f"{plan.previous_summary}\n\n" if plan.previous_summary else ""
@@ -298,7 +315,10 @@ class Compactor:
 
 def _with_origin(entry: Entry, draft: Draft) -> Entry:
     """Write down which model summarised and what it cost."""
-    if not isinstance(entry, CompactionEntry) or draft.model is None:
+    if not isinstance(entry, CompactionEntry):
+        return entry
+    entry = entry.model_copy(update={"style": draft.style})
+    if draft.model is None:
         return entry
     spent = {"model": draft.model, "usage": draft.spent.usage, "cost": draft.spent.cost}
     return entry.model_copy(update=spent)

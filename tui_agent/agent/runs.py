@@ -1,8 +1,8 @@
 """Starts, interrupts and waits for what goes on in a session: runs, a compaction asked for, the user's own commands."""
 
 import asyncio
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Coroutine, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tui_agent.agent.checkpoints.rewind import FileRewind
 from tui_agent.agent.events import AgentEvent, Notice, QueueChanged, RunEnded, ToolCallProgress
@@ -14,6 +14,9 @@ from tui_agent.tools.base import OutputLimits
 
 if TYPE_CHECKING:
     from tui_agent.agent.compactor import CompactionOutcome
+    from tui_agent.context.compaction import Trigger
+
+T = TypeVar("T")
 
 
 class Runs:
@@ -24,7 +27,7 @@ class Runs:
         self._files = files
         self._task: asyncio.Task[RunEnded] | None = None
         self._compacting: asyncio.Future[CompactionOutcome] | None = None
-        self._shells: set[asyncio.Task[ShellEntry]] = set()
+        self._beside: set[asyncio.Future[Any]] = set()
         self._is_ready = True
         loop.channel.subscribe(self._hear)
 
@@ -32,6 +35,20 @@ class Runs:
     def running(self) -> bool:
         """Whether a run is going on."""
         return self._task is not None and not self._task.done()
+
+    @property
+    def occupied(self) -> bool:
+        """Whether something goes on that an interrupt would stop."""
+        return self.running or bool(self._beside)
+
+    async def beside(self, work: Coroutine[Any, Any, T]) -> T:
+        """Do some work beside a run, until it is done or interrupted."""
+        task = asyncio.ensure_future(work)
+        self._beside.add(task)
+        try:
+            return await task
+        finally:
+            self._beside.discard(task)
 
     @property
     def queue(self) -> QueueChanged:
@@ -81,7 +98,7 @@ class Runs:
             self._task.cancel()
         if self._compacting is not None:
             self._compacting.cancel()
-        for task in self._shells:
+        for task in self._beside:
             task.cancel()
 
     async def wait_idle(self) -> None:
@@ -104,7 +121,9 @@ class Runs:
         if then is not None:
             then()
 
-    async def compact(self, focus: str | None, *, for_model: str | None, boundary: int | None) -> "CompactionOutcome":
+    async def compact(
+        self, focus: str | None, trigger: "Trigger", *, for_model: str | None, boundary: int | None
+    ) -> "CompactionOutcome":
         """Summarise the history now; during a run before its next step, or at its end."""
         if self.running:
             self._loop.context.pending = focus or ""
@@ -113,7 +132,7 @@ class Runs:
 
             return CompactionOutcome()
         self._compacting = asyncio.ensure_future(
-            self._loop.context.compact("manual", focus, for_model=for_model, boundary=boundary)
+            self._loop.context.compact(trigger, focus, for_model=for_model, boundary=boundary)
         )
         try:
             return await self._compacting
@@ -135,11 +154,11 @@ class Runs:
         task = asyncio.ensure_future(
             run_shell(command, self._loop.ports, self._loop.channel, recorder, excluded=excluded)
         )
-        self._shells.add(task)
+        self._beside.add(task)
         try:
             await asyncio.wait([task])
         finally:
-            self._shells.discard(task)
+            self._beside.discard(task)
             task.cancel()
         entry = interrupted(command, excluded=excluded) if task.cancelled() else task.result()
         self.append(entry)

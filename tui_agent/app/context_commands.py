@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from tui_agent.app.commands import Command
-from tui_agent.app.face import Choice, CompactPage, ContextPage, SettingsPage
+from tui_agent.app.face import CompactPage, ContextPage, SettingsPage
 
 if TYPE_CHECKING:
     from tui_agent.app.desk import Desk
@@ -61,7 +61,7 @@ async def compact_up_to(desk: Desk, entry_id: int, focus: str = "") -> None:
 
 
 async def prune(desk: Desk, _argument: str) -> None:
-    """Prune old tool outputs, after a look at which and at what that costs."""
+    """Prune old tool outputs, and say what that costs; nothing is lost, and nothing spent before the next request."""
     from tui_agent.app import plans
     from tui_agent.app.edit_price import Edit, plan_edit
     from tui_agent.app.format import plural
@@ -79,11 +79,8 @@ async def prune(desk: Desk, _argument: str) -> None:
     edit = planned if isinstance(planned, Edit) else None
     dollars = desk.services.reread_cost(agent.model, edit.reread) if warm and edit else None
     price = plans.prune_price(plan, edit, warm=warm, dollars=dollars)
-    question = f"Prune {plural(len(plan.targets), 'old tool output')}?"
-    details = f"{plans.prune_text(plan, blocks)}\n\n{price}"
-    answers = [("prune", "Prune"), ("keep", "Keep")]
-    if await desk.ask(Choice(question, answers, details, unasked="prune")) == "prune" and await agent.prune():
-        desk.say(f"{plural(len(plan.targets), 'output')} pruned; /undo brings them back.")
+    if await agent.prune():
+        desk.say(f"{plural(len(plan.targets), 'old tool output')} pruned. {price} /undo brings them back.")
 
 
 async def edit_summary(desk: Desk, entry_id: int) -> None:
@@ -106,6 +103,16 @@ async def edit_summary(desk: Desk, entry_id: int) -> None:
 async def panel(desk: Desk, _argument: str) -> None:
     """Show or hide the side panel."""
     desk.face.toggle_panel()
+
+
+async def view(desk: Desk, _argument: str) -> None:
+    """Show only what the model sees of the conversation, or all of it again."""
+    if desk.agent is None:
+        return
+    if desk.face.toggle_view():
+        desk.say("Only what the model sees is shown; /view shows the whole conversation.")
+    else:
+        desk.face.clear_notice()
 
 
 async def settings(desk: Desk, argument: str) -> None:
@@ -198,6 +205,15 @@ COMMANDS = (
         key="ctrl+b",
         needs_screen=True,
         place=290,
+    ),
+    Command(
+        "view",
+        "switch between the whole conversation and what the model sees of it",
+        view,
+        "What the model sees",
+        key="ctrl+o",
+        needs_screen=True,
+        place=295,
     ),
     Command(
         "settings",

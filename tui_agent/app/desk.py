@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from tui_agent.agent.mentions import has_mention
 from tui_agent.app.commands import Command, close_names, commands_of, find
-from tui_agent.app.face import Choice, Face, Page, Question, Remedy, Severity
+from tui_agent.app.face import Choice, Face, FindingsPage, Page, Question, Remedy, Severity
 from tui_agent.app.format import one_line
 from tui_agent.app.intent import CommandIntent, MessageIntent, ShellIntent, parse
+from tui_agent.app.pasted_images import PastedImages
 from tui_agent.app.problems import report
 from tui_agent.app.services import OpenHow, OpenRequest
 from tui_agent.app.warnings import WarningLog
@@ -67,10 +68,13 @@ class Desk:
         """What ``/undo`` did since the last message, newest last."""
         self.undo_moves: set[Move] = set()
         """The moves that ``/undo`` made in the open session."""
+        self.review: FindingsPage | None = None
+        """What the last ``/review`` found."""
         self.outbox = Outbox(self)
         """Where what the user wrote leaves from."""
         self.take_over = TakeOverWatch(self)
         """Notices that another program has the session now."""
+        self._pasted: PastedImages | None = None
         self.warnings = WarningLog()
         """What the program warned of by itself."""
 
@@ -91,6 +95,13 @@ class Desk:
         """The ports of the application; there after ``attach``."""
         assert self._services is not None, "attach comes first"  # noqa: S101 - a promise of this class
         return self._services
+
+    @property
+    def pasted(self) -> PastedImages:
+        """The images the user pasted."""
+        if self._pasted is None:
+            self._pasted = PastedImages(self.services.state_dir)
+        return self._pasted
 
     @property
     def cwd(self) -> Path:
@@ -346,6 +357,16 @@ class Outbox:
         early, self._early = self._early, []
         self._desk.face.put_back("\n".join(text for text, _ in early))
 
+    def bring_back(self) -> None:
+        """Put what waited for a run that was stopped back into the prompt: it may not be wanted any more."""
+        desk, waiting = self._desk, list[str]()
+        while desk.agent is not None and (text := desk.agent.take_back()) is not None:
+            waiting.insert(0, text)
+        if waiting:
+            desk.face.put_back("\n\n".join(waiting))
+            what = "The message that waited is" if len(waiting) == 1 else f"The {len(waiting)} messages that waited are"
+            desk.say(f"{what} back in the prompt, not sent.")
+
     def send_prepared(self, prepared: Prepared) -> None:
         """Send a message that was made ready, with the model and agent it wants."""
         agent = self._desk.agent
@@ -375,9 +396,17 @@ class Outbox:
             if (agent := desk.agent) is None:
                 return
             put_blob = desk.services.store.put_blob
-            loaded = await load_message(text, desk.cwd, agent.session, put_blob, named=agent.load_named)
+            loaded = await load_message(text, desk.cwd, agent.session, put_blob, named=self._named)
             self.submit(loaded.parts, follow_up=follow_up)
             self._warn(loaded.problem)
+
+    async def _named(self, name: str) -> tuple[UserPart, ...]:
+        """Return the parts for a name that is no file: an image that was pasted, or what the agent knows."""
+        desk = self._desk
+        image = await asyncio.to_thread(desk.pasted.part, name, desk.services.store.put_blob)
+        if image is not None:
+            return (image,)
+        return await desk.agent.load_named(name) if desk.agent is not None else ()
 
     def _warn(self, problem: str | None) -> None:
         """Say what is wrong with a message that was sent; the line above the prompt is cleared when its run begins."""

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Final
 from tui_agent.app.commands import Command
 from tui_agent.app.face import Choice
 from tui_agent.app.format import money, one_line, short_model, tokens
+from tui_agent.app.switch_price import may_reread
 from tui_agent.errors import CommandError
 from tui_agent.session.effort import DEFAULT_EFFORT, Effort
 
@@ -35,6 +36,8 @@ async def effort(desk: "Desk", argument: str) -> None:
     except ValueError:
         known = ", ".join((DEFAULT_EFFORT, *Effort))
         raise CommandError(f"There is no effort “{one_line(level, 40)}”; there are {known}.") from None
+    if chosen != agent.effort.chosen and not await may_reread(desk, agent, f"Effort {level}?", agent.model):
+        return
     use_effort(desk, agent, chosen)
 
 

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
 from tui_agent.app.format import visible
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     # Only for annotations: this module is there before the first paint.
     from tui_agent.agent.agent import Agent
     from tui_agent.agent.checkpoints.differing import ChangedFile
@@ -230,6 +232,35 @@ class JobsPage(Page):
     title: str = "The background jobs"
 
 
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a review found: where, how bad it is (high, medium, low, or nothing), and what."""
+
+    path: str
+    line: int
+    severity: str
+    text: str
+
+    @property
+    def place(self) -> str:
+        """The path with the line."""
+        return f"{self.path}:{self.line}"
+
+
+@dataclass(frozen=True, slots=True)
+class FindingsPage(Page):
+    """What a review found, each place to be opened; paths are relative to ``project``."""
+
+    title: str
+    findings: Sequence[Finding]
+    project: Path
+
+    @property
+    def text(self) -> str:
+        """The findings as lines, as one would hand them to somebody."""
+        return "\n".join(f"- {found.place} {found.severity}: {found.text}" for found in self.findings)
+
+
 def file_lines(files: Sequence[ChangedFile]) -> list[str]:
     """Return a line for each file that differs: mark, path, how much."""
     width = max((len(visible(file.path)) for file in files), default=0)
@@ -319,6 +350,10 @@ class Face(Protocol):
         """Use a theme; False when there is none of that name."""
         ...
 
+    def toggle_view(self) -> bool:
+        """Show only what the model sees of the conversation, or all of it; return whether it is the former now."""
+        ...
+
     def toggle_panel(self) -> None:
         """Show or hide the side panel."""
         ...
@@ -392,6 +427,8 @@ class WordsFace:
                 self.say(f"```\n{page.text}\n```")
             case DiffPage():
                 self.say(f"**{page.title}**\n\n```diff\n{diff_text(page.files)[:MAX_DIFF_CHARS]}\n```")
+            case FindingsPage():
+                self.say(f"**{page.title}**\n\n{page.text}")
             case _:
                 self.say(f"{page.title} needs the full-screen program: run tui-agent in a terminal.", "warning")
 
@@ -419,6 +456,10 @@ class WordsFace:
     def use_theme(self, name: str) -> bool:
         """There are no themes."""
         del name
+        return False
+
+    def toggle_view(self) -> bool:
+        """The whole conversation is shown wherever there is no screen."""
         return False
 
     def toggle_panel(self) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, get_args
 from tui_agent.app.commands import Command
 from tui_agent.app.face import Choice, McpPage, Report
 from tui_agent.app.format import one_line
+from tui_agent.app.switch_price import may_reread
 from tui_agent.errors import CommandError
 
 if TYPE_CHECKING:
@@ -29,7 +30,9 @@ async def agent(desk: Desk, argument: str) -> None:
     kinds = {"build": "the agent that is built in"} | {row.name: row.description for row in chooser.agents()}
     answers = [(name, f"{name}  {one_line(about, 70)}".rstrip()) for name, about in kinds.items()]
     name = argument or await desk.ask(Choice("Switch to which agent?", answers))
-    if not name:
+    if not name or (
+        name in kinds and not await may_reread(desk, chooser, f"Switch to the agent {name}?", chooser.model)
+    ):
         return
     if not chooser.choose_agent(name):
         raise CommandError(f"There is no agent “{one_line(name, 40)}”. There are: {', '.join(kinds)}.")
@@ -45,7 +48,8 @@ async def mcp(desk: Desk, argument: str) -> None:
         case "", _:
             desk.show(McpPage())
         case "reload", "":
-            await owner.mcp.reload()
+            if await may_reread(desk, owner, "Reload, and tell the model of other tools?", owner.model):
+                await owner.mcp.reload()
         case "restart", server if server:
             await owner.mcp.restart(server)
             desk.say(f"{server} was restarted.")

@@ -19,10 +19,10 @@ def _answers() -> tuple[tuple[str, str], ...]:
     from tui_agent.agent.permissions import Mode
 
     return (
-        (Mode.BUILD.value, "Carry it out, asking before files change (build)"),
-        (Mode.AUTO_EDIT.value, "Carry it out, changing files without asking (auto-edit)"),
+        (Mode.BUILD.value, "Go on in build: ask before files change"),
+        (Mode.AUTO_EDIT.value, "Go on in auto-edit: change files without asking"),
         (EDIT, "Change the plan in $EDITOR first"),
-        (KEEP, "Keep planning: say what should be different"),
+        (KEEP, "Keep planning: say what to change"),
     )
 
 

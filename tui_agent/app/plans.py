@@ -13,12 +13,8 @@ if TYPE_CHECKING:
     from tui_agent.agent.compactor import Draft
     from tui_agent.app.edit_price import Edit
     from tui_agent.context.compaction import CompactionPlan
-    from tui_agent.context.context_map import ContextBlock
     from tui_agent.context.ladder import Commit
     from tui_agent.context.pruning import PrunePlan
-
-MAX_OUTPUTS_LISTED = 6
-"""Outputs named one by one; the rest is counted."""
 
 
 def compaction_text(plan: CompactionPlan, forecast: Commit, dollars: float | None = None) -> str:
@@ -34,10 +30,10 @@ def compaction_text(plan: CompactionPlan, forecast: Commit, dollars: float | Non
     price = f", for at most {money(dollars)}" if dollars else ""
     rows = [
         ("Summarised", f"{_counts(goes)} · {tokens(max(0, before - plan.tokens_kept))} tokens{ends}"),
-        ("Stays", f"{_counts(kept)} · {tokens(plan.tokens_kept)} tokens{_first(kept)}"),
-        ("Carried", f"your messages, pins, files, to-dos, facts · {tokens(carried)} tokens"),
-        ("Written", f"a summary of at most {tokens(plan.summary_tokens)} tokens{price}"),
-        ("After", f"{tokens(before)} → at most {tokens(most)} tokens of history"),
+        ("Kept as is", f"{_counts(kept)} · {tokens(plan.tokens_kept)} tokens{_first(kept)}"),
+        ("Also kept", f"your messages, the plan, pins, files, to-dos, facts · {tokens(carried)} tokens"),
+        ("Summary", f"at most {tokens(plan.summary_tokens)} tokens{price}"),
+        ("History", f"{tokens(before)} → at most {tokens(most)} tokens"),
     ]
     if plan.prunes:
         count = sum(len(prune.targets) for prune in plan.prunes)
@@ -73,16 +69,6 @@ def prune_instead(prunes: Sequence[PrunePlan]) -> str:
     return f"{plural(count, 'output')} can be pruned instead, which frees {tokens(freed)} tokens."
 
 
-def prune_text(plan: PrunePlan, blocks: Sequence[ContextBlock]) -> str:
-    """Return which outputs a prune takes, the largest by name."""
-    targets = set(plan.targets)
-    found = sorted((b for b in blocks if b.origin and b.origin[0] in targets), key=lambda block: -block.tokens)
-    rows = [f"{tokens(b.tokens):>7}  #{b.origin[0]:<6} {one_line(b.label, 60)}" for b in found[:MAX_OUTPUTS_LISTED]]
-    if len(found) > MAX_OUTPUTS_LISTED:
-        rows.append(f"{'':>7}  and {len(found) - MAX_OUTPUTS_LISTED} more")
-    return "\n".join(rows)
-
-
 def prune_price(plan: PrunePlan, edit: Edit | None, *, warm: bool, dollars: float | None) -> str:
     """Return what a prune frees and what the cache break costs."""
     freed = f"It frees {tokens(plan.tokens_freed)} tokens"
@@ -93,4 +79,4 @@ def prune_price(plan: PrunePlan, edit: Edit | None, *, warm: bool, dollars: floa
     else:
         price = f", about {money(dollars)}" if dollars else ""
         cost = f"{tokens(edit.reread)} cached tokens are read anew{price}"
-    return f"{freed}; {cost}. Everything stays in the session."
+    return f"{freed}; {cost}."

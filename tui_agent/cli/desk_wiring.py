@@ -114,7 +114,7 @@ class DeskWiring:
             answer_trust=self.answer_trust,
             forget_rule=partial(forget_rule, project=find_project(wiring.cwd)),
             keep_rule=partial(keep_rule, project=find_project(wiring.cwd)),
-            transfer=FileTransfer(wiring.store),
+            transfer=FileTransfer(wiring.store, lambda model: wiring.catalog.info(model).context_window),
             on_ready=self.on_ready,
         )
 

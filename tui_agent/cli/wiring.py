@@ -55,6 +55,7 @@ from tui_agent.session.store import Store
 from tui_agent.tools.registry import builtin_tools
 from tui_agent.tools.skill import SkillTool
 from tui_agent.tools.task import TaskTool
+from tui_agent.tools.window import WindowTool
 from tui_agent.trust import ProjectState, TrustDecision, TrustStore, Untrusted, project_config, project_state
 
 
@@ -276,12 +277,17 @@ class Wiring:
             info = self.store.create_session(cwd, title=title, parent=(session.id, entry), agent=kind)
             return self.hold(self.open(info.id, demo=demo))
 
+        def fork_child(title: str, entry: int | None, kind: str) -> Session:
+            info = self.store.fork(session.id, entry, title=title, agent=kind)
+            return self.hold(self.open(info.id, demo=demo))
+
         knowledge = self.knowledge_of(cwd)
         ports = AgentPorts(
             client=self.client,
             tools=(
                 *builtin_tools(config.webfetch),
                 TaskTool(),
+                WindowTool(lambda: self.loaded.config.compaction.style == "notes"),
                 SkillTool(lambda: knowledge.skills, lambda: knowledge.offers_skills),
             ),
             directory=self.directory,
@@ -295,6 +301,7 @@ class Wiring:
             titles=not self.headless,
             agents=builtin_specs(prompt),
             open_child=open_child,
+            fork_child=fork_child,
             mcp=McpHub() if demo else self.extensions.hub(cwd, servers),
             hooks=Hooks() if demo else self.extensions.hooks(cwd),
             checkpoints=self._keeping(find_project(cwd)),
@@ -363,7 +370,9 @@ class Wiring:
     def knowledge_of(self, cwd: Path) -> Knowledge:
         """Return what files tell an agent that works in a directory; nothing is read yet."""
         folders = Folders(cwd, find_project(cwd), config_dir(), Path.home())
-        sources = Sources(folders, self.loaded.config.instructions, data_dir() / "instructions")
+        sources = Sources(
+            folders, self.loaded.config.instructions, data_dir() / "instructions", self.loaded.config.notes_tokens
+        )
         return Knowledge(sources, prompt=prompt, trusted=lambda: self.trusts(cwd))
 
     def _keeping(self, project: Path) -> SnapshotStore | None:

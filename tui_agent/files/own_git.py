@@ -143,6 +143,16 @@ def branch_of(project: Path) -> str | None:
     return head[:9] if _COMMIT.fullmatch(head) else None
 
 
+def tip_of(folder: Path, name: str) -> str | None:
+    """Return the newest commit of a branch, one's own or a remote's (``origin/main``); None when there is none."""
+    top = _top(folder)
+    repository = None if top is None else repository_of(top)
+    if repository is None or not _BRANCH.fullmatch(f"ref: refs/heads/{name}"):
+        return None
+    shared = _shared(repository)
+    return _reference(shared, f"refs/heads/{name}") or _reference(shared, f"refs/remotes/{name}")
+
+
 def repository_of(top: Path) -> Path | None:
     """Return the directory of the repository's own data; None when there is none.
 
@@ -186,9 +196,14 @@ def _head(repository: Path, shared: Path) -> str | None:
     head = _line(repository / "HEAD") or ""
     if _COMMIT.fullmatch(head):
         return head
-    if not (branch := _BRANCH.fullmatch(head)) or ".." in branch[1]:
+    branch = _BRANCH.fullmatch(head)
+    return None if branch is None else _reference(shared, f"refs/heads/{branch[1]}")
+
+
+def _reference(shared: Path, name: str) -> str | None:
+    """Return the commit that a reference names."""
+    if ".." in name:
         return None
-    name = f"refs/heads/{branch[1]}"
     loose = _line(shared / name) or ""
     if _COMMIT.fullmatch(loose):
         return loose

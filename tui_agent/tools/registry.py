@@ -12,7 +12,7 @@ from tui_agent.session.tool_traits import TraitsByName
 from tui_agent.tools.base import Tool
 from tui_agent.web.settings import FetchSettings
 
-OFFERED = ("read", "edit", "write", "bash", "grep", "glob", "ls", "recall", "webfetch", "todo", "job")
+OFFERED = ("read", "edit", "write", "bash", "grep", "glob", "ls", "recall", "webfetch", "todo", "job", "remember")
 """The tools every session has, each in the module of its name; the order is part of every request's cached prefix.
 
 A module ``NAME_tool.py`` in this package is one more, after these and by name.
@@ -23,8 +23,8 @@ _MODULES = dict.fromkeys(OFFERED, "") | {
 }
 """What each tool's module is called beside its name."""
 
-BUILTIN = (*_MODULES, "skill", "task")
-"""Every built-in tool. The last two are made by those who know skills and agents."""
+BUILTIN = (*_MODULES, "skill", "task", "window")
+"""Every built-in tool. The last are made by those who know skills, agents, settings."""
 
 
 @cache

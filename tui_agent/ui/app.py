@@ -300,6 +300,11 @@ class TuiAgentApp(GuardedApp[int]):
         self.main.attention.focus_told()
         self.main.attention.looked()
 
+    def on_text_selected(self) -> None:
+        """Copy what was selected, where the user wants that."""
+        if self.main.settings.copy_on_select and (text := self.screen.get_selected_text()):
+            self.copy_to_clipboard(text)
+
     def on_terminal_call(self, message: TerminalCall) -> None:
         """Call the user."""
         self._write(message.sequence)

@@ -16,11 +16,12 @@ PROMPT_KEYS: tuple[tuple[str, str], ...] = (
     ("shift+enter ctrl+j", "new line"),
     ("up down", "earlier messages, from the first or last line"),
     ("pageup pagedown", "scroll the conversation; ctrl+home and ctrl+end go to its ends"),
-    ("tab", "go into the conversation: j k next block, space folds, y copies, e enters a subagent's session"),
+    ("tab", "go into the conversation: j k next block, space folds, y copies, e edits a summary or enters a session"),
     (
         "any other letter",
         "in the conversation: begins a message in the prompt, as long as it does nothing to the block",
     ),
+    ("ctrl+v", "paste an image from the clipboard"),
     ("ctrl+e", "write in $VISUAL or $EDITOR"),
     ("/name @file #12", "commands, files, entries of this session; tab completes"),
     ("!command", "run a command yourself; !!command keeps it from the model"),

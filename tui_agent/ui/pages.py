@@ -74,6 +74,10 @@ def screen_of(page: face.Page, desk: Desk) -> Screen[Any]:  # noqa: C901, PLR091
             from tui_agent.ui.screens.diff import DiffScreen
 
             return DiffScreen(page.title, page.files)
+        case face.FindingsPage():
+            from tui_agent.ui.screens.findings import FindingsScreen
+
+            return FindingsScreen(desk, page)
         case face.SettingsPage():
             from tui_agent.ui.screens.settings import SettingsScreen
 

@@ -257,7 +257,7 @@ def test_a_compaction_tells_what_it_did_and_can_be_undone() -> None:
     assert block.actions == ("edit", "undo")
     block.cycle()
     assert rows(block, 80)[1:] == [
-        "  Goal", "", "  Compacted: at the threshold", "  Files read: a.py, b.py", "  Carried: 1 anchor",
+        "  Goal", "", "  Compacted: at the threshold", "  Files read: a.py, b.py", "  Also kept: 1 anchor",
     ]  # fmt: skip
 
 

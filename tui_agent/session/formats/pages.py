@@ -53,7 +53,8 @@ class Facts:
 def facts_of(copy: SessionCopy) -> Facts:
     """Return the facts of a session."""
     answers = [entry for entry in copy.entries if isinstance(entry, AssistantEntry)]
-    costs = [entry.cost for entry in answers if entry.cost]
+    made = (AssistantEntry, CompactionEntry, BranchSummaryEntry)
+    costs = [entry.cost for entry in copy.entries if isinstance(entry, made) and entry.cost]
     info = copy.info
     return Facts(
         title=info.title or info.first_message or "Session",

@@ -11,6 +11,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalGroup
 from textual.content import Content
+from textual.widget import Widget
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
@@ -68,6 +69,8 @@ class ChoiceScreen(Dialog[str | None]):
 class Conversation:
     """What a question beneath the conversation does to it: scrolls it by pages, goes on with text in the prompt."""
 
+    body: Widget
+    """Where it is shown."""
     scroll: Callable[[int], None]
     write: Callable[[str], None]
     clock: Callable[[], float]
@@ -90,6 +93,24 @@ class ChoiceBeneath(ChoiceScreen):
         super().__init__(question.question, numbered, question.details, at=question.at)
         self._conversation = conversation
         self._shown_at = conversation.clock()
+
+    def on_mount(self) -> None:
+        """Make room under the conversation for what lies over it."""
+        self.call_after_refresh(self._make_room)
+
+    def on_resize(self) -> None:
+        """Make as much room as the new size takes."""
+        self.call_after_refresh(self._make_room)
+
+    def _make_room(self) -> None:
+        body = self._conversation.body
+        below = self.size.height - body.region.bottom
+        covered = self.query_one(".dialog").region.height - below
+        body.styles.padding = (0, 0, max(0, covered), 0)
+
+    def on_unmount(self) -> None:
+        """Give the conversation its room back."""
+        self._conversation.body.styles.padding = None
 
     def action_scroll_conversation(self, pages: int) -> None:
         """Scroll what the question is about."""

@@ -23,7 +23,7 @@ from tui_agent.ui.widgets.transcript import sanitize
 
 MAX_OUTPUT_CHARS = 20_000
 """Characters of a job's output that are shown: the last ones."""
-KEYS = "↑↓ job  pgup/pgdn scroll  x stop it  y copy output  esc close"
+KEYS = "x stop it  ↑↓ job  pgup/pgdn scroll  y copy output  esc close"
 
 
 def how_it_is(state: JobState, now: float) -> str:
@@ -101,7 +101,9 @@ class JobsScreen(PageScreen[None]):
         now = time.time()
         for job in jobs:
             mark = "◐" if job.running else "✗" if job.exit_code else "●"
-            text = f"{mark} {job.id}  {how_it_is(job, now):<22}  {one_line(job.command, 200)}"
+            how = how_it_is(job, now)
+            told = f"{how:<22}" if self.size.width >= 60 else how
+            text = f"{mark} {job.id}  {told}  {one_line(job.command, 200)}"
             self.listing.replace_option_prompt(str(job.id), Content(text))
 
     @property

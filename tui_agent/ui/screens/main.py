@@ -6,6 +6,7 @@ It is painted before anything about sessions is imported; ``attach`` brings in t
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, TypeVar
@@ -27,12 +28,14 @@ from tui_agent.ui.attention import Attention
 from tui_agent.ui.edge import Guarded
 from tui_agent.ui.prompting.completion import CommandName
 from tui_agent.ui.prompting.sources import FileSource, sources
+from tui_agent.ui.widgets.attachments import Asked, AttachmentStrip
 from tui_agent.ui.widgets.completion import CompletionPopup
 from tui_agent.ui.widgets.gauge import Gauge
 from tui_agent.ui.widgets.header import MIN_TERMINAL_SIZE, SessionHeader
 from tui_agent.ui.widgets.notice import NoticeLine, Severity
 from tui_agent.ui.widgets.prompt import Prompt
 from tui_agent.ui.widgets.status import StatusLine
+from tui_agent.ui.widgets.user_status import UserStatusLine
 
 if TYPE_CHECKING:
     from tui_agent.agent.agent import Agent
@@ -102,6 +105,7 @@ class MainScreen(Guarded, Screen[None]):
         """Everything a user can ask of the program."""
         self.view: SessionView | None = None
         """What shows the open session; None until ``attach``."""
+        self._attached = asyncio.Event()
         self._keymap: Mapping[str, str] = {}
         self.settings = UiSettings()
         """The interface's settings as they are now."""
@@ -121,9 +125,13 @@ class MainScreen(Guarded, Screen[None]):
         with Container(id="body"):
             yield NoticeLine()
             yield popup
+        self._attachments = AttachmentStrip(self._message_goes_to)
+        yield self._attachments
         self._writing = Prompt(popup, self._history, self.clock)
         yield self._writing
         yield Gauge(self.clock)
+        self._user_status = UserStatusLine(self._state, lambda: self.desk.cwd)
+        yield self._user_status
         yield StatusLine(self.clock)
 
     async def attach(self, services: AppServices) -> None:
@@ -131,6 +139,7 @@ class MainScreen(Guarded, Screen[None]):
         from tui_agent.ui.widgets.session_view import SessionView
 
         self.desk.attach(services)
+        self._attached.set()
         self.apply_ui_settings(services.settings)
         for warning in services.warnings:
             # Not above the prompt: an early first message starts a run, which clears that.
@@ -204,7 +213,7 @@ class MainScreen(Guarded, Screen[None]):
             from tui_agent.ui.screens.choice import ChoiceBeneath, Conversation
 
             grace = self.desk.services.settings.permission_grace
-            conversation = Conversation(self.action_scroll_page, self.prompt.go_on, self.clock, grace)
+            conversation = Conversation(self.body, self.action_scroll_page, self.prompt.go_on, self.clock, grace)
             screen = ChoiceBeneath(question, conversation)
         self.app.push_screen(screen, answered)
         return await answer
@@ -261,10 +270,36 @@ class MainScreen(Guarded, Screen[None]):
         info = agent.session.info
         self.header.title = info.title or info.first_message
         self.header.directory = short_path(info.cwd)
+        if self.status.model != agent.model:
+            self._attachments.look_again()
         self.status.mode, self.status.model, self.status.leaf = agent.mode, agent.model, agent.session.leaf
         self.status.effort = agent.effort.level or ""
         self.gauge.reading = gauge_reading(agent, self.clock())
         self.show_title()
+        self._user_status.changed()
+
+    def _state(self) -> Mapping[str, object] | None:
+        """Return what the user's own status line is told, None before there is a session."""
+        agent, reading = self.agent, self.gauge.reading
+        if agent is None or reading is None:
+            return None
+        info, size = agent.session.info, reading.size
+        return {
+            "session": {"id": info.id, "title": info.title or info.first_message, "entry": agent.session.leaf},
+            "directory": info.cwd,
+            "branch": self.header.branch,
+            "model": agent.model,
+            "effort": agent.effort.level,
+            "mode": agent.mode,
+            "running": agent.running,
+            "context": {"tokens": size.total, "window": size.window, "percent": round(size.percent, 1)},
+            "cost": reading.cost,
+            "cache_share": reading.cache_share,
+        }
+
+    @on(UserStatusLine.Failed)
+    def _status_line_failed(self, message: UserStatusLine.Failed) -> None:
+        self.warn(message.problem)
 
     def show_title(self) -> None:
         """Have the terminal's title say what goes on, and in which session."""
@@ -279,6 +314,8 @@ class MainScreen(Guarded, Screen[None]):
             from tui_agent.ui.key_help import use_keys
 
             self._keymap = use_keys(self, self._keymap, settings.keys)
+        self.prompt.vim = settings.vim
+        self._user_status.use(settings.status_line)
         self.prompt.cursor_blink = settings.cursor_blink and not settings.reduced_motion
         if self.view is not None:
             self.view.question.wait_for(grace=settings.permission_grace, typing_pause=settings.typing_pause)
@@ -309,6 +346,10 @@ class MainScreen(Guarded, Screen[None]):
             return False
         self.app.theme = name
         return True
+
+    def toggle_view(self) -> bool:
+        """Show only what the model sees of the conversation, or all of it; return whether it is the former now."""
+        return self.view is not None and self.view.toggle_view()
 
     def toggle_panel(self) -> None:
         """Show or hide the side panel."""
@@ -368,6 +409,7 @@ class MainScreen(Guarded, Screen[None]):
     def show_running(self) -> None:
         """Let keys and hints follow whether a run goes on."""
         self.prompt.running = self.agent is not None and self.agent.running
+        self._user_status.changed()
         self.refresh_bindings()
 
     def leave_warnings(self) -> None:
@@ -407,7 +449,10 @@ class MainScreen(Guarded, Screen[None]):
     def _prompt_changed(self, message: Prompt.Changed) -> None:
         message.stop()
         self.unsent.changed()
-        self.attention.looked()
+        if self.attention.sign:
+            self.attention.looked()
+        if self._attachments.names or "@" in message.text_area.text:
+            self._attachments.follow(message.text_area.text)
         has_draft, reading = bool(message.text_area.text), self.gauge.reading
         if has_draft and not self._is_writing:
             # Looked at with the first letter of a message, not with each.
@@ -423,6 +468,30 @@ class MainScreen(Guarded, Screen[None]):
     async def _prompt_sent(self, message: Prompt.Sent) -> None:
         await self.desk.outbox.send(message.text, follow_up=message.follow_up)
         self.unsent.save()
+
+    def _message_goes_to(self) -> Asked | None:
+        """Return what has to be known to show the images of the message being written."""
+        if (agent := self.agent) is None:
+            return None
+        return Asked(self.desk.cwd, self.desk.pasted, agent.model, agent.ports.directory.limits(agent.model).vision)
+
+    @on(Prompt.PasteAsked)
+    @work(exclusive=True, group="paste")
+    async def _paste_asked(self) -> None:
+        """Paste an image from the system's clipboard, or else what was copied in this program."""
+        from tui_agent.ui.clipboard import read_image
+
+        await self._attached.wait()
+        data = await asyncio.to_thread(read_image, os.environ, self.desk.cwd)
+        if data is not None:
+            try:
+                self.prompt.insert_image(await asyncio.to_thread(self.desk.pasted.keep, data))
+            except OSError as error:
+                self.desk.complain(error)
+        elif self.app.clipboard:
+            self.prompt.post_message(events.Paste(self.app.clipboard))
+        else:
+            self.say("The clipboard has no image; text is pasted with your terminal's own key.")
 
     @on(Prompt.QuitAsked)
     def _quit_asked(self) -> None:
@@ -491,7 +560,7 @@ class MainScreen(Guarded, Screen[None]):
         agent = self.agent
         match action:
             case "interrupt":
-                return agent is not None and (agent.running or self.status.state.active)
+                return agent is not None and (agent.occupied or self.status.state.active)
             case "to_prompt":
                 return not self.prompt.has_focus and (agent is None or not agent.running)
             case "rewind":

@@ -36,6 +36,8 @@ COMMON = (
     "mode",
     "ui.theme",
     "ui.reduced_motion",
+    "ui.notify",
+    "ui.vim",
     "compaction.auto",
     "compaction.threshold",
     "prune.when",
@@ -58,6 +60,10 @@ def _written(row: SettingRow) -> str:
     from tui_agent.setting_rows import UNSET
 
     return "" if row.value == UNSET else row.value
+
+
+def _titled(words: str) -> str:
+    return words[:1].upper() + words[1:]
 
 
 class SettingsScreen(PickerScreen[None]):
@@ -112,9 +118,11 @@ class SettingsScreen(PickerScreen[None]):
             self.show(list(self._grouped()), at=self.highlighted)
             return
         found = [
-            row for row in self._rows.values() if all(word in f"{row.key} {row.description}".lower() for word in words)
+            row
+            for row in self._rows.values()
+            if all(word in f"{row.key} {row.words} {row.description}".lower() for word in words)
         ]
-        self.show([PickerRow(row.key, self._row(row)) for row in found], at=self.highlighted)
+        self.show([PickerRow(row.key, self._row(row, alone=True)) for row in found], at=self.highlighted)
 
     def _grouped(self) -> Iterator[PickerRow]:
         """Yield every setting under the heading of its group, the common ones first."""
@@ -127,21 +135,37 @@ class SettingsScreen(PickerScreen[None]):
                 groups.setdefault(row.key.partition(".")[0], []).append(row)
         for name, rows in groups.items():
             if rows:
-                yield PickerRow(f"[{name}]", self.styled(name, "faint"), heading=True)
-                yield from (PickerRow(row.key, self._row(row)) for row in rows)
+                yield PickerRow(
+                    f"[{name}]",
+                    self.styled(_titled(name if rows is common else rows[0].table or name), "faint"),
+                    heading=True,
+                )
+                yield from (PickerRow(row.key, self._row(row, alone=rows is common)) for row in rows)
 
-    def _row(self, row: SettingRow) -> Content:
-        wide = self.app.size.width >= 100
-        name = f"{row.key:<34}" if wide else f"{row.key:<30}"
-        value = one_line(row.value, 40 if wide else 22)
+    def _row(self, row: SettingRow, *, alone: bool) -> Content:
+        """Draw a setting: what it is called, its value, its name in the file; ``alone`` with the table it is in."""
+        room = self.app.size.width
+        words = f"{row.table}: {row.words}" if alone and row.table else row.words
+        name = Content(_titled(words)).truncate(28, ellipsis=True)
         changed = row.origin != "default"
-        origin = self.styled(f"  {row.origin}", "faint") if changed else ""
-        return Content.assemble(name, " ", self.styled(f"{value:<12}", "strong" if changed else "faint"), origin)
+        value = Content(one_line(row.value, 40 if room >= 120 else 20))
+        origin = f"  {row.origin}" if changed else ""
+        beside = f"  {row.key}" if room >= 76 else ""
+        return Content.assemble(
+            name,
+            " " * (29 - name.cell_length),
+            self.styled(f"{value.plain:<20}", "strong" if changed else "faint"),
+            self.styled(f"{origin}{beside}", "faint"),
+        )
 
     def highlight(self, key: str | None) -> None:
         """Say what the setting is about."""
         row = self._rows.get(key or "")
-        about = f"{row.description}\nAccepts {row.accepts}.{_when(row.key)}" if row is not None else ""
+        about = (
+            f"{row.description}\nAccepts {row.accepts}.{_when(row.key)} In config.toml: {row.key}."
+            if row is not None
+            else ""
+        )
         self._say(f"{self._saved[1]}\n{about}" if self._saved is not None and self._saved[0] == key else about)
 
     def _say(self, text: str, severity: str = "") -> None:

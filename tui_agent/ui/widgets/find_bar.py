@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tui_agent.app.desk import Desk
     from tui_agent.ui.widgets.transcript import Transcript
 
+WRITING_KEYS = "↑ older  ↓ newer  esc end"
 KEYS = "n older  N newer  esc end"
 
 
@@ -82,6 +83,8 @@ class FindBar(Guarded, Horizontal, can_focus=True):
         """From now on letters go through the places."""
         event.stop()
         self.focus()
+        if self._found:
+            self.call_after_refresh(self._tell)
 
     def on_key(self, event: events.Key) -> None:
         """Go through the places while the text is written, too."""
@@ -111,7 +114,7 @@ class FindBar(Guarded, Horizontal, can_focus=True):
         """Go to the place one is at: the last line of the entry, or the first."""
         query = self.field.value.strip()
         if not self._found:
-            self.told.update(f"not found  {KEYS}" if query else "")
+            self.told.update("not found  esc end" if query else "")
             return
         entry_id = self._found[self._at]
         self._lines = self._transcript.lines_with(entry_id, query)
@@ -128,5 +131,5 @@ class FindBar(Guarded, Horizontal, can_focus=True):
 
     def _tell(self) -> None:
         line = f", line {self._line + 1} of {len(self._lines)}" if len(self._lines) > 1 else ""
-        keys = f"  {KEYS}" if self.size.width >= 70 else ""
+        keys = f"  {WRITING_KEYS if self.field.has_focus else KEYS}" if self.size.width >= 70 else ""
         self.told.update(f"{self._at + 1} of {len(self._found)}{line}{keys}")

@@ -53,6 +53,9 @@ if TYPE_CHECKING:
     from tui_agent.ui.screens.main import MainScreen
 
 
+FACTS_SECONDS = 0.1
+"""Time for which a block has the focus before it is looked up what it weighs."""
+
 INTERRUPTED = "Interrupted."
 COMPACTION_STOPPED = "The compaction was stopped. Nothing was changed."
 
@@ -80,6 +83,7 @@ class SessionView(Guarded, Container):
         self._desk = main.desk
         self._services = services
         self._wants_panel: bool | None = None
+        self._focused_entry: int | None = None
         self._cold_cache = ColdCache(main.desk)
         self.inbox = Inbox(self)
         """Where what the agent says waits for its turn."""
@@ -264,6 +268,8 @@ class SessionView(Guarded, Container):
         self.check_cache()
         self._main.watch_files()
         match event.reason:
+            case "interrupted":
+                self._main.desk.outbox.bring_back()
             case "error" if self._main.desk.take_over.look():
                 pass
             case "error" if not self._is_shown_in_transcript(event.error):
@@ -337,6 +343,19 @@ class SessionView(Guarded, Container):
         wanted = self.size.width >= MIN_WIDTH_FOR_PANEL if self._wants_panel is None else self._wants_panel
         self.panel.show(shown=wanted)
 
+    def toggle_view(self) -> bool:
+        """Show only what the model sees, or everything again; it stays so while the program runs."""
+        seen = self.transcript.model.told is None
+        self.transcript.show_told(self._told if seen else None)
+        return seen
+
+    def _told(self, entry_id: int) -> str:
+        """Return what the model is told of an entry."""
+        if self.agent is None:
+            return ""
+        messages_sent = self.agent.inspector.next_request().messages
+        return "\n".join(message.text for message in messages_sent if entry_id in message.origin)
+
     def toggle_panel(self) -> None:
         """Show or hide the side panel, whatever the width."""
         self._wants_panel = not self.panel.display
@@ -369,6 +388,27 @@ class SessionView(Guarded, Container):
             self._desk.soon(enter(self._desk, message.entry_id, message.call_id))
         else:
             self._desk.soon(block_action(self._desk, message.action, message.entry_id))
+
+    @on(messages.BlockFocused)
+    def _block_focused(self, message: messages.BlockFocused) -> None:
+        """Say in the last line what the block weighs, how the model has it, and since when."""
+        message.stop()
+        self._focused_entry = message.entry_id
+        if message.entry_id is None:
+            self._main.status.block = ""
+        else:
+            # Many keys in a row ask once: measuring every block of a long session takes a moment.
+            self.set_timer(FACTS_SECONDS, self._tell_block)
+
+    def _tell_block(self) -> None:
+        from tui_agent.app.context_words import standing_words
+
+        agent, entry_id = self.agent, self._focused_entry
+        if agent is None or entry_id is None or not self.transcript.has_focus:
+            return
+        entry, inspector = agent.session.entry(entry_id), agent.inspector
+        block = inspector.block_of(entry_id)
+        self._main.status.block = standing_words(entry, inspector.standings(), block, self._main.clock())
 
     @on(messages.LinkClicked)
     def _link_clicked(self, message: messages.LinkClicked) -> None:

@@ -54,6 +54,8 @@ _TRIGGERS = {
     "threshold": "at the threshold",
     "overflow": "after an overflow",
     "model_switch": "for another model",
+    "idle": "before the cache was forgotten",
+    "notes": "a new window from the model's notes",
 }
 _RULE = "compaction:"
 """Begins the key of a compaction's rule."""
@@ -225,7 +227,7 @@ def _detail_lines(entry: CompactionEntry | BranchSummaryEntry, width: int) -> It
         ("Compacted", _TRIGGERS[entry.trigger] if isinstance(entry, CompactionEntry) else ""),
         ("Files read", ", ".join(details.read_files)),
         ("Files changed", ", ".join(details.modified_files)),
-        ("Carried", _carried(details)),
+        ("Also kept", _carried(details)),
     ]
     told = [f"{name}: {value}" for name, value in rows if value]
     if told:

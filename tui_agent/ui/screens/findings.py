@@ -1,0 +1,104 @@
+"""What a review found: a list, each opened in the editor at its place, and all of it handed to the agent."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import getters, work
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.content import Content
+from textual.widgets import Static
+
+from tui_agent.app.format import one_line, visible
+from tui_agent.files.inside import is_inside
+from tui_agent.ui.lending import EditorError, open_in_editor
+from tui_agent.ui.screens.picker import PickerRow, PickerScreen
+from tui_agent.ui.widgets.key_line import KeyLine
+
+if TYPE_CHECKING:
+    from tui_agent.app.desk import Desk
+    from tui_agent.app.face import Finding, FindingsPage
+
+MARKS = {"high": "▲", "medium": "●", "low": "○"}
+
+
+class FindingsScreen(PickerScreen[None]):
+    """Lists findings; Enter opens one, and the list stays for the next."""
+
+    EMPTY = "No finding has these words."
+    KEYS = "↑↓ move  enter open in $EDITOR  tab ask the agent to mend these  esc close"
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("tab", "hand_over", "hand over", show=False, priority=True)]
+
+    heading = getters.query_one("#heading", Static)
+    preview = getters.query_one("#preview", VerticalScroll)
+    shown = getters.query_one("#preview Static", Static)
+
+    def __init__(self, desk: Desk, page: FindingsPage) -> None:
+        super().__init__()
+        self._desk = desk
+        self._page = page
+
+    def compose(self) -> ComposeResult:
+        """The picker's parts, and all of the highlighted finding before the keys."""
+        for part in super().compose():
+            if part.id == "keys":
+                with VerticalScroll(id="preview", can_focus=False):
+                    yield Static(markup=False)
+                yield KeyLine(self.KEYS, id="keys")
+            else:
+                yield part
+
+    def on_mount(self) -> None:
+        """Show everything."""
+        self.heading.update(one_line(self._page.title))
+        super().on_mount()
+
+    def _matching(self, query: str) -> list[tuple[int, Finding]]:
+        words = query.lower().split()
+        return [
+            (number, found)
+            for number, found in enumerate(self._page.findings)
+            if all(word in f"{found.place} {found.severity} {found.text}".lower() for word in words)
+        ]
+
+    def refill(self, query: str) -> None:
+        """Show the findings that have every word."""
+        self.show([PickerRow(str(number), self._row(found)) for number, found in self._matching(query)])
+
+    def _row(self, found: Finding) -> Content:
+        mark = f"{MARKS.get(found.severity, '·')} {found.severity:<7}"
+        name = "strong" if found.severity == "high" else "faint"
+        return Content.assemble(
+            self.styled(mark, name), self.styled(visible(found.place), "strong"), f"  {one_line(found.text, 300)}"
+        )
+
+    def highlight(self, key: str | None) -> None:
+        """Show all of a finding."""
+        self.preview.display = key is not None
+        if key is not None:
+            found = self._page.findings[int(key)]
+            self.shown.update(visible(f"{found.place}\n{found.text}"))
+
+    def pick(self, key: str) -> None:
+        """Open a place in the editor."""
+        self._open(self._page.findings[int(key)])
+
+    @work(exclusive=True, group="editor")
+    async def _open(self, found: Finding) -> None:
+        path = self._page.project / found.path
+        if not path.is_file() or not is_inside(self._page.project, path):
+            self.notify(f"There is no file {visible(found.path)} in the project.", markup=False)
+            return
+        try:
+            await open_in_editor(self.app, path, found.line)
+        except EditorError as error:
+            self.notify(str(error), severity="warning", markup=False)
+
+    def action_hand_over(self) -> None:
+        """Put the findings that are listed into the prompt, for the agent to mend."""
+        found = [finding for _number, finding in self._matching(self.field.value.strip())]
+        lines = "\n".join(f"- {finding.place}: {finding.text}" for finding in found)
+        self.dismiss(None)
+        self._desk.face.put_back(f"Mend what the review found:\n{lines}")
