@@ -69,17 +69,18 @@ async def test_recall_does_not_find_its_own_results(tmp_path: Path) -> None:
 
 
 async def test_a_search_ranks_and_brings_the_lines_that_fit_with_what_they_belong_to(tmp_path: Path) -> None:
-    steps = [("bash", "seq 1 40; echo retry_limit = 7"), ("bash", "echo nothing of note"), ("bash", "echo limit")]
+    steps = [("bash", "seq 1 40; echo retry_limit = 7"), ("bash", "echo limit"), ("bash", "echo limit")]
     script = [Reply(calls=(Call(tool, json.dumps({"command": command})),)) for tool, command in steps]
     client = ScriptedClient(lambda _request: script.pop(0) if script else Reply("Done."))
     harness = make_agent(tmp_path, client, rules=ALL)
     await harness.say("go")
     wanted = results(harness)[0]
-    script[:] = [Reply(calls=(recall("what was the retry_limit"),))]
+    script[:] = [Reply(calls=(recall("what was the limit retry_limit"),))]
     await harness.say("and?")
     told = results(harness)[-1].output.split("\n")
     assert any(line.startswith(f"#{wanted.id} bash") for line in told), "some of the words are enough"
     assert "  41: retry_limit = 7" in told
+    assert told.count("  1: limit") == 1, "the same is not told twice"
     assert any("asked in #" in line and "seq 1 40" in line for line in told)
 
 

@@ -57,14 +57,18 @@ class SessionArchive:
             return ()
 
     def search(self, query: str, limit: int) -> list[FoundEntry]:
-        """Return the entries that fit best, best first; searches and what they found are left out."""
+        """Return the entries that fit best, best first; what says the same again, and searches, are left out."""
         found: list[FoundEntry] = []
+        told: set[tuple[str, ...]] = set()
         for entry_id in self._session.ranked(query, limit * _SEARCHED):
             entry = next(iter(self._session.entries([entry_id])), None)
             text = None if entry is None or _is_recalling(entry) else self.text(entry_id)
             if entry is None or text is None:
                 continue
             lines = passage(text, query, PASSAGE_LINES)
+            if (said := (entry.kind, *(line for _, line in lines))) in told:
+                continue
+            told.add(said)
             here = self._session.on_path(entry_id)
             found.append(FoundEntry(entry_id, entry.kind, gist(entry), lines, self._beside(entry), here))
             if len(found) == limit:
