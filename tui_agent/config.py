@@ -61,12 +61,22 @@ class UiTable(BaseModel):
 
     theme: str | None = Field(default=None, description="A Textual theme; unset follows the terminal.")
     reduced_motion: bool = Field(default=False, description="No animations.")
+    tree_filter: Literal["default", "no tools", "user only", "labelled", "everything"] = Field(
+        default="default", description="What /tree shows at first; ctrl+o goes on from there."
+    )
     cursor_blink: bool = Field(default=False, description="The prompt's cursor blinks; an idle program then wakes.")
     permission_grace: float = Field(
         default=0.5, ge=0, le=10, description="Seconds a permission question takes no keys after it appears."
     )
     typing_pause: float = Field(
         default=0.7, ge=0, le=10, description="Seconds without typing before a permission question takes keys."
+    )
+    vim: bool = Field(default=False, description="Keys of vi in the prompt; escape leaves writing.")
+    copy_on_select: bool = Field(default=False, description="Text selected with the mouse is copied at once.")
+    status_line: str | None = Field(
+        default=None,
+        description="A command whose first line is shown over the last line; what goes on is JSON on its input.",
+        json_schema_extra=ONLY_USER,
     )
     notify: Literal["off", "bell", "desktop"] = Field(
         default="desktop",
@@ -108,6 +118,9 @@ class Config(BaseModel):
     instructions: tuple[str, ...] = Field(
         default=(), description="More instructions for the model: files, globs and URLs."
     )
+    notes_tokens: int = Field(
+        default=2_000, ge=0, description="Tokens of the project's notes that the model is shown, the newest; 0: none."
+    )
     models: dict[str, ModelSettings] = Field(default_factory=dict, description="Models the catalog doesn't know.")
     providers: dict[str, ProviderSettings] = Field(default_factory=dict, description="Keys and base URLs.")
     compaction: CompactionSettings = Field(default_factory=CompactionSettings)
@@ -130,7 +143,7 @@ class Config(BaseModel):
     hooks: tuple[HookSettings, ...] = Field(default=(), description="Commands to run at events.")
     ui: UiTable = Field(default_factory=UiTable)
     keys: dict[str, str] = Field(
-        default_factory=dict, description='Other keys for actions, such as compact = "f8"; /keys names them.'
+        default_factory=dict, description='Other keys for actions, such as compact = "f12"; /keys names them.'
     )
 
     @property

@@ -11,3 +11,7 @@ class UserFacingError(Exception):
 
 class ToolError(Exception):
     """A tool call could not be done. Its text is written for the model and says what to do instead."""
+
+
+class CommandError(UserFacingError):
+    """A command cannot be used now, or not like this."""

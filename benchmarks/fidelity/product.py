@@ -1,11 +1,13 @@
 """This product's rules as they are, driven by a recorded session."""
 
 import re
-from collections.abc import Iterable
+import sqlite3
+from collections.abc import Collection, Iterable
 from typing import Literal
 
 from benchmarks.fidelity.policies import FIXED, MAX_OUTPUT, TTL_SECONDS, Policy, Summaries
 from benchmarks.fidelity.traces import COUNTER
+from tui_agent.agent.archive import PASSAGE_LINES, entry_text
 from tui_agent.context.budget import ContextSize
 from tui_agent.context.compaction import CompactionPlan, PlanOptions, plan_compaction
 from tui_agent.context.compaction_policy import is_due
@@ -15,6 +17,8 @@ from tui_agent.context.settings import ContextSettings
 from tui_agent.context.truncation import limits_for, truncate
 from tui_agent.context.view import resolve
 from tui_agent.session.entries import Entry, ToolMetadata, ToolResultEntry
+from tui_agent.session.search import index_text, passage, ranked_expression
+from tui_agent.tools.recall import WITH_LINES
 from tui_agent.tools.registry import tool_traits
 
 _ADDRESS = re.compile(r"#(\d+)")
@@ -44,6 +48,12 @@ class Ours(Policy):
         self.settings = settings.model_copy(update={"compaction": compaction})
         self._limits = limits_for(window, self.settings.truncation)
         self._born_cut: set[int] = set()
+        self._texts: dict[int, str] = {}
+        self._index = sqlite3.connect(":memory:")
+        self._index.execute(
+            "CREATE VIRTUAL TABLE lost USING fts5 (text, content = '', columnsize = 0, "
+            'tokenize = "unicode61 remove_diacritics 2")'
+        )
 
     def admit(self, entry: Entry) -> Entry:
         """Truncate an output when it is born."""
@@ -72,6 +82,27 @@ class Ours(Policy):
         yield from (int(number) for number in _ADDRESS.findall(text))
         yield from (entry.id for entry in resolve(self.path).entries if entry.id in self._born_cut)
 
+    def append(self, entry: Entry) -> None:
+        """Take one recorded entry, and index it as the store does."""
+        super().append(entry)
+        whole = entry_text(entry)
+        if whole is not None:
+            self._texts[entry.id] = whole
+            self._index.execute("INSERT INTO lost (rowid, text) VALUES (?, ?)", (entry.id, index_text(entry)))
+
+    def searched(self, words: Collection[str]) -> str:
+        """Return the lines that ``recall`` answers a search with."""
+        query = " ".join(sorted(words))
+        expression = ranked_expression(query)
+        if expression is None:
+            return ""
+        rows = self._index.execute(
+            "SELECT rowid FROM lost WHERE lost MATCH ? ORDER BY bm25(lost), rowid DESC LIMIT ?",
+            (expression, WITH_LINES),
+        )
+        passages = (passage(self._texts[entry_id], query, PASSAGE_LINES) for (entry_id,) in rows)
+        return "\n".join(text for lines in passages for _, text in lines)
+
     def _size(self) -> ContextSize:
         reserve = self.settings.compaction.reserve(self.window, MAX_OUTPUT)
         threshold = self.settings.compaction.threshold_at(self.window, reserve)
@@ -80,7 +111,11 @@ class Ours(Policy):
 
     def _prune(self, size: ContextSize, why: Occasion) -> None:
         rules = PruneRules(
-            self.settings.prune, size.budget, tool_traits(), pressure=under_pressure(self.settings.prune, size)
+            self.settings.prune,
+            size.budget,
+            tool_traits(),
+            pressure=under_pressure(self.settings.prune, size),
+            wanted=self.settings.prune.wanted_tokens(size.history, size.budget),
         )
         plan = plan_prune(resolve(self.path), rules, why)
         if plan is not None:

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import time
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from tui_agent.acp import session as module
 from tui_agent.acp.lines import MessageLines, is_message
 from tui_agent.acp.prompts import Prompt
 from tui_agent.acp.session import EditorSession
-from tui_agent.app.services import AppServices, OpenRequest
+from tui_agent.app.services import OpenRequest
 
 
 class Editor:
@@ -37,14 +36,7 @@ class Editor:
 
 async def opened(tmp_path: Path, editor: Any, *replies: Reply) -> EditorSession:
     harness = make_agent(tmp_path, ScriptedClient(list(replies)), answer=None)
-    services = AppServices(
-        store=harness.store,
-        open_session=lambda _request: harness.session,
-        make_agent=lambda _session: harness.agent,
-        cwd=tmp_path / "project",
-        clock=time.time,
-    )
-    session = EditorSession(editor, services)
+    session = EditorSession(editor, harness.services())
     await session.open(OpenRequest())
     return session
 

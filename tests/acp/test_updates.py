@@ -23,6 +23,7 @@ from tui_agent.agent.events import (
 )
 from tui_agent.session.entries import (
     AssistantEntry,
+    ImagePart,
     ReasoningPart,
     TextPart,
     ToolCallPart,
@@ -91,11 +92,24 @@ def test_failed_calls_and_asides() -> None:
 def test_a_diff_becomes_its_hunks() -> None:
     diff = "--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n a\n-b\n+c\n\\ No newline at end of file\n@@ -9 +9,2 @@\n z\n+new\n"
     first, second = diffs_of(diff, "/project/x")
-    assert (first.path, first.old_text, first.new_text) == ("/project/x", "a\nb", "a\nc")
-    assert (second.old_text, second.new_text) == ("z", "z\nnew")
+    assert (first.path, first.old_text, first.new_text) == ("/project/x", "a\nb\n", "a\nc")
+    assert (second.old_text, second.new_text) == ("z\n", "z\nnew\n")
     assert diffs_of("", "/x") == []
     [created] = diffs_of("--- /dev/null\n+++ b/x\n@@ -0,0 +1 @@\n+all\n", "/x")
     assert created.old_text is None
+    [whole] = diffs_of("--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n\\ No newline at end of file\n+b\n", "/x")
+    assert (whole.old_text, whole.new_text) == ("a", "b\n")
+
+
+def test_images_come_back_as_images() -> None:
+    updates = Updates(CWD, {"d1": b"PNG"}.get)
+    image = ImagePart(blob="d1", mime="image/png")
+    asked = UserEntry(parts=(TextPart(text="see"), image, ImagePart(blob="gone", mime="image/png", path="a.png")))
+    first, second, third = updates.replay(asked)
+    assert (first.content.text, third.content.text) == ("see", "@a.png")
+    assert (second.content.type, second.content.data, second.content.mime_type) == ("image", "UE5H", "image/png")
+    shown = told(updates, result(attachments=(image,)))[-1]
+    assert [block.content.type for block in shown.content] == ["text", "image"]
 
 
 def test_a_path_is_replayed_as_it_happened() -> None:

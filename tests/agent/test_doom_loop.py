@@ -297,11 +297,11 @@ SENTENCE = "Wait, let me look at the function again. It takes a path and returns
 
 @pytest.mark.parametrize("unit", [SENTENCE, SENTENCE * 8 + "\n\n", "-", "\n", "ha "])
 def test_a_text_that_repeats_itself_is_found(unit):
-    found = find_repetition("Here is what I found. " + unit * (5_000 // len(unit) + 1))
+    found = find_repetition("Here is what I found. " + unit * (8_000 // len(unit) + 1))
 
     assert found is not None
     assert found.rounds >= 4
-    assert len(found.unit) * found.rounds >= 3_000
+    assert len(found.unit) * found.rounds >= 6_000
 
 
 @pytest.mark.parametrize(
@@ -309,8 +309,8 @@ def test_a_text_that_repeats_itself_is_found(unit):
     [
         SENTENCE * 3,
         "".join(f"{SENTENCE}{number}\n" for number in range(100)),
-        "".join(f"| {number:>5} | ok |\n" for number in range(1_000)),
-        SENTENCE * 60 + "And so it works after all." * 2,
+        "".join(f"| {number:>5} | ok |\n" for number in range(2_000)),
+        SENTENCE * 90 + "And so it works after all." * 2,
         "",
     ],
 )

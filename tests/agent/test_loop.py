@@ -224,7 +224,11 @@ async def test_interrupt_during_the_countdown(tmp_path: Path) -> None:
     harness.agent.submit("go")
     await harness.until(lambda: bool(harness.of(RetryScheduled)))
     assert (await interrupted(harness)).reason == "interrupted"
+    left = harness.path()[-1]
+    assert isinstance(left, AssistantEntry)
+    assert (left.interrupted, left.error, left.parts) == (True, "Slow down.", ())
     assert (await harness.say("again")).reason == "done"
+    assert [entry.text for entry in harness.path() if isinstance(entry, UserEntry)] == ["go", "again"]
 
 
 async def test_interrupt_before_anything_happened(tmp_path: Path) -> None:
@@ -513,7 +517,7 @@ async def test_an_overflow_without_numbers_teaches_a_smaller_window(tmp_path: Pa
 
     window = harness.directory.windows[MODEL]
     assert 8_000 < window < 12_000
-    assert ended.reason == "stopped"
+    assert ended.reason == "done"
     assert any("named no window" in event.message for event in harness.events if isinstance(event, Notice))
 
 

@@ -23,7 +23,7 @@ async def test_it_is_stopped_cut_and_asked_about(tmp_path: Path, part: str) -> N
     said = {part: BEGINNING + SENTENCE * 400}
     client = ScriptedClient([Reply(**said), Reply("It was the cache.")])
     note = PermissionAnswer(Decision.DENY, note="Look at the cache.")
-    harness = make_agent(tmp_path, client, answer=note)
+    harness = make_agent(tmp_path, client, answer=note, rules=())
 
     ended = await harness.say("why does it fail?")
 
@@ -35,13 +35,13 @@ async def test_it_is_stopped_cut_and_asked_about(tmp_path: Path, part: str) -> N
     assert asked.reason.startswith("the answer repeats itself: the same 74 characters")
     assert SENTENCE.strip() in asked.loop[0] * 2
     assert stopped.interrupted
-    assert sum(len(getattr(p, "text", "")) for p in stopped.parts) < 3_500
+    assert sum(len(getattr(p, "text", "")) for p in stopped.parts) < 7_000
     assert "Look at the cache." in told.text
     assert answer.text == "It was the cache."
 
 
 async def test_a_yes_lets_it_go_on_and_always_stops_asking(tmp_path: Path) -> None:
-    harness = make_agent(tmp_path, replies(2), answer=PermissionAnswer(Decision.SESSION))
+    harness = make_agent(tmp_path, replies(2), answer=PermissionAnswer(Decision.SESSION), rules=())
 
     await harness.say("go")
 
@@ -51,7 +51,7 @@ async def test_a_yes_lets_it_go_on_and_always_stops_asking(tmp_path: Path) -> No
 
 
 async def test_stop_ends_the_run(tmp_path: Path) -> None:
-    harness = make_agent(tmp_path, replies(), answer=PermissionAnswer(Decision.STOP))
+    harness = make_agent(tmp_path, replies(), answer=PermissionAnswer(Decision.STOP), rules=())
 
     ended = await harness.say("go")
 

@@ -232,12 +232,12 @@ async def test_a_draft_changes_nothing_and_its_summary_can_be_edited(tmp_path: P
     harness = make_agent(tmp_path, client, window=20_000)
     await grown(harness, client, ModelError(ErrorKind.UNKNOWN, ""))
     leaf = harness.session.leaf
-    draft = await harness.agent.drafting.draft("numbers")
+    draft = await harness.agent.compactor.draft(harness.agent.compaction("numbers"))
     assert isinstance(draft, Draft)
-    weighed = await harness.agent.drafting.weigh(draft)
+    weighed = await harness.agent.compactor.weigh(draft)
     assert isinstance(weighed, Commit)
     assert harness.session.leaf == leaf
-    committed = await harness.agent.drafting.commit(draft, "## Goal\nWhat I wrote myself.")
+    committed = await harness.agent.compactor.commit(draft, "## Goal\nWhat I wrote myself.")
     assert isinstance(committed, Commit)
     entry = harness.path()[-1]
     assert isinstance(entry, CompactionEntry)
@@ -422,3 +422,21 @@ async def test_no_summary_is_paid_for_where_not_even_the_shortest_would_help(tmp
             failed += 1
             assert not paid, event.error
     assert failed
+
+
+async def test_a_run_can_end_with_a_compaction(tmp_path: Path) -> None:
+    client = ScriptedClient(
+        lambda request: (
+            Reply(SUMMARY)
+            if is_summary_call(request)
+            else Reply("word " * 400, calls=(Call("ls", json.dumps({"path": "." * (1 + len(request.messages))})),))
+        )
+    )
+    settings = ContextSettings(compaction=CompactionSettings(resume=False))
+    harness = make_agent(tmp_path, client, window=16_000, settings=settings)
+
+    ended = await harness.say("Work on.")
+
+    assert ended.reason == "stopped"
+    assert "compaction.resume is off" in (ended.error or "")
+    assert harness.kinds()[-1] != "user"

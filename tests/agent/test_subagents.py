@@ -14,6 +14,7 @@ from tui_agent.agent.agent import Agent
 from tui_agent.agent.agent_specs import AgentSpec
 from tui_agent.agent.events import Decision, PermissionAnswer, PermissionAsked, ToolFinished, ToolOutput
 from tui_agent.agent.permissions import Action, Rule
+from tui_agent.context.cache import prefix_break
 from tui_agent.context.request import ModelRequest
 from tui_agent.context.settings import CompactionSettings, ContextSettings
 from tui_agent.model.protocol import ErrorKind, ModelError
@@ -43,8 +44,15 @@ def with_subagents(tmp_path: Path, client: ScriptedClient, **ports: Any) -> tupl
         opened.append(session)
         return session
 
+    def fork_child(title: str, entry: int | None, kind: str) -> Session:
+        info = harness.store.fork(harness.session.id, entry, title=title, agent=kind)
+        session = Session(harness.store, info.id, estimate=harness.directory.counter(MODEL).estimate)
+        opened.append(session)
+        return session
+
     tools = (*builtin_tools(), TaskTool())
-    harness = make_agent(tmp_path, client, tools=tools, agents=SPECS, open_child=open_child, rules=TASKS, **ports)
+    own = {"agents": SPECS, "open_child": open_child, "fork_child": fork_child, "rules": TASKS}
+    harness = make_agent(tmp_path, client, tools=tools, **own, **ports)
     return harness, opened
 
 
@@ -270,3 +278,50 @@ async def test_a_subagent_at_work_follows_changed_settings_within_its_kind(tmp_p
     assert worker.context_size().threshold == 50_000
     assert not (tmp_path / "project" / "made").exists(), "the new rule holds for what comes next"
     assert harness.agent.ports.max_steps == 100
+
+
+async def test_a_subagent_from_the_conversation_sends_what_the_provider_has_cached(tmp_path: Path) -> None:
+    """Its first request begins with the bytes of the parent's, under the same cache key."""
+    asked = Call("task", json.dumps({"task": "Count the files.", "agent": "general", "context": "conversation"}))
+
+    def script(request: ModelRequest) -> Reply:
+        newest = request.messages[-1].text
+        if "Count the files." in newest and "subagent" in newest:
+            return Reply(calls=(Call("ls", '{"path": "."}'),), cost=0.25)
+        if any("Count the files." in message.text for message in request.messages if message.role == "user"):
+            return Reply("There are 2.", cost=0.25)
+        if request.messages[-1].role == "tool":
+            return Reply("Two files.", cost=1.0)
+        return Reply(calls=(asked,), cost=1.0) if "how many" in newest else Reply("Hello.", cost=1.0)
+
+    client = ScriptedClient(script)
+    harness, opened = with_subagents(tmp_path, client)
+    await harness.say("Remember the number 412.")
+    assert (await harness.say("how many files are there?")).reason == "done"
+
+    (result,) = results(harness)
+    assert "There are 2." in result.output
+    parent, child = client.requests[1], client.requests[2]
+    begin = [replace(message, cache=False) for message in child.messages[: len(parent.messages)]]
+    assert begin == [replace(message, cache=False) for message in parent.messages]
+    assert child.tools == parent.tools
+    assert child.effort == parent.effort
+    assert child.session == parent.session == harness.session.id
+    assert prefix_break(parent, child, ()) is None
+    (session,) = opened
+    assert session.info.parent_session == harness.session.id
+    assert harness.agent.session_cost() == pytest.approx(3.5)
+
+
+async def test_subagents_of_a_conversation_start_no_others(tmp_path: Path) -> None:
+    asked = Call("task", json.dumps({"task": "Go deeper.", "agent": "general", "context": "conversation"}))
+
+    def script(request: ModelRequest) -> Reply:
+        if request.messages[-1].role == "tool":
+            return Reply(f"Got: {request.messages[-1].text}")
+        return Reply(calls=(asked,))
+
+    harness, _opened = with_subagents(tmp_path, ScriptedClient(script))
+    await harness.say("go")
+
+    assert "cannot start others" in results(harness)[0].output

@@ -9,7 +9,8 @@ from tests.support.agents import make_agent
 from tests.support.knowledge import EXAMPLES, knowledge, skill, write
 from tests.support.scripted_client import Reply, ScriptedClient
 from tui_agent.agent.agent import Agent
-from tui_agent.agent.preparing import CommandError, Prepared, prepare
+from tui_agent.agent.preparing import Prepared, prepare
+from tui_agent.errors import CommandError
 from tui_agent.session.entries import FilePart, TextPart, UserEntry
 from tui_agent.session.typed import prompt_text, typed_text
 

@@ -1,5 +1,7 @@
 """Exports that people read, and exports without what is nobody's business."""
 
+import base64
+import hashlib
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -7,8 +9,10 @@ from pathlib import Path
 import pytest
 from markdown_it import MarkdownIt
 
+from tests.support.long_walk import walked
 from tui_agent.app.exporting import ExportFormat, ExportOrder, Scrubber, export_text, write_export
 from tui_agent.app.importing import Importer
+from tui_agent.resources import style_path
 from tui_agent.session.entries import (
     AssistantEntry,
     CompactionEntry,
@@ -81,7 +85,7 @@ class Tags(HTMLParser):
 
     def handle_starttag(self, tag, attrs):
         self.found.append((tag, dict(attrs)))
-        if tag not in {"meta", "img", "br", "hr"}:
+        if tag not in {"meta", "img", "br", "hr", "input"}:
             self.open.append(tag)
 
     def handle_endtag(self, tag):
@@ -95,7 +99,8 @@ def test_html_stands_alone_and_nothing_in_it_acts(store, session, whole):
     tags.feed(page)
     assert tags.open == []
     names = [name for name, _ in tags.found]
-    assert "script" not in names
+    assert names.count("script") == 1, "the page's own"
+    assert page.count("<script>") == 1
     assert not [key for _, attrs in tags.found for key in attrs if key.startswith("on")]
     sources = [attrs["src"] for name, attrs in tags.found if name == "img"]
     assert sources == ["data:image/png;base64,iVBORw=="]
@@ -113,6 +118,47 @@ def test_html_of_the_whole_tree_lists_its_branches_and_folds_calls(store, sessio
     assert "Compacted (manual): 9 → 4 tokens" in page
     assert page.count("<details") >= 3
     assert "List&lt;int&gt;" in page
+
+
+def test_only_the_pages_own_script_may_run(store, session):
+    page = export_text(store, ExportOrder(session.id, ExportFormat.HTML), {})
+    script = page.partition("<script>")[2].rpartition("</script>")[0]
+    assert script == style_path("export.js").read_text(encoding="utf-8")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert f"script-src 'sha256-{digest}'" in page
+    assert "</script" not in script.lower()
+    assert not re.search(r"\b(fetch|XMLHttpRequest|import|eval|innerHTML|https?:)\b", script)
+
+
+def test_the_page_has_the_tree_and_where_one_can_go_on(store, session):
+    page = export_text(store, ExportOrder(session.id, ExportFormat.HTML), {})
+    tags = Tags()
+    tags.feed(page)
+    stretches = {attrs["data-number"]: attrs["data-up"] for _, attrs in tags.found if "data-number" in attrs}
+    assert len(stretches) == 3
+    assert sorted(stretches.values()) == ["", "1", "1"]
+    ways = [attrs["data-way"] for name, attrs in tags.found if name == "a" and "data-way" in attrs]
+    assert set(ways) == set(stretches)
+    assert page.count('class="ways"') == 1
+    ids = [attrs["id"] for _, attrs in tags.found if "id" in attrs]
+    assert len(ids) == len(set(ids))
+    targets = {attrs["href"][1:] for name, attrs in tags.found if name == "a" and attrs["href"].startswith("#")}
+    assert targets <= set(ids)
+
+
+def test_the_page_shows_context_and_cost_as_pictures(store):
+    session = Session(store, store.create_session("/p").id, estimate=lambda entry: entry.tokens or 10)
+    walked(session, model="m")
+    page = export_text(store, ExportOrder(session.id, ExportFormat.HTML), {}, lambda _model: 16_000)
+    tags = Tags()
+    tags.feed(page)
+    assert [name for name, _ in tags.found].count("svg") == 3
+    assert "of a window of 16k" in page
+    assert "◆ compaction" in page
+    assert re.search(r"<title>◆ Step \d+: [.\d]+k tokens, [^<]* · compaction[^<]* before it</title>", page)
+    small = Session(store, store.create_session("/p").id, estimate=lambda _entry: 1)
+    small.append(user("hello"))
+    assert "<svg" not in export_text(store, ExportOrder(small.id, ExportFormat.HTML), {})
 
 
 def test_markdown_is_markdown_to_its_end(store, session):

@@ -267,7 +267,7 @@ def test_a_setting_that_makes_sense_is_saved_without_a_word(capsys: pytest.Captu
     for key, value in (
         ("ui.theme", "nord"),
         ("permissions.bash", '{"git *" = "allow"}'),
-        ("keys.compact", "f8"),
+        ("keys.compact", "f12"),
         ('models."openai/mine".base_url', "http://localhost:1/v1"),
         ('models."openai/*".threshold', "70%"),
         ("prune", "false"),

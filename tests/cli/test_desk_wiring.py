@@ -23,6 +23,7 @@ class Parts:
     def __init__(self) -> None:
         self.asked: list[str] = []
         self.ready = asyncio.Event()
+        self.headless = False
         self.client = SimpleNamespace(warm=lambda model: self.asked.append(f"host for {model}"))
 
     def make_agent(self, _session: Session, _servers: Any) -> Any:

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from tests.support.agents import make_agent
+from tests.support.headless import run_headless
 from tests.support.scripted_client import Call, Reply, ScriptedClient
 from tui_agent.agent.permissions import Action, Rule
 from tui_agent.cli.exit_codes import EXIT_DONE, EXIT_STOPPED
-from tui_agent.cli.headless import HeadlessRun
 from tui_agent.sandbox import Sandbox, find_sandbox
 from tui_agent.sandbox.settings import SandboxSettings
 
@@ -29,8 +29,7 @@ async def test_the_whole_command_counts(tmp_path: Path, command: str, code: int)
     rules = (*allowed, Rule("bash", "rm *", Action.DENY, "user"))
     client = ScriptedClient([Reply(calls=calls), Reply("Done.")])
     harness = make_agent(tmp_path, client, answer=None, rules=rules)
-    run = HeadlessRun(harness.agent, as_json=False, out=io.StringIO(), err=io.StringIO())
-    assert await run.run("go") == code
+    assert await run_headless(harness, "go") == code
 
 
 @pytest.mark.skipif(find_sandbox().kind != "bubblewrap", reason="bubblewrap does not work here")
@@ -55,7 +54,6 @@ async def test_what_the_sandbox_keeps_from_being_changed_was_not_done(
     client = ScriptedClient([Reply(calls=(Call("bash", json.dumps({"command": command})),)), Reply("Done.")])
     harness = make_agent(tmp_path, client, answer=None, rules=rules, sandbox=box)
     errors = io.StringIO()
-    run = HeadlessRun(harness.agent, as_json=False, out=io.StringIO(), err=errors)
-    assert await run.run("go") == code
+    assert await run_headless(harness, "go", err=errors) == code
     assert ("Not allowed: bash" in errors.getvalue()) is (code == EXIT_STOPPED)
     assert ((project / "README.md").read_text() == "Read.\n") is not bool(rules)

@@ -12,12 +12,13 @@ from pathlib import Path
 import pytest
 
 from tests.support.agents import make_agent
+from tests.support.headless import run_headless
 from tests.support.scripted_client import Call, Reply, ScriptedClient
 from tui_agent.agent import events
 from tui_agent.cli import main
 from tui_agent.cli.arguments import UsageError, parse
 from tui_agent.cli.exit_codes import EXIT_STOPPED
-from tui_agent.cli.headless import HeadlessRun, event_name
+from tui_agent.cli.headless import event_name
 
 ROOT = Path(__file__).parents[2]
 WORD = re.compile(r"`(\w+)`")
@@ -54,7 +55,7 @@ async def test_running_out_of_steps_is_no_success(tmp_path: Path) -> None:
     client = ScriptedClient([Reply(calls=(Call("ls", "{}"),)), Reply("I have to stop.")])
     harness = make_agent(tmp_path, client, answer=None, max_steps=1)
     out, err = io.StringIO(), io.StringIO()
-    assert await HeadlessRun(harness.agent, as_json=False, out=out, err=err).run("go") == EXIT_STOPPED
+    assert await run_headless(harness, "go", out=out, err=err) == EXIT_STOPPED
     assert "To go on: tui-agent -c" in err.getvalue()
 
 
@@ -69,7 +70,7 @@ async def test_running_out_of_steps_is_no_success(tmp_path: Path) -> None:
 async def test_an_answer_that_is_not_whole_is_no_success(tmp_path: Path, reply: Reply, why: str) -> None:
     harness = make_agent(tmp_path, ScriptedClient([reply]), answer=None)
     out, err = io.StringIO(), io.StringIO()
-    assert await HeadlessRun(harness.agent, as_json=False, out=out, err=err).run("go") == EXIT_STOPPED
+    assert await run_headless(harness, "go", out=out, err=err) == EXIT_STOPPED
     assert why in err.getvalue()
     assert out.getvalue().strip() == reply.text
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from tests.support.context_profiles import EXAMPLES
 from tests.support.entry_strategies import paths
 from tests.support.session_paths import PathBuilder, metadata
-from tui_agent.context.anchors import Anchor, find_anchors, render_anchors
+from tui_agent.context.anchors import Anchor, find_anchors
 from tui_agent.session.entries import ToolStatus
 from tui_agent.tools.registry import tool_traits
 
@@ -113,35 +113,6 @@ def test_an_anchor_leads_to_the_newest_entry_that_holds_it():
     newest = build.say("load_config again")
     (anchor,) = find_anchors(build.path, tool_traits())
     assert anchor.entry_id == newest.id
-    assert render_anchors([anchor], 100, words) == (f"#{newest.id}: load_config",)
-
-
-def test_lines_stay_within_the_budget_and_group_by_entry():
-    build = PathBuilder()
-    for number in range(50):
-        build.say(f"first_name_{number} second_name_{number}")
-    lines = render_anchors(find_anchors(build.path, tool_traits()), 60, words)
-    assert lines
-    assert sum(words(line) for line in lines) <= 60
-    ids = [int(line[1 : line.index(":")]) for line in lines]
-    assert ids == sorted(set(ids))
-
-
-def test_whole_lines_leave_room_for_identifiers():
-    build = PathBuilder()
-    for number in range(40):
-        build.user(f"You must never do thing number {number} of all the many things there are to do.")
-    build.say("load_config")
-    lines = "\n".join(render_anchors(find_anchors(build.path, tool_traits()), 200, words))
-    assert "load_config" in lines
-    assert "You must never" in lines
-
-
-def test_what_is_in_view_is_left_out():
-    build = PathBuilder()
-    build.say("load_config save_config")
-    lines = render_anchors(find_anchors(build.path, tool_traits()), 100, words, shown="uses load_config(path)")
-    assert lines == ("#1: save_config",)
 
 
 def test_earlier_anchors_come_back_with_their_weight_and_address():

@@ -19,7 +19,7 @@ from tui_agent.context.compaction import (
     recut,
     without_oldest_turn,
 )
-from tui_agent.context.settings import ContextSettings
+from tui_agent.context.settings import CompactionSettings, ContextSettings
 from tui_agent.session.entries import FilePart, ImagePart, SummaryDetails, TextPart, UserEntry
 from tui_agent.tools.registry import tool_traits
 
@@ -91,7 +91,7 @@ def test_keep_recent_scales_with_the_budget():
     build = four_turns()
     small = plan_compaction(build.path, SETTINGS, size(budget=400), PlanOptions(tool_traits()))
     assert isinstance(small, CompactionPlan)
-    assert (small.keep_recent, small.first_kept_id) == (80, 7)
+    assert (small.keep_recent, small.first_kept_id) == (100, 7)
 
 
 def test_a_cut_never_stands_at_a_tool_result():
@@ -217,7 +217,7 @@ def test_an_oversized_newest_result_is_cut_instead_of_giving_up():
     assert isinstance(found, Refusal)
     (cut,) = found.prunes
     assert cut.targets == (huge.id,)
-    assert cut.keep_chars == 26_000  # 8,000 tokens are kept
+    assert cut.keep_chars == 33_000  # 10,000 tokens are kept
 
 
 def test_an_oversized_chinese_result_is_cut_to_the_tokens_that_are_kept():
@@ -227,7 +227,7 @@ def test_an_oversized_chinese_result_is_cut_to_the_tokens_that_are_kept():
     found = plan(build)
     assert isinstance(found, Refusal)
     (cut,) = found.prunes
-    assert cut.keep_chars == 10_000  # 8,000 tokens are kept
+    assert cut.keep_chars == 12_000  # 10,000 tokens are kept
 
 
 def test_an_oversized_newest_result_after_much_history_is_cut_along_with_it():
@@ -238,7 +238,7 @@ def test_an_oversized_newest_result_after_much_history_is_cut_along_with_it():
     huge = build.run("bash", {"command": "cat"}, "x" * 100_000, tokens=30_000)
     found = planned(build)
     (prune,) = found.prunes
-    assert (prune.targets, prune.keep_chars) == ((huge.id,), 26_000)
+    assert (prune.targets, prune.keep_chars) == ((huge.id,), 33_000)
     assert ids(found.kept)[-1] == huge.id
 
 
@@ -421,7 +421,7 @@ def test_dropped_and_masked_entries_leave_no_trace():
 def test_anchors_do_not_repeat_what_stays_in_view():
     build = PathBuilder()
     build.user("go", tokens=50)
-    build.say("look at src/summarised_file.py and src/kept_file.py and src/told_file.py", tokens=300)
+    build.say("look at src/summarised_file.py\nand src/kept_file.py\nand src/told_file.py", tokens=300)
     build.user("next", tokens=50)
     build.say("src/kept_file.py", tokens=100)
     lines = "\n".join(carry(build, keep=100, summary="told: src/told_file.py").anchors)
@@ -541,3 +541,16 @@ def test_no_boundary_is_between_a_call_and_its_result(path, boundary):
     for entry_id, row in plan.view.results.items():
         for result in row:
             assert result is None or (entry_id in dropped) == (result.id in dropped)
+
+
+def test_the_tail_can_be_bounded_in_turns():
+    build = PathBuilder()
+    for number in range(6):
+        build.user(f"question {number}", tokens=500)
+        build.say(f"answer {number}", tokens=500)
+    bounded = ContextSettings(compaction=CompactionSettings(keep_turns=2, keep_recent_share=1.0))
+
+    found = plan_compaction(build.path, bounded, size(6_000, 6_000), PlanOptions(tool_traits(), keep_recent=5_000))
+
+    assert isinstance(found, CompactionPlan)
+    assert [entry.text for entry in found.kept if isinstance(entry, UserEntry)] == ["question 4", "question 5"]

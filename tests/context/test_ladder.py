@@ -246,8 +246,8 @@ def test_compaction_is_no_ratchet():
             build.add(entry)
         freed.append(1 - commit.tokens_after / before)
         assert commit.tokens_after <= 0.6 * 16_000
-    assert min(freed) > 0.6
-    assert freed[-1] == pytest.approx(freed[-6], abs=0.01)
+    assert min(freed) > 0.45
+    assert freed[-1] == pytest.approx(freed[-6], abs=0.03)
 
 
 @pytest.mark.parametrize("budget", [800, 3_000, 12_000])

@@ -5,6 +5,7 @@ from tests.support.context_profiles import EXAMPLES
 from tests.support.entry_strategies import paths
 from tests.support.request_validator import validate
 from tests.support.session_paths import PathBuilder
+from tui_agent.context.anchors import find_anchors
 from tui_agent.context.notes import write_notes
 from tui_agent.context.projection import ModelTraits, project
 from tui_agent.context.pruning import PrunePlan, PruneRules, plan_prune
@@ -20,6 +21,10 @@ def words(text: str) -> int:
     return len(text.split())
 
 
+def notes_of(path, targets, budget):
+    return write_notes(resolve(path), targets, budget, words, find_anchors(path, tool_traits()))
+
+
 def read_and_used() -> tuple[PathBuilder, int]:
     """Return a path on which an output names two things that come up again and one that does not."""
     build = PathBuilder()
@@ -33,7 +38,7 @@ def read_and_used() -> tuple[PathBuilder, int]:
 
 def test_a_note_names_what_matters_elsewhere_unless_it_stays_in_view_anyway():
     build, target = read_and_used()
-    (note,) = write_notes(resolve(build.path), [target], 100, words, tool_traits())
+    (note,) = notes_of(build.path, [target], 100)
     assert "never_mentioned_again" in note
     assert "MAX_RETRIES" in note
     assert "load_config" not in note  # the answers that stay say it
@@ -45,21 +50,21 @@ def test_notes_share_one_budget_and_name_each_thing_once():
     ids = [
         build.run("grep", {"pattern": str(n)}, f"shared_name_here only_name_{n} also_name_{n}").id for n in range(10)
     ]
-    notes = write_notes(resolve(build.path), ids, 12, words, tool_traits())
+    notes = notes_of(build.path, ids, 30)
     assert len(notes) == 10
-    assert sum(words(note) for note in notes) <= 12
-    assert sum("shared_name_here" in note for note in notes) == 1
+    assert sum(words(note) for note in notes) <= 30
+    assert sum("shared_name_here" in note for note in notes) <= 1 + sum("only_name" in note for note in notes)
     assert "shared_name_here" in notes[-1]
-    assert write_notes(resolve(build.path), ids, 0, words, tool_traits()) == ("",) * 10
+    assert notes_of(build.path, ids, 0) == ("",) * 10
 
 
-def test_a_placeholder_tells_gist_note_and_address_on_one_line():
+def test_a_placeholder_tells_gist_and_address_on_one_line_and_the_lines_beneath():
     build, target = read_and_used()
-    build.prune(target, notes=("MAX_RETRIES, load_config",))
-    (line,) = [message.text for message in project(build.path, TRAITS).messages if message.role == "tool"]
-    assert "\n" not in line
+    build.prune(target, notes=("MAX_RETRIES = 3\ndef load_config(): ...",))
+    (text,) = [message.text for message in project(build.path, TRAITS).messages if message.role == "tool"]
+    line, *kept = text.split("\n")
     assert "read src/app.py, 403 lines" in line
-    assert ": MAX_RETRIES, load_config — recall" in line
+    assert kept == ["MAX_RETRIES = 3", "def load_config(): ..."]
     assert f"#{target}" in line
 
 
@@ -101,7 +106,7 @@ def test_applying_a_plan_to_a_view_is_the_same_as_appending_its_entry(path, targ
     ]
     if not live:
         return
-    plan = PrunePlan(tuple(live), 1, "test", keep_chars, write_notes(view, live, 50, words, tool_traits()))
+    plan = PrunePlan(tuple(live), 1, "test", keep_chars, notes_of(path, live, 50))
     entry = plan.entry().model_copy(update={"id": path[-1].id + 1})
     applied, appended = plan.applied(view), resolve([*path, entry])
     assert dict(applied.states) == dict(appended.states)

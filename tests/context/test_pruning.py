@@ -216,8 +216,8 @@ def test_a_repeated_read_is_pruned_even_within_the_last_turns():
 @pytest.mark.parametrize(
     ("when", "moment", "total", "expected"),
     [
-        ("auto", Moment(), 59_000, None),
-        ("auto", Moment(), 61_000, Occasion.PRESSURE),
+        ("auto", Moment(), 94_000, None),
+        ("auto", Moment(), 96_000, Occasion.PRESSURE),
         ("auto", Moment(cache_cold=True), 10_000, Occasion.COLD_CACHE),
         ("auto", Moment(run_ended=True), 10_000, None),
         ("auto", Moment(model_switched=True), 10_000, Occasion.MODEL_SWITCH),
@@ -232,7 +232,7 @@ def test_when_pruning_may_happen(when, moment, total, expected):
 
 
 def test_pressure_without_a_threshold_is_measured_against_the_room_for_input():
-    assert occasion(PruneSettings(), size(61_000, threshold=None), Moment()) is Occasion.PRESSURE
+    assert occasion(PruneSettings(), size(96_000, threshold=None), Moment()) is Occasion.PRESSURE
 
 
 def image(number: int) -> ImagePart:

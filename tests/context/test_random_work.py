@@ -113,7 +113,9 @@ class Work:
         size = self.size()
         why = occasion(SETTINGS.prune, size, Moment())
         if why is not None:
-            rules = PruneRules(SETTINGS.prune, size.budget, tool_traits(), under_pressure(SETTINGS.prune, size))
+            pressure = under_pressure(SETTINGS.prune, size)
+            wanted = SETTINGS.prune.wanted_tokens(size.history, size.budget)
+            rules = PruneRules(SETTINGS.prune, size.budget, tool_traits(), pressure, wanted=wanted)
             plan = plan_prune(resolve(self.path), rules, why)
             if plan is not None:
                 self.add(plan.entry())

@@ -38,14 +38,14 @@ def test_every_setting_is_documented_and_has_a_default(model):
 def test_budgets_scale_with_the_history_budget():
     compaction, prune = CompactionSettings(), PruneSettings()
 
-    assert compaction.keep_recent_tokens(150_000) == 20_000
-    assert compaction.keep_recent_tokens(12_000) == 2_400
+    assert compaction.keep_recent_tokens(500_000) == 60_000
+    assert compaction.keep_recent_tokens(12_000) == 3_000
     assert prune.protected_tokens(500_000) == 40_000
     assert prune.protected_tokens(12_000) == 1_800
-    assert prune.worthwhile_tokens(500_000) == 20_000
-    assert prune.worthwhile_tokens(10_000) == 2_000
+    assert prune.worthwhile_tokens(500_000) == 25_000
+    assert prune.worthwhile_tokens(10_000) == 2_500
     assert compaction.summary_tokens(10_000) == compaction.user_messages_tokens(10_000) == 1_000
-    assert compaction.anchors_tokens(10_000) == 1_200
+    assert compaction.anchors_tokens(10_000) == 2_000
 
 
 def test_the_target_of_a_compaction_is_the_smaller_of_both_shares():
@@ -86,11 +86,11 @@ def test_settings_of_a_model_replace_those_of_all():
         }
     )
 
-    assert own.for_model("gpt").compaction.keep_recent == 20_000
+    assert own.for_model("gpt").compaction.keep_recent == 60_000
     sonnet = own.for_model("anthropic/claude-sonnet-4-5")
     assert (sonnet.compaction.keep_recent, sonnet.window) == (5_000, 100_000)
     opus = own.for_model("anthropic/claude-opus-4-8")
-    assert (opus.compaction.reserved, opus.compaction.keep_recent) == (9_000, 20_000)
+    assert (opus.compaction.reserved, opus.compaction.keep_recent) == (9_000, 60_000)
 
 
 def test_a_threshold_leaves_room_for_the_answer():
@@ -106,3 +106,18 @@ def test_what_a_start_does_not_need_is_not_compiled():
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.strip() == "[False, False]"
+
+
+@pytest.mark.parametrize(
+    ("window", "tier", "expected"),
+    [
+        (1_000_000, None, 400_000),
+        (1_000_000, 200_000, 200_000),
+        (400_000, 200_000, 380_000),
+        (200_000, None, 180_000),
+    ],
+)
+def test_a_very_large_window_is_not_used_to_its_end(window, tier, expected):
+    assert CompactionSettings().threshold_at(window, 20_000, price_tier=tier) == expected
+    assert CompactionSettings(effective_window=0).threshold_at(window, 20_000, price_tier=tier) == window - 20_000
+    assert CompactionSettings(threshold="90%").threshold_at(window, 20_000, price_tier=tier) <= window * 0.9

@@ -63,11 +63,14 @@ class Editor:
 
 
 @contextlib.asynccontextmanager
-async def connected(place: Place, editor: Editor, *arguments: str) -> AsyncIterator[Any]:
+async def connected(place: Place, editor: Editor, *arguments: str, unstable: bool = False) -> AsyncIterator[Any]:
     command = (sys.executable, "-m", "tui_agent", "acp", *arguments)
     async with (
         asyncio.timeout(PATIENCE),
-        spawn_agent_process(editor, *command, env=place.env, cwd=place.project) as (agent, process),
+        spawn_agent_process(editor, *command, env=place.env, cwd=place.project, use_unstable_protocol=unstable) as (
+            agent,
+            process,
+        ),
     ):
         yield agent
         process.stdin.close()
@@ -136,7 +139,7 @@ async def test_calls_are_shown_asked_about_and_come_with_their_diff(place: Place
     assert [end.tool_call_id for end in ends] == [start.tool_call_id for start in starts]
     assert asked.tool_call_id == starts[1].tool_call_id
     assert ends[1].locations[0].path == str(place.project / "a.txt")
-    assert (ends[1].content[0].old_text, ends[1].content[0].new_text) == ("one\ntwo", "one\nthree")
+    assert (ends[1].content[0].old_text, ends[1].content[0].new_text) == ("one\ntwo\n", "one\nthree\n")
     assert editor.text() == "Done."
 
 

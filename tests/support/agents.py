@@ -1,6 +1,7 @@
 """Builds real agents on real stores with a scripted model, for tests."""
 
 import asyncio
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,7 +10,10 @@ from typing import Any
 from tui_agent.agent.agent import Agent
 from tui_agent.agent.checkpoints.recorder import SnapshotStore
 from tui_agent.agent.events import AgentEvent, Decision, PermissionAnswer, PermissionAsked, RunEnded
+from tui_agent.agent.permissions import Action, Rule
 from tui_agent.agent.ports import AgentPorts
+from tui_agent.agent.tool_runner import ANSWER_PATTERN
+from tui_agent.app.services import AppServices
 from tui_agent.context.budget import ModelLimits
 from tui_agent.context.projection import ModelTraits
 from tui_agent.context.tokens import TokenCounter
@@ -73,6 +77,17 @@ class Harness:
     def path(self) -> list[Entry]:
         return self.session.path()
 
+    def services(self, **more: Any) -> AppServices:
+        """Return what a desk with this agent is given."""
+        given: dict[str, Any] = {
+            "store": self.store,
+            "open_session": lambda _request: self.session,
+            "make_agent": lambda _session: self.agent,
+            "cwd": Path(self.session.info.cwd),
+            "clock": time.time,
+        }
+        return AppServices(**given | more)
+
     def kinds(self) -> list[str]:
         return [entry.kind for entry in self.path()]
 
@@ -113,6 +128,8 @@ def make_agent(
     store = Store(tmp_path / "sessions.db")
     if keeps_files:
         ports.setdefault("checkpoints", SnapshotStore(store.put_blob, store.blob))
+    # What scripts have models say is often one word many times.
+    ports.setdefault("rules", (Rule("doom_loop", ANSWER_PATTERN, Action.ALLOW, "default"),))
     directory = ports.pop("directory", None) or FixedDirectory(window)
     info = store.create_session(project)
     session = Session(store, info.id, estimate=directory.counter(model).estimate)

@@ -64,8 +64,23 @@ async def test_recall_does_not_find_its_own_results(tmp_path: Path) -> None:
     await harness.say("word?")
     await harness.say("which?")
     found = SessionArchive(harness.session, harness.store.blob).search("xylophone", 10)
-    assert all("recall" not in hit.snippet for hit in found)
+    assert all("recall" not in hit.gist for hit in found)
     assert len(found) >= 1
+
+
+async def test_a_search_ranks_and_brings_the_lines_that_fit_with_what_they_belong_to(tmp_path: Path) -> None:
+    steps = [("bash", "seq 1 40; echo retry_limit = 7"), ("bash", "echo nothing of note"), ("bash", "echo limit")]
+    script = [Reply(calls=(Call(tool, json.dumps({"command": command})),)) for tool, command in steps]
+    client = ScriptedClient(lambda _request: script.pop(0) if script else Reply("Done."))
+    harness = make_agent(tmp_path, client, rules=ALL)
+    await harness.say("go")
+    wanted = results(harness)[0]
+    script[:] = [Reply(calls=(recall("what was the retry_limit"),))]
+    await harness.say("and?")
+    told = results(harness)[-1].output.split("\n")
+    assert any(line.startswith(f"#{wanted.id} bash") for line in told), "some of the words are enough"
+    assert "  41: retry_limit = 7" in told
+    assert any("asked in #" in line and "seq 1 40" in line for line in told)
 
 
 async def test_one_looks_into_a_cut_output_by_range_and_by_text(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ def parsed(tool: str, text: str) -> dict[str, Any]:
 def test_order_is_fixed() -> None:
     assert [tool.name for tool in builtin_tools()] == [
         "read", "edit", "write", "bash", "grep", "glob", "ls", "recall", "webfetch", "todo", "job",
+        "remember",
     ]  # fmt: skip
 
 

@@ -160,3 +160,15 @@ def test_in_a_tiny_one_what_comes_last_goes_too() -> None:
     (state,) = carried(text, 26)
     assert [todo.content for todo in parse(state.text)] == ["open 0", "open 1", "open 2"]
     assert carried(text, 5) == ()
+
+
+@pytest.mark.parametrize("name", ["content", "text", "title", "task", "step"])
+def test_items_are_taken_whatever_their_text_is_called(name):
+    arguments = TodoInput.model_validate({"todos": [{name: "Write tests", "status": "done"}]})
+
+    assert arguments.todos == "[x] Write tests"
+
+
+def test_an_item_without_a_text_is_refused():
+    with pytest.raises(ValueError, match="an item has no content: status"):
+        TodoInput.model_validate({"todos": [{"status": "done"}]})

@@ -3,12 +3,13 @@
 from pathlib import Path
 from typing import Any
 
-from tests.support.real_stage import RealStage, real_stage
+from tests.support.real_stage import SUMMARY, RealStage, real_stage
 from tests.support.scripted_client import Reply
 from tests.support.ui_app import NOW, until
 from tui_agent.agent.events import CacheMissed
 from tui_agent.context.settings import CacheSettings, ContextSettings
-from tui_agent.session.entries import Usage
+from tui_agent.session.entries import CompactionEntry, Usage
+from tui_agent.ui.screens.choice import ChoiceScreen
 from tui_agent.ui.screens.compact import CompactScreen
 
 CACHED = Usage(input=300, cache_read=2_800, output=20)
@@ -29,12 +30,18 @@ class Clock:
         return int(self.now * 1000)
 
 
-def a_stage(tmp_path: Path, clock: Clock, *, usage: Usage = CACHED, least: int = 2_000) -> RealStage:
+def a_stage(
+    tmp_path: Path, clock: Clock, *, usage: Usage = CACHED, least: int = 2_000, idle: Any = "off", text: str = "Done."
+) -> RealStage:
     (tmp_path / "stage").mkdir()
     services: dict[str, Any] = {"clock": clock.seconds, "reread_cost": lambda _model, tokens: tokens * 3e-6}
-    settings = ContextSettings(cache=CacheSettings(warn_tokens=least))
+    settings = ContextSettings(cache=CacheSettings(warn_tokens=least, idle=idle))
     stage = real_stage(
-        tmp_path, [Reply("Done.", usage=usage)], services=services, clock=clock.milliseconds, settings=settings
+        tmp_path,
+        lambda request: Reply(text, usage=usage) if request.tools else Reply(SUMMARY),
+        services=services,
+        clock=clock.milliseconds,
+        settings=settings,
     )
     stage.harness.session._clock = clock.milliseconds
     return stage
@@ -134,3 +141,53 @@ async def test_the_context_map_tells_of_the_miss(tmp_path: Path) -> None:
         await pilot.press("ctrl+g")
         await pilot.pause()
         assert "Cache missed: 3.1k of 3.1k tokens were read anew, ~$0.0093 more" in stage.text()
+
+
+async def test_before_it_is_forgotten_a_compaction_is_offered_once(tmp_path: Path) -> None:
+    clock = Clock()
+    stage = a_stage(tmp_path, clock, idle="offer")
+    async with stage.run() as pilot:
+        await stage.say("Hello.", pilot)
+        clock.now += 200
+        await pilot.press("h")
+        assert "Compacting it costs least now" not in stage.text()
+        clock.now += 50
+        stage.main.view.check_cache()
+        await pilot.pause()
+        told = " ".join(stage.text().split())
+        assert "The provider forgets this conversation in 50 s (3.1k tokens, about $0.0094 to read anew)." in told
+        stage.main.notice.clear()
+        stage.main.view.check_cache()
+        await pilot.pause()
+        assert "Compacting it costs least now" not in stage.text()
+
+
+async def test_before_it_is_forgotten_it_is_compacted_and_that_can_be_undone(tmp_path: Path) -> None:
+    clock = Clock()
+    stage = a_stage(tmp_path, clock, idle="compact", text="The redirect drops its query. " * 800)
+    session = stage.harness.session
+    async with stage.run() as pilot:
+        for number in range(9):
+            await stage.say(f"Part {number}.", pilot)
+        clock.now += 250
+        stage.main.view.check_cache()
+        await until(lambda: any(isinstance(e, CompactionEntry) for e in session.active_path()), pilot)
+        made = next(entry for entry in session.active_path() if isinstance(entry, CompactionEntry))
+        assert made.trigger == "idle"
+        await pilot.press("f5")
+        await until(lambda: not any(isinstance(e, CompactionEntry) for e in session.active_path()), pilot)
+
+
+async def test_a_switch_asks_what_it_makes_the_provider_read_anew(tmp_path: Path) -> None:
+    stage = a_stage(tmp_path, Clock())
+    async with stage.run() as pilot:
+        await stage.say("Hello.", pilot)
+        for command, before in (("effort", stage.harness.agent.effort.chosen), ("model", stage.harness.agent.model)):
+            argument = "high" if command == "effort" else "test/other"
+            stage.main.desk.begin(command, argument)
+            await until(lambda: isinstance(stage.screen, ChoiceScreen), pilot)
+            assert "3.1k tokens of this conversation in its cache" in " ".join(stage.text().split())
+            await pilot.press("down", "down", "enter")
+            await until(lambda: not isinstance(stage.screen, ChoiceScreen), pilot)
+            now = stage.harness.agent.effort.chosen if command == "effort" else stage.harness.agent.model
+            assert now == before

@@ -183,10 +183,11 @@ async def test_what_is_foretold_adds_up(tmp_path: Path) -> None:
     stage = a_stage(tmp_path)
     async with stage.run() as pilot:
         await worked(stage, pilot)
-        drafting = stage.harness.agent.drafting
-        plan = await drafting.plan()
+        agent = stage.harness.agent
+        compactor, order = agent.compactor, agent.compaction()
+        plan = await compactor.plan(order)
         assert isinstance(plan, CompactionPlan)
-        forecast = await drafting.forecast(plan)
+        forecast = await compactor.forecast(plan, order)
         assert isinstance(forecast, Commit)
         outcome = await stage.harness.agent.compact()
         assert outcome.problem is None

@@ -46,6 +46,12 @@ async def _timeline(stage: RealStage, pilot: Any) -> None:
     await until(lambda: not stage.screen.is_waiting, pilot)
 
 
+async def _cost(stage: RealStage, pilot: Any) -> None:
+    walked(stage.harness.session, model=stage.harness.agent.model)
+    await stage.main.desk.run("cost", "")
+    await pilot.pause()
+
+
 async def _request(stage: RealStage, pilot: Any) -> None:
     await pilot.press("ctrl+g", "j", "slash", *"module_1")
 
@@ -102,6 +108,7 @@ SCENES: dict[str, Act] = {
     "map": _map,
     "map_asks": _map_asks,
     "timeline": _timeline,
+    "cost": _cost,
     "request": _request,
     "compact": _compact,
     "summary": _summary,
@@ -112,8 +119,8 @@ SCENES: dict[str, Act] = {
 
 PICTURES = [
     *((name, SMALL, DARK) for name in SCENES),
-    *(("timeline", size, DARK) for size in (PHONE, LARGE)),
-    *(("timeline", size, LIGHT) for size in (SMALL, WIDE)),
+    *((name, size, DARK) for name in ("timeline", "cost") for size in (PHONE, LARGE)),
+    *((name, size, LIGHT) for name in ("timeline", "cost") for size in (SMALL, WIDE)),
     *((name, NARROW, DARK) for name in ("map_asks", "compact", "summary")),
     *((name, LARGE, DARK) for name in ("map", "summary", "markers", "panel")),
     *((name, LARGE, LIGHT) for name in ("map_asks", "compact", "settings")),

@@ -8,7 +8,7 @@ from tests.support.real_stage import RealStage, real_stage
 from tests.support.scripted_client import Call, Reply
 from tests.support.ui_app import until, write
 from tui_agent.agent.permissions import Action, Rule
-from tui_agent.app.conversation_search import MAX_SCANNED, find_entries
+from tui_agent.app.find_commands import MAX_SCANNED, find_entries
 from tui_agent.session.entries import TextPart, UserEntry
 from tui_agent.ui.widgets.find_bar import FindBar
 

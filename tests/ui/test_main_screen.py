@@ -24,7 +24,7 @@ from tui_agent.agent.events import (
     RunEnded,
     RunStarted,
 )
-from tui_agent.app.commands import COMMANDS, commands_of
+from tui_agent.app.commands import command_table, commands_of
 from tui_agent.app.services import AppServices, FirstView, OpenHow, OpenRequest
 from tui_agent.resources import style_path
 from tui_agent.session.entries import AssistantEntry, CompactionEntry, Entry, TextPart, Usage, UserEntry
@@ -173,6 +173,30 @@ async def test_what_waits_in_the_queue_is_shown_and_counted(tmp_path: Path) -> N
         stage.agent.emit(QueueChanged())
         await pilot.pause()
         assert not stage.view.waiting.display
+
+
+async def test_what_waits_when_a_run_is_stopped_comes_back_into_the_prompt(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run() as pilot:
+        for text in ("go", "and the tests", "then the docs"):
+            stage.agent.submit(text, follow_up="docs" in text)
+        await write(pilot, "half a")
+        await pilot.press("escape")
+        await until(lambda: stage.main.prompt.text != "half a", pilot)
+        assert stage.main.prompt.text == "and the tests\n\nthen the docs\nhalf a"
+        assert stage.main.notice.message == "The 2 messages that waited are back in the prompt, not sent."
+        assert not stage.view.waiting.display
+        assert not stage.agent.queue.steer
+
+
+async def test_a_stopped_countdown_leaves_its_reason_and_the_key_to_try_again(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run() as pilot:
+        left = AssistantEntry(parts=(), model="m", finish="interrupted", interrupted=True, error="Nothing answers.")
+        stage.agent.append(UserEntry(parts=(TextPart(text="go"),)), left)
+        await pilot.pause()
+        assert "Interrupted while waiting to try again: Nothing answers." in screen_text(stage)
+        assert "retry" in screen_text(stage)
 
 
 async def test_the_conversation_knows_its_width_however_early_it_was_opened(tmp_path: Path) -> None:
@@ -404,7 +428,7 @@ async def test_every_command_runs_without_an_argument(tmp_path: Path) -> None:
     stage = make_stage(tmp_path)
     async with stage.run() as pilot:
         stage.agent.append(user("hi"), answer("there"))
-        for command in COMMANDS:
+        for command in command_table():
             if command.name in {"quit", "new", "fork"}:
                 continue
             await stage.main.desk.run(command.name, "")
@@ -562,8 +586,8 @@ async def test_the_palette_titles_are_the_tables(tmp_path: Path) -> None:
 
 
 def test_names_keys_and_aliases_are_unique() -> None:
-    names = [name for command in COMMANDS for name in (command.name, *command.aliases)]
-    keys = [command.key for command in COMMANDS if command.key]
+    names = [name for command in command_table() for name in (command.name, *command.aliases)]
+    keys = [command.key for command in command_table() if command.key]
     assert len(names) == len(set(names))
     assert len(keys) == len(set(keys))
 

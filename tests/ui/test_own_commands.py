@@ -9,7 +9,8 @@ from tests.support.fake_agent import FakeAgent
 from tests.support.ui_app import Stage, make_stage, until, write
 from tui_agent.agent.events import Notice, TitleChanged
 from tui_agent.agent.knowledge.knowledge import CommandRow
-from tui_agent.agent.preparing import CommandError, Prepared
+from tui_agent.agent.preparing import Prepared
+from tui_agent.errors import CommandError
 from tui_agent.session.entries import TextPart
 from tui_agent.ui.screens.choice import ChoiceScreen
 from tui_agent.ui.screens.report import ReportScreen

@@ -6,11 +6,12 @@ from typing import Any
 import pytest
 
 from tests.support.ui_app import Stage, make_stage, until
-from tui_agent.app.copying import USAGE, last_code
+from tui_agent.app.copy_commands import USAGE, last_code
 from tui_agent.app.reports import todo_lines
 from tui_agent.cli.file_transfer import FileTransfer
 from tui_agent.session.entries import AssistantEntry, ShellEntry, TextPart, ToolResultEntry, ToolStatus, UserEntry
 from tui_agent.ui.key_help import key_lines
+from tui_agent.ui.screens.main import MainScreen
 from tui_agent.ui.screens.report import ReportScreen
 
 ANSWER = "First:\n\n```python\nold = 1\n```\n\nthen\n\n~~~sh\nmake test\n\nmake\n~~~\n\nDone."
@@ -92,4 +93,4 @@ async def test_the_doctor_reports_in_the_program(tmp_path: Path) -> None:
 def test_pages() -> None:
     lines = todo_lines([("done", "read"), ("in_progress", "write"), ("pending", "test")])
     assert lines == ["1 of 3 done", "", "● read", "◐ write  (now)", "○ test"]
-    assert "f8" in "\n".join(key_lines({"compact": "f8"}))
+    assert "f8" in "\n".join(key_lines(MainScreen.BINDINGS, {"compact": "f8"}))

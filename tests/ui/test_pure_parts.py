@@ -26,10 +26,10 @@ from tui_agent.agent.events import (
 )
 from tui_agent.app import format as shown
 from tui_agent.app.intent import CommandIntent, MessageIntent, ShellIntent, parse
+from tui_agent.app.run_progress import next_state
 from tui_agent.app.run_state import RunState, describe
 from tui_agent.context.budget import ContextSize
 from tui_agent.session.entries import AssistantEntry, ToolMetadata, Usage
-from tui_agent.ui.event_map import next_state
 from tui_agent.ui.gauge_reading import cache_share
 from tui_agent.ui.inbox import Inbox
 from tui_agent.ui.prompting.completion import (

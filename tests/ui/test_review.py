@@ -12,7 +12,7 @@ from tests.support.scripted_client import Reply
 from tests.support.ui_app import until
 from tui_agent.agent.agent_specs import AgentSpec
 from tui_agent.app.face import Finding
-from tui_agent.app.reviewing import change_of, read_findings
+from tui_agent.app.review_commands import change_of, read_findings
 from tui_agent.context.request import ModelRequest
 from tui_agent.session.session import Session
 from tui_agent.ui.screens.findings import FindingsScreen

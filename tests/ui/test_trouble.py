@@ -12,7 +12,7 @@ from textual.screen import Screen
 
 from tests.support.real_stage import RealStage, real_stage, working_script, write_modules
 from tests.support.ui_app import until
-from tui_agent.app.commands import COMMANDS
+from tui_agent.app.commands import command_table
 from tui_agent.session.session import Session
 from tui_agent.session.store import Store
 from tui_agent.ui.widgets.notice import NoticeLine
@@ -117,7 +117,7 @@ async def test_every_command_goes_on_in_trouble(
     async with stage.run() as pilot:
         await stage.say("look at it", pilot)
         with trouble(stage):
-            for command in COMMANDS:
+            for command in command_table():
                 for argument in () if command.name in LEAVING else ARGUMENTS.get(command.name, ("",)):
                     await stage.main.desk.run(command.name, argument)
                     await pilot.pause()
@@ -133,7 +133,7 @@ async def test_every_key_of_every_page_goes_on_in_trouble(
     async with stage.run() as pilot:
         await stage.say("look at it", pilot)
         with trouble(stage):
-            for command in COMMANDS:
+            for command in command_table():
                 if command.name in LEAVING:
                     continue
                 await stage.main.desk.run(command.name, "")

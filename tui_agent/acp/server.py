@@ -1,5 +1,6 @@
 """What the protocol's methods do: sessions are opened, prompted, told of and closed."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import wraps
@@ -11,9 +12,13 @@ from acp.interfaces import Client
 from acp.schema import (
     AgentCapabilities,
     AuthenticateResponse,
+    AuthMethodAgent,
     AvailableCommand,
     AvailableCommandInput,
     ClientCapabilities,
+    CloseSessionResponse,
+    DeleteSessionResponse,
+    ForkSessionResponse,
     HttpMcpServer,
     Implementation,
     InitializeResponse,
@@ -24,25 +29,32 @@ from acp.schema import (
     NewSessionResponse,
     PromptCapabilities,
     PromptResponse,
+    ResumeSessionResponse,
     SessionCapabilities,
+    SessionCloseCapabilities,
     SessionConfigOptionSelect,
     SessionConfigSelectOption,
+    SessionDeleteCapabilities,
+    SessionForkCapabilities,
     SessionInfo,
     SessionListCapabilities,
     SessionMode,
     SessionModeState,
+    SessionResumeCapabilities,
     SetSessionConfigOptionResponse,
     SetSessionModeResponse,
+    SseMcpServer,
+    TerminalAuthMethod,
     UnstructuredCommandInput,
 )
 
 from tui_agent import __version__
 from tui_agent.acp.prompts import read_prompt
-from tui_agent.acp.session import EditorSession
+from tui_agent.acp.session import KEYLESS, NEEDS_KEY, EditorSession
 from tui_agent.agent.agent import Agent
 from tui_agent.agent.mcp.settings import McpServerSettings
 from tui_agent.agent.permissions import MODE_HELP
-from tui_agent.app.services import AppServices, OpenRequest
+from tui_agent.app.services import AppServices, OpenHow, OpenRequest
 from tui_agent.errors import UserFacingError
 from tui_agent.session.effort import DEFAULT_EFFORT, Effort
 from tui_agent.session.store import Store
@@ -50,6 +62,8 @@ from tui_agent.session.store import Store
 PAGE = 50
 """Sessions listed at once."""
 _CURSOR_DIGITS = 10
+_KEYS, _TERMINAL = "keys", "terminal"
+"""Ways to a key, by their names in the protocol."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -72,8 +86,8 @@ class SessionFactory(Protocol):
         """Return what the desk of a session in a directory is given; ``servers`` are the editor's own."""
         ...
 
-    async def models(self) -> Sequence[str]:
-        """Return the models that can be used now."""
+    async def models(self, *, anew: bool = False) -> Sequence[str]:
+        """Return the models that can be used; ``anew`` looks for keys again."""
         ...
 
     def follow_settings(self, agents: Iterable[Agent]) -> str:
@@ -102,6 +116,7 @@ class EditorAgent:
         self._client: Client | None = None
         self._open: dict[str, EditorSession] = {}
         self._wrong_settings = ""
+        self._able = ClientCapabilities()
 
     def on_connect(self, conn: Client) -> None:
         """Take the way to the editor."""
@@ -117,26 +132,57 @@ class EditorAgent:
     async def initialize(
         self,
         protocol_version: int,
-        client_capabilities: ClientCapabilities | None = None,  # noqa: ARG002 - the agent works on files itself
+        client_capabilities: ClientCapabilities | None = None,
         client_info: Implementation | None = None,  # noqa: ARG002 - every editor is treated the same
         **_more: Any,
     ) -> InitializeResponse:
         """Say what this agent can do."""
+        self._able = client_capabilities or ClientCapabilities()
         return InitializeResponse(
             protocol_version=min(protocol_version, PROTOCOL_VERSION),
             agent_capabilities=AgentCapabilities(
                 load_session=True,
                 prompt_capabilities=PromptCapabilities(image=True, audio=False, embedded_context=True),
-                mcp_capabilities=McpCapabilities(http=True, sse=False),
-                session_capabilities=SessionCapabilities(list=SessionListCapabilities()),
+                mcp_capabilities=McpCapabilities(http=True, sse=True),
+                session_capabilities=SessionCapabilities(
+                    list=SessionListCapabilities(),
+                    delete=SessionDeleteCapabilities(),
+                    resume=SessionResumeCapabilities(),
+                    close=SessionCloseCapabilities(),
+                    fork=SessionForkCapabilities(),
+                ),
             ),
-            auth_methods=[],
+            auth_methods=self._login_methods(),
             agent_info=Implementation(name="tui-agent", title="tui-agent", version=__version__),
         )
 
+    def _login_methods(self) -> list[Any]:
+        """Return the ways to a key: those that are set up, and a question in a terminal where the editor has one."""
+        asked = "Set a provider's key in the environment of this agent or in config.toml, then choose this."
+        methods: list[Any] = [AuthMethodAgent(id=_KEYS, name="Use a key that is set up", description=asked)]
+        if self._able.auth is not None and self._able.auth.terminal:
+            told = "Asks for a provider and its key and keeps them in config.toml."
+            terminal = TerminalAuthMethod(
+                type="terminal", id=_TERMINAL, name="Enter a key", description=told, args=["--login"]
+            )
+            methods.append(terminal)
+        return methods
+
     async def authenticate(self, method_id: str, **_more: Any) -> AuthenticateResponse | None:
-        """Refuse: keys come from the environment and the configuration."""
-        raise RequestError(-32602, f"There is no login {method_id!r}: set a key, `tui-agent doctor` says how.")
+        """Read the settings and look for keys again.
+
+        Raises:
+            RequestError: there is no such method, or still no key.
+        """
+        if method_id not in {_KEYS, _TERMINAL}:
+            raise RequestError(-32602, f"There is no login {method_id!r}; there are {_KEYS} and {_TERMINAL}.")
+        self._workshop.follow_settings(session.agent for session in self._open.values())
+        await self._require_key()
+        return AuthenticateResponse()
+
+    async def _require_key(self) -> None:
+        if not (self._workshop.demo or await self._workshop.models() or await self._workshop.models(anew=True)):
+            raise RequestError(NEEDS_KEY, KEYLESS)
 
     # -- sessions -------------------------------------------------------------------------------------------
 
@@ -145,12 +191,9 @@ class EditorAgent:
         """Begin a session in a directory."""
         directory = _directory(cwd)
         servers = _servers(mcp_servers)
+        await self._require_key()
         opened = await self._take(OpenRequest(demo=self._workshop.demo), directory, servers)
-        options = await self._options(opened.agent)
-        self._advertise(opened)
-        return NewSessionResponse(
-            session_id=opened.agent.session.id, modes=_modes(opened.agent.mode), config_options=options
-        )
+        return NewSessionResponse(session_id=opened.agent.session.id, **await self._state(opened))
 
     @reports_errors
     async def load_session(
@@ -161,14 +204,48 @@ class EditorAgent:
         **_more: Any,
     ) -> LoadSessionResponse:
         """Open a session and tell what was said in it."""
-        servers = _servers(mcp_servers)
-        await self._close(session_id)
-        found = self._workshop.store.session(session_id)
-        opened = await self._take(OpenRequest(found.id), Path(found.cwd), servers)
+        opened = await self._reopen(session_id, mcp_servers)
         await opened.replay()
-        options = await self._options(opened.agent)
-        self._advertise(opened)
-        return LoadSessionResponse(modes=_modes(opened.agent.mode), config_options=options)
+        return LoadSessionResponse(**await self._state(opened))
+
+    @reports_errors
+    async def resume_session(
+        self,
+        cwd: str,  # noqa: ARG002 - a session stays in the directory it was begun in
+        session_id: str,
+        mcp_servers: list[Any] | None = None,
+        **_more: Any,
+    ) -> ResumeSessionResponse:
+        """Open a session; the editor knows what was said in it."""
+        return ResumeSessionResponse(**await self._state(await self._reopen(session_id, mcp_servers)))
+
+    @reports_errors
+    async def fork_session(
+        self,
+        cwd: str,  # noqa: ARG002 - a copy works where the session does
+        session_id: str,
+        mcp_servers: list[Any] | None = None,
+        **_more: Any,
+    ) -> ForkSessionResponse:
+        """Open a copy of a session, which stays as it is."""
+        found = self._workshop.store.session(session_id)
+        request = OpenRequest(found.id, how=OpenHow.FORK)
+        opened = await self._take(request, Path(found.cwd), _servers(mcp_servers))
+        return ForkSessionResponse(session_id=opened.agent.session.id, **await self._state(opened))
+
+    @reports_errors
+    async def close_session(self, session_id: str, **_more: Any) -> CloseSessionResponse:
+        """Stop what goes on in a session and let go of it."""
+        self._session(session_id)
+        await self._close(session_id)
+        return CloseSessionResponse()
+
+    @reports_errors
+    async def delete_session(self, session_id: str, **_more: Any) -> DeleteSessionResponse:
+        """Delete a session; the program's own list can bring it back until it ends."""
+        await self._close(session_id)
+        await asyncio.to_thread(self._workshop.store.delete, session_id)
+        return DeleteSessionResponse()
 
     @reports_errors
     async def list_sessions(
@@ -247,10 +324,23 @@ class EditorAgent:
     async def _take(self, request: OpenRequest, cwd: Path, servers: Mapping[str, McpServerSettings]) -> EditorSession:
         if self._client is None:
             raise RequestError(-32603, "There is no connection.")
-        opened = EditorSession(self._client, self._workshop.services(cwd, servers))
+        opened = EditorSession(self._client, self._workshop.services(cwd, servers), self._able)
         await opened.open(request)
+        opened.options = lambda: self._options(opened.agent)
         self._open[opened.agent.session.id] = opened
         return opened
+
+    async def _reopen(self, session_id: str, mcp_servers: list[Any] | None) -> EditorSession:
+        servers = _servers(mcp_servers)
+        await self._close(session_id)
+        found = self._workshop.store.session(session_id)
+        return await self._take(OpenRequest(found.id), Path(found.cwd), servers)
+
+    async def _state(self, opened: EditorSession) -> dict[str, Any]:
+        """Return the modes of a session that is open now and what can be chosen in it; tells its commands."""
+        options = await self._options(opened.agent)
+        self._advertise(opened)
+        return {"modes": _modes(opened.agent.mode), "config_options": options}
 
     async def _close(self, session_id: str) -> None:
         if (opened := self._open.pop(session_id, None)) is not None:
@@ -276,7 +366,7 @@ class EditorAgent:
     @staticmethod
     def _advertise(opened: EditorSession) -> None:
         """Tell the commands. They follow the answer that names the session, which an editor has to know first."""
-        rows = [(row.name, row.help, row.argument) for row in opened.desk.commands if not row.needs_screen]
+        rows = [(row.name, row.help, row.argument) for row in opened.desk.commands]
         commands = [
             AvailableCommand(
                 name=name,
@@ -309,10 +399,11 @@ def _servers(given: Sequence[Any] | None) -> dict[str, McpServerSettings]:
             case McpServerStdio():
                 env = {variable.name: variable.value for variable in server.env}
                 servers[server.name] = McpServerSettings(command=server.command, args=tuple(server.args), env=env)
-            case HttpMcpServer():
+            case HttpMcpServer() | SseMcpServer():
                 headers = {header.name: header.value for header in server.headers}
+                kind = "sse" if isinstance(server, SseMcpServer) else None
                 try:
-                    servers[server.name] = McpServerSettings(url=server.url, headers=headers)
+                    servers[server.name] = McpServerSettings(url=server.url, headers=headers, type=kind)
                 except ValueError as error:
                     raise RequestError(-32602, f"The server {server.name!r} can't be used: {error}") from None
             case _:

@@ -2,12 +2,21 @@
 
 import asyncio
 import contextlib
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from acp import RequestError, helpers
 from acp.interfaces import Client
-from acp.schema import AllowedOutcome, PermissionOption, StopReason, ToolCallUpdate
+from acp.schema import (
+    AllowedOutcome,
+    ClientCapabilities,
+    ConfigOptionUpdate,
+    PermissionOption,
+    StopReason,
+    ToolCallUpdate,
+)
 
+from tui_agent.acp.editor_files import UnsavedText
 from tui_agent.acp.face import EditorFace
 from tui_agent.acp.prompts import Prompt
 from tui_agent.acp.updates import Updates, usage_update
@@ -24,11 +33,15 @@ from tui_agent.agent.events import (
 )
 from tui_agent.agent.permissions import in_words
 from tui_agent.agent.preparing import prepare
-from tui_agent.app.commands import COMMANDS, find
+from tui_agent.app.commands import command_table, find
 from tui_agent.app.desk import Desk
 from tui_agent.app.intent import CommandIntent, parse
 from tui_agent.app.services import AppServices, OpenRequest
-from tui_agent.session.entries import AssistantEntry, ModeChangeEntry, ModelChangeEntry
+from tui_agent.session.entries import AssistantEntry, EffortChangeEntry, ModeChangeEntry, ModelChangeEntry
+
+NEEDS_KEY = -32000
+"""The protocol's error for an agent that wants somebody to log in first."""
+KEYLESS = "No key of a provider was found: set one in the environment or the settings."
 
 _STOPS: dict[str, StopReason] = {
     "done": "end_turn",
@@ -38,21 +51,30 @@ _STOPS: dict[str, StopReason] = {
 }
 
 
+async def _no_options() -> list[Any]:
+    return []
+
+
 class EditorSession:
     """Drives one agent for an editor. Everything happens on the event loop."""
 
-    def __init__(self, client: Client, services: AppServices) -> None:
+    def __init__(self, client: Client, services: AppServices, able: ClientCapabilities | None = None) -> None:
         self.client = client
+        self.able = able or ClientCapabilities()
+        """What the editor can do."""
         self.desk = Desk(EditorFace(self), self._on_event)
         """Everything a person can ask of the session."""
         self.desk.attach(services)
         self._updates = Updates(services.cwd)
         self._waiting: asyncio.Queue[Any] = asyncio.Queue()
-        self._telling = asyncio.ensure_future(self._send_all())
+        self._telling: asyncio.Task[None] | None = None
+        """Tells what waits; begun when the session has its name, by which the editor is told."""
         self._asking: dict[str, asyncio.Task[None]] = {}
         self._ended: list[asyncio.Future[RunEnded]] = []
         self._finish = ""
         self._cancels = 0
+        self.options: Callable[[], Awaitable[list[Any]]] = _no_options
+        """Returns what can be chosen in the session, as the editor shows it."""
 
     async def open(self, request: OpenRequest) -> None:
         """Open the session it is about, once.
@@ -61,7 +83,10 @@ class EditorSession:
             StoreError: it can't be opened.
         """
         agent = await self.desk.open_or_raise(request)
-        self._updates = Updates(agent.ports.cwd)
+        self._updates = Updates(agent.ports.cwd, agent.ports.blob)
+        self._telling = asyncio.ensure_future(self._send_all())
+        if self.able.fs is not None and self.able.fs.read_text_file:
+            agent.ports.editor = UnsavedText(self.client, self.able.fs, agent.session.id)
 
     @property
     def agent(self) -> Agent:
@@ -72,7 +97,7 @@ class EditorSession:
     async def aclose(self) -> None:
         """End the run and what was told of it, and let go of the session."""
         self._answer(RunEnded("interrupted"))
-        tasks = [*self._asking.values(), self._telling]
+        tasks = [*self._asking.values(), *filter(None, [self._telling])]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -95,10 +120,7 @@ class EditorSession:
         prepared = await prepare(prompt.text, agent.session, agent.ports)
         if self._cancels != cancels:
             return "cancelled"
-        if prepared.model is not None:
-            agent.change_model(prepared.model)
-        if prepared.mode is not None:
-            agent.change_mode(prepared.mode)
+        agent.switch_for(prepared)
         ended: asyncio.Future[RunEnded] = asyncio.get_running_loop().create_future()
         self._ended.append(ended)
         agent.submit((*prepared.parts, *prompt.attached))
@@ -113,6 +135,8 @@ class EditorSession:
                 result = await ended
         await self.settle()
         if result.reason == "error":
+            if result.needs_key:
+                raise RequestError(NEEDS_KEY, result.error or KEYLESS)
             raise RequestError(-32603, result.error or "The run failed.")
         if result.reason == "done" and self._finish == "length":
             return "max_tokens"
@@ -120,27 +144,17 @@ class EditorSession:
 
     async def _command(self, intent: CommandIntent) -> StopReason | None:
         """Run a command of the program's own; None when it is none, but a message or a command of the user's."""
-        command = find(intent.name, COMMANDS)
+        command = find(intent.name, command_table())
         if command is None:
             return None
         cancels = self._cancels
-        if command.name == "compact":
-            await self._compact(intent.arguments)
-        else:
-            await self.desk.run_through(command, intent.arguments)
-        await self.settle()
-        return "cancelled" if self._cancels != cancels else "end_turn"
-
-    async def _compact(self, focus: str) -> None:
-        cancels = self._cancels
         try:
-            outcome = await self.agent.compact(focus or None)
+            await self.desk.run_through(command, intent.arguments)
         except asyncio.CancelledError:
             if self._cancels == cancels:
                 raise
-            return
-        if outcome.problem:
-            self.desk.say(str(outcome.problem))
+        await self.settle()
+        return "cancelled" if self._cancels != cancels else "end_turn"
 
     def cancel(self) -> None:
         """Stop the run; the prompt that waits for it is answered as cancelled."""
@@ -191,10 +205,22 @@ class EditorSession:
                 self.tell(helpers.update_current_mode(mode))
             case EntryAppended(entry=ModelChangeEntry()):
                 self.tell(usage_update(self.agent.context_size(), self.agent.session_cost()))
+                self._tell_options()
+            case EntryAppended(entry=EffortChangeEntry()):
+                self._tell_options()
             case RunEnded():
                 self._answer(event)
             case _:
                 pass
+
+    def _tell_options(self) -> None:
+        """Tell the editor what is chosen now: a command may have changed it."""
+
+        async def tell() -> None:
+            options = await self.options()
+            self.tell(ConfigOptionUpdate(session_update="config_option_update", config_options=options))
+
+        self.desk.soon(tell())
 
     def _answer(self, ended: RunEnded) -> None:
         """Let every prompt that waits for the end of the run have it."""

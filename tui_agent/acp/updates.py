@@ -1,6 +1,7 @@
 """What an editor is told of a session: events while it runs, entries when it is loaded. Nothing here waits."""
 
-from collections.abc import Iterator
+import base64
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from tui_agent.session.entries import (
     AssistantEntry,
     CompactionEntry,
     Entry,
+    ImagePart,
     ModeChangeEntry,
     ReasoningPart,
     ShellEntry,
@@ -36,6 +38,7 @@ from tui_agent.session.entries import (
     ToolResultEntry,
     ToolStatus,
     UserEntry,
+    UserPart,
 )
 from tui_agent.session.typed import command_line
 from tui_agent.tools.registry import tool_traits
@@ -54,10 +57,14 @@ _PLAN: dict[TodoStatus, Any] = {
 
 
 class Updates:
-    """Keeps track of the calls of one session: an editor wants each by an id that is used once."""
+    """Keeps track of the calls of one session: an editor wants each by an id that is used once.
 
-    def __init__(self, cwd: Path) -> None:
+    ``blob`` returns the bytes of an image, None when they are gone.
+    """
+
+    def __init__(self, cwd: Path, blob: Callable[[str], bytes | None] = lambda _digest: None) -> None:
         self._cwd = cwd
+        self._blob = blob
         self._ids: dict[str, str] = {}
         self._given = 0
         self._tools: dict[str, str] = {}
@@ -151,7 +158,10 @@ class Updates:
             call,
             title=_title(entry.tool, entry.title) if entry.title else None,
             status="completed" if entry.status is ToolStatus.COMPLETED else "failed",
-            content=diffs or ([_text(shown)] if shown else []),
+            content=[
+                *(diffs or ([_text(shown)] if shown else [])),
+                *(helpers.tool_content(self._part(image)) for image in entry.attachments),
+            ],
             locations=[ToolCallLocation(path=self._path(path))] if path else None,
         )
         if is_todo_list(entry):
@@ -185,8 +195,7 @@ class Updates:
                 yield helpers.update_user_message_text(line)
             case UserEntry(synthetic=None):
                 for part in entry.parts:
-                    text = part.text if isinstance(part, TextPart) else f"@{part.path or part.type}"
-                    yield helpers.update_user_message_text(text)
+                    yield helpers.update_user_message(self._part(part))
             case ShellEntry():
                 yield helpers.update_user_message_text(f"!{entry.command}\n{entry.output[:MAX_OUTPUT_CHARS]}")
             case AssistantEntry():
@@ -204,6 +213,12 @@ class Updates:
                 yield from self._appended(entry)
             case _:
                 pass
+
+    def _part(self, part: UserPart) -> Any:
+        """Return a part of a message as it came, as far as it is still there."""
+        if isinstance(part, ImagePart) and (content := self._blob(part.blob)) is not None:
+            return helpers.image_block(base64.b64encode(content).decode("ascii"), part.mime)
+        return helpers.text_block(part.text if isinstance(part, TextPart) else f"@{part.path or part.type}")
 
     # -- pieces ---------------------------------------------------------------------------------------------
 
@@ -228,10 +243,11 @@ def diffs_of(diff: str, path: str) -> list[Any]:
     old: list[str] = []
     new: list[str] = []
     inside = False
+    ended: list[list[str]] = []
 
     def close() -> None:
         if old or new:
-            found.append(helpers.tool_diff_content(path, "\n".join(new), "\n".join(old) if old else None))
+            found.append(helpers.tool_diff_content(path, "".join(new), "".join(old) if old else None))
         old.clear()
         new.clear()
 
@@ -239,12 +255,14 @@ def diffs_of(diff: str, path: str) -> list[Any]:
         if line.startswith("@@"):
             close()
             inside = True
-        elif inside and not line.startswith("\\"):
-            mark, text = line[:1], line[1:]
-            if mark != "+":
-                old.append(text)
-            if mark != "-":
-                new.append(text)
+        elif inside and line.startswith("\\"):  # what stands before this line has no end of a line
+            for side in ended:
+                side[-1] = side[-1].removesuffix("\n")
+        elif inside:
+            mark, text = line[:1], f"{line[1:]}\n"
+            ended = [side for side, other in ((old, "+"), (new, "-")) if mark != other]
+            for side in ended:
+                side.append(text)
     close()
     return found
 

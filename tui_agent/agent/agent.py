@@ -37,7 +37,6 @@ from tui_agent.agent.subagents import Parent, Subagents
 from tui_agent.agent.titles import Titles
 from tui_agent.agent.tool_runner import ToolRunner
 from tui_agent.context.budget import ContextSize
-from tui_agent.context.compaction import with_summary
 from tui_agent.context.effort import EffortInForce
 from tui_agent.context.pruning import Moment, PrunePlan
 from tui_agent.context.view import resolve
@@ -49,17 +48,19 @@ from tui_agent.session.entries import (
     ModeChangeEntry,
     ModelChangeEntry,
     ShellEntry,
+    SystemEntry,
     TextPart,
+    UserEntry,
     UserPart,
 )
 from tui_agent.session.session import Session
 from tui_agent.tools.base import SubagentReport
 
 if TYPE_CHECKING:
-    from tui_agent.agent.compactor import CompactionOutcome
+    from tui_agent.agent.compactor import CompactionOrder, CompactionOutcome, Compactor
     from tui_agent.agent.context_inspector import ContextInspector
-    from tui_agent.agent.drafting import Drafting
     from tui_agent.agent.navigator import Navigator
+    from tui_agent.context.compaction import Trigger
 
 
 class NoSubagentError(UserFacingError):
@@ -116,6 +117,7 @@ class Agent:
         """The servers of the Model Context Protocol."""
         self._subagents = self._tools.subagents = self._make_subagents()
         self._tools.recorder = self.files.recorder
+        self._tools.room_left = self._context.room_left
         self._tools.on_late_end = self.files.keep_changes
         self._runs = Runs(
             Loop(
@@ -139,12 +141,17 @@ class Agent:
 
         return ContextInspector(self.session, self.ports, self._context)
 
-    @cached_property
-    def drafting(self) -> "Drafting":
-        """Compactions that are looked at before they are committed."""
-        from tui_agent.agent.drafting import Drafting
+    @property
+    def compactor(self) -> "Compactor":
+        """Plans, drafts, weighs and commits compactions that are looked at first. Nothing changes before `commit`."""
+        return self._context.compactor
 
-        return Drafting(self._context)
+    def compaction(self, focus: str | None = None, boundary: int | None = None) -> "CompactionOrder":
+        """Return the order for a compaction of the path as it is now, for the ``compactor``.
+
+        ``focus`` says what the summary should keep. With ``boundary`` what is before that entry is summarised.
+        """
+        return self._context.order("manual", focus, boundary)
 
     @cached_property
     def navigator(self) -> "Navigator":
@@ -253,6 +260,13 @@ class Agent:
         """Return the message of one of ``commands``; see ``preparing``."""
         return await prepare_command(name, arguments, self.session, self.ports)
 
+    def switch_for(self, prepared: Prepared) -> None:
+        """Change to the model and the agent that a message wants, before it is submitted."""
+        if prepared.model is not None:
+            self.change_model(prepared.model)
+        if prepared.mode is not None:
+            self.change_mode(prepared.mode)
+
     def mentions(self) -> tuple[Named, ...]:
         """Return what a message can name beside files and entries: agents for tasks, resources of servers."""
         return all_named(self.ports)
@@ -323,14 +337,27 @@ class Agent:
         return self._tools.gate
 
     async def compact(
-        self, focus: str | None = None, *, for_model: str | None = None, boundary: int | None = None
+        self,
+        focus: str | None = None,
+        *,
+        for_model: str | None = None,
+        boundary: int | None = None,
+        idle: bool = False,
     ) -> "CompactionOutcome":
         """Summarise the history now; during a run before its next step or at its end. See ``ContextKeeper.compact``.
 
-        With ``boundary`` it summarises what is before that entry; during a run it is not heeded. The outcome's
+        With ``boundary`` it summarises what is before that entry; during a run it is not heeded. With ``idle`` it is
+        the program that wants it, because the provider is about to forget the conversation. The outcome's
         ``problem`` says why nothing was compacted. Cancelling it, or ``interrupt``, changes nothing.
         """
-        return await self._runs.compact(focus, for_model=for_model, boundary=boundary)
+        trigger: Trigger = "idle" if idle else "manual"
+        return await self._runs.compact(focus, trigger, for_model=for_model, boundary=boundary)
+
+    def tell_of_note(self, note: str) -> None:
+        """Have the model know of a note the user wrote just now, where the session's head is older than it."""
+        if not self.running and any(isinstance(entry, SystemEntry) for entry in self.session.active_path()):
+            text = f"The user wrote into the project's notes: {note}"
+            self._journal.append(UserEntry(parts=(TextPart(text=text),), synthetic="remember"))
 
     async def prune(self) -> int:
         """Turn old tool outputs into placeholders now; returns the tokens freed, 0 when there was nothing to gain."""
@@ -365,6 +392,8 @@ class Agent:
         Raises:
             ValueError: no summary is in force.
         """
+        from tui_agent.context.compaction import with_summary
+
         view = resolve(self.session.active_path())
         self._runs.append(with_summary(view, text, self.ports.directory.counter(self.model).entry))
 

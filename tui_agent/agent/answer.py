@@ -170,8 +170,8 @@ class Answerer:
                 try:
                     await self._wait(number, delay, error)
                 except asyncio.CancelledError:
-                    waited = _Attempt(request.model, estimate, self._ports.clock())
-                    self._finish(waited.entry(error=error.message, interrupted=True))
+                    nothing = _Attempt(request.model, estimate, attempt.started_at)
+                    self._finish(nothing.entry(error=error.message, interrupted=True))
                     raise
                 number += 1
             else:

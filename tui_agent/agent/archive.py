@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
+from tui_agent.context.rendering import gist
 from tui_agent.context.tokens import images_of
 from tui_agent.session.entries import (
     AssistantEntry,
@@ -12,14 +13,22 @@ from tui_agent.session.entries import (
     ImagePart,
     ShellEntry,
     TextPart,
+    ToolCallPart,
     ToolResultEntry,
     UserEntry,
 )
 from tui_agent.session.errors import EntryDamaged, EntryNotFound
+from tui_agent.session.search import passage
 from tui_agent.session.session import Session
 from tui_agent.tools.base import FoundEntry
 from tui_agent.tools.registry import tool_traits
 
+_NEAR = 64
+"""Entries before a result in which its call is looked for, and after a call for its results."""
+PASSAGE_LINES = 8
+"""Lines shown of an entry that was found."""
+_CALL_CHARS = 120
+"""Characters shown of the arguments of a call beside its result."""
 _SEARCHED = 4
 """Hits asked for per hit shown: recall's own results and bookkeeping entries are left out."""
 
@@ -48,16 +57,36 @@ class SessionArchive:
             return ()
 
     def search(self, query: str, limit: int) -> list[FoundEntry]:
-        """Return entries in which all words occur, newest first; searches and what they found are left out."""
+        """Return the entries that fit best, best first; searches and what they found are left out."""
         found: list[FoundEntry] = []
-        for hit in self._session.search(query, limit * _SEARCHED):
-            entry = next(iter(self._session.entries([hit.entry_id])), None)
-            if entry is None or entry_text(entry) is None or _is_recalling(entry):
+        for entry_id in self._session.ranked(query, limit * _SEARCHED):
+            entry = next(iter(self._session.entries([entry_id])), None)
+            text = None if entry is None or _is_recalling(entry) else self.text(entry_id)
+            if entry is None or text is None:
                 continue
-            found.append(FoundEntry(hit.entry_id, hit.kind, hit.snippet, self._session.on_path(hit.entry_id)))
+            lines = passage(text, query, PASSAGE_LINES)
+            here = self._session.on_path(entry_id)
+            found.append(FoundEntry(entry_id, entry.kind, gist(entry), lines, self._beside(entry), here))
             if len(found) == limit:
                 break
         return found
+
+    def _beside(self, entry: Entry) -> str:
+        """Return what an entry belongs to, as a line: the call that a result answers, the results of an answer."""
+        if isinstance(entry, ToolResultEntry):
+            around = self._session.entries(range(max(1, entry.id - _NEAR), entry.id))
+            asked = [e for e in around if isinstance(e, AssistantEntry) and _call_of(e, entry) is not None]
+            call = _call_of(asked[-1], entry) if asked else None
+            return f"asked in #{asked[-1].id}: {call.tool} {call.arguments[:_CALL_CHARS]}" if call else ""
+        if isinstance(entry, AssistantEntry) and entry.tool_calls:
+            around = self._session.entries(range(entry.id + 1, entry.id + 1 + _NEAR))
+            answers = [e for e in around if isinstance(e, ToolResultEntry) and _call_of(entry, e) is not None]
+            return "; ".join(f"#{answer.id} {gist(answer)}" for answer in answers[: len(entry.tool_calls)])
+        return ""
+
+
+def _call_of(answer: AssistantEntry, result: ToolResultEntry) -> ToolCallPart | None:
+    return next((call for call in answer.tool_calls if call.call_id == result.call_id), None)
 
 
 def _is_recalling(entry: Entry) -> bool:

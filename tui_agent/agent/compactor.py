@@ -10,6 +10,7 @@ them, and whoever types meanwhile notices nothing.
 import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from tui_agent.agent.events import CompactionEnded, CompactionProgress, CompactionStarted
 from tui_agent.agent.hooks.payloads import SummaryAnswer
@@ -46,6 +47,7 @@ from tui_agent.context.templates import Templates
 from tui_agent.context.view import resolve
 from tui_agent.session.entries import CompactionEntry, Entry
 from tui_agent.tools.registry import tool_traits
+from tui_agent.tools.window import window_notes
 
 _SHORTEST = "…"
 """The shortest summary there is."""
@@ -73,11 +75,14 @@ class CompactionOrder:
 class Draft:
     """A compaction that is planned and summarised but not committed; the summary may still be edited."""
 
+    order: CompactionOrder
     plan: CompactionPlan
     summary: str
     size: ContextSize
     model: str | None
+    """The model that wrote the summary, None when none did."""
     spent: SummaryCost
+    style: Literal["summary", "notes"] = "summary"
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,12 +159,14 @@ class Compactor:
             return Refusal(RefusalReason.CANCELLED, why)
         size = self._size(order.model, self._session.active_path())
         if answer.summary:
-            return Draft(plan, answer.summary, size, None, SummaryCost())
+            return Draft(order, plan, answer.summary, size, None, SummaryCost())
         told = replace(plan, instructions=answer.focus(plan.instructions))
+        if (notes := await self._from_notes(plan, order, size)) is not None:
+            return notes
         summary, model, spent = await self._summary(told, order)
         if isinstance(summary, SummaryFailure):
             return summary
-        return Draft(plan, summary, size, model, spent)
+        return Draft(order, plan, summary, size, model, spent)
 
     async def _ask_hooks(self, plan: CompactionPlan) -> SummaryAnswer:
         hooks = self._ports.hooks
@@ -167,26 +174,26 @@ class Compactor:
             return SummaryAnswer()
         return await hooks.before_compact(of_compaction(plan, hooks.about, self._templates))
 
-    async def forecast(self, plan: CompactionPlan, model: str) -> Commit | Refusal:
-        """Return what committing a plan would append, with nothing for a summary."""
-        size = self._size(model, self._session.active_path())
-        return await self.weigh(Draft(plan, "", size, None, SummaryCost()), model)
+    async def forecast(self, plan: CompactionPlan, order: CompactionOrder, summary: str = "") -> Commit | Refusal:
+        """Return what committing a plan would append, with a summary as short as that."""
+        size = self._size(order.model, self._session.active_path())
+        return await self.weigh(Draft(order, plan, summary, size, None, SummaryCost()))
 
-    async def weigh(self, draft: Draft, model: str, summary: str | None = None) -> Commit | Refusal:
+    async def weigh(self, draft: Draft, summary: str | None = None) -> Commit | Refusal:
         """Return what committing a draft would append, with ``summary`` in place of the draft's where it was edited."""
         path = self._session.active_path()
         text = draft.summary if summary is None else summary
-        measures, overhead = self._measures(model), self._overhead(model, path)
+        measures, overhead = self._measures(draft.order.model), self._overhead(draft.order.model, path)
         return await asyncio.to_thread(plan_commit, path, draft.plan, text, measures, draft.size, overhead)
 
-    async def commit(self, draft: Draft, model: str, summary: str | None = None) -> Commit | Refusal:
+    async def commit(self, draft: Draft, summary: str | None = None) -> Commit | Refusal:
         """Append a drafted compaction, with ``summary`` in place of the draft's where it was edited."""
         commit: Commit | Refusal | None = None
         leaf = self._session.leaf
         while commit is None or leaf != self._session.leaf:
             # What was appended meanwhile is weighed with it.
             leaf = self._session.leaf
-            commit = await self.weigh(draft, model, summary)
+            commit = await self.weigh(draft, summary)
         if isinstance(commit, Commit):
             self._append(_with_origin(entry, draft) for entry in commit.entries)
         return commit
@@ -206,15 +213,14 @@ class Compactor:
             if isinstance(drafted, SummaryFailure):
                 return CompactionOutcome(drafted.reason)
             draft = drafted
-        commit = await self.commit(draft, order.model)
+        commit = await self.commit(draft)
         return (
             CompactionOutcome(commit.message) if isinstance(commit, Refusal) else CompactionOutcome(steps=commit.steps)
         )
 
     async def _why_hopeless(self, plan: CompactionPlan, order: CompactionOrder) -> str:
         """Return why not even the shortest summary would help, "" when one may: nobody pays for it then."""
-        size = self._size(order.model, self._session.active_path())
-        weighed = await self.weigh(Draft(plan, _SHORTEST, size, None, SummaryCost()), order.model)
+        weighed = await self.forecast(plan, order, _SHORTEST)
         return weighed.message if isinstance(weighed, Refusal) else ""
 
     async def _refused(self, refusal: Refusal, order: CompactionOrder) -> CompactionOutcome:
@@ -229,13 +235,25 @@ class Compactor:
                 return CompactionOutcome(pruned=True, steps=commit.steps)
         return CompactionOutcome(refusal.message, refused=True, cancelled=cancelled)
 
+    async def _from_notes(self, plan: CompactionPlan, order: CompactionOrder, size: ContextSize) -> Draft | None:
+        """Return a draft of the model's own notes, with what happened since them by rule; None where it keeps none."""
+        settings = plan.settings.compaction
+        kept = window_notes(self._session.active_path()) if settings.style == "notes" and not order.focus else None
+        if kept is None:
+            return None
+        notes, at = kept
+        count = self._ports.directory.counter(order.model).text
+        since = [entry for entry in (*plan.history, *plan.turn_prefix) if entry.id > at]
+        told = await asyncio.to_thread(digest, since, plan.summary_tokens - count(notes), count)
+        return Draft(order, plan, f"{notes}\n\n{told}".strip(), size, None, SummaryCost(), "notes")
+
     async def _by_rule(self, plan: CompactionPlan, order: CompactionOrder) -> Draft:
         count = self._ports.directory.counter(order.model).text
         earlier = f"{plan.previous_summary}\n\n" if plan.previous_summary else ""
         summarised, room = (*plan.history, *plan.turn_prefix), plan.summary_tokens - count(earlier)
         text = await asyncio.to_thread(digest, summarised, room, count)
         size = self._size(order.model, self._session.active_path())
-        return Draft(plan, f"{earlier}{text}", size, None, SummaryCost())
+        return Draft(order, plan, f"{earlier}{text}", size, None, SummaryCost())
 
     async def _summary(
         self, plan: CompactionPlan, order: CompactionOrder
@@ -297,7 +315,10 @@ class Compactor:
 
 def _with_origin(entry: Entry, draft: Draft) -> Entry:
     """Write down which model summarised and what it cost."""
-    if not isinstance(entry, CompactionEntry) or draft.model is None:
+    if not isinstance(entry, CompactionEntry):
+        return entry
+    entry = entry.model_copy(update={"style": draft.style})
+    if draft.model is None:
         return entry
     spent = {"model": draft.model, "usage": draft.spent.usage, "cost": draft.spent.cost}
     return entry.model_copy(update=spent)

@@ -17,6 +17,13 @@ class ContextFullError(UserFacingError):
         super().__init__(f"{why} What you can do: {choices}.")
 
 
+class CompactedError(UserFacingError):
+    """The history was compacted in the middle of the work, and the settings say that the run ends there."""
+
+    def __init__(self) -> None:
+        super().__init__("Compacted, and compaction.resume is off: send a message to go on.")
+
+
 def describe_full(size: ContextSize) -> str:
     """Return how full the context is, as a sentence."""
     return f"The context is full: {size.total:,} of {size.window:,} tokens."

@@ -4,14 +4,14 @@ Nothing here changes a session.
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 
 from tui_agent.agent.context_keeper import ContextKeeper
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.context.budget import RequestModel, SwitchAhead, Weights, measure, within
 from tui_agent.context.cache import CacheMiss, CacheState, PrefixBreak, cached_origins, ever_cached
-from tui_agent.context.context_map import ContextMap, context_map, with_cached
+from tui_agent.context.context_map import ContextBlock, ContextMap, context_map, with_cached
 from tui_agent.context.projection import project
 from tui_agent.context.pruning import Moment
 from tui_agent.context.request import ModelRequest
@@ -23,6 +23,7 @@ from tui_agent.context.timeline import CHANGING_KINDS, ModelScale, PathShape, St
 from tui_agent.context.view import resolve
 from tui_agent.session.entries import AssistantEntry, Entry, SystemEntry
 from tui_agent.session.path_queries import place_of_newest
+from tui_agent.session.records import Outlines
 from tui_agent.session.session import Session
 
 
@@ -35,6 +36,7 @@ class ContextInspector:
         self._context = context
         self._templates = Templates.load(ports.prompt)
         self._standings = Standings()
+        self._blocks: tuple[tuple[object, ...], dict[int, ContextBlock]] | None = None
         self._shares: tuple[tuple[object, ...], Mapping[Standing, int]] | None = None
         self._made: tuple[tuple[object, ...], ModelRequest] | None = None
 
@@ -61,7 +63,7 @@ class ContextInspector:
         """
         session, outline = self._session, self._session.path_outline()
         returns, now = session.returns(), self._context.size()
-        wanted = [entry_id for entry_id, kind in zip(outline.ids, outline.kinds, strict=True) if kind in CHANGING_KINDS]
+        wanted = _of_kinds(outline, CHANGING_KINDS)
         next_one = Step(None, session.leaf, 0, self._context.model, now.fixed, now.total, now.window, not now.estimated)
 
         def look() -> list[Step]:
@@ -101,6 +103,14 @@ class ContextInspector:
         """Return the request of a step that was answered, as it is made of the path today."""
         return project(self._session.load_active(step.leaf), self._ports.directory.traits(step.model), self._templates)
 
+    def block_of(self, entry_id: int) -> ContextBlock | None:
+        """Return the block of the next request that comes from an entry, None when there is none."""
+        asked = self._session.leaf, self._context.model
+        if self._blocks is None or self._blocks[0] != asked:
+            blocks = {block.origin[0]: block for block in self.map().blocks if block.origin and not block.is_head}
+            self._blocks = asked, blocks
+        return self._blocks[1].get(entry_id)
+
     def standings(self) -> Standings:
         """Return how the model has each entry of the path."""
         self._standings = self._standings.grown(self._session.active_path())
@@ -125,7 +135,7 @@ class ContextInspector:
     def room_made(self) -> RoomMade:
         """Return how often the path was compacted and pruned so far."""
         outline = self._session.path_outline()
-        return room_made(self._session.entries(row.id for row in outline if row.kind in ROOM_KINDS))
+        return room_made(self._session.entries(_of_kinds(outline, ROOM_KINDS)))
 
     async def first_head(self) -> SystemEntry | None:
         """Return the head that the first message is going to be sent with, None when the session has one.
@@ -205,6 +215,10 @@ class ContextInspector:
             if before is None
             else project(before, self._ports.directory.traits(self._context.model), self._templates)
         )
+
+
+def _of_kinds(outline: Outlines, kinds: Container[str]) -> list[int]:
+    return [entry_id for entry_id, kind in zip(outline.ids, outline.kinds, strict=True) if kind in kinds]
 
 
 def _before_last_answer(path: Sequence[Entry]) -> Sequence[Entry] | None:

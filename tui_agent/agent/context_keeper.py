@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from tui_agent.agent.cache_watch import CacheWatch, SentRequest
-from tui_agent.agent.context_full import ContextFullError, describe_full
+from tui_agent.agent.context_full import CompactedError, ContextFullError, describe_full
 from tui_agent.agent.events import Notice
 from tui_agent.agent.head import Head
 from tui_agent.agent.image_room import image_prune, never_sent
@@ -26,13 +26,14 @@ from tui_agent.context.projection import project
 from tui_agent.context.pruning import Moment, PrunePlan, PruneRules, occasion, plan_prune, under_pressure
 from tui_agent.context.request import CacheTtl, ImageRef, ModelRequest
 from tui_agent.context.settings import ContextSettings
-from tui_agent.context.templates import Templates
+from tui_agent.context.templates import Templates, fill
 from tui_agent.context.view import ContextView, resolve
 from tui_agent.model.errors import concerns_roles
 from tui_agent.model.protocol import ModelError
 from tui_agent.session.effort import Effort
 from tui_agent.session.entries import (
     AssistantEntry,
+    CompactionEntry,
     EffortChangeEntry,
     Entry,
     ModeChangeEntry,
@@ -41,8 +42,9 @@ from tui_agent.session.entries import (
     ToolResultEntry,
     UserEntry,
 )
-from tui_agent.session.path_queries import newest, newest_message
+from tui_agent.session.path_queries import newest, newest_message, place_of_newest
 from tui_agent.tools.registry import tool_traits
+from tui_agent.tools.window import wants_window
 
 if TYPE_CHECKING:
     from tui_agent.agent.compactor import CompactionOrder, CompactionOutcome, Compactor
@@ -50,6 +52,11 @@ if TYPE_CHECKING:
 
 _ESTIMATE_ERROR = 0.02
 """Share by which an estimate may be off, once a model's tokens are known."""
+_ROOM = "room"
+_ROOM_TOLD = (0.6, 0.8, 0.92)
+"""Shares of the threshold at which a model that opens windows itself is told what is left."""
+_EARLY_SHARE = 0.5
+"""Share of a threshold below the window's end from which on a person is told of it."""
 _LEAST_WINDOW = 4_000
 """Tokens of the smallest window that is learnt from a refusal without numbers."""
 ROUGH_SHARE = 0.3
@@ -72,6 +79,7 @@ class ContextKeeper:
         self._warmed: set[str] = set()
         self._doubted: set[str] = set()
         self._told_of_effort: set[str] = set()
+        self._told_of_window: set[str] = set()
         self._known_meter: Meter | None = None
         self._first_mode = mode
         self._first_effort: Effort | None = None
@@ -213,7 +221,7 @@ class ContextKeeper:
             tool_choice="auto" if tools_allowed else "none",
             max_output_tokens=self._room_for_answer(),
             effort=self.effort.level,
-            session=self._session.id,
+            session=self._ports.cache_session or self._session.id,
             cache_ttl=self._cache_ttl(self._ports.clock()),
             blobs=self._images(request),
         )
@@ -227,6 +235,11 @@ class ContextKeeper:
 
     # -- making room ----------------------------------------------------------------------------------------
 
+    def room_left(self) -> int:
+        """Return the tokens that are left before room has to be made."""
+        size = self.size()
+        return (size.window - size.reserve if size.threshold is None else size.threshold) - size.total
+
     async def make_room(self) -> None:
         """See to it that the next request fits: prune, then compact.
 
@@ -239,11 +252,35 @@ class ContextKeeper:
         await self.compact_as_asked()
         await self.prune(Moment(model_switched=self._model_switched(), cache_cold=self._cache_cold()))
         size = self.size()
+        self._tell_of_effective_window(size)
+        self._tell_of_room(size)
         if (trigger := self._trigger(size)) is not None:
             await self._compact_when_due(trigger)
         elif size.threshold is None and size.total > size.window - size.reserve:
             raise ContextFullError(f"{describe_full(size)} {HoldReason.OFF.value}")
         self.ensure_head()
+
+    def _tell_of_room(self, size: ContextSize) -> None:
+        """Tell a model that opens windows itself how much room is left, at each share of ``_ROOM_TOLD``."""
+        if self.settings().compaction.style != "notes" or size.threshold is None:
+            return
+        path = self._session.active_path()
+        since = path[(place_of_newest(path, CompactionEntry) or -1) + 1 :]
+        told = sum(isinstance(entry, UserEntry) and entry.synthetic == _ROOM for entry in since)
+        if sum(size.total > share * size.threshold for share in _ROOM_TOLD) > told:
+            text = fill(self._ports.prompt("window_room"), left=f"{max(0, self.room_left()):,}")
+            self._append(UserEntry(parts=(TextPart(text=text),), synthetic=_ROOM))
+
+    def _tell_of_effective_window(self, size: ContextSize) -> None:
+        """Say once, when it begins to matter, that a very large window is not used to its end."""
+        if not size.early or size.threshold is None or self.model in self._told_of_window:
+            return
+        if size.total > size.threshold * _EARLY_SHARE:
+            self._told_of_window.add(self.model)
+            tier = self._ports.directory.limits(self.model).price_tier
+            why = "above that each token costs more" if tier == size.threshold else "models lose track in more"
+            text = f"Of {size.window:,} tokens {size.threshold:,} are used before compaction: {why}."
+            self._channel.emit(Notice(f"{text} compaction.effective_window or a threshold changes that (/settings)."))
 
     async def _count_well(self) -> None:
         """Load the encoding where a rule of thumb may be wrong about whether there is room."""
@@ -361,6 +398,9 @@ class ContextKeeper:
             tool_traits(),
             pressure=under_pressure(settings.prune, size),
             minimum=1 if moment.asked else None,
+            wanted=None
+            if moment.asked or moment.run_ended
+            else settings.prune.wanted_tokens(size.history, size.budget),
             count=counter.entry,
         )
         return await asyncio.to_thread(plan_prune, view, rules, reason)
@@ -373,6 +413,8 @@ class ContextKeeper:
 
     def _trigger(self, size: ContextSize) -> "Trigger | None":
         """Return what asks for a compaction before the next request, None when nothing does."""
+        if self.settings().compaction.style == "notes" and wants_window(self._session.active_path()):
+            return "notes"
         cut_off = self._overflowed_silently(size.window)
         if not (cut_off or is_due(size)):
             return None
@@ -408,6 +450,8 @@ class ContextKeeper:
 
     def _go_on(self, outcome: "CompactionOutcome", *, in_turn: bool) -> "CompactionOutcome":
         if outcome.problem is None and not outcome.pruned and in_turn:
+            if not self.settings().compaction.resume:
+                raise CompactedError
             text = self._ports.prompt("continue")
             self._append(UserEntry(parts=(TextPart(text=text),), synthetic="continue"))
         return outcome

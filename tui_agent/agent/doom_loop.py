@@ -28,10 +28,10 @@ PARSE_FAILURES = 3
 """The unreadable call of one tool that asks."""
 FAILED_EDITS = 5
 """The change of one file that asks when all of them failed since one succeeded, whatever they were to change."""
-MIN_REPEATED_CHARS = 3_000
+MIN_REPEATED_CHARS = 6_000
 """Characters at the end of an answer that have to be one text again and again."""
 MIN_REPEATED_ROUNDS = 4
-LOOKED_AT_CHARS = 12_000
+LOOKED_AT_CHARS = 16_000
 """The end of an answer in which repetition is looked for."""
 _SUFFIX = 64
 MAX_CALLS_EXAMINED = 80

@@ -259,6 +259,8 @@ class RunEnded:
     reason: Literal["done", "interrupted", "error", "step_limit", "stopped"]
     error: str | None = None
     steps: int = 0
+    needs_key: bool = False
+    """The error is that the provider wants a key, or another one."""
 
 
 AgentEvent = (

@@ -18,7 +18,8 @@ from dataclasses import dataclass, field
 from tui_agent.agent.answer import Answerer, RepeatingAnswer
 from tui_agent.agent.channel import EventChannel
 from tui_agent.agent.checkpoints.recorder import Recorder
-from tui_agent.agent.context_full import ContextFullError
+from tui_agent.agent.clients import NO_MODEL
+from tui_agent.agent.context_full import CompactedError, ContextFullError
 from tui_agent.agent.context_keeper import ContextKeeper
 from tui_agent.agent.events import MessageRefused, Notice, RunEnded, RunStarted
 from tui_agent.agent.hooks.payloads import RunEnd
@@ -80,8 +81,9 @@ class Loop:
         except asyncio.CancelledError:
             ended = RunEnded("interrupted", steps=self.step)
         except ModelError as error:
-            ended = RunEnded("error", error.message, self.step)
-        except (ContextFullError, StopRunError) as error:
+            needs_key = error.kind is ErrorKind.AUTH or self.context.model == NO_MODEL
+            ended = RunEnded("error", error.message, self.step, needs_key=needs_key)
+        except (ContextFullError, CompactedError, StopRunError) as error:
             ended = RunEnded("stopped", str(error), self.step)
         except StoreError as error:
             ended = RunEnded("error", error.message, self.step)

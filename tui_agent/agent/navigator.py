@@ -205,7 +205,7 @@ class Navigator:
             directory.counter(self._context.model),
         )
         window = directory.limits(model)
-        limits = SummariserLimits(window.window, max(settings.compaction.summary_tokens(size.budget), 64))
+        limits = SummariserLimits(window.window, settings.compaction.branch_summary_tokens(size.budget))
         plan = await asyncio.to_thread(
             plan_branch_summary,
             move,

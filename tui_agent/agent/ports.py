@@ -23,7 +23,7 @@ from tui_agent.model.retry import RetryPolicy
 from tui_agent.sandbox import Sandbox
 from tui_agent.session.effort import Effort
 from tui_agent.session.session import Session
-from tui_agent.tools.base import Tool
+from tui_agent.tools.base import EditorText, Tool
 
 OpenChild = Callable[[str, int | None, str], Session]
 
@@ -101,6 +101,10 @@ class AgentPorts:
     """Kinds of subagents that can be given tasks."""
     open_child: OpenChild | None = None
     """Opens a session for a subagent, by title, parent entry and kind of agent; None where there are none."""
+    fork_child: OpenChild | None = None
+    """The same for a subagent that goes on from the parent's conversation: the session has its path to the entry."""
+    cache_session: str = ""
+    """The session in whose provider cache requests are found; empty: the agent's own."""
     small_model: str | None = None
     """A cheap model for titles; None is the conversation's."""
     preset_effort: Callable[[str], Effort | None] = lambda _model: None
@@ -113,6 +117,8 @@ class AgentPorts:
     """Servers whose tools join ``tools`` where a head is rendered."""
     hooks: Hooks = field(default_factory=Hooks)
     """What of the user's is asked and told at fixed points; an agent binds them to its session."""
+    editor: EditorText | None = None
+    """The editor in which the session goes on; None where there is none."""
     checkpoints: SnapshotStore | None = None
     """Where images of changed files are kept; None where changes are not recorded."""
     clock: Callable[[], int] = lambda: time.time_ns() // 1_000_000

@@ -11,15 +11,11 @@ from tui_agent.agent.mcp.records import McpError
 from tui_agent.agent.named import load_named
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.agent.shell import run_shell
-from tui_agent.errors import UserFacingError
+from tui_agent.errors import CommandError
 from tui_agent.session.entries import SKILL_PREFIX, TextPart, UserPart
 from tui_agent.session.session import Session
 
 _COMMAND = re.compile(r"/([A-Za-z][\w:.-]*)(?:\s+(.*))?", re.DOTALL)
-
-
-class CommandError(UserFacingError):
-    """A command cannot be used now; the message is one sentence for a person."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from tui_agent.tools.base import OutputLimits
 
 if TYPE_CHECKING:
     from tui_agent.agent.compactor import CompactionOutcome
+    from tui_agent.context.compaction import Trigger
 
 T = TypeVar("T")
 
@@ -120,7 +121,9 @@ class Runs:
         if then is not None:
             then()
 
-    async def compact(self, focus: str | None, *, for_model: str | None, boundary: int | None) -> "CompactionOutcome":
+    async def compact(
+        self, focus: str | None, trigger: "Trigger", *, for_model: str | None, boundary: int | None
+    ) -> "CompactionOutcome":
         """Summarise the history now; during a run before its next step, or at its end."""
         if self.running:
             self._loop.context.pending = focus or ""
@@ -129,7 +132,7 @@ class Runs:
 
             return CompactionOutcome()
         self._compacting = asyncio.ensure_future(
-            self._loop.context.compact("manual", focus, for_model=for_model, boundary=boundary)
+            self._loop.context.compact(trigger, focus, for_model=for_model, boundary=boundary)
         )
         try:
             return await self._compacting

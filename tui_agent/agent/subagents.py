@@ -18,6 +18,7 @@ from tui_agent.agent.mcp.hub import McpHub
 from tui_agent.agent.named import subagents_of
 from tui_agent.agent.permissions import Mode, Rule
 from tui_agent.agent.ports import Adjustable, AgentPorts, OpenChild
+from tui_agent.context.templates import fill
 from tui_agent.errors import ToolError
 from tui_agent.session.effort import Effort
 from tui_agent.session.entries import AssistantEntry
@@ -73,20 +74,28 @@ class Subagents:
         """Return the kinds there are, each with what it is for."""
         return {spec.name: spec.description for spec in subagents_of(self._parent.ports).values()}
 
-    async def run(self, agent: str, task: str, report: Callable[[str], None], *, call_id: str) -> SubagentReport:
+    async def run(
+        self, agent: str, task: str, report: Callable[[str], None], *, call_id: str, in_conversation: bool = False
+    ) -> SubagentReport:
         """Have a subagent do a task for a call; cancelling ends it and everything it started.
 
         Raises:
-            ToolError: there is no such kind.
+            ToolError: there is no such kind, or it cannot go on from a conversation.
         """
         specs = subagents_of(self._parent.ports)
         spec = specs.get(agent)
         if spec is None:
             raise ToolError(f"There is no agent {agent!r}. There are: {', '.join(specs)}.")
         title = textwrap.shorten(task, TITLE_LENGTH, placeholder="…")
-        session = self._open_child(title, self._parent.session.leaf, agent)
+        if in_conversation:
+            session = await self._fork(title, call_id, agent)
+            worker = self._going_on(spec, session)
+            task = fill(self._parent.ports.prompt("task_in_conversation"), task=task)
+        else:
+            session = self._open_child(title, self._parent.session.leaf, agent)
+            worker = self._make(spec, session)
         self._sessions[call_id] = session.id
-        worker = self._make(spec, session)
+        spent = worker.session_cost() or 0.0
         self.working[call_id], self._kinds[call_id] = worker, spec
         watch = _Watch(worker, self._parent.questions, spec.name, report)
         unsubscribe = worker.subscribe(watch.on_event)
@@ -99,13 +108,47 @@ class Subagents:
             unsubscribe()
             watch.close()
             await worker.aclose()
-            if cost := worker.session_cost():
+            if cost := (worker.session_cost() or 0.0) - spent:
                 self._parent.session.add_cost(cost)
                 self._parent.channel.emit(CostKnown())
             session.release()
         ended = watch.ended
         problem = ended.error or (ended.reason if ended.reason in {"interrupted", "step_limit"} else None)
         return SubagentReport(watch.answer, session.id, ended.steps, problem)
+
+    async def _fork(self, title: str, call_id: str, agent: str) -> Session:
+        """Return a session with the conversation as it was sent when the call was asked for."""
+        fork, parent = self._parent.ports.fork_child, self._parent.session
+        if fork is None:
+            raise ToolError("This session cannot be copied: give the subagent what it needs with context=task.")
+        path = parent.active_path()
+        asked = next(
+            entry
+            for entry in reversed(path)
+            if isinstance(entry, AssistantEntry) and any(call.call_id == call_id for call in entry.tool_calls)
+        )
+        return fork(title, asked.parent_id, agent)
+
+    def _going_on(self, spec: AgentSpec, session: Session) -> "Agent":
+        """Return an agent whose requests begin with the bytes of the parent's, so that the provider knows them.
+
+        Prompt, tools, model, effort and mode are therefore the parent's; of its kind it has the rules and the limit.
+        """
+        from tui_agent.agent.agent import Agent
+
+        parent = self._parent
+        own = replace(
+            parent.ports,
+            open_child=None,
+            fork_child=None,
+            checkpoints=None,
+            cache_session=parent.ports.cache_session or parent.session.id,
+        )
+        own.adopt(_within(spec, parent.ports.adjustable()))
+        worker = Agent(session, own, model=parent.model(), mode=parent.mode(), effort=parent.effort())
+        worker.share_rules(parent.session_rules)
+        worker.share_recorder(parent.recorder)
+        return worker
 
     def _make(self, spec: AgentSpec, session: Session) -> "Agent":
         from tui_agent.agent.agent import Agent

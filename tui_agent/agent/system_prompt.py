@@ -41,6 +41,7 @@ def render_head(
         cwd=place.cwd,
         project=place.project,
         git=_git_state(place.project),
+        model=model,
         platform=f"{platform.system()} {platform.machine()}",
         date=started.date().isoformat(),
     )

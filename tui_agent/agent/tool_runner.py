@@ -56,6 +56,7 @@ from tui_agent.tools.arguments import parse_arguments
 from tui_agent.tools.base import OutputLimits, SubagentHost, Tool, ToolContext, ToolInput, ToolResult
 from tui_agent.tools.reads import FileReads
 from tui_agent.tools.registry import find_tool, tool_traits
+from tui_agent.tools.window import window_notes
 
 LIVE_OUTPUT_CHARS = 20_000
 """Characters of a running call's output that are kept for its result when it is interrupted."""
@@ -110,6 +111,8 @@ class ToolRunner:
         self._mode = mode
         self.gate = Gate(ports, self._channel, questions, mode, self._said)
         self.subagents: SubagentHost | None = None
+        self.room_left: Callable[[], int] | None = None
+        """Tokens left before room has to be made."""
         self.jobs = jobs
         self.recorder: Recorder | None = None
         """Watches what calls change in files; None where nobody does."""
@@ -209,6 +212,7 @@ class ToolRunner:
 
     async def _refusal(self, call: _Call, tool: Tool[Any], checked: Checked, context: ToolContext) -> str | None:
         call.arguments = checked.arguments
+        await self._save_in_editor(tool, checked.arguments, context)
         needs = await asyncio.to_thread(needs_of, tool, checked.arguments, context)
         # What it needs by the time it runs may be no more than that.
         context.allowed = frozenset((need.permission, need.pattern) for need in needs)
@@ -219,6 +223,14 @@ class ToolRunner:
         if refusal is None:
             self._open(call, tool, checked.arguments, needs, context)
         return refusal
+
+    async def _save_in_editor(self, tool: Tool[Any], arguments: ToolInput, context: ToolContext) -> None:
+        """Have the editor save what a call is about to change, so that it changes the text the person sees."""
+        if context.editor is None or not tool.traits.writes:
+            return
+        for path in await asyncio.to_thread(tool.touches, arguments, context) or ():
+            if path.is_relative_to(context.project) and await context.editor.save(path):
+                await asyncio.to_thread(context.reads.note, path)
 
     def _open(
         self, call: _Call, tool: Tool[Any], arguments: ToolInput, needs: Sequence[PermissionNeed], context: ToolContext
@@ -295,10 +307,13 @@ class ToolRunner:
             notify=lambda text: self._channel.emit(Notice(text, "warning")),
             vision=self.vision,
             archive=self._archive,
+            room_left=self.room_left,
+            has_notes=window_notes(self._session.active_path()) is not None,
             in_view=self._reads_in_view if self._ports.settings.truncation.short_rereads else lambda _file: (),
             jobs=self.jobs,
             call_id=call.part.call_id,
             subagents=self.subagents,
+            editor=self._ports.editor,
             verdict=lambda need: self.gate.decide(need).action.value,
         )
 

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from tui_agent.app.commands import COMMANDS, find
+from tui_agent.app.commands import command_table, find
 from tui_agent.app.format import money, tokens
 from tui_agent.session.entries import AssistantEntry
 from tui_agent.session.path_queries import newest
@@ -13,16 +13,21 @@ if TYPE_CHECKING:
     from tui_agent.app.desk import Desk
 
 
+IDLE_SECONDS = 75
+"""Seconds before a cache's end at which something is done about it: the gauge's clock moves once a minute."""
+
+
 class ColdCache:
-    """Tells of a cold cache, once for each time it cools."""
+    """Tells of a cold cache, once for each time it cools; before that does what ``cache.idle`` says."""
 
     def __init__(self, desk: "Desk") -> None:
         self._desk = desk
         self._told: int | None = None
+        self._saved: int | None = None
 
     def forget(self) -> None:
         """Another session is shown."""
-        self._told = None
+        self._told = self._saved = None
 
     def look(self) -> None:
         """Say what the next request reads anew when the provider has forgotten the last one; cheap when it has not."""
@@ -30,11 +35,37 @@ class ColdCache:
         if agent is None or agent.running or agent.session.read_only:
             return
         answer = newest(agent.session.active_path(), AssistantEntry)
-        if answer is None or answer.id == self._told or agent.inspector.cache_state().warm:
+        if answer is None or answer.id == self._told:
+            return
+        if (state := agent.inspector.cache_state()).warm:
+            if state.seconds_left <= IDLE_SECONDS and answer.id != self._saved:
+                self._saved = answer.id
+                self._save(agent, state.seconds_left)
             return
         self._told = answer.id
         self._desk.face.refresh_facts()
         self._desk.soon(self._tell(agent))
+
+    def _save(self, agent: "Agent", seconds: float) -> None:
+        """Offer or begin a compaction while the conversation is still read from the cache."""
+        idle, size = agent.ports.settings.cache.idle, agent.inspector.cached_tokens()
+        if idle == "off" or not size:
+            return
+        dollars = self._desk.services.reread_cost(agent.model, size)
+        about = (
+            f" ({tokens(size)} tokens, about {money(dollars)} to read anew)" if dollars else f" ({tokens(size)} tokens)"
+        )
+        told = f"The provider forgets this conversation in {max(1, round(seconds))} s{about}."
+        if idle == "offer":
+            self._desk.say(f"{told} Compacting it costs least now.", remedy=_compact_first(self._desk))
+        else:
+            self._desk.say(f"{told} It is compacted now; /undo takes that back.")
+            self._desk.soon(self._compact(agent))
+
+    async def _compact(self, agent: "Agent") -> None:
+        outcome = await agent.compact(idle=True)
+        if outcome.problem and self._desk.agent is agent:
+            self._desk.say(f"Not compacted: {outcome.problem}", "warning")
 
     async def _tell(self, agent: "Agent") -> None:
         forgotten = await agent.inspector.forgotten_tokens()
@@ -50,7 +81,7 @@ class ColdCache:
 
 
 def _compact_first(desk: "Desk") -> tuple[str, str, str] | None:
-    command = find("compact", COMMANDS)
+    command = find("compact", command_table())
     key = desk.face.keymap.get("compact", command.key if command is not None else "")
     return (key or "/compact", "compact first", "screen.command('compact')")
 

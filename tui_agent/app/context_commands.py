@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from tui_agent.app.commands import Command
 from tui_agent.app.face import CompactPage, ContextPage, SettingsPage
 
 if TYPE_CHECKING:
@@ -22,17 +23,28 @@ async def compact(desk: Desk, argument: str) -> None:
 
     ``#412`` before the focus is the entry to end before.
     """
+    from tui_agent.context.room_made import room_made
+    from tui_agent.errors import CommandError
+
     agent = desk.agent
     if agent is None:
         return
     named = re.match(r"#(\d+)(?:\s+|$)", argument)
     boundary, focus = (int(named[1]), argument[named.end() :]) if named else (None, argument)
-    if boundary is not None:
+    if boundary is not None and desk.face.has_screen:
         await compact_up_to(desk, boundary, focus)
-    elif focus or agent.running:
-        await agent.compact(focus or None)
-    else:
+        return
+    if boundary is not None and not agent.session.on_path(boundary):
+        raise CommandError(f"#{boundary} is not on this branch.")
+    if desk.face.has_screen and not focus and not agent.running:
         desk.show(CompactPage())
+        return
+    outcome = await agent.compact(focus or None, boundary=boundary)
+    if not desk.face.has_screen and not agent.running:
+        # A screen shows the compaction itself, and hears why there is none.
+        if outcome.problem:
+            raise CommandError(outcome.problem)
+        desk.say(room_made(agent.session.active_path()).sentence)
 
 
 async def compact_up_to(desk: Desk, entry_id: int, focus: str = "") -> None:
@@ -91,6 +103,16 @@ async def edit_summary(desk: Desk, entry_id: int) -> None:
 async def panel(desk: Desk, _argument: str) -> None:
     """Show or hide the side panel."""
     desk.face.toggle_panel()
+
+
+async def view(desk: Desk, _argument: str) -> None:
+    """Show only what the model sees of the conversation, or all of it again."""
+    if desk.agent is None:
+        return
+    if desk.face.toggle_view():
+        desk.say("Only what the model sees is shown; /view shows the whole conversation.")
+    else:
+        desk.face.clear_notice()
 
 
 async def settings(desk: Desk, argument: str) -> None:
@@ -153,3 +175,53 @@ async def restore(desk: Desk, entry_id: int) -> None:
         desk.say(f"#{hidden[0]} will be in the context again from the next request.")
     else:
         desk.say(f"{plural(len(hidden), 'output')} will be in the context again from the next request.")
+
+
+COMMANDS = (
+    Command(
+        "compact",
+        "summarise the history, or what is before #N",
+        compact,
+        "Compact",
+        key="f4",
+        argument="[#N] [FOCUS]",
+        place=220,
+    ),
+    Command("prune", "replace old tool outputs by placeholders", prune, "Prune", place=230),
+    Command(
+        "context",
+        "show what fills the context window",
+        context,
+        "Context window",
+        key="ctrl+g",
+        needs_screen=True,
+        place=240,
+    ),
+    Command(
+        "panel",
+        "show or hide tree, to-dos, files and jobs",
+        panel,
+        "Side panel",
+        key="ctrl+b",
+        needs_screen=True,
+        place=290,
+    ),
+    Command(
+        "view",
+        "switch between the whole conversation and what the model sees of it",
+        view,
+        "What the model sees",
+        key="ctrl+o",
+        needs_screen=True,
+        place=295,
+    ),
+    Command(
+        "settings",
+        "show and change every setting",
+        settings,
+        "Settings",
+        argument="[reload]",
+        needs_screen=True,
+        place=380,
+    ),
+)

@@ -2,11 +2,13 @@
 
 import json
 
-from tui_agent.app.format import money, plural, tokens
+from tui_agent.app.format import age, money, plural, tokens
 from tui_agent.context.budget import head_sections
 from tui_agent.context.cache import BreakCause, CacheMiss, CacheState, PrefixBreak
 from tui_agent.context.context_map import ContextBlock, ContextMap
 from tui_agent.context.request import ModelRequest, wire_message, wire_tool
+from tui_agent.context.standing import Standing
+from tui_agent.context.standings import Standings
 from tui_agent.context.view import EntryState
 from tui_agent.session.entries import (
     AssistantEntry,
@@ -105,6 +107,28 @@ def facts_of(block: ContextBlock) -> str:
     hidden = f"{tokens(block.hidden)} hidden" if block.hidden else ""
     words = [address, block.kind.replace("_", " "), block.tool or "", block.path or "", size, hidden, age]
     return " · ".join(word for word in words if word)
+
+
+def standing_words(entry: Entry, found: Standings, block: ContextBlock | None, now: float) -> str:
+    """Return one line on an entry: what it weighs, how the model has it and for how long, whether it is cached.
+
+    ``block`` is its block of the next request, None without one; ``now`` is in seconds since the epoch.
+    """
+    standing = found.of(entry.id, entry.kind)
+    words = [f"#{entry.id}"]
+    if standing is Standing.SUMMARISED and entry.id != found.compaction:
+        words.append(f"summarised by #{found.compaction}")
+    elif block is None or standing is Standing.UNSENT:
+        words.append(standing.value)
+    else:
+        words.append(f"{tokens(block.tokens)} tokens")
+        if block.hidden:
+            words.append(f"{tokens(block.hidden)} {Standing.CLEARED.value}")
+        since = plural(block.age_steps, "answer") if block.age_steps else age(entry.created_at, now)
+        what = "in" if standing is Standing.SENT else standing.value
+        words.append(f"{what}, new" if since == "now" else f"{what} for {since}")
+        words.append("cached" if block.cached else "not cached")
+    return " · ".join(words)
 
 
 def text_of(block: ContextBlock, request: ModelRequest, entry: Entry | None) -> str:

@@ -7,34 +7,44 @@ sentence with what can be done, the log has the traceback, and the session goes 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from tui_agent.agent.mentions import has_mention
 from tui_agent.app.commands import Command, close_names, commands_of, find
 from tui_agent.app.face import Choice, Face, FindingsPage, Page, Question, Remedy, Severity
 from tui_agent.app.format import one_line
-from tui_agent.app.outbox import Outbox
+from tui_agent.app.intent import CommandIntent, MessageIntent, ShellIntent, parse
+from tui_agent.app.pasted_images import PastedImages
 from tui_agent.app.problems import report
 from tui_agent.app.services import OpenHow, OpenRequest
-from tui_agent.app.take_over import TakeOverWatch
 from tui_agent.app.warnings import WarningLog
+from tui_agent.errors import CommandError
 
 if TYPE_CHECKING:
     from tui_agent.agent.agent import Agent
     from tui_agent.agent.events import AgentEvent
     from tui_agent.agent.mcp.questions import Answer, ServerQuestion
+    from tui_agent.agent.preparing import Prepared
     from tui_agent.app.services import AppServices
-    from tui_agent.app.undo import Move, UndoResult
+    from tui_agent.app.undo_words import Move, UndoResult
+    from tui_agent.session.entries import UserPart
     from tui_agent.session.errors import SessionHeld
 
 T = TypeVar("T")
 
 READ_ONLY = "This session is read-only. /fork continues in a copy."
+PLAN_READY = "The plan is ready. /plan carries it out or changes it."
 WORKING = "The agent is working: press Escape first."
 COPYING = "Copying the session …"
 """Said while a session is forked, in a thread: of 100,000 entries that takes seconds."""
+
+SESSIONLESS_COMMANDS = frozenset({"quit", "exit", "help", "keys", "doctor"})
+"""Commands that need no session."""
+_REMEDY: Final = ("send", "to choose how to continue", "screen.choose_how")
 
 
 class Desk:
@@ -50,6 +60,8 @@ class Desk:
         self._asks = asyncio.Event()
         self.deciding: asyncio.Task[None] | None = None
         """The question about a plan that the last run ended with."""
+        self.clock: Callable[[], float] = time.time
+        """Returns seconds since the epoch. A key can come before there are services."""
         self.agent: Agent | None = None
         """The agent of the open session; None before the first is open."""
         self.undone: list[UndoResult] = []
@@ -62,6 +74,7 @@ class Desk:
         """Where what the user wrote leaves from."""
         self.take_over = TakeOverWatch(self)
         """Notices that another program has the session now."""
+        self._pasted: PastedImages | None = None
         self.warnings = WarningLog()
         """What the program warned of by itself."""
 
@@ -70,6 +83,7 @@ class Desk:
     def attach(self, services: AppServices) -> None:
         """Take the ports."""
         self._services = services
+        self.clock = services.clock
 
     @property
     def has_services(self) -> bool:
@@ -83,14 +97,21 @@ class Desk:
         return self._services
 
     @property
+    def pasted(self) -> PastedImages:
+        """The images the user pasted."""
+        if self._pasted is None:
+            self._pasted = PastedImages(self.services.state_dir)
+        return self._pasted
+
+    @property
     def cwd(self) -> Path:
         """The directory of the open session, before there is one the program's."""
         return Path(self.agent.session.info.cwd) if self.agent is not None else Path.cwd()
 
     @property
     def commands(self) -> list[Command]:
-        """The commands there are now."""
-        return commands_of(self.agent)
+        """The commands there are now, of those that are of use here."""
+        return [row for row in commands_of(self.agent) if self.face.has_screen or not row.needs_screen]
 
     # -- the three ways to speak, and the edge ----------------------------------------------------------------
 
@@ -145,21 +166,29 @@ class Desk:
         finally:
             asked.cancel()
 
-    async def run_through(self, command: Command, arguments: str = "") -> None:
-        """Run a command to its end, whatever it asks."""
-        await self.attempt(command.handler(self, arguments))
+    async def run_through(self, command: Command, arguments: str = "") -> bool:
+        """Run a command to its end, whatever it asks, and what it left to be done; returns whether it went through."""
+
+        async def through() -> bool:
+            await command.handler(self, arguments)
+            return True
+
+        done = await self.attempt(through())
+        while self._tasks:
+            await asyncio.wait(self._tasks)
+        return done is True
+
+    def unknown(self, name: str) -> str:
+        """Return what to say of a command that does not exist."""
+        close = close_names(name, self.commands)
+        meant = f"Did you mean {' or '.join('/' + known for known in close)}?" if close else "/help lists them."
+        return f"There is no command /{one_line(name, 40)}. {meant}"
 
     async def _run_unknown(self, name: str, arguments: str) -> None:
         """Send a command that nobody knew a moment ago, because its file is new; otherwise name similar ones."""
-        from tui_agent.app.knowledge_commands import send_own
-
-        close = close_names(name, self.commands)
-        meant = f"Did you mean {' or '.join('/' + known for known in close)}?" if close else "/help lists them."
-        complaint = f"There is no command /{one_line(name, 40)}. {meant}"
         if self.agent is None:
-            self.say(complaint, "warning")
-        else:
-            self.soon(send_own(self, name, arguments, complaint))
+            raise CommandError(self.unknown(name))
+        await self.outbox.send_command(name, arguments, self.unknown(name))
 
     @property
     def idle_agent(self) -> Agent | None:
@@ -216,11 +245,21 @@ class Desk:
     def _heard(self, agent: Agent, event: AgentEvent) -> None:
         """Pass an event on; a run in plan mode ends in a question."""
         from tui_agent.agent.events import RunEnded
-        from tui_agent.app.planning import decide, offer
 
         self._hear(event)
-        if isinstance(event, RunEnded) and event.reason == "done" and (plan := offer(self, agent)) is not None:
-            self.deciding = self.soon(decide(self, plan))
+        if isinstance(event, RunEnded) and event.reason == "done" and self.face.is_attended:
+            self._offer_plan(agent)
+
+    def _offer_plan(self, agent: Agent) -> None:
+        """Ask about the plan that a run has made, unless the user is writing."""
+        from tui_agent.app.waiting_plan import plan_of
+
+        if not plan_of(agent, headed=True):
+            return
+        if self.face.draft.strip() or agent.queue.steer or agent.queue.follow_up:
+            self.say(PLAN_READY)
+        else:
+            self.deciding = self.begin("plan")
 
     async def _answer_server(self, question: ServerQuestion) -> Answer:
         """Ask what a server wants to know; what goes wrong is no answer."""
@@ -273,3 +312,165 @@ def held_question(pid: int, host: str) -> Choice:
             (OpenHow.TAKE_OVER, "Take it over: the other program can only read on"),
         ],
     )
+
+
+class Outbox:
+    """One per desk. Messages leave in the order they were sent, however long it takes to read what they name."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        self._early: list[tuple[str, bool]] = []
+        self._sending = asyncio.Lock()
+
+    async def send(self, text: str, *, follow_up: bool = False) -> None:
+        """Do what a text asks for; before there is a session it waits for one."""
+        desk, intent = self._desk, parse(text)
+        if desk.agent is None and not (isinstance(intent, CommandIntent) and intent.name in SESSIONLESS_COMMANDS):
+            self._early.append((text, follow_up))
+            desk.open_again()
+            return
+        if not isinstance(intent, CommandIntent) and desk.take_over.look():
+            desk.face.put_back(text)
+            desk.soon(desk.take_over.ask())
+            return
+        desk.face.clear_notice()
+        match intent:
+            case CommandIntent(name, arguments):
+                desk.begin(name, arguments)
+            case ShellIntent(command, excluded) if desk.agent is not None:
+                desk.soon(desk.agent.run_shell(command, excluded=excluded))
+            case MessageIntent(message) if has_mention(message):
+                desk.soon(self._send_with_files(message, follow_up=follow_up))
+            case MessageIntent(message):
+                self.submit(message, follow_up=follow_up)
+            case _:
+                pass
+
+    def send_early(self) -> None:
+        """Send what was sent before there was a session."""
+        early, self._early = self._early, []
+        for text, follow_up in early:
+            self._desk.soon(self.send(text, follow_up=follow_up))
+
+    def take_back(self) -> None:
+        """Put what was sent before there was a session back into the prompt: there will be none."""
+        early, self._early = self._early, []
+        self._desk.face.put_back("\n".join(text for text, _ in early))
+
+    def bring_back(self) -> None:
+        """Put what waited for a run that was stopped back into the prompt: it may not be wanted any more."""
+        desk, waiting = self._desk, list[str]()
+        while desk.agent is not None and (text := desk.agent.take_back()) is not None:
+            waiting.insert(0, text)
+        if waiting:
+            desk.face.put_back("\n\n".join(waiting))
+            what = "The message that waited is" if len(waiting) == 1 else f"The {len(waiting)} messages that waited are"
+            desk.say(f"{what} back in the prompt, not sent.")
+
+    def send_prepared(self, prepared: Prepared) -> None:
+        """Send a message that was made ready, with the model and agent it wants."""
+        agent = self._desk.agent
+        if agent is None:
+            return
+        agent.switch_for(prepared)
+        self.submit(prepared.parts, follow_up=False)
+        self._warn(prepared.problem)
+
+    async def send_command(self, name: str, arguments: str, complaint: str) -> None:
+        """Send the message of a command of the user's own.
+
+        Raises:
+            CommandError: there is none any more, as ``complaint`` says, or it can't be used.
+        """
+        agent = self._desk.agent
+        prepared = await agent.prepare_command(name, arguments) if agent is not None else None
+        if prepared is None:
+            raise CommandError(complaint)
+        self.send_prepared(prepared)
+
+    async def _send_with_files(self, text: str, *, follow_up: bool) -> None:
+        from tui_agent.agent.attachments import load_message
+
+        desk = self._desk
+        async with self._sending:
+            if (agent := desk.agent) is None:
+                return
+            put_blob = desk.services.store.put_blob
+            loaded = await load_message(text, desk.cwd, agent.session, put_blob, named=self._named)
+            self.submit(loaded.parts, follow_up=follow_up)
+            self._warn(loaded.problem)
+
+    async def _named(self, name: str) -> tuple[UserPart, ...]:
+        """Return the parts for a name that is no file: an image that was pasted, or what the agent knows."""
+        desk = self._desk
+        image = await asyncio.to_thread(desk.pasted.part, name, desk.services.store.put_blob)
+        if image is not None:
+            return (image,)
+        return await desk.agent.load_named(name) if desk.agent is not None else ()
+
+    def _warn(self, problem: str | None) -> None:
+        """Say what is wrong with a message that was sent; the line above the prompt is cleared when its run begins."""
+        if problem is not None:
+            self._desk.face.warn(problem)
+
+    def submit(self, message: str | Sequence[UserPart], *, follow_up: bool = False) -> None:
+        """Send a message as it is; one that can't be sent goes back into the prompt."""
+        from tui_agent.session.errors import StoreError
+        from tui_agent.session.typed import typed_text
+
+        desk = self._desk
+        if desk.agent is None:
+            return
+        if desk.agent.session.read_only:
+            refusal = desk.services.store.read_only
+            desk.face.put_back(message if isinstance(message, str) else typed_text(message))
+            desk.say(refusal.message if refusal else READ_ONLY, "warning")
+            return
+        desk.undone.clear()
+        try:
+            desk.agent.submit(message, follow_up=follow_up)
+        except StoreError as error:
+            desk.face.set_draft(message if isinstance(message, str) else typed_text(message))
+            desk.say(error.message, "error")
+
+
+class TakeOverWatch:
+    """One per desk. Looking reads one row, so it is done when somebody comes back to the program."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+
+    def look(self) -> bool:
+        """Return whether another program has the session now; if so, a line says it."""
+        from tui_agent.session.errors import StoreError
+        from tui_agent.session.ids import short_id
+
+        agent = self._desk.agent
+        if agent is None:
+            return False
+        try:
+            taken: bool = agent.session.check_for_take_over()
+        except StoreError:  # a store in trouble says so itself with the next change
+            return False
+        if taken:
+            sentence = f"Another program took over session {short_id(agent.session.id)}. It is read-only here."
+            self._desk.say(sentence, "warning", _REMEDY)
+        return taken
+
+    async def ask(self) -> None:
+        """Ask how to continue; what is in the prompt stays there whatever the answer is."""
+        desk = self._desk
+        if desk.agent is None:
+            return
+        session_id = desk.agent.session.id
+        answers = [
+            (OpenHow.FORK, "Fork it: continue here in a copy"),
+            (OpenHow.TAKE_OVER, "Take it back: the other program can only read on"),
+        ]
+        question = "Another program took this session over."
+        how = await desk.ask(Choice(question, answers, "What is in the prompt stays there, unsent."))
+        if how is not None:
+            draft = desk.face.draft
+            await desk.open(OpenRequest(session_id, OpenHow(how)))
+            # Opening brings back what was kept of a session, which is older than what is in the prompt.
+            desk.face.set_draft(draft)

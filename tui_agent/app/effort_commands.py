@@ -2,8 +2,11 @@
 
 from typing import TYPE_CHECKING, Final
 
+from tui_agent.app.commands import Command
 from tui_agent.app.face import Choice
 from tui_agent.app.format import money, one_line, short_model, tokens
+from tui_agent.app.switch_price import may_reread
+from tui_agent.errors import CommandError
 from tui_agent.session.effort import DEFAULT_EFFORT, Effort
 
 if TYPE_CHECKING:
@@ -32,9 +35,10 @@ async def effort(desk: "Desk", argument: str) -> None:
         chosen = None if level == DEFAULT_EFFORT else Effort(level)
     except ValueError:
         known = ", ".join((DEFAULT_EFFORT, *Effort))
-        desk.say(f"There is no effort “{one_line(level, 40)}”; there are {known}.", "warning")
-    else:
-        use_effort(desk, agent, chosen)
+        raise CommandError(f"There is no effort “{one_line(level, 40)}”; there are {known}.") from None
+    if chosen != agent.effort.chosen and not await may_reread(desk, agent, f"Effort {level}?", agent.model):
+        return
+    use_effort(desk, agent, chosen)
 
 
 async def _choose(desk: "Desk", agent: "Agent") -> str | None:
@@ -76,3 +80,8 @@ def _reread(desk: "Desk", agent: "Agent") -> str:
     dollars = desk.services.reread_cost(agent.model, cached)
     about = f", about {money(dollars)} more" if dollars and dollars >= 0.01 else ""
     return f"The provider may read {tokens(cached)} tokens anew{about}: most keep a cache for each level."
+
+
+COMMANDS = (
+    Command("effort", "choose how much the model thinks", effort, "Effort", key="f9", argument="[LEVEL]", place=140),
+)

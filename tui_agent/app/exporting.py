@@ -3,7 +3,7 @@
 import errno
 import hashlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from io import StringIO
@@ -52,14 +52,14 @@ class ExportFormat(StrEnum):
         return {"markdown": ".md", "html": ".html", "json": ".jsonl", "pi": ".pi.jsonl"}[self.value]
 
     @property
-    def is_to_read(self) -> bool:
-        """Whether people read it, so that the current branch is enough."""
-        return self in {ExportFormat.MARKDOWN, ExportFormat.HTML}
+    def is_one_branch(self) -> bool:
+        """Whether it is read from top to bottom, so that the current branch is what one wants."""
+        return self is ExportFormat.MARKDOWN
 
 
 @dataclass(frozen=True, slots=True)
 class ExportOrder:
-    """What is wanted. ``whole`` None: one branch to read, all of them for programs. ``leaf`` None: where one is."""
+    """What is wanted. ``whole`` None: one branch as Markdown, otherwise all of them. ``leaf`` None: where one is."""
 
     session_id: str
     format: ExportFormat = ExportFormat.MARKDOWN
@@ -70,7 +70,7 @@ class ExportOrder:
     @property
     def all_branches(self) -> bool:
         """Whether every branch is written."""
-        return self.whole if self.whole is not None else not self.format.is_to_read and self.leaf is None
+        return self.whole if self.whole is not None else not self.format.is_one_branch and self.leaf is None
 
     def file_name(self, title: str, directory: Path) -> str:
         """Return a name for the file, of the title and the end of the id, that a directory has no file of yet."""
@@ -96,7 +96,13 @@ def unknown_ending(path: str) -> str:
     return f"“{one_line(ending)}” is no ending of an export; known are {', '.join(_ENDINGS)}."
 
 
-def export_text(store: Store, order: ExportOrder, environ: Mapping[str, str]) -> str:
+WindowOf = Callable[[str], int]
+"""Returns the context window of a model in tokens, 0 when it is not known."""
+
+
+def export_text(
+    store: Store, order: ExportOrder, environ: Mapping[str, str], window_of: WindowOf = lambda _model: 0
+) -> str:
     """Return the export as text; ``environ`` is searched for secrets to remove.
 
     Raises:
@@ -119,10 +125,12 @@ def export_text(store: Store, order: ExportOrder, environ: Mapping[str, str]) ->
 
             pi_writer.write(copies[0], text.write)
         case ExportFormat.HTML:
+            from tui_agent.app.figures import figures_of
             from tui_agent.session.formats import html
 
-            css = style_path("export.css").read_text(encoding="utf-8")
-            html.write(copies[0], text.write, whole=order.all_branches, css=css)
+            css, script = (style_path(f"export.{name}").read_text(encoding="utf-8") for name in ("css", "js"))
+            parts = html.PageParts(css, script, figures_of(copies[0], window_of))
+            html.write(copies[0], text.write, whole=order.all_branches, parts=parts)
         case _:
             from tui_agent.session.formats import markdown
 
@@ -130,7 +138,9 @@ def export_text(store: Store, order: ExportOrder, environ: Mapping[str, str]) ->
     return text.getvalue()
 
 
-def write_export(store: Store, order: ExportOrder, path: Path, environ: Mapping[str, str]) -> int:
+def write_export(
+    store: Store, order: ExportOrder, path: Path, environ: Mapping[str, str], window_of: WindowOf = lambda _model: 0
+) -> int:
     """Write the export to a file only its owner can read, all of it or nothing; returns the bytes written.
 
     Raises:
@@ -139,7 +149,7 @@ def write_export(store: Store, order: ExportOrder, path: Path, environ: Mapping[
     """
     if not path.parent.is_dir():
         raise FileNotFoundError(errno.ENOENT, "the directory does not exist", str(path))
-    data = export_text(store, order, environ).encode("utf-8", "replace")
+    data = export_text(store, order, environ, window_of).encode("utf-8", "replace")
     write_atomically(path, data, mode=0o600)
     return len(data)
 

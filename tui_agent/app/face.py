@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
 
 from tui_agent.app.format import visible
@@ -39,6 +40,8 @@ class Choice(Question[str]):
     """The answer the cursor begins on, the first by default."""
     beneath: bool = False
     """It is about what the conversation ends with, which has to stay readable; what is typed goes to the prompt."""
+    unasked: str | None = None
+    """The answer where nobody can be asked; None: what asks can't be done there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,11 +168,10 @@ class TreePage(Page):
     title: str = "The session tree"
 
 
-@dataclass(frozen=True, slots=True)
 class ContextPage(Page):
     """The next request, block by block."""
 
-    title: str = "The context map"
+    title = "The context map"
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,25 +182,22 @@ class CompactPage(Page):
     title: str = "The compaction preview"
 
 
-@dataclass(frozen=True, slots=True)
 class SettingsPage(Page):
     """Every setting."""
 
-    title: str = "The settings"
+    title = "The settings"
 
 
-@dataclass(frozen=True, slots=True)
 class McpPage(Page):
     """The servers of the Model Context Protocol."""
 
-    title: str = "The page of MCP servers"
+    title = "The page of MCP servers"
 
 
-@dataclass(frozen=True, slots=True)
 class PermissionsPage(Page):
     """Every permission rule with its origin."""
 
-    title: str = "The permission rules"
+    title = "The permission rules"
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,6 +275,16 @@ def diff_text(files: Sequence[ChangedFile]) -> str:
 class Face(Protocol):
     """One way in: a screen, an editor, a run without either. It shows what the desk says and answers what it asks."""
 
+    @property
+    def has_screen(self) -> bool:
+        """Whether it can show every page and ask every question."""
+        ...
+
+    @property
+    def is_attended(self) -> bool:
+        """Whether somebody is there to be asked."""
+        ...
+
     def say(self, message: str, severity: Severity = "information", remedy: Remedy | None = None) -> None:
         """Tell a person one sentence, which stays until something new begins."""
         ...
@@ -341,6 +350,10 @@ class Face(Protocol):
         """Use a theme; False when there is none of that name."""
         ...
 
+    def toggle_view(self) -> bool:
+        """Show only what the model sees of the conversation, or all of it; return whether it is the former now."""
+        ...
+
     def toggle_panel(self) -> None:
         """Show or hide the side panel."""
         ...
@@ -378,3 +391,108 @@ class Face(Protocol):
     def withdraw_message(self, text: str) -> None:
         """Leave in the prompt, of messages that were taken back, only ``text``."""
         ...
+
+
+MAX_DIFF_CHARS = 100_000
+"""Characters of a diff that are told where there is no screen."""
+
+
+class WordsFace:
+    """A face that has only words: what needs a screen is said or left out. Subclasses say and ask."""
+
+    has_screen = False
+    is_attended = True
+    draft = ""
+    """What is written is not written here."""
+    keymap: Mapping[str, str] = MappingProxyType({})
+
+    def say(self, message: str, severity: Severity = "information", remedy: Remedy | None = None) -> None:
+        """Tell a person one sentence."""
+        raise NotImplementedError
+
+    def announce(self, message: str, severity: Severity = "information") -> None:
+        """Tell a person one sentence."""
+        self.say(message, severity)
+
+    def warn(self, message: str) -> None:
+        """Tell a person one sentence."""
+        self.say(message, "warning")
+
+    def show(self, page: Page) -> None:
+        """Tell a report or an output; other pages need a screen."""
+        match page:
+            case Report():
+                self.say(f"**{page.title}**\n\n{page.text}")
+            case Output():
+                self.say(f"```\n{page.text}\n```")
+            case DiffPage():
+                self.say(f"**{page.title}**\n\n```diff\n{diff_text(page.files)[:MAX_DIFF_CHARS]}\n```")
+            case FindingsPage():
+                self.say(f"**{page.title}**\n\n{page.text}")
+            case _:
+                self.say(f"{page.title} needs the full-screen program: run tui-agent in a terminal.", "warning")
+
+    def refresh_facts(self) -> None:
+        """What changes is told as it happens."""
+
+    def opening(self) -> None:
+        """Nothing is written here that could be lost."""
+
+    def opened(self, agent: Agent, entry: int | None = None) -> None:
+        """The session shows by what is told of it."""
+
+    def go_to(self, request: OpenRequest) -> None:
+        """Sessions are opened from outside."""
+        raise NotImplementedError
+
+    def jump_to(self, entry_id: int) -> bool:
+        """No entry can be shown."""
+        del entry_id
+        return False
+
+    def apply_ui_settings(self, settings: UiSettings) -> None:
+        """There are no looks."""
+
+    def use_theme(self, name: str) -> bool:
+        """There are no themes."""
+        del name
+        return False
+
+    def toggle_view(self) -> bool:
+        """The whole conversation is shown wherever there is no screen."""
+        return False
+
+    def toggle_panel(self) -> None:
+        """There is no panel."""
+
+    def clear_notice(self) -> None:
+        """What was told stays."""
+
+    def warnings_read(self) -> None:
+        """Warnings are told as they come."""
+
+    def copy(self, text: str) -> None:
+        """Tell the text: there is no clipboard of ours."""
+        self.say(text)
+
+    def leave(self) -> None:
+        """The program ends by itself."""
+
+    def key_lines(self) -> Sequence[str]:
+        """No keys are ours."""
+        return ()
+
+    def set_draft(self, text: str) -> None:
+        """Nothing is written here."""
+
+    def put_back(self, text: str) -> None:
+        """Tell the message, to be sent again."""
+        self.say(f"Not sent: {text}", "warning")
+
+    def restore_message(self, text: str) -> None:
+        """Tell the message of an undone turn, to be sent again."""
+        if text:
+            self.say(f"The message was: {text}")
+
+    def withdraw_message(self, text: str) -> None:
+        """Nothing is written here."""

@@ -41,7 +41,7 @@ def files_question(plan: RestorePlan) -> Choice:
     """Return the question whether files go along. Answered with ``keep`` or ``restore``."""
     answers = [(KEEP, "Keep files as they are"), (RESTORE, f"Restore {plural(len(plan.steps), 'file')}")]
     question = f"{plural(len(plan.steps) + len(plan.conflicts), 'file')} changed in between."
-    return Choice(question, answers, files_text(plan))
+    return Choice(question, answers, files_text(plan), unasked=KEEP)
 
 
 async def move_with_files(

@@ -83,7 +83,12 @@ def summary_of(imported: Imported) -> str:
         told += f" Not taken over: {rows}."
     if imported.damaged:
         told += f" {_damaged_lines(imported.damaged)}"
-    return told
+    return " ".join([told, *map(_with_advice, imported.refused)])
+
+
+def _with_advice(said: str) -> str:
+    """Return what is wrong with a message of a database, and what can be done about it."""
+    return f"{said} That session was left out; --skip-damaged leaves out such messages alone."
 
 
 def _damaged_lines(numbers: Sequence[int]) -> str:
@@ -98,6 +103,8 @@ def problem_of(error: Exception) -> str:
     said = error.message if isinstance(error, StoreError) else str(error)
     if isinstance(error, ImportRefused) and ", line " in said:
         return f"{said} Nothing of the file was imported; --skip-damaged leaves such lines out."
+    if isinstance(error, ImportRefused) and ", message " in said:
+        return _with_advice(said)
     return said
 
 

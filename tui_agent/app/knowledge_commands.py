@@ -4,28 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, get_args
 
+from tui_agent.app.commands import Command
 from tui_agent.app.face import Choice, McpPage, Report
 from tui_agent.app.format import one_line
+from tui_agent.app.switch_price import may_reread
+from tui_agent.errors import CommandError
 
 if TYPE_CHECKING:
     from tui_agent.agent.agent import Agent
     from tui_agent.app.desk import Desk
-
-
-async def own_command(name: str, desk: Desk, argument: str) -> None:
-    """Send the message of a command of the user's own; what it runs holds nothing up."""
-    desk.soon(send_own(desk, name, argument, f"There is no command /{name} any more."))
-
-
-async def send_own(desk: Desk, name: str, argument: str, complaint: str) -> None:
-    """Send the message of a command of the user's own; where there is none any more, say the complaint."""
-    if desk.agent is None:
-        return
-    prepared = await desk.agent.prepare_command(name, argument)
-    if prepared is None:
-        desk.say(complaint, "warning")
-    else:
-        desk.outbox.send_prepared(prepared)
 
 
 async def skills(desk: Desk, _argument: str) -> None:
@@ -43,12 +30,13 @@ async def agent(desk: Desk, argument: str) -> None:
     kinds = {"build": "the agent that is built in"} | {row.name: row.description for row in chooser.agents()}
     answers = [(name, f"{name}  {one_line(about, 70)}".rstrip()) for name, about in kinds.items()]
     name = argument or await desk.ask(Choice("Switch to which agent?", answers))
-    if not name:
+    if not name or (
+        name in kinds and not await may_reread(desk, chooser, f"Switch to the agent {name}?", chooser.model)
+    ):
         return
-    if chooser.choose_agent(name):
-        desk.face.refresh_facts()
-    else:
-        desk.say(f"There is no agent “{one_line(name, 40)}”. There are: {', '.join(kinds)}.")
+    if not chooser.choose_agent(name):
+        raise CommandError(f"There is no agent “{one_line(name, 40)}”. There are: {', '.join(kinds)}.")
+    desk.face.refresh_facts()
 
 
 async def mcp(desk: Desk, argument: str) -> None:
@@ -60,14 +48,15 @@ async def mcp(desk: Desk, argument: str) -> None:
         case "", _:
             desk.show(McpPage())
         case "reload", "":
-            await owner.mcp.reload()
+            if await may_reread(desk, owner, "Reload, and tell the model of other tools?", owner.model):
+                await owner.mcp.reload()
         case "restart", server if server:
             await owner.mcp.restart(server)
             desk.say(f"{server} was restarted.")
         case "log", rest if len(words := rest.rsplit(maxsplit=1)) == 2:
             await _set_log_level(desk, owner, *words)
         case _:
-            desk.say("Use /mcp, /mcp reload, /mcp restart NAME or /mcp log NAME LEVEL.", "warning")
+            raise CommandError("Use /mcp, /mcp reload, /mcp restart NAME or /mcp log NAME LEVEL.")
 
 
 async def _set_log_level(desk: Desk, owner: Agent, server: str, level: str) -> None:
@@ -77,8 +66,7 @@ async def _set_log_level(desk: Desk, owner: Agent, server: str, level: str) -> N
     levels = get_args(LogLevel)
     known = next((one for one in levels if one == level), None)
     if known is None:
-        desk.say(f"There is no level “{one_line(level, 40)}”; there are {', '.join(levels)}.", "warning")
-        return
+        raise CommandError(f"There is no level “{one_line(level, 40)}”; there are {', '.join(levels)}.")
     await owner.mcp.set_log_level(server, known)
     of_user = any(row.name == server and row.source == "user" for row in owner.mcp.status())
     if of_user:
@@ -88,4 +76,22 @@ async def _set_log_level(desk: Desk, owner: Agent, server: str, level: str) -> N
 
 async def init(desk: Desk, argument: str) -> None:
     """Have the model look at the project and write AGENTS.md."""
-    await own_command("init", desk, argument)
+    await desk.outbox.send_command("init", argument, "There is no prompt for /init.")
+
+
+COMMANDS = (
+    Command("skills", "list the skills the agent can load", skills, "Skills", place=250),
+    Command(
+        "mcp",
+        "show MCP servers: state, tools, log, login",
+        mcp,
+        "MCP servers",
+        argument="[reload]",
+        needs_screen=True,
+        place=260,
+    ),
+    Command("agent", "switch to another agent", agent, "Agent", argument="[NAME]", place=270),
+    Command(
+        "init", "write AGENTS.md from looking at the project", init, "Write AGENTS.md", argument="[HINT]", place=280
+    ),
+)

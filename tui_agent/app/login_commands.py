@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from tui_agent.app.commands import Command
 from tui_agent.app.face import Choice, ModelChoice, ProviderChoice, TextLine
 from tui_agent.app.format import one_line
 
@@ -139,3 +140,17 @@ async def _begin_with_model(desk: Desk, port: LoginPort, kept: str) -> None:
     model = await asyncio.to_thread(port.first_model) or await desk.ask(ModelChoice(""))
     if model and await use_model(desk, model):
         desk.say(f"{kept} The model is {one_line(model, 60)}; F2 chooses another.")
+
+
+COMMANDS = (
+    Command("login", "enter a provider's key", login, "Log in", argument="[PROVIDER]", needs_screen=True, place=120),
+    Command(
+        "logout",
+        "remove a key that was entered with /login",
+        logout,
+        "Log out",
+        argument="[PROVIDER]",
+        needs_screen=True,
+        place=130,
+    ),
+)

@@ -4,6 +4,8 @@ from typing import TYPE_CHECKING
 
 from tui_agent.app.face import Choice
 from tui_agent.app.format import money, short_model, tokens
+from tui_agent.app.switch_price import may_reread
+from tui_agent.errors import CommandError
 
 if TYPE_CHECKING:
     from tui_agent.agent.agent import Agent
@@ -26,9 +28,10 @@ async def use_model(desk: "Desk", model: str) -> bool:
     if desk.agent is not agent:
         return False
     if ahead.fits or agent.running or agent.session.read_only:
-        _switch(desk, model)
-        desk.say(_told(desk, model, ahead))
-        return True
+        if may := await may_reread(desk, agent, f"Switch to {short_model(model)}?", model):
+            _switch(desk, model)
+            desk.say(_told(desk, model, ahead))
+        return may
     answer = await _ask(desk, agent, model, ahead)
     if answer == "compact" and desk.agent is agent:
         return await _compact_then_switch(desk, agent, model)
@@ -70,8 +73,7 @@ async def _compact_then_switch(desk: "Desk", agent: "Agent", model: str) -> bool
     old = short_model(agent.model)
     outcome = await agent.compact(for_model=model)
     if outcome.problem is not None:
-        desk.say(f"Still with {old}: {outcome.problem}", "warning")
-        return False
+        raise CommandError(f"Still with {old}: {outcome.problem}")
     if desk.agent is agent:
         _switch(desk, model)
     return desk.agent is agent

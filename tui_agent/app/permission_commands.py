@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tui_agent.app.commands import Command
 from tui_agent.app.face import PermissionsPage
+from tui_agent.errors import CommandError
 
 if TYPE_CHECKING:
     from tui_agent.app.desk import Desk
@@ -18,8 +20,7 @@ async def mode(desk: Desk, argument: str) -> None:
         return
     if argument and argument not in set(Mode):
         known = ", ".join(Mode)
-        desk.say(f"There is no mode “{argument[:40]}”; there are {known}.", "warning")
-        return
+        raise CommandError(f"There is no mode “{argument[:40]}”; there are {known}.")
     chosen = Mode(argument) if argument else next_mode(desk.agent.mode)
     desk.agent.change_mode(chosen.value)
     desk.face.refresh_facts()
@@ -30,3 +31,16 @@ async def permissions(desk: Desk, _argument: str) -> None:
     """Show every rule with its origin; a rule that is picked can be removed."""
     if desk.agent is not None:
         desk.show(PermissionsPage())
+
+
+COMMANDS = (
+    Command("mode", "choose what runs without asking", mode, "Mode", key="shift+tab", argument="[NAME]", place=150),
+    Command(
+        "permissions",
+        "show what is allowed, asked and denied, and why",
+        permissions,
+        "Permissions",
+        needs_screen=True,
+        place=160,
+    ),
+)

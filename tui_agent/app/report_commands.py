@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from tui_agent.app.commands import Command
 from tui_agent.app.face import CostPage, Heading, Report
 
 if TYPE_CHECKING:
@@ -43,7 +45,8 @@ async def show_help(desk: Desk, _argument: str) -> None:
     """Show commands and keys."""
     from tui_agent.app import reports
 
-    lines = [*reports.command_lines(desk.commands, desk.face.keymap), "", *desk.face.key_lines()]
+    rows = desk.commands if desk.face.has_screen else [replace(row, key="") for row in desk.commands]
+    lines = [*reports.command_lines(rows, desk.face.keymap), "", *desk.face.key_lines()]
     desk.show(Report("Help", lines))
 
 
@@ -66,3 +69,12 @@ async def doctor(desk: Desk, _argument: str) -> None:
     desk.face.warnings_read()
     shown = [line if isinstance(line, Heading) else visible(line) for line in lines]
     desk.show(Report("Doctor", shown or ["There is nothing to report."]))
+
+
+COMMANDS = (
+    Command("cost", "show tokens and dollars spent", cost, "Cost", place=340),
+    Command("todo", "show the model's plan: what is done, what is next", todo, "To-do list", place=350),
+    Command("help", "show commands and keys", show_help, "Help", key="f1", hint="help", place=390),
+    Command("keys", "show the keys, and the names to change them by", keys, "Keys", needs_screen=True, place=400),
+    Command("doctor", "check the setup and show warnings", doctor, "Doctor", place=410),
+)

@@ -82,4 +82,4 @@ def describe_run(state: RunState, now: float, characters: int) -> str:
         written = characters // CHARACTERS_PER_TOKEN
         count = f" · ~{tokens(written)} tokens" if written else ""
         what = f"working {seconds(now - state.began)}{doing}{count}"
-    return what if state.phase is Phase.PERMISSION else f"{what} · {_STOPS}"
+    return "waiting for your answer" if state.phase is Phase.PERMISSION else f"{what} · {_STOPS}"

@@ -21,7 +21,10 @@ from tui_agent.app.format import money, one_line, tokens, visible
 if TYPE_CHECKING:
     from tui_agent.app.desk import Desk
 
-_MESSAGE_CHARS = 2_000
+_MESSAGE_CHARS, _MESSAGE_LINES = 600, 8
+"""What is shown of a text beside a question, so that the answers are on a small screen too."""
+_TITLE_CHARS = 300
+"""Characters of the names of a form's fields."""
 _SKIP = "\0skip"
 
 
@@ -37,10 +40,13 @@ async def ask(desk: Desk, question: ServerQuestion) -> Answer:
 
 
 async def _form(desk: Desk, form: ServerForm) -> Answer:
-    rows = [f"{field.title}{'' if field.required else ' (may be left out)'}: {field.about}" for field in form.fields]
+    needed = [field.title for field in form.fields if field.required]
+    others = [field.title for field in form.fields if not field.required]
+    parts = [("Needed", needed), ("May be left out", others)]
+    told = "\n".join(f"{what}: {one_line(', '.join(titles), _TITLE_CHARS)}" for what, titles in parts if titles)
     asked = f"The MCP server {form.server} asks: {one_line(form.message, 300)}"
     answers = [("accept", "Answer" if form.fields else "Yes"), ("decline", "Decline: it is told that you won't say")]
-    decision = await desk.ask(Choice(visible(asked), answers, visible("\n".join(rows))))
+    decision = await desk.ask(Choice(visible(asked), answers, visible(told)))
     if decision != "accept":
         return Answer("decline" if decision == "decline" else "cancel")
     values: dict[str, Value] = {}
@@ -98,5 +104,11 @@ async def _sampling(desk: Desk, question: SamplingQuestion) -> Answer:
     sizes = f"{tokens(question.tokens)} tokens to read, {tokens(order.max_tokens)} at most to write{price}"
     asked = visible(f"The MCP server {order.server} wants an answer of {question.model} ({sizes}).")
     answers = [("accept", "Let it have the answer"), ("decline", "Refuse")]
-    decision = await desk.ask(Choice(asked, answers, visible(order.text[:_MESSAGE_CHARS])))
+    decision = await desk.ask(Choice(asked, answers, _beginning(order.text)))
     return Answer("accept" if decision == "accept" else "decline")
+
+
+def _beginning(text: str) -> str:
+    shown = "\n".join(text[:_MESSAGE_CHARS].splitlines()[:_MESSAGE_LINES])
+    more = f"\n… and {len(text) - len(shown):,} more characters" if len(shown) < len(text.rstrip()) else ""
+    return visible(shown) + more

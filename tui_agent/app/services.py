@@ -148,12 +148,20 @@ class UiSettings:
     theme: str | None = None
     """A Textual theme; None follows the terminal's background."""
     reduced_motion: bool = False
+    tree_filter: str = "default"
+    """What the session tree shows at first."""
     permission_grace: float = 0.5
     """A permission question takes no key for this long after it appears."""
     typing_pause: float = 0.7
     """A permission question takes no key until the user has not typed for this long."""
     cursor_blink: bool = False
     """A blinking cursor wakes the program twice a second; without it an idle program sleeps."""
+    vim: bool = False
+    """The prompt takes keys of vi."""
+    copy_on_select: bool = False
+    """What is selected with the mouse is copied."""
+    status_line: str | None = None
+    """A command of the user's whose output is shown."""
     notify: Literal["off", "bell", "desktop"] = "desktop"
     """How the user is called back who looks elsewhere."""
     notify_command: str | None = None
@@ -293,7 +301,7 @@ def _unconfigured(server: LocalServer, model: str) -> str:
     return f"{server.name}/{model}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class AppServices:
     """Everything the application is given.
 

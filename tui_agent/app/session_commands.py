@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from tui_agent.app.commands import Command
 from tui_agent.app.face import Choice, ModelChoice, Output, SessionChoice, TextLine, ThemeChoice, TreePage
 from tui_agent.app.format import one_line
 from tui_agent.app.services import OpenHow, OpenRequest
+from tui_agent.errors import CommandError
 
 if TYPE_CHECKING:
     from tui_agent.app.desk import Desk
@@ -93,8 +95,7 @@ async def choose_model(desk: Desk, name: str) -> bool:
     if verdict is None or verdict.standing is NameStanding.KNOWN:
         return await use_model(desk, name)
     if verdict.standing is NameStanding.IMPOSSIBLE or desk.agent is None:
-        desk.say(f"{verdict.sentence} Nothing was changed.", "warning")
-        return False
+        raise CommandError(f"{verdict.sentence} Nothing was changed.")
     answers = [(known, f"Use {known}") for known in verdict.similar]
     answers += [
         (name, f"Use {one_line(name, 60)} as typed: its provider may know it"),
@@ -122,7 +123,7 @@ async def retry(desk: Desk, _argument: str) -> None:
 
 async def block_action(desk: Desk, action: str, entry_id: int) -> None:
     """Do what a block of the conversation offers: open its whole output, retry, undo, restore."""
-    from tui_agent.app import context_commands, undo
+    from tui_agent.app import context_commands, undo_commands
 
     if desk.agent is None:
         return
@@ -133,7 +134,7 @@ async def block_action(desk: Desk, action: str, entry_id: int) -> None:
             await retry(desk, "")
         case "undo":
             if (agent := desk.idle_agent) is not None:
-                await undo.step_back(desk, agent.session.entry(entry_id))
+                await undo_commands.step_back(desk, agent.session.entry(entry_id))
         case "jump":
             await context_commands.jump(desk, entry_id)
         case "restore":
@@ -148,7 +149,7 @@ async def block_action(desk: Desk, action: str, entry_id: int) -> None:
 
 def open_output(desk: Desk, entry: Entry) -> None:
     """Show all of a tool's or a command's output."""
-    from tui_agent.app.copying import text_of
+    from tui_agent.app.copy_commands import text_of
     from tui_agent.session.entries import ShellEntry, ToolResultEntry
 
     if isinstance(entry, ShellEntry):
@@ -163,7 +164,7 @@ async def theme(desk: Desk, argument: str) -> None:
     if name and desk.face.use_theme(name):
         desk.services.save_setting("ui.theme", name)
     elif name:
-        desk.say(f"There is no theme “{one_line(name, 40)}”; /theme shows them all.", "warning")
+        raise CommandError(f"There is no theme “{one_line(name, 40)}”; /theme shows them all.")
 
 
 async def leave(desk: Desk, _argument: str) -> None:
@@ -173,3 +174,38 @@ async def leave(desk: Desk, _argument: str) -> None:
         if await desk.ask(Choice(question, [("quit", "Quit"), ("stay", "Stay")])) != "quit":
             return
     desk.face.leave()
+
+
+COMMANDS = (
+    Command("new", "begin a new session", new, "New session", key="ctrl+n", needs_screen=True, place=10),
+    Command(
+        "clear",
+        "begin a new session; this one is kept",
+        clear,
+        "Clear the conversation",
+        argument="[NAME OF THIS ONE]",
+        needs_screen=True,
+        place=20,
+    ),
+    Command(
+        "sessions",
+        "open another session",
+        sessions,
+        "Sessions",
+        key="ctrl+s",
+        argument="[ID]",
+        aliases=("resume",),
+        needs_screen=True,
+        place=30,
+    ),
+    Command(
+        "tree", "show all branches of this session", tree, "Session tree", key="ctrl+t", needs_screen=True, place=40
+    ),
+    Command("fork", "continue in a copy of this session", fork, "Fork session", place=60),
+    Command("rename", "give this session a title", rename, "Rename session", argument="[TITLE]", place=70),
+    Command("label", "label where you are, to find it in /tree", label, "Label", argument="[TEXT]", place=100),
+    Command("model", "use another model", model, "Model", key="f2", argument="[ID]", place=110),
+    Command("retry", "send the last request again", retry, "Retry", key="f8", place=200),
+    Command("theme", "change the colours", theme, "Theme", argument="[NAME]", needs_screen=True, place=370),
+    Command("quit", "quit the program", leave, "Quit", aliases=("exit",), needs_screen=True, place=420),
+)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+from tui_agent.app.commands import Command
 from tui_agent.app.face import SubagentPage
 from tui_agent.app.services import OpenHow, OpenRequest
 
@@ -64,3 +65,8 @@ async def parent(desk: Desk, _argument: str) -> None:
         desk.say("This session comes from no other.")
         return
     await desk.open(OpenRequest(info.parent_session))
+
+
+COMMANDS = (
+    Command("parent", "open the session this one came from", parent, "Parent session", needs_screen=True, place=50),
+)

@@ -6,8 +6,10 @@ import asyncio
 import shlex
 from typing import TYPE_CHECKING
 
+from tui_agent.app.commands import Command
 from tui_agent.app.face import Choice, Report, Severity
 from tui_agent.app.format import one_line, short_path, visible
+from tui_agent.errors import CommandError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -45,12 +47,10 @@ async def export(desk: Desk, argument: str) -> None:
     flags = {word for word in words if word.startswith("--")}
     names = [word for word in words if not word.startswith("--")]
     if flags - {"--all", "--branch", "--redact"} or len(names) > 1:
-        desk.say(_USAGE, "warning")
-        return
+        raise CommandError(_USAGE)
     target = names[0] if names else ""
     if (why := unknown_ending(target)) and not _place(desk, target).is_dir():
-        desk.say(why, "warning")
-        return
+        raise CommandError(why)
     form = format_of(target) or (ExportFormat(target) if target in list(ExportFormat) else ExportFormat.MARKDOWN)
     target = "" if target in list(ExportFormat) else target
     whole = True if "--all" in flags else False if "--branch" in flags else None
@@ -114,3 +114,19 @@ def _place(desk: Desk, text: str) -> Path:
 
     base = desk.cwd if desk.cwd.is_dir() else desk.services.cwd
     return base / Path(text).expanduser()
+
+
+COMMANDS = (
+    Command(
+        "export", "write this session to a file: md, html, jsonl", export, "Export session", argument="[FILE]", place=80
+    ),
+    Command(
+        "import",
+        "import sessions, including those of other agents",
+        import_,
+        "Import sessions",
+        argument="[FILE]",
+        needs_screen=True,
+        place=90,
+    ),
+)

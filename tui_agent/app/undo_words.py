@@ -1,11 +1,35 @@
-"""What ``/undo`` and ``/redo`` call that which they take back or bring again."""
+"""What ``/undo`` took back, so that ``/redo`` brings it again, and what both call it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from tui_agent.app.format import one_line, plural, tokens
-from tui_agent.session.entries import CheckpointEntry, CompactionEntry, Entry, PruneEntry, UserEntry
+
+if TYPE_CHECKING:
+    from tui_agent.session.entries import Entry
+
+
+Move = tuple[int | None, int | None]
+"""Where a move of the leaf started, and where it led."""
+
+
+@dataclass(frozen=True, slots=True)
+class UndoResult:
+    """What ``/undo`` did: what that is called, the way it went, the message it put into the prompt."""
+
+    what: str
+    way: Move
+    text: str = ""
+    of_move: bool = False
+    """It took back a move, and not a turn or an edit of the context."""
 
 
 def name_of_change(entry: Entry) -> str:
     """Return what undoing an entry takes back, to follow ``Undone:``."""
+    from tui_agent.session.entries import CheckpointEntry, CompactionEntry, PruneEntry, UserEntry
+
     match entry:
         case CompactionEntry():
             return f"compaction of {tokens(entry.tokens_before)} tokens to {tokens(entry.tokens_after)}"

@@ -29,7 +29,11 @@ LINE_BYTES = 50 * 1024 * 1024
 
 
 def run_acp(arguments: Namespace) -> int:
-    """Serve one editor until it closes standard input."""
+    """Serve one editor until it closes standard input, or ask for a key where an editor has that done in a terminal."""
+    if arguments.login:
+        from tui_agent.cli.login import run_login
+
+        return run_login(Namespace(provider="", env=None, force=False))
     out = _own_output()
     asyncio.run(_serve(arguments, out))
     return 0
@@ -45,7 +49,9 @@ def _own_output() -> BinaryIO:
 
 
 async def _serve(arguments: Namespace, out: BinaryIO) -> None:
-    from acp import run_agent
+    from acp import AgentSideConnection
+    from acp.meta import AGENT_METHODS
+    from acp.schema import DeleteSessionRequest
 
     from tui_agent.acp.server import EditorAgent
 
@@ -54,7 +60,16 @@ async def _serve(arguments: Namespace, out: BinaryIO) -> None:
         reader, writer = await _streams(out)
         try:
             # The optional methods of the protocol are optional; its Python type has all of them.
-            await run_agent(cast("acp.Agent", agent), writer, reader)
+            connection = AgentSideConnection(
+                cast("acp.Agent", agent), writer, reader, listening=False, use_unstable_protocol=True
+            )
+            # The SDK knows the method and has no route to it.
+            router = connection._conn._handler  # noqa: SLF001
+            router.route_request(AGENT_METHODS["session_delete"], DeleteSessionRequest, agent, "delete_session")
+            try:
+                await connection.listen()
+            finally:
+                await asyncio.shield(connection.close())
         finally:
             await agent.aclose()
 
@@ -90,9 +105,9 @@ class WiredSessionFactory:
         """Return what the desk of a session in a directory is given."""
         return DeskWiring(self._wiring, cwd, servers).services()
 
-    async def models(self) -> Sequence[str]:
-        """Return the models with a key, or configured; read once."""
-        if self._models is None:
+    async def models(self, *, anew: bool = False) -> Sequence[str]:
+        """Return the models with a key, or configured; read once, and ``anew`` where a key may have been set."""
+        if self._models is None or anew:
             self._models = await asyncio.to_thread(self._usable)
         return self._models
 

@@ -270,6 +270,7 @@ def _add_acp(commands: "argparse._SubParsersAction[_Parser]") -> None:
     acp.add_argument("--effort", type=_effort, metavar="LEVEL", help=f"one of {', '.join(Effort)}")
     acp.add_argument("--mode", metavar="MODE", choices=MODES, help=f"one of {', '.join(MODES)}")
     acp.add_argument("--trust", action="store_true", help="let this project's own settings and commands act")
+    acp.add_argument("--login", action="store_true", help="ask for a provider's key in this terminal, and keep it")
     acp.add_argument("--debug", action="store_true", help="log more")
     acp.set_defaults(cwd=Path.cwd(), allow=[], deny=[], max_steps=None, no_session=False, print=None)
 
@@ -281,8 +282,8 @@ def _add_transfer(actions: "argparse._SubParsersAction[_Parser]") -> None:
         "--format", choices=("markdown", "html", "json", "pi"), help="default: what -o ends in, or markdown"
     )
     which = export.add_mutually_exclusive_group()
-    which.add_argument("--branch", action="store_true", help="the current branch only (default of markdown and html)")
-    which.add_argument("--all", action="store_true", help="every branch (default of json and pi)")
+    which.add_argument("--branch", action="store_true", help="the current branch only (default of markdown)")
+    which.add_argument("--all", action="store_true", help="every branch (default of html, json and pi)")
     export.add_argument("--redact", action="store_true", help="without secrets and names of home directories")
     export.add_argument("-o", "--output", type=Path, metavar="FILE", help="a file or directory; default: print it")
     export.add_argument("--force", action="store_true", help="replace the file")

@@ -10,23 +10,21 @@ from pathlib import Path
 from typing import Any
 
 from tui_agent.agent.agent import Agent
-from tui_agent.agent.compactor import Draft
 from tui_agent.agent.events import CompactionProgress
 from tui_agent.app.plain_text import plain_preview
 from tui_agent.cli.output import say, say_json
 from tui_agent.cli.sessions import named_or_last, open_store
 from tui_agent.cli.wiring import Wiring
 from tui_agent.context.budget import ContextSize, ModelLimits
-from tui_agent.context.compaction import Refusal
+from tui_agent.context.compaction import CompactionPlan, Refusal
 from tui_agent.context.context_map import ContextMap, context_map
 from tui_agent.context.ladder import Commit
 from tui_agent.context.projection import project
 from tui_agent.context.request import request_bytes
 from tui_agent.context.room_made import RoomMade, room_made
-from tui_agent.context.summariser import SummaryFailure
 from tui_agent.context.templates import Templates
 from tui_agent.resources import prompt
-from tui_agent.session.entries import CompactionEntry, Entry, PruneEntry
+from tui_agent.session.entries import CompactionEntry, PruneEntry
 from tui_agent.session.records import EntryHeader
 from tui_agent.session.session import Session
 from tui_agent.session.tree import children
@@ -147,45 +145,43 @@ def _told(session: Session) -> str:
 
 
 async def _preview(agent: Agent, arguments: Namespace) -> int:
-    drafted = await agent.drafting.draft(arguments.focus, arguments.up_to)
-    if isinstance(drafted, Refusal | SummaryFailure):
-        say(drafted.message if isinstance(drafted, Refusal) else drafted.reason, file=sys.stderr)
+    """Say what a compaction would do; no model is asked, so the summary is a room that it may take."""
+    order = agent.compaction(arguments.focus, arguments.up_to)
+    plan = await agent.compactor.plan(order)
+    if isinstance(plan, Refusal):
+        say(plan.message, file=sys.stderr)
         return 1
-    commit = await agent.drafting.weigh(drafted)
-    plan = drafted.plan
-    print(_preview_json(drafted, commit) if arguments.json else _preview_text(drafted, commit, plan.kept))
+    commit = await agent.compactor.forecast(plan, order)
+    print(_preview_json(plan, commit) if arguments.json else _preview_text(plan, commit))
     return 0 if isinstance(commit, Commit) else 1
 
 
-def _preview_text(draft: Draft, commit: Commit | Refusal, kept: tuple[Entry, ...]) -> str:
-    plan = draft.plan
+def _preview_text(plan: CompactionPlan, commit: Commit | Refusal) -> str:
     result = (
-        f"{commit.tokens_before:,} → {commit.tokens_after:,} tokens of history"
+        f"{commit.tokens_before:,} → {commit.tokens_after:,} tokens of history, and a summary of at most "
+        f"{plan.summary_tokens:,}"
         if isinstance(commit, Commit)
         else f"would be refused: {commit.message}"
     )
-    first = f"#{kept[0].id}" if kept else "nothing"
+    first = f"#{plan.kept[0].id}" if plan.kept else "nothing"
     goes = len(plan.history) + len(plan.turn_prefix)
     return "\n".join(
         [
             f"Summarised: {goes} entries, {plan.tokens_summarised:,} tokens",
             f"Kept as is: from {first} on, {len(plan.kept)} entries, {plan.tokens_kept:,} tokens",
             f"History:    {result}",
-            "",
-            draft.summary,
         ]
     )
 
 
-def _preview_json(draft: Draft, commit: Commit | Refusal) -> str:
-    plan = draft.plan
+def _preview_json(plan: CompactionPlan, commit: Commit | Refusal) -> str:
     value: dict[str, Any] = {
         "summarised": [entry.id for entry in (*plan.history, *plan.turn_prefix)],
         "kept": [entry.id for entry in plan.kept],
         "first_kept_id": plan.first_kept_id,
         "tokens_summarised": plan.tokens_summarised,
         "tokens_kept": plan.tokens_kept,
-        "summary": draft.summary,
+        "summary_tokens": plan.summary_tokens,
     }
     if isinstance(commit, Commit):
         value |= {"tokens_before": commit.tokens_before, "tokens_after": commit.tokens_after}

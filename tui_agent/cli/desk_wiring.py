@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import groupby
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from tui_agent.agent.agent import Agent
@@ -38,8 +39,10 @@ from tui_agent.model.providers import PROVIDERS
 from tui_agent.model.settings import ModelSettings
 from tui_agent.paths import data_dir
 from tui_agent.session.session import Session
-from tui_agent.setting_rows import setting_rows
 from tui_agent.trust import Untrusted
+
+if TYPE_CHECKING:
+    from tui_agent.setting_rows import SettingRow
 
 MAX_FILES = 50_000
 BRANCH_SECONDS = 3.0
@@ -68,6 +71,8 @@ class DeskWiring:
         self._found: dict[str, ModelSettings] = {}
         self._background: set[asyncio.Task[None]] = set()
         self._getting_ready: Agent | None = None
+        self.failed = False
+        """Whether the only run of the session failed, so that it is not worth keeping."""
         self.way_back = ""
         """The command that goes on with the session closed last."""
 
@@ -86,7 +91,7 @@ class DeskWiring:
             clock=time.time,
             close_session=self.close,
             settings=self.ui_settings(),
-            settings_rows=lambda: setting_rows(wiring.read_config()),
+            settings_rows=self.settings_rows,
             warnings=wiring.loaded.warnings,
             doctor=doctor_lines,
             reread_settings=self.reread_settings,
@@ -109,9 +114,15 @@ class DeskWiring:
             answer_trust=self.answer_trust,
             forget_rule=partial(forget_rule, project=find_project(wiring.cwd)),
             keep_rule=partial(keep_rule, project=find_project(wiring.cwd)),
-            transfer=FileTransfer(wiring.store),
+            transfer=FileTransfer(wiring.store, lambda model: wiring.catalog.info(model).context_window),
             on_ready=self.on_ready,
         )
+
+    def settings_rows(self) -> "Sequence[SettingRow]":
+        """Return every setting as it is in the file and the environment now."""
+        from tui_agent.setting_rows import setting_rows
+
+        return setting_rows(self._wiring.read_config())
 
     def ui_settings(self) -> UiSettings:
         """Return the interface's settings."""
@@ -181,7 +192,7 @@ class DeskWiring:
     def close(self, session: Session) -> None:
         """Let go of a session."""
         self.way_back = self._wiring.way_back(session)
-        self._wiring.close(session)
+        (self._wiring.close_failed if self.failed else self._wiring.close)(session)
 
     def on_ready(self) -> None:
         """Start what is slow, once the screen is there."""
@@ -189,6 +200,8 @@ class DeskWiring:
             return
         self._getting_ready = self._agent
         self._wiring.client.warm(self._agent.model)
+        if self._wiring.headless:
+            return
         task = asyncio.get_running_loop().create_task(self._get_ready(self._agent))
         self._background.add(task)
         task.add_done_callback(self._background.discard)

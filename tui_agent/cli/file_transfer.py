@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from tui_agent.app.services import ImportOutcome
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from tui_agent.app.exporting import ExportOrder
@@ -15,16 +16,17 @@ if TYPE_CHECKING:
 
 
 class FileTransfer:
-    """The ``TransferPort`` over a store."""
+    """The ``TransferPort`` over a store. ``window_of`` returns a model's context window in tokens."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, window_of: Callable[[str], int] = lambda _model: 0) -> None:
         self._store = store
+        self._window_of = window_of
 
     def text(self, order: ExportOrder) -> str:
         """Return what would be exported."""
         from tui_agent.app.exporting import export_text
 
-        return export_text(self._store, order, os.environ)
+        return export_text(self._store, order, os.environ, self._window_of)
 
     def export(self, order: ExportOrder, target: Path) -> Path:
         """Write a session to a file that is not there yet, or into a directory."""
@@ -35,7 +37,7 @@ class FileTransfer:
             target /= order.file_name(info.title or info.first_message, target)
         if target.exists():
             raise FileExistsError(str(target))
-        write_export(self._store, order, target, os.environ)
+        write_export(self._store, order, target, os.environ, self._window_of)
         return target
 
     def import_files(self, path: Path) -> ImportOutcome:

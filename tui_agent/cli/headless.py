@@ -1,10 +1,10 @@
-"""A run without a screen: the same agent, its events as text or as JSON lines."""
+"""A run without a screen: the same desk, what it says and its agent's events as text or as JSON lines."""
 
 import asyncio
 import dataclasses
 import re
 import sys
-from typing import Any, TextIO
+from typing import Any, TextIO, TypeVar
 
 from pydantic import BaseModel
 
@@ -21,34 +21,48 @@ from tui_agent.agent.events import (
     ToolStarted,
 )
 from tui_agent.agent.preparing import prepare
+from tui_agent.app.commands import command_table, find
+from tui_agent.app.desk import Desk
+from tui_agent.app.face import Choice, Output, Page, Question, Remedy, Report, Severity, WordsFace
+from tui_agent.app.intent import CommandIntent, parse
+from tui_agent.app.services import AppServices, OpenRequest
 from tui_agent.cli.daily_notices import DailyNotices
 from tui_agent.cli.exit_codes import EXIT_DONE, EXIT_FAILED, EXIT_INTERRUPTED, EXIT_STOPPED
 from tui_agent.cli.output import say, say_json
 from tui_agent.cli.signals import ENDING, listening
-from tui_agent.session.entries import AssistantEntry, ToolResultEntry, ToolStatus
+from tui_agent.errors import CommandError
+from tui_agent.session.entries import AssistantEntry, TextPart, ToolResultEntry, ToolStatus
+from tui_agent.session.ids import short_id
+
+T = TypeVar("T")
 
 NOBODY_TO_ASK = "Nobody can be asked in this run. Work within what is allowed, or say what would have to be allowed."
 
 
-class HeadlessRun:
-    """Drives one message through an agent and writes what comes of it."""
+class HeadlessRun(WordsFace):
+    """The desk's face where nobody looks: drives one message or command and writes what comes of it."""
+
+    is_attended = False
 
     def __init__(
         self,
-        agent: Agent,
+        services: AppServices,
         *,
         as_json: bool,
         out: TextIO | None = None,
         err: TextIO | None = None,
-        told: DailyNotices | None = None,
+        notices: DailyNotices | None = None,
     ) -> None:
-        """Make a run. ``told`` knows what the runs before said of servers; without it everything is said."""
-        self._agent = agent
-        self._told = told
+        """Make a run. ``notices`` knows what the runs before said of servers; without it everything is said."""
+        self.desk = Desk(self, self._on_event)
+        self.desk.attach(services)
+        self._notices = notices
         self._as_json = as_json
         self._out = out or sys.stdout
         self._err = err or sys.stderr
         self._ended: asyncio.Future[RunEnded] = asyncio.get_running_loop().create_future()
+        self._is_first = True
+        self._failed = False
         self._answer = ""
         self._last: AssistantEntry | None = None
         self._denied: list[str] = []
@@ -57,34 +71,133 @@ class HeadlessRun:
         self._acted = False
         self._commands: dict[str, str] = {}
 
-    async def run(self, message: str, piped: str = "") -> int:
-        """Send the message, wait for the end, return the exit code. ``piped`` is what standard input held.
+    async def open(self, request: OpenRequest) -> None:
+        """Open the session it is about.
 
         Raises:
-            CommandError: the message is a command of the user's that cannot be used.
+            StoreError: it can't be opened.
+        """
+        await self.desk.open_or_raise(request)
+
+    async def aclose(self) -> None:
+        """Let go of the session."""
+        await self.desk.close()
+
+    @property
+    def _agent(self) -> Agent:
+        assert self.desk.agent is not None, "open comes first"  # noqa: S101 - a promise of this class
+        return self.desk.agent
+
+    async def run(self, message: str, piped: str = "") -> int:
+        """Send the message or run the command, wait for the end, return the exit code.
+
+        ``piped`` is what standard input held.
+
+        Raises:
+            CommandError: the message is a command that cannot be used.
             OSError: what came of it could not be written, and so the run was interrupted.
         """
-        if self._as_json:
-            session = self._agent.session
-            opened = {"type": "session", "id": session.id, "cwd": session.info.cwd, "model": self._agent.model}
-            say_json(opened, file=self._out)
-        prepared = await prepare(message, self._agent.session, self._agent.ports, piped=piped)
-        if prepared.problem:
-            say(prepared.problem, file=self._err)
-        if prepared.model is not None:
-            self._agent.change_model(prepared.model)
-        if prepared.mode is not None:
-            self._agent.change_mode(prepared.mode)
-        unsubscribe = self._agent.subscribe(self._on_event)
-        try:
-            with listening(lambda _number: self._agent.interrupt(), *ENDING):
-                self._agent.submit(prepared.parts)
-                ended = await self._ended
-        finally:
-            unsubscribe()
+        work = asyncio.ensure_future(self._begin(message, piped))
+
+        def interrupt(_number: int) -> None:
+            work.cancel()
+            self._agent.interrupt()
+
+        with listening(interrupt, *ENDING):
+            try:
+                await work
+            except asyncio.CancelledError:
+                return EXIT_INTERRUPTED
+            if self._agent.running:
+                await self._ended
         if self._untold is not None:
             raise self._untold
-        return self._report(ended)
+        if self._ended.done():
+            return self._report(self._ended.result())
+        return EXIT_FAILED if self._failed else EXIT_DONE
+
+    async def _begin(self, message: str, piped: str) -> None:
+        """Do what the message asks for; when it returns, the run it started may be going on."""
+        intent = parse(message)
+        command = find(intent.name, command_table()) if isinstance(intent, CommandIntent) else None
+        if isinstance(intent, CommandIntent) and command is not None:
+            if not await self.desk.run_through(command, " ".join(filter(None, [intent.arguments, piped]))):
+                self._failed = True
+            return
+        prepared = await prepare(message, self._agent.session, self._agent.ports, piped=piped)
+        if isinstance(intent, CommandIntent) and prepared.parts == (TextPart(text=f"/{intent.name}"),):
+            # A word with a slash and nothing else says nothing to a model: it is a command that was mistyped.
+            raise CommandError(self.desk.unknown(intent.name))
+        self.desk.outbox.send_prepared(prepared)
+
+    # -- the desk's face --------------------------------------------------------------------------------------
+
+    def say(self, message: str, severity: Severity = "information", remedy: Remedy | None = None) -> None:
+        """Tell a sentence where errors go: standard output is for answers."""
+        del remedy
+        self._failed = self._failed or severity == "error"
+        if self._as_json:
+            say_json(event_json(Notice(message, severity)), file=self._out)
+        else:
+            say(message, file=self._err)
+
+    async def ask(self, question: Question[T]) -> T | None:
+        """Nobody can be asked: answer what is meant for that.
+
+        Raises:
+            CommandError: nothing is.
+        """
+        if not isinstance(question, Choice):
+            raise CommandError("Nobody can be asked in this run: write the answer after the command.")
+        texts = dict(question.answers)
+        if question.unasked is None:
+            words = ", ".join(filter(None, texts))
+            raise CommandError(f"{question.question}: nobody can be asked in this run. The answers are: {words}.")
+        self.say(f"{question.question} Nobody can be asked in this run, so: {texts[question.unasked]}.")
+        return question.unasked  # type: ignore[return-value]  # a choice is answered by a key
+
+    def show(self, page: Page) -> None:
+        """Write a report or an output to standard output."""
+        match page:
+            case Report() | Output() if self._as_json:
+                say_json({"type": "page", "title": page.title, "text": page.text}, file=self._out)
+            case Report():
+                say("\n".join(page.lines), file=self._out)
+            case Output():
+                say(page.text, file=self._out)
+            case _:
+                self._failed = True
+                super().show(page)
+
+    def put_back(self, text: str) -> None:
+        """Take note that the message was not sent; why is said."""
+        del text
+        self._failed = True
+
+    def copy(self, text: str) -> None:
+        """Write the text to standard output: there is no clipboard of ours."""
+        self.show(Output("Copy", text))
+
+    def opened(self, agent: Agent, entry: int | None = None) -> None:
+        """Tell which session it is: in JSON always, otherwise when it is not the one that was named."""
+        del entry
+        session = agent.session
+        if self._as_json:
+            opened = {"type": "session", "id": session.id, "cwd": session.info.cwd, "model": agent.model}
+            say_json(opened, file=self._out)
+        elif not self._is_first:
+            self.say(f"Continue with: tui-agent -r {short_id(session.id)}")
+        self._is_first = False
+
+    def go_to(self, request: OpenRequest) -> None:
+        """Refuse: one run is about one session.
+
+        Raises:
+            CommandError: always.
+        """
+        raise CommandError(f"Name the session with -r: tui-agent -r {request.session_id or 'ID'} -p …")
+
+    # -- the agent's events -----------------------------------------------------------------------------------
 
     def _on_event(self, event: AgentEvent) -> None:
         try:
@@ -125,7 +238,7 @@ class HeadlessRun:
             case RetryScheduled(seconds=seconds, reason=reason) if not self._as_json:
                 say(f"{reason} Trying again in {seconds:.0f} s.", file=self._err)
             case Notice(message=text, action=action) if not self._as_json:
-                if action != "mcp" or self._told is None or self._told.is_news(text):
+                if action != "mcp" or self._notices is None or self._notices.is_news(text):
                     say(text, file=self._err)
             case _:
                 pass

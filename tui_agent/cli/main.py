@@ -119,6 +119,7 @@ def _headless(arguments: Namespace) -> int:
     # Nothing that is imported and wired becomes garbage; looking for it costs a tenth of the start.
     gc.disable()
     from tui_agent.cli.daily_notices import DailyNotices
+    from tui_agent.cli.desk_wiring import DeskWiring
     from tui_agent.cli.headless import HeadlessRun
     from tui_agent.cli.wiring import Wiring
     from tui_agent.paths import data_dir
@@ -131,21 +132,20 @@ def _headless(arguments: Namespace) -> int:
         async with Wiring(arguments) as wiring:
             for warning in wiring.loaded.warnings:
                 print(warning, file=sys.stderr)
-            session = wiring.open_from_arguments()
-            agent = wiring.make_agent(session)
-            if wiring.told:
-                print(wiring.told, file=sys.stderr)
-            gc.freeze()
-            gc.enable()
-            # The host is started or found while the run gets ready.
-            wiring.client.warm(agent.model)
+            parts = DeskWiring(wiring)
+            told = DailyNotices(data_dir() / "told.json", repr(wiring.loaded.config.mcp))
+            run = HeadlessRun(parts.services(), as_json=arguments.json, notices=told)
             code = EXIT_FAILED
             try:
-                told = DailyNotices(data_dir() / "told.json", repr(wiring.loaded.config.mcp))
-                code = await HeadlessRun(agent, as_json=arguments.json, told=told).run(message, piped)
+                await run.open(parts.start().request)
+                if wiring.told:
+                    print(wiring.told, file=sys.stderr)
+                gc.freeze()
+                gc.enable()
+                code = await run.run(message, piped)
             finally:
-                await agent.aclose()
-                (wiring.close_failed if code == EXIT_FAILED else wiring.close)(session)
+                parts.failed = code == EXIT_FAILED
+                await run.aclose()
             return code
 
     return asyncio.run(work())

@@ -5,18 +5,23 @@ import json
 import os
 import sys
 from argparse import Namespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tui_agent.cli.model_choice import catalog_of
 from tui_agent.config import load_config
 from tui_agent.model.catalog import Catalog, ModelInfo
-from tui_agent.model.discovery import ServerReply, refresh, servers
 from tui_agent.model.keys import Keys
 from tui_agent.model.logins import Logins
+
+if TYPE_CHECKING:
+    # It brings in httpx, which a run on a model that needs no network does without.
+    from tui_agent.model.discovery import ServerReply
 
 
 def run_models(arguments: Namespace) -> int:
     """List models: those one can use now, or with ``--all`` every one known. Servers of the user's are asked first."""
+    from tui_agent.model.discovery import refresh, servers
+
     config = load_config().config
     catalog = catalog_of(config)
     keys = Keys(os.environ, providers=config.providers, models=config.models, logins=Logins())
@@ -42,7 +47,7 @@ def run_models(arguments: Namespace) -> int:
     return 0
 
 
-def told(outcome: ServerReply, catalog: Catalog) -> str:
+def told(outcome: "ServerReply", catalog: Catalog) -> str:
     """Return in a line whether a server told its models, and how old what is known of it is."""
     server = outcome.server
     place = f"{server.host} ({server.place.source})" if server.place.source else server.host

@@ -52,8 +52,9 @@ def _about_name(table: str, name: str, config: Config) -> str:
         case "keys":
             from tui_agent.ui.key_help import rebindable_actions, writing_keys
             from tui_agent.ui.keymap import checked
+            from tui_agent.ui.screens.main import MainScreen
 
-            _good, problems = checked(config.keys, rebindable_actions(), writing_keys())
+            _good, problems = checked(config.keys, rebindable_actions(MainScreen.BINDINGS), writing_keys())
             return " ".join(problems)
         case _:
             return ""

@@ -13,7 +13,9 @@ from tui_agent.app.exporting import ExportFormat, ExportOrder, export_text, form
 from tui_agent.app.format import short_path
 from tui_agent.app.importing import Importer, named, problem_of, summary_of
 from tui_agent.cli.arguments import UsageError
+from tui_agent.cli.model_choice import catalog_of
 from tui_agent.cli.output import say
+from tui_agent.config import load_config
 from tui_agent.session.formats.detecting import DetectedFile, find_sessions
 from tui_agent.session.formats.reading import NoConversation
 from tui_agent.session.formats.table import FileFormat, files_of
@@ -39,14 +41,19 @@ def run_export(store: Store, arguments: Namespace) -> int:
         leaf=int(entry) if entry else None,
         redacted=arguments.redact,
     )
+    catalog = catalog_of(load_config().config)
+
+    def window_of(model: str) -> int:
+        return catalog.info(model).context_window
+
     if output is None:
-        say(export_text(store, order, os.environ), end="")
+        say(export_text(store, order, os.environ, window_of), end="")
         return 0
     path = output / order.file_name(info.title or info.first_message, output) if output.is_dir() else output
     if path.exists() and not arguments.force:
         raise UsageError(f"There is a {path} already; --force replaces it.")
     try:
-        size = write_export(store, order, path, os.environ)
+        size = write_export(store, order, path, os.environ, window_of)
     except OSError as error:
         say(f"{path} can't be written: {error.strerror or error}.", file=sys.stderr)
         return 1
@@ -82,6 +89,7 @@ def _import_files(store: Store, files: Sequence[Path], source: FileFormat | None
             if not arguments.json:
                 say(named(path, problem_of(outcome)), file=sys.stderr)
             continue
+        failed += sum(len(imported.refused) for imported in outcome)
         for imported in outcome:
             row = asdict(imported) | {"file": str(path)}
             told = summary_of(imported)

@@ -52,10 +52,10 @@ from tui_agent.session.errors import StoreError
 from tui_agent.session.ids import short_id
 from tui_agent.session.session import Session
 from tui_agent.session.store import Store
-from tui_agent.setting_rows import changed_keys
 from tui_agent.tools.registry import builtin_tools
 from tui_agent.tools.skill import SkillTool
 from tui_agent.tools.task import TaskTool
+from tui_agent.tools.window import WindowTool
 from tui_agent.trust import ProjectState, TrustDecision, TrustStore, Untrusted, project_config, project_state
 
 
@@ -122,6 +122,8 @@ class Wiring:
         """
         if self.project_state.trusted and not self._state_now().trusted:
             raise ConfigError("What this project brings along changed since you trusted it: start anew to be asked.")
+        from tui_agent.setting_rows import changed_keys
+
         before, loaded = self.loaded.config, self.read_config()
         self._take(loaded)
         config = loaded.config
@@ -231,17 +233,6 @@ class Wiring:
         else:
             self.close(session)
 
-    def open_from_arguments(self) -> Session:
-        """Open the session the arguments name, or a new one."""
-        arguments = self.arguments
-        if arguments.continue_:
-            return self.hold(self.open(self.last_session()))
-        if arguments.resume:
-            return self.hold(self.open(self.store.session(arguments.resume).id))
-        if arguments.fork:
-            return self.hold(self.open(self.fork(arguments.fork)))
-        return self.create(demo=arguments.demo)
-
     def last_session(self) -> str:
         """Return the session last used in this directory (with ``--demo``: the last demo).
 
@@ -286,12 +277,17 @@ class Wiring:
             info = self.store.create_session(cwd, title=title, parent=(session.id, entry), agent=kind)
             return self.hold(self.open(info.id, demo=demo))
 
+        def fork_child(title: str, entry: int | None, kind: str) -> Session:
+            info = self.store.fork(session.id, entry, title=title, agent=kind)
+            return self.hold(self.open(info.id, demo=demo))
+
         knowledge = self.knowledge_of(cwd)
         ports = AgentPorts(
             client=self.client,
             tools=(
                 *builtin_tools(config.webfetch),
                 TaskTool(),
+                WindowTool(lambda: self.loaded.config.compaction.style == "notes"),
                 SkillTool(lambda: knowledge.skills, lambda: knowledge.offers_skills),
             ),
             directory=self.directory,
@@ -305,6 +301,7 @@ class Wiring:
             titles=not self.headless,
             agents=builtin_specs(prompt),
             open_child=open_child,
+            fork_child=fork_child,
             mcp=McpHub() if demo else self.extensions.hub(cwd, servers),
             hooks=Hooks() if demo else self.extensions.hooks(cwd),
             checkpoints=self._keeping(find_project(cwd)),
@@ -373,7 +370,9 @@ class Wiring:
     def knowledge_of(self, cwd: Path) -> Knowledge:
         """Return what files tell an agent that works in a directory; nothing is read yet."""
         folders = Folders(cwd, find_project(cwd), config_dir(), Path.home())
-        sources = Sources(folders, self.loaded.config.instructions, data_dir() / "instructions")
+        sources = Sources(
+            folders, self.loaded.config.instructions, data_dir() / "instructions", self.loaded.config.notes_tokens
+        )
         return Knowledge(sources, prompt=prompt, trusted=lambda: self.trusts(cwd))
 
     def _keeping(self, project: Path) -> SnapshotStore | None:

@@ -6,8 +6,10 @@ model takes part: the same entries give the same anchors.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import islice
 from typing import Literal, get_args
 
@@ -31,14 +33,15 @@ AnchorKind = Literal["rule", "command", "error", "path", "name", "hash", "number
 REMEMBERED = 600
 """Anchors kept in a compaction's details for the next one; far fewer are shown to the model."""
 
+_REMEMBERED_TEXTS = 4_096
+"""Texts whose facts are kept at hand: those of a few full windows."""
 _LINE_CHARS = 160
 _COMMAND_CHARS = 120
 _ERROR_LINES = 8
 
 # A reference by a person or by the model itself predicts further use far better than one in a tool's output.
-"""Their output is mostly source text, where the word "error" reports nothing."""
-
-_WEIGHTS = {"user": 3.0, "assistant": 2.0, "output": 1.0}
+_WEIGHTS = {"user": 3.0, "assistant": 2.0, "output": 0.1, "fact": 1.0}
+"""What a mention counts by who made it; a ``fact`` is a whole line that an output reports, such as an error."""
 
 _TOKEN = re.compile(r"[A-Za-z0-9_$@~./\\:+-]{3,200}")
 _PATH = re.compile(
@@ -81,13 +84,17 @@ _ENCODED = re.compile(r"(\w+) ([\d.]+) (\d+) #(\d+) (.*)", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Anchor:
-    """One fact: ``weight`` sums its references, ``seen`` is the newest entry that had it, ``entry_id`` its address."""
+    """One fact: ``weight`` sums its references, ``seen`` is the newest entry that had it, ``entry_id`` its address.
+
+    ``score`` is how likely it is used again: its weight, less the longer it was not mentioned.
+    """
 
     kind: AnchorKind
     text: str
     entry_id: int
     weight: float
     seen: int
+    score: float = field(default=0.0, compare=False)
 
     def encode(self) -> str:
         """Return the anchor as one string, for ``SummaryDetails.anchors``."""
@@ -120,52 +127,17 @@ def find_anchors(entries: Iterable[Entry], tools: TraitsByName, earlier: Iterabl
     return finder.ranked()
 
 
-def render_anchors(
-    anchors: Iterable[Anchor], budget: int, count: Callable[[str], int], shown: str = ""
-) -> tuple[str, ...]:
-    """Return the best anchors as lines of at most ``budget`` tokens: ``#412: src/app.py · load_config``.
-
-    What stands in ``shown`` word for word (the summary, the kept messages) is left out: it needs no anchor.
-    """
-    lines: dict[int, list[str]] = {}
-    listed = ""
-    for anchor in _with_room_for_all_kinds(anchors, budget, count):
-        if anchor.text in shown or anchor.text in listed:
-            continue
-        cost = count(anchor.text) + 2 + (0 if anchor.entry_id in lines else 4)
-        if cost > budget:
-            continue
-        budget -= cost
-        listed += f"{anchor.text}\n"
-        lines.setdefault(anchor.entry_id, []).append(anchor.text)
-    return tuple(f"#{entry_id}: {' · '.join(lines[entry_id])}" for entry_id in sorted(lines))
-
-
-_SHARES: Mapping[str, float] = {"rule": 0.2, "command": 0.2, "error": 0.2}
-"""Largest share of the budget of the kinds whose anchors are whole lines."""
-
-
-def _with_room_for_all_kinds(anchors: Iterable[Anchor], budget: int, count: Callable[[str], int]) -> Iterable[Anchor]:
-    left = {kind: budget * share for kind, share in _SHARES.items()}
-    for anchor in anchors:
-        if anchor.kind in left:
-            left[anchor.kind] -= count(anchor.text) + 4
-            if left[anchor.kind] < 0:
-                left[anchor.kind] += count(anchor.text) + 4
-                continue
-        yield anchor
-
-
 class _Finder:
     """Collects references; ``known`` maps kind and text to weight, newest sighting and address."""
 
     def __init__(self, tools: TraitsByName) -> None:
         self._tools = tools
         self.known: dict[tuple[str, str], list[float]] = {}
-        self._kinds: dict[str, tuple[tuple[AnchorKind, str], ...]] = {}
         self._commands: dict[str, str] = {}
+        self._first = sys.maxsize
 
     def look_at(self, entry: Entry) -> None:
+        self._first = min(self._first, entry.id)
         match entry:
             case UserEntry():
                 files = [f"{part.path}\n{part.text}" for part in entry.parts if isinstance(part, FilePart)]
@@ -175,7 +147,7 @@ class _Finder:
                     self._text(text, entry.id, "output")
             case AssistantEntry():
                 self._text(entry.text, entry.id, "assistant")
-                self._rules(entry.text, entry.id, "output")
+                self._rules(entry.text, entry.id, "fact")
                 for call in entry.tool_calls:
                     self._call(call, entry.id)
             case ToolResultEntry():
@@ -194,19 +166,23 @@ class _Finder:
                 return
 
     def ranked(self) -> tuple[Anchor, ...]:
+        """Return the best anchors. Age is measured in lengths of what was looked at: about what a window holds."""
         newest = max((int(seen) for _, seen, _ in self.known.values()), default=0)
-        oldest = min((int(seen) for _, seen, _ in self.known.values()), default=0)
-        span = max(1, newest - oldest)
+        span = max(1, newest - min(self._first, newest))
+
+        def score(item: tuple[tuple[str, str], list[float]]) -> float:
+            weight, seen, _ = item[1]
+            return weight / (1 + (newest - seen) / span)
 
         def rank(item: tuple[tuple[str, str], list[float]]) -> tuple[float, int, str]:
-            (kind, text), (weight, seen, _) = item
-            age = (newest - seen) / span
-            return (-weight / (1 + age), _KINDS.index(kind), text)
+            kind, text = item[0]
+            return (-score(item), _KINDS.index(kind), text)
 
         best = sorted(self.known.items(), key=rank)[:REMEMBERED]
         return tuple(
-            Anchor(kind, text, int(address), round(weight, 2), int(seen))  # type: ignore[arg-type]  # the kind is one of _KINDS
-            for (kind, text), (weight, seen, address) in best
+            Anchor(kind, text, int(address), round(weight, 2), int(seen), score(item))  # type: ignore[arg-type]  # the kind is one of _KINDS
+            for item in best
+            for (kind, text), (weight, seen, address) in (item,)
         )
 
     def _refer(self, kind: str, text: str, entry_id: int, weight: float) -> None:
@@ -219,15 +195,8 @@ class _Finder:
 
     def _text(self, text: str, entry_id: int, source: str) -> None:
         weight = _WEIGHTS[source]
-        kinds = self._kinds
-        for token in sorted(set(_TOKEN.findall(text))):
-            facts = kinds.get(token)
-            if facts is None:
-                facts = kinds[token] = _classify(token)
-            for kind, fact in facts:
-                self._refer(kind, fact, entry_id, weight)
-        for number in sorted(set(_NUMBER.findall(text))):
-            self._refer("number", number, entry_id, weight)
+        for kind, fact in _facts(text):
+            self._refer(kind, fact, entry_id, weight)
 
     def _call(self, call: ToolCallPart, entry_id: int) -> None:
         arguments = parse_object(call.arguments)
@@ -255,11 +224,8 @@ class _Finder:
         )
 
     def _errors(self, text: str, entry_id: int) -> None:
-        for match in islice(_ERROR.finditer(text), _ERROR_LINES):
-            start = text.rfind("\n", 0, match.start()) + 1
-            end = text.find("\n", match.end())
-            line = _one_line(text[start : end if end >= 0 else len(text)], _LINE_CHARS)
-            self._refer("error", line, entry_id, _WEIGHTS["output"])
+        for line in _error_lines(text):
+            self._refer("error", line, entry_id, _WEIGHTS["fact"])
 
     def _rules(self, text: str, entry_id: int, source: str) -> None:
         if not _RULE.search(text):
@@ -269,11 +235,35 @@ class _Finder:
                 self._refer("rule", _one_line(sentence, 2 * _LINE_CHARS), entry_id, _WEIGHTS[source])
 
 
+@lru_cache(maxsize=_REMEMBERED_TEXTS)
+def _facts(text: str) -> tuple[tuple[AnchorKind, str], ...]:
+    """Return the facts in a text, once for each form they are written in.
+
+    Entries never change, so a plan only looks into what came since the last one.
+    """
+    facts: list[tuple[AnchorKind, str]] = []
+    for token in set(_TOKEN.findall(text)):
+        facts += _classify(token)
+    facts += [("number", number) for number in set(_NUMBER.findall(text))]
+    return tuple(facts)
+
+
+@lru_cache(maxsize=_REMEMBERED_TEXTS)
+def _error_lines(text: str) -> tuple[str, ...]:
+    lines: list[str] = []
+    for match in islice(_ERROR.finditer(text), _ERROR_LINES):
+        start = text.rfind("\n", 0, match.start()) + 1
+        end = text.find("\n", match.end())
+        lines.append(_one_line(text[start : end if end >= 0 else len(text)], _LINE_CHARS))
+    return tuple(lines)
+
+
 def _one_line(text: str, limit: int) -> str:
     line = " ".join(text[: limit * 2].split())
     return line if len(line) <= limit else f"{line[: limit - 1]}…"
 
 
+@lru_cache(maxsize=1 << 16)
 def _classify(token: str) -> tuple[tuple[AnchorKind, str], ...]:
     """Return the facts in a run of characters that hold no space: usually none or one."""
     word = token.strip(".,:;+\\").rstrip("/-@~").removeprefix("this.").removeprefix("self.")

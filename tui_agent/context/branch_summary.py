@@ -152,7 +152,7 @@ def plan_branch_summary(
 def branch_summary_entry(plan: BranchSummaryPlan, summary: str, count: CountText) -> BranchSummaryEntry:
     """Return the entry to append at the destination. Files are cumulative over summaries on the way."""
     settings = plan.settings.compaction
-    text = fit_summary(summary, max(settings.summary_tokens(plan.budget), 64), count)
+    text = fit_summary(summary, settings.branch_summary_tokens(plan.budget), count)
     budgets = replace(Budgets.of(settings, plan.budget), user_messages=0, state=0)
     budgets = replace(budgets, anchors=budgets.anchors // 2)
     told = Summarised(plan.entries, file_operations(plan.entries, plan.tools), plan.tools)

@@ -41,6 +41,8 @@ class ModelLimits:
     max_output: int | None = None
     origin: Literal["catalog", "config", "server", "learnt", "assumed"] = "catalog"
     vision: bool = True
+    price_tier: int | None = None
+    """Tokens of a request above which the model costs more, where its price list has such a step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,8 @@ class ContextSize:
     exact_until: int | None
     estimated: bool
     window_origin: str = "catalog"
+    early: bool = False
+    """The threshold is what is used by default of a very large window, not what that could hold."""
 
     @property
     def percent(self) -> float:
@@ -126,7 +130,14 @@ def reserve(limits: ModelLimits, settings: ContextSettings) -> int:
 def threshold(limits: ModelLimits, settings: ContextSettings) -> int | None:
     """Return the tokens at which automatic compaction acts, None when it never does."""
     compaction = settings.for_model(limits.model).compaction
-    return compaction.threshold_at(limits.window, reserve(limits, settings))
+    return compaction.threshold_at(limits.window, reserve(limits, settings), price_tier=limits.price_tier)
+
+
+def is_early(limits: ModelLimits, settings: ContextSettings) -> bool:
+    """Whether the threshold is what is used by default of a very large window."""
+    compaction = settings.for_model(limits.model).compaction
+    least = compaction.effective_window
+    return compaction.auto and compaction.threshold is None and 0 < least < limits.window
 
 
 # -- an estimate of each entry ------------------------------------------------------------------------
@@ -323,6 +334,10 @@ def estimate_tokens(path: Sequence[Entry], limits: ModelLimits, counter: TokenCo
     return counter.calibrated(estimate_path(path, counter, RequestModel(limits.model, limits.vision)).total)
 
 
+_HEAD_AMONG = 50
+"""Entries of a path among which its head is."""
+
+
 @dataclass(slots=True)
 class Meter:
     """Measures one growing path again and again; only what was appended costs time.
@@ -353,7 +368,8 @@ class Meter:
             fixed = self.counter.calibrated(self._fixed(path))
             reported, says_all = reported_tokens(path[anchor], self.counter)
             total = reported + self.counter.calibrated(appended)
-            exact_until, estimated = path[anchor].id, appended > 0 or not says_all
+            exact_until = path[anchor].id
+            estimated = appended > 0 or not says_all or not _has_own_head(path, anchor)
         return ContextSize(
             fixed=min(fixed, total),
             history=max(0, total - fixed),
@@ -364,6 +380,7 @@ class Meter:
             exact_until=exact_until,
             estimated=estimated,
             window_origin=limits.origin,
+            early=is_early(limits, self.settings),
         )
 
     def counted(self, path: Sequence[Entry]) -> int:
@@ -416,6 +433,11 @@ def newest_report(path: Sequence[Entry]) -> AssistantEntry | None:
     at = place_of_newest(path, AssistantEntry, CompactionEntry)
     entry = None if at is None else path[at]
     return entry if at is not None and isinstance(entry, AssistantEntry) and _tells_size(path, at) else None
+
+
+def _has_own_head(path: Sequence[Entry], anchor: int) -> bool:
+    """Whether an answer was given to a head of this program; one that came from another was given to a foreign one."""
+    return any(isinstance(entry, SystemEntry) and entry.id for entry in path[: min(anchor, _HEAD_AMONG)])
 
 
 def _tells_size(path: Sequence[Entry], at: int) -> bool:
@@ -607,6 +629,10 @@ class ViewWeights:
     def is_paired(self, entry: Entry) -> bool:
         """Whether the entry is no tool result, or one that answers a call."""
         return not isinstance(entry, ToolResultEntry) or entry.id in self._answered
+
+    def is_live(self, entry: Entry) -> bool:
+        """Whether nothing was done to the entry yet."""
+        return self._view.state(entry.id) is EntryState.LIVE
 
     def has_output(self, entry: Entry) -> bool:
         """Whether the model sees output of this tool result, whole or cut, that it may lose."""

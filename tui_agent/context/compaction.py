@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 
 from tui_agent.context.budget import ContextSize, CountEntry, ViewWeights, describe_overhead, stored_tokens, too_large
 from tui_agent.context.carried import Budgets, CountText, Summarised, carry, fit, shown_text
-from tui_agent.context.cuts import find_cut, next_cut, starts_turn, turn_start, valid_cuts
+from tui_agent.context.cuts import find_cut, newest_turns, next_cut, starts_turn, turn_start, valid_cuts
 from tui_agent.context.cutting import Cutter, outputs
 from tui_agent.context.digest import digest
 from tui_agent.context.files import FileOperations, file_operations
@@ -32,7 +32,7 @@ from tui_agent.session.entries import (
 from tui_agent.session.path_queries import newest_sent
 from tui_agent.session.tool_traits import TraitsByName
 
-Trigger = Literal["manual", "threshold", "overflow", "model_switch"]
+Trigger = Literal["manual", "threshold", "overflow", "model_switch", "idle", "notes"]
 
 
 class RefusalReason(StrEnum):
@@ -167,6 +167,8 @@ def plan_compaction(  # noqa: PLR0911 - one for each way it can end
     shown = ViewWeights(view, options.count).all()
     keep = settings.compaction.keep_recent_tokens(size.budget) if options.keep_recent is None else options.keep_recent
     cut, is_over = find_cut(view, shown, keep)
+    if (turns := settings.compaction.keep_turns) and (later := newest_turns(view, shown, turns)) > cut:
+        cut, is_over = later, False
     before, total = sum(shown[:cut]), sum(shown)
     oversized = _cut_oversized(view, view.entries[cut:], keep, settings, options.count) if is_over else ()
     if not before:

@@ -58,8 +58,11 @@ def is_due(size: ContextSize) -> bool:
 def hold(
     path: Sequence[Entry], settings: CompactionSettings, record: FailureRecord, trigger: "Trigger"
 ) -> HoldReason | None:
-    """Return why a compaction with this trigger must not run now; None when it may. A person always may."""
-    if trigger == "manual":
+    """Return why a compaction with this trigger must not run now; None when it may.
+
+    A person always may, and so may a model that asks for a new window.
+    """
+    if trigger in {"manual", "notes"}:
         return None
     if not settings.auto or settings.threshold == 0:
         return HoldReason.OFF

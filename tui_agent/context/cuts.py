@@ -48,6 +48,13 @@ def find_cut(view: ContextView, shown: Sequence[int], keep: int) -> tuple[int, b
     return next((i for i in range(min(reached, len(shown) - 1), -1, -1) if valid[i]), 0), True
 
 
+def newest_turns(view: ContextView, shown: Sequence[int], turns: int) -> int:
+    """Return where the oldest of so many newest turns begins, 0 where there are fewer."""
+    valid = valid_cuts(view, shown)
+    starts = [i for i, entry in enumerate(view.entries) if valid[i] and starts_turn(entry)]
+    return starts[-turns] if len(starts) >= turns else 0
+
+
 def next_cut(view: ContextView, shown: Sequence[int], start: int) -> int | None:
     """Return where the oldest turn after the cut at ``start`` ends; in the last turn, its oldest step."""
     valid = valid_cuts(view, shown)

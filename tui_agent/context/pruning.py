@@ -9,8 +9,9 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from tui_agent.context.arguments import parse_object
-from tui_agent.context.budget import PLACEHOLDER_TOKENS, ContextSize, CountEntry, ViewWeights, stored_tokens
+from tui_agent.context.anchors import Anchor, find_anchors
+from tui_agent.context.arguments import LONG_ARGUMENT_CHARS, parse_object
+from tui_agent.context.budget import PLACEHOLDER_TOKENS, ContextSize, CountEntry, ViewWeights, long_share, stored_tokens
 from tui_agent.context.files import call_path
 from tui_agent.context.settings import ImageSettings, PruneSettings
 from tui_agent.context.tokens import images_of
@@ -32,6 +33,8 @@ MIN_OUTPUT_TOKENS = 2 * PLACEHOLDER_TOKENS
 """An output smaller than this stays: its placeholder would save nothing."""
 _NOTES_OF_FREED = 0.15
 """Largest share of what a prune frees that its notes may take back."""
+_ENOUGH = 0.75
+"""Share of what is wanted that a prune has to free where the next request would be over the threshold."""
 _ALL_TEXT = 1_000_000_000
 """Characters that stay where only images go: more than any text has."""
 
@@ -135,6 +138,8 @@ class PruneRules:
     pressure: bool = False
     minimum: int | None = None
     """Least tokens to free; None takes the settings'."""
+    wanted: int | None = None
+    """Tokens after which it is enough; None clears everything that nothing protects."""
     count: CountEntry = stored_tokens
     text: Callable[[str], int] = lambda text: len(text) // 3 + 1
     """Counts the text of notes, roughly by default: they are cheap."""
@@ -145,27 +150,72 @@ def plan_prune(view: ContextView, rules: PruneRules, reason: str = Occasion.PRES
 
     Walks back from the newest entry. The newest tokens of output, pinned entries and protected tools stay, and the
     results of the last turns or, under pressure, of the last steps. An output that stands again later, because the
-    same call ran again, is only protected by the last steps.
+    same call ran again, is only protected by the last steps. Of what is left the least valuable goes, as far as it
+    takes; under pressure the long arguments of old steps as well.
     """
     weights = ViewWeights(view, rules.count)
     zones = _Zones(weights, rules)
     superseded = superseded_results(view, rules.tools)
-    targets: list[tuple[bool, int]] = []
-    freed = 0
+    blocks: list[_Block] = []
     for entry in reversed(view.entries):
         repeated = superseded.get(entry.id) is Superseded.REPEATED
-        if not zones.exposed(entry, repeated=repeated):
-            continue
-        freed += weights.of(entry) - PLACEHOLDER_TOKENS
-        targets.append((entry.id not in superseded, entry.id))
+        if freed := zones.exposed(entry, repeated=repeated):
+            blocks.append(_Block(entry.id, freed, superseded=entry.id in superseded))
     minimum = rules.settings.worthwhile_tokens(rules.budget) if rules.minimum is None else rules.minimum
-    if not targets or freed < minimum:
+    if rules.pressure and rules.wanted is not None:
+        # A prune that leaves little room would be followed by a summary at once, which does both.
+        minimum = max(minimum, round(rules.wanted * _ENOUGH))
+    if not blocks or sum(block.freed for block in blocks) < minimum:
         return None
-    chosen = tuple(target for _, target in sorted(targets))
-    room = min(rules.settings.notes_tokens(rules.budget), round(freed * _NOTES_OF_FREED))
+    anchors = find_anchors(view.entries, rules.tools)
+    chosen = _least_valuable(blocks, block_values(anchors), rules)
+    return _with_notes(view, rules, chosen, anchors, reason)
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """An entry that may be cleared, and the tokens that frees."""
+
+    entry_id: int
+    freed: int
+    superseded: bool
+
+
+def _least_valuable(blocks: Sequence[_Block], values: Mapping[int, float], rules: PruneRules) -> list[_Block]:
+    """Return the blocks to clear: superseded ones, then those least likely to be used for each token, until enough."""
+    if rules.wanted is None:
+        return list(blocks)
+
+    def rank(block: _Block) -> tuple[bool, float, int]:
+        return not block.superseded, values.get(block.entry_id, 0.0) / block.freed, block.entry_id
+
+    chosen: list[_Block] = []
+    left = rules.wanted + rules.settings.notes_tokens(rules.budget)
+    for block in sorted(blocks, key=rank):
+        if left > 0 or block.superseded:
+            chosen.append(block)
+            left -= block.freed
+    return chosen
+
+
+def block_values(anchors: Sequence[Anchor]) -> dict[int, float]:
+    """Return how likely each entry is to be of use later: the scores of the names it was the last to hold."""
+    values: dict[int, float] = {}
+    for anchor in anchors:
+        values[anchor.entry_id] = values.get(anchor.entry_id, 0.0) + anchor.score
+    return values
+
+
+def _with_notes(
+    view: ContextView, rules: PruneRules, blocks: Sequence[_Block], anchors: Sequence[Anchor], reason: str
+) -> PrunePlan:
     from tui_agent.context.notes import write_notes
 
-    notes = write_notes(view, chosen, room, rules.text, rules.tools)
+    freed = sum(block.freed for block in blocks)
+    ordered = sorted(blocks, key=lambda block: (not block.superseded, block.entry_id))
+    chosen = tuple(block.entry_id for block in ordered)
+    room = min(rules.settings.notes_tokens(rules.budget), round(freed * _NOTES_OF_FREED))
+    notes = write_notes(view, chosen, room, rules.text, anchors)
     freed -= sum(rules.text(note) for note in notes if note)
     return PrunePlan(chosen, freed, str(reason), notes=notes if any(notes) else ())
 
@@ -186,27 +236,38 @@ class _Zones:
         chosen = self._rules.settings.protected_tools
         return self._rules.tools[tool].protected if chosen is None else tool in chosen
 
-    def exposed(self, entry: Entry, *, repeated: bool) -> bool:
-        """Whether the entry is an output to prune; call it once for every entry, newest first."""
-        settings = self._rules.settings
+    def exposed(self, entry: Entry, *, repeated: bool) -> int:
+        """Return the tokens that clearing the entry frees, 0 for none; call it once for every entry, newest first."""
         if isinstance(entry, UserEntry) and entry.synthetic is None:
             self._turns += 1
         elif isinstance(entry, AssistantEntry) and entry.tool_calls:
             self._steps += 1
+            return self._arguments(entry)
         if not isinstance(entry, ToolResultEntry) or self._is_protected(entry.tool):
-            return False
+            return 0
         if not self._weights.has_output(entry):
-            return False
+            return 0
         tokens = self._weights.of(entry)
         if not repeated:
             self._output += tokens
         in_steps = self._steps < self._protected_steps
         if tokens < MIN_OUTPUT_TOKENS or (in_steps and (repeated or self._rules.pressure)):
-            return False
-        if repeated:
-            return True
-        in_turns = not self._rules.pressure and self._turns < settings.protect_turns
-        return not in_turns and self._output > self._protected
+            return 0
+        beyond = repeated or (not self._in_turns and self._output > self._protected)
+        return tokens - PLACEHOLDER_TOKENS if beyond else 0
+
+    @property
+    def _in_turns(self) -> bool:
+        return not self._rules.pressure and self._turns < self._rules.settings.protect_turns
+
+    def _arguments(self, entry: AssistantEntry) -> int:
+        """Return the tokens of an old step's long arguments, which are on the disk or in the session."""
+        if not self._rules.pressure or self._steps <= self._protected_steps or self._output <= self._protected:
+            return 0
+        if not self._weights.is_live(entry):
+            return 0
+        freed = round(self._weights.of(entry) * long_share(entry, LONG_ARGUMENT_CHARS))
+        return freed if freed >= MIN_OUTPUT_TOKENS else 0
 
 
 class Superseded(StrEnum):

@@ -34,6 +34,9 @@ from tui_agent.session.entries import (
 Content = tuple[ContentText | ImageRef, ...]
 """What a message holds."""
 
+_CHARS_PER_TOKEN = 4
+"""About what a token of a placeholder has."""
+
 GIST_CHARS = 120
 """Characters of a title or text in a placeholder."""
 
@@ -302,12 +305,21 @@ def _reminded(content: list[ContentText | ImageRef], templates: Templates) -> Co
 
 
 def _masked(entry: Entry, templates: Templates) -> str:
-    return clean(fill(templates.placeholder_masked, gist=gist(entry), id=str(entry.id)))
+    return clean(masked_text(entry, templates))
+
+
+def masked_text(entry: Entry, templates: Templates) -> str:
+    """Return what stands for an entry that was hidden, shorter where the entry itself is short."""
+    told = fill(templates.placeholder_masked, gist=gist(entry), id=str(entry.id))
+    if not entry.tokens or entry.tokens * _CHARS_PER_TOKEN >= len(told):
+        return told
+    short = f"[Hidden: #{entry.id}]"
+    return short if entry.tokens * _CHARS_PER_TOKEN >= len(short) else f"[#{entry.id}]"
 
 
 def _pruned(entry: Entry, shown: Shown, templates: Templates) -> str:
-    told = f"{gist(entry)}: {shown.note}" if shown.note else gist(entry)
-    return clean(fill(templates.placeholder_pruned, gist=told, id=str(entry.id)))
+    placeholder = fill(templates.placeholder_pruned, gist=gist(entry), id=str(entry.id))
+    return clean(f"{placeholder}\n{shown.note}" if shown.note else placeholder)
 
 
 def _cut(text: str, shown: Shown, entry: Entry) -> str:

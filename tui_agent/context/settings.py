@@ -80,24 +80,38 @@ def threshold_tokens(threshold: int | str | None, window: int, reserve: int) -> 
 class CompactionSettings(_Settings):
     """Third defence: when history is summarised, what is kept and what a summary may cost."""
 
+    style: Literal["summary", "notes"] = "summary"
+    """What stands for the history: "summary", written by a model when it is time; "notes", which the model keeps while
+    it works, with a tool that also opens a new window from them when it sees fit."""
     auto: bool = True
     """Compact when the next request would pass the threshold. Off: stop at the limit and offer choices."""
     threshold: Threshold = None
     """Size of the next request at which compaction acts: "80%" of the window, 120000 tokens used, -20000 tokens
     left, 0 never. Empty: the window less the reserve."""
+    effective_window: Tokens = 400_000
+    """Tokens of a larger window that are used before compaction acts while no threshold is set: this many, or as many
+    as the model's price list has before each token costs more. 0: all of the window."""
     reserved: Tokens | None = None
     """Tokens kept free for the answer. Empty: the smallest of ``reserve_tokens``, the model's longest answer and
     ``reserve_share`` of the window."""
     reserve_tokens: Tokens = 20_000
     """Most tokens kept free for the answer when ``reserved`` is empty."""
-    reserve_share: Share = 0.25
+    reserve_share: Share = 0.20
     """Largest share of the window kept free for the answer."""
     reserve_minimum: Tokens = 1_024
     """Least tokens kept free for the answer."""
-    keep_recent: Tokens = 20_000
+    keep_recent: Tokens = 60_000
     """Tokens of the newest messages that stay verbatim when the rest is summarised."""
-    keep_recent_share: Share = 0.20
+    keep_recent_share: Share = 0.25
     """Largest share of the history budget that ``keep_recent`` may take."""
+    keep_turns: int = Field(default=0, ge=0)
+    """Most turns that stay verbatim, the newest, as far as ``keep_recent`` takes them. 0: any number."""
+    resume: bool = True
+    """Go on with the work by itself after a compaction in the middle of it. Off: the run stops there."""
+    branch_summaries: Literal["ask", "never"] = "ask"
+    """Whether a move away from a branch asks for a summary of it."""
+    branch_summary_share: Share = 0.10
+    """Share of the history budget a branch's summary may take."""
     model: str | None = None
     """Model that writes summaries. Empty: the conversation's own."""
     input: Literal["auto", "live", "serialised"] = "auto"
@@ -109,8 +123,8 @@ class CompactionSettings(_Settings):
     """Characters of a tool argument in the written-out conversation."""
     summary_share: Share = 0.10
     """Share of the history budget the model's summary may take."""
-    anchors_share: Share = 0.12
-    """Share of the history budget for facts carried verbatim: paths, commands, errors, numbers."""
+    anchors_share: Share = 0.20
+    """Share of the history budget for lines carried verbatim: those that names still in use stand in, and errors."""
     user_messages_share: Share = 0.10
     """Share of the history budget for the user's own messages, carried verbatim."""
     target_of_before: Share = 0.90
@@ -135,9 +149,16 @@ class CompactionSettings(_Settings):
             room = min(room, max_output) if max_output else room
         return max(1, min(max(room, self.reserve_minimum), window // 2))
 
-    def threshold_at(self, window: int, reserve: int) -> int | None:
-        """Return the tokens at which automatic compaction acts, None when it never does."""
-        return threshold_tokens(self.threshold, window, reserve) if self.auto else None
+    def threshold_at(self, window: int, reserve: int, *, price_tier: int | None = None) -> int | None:
+        """Return the tokens at which automatic compaction acts, None when it never does.
+
+        ``price_tier`` is the size of a request, in tokens, above which the model costs more.
+        """
+        if not self.auto:
+            return None
+        if self.threshold is None and self.effective_window and window > self.effective_window:
+            return min(price_tier or self.effective_window, self.effective_window, window - reserve)
+        return threshold_tokens(self.threshold, window, reserve)
 
     def keep_recent_tokens(self, budget: int) -> int:
         """Return the tokens of newest messages that stay, for a history budget."""
@@ -146,6 +167,10 @@ class CompactionSettings(_Settings):
     def summary_tokens(self, budget: int) -> int:
         """Return the tokens a summary may take, for a history budget."""
         return round(budget * self.summary_share)
+
+    def branch_summary_tokens(self, budget: int) -> int:
+        """Return the tokens a branch's summary may take, for a history budget."""
+        return max(64, round(budget * self.branch_summary_share))
 
     def anchors_tokens(self, budget: int) -> int:
         """Return the tokens anchors may take, for a history budget."""
@@ -178,14 +203,20 @@ class PruneSettings(_Settings):
     """Tokens of the history budget there have to be for each of these steps; one is protected in any case."""
     protected_tools: tuple[str, ...] | None = None
     """Tools whose results are never pruned; not set: those that say so themselves, skill, todo and recall."""
-    minimum_tokens: Tokens = 20_000
+    minimum_tokens: Tokens = 25_000
     """Least tokens a prune must free to be worth breaking the provider's cache."""
-    minimum_share: Share = 0.20
+    minimum_share: Share = 0.25
     """Share of the history budget that is enough, if it is less than ``minimum_tokens``."""
-    notes_share: Share = 0.04
-    """Share of the history budget that the notes of one prune may take: the facts in what is cleared that matter
-    elsewhere, told in its placeholders."""
-    pressure: Share = 0.60
+    room_tokens: Tokens = 12_000
+    """Tokens that are free after a prune that has to be, so that the next is many steps away."""
+    room_least: Share = 0.30
+    """Least share of the history budget that is free then."""
+    room_most: Share = 0.50
+    """Largest share of the history budget that ``room_tokens`` may take."""
+    notes_share: Share = 0.10
+    """Share of the history budget that the notes of one prune may take: the lines of what is cleared that are still
+    in use, told in its placeholders."""
+    pressure: Share = 0.95
     """Share of the threshold above which the context is under pressure."""
 
     @model_validator(mode="before")
@@ -210,6 +241,11 @@ class PruneSettings(_Settings):
     def worthwhile_tokens(self, budget: int) -> int:
         """Return the least tokens a prune must free, for a history budget."""
         return min(self.minimum_tokens, round(budget * self.minimum_share))
+
+    def wanted_tokens(self, history: int, budget: int) -> int:
+        """Return the tokens a prune of so much history clears, for a history budget."""
+        room = max(round(budget * self.room_least), min(self.room_tokens, round(budget * self.room_most)))
+        return max(0, history - budget + room)
 
     def notes_tokens(self, budget: int) -> int:
         """Return the tokens the notes of one prune may take, for a history budget."""
@@ -257,7 +293,11 @@ class CacheSettings(_Settings):
     ttl_seconds: int = Field(default=300, ge=0)
     """Seconds a prompt prefix stays cached after its last use, where no hour was asked for."""
     warn_tokens: Tokens = 50_000
-    """Tokens that a provider did not have in its cache any more from which on it is worth a word. 0: never."""
+    """Tokens read anew from which on it is worth a word, and a question before a switch of model, effort or agent.
+    0: never."""
+    idle: Literal["off", "offer", "compact"] = "off"
+    """What is done with a conversation of ``warn_tokens`` before the provider forgets it while you are away: nothing,
+    a word that it can be compacted for less now, or a compaction, which /undo takes back."""
 
 
 class ModelContextSettings(_Settings):

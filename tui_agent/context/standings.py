@@ -46,6 +46,12 @@ class Standings:
             return Standing.SUMMARISED
         return Standing.SENT
 
+    def differs_from(self, other: "Standings") -> bool:
+        """Whether an entry that both are about may stand otherwise."""
+        if (self.compaction, self.boundary, self.edited) != (other.compaction, other.boundary, other.edited):
+            return True
+        return any(self.known.get(entry_id) is not other.known.get(entry_id) for entry_id in self.edited)
+
     def grown(self, path: Sequence[Entry]) -> "Standings":
         """Return the standings of a path; of one that only grew since, only what was appended is looked at."""
         if not self._extended_by(path):

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from typing import Literal
 
 from tui_agent.context.compaction import CompactionPlan
-from tui_agent.context.rendering import gist
+from tui_agent.context.rendering import masked_text
 from tui_agent.context.serialise import serialise
 from tui_agent.context.settings import CompactionSettings
 from tui_agent.context.summariser import InputMode, SummaryTask
-from tui_agent.context.templates import Templates, fill
+from tui_agent.context.templates import Templates
 from tui_agent.context.view import ContextView, EntryState
 from tui_agent.session.entries import Entry
 
@@ -69,4 +69,4 @@ def _calls_of_dropped_results(view: ContextView) -> set[tuple[int, str]]:
 def _stand_in(entry: Entry, state: EntryState, templates: Templates) -> str | None:
     if state is EntryState.DROPPED:
         return None
-    return fill(templates.placeholder_masked, gist=gist(entry), id=str(entry.id))
+    return masked_text(entry, templates)

@@ -73,7 +73,8 @@ class CatalogDirectory:
         learnt = min(known, default=None)
         if learnt is not None and learnt < info.context_window:
             return ModelLimits(model, learnt, info.max_output, "learnt", info.vision)
-        return ModelLimits(model, info.context_window, info.max_output, info.origin, info.vision)
+        tier = next((prices.over for prices in info.prices if prices.over), None)
+        return ModelLimits(model, info.context_window, info.max_output, info.origin, info.vision, tier)
 
     def traits(self, model: str) -> ModelTraits:
         """Return what the model and its provider take."""

@@ -164,6 +164,8 @@ class ToolMetadata(_Record):
     modified_files: tuple[str, ...] = ()
     session: str | None = None
     """The session a subagent worked in."""
+    opens_window: bool = Field(default=False, exclude_if=lambda opens: not opens)
+    """The model asked for a new context window."""
     known_from: int | None = Field(default=None, exclude_if=lambda known: known is None)
     """The earlier result this one points to or tells the difference from, instead of saying all of it again."""
 
@@ -408,7 +410,9 @@ class CompactionEntry(EntryBase):
     first_kept_id: int | None
     tokens_before: int
     tokens_after: int
-    trigger: Literal["manual", "threshold", "overflow", "model_switch"]
+    trigger: Literal["manual", "threshold", "overflow", "model_switch", "idle", "notes"]
+    style: Literal["summary", "notes"] = Field(default="summary", exclude_if=lambda style: style == "summary")
+    """Who wrote what stands for the history: a summariser, or the model in its working notes."""
     instructions: str | None = None
     details: SummaryDetails = SummaryDetails()
     model: str | None = None

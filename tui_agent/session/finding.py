@@ -10,7 +10,7 @@ from tui_agent.session.entries import ShellEntry, UserEntry, kinds
 from tui_agent.session.records import EntryHeader, SearchHit, SessionTotals, TypedText
 from tui_agent.session.rows import BodyError, entry_from, storable
 from tui_agent.session.schema import key_of
-from tui_agent.session.search import match_expression, snippet
+from tui_agent.session.search import match_expression, ranked_expression, snippet
 from tui_agent.session.typed import typed_text
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "entries",
     "matching",
     "mentionable",
+    "ranked",
     "sessions",
     "sessions_named",
     "totals",
@@ -127,6 +128,19 @@ def entries(
         (expression, low, high, max(limit, _CONSIDERED), cwd, limit),
     ).fetchall()
     return [hit for row in rows if (hit := _hit(connection, row, query)) is not None]
+
+
+def ranked(connection: sqlite3.Connection, query: str, limit: int, session: int) -> list[int]:
+    """Return the ids of a session's entries that fit a query best, best first: some of its words are enough."""
+    expression = ranked_expression(query)
+    if expression is None or limit <= 0:
+        return []
+    rows = connection.execute(
+        "SELECT rowid & 4294967295 FROM entries_fts WHERE entries_fts MATCH ? AND rowid BETWEEN ? AND ? "
+        "ORDER BY bm25(entries_fts), rowid DESC LIMIT ?",
+        (expression, key_of(session, 0), key_of(session + 1, 0) - 1, limit),
+    )
+    return [entry_id for (entry_id,) in rows]
 
 
 def totals(connection: sqlite3.Connection, session: int) -> SessionTotals:

@@ -14,7 +14,7 @@ import re
 from tui_agent.session.entries import Entry
 from tui_agent.session.rows import storable, text_of
 
-__all__ = ["INDEXED_CHARS", "index_text", "match_expression", "snippet"]
+__all__ = ["INDEXED_CHARS", "index_text", "match_expression", "passage", "ranked_expression", "snippet"]
 
 INDEXED_CHARS = 20_000
 """Characters indexed of one entry: three fifths from its beginning, the rest from its end."""
@@ -23,6 +23,13 @@ _NAME_CHARS, _NAME_PARTS = 64, 8
 """Words that are longer or have more parts are no names but data."""
 
 _SNIPPET_BEFORE, _SNIPPET_CHARS = 30, 140
+
+_RANKED_WORDS = 32
+"""Words of a query that are looked for when entries are ranked, the longest ones."""
+_LINES_AROUND = 1
+"""Lines shown before and after one that fits."""
+_PASSAGE_CHARS = 240
+"""Characters of a line in a passage."""
 
 _UNSPACED = re.compile(
     "([\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
@@ -55,6 +62,37 @@ def match_expression(query: str) -> str | None:
     if not words:
         return None
     return " AND ".join(f'"{_separate(word)}"' for word in words) + ("*" if words[-1][-1].isalnum() else "")
+
+
+def ranked_expression(query: str) -> str | None:
+    """Return the FTS5 expression for entries in which any of the words occurs, to be ranked; None without a word."""
+    words = dict.fromkeys(word for word in storable(query).replace('"', " ").split() if any(map(str.isalnum, word)))
+    chosen = sorted(words, key=len, reverse=True)[:_RANKED_WORDS]
+    return " OR ".join(f'"{_separate(word)}"' for word in chosen) or None
+
+
+def passage(text: str, query: str, most_lines: int) -> list[tuple[int, str]]:
+    """Return the lines of a text in which words of a query stand, with their numbers, and what stands around them.
+
+    A line counts for each word in it, a rare word for more. Lines are in order, and cut when they are long.
+    """
+    words = {word.lower() for word in query.split() if any(map(str.isalnum, word))}
+    lines = text.split("\n")
+    places = {word: [at for at, line in enumerate(lines) if word in line.lower()] for word in words}
+    values: dict[int, float] = {}
+    for found in places.values():
+        for at in found:
+            values[at] = values.get(at, 0.0) + 1 / len(found)
+    chosen: set[int] = set()
+    for at in sorted(values, key=lambda at: (-values[at], at)):
+        around = {near for near in range(at - _LINES_AROUND, at + _LINES_AROUND + 1) if 0 <= near < len(lines)}
+        if len(chosen | around) > most_lines:
+            around = {at}
+        if len(chosen | around) > most_lines:
+            break
+        chosen |= around
+    chosen = chosen or set(range(min(2, len(lines))))
+    return [(at + 1, lines[at].rstrip()[:_PASSAGE_CHARS]) for at in sorted(chosen)]
 
 
 def snippet(entry: Entry, query: str) -> tuple[str, tuple[tuple[int, int], ...]]:

@@ -263,6 +263,10 @@ class Session:
         """Search all branches; see `Store.search`."""
         return self._store.search(query, limit, session_id=self.id)
 
+    def ranked(self, query: str, limit: int) -> list[int]:
+        """Return what fits a query best on any branch, best first; see `Store.ranked`."""
+        return self._store.ranked(query, limit, self.id)
+
     def parting(self, leaf: int | None, target: int | None) -> Divergence:
         """Return what of the path to one entry is not on the path to another; no entry is read for it.
 

@@ -245,8 +245,10 @@ class Store:
                 blobs.collect(connection, self.clock())
         return len(numbers)
 
-    def fork(self, session_id: str, at_entry: int | None) -> SessionInfo:
+    def fork(self, session_id: str, at_entry: int | None, *, title: str = "", agent: str = "") -> SessionInfo:
         """Copy the path to an entry into a new session and return it; None forks to an empty one.
+
+        ``agent`` is the kind of the subagent that is to work in it, if one is.
 
         Entries keep their ids, so that every ``#412`` in summaries and answers still names the same entry.
 
@@ -259,7 +261,7 @@ class Store:
             if at_entry is not None and not entry_table.exists(connection, source, at_entry):
                 raise EntryNotFound(at_entry)
             new_id, at = self._new_id(self.clock()), self.clock()
-            number = forking.begin(connection, source, at_entry, fork=(new_id, self._token), at=at)
+            number = forking.begin(connection, source, at_entry, fork=(new_id, self._token, title, agent), at=at)
             path = forking.path_to(connection, source, at_entry)
         # Copying 100,000 entries takes seconds, in which others have to be able to write.
         for ids in entry_table.chunks(path):
@@ -305,6 +307,12 @@ class Store:
         directory = None if cwd is None else storable(str(cwd))
         with self.reader() as connection:
             return finding.entries(connection, query, limit, session=number, cwd=directory)
+
+    def ranked(self, query: str, limit: int, session_id: str) -> list[int]:
+        """Return the ids of a session's entries that fit a query best, best first: some of its words are enough."""
+        number = self.number(session_id)
+        with self.reader() as connection:
+            return finding.ranked(connection, query, limit, number)
 
     def matching(self, query: str, session_id: str) -> list[int]:
         """Return the ids of all entries of a session that `search` would find, ascending; their text is not read."""

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from tui_agent.files.secret_files import file_holds_secret
 from tui_agent.files.sensitive import is_sensitive
+from tui_agent.shell.command_place import CommandPlace, below, is_listable
 
 ENVIRONMENT = {
     "GIT_OPTIONAL_LOCKS": "0",
@@ -54,20 +55,6 @@ SimpleCommands = list[tuple[tuple[str, ...], str]]
 """The simple commands of a line: the words their programs are given, and what separates them from the next."""
 
 
-@dataclass(frozen=True, slots=True)
-class CommandPlace:
-    """Where a command runs. Both are real paths."""
-
-    project: Path
-    folder: Path
-
-    def inside(self, text: str) -> Path | None:
-        """Return where a path leads; None when that is out of the project, or there is a link on the way."""
-        written = os.path.join(self.folder, text)  # noqa: PTH118 - a path as a shell takes it
-        path = Path(os.path.normpath(written))
-        return path if os.path.realpath(written) == str(path) and path.is_relative_to(self.project) else None
-
-
 OperandForm = Callable[[str, CommandPlace], bool]
 """Tells whether an operand has a form."""
 
@@ -76,20 +63,10 @@ def _pattern(pattern: str) -> OperandForm:
     return lambda text, _place: re.fullmatch(pattern, text, re.ASCII | re.DOTALL) is not None
 
 
-def is_listable(text: str, place: CommandPlace) -> bool:
-    """A place in the project, to be listed: not in the repository's own directory."""
-    path = None if text.startswith("-") or not text else place.inside(text)
-    return path is not None and ".git" not in _below(path, place)
-
-
-def _below(path: Path, place: CommandPlace) -> list[str]:
-    return [part.lower() for part in path.relative_to(place.project).parts]
-
-
 def _file(text: str, place: CommandPlace) -> bool:
     """A file to be shown: a regular one that holds no secret, by its path or by what is in it, or a missing one."""
     path = place.inside(text) if is_listable(text, place) else None
-    if path is None or any(map(is_sensitive, _below(path, place))) or file_holds_secret(path):
+    if path is None or any(map(is_sensitive, below(path, place))) or file_holds_secret(path):
         return False
     try:
         return stat.S_ISREG(path.lstat().st_mode)
@@ -102,7 +79,7 @@ def _tree(text: str, place: CommandPlace) -> bool:
     path = place.inside(text) if is_listable(text, place) else None
     if path is None or not path.is_dir():
         return _file(text, place)
-    return not any(map(is_sensitive, _below(path, place))) and _holds_no_secrets(path)
+    return not any(map(is_sensitive, below(path, place))) and _holds_no_secrets(path)
 
 
 def _holds_no_secrets(directory: Path) -> bool:

@@ -13,7 +13,7 @@ from pathlib import Path
 from tui_agent.files.inside import read_regular
 from tui_agent.files.own_git import run_git
 from tui_agent.files.sensitive import is_sensitive
-from tui_agent.shell.grammar import CommandPlace, is_listable
+from tui_agent.shell.command_place import CommandPlace, is_listable
 
 _SETTINGS = re.compile(
     r"""

@@ -54,7 +54,12 @@ class FoundEntry:
 
     entry_id: int
     kind: str
-    snippet: str
+    gist: str
+    """What it is, in a line."""
+    lines: Sequence[tuple[int, str]]
+    """The lines that fit, with their numbers."""
+    beside: str
+    """What it belongs to: the call that a result answers, the results of an answer."""
     here: bool
 
 
@@ -70,7 +75,7 @@ class Archive(Protocol):
         ...
 
     def search(self, query: str, limit: int) -> list[FoundEntry]:
-        """Return entries in which all words occur, newest first."""
+        """Return the entries that fit the words best, best first."""
         ...
 
 
@@ -95,12 +100,28 @@ class SubagentHost(Protocol):
         """Return the kinds there are, each with what it is for."""
         ...
 
-    async def run(self, agent: str, task: str, report: Callable[[str], None], *, call_id: str) -> SubagentReport:
+    async def run(
+        self, agent: str, task: str, report: Callable[[str], None], *, call_id: str, in_conversation: bool = False
+    ) -> SubagentReport:
         """Have a subagent do a task for a call; cancelling ends it.
+
+        With ``in_conversation`` it goes on from the conversation as the model that made the call was sent it.
 
         Raises:
             ToolError: there is no such kind.
         """
+        ...
+
+
+class EditorText(Protocol):
+    """An editor that has files open, perhaps with text that is not saved."""
+
+    async def unsaved(self, path: Path) -> str | None:
+        """Return the text of a file as the editor has it, None where that is what is on disk."""
+        ...
+
+    async def save(self, path: Path) -> bool:
+        """Have it save other text of a file; returns whether that is the text the model has read."""
         ...
 
 
@@ -124,6 +145,10 @@ class ToolContext:
     """Whether the model takes images."""
     archive: Archive | None = None
     """The session's past; None where there is no session."""
+    room_left: Callable[[], int] | None = None
+    """Returns the tokens that are left before room has to be made; None where nobody knows."""
+    has_notes: bool = False
+    """Whether the model kept working notes on the path."""
     in_view: Callable[[str], Sequence[ToolResultEntry]] = lambda _file: ()
     """Returns the reads of a file that the model still sees as they were, newest first."""
     call_id: str = ""
@@ -142,6 +167,8 @@ class ToolContext:
     """Asks for what a command lacked, given what it wanted and the command; returns what it gets for a second run."""
     recorded: Callable[[Sequence[Path] | None], AbstractAsyncContextManager[None]] | None = None
     """Records what happens to some files while it is entered, to any for None; None where nothing is recorded."""
+    editor: EditorText | None = None
+    """What has files open; None where no editor looks on."""
     notify: Callable[[str], None] = lambda _text: None
     """Tells the user something that is no output."""
     allowed: frozenset[tuple[Permission, str]] | None = None

@@ -194,7 +194,12 @@ class ReadTool(Tool[ReadInput]):
             bytes=limits.bytes,
             line_chars=limits.line_chars - _NUMBER_CHARS,
         )
-        window = await asyncio.to_thread(_window, location.real, encoding, wanted)
+        unsaved = None if context.editor is None else await context.editor.unsaved(location.real)
+        if unsaved is None:
+            window = await asyncio.to_thread(_window, location.real, encoding, wanted)
+        else:
+            data = unsaved.encode("utf-8", "replace")
+            window = _cut_out(io.BytesIO(data), "utf-8", wanted, len(data))
         result = await finish(_text_output(self.title(arguments), location, window), context)
         known = short_answer(result.title, location.shown, result.output, context.in_view(location.pattern))
         if known is None:

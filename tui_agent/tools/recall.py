@@ -11,10 +11,12 @@ from tui_agent.errors import ToolError
 from tui_agent.permission import PermissionNeed
 from tui_agent.session.entries import ToolMetadata
 from tui_agent.session.tool_traits import ToolTraits
-from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
+from tui_agent.tools.base import FoundEntry, Tool, ToolContext, ToolInput, ToolResult
 from tui_agent.tools.outputs import Output, counted, finish
 
 MAX_HITS = 12
+WITH_LINES = 6
+"""Hits that are shown with the lines that fit; of the others there is one line."""
 _ADDRESS = re.compile(r"\s*#?(\d{1,9})\s*")
 
 
@@ -54,11 +56,8 @@ class RecallTool(Tool[RecallInput]):
             return await self._entry(int(address[1]), arguments, context)
         found = await asyncio.to_thread(context.archive.search, arguments.what, MAX_HITS)
         if not found:
-            raise ToolError(f"Nothing in this session matches {arguments.what!r}; try fewer or other words.")
-        lines = [
-            f"#{hit.entry_id} {hit.kind.replace('_', ' ')}{'' if hit.here else ' (other branch)'}: {hit.snippet}"
-            for hit in found
-        ]
+            raise ToolError(f"Nothing in this session matches {arguments.what!r}; try other words.")
+        lines = [line for place, hit in enumerate(found) for line in _told(hit, whole=place < WITH_LINES)]
         footer = "[Recall an entry by its #number to see all of it.]"
         metadata = ToolMetadata(count=len(found))
         title = f"“{arguments.what}”"
@@ -104,3 +103,13 @@ class RecallTool(Tool[RecallInput]):
     def title(self, arguments: RecallInput) -> str:
         """Return the address or the words."""
         return arguments.what
+
+
+def _told(hit: FoundEntry, *, whole: bool) -> list[str]:
+    """Return an entry that was found as lines: what it is, what it belongs to, the lines that fit."""
+    head = f"#{hit.entry_id} {hit.gist}{'' if hit.here else ' (other branch)'}"
+    best = max((text for _, text in hit.lines), key=len, default="").strip()
+    if not whole:
+        return [f"{head}: {best}" if best else head]
+    beside = [f"  ({hit.beside})"] if hit.beside else []
+    return [head, *beside, *(f"  {number}: {text}" for number, text in hit.lines)]

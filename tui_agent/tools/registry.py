@@ -4,6 +4,7 @@ import difflib
 from collections.abc import Iterable
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from tui_agent.errors import ToolError
@@ -11,11 +12,19 @@ from tui_agent.session.tool_traits import TraitsByName
 from tui_agent.tools.base import Tool
 from tui_agent.web.settings import FetchSettings
 
-OFFERED = ("read", "edit", "write", "bash", "grep", "glob", "ls", "recall", "webfetch", "todo", "job")
-"""The tools every session has; the order is part of every request's cached prefix."""
+OFFERED = ("read", "edit", "write", "bash", "grep", "glob", "ls", "recall", "webfetch", "todo", "job", "remember")
+"""The tools every session has, each in the module of its name; the order is part of every request's cached prefix.
 
-BUILTIN = (*OFFERED, "skill", "task")
-"""Every built-in tool, each in the module of its name. The last two are made by those who know skills and agents."""
+A module ``NAME_tool.py`` in this package is one more, after these and by name.
+"""
+
+_MODULES = dict.fromkeys(OFFERED, "") | {
+    path.stem.removesuffix("_tool"): "_tool" for path in sorted(Path(__file__).parent.glob("*_tool.py"))
+}
+"""What each tool's module is called beside its name."""
+
+BUILTIN = (*_MODULES, "skill", "task", "window")
+"""Every built-in tool. The last are made by those who know skills, agents, settings."""
 
 
 @cache
@@ -25,7 +34,7 @@ def tool_traits() -> TraitsByName:
 
 
 def _class_of(name: str) -> type[Tool[Any]]:
-    held = vars(import_module(f"tui_agent.tools.{name}")).values()
+    held = vars(import_module(f"tui_agent.tools.{name}{_MODULES.get(name, '')}")).values()
     tools = (thing for thing in held if isinstance(thing, type) and issubclass(thing, Tool))
     return next(tool for tool in tools if vars(tool).get("name") == name)
 
@@ -35,7 +44,7 @@ def builtin_tools(fetch: FetchSettings | None = None) -> tuple[Tool[Any], ...]:
     from tui_agent.tools.webfetch import WebFetchTool
     from tui_agent.web.fetching import WebClient
 
-    made = map(_class_of, OFFERED)
+    made = map(_class_of, _MODULES)
     return tuple(WebFetchTool(WebClient(fetch or FetchSettings())) if tool is WebFetchTool else tool() for tool in made)
 
 

@@ -1,6 +1,6 @@
 """``task``: has a subagent work in a session of its own, and brings back its report."""
 
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
@@ -19,6 +19,9 @@ class TaskInput(ToolInput):
 
     agent: str = "explore"
     task: str = Field(description="All it needs to know: it sees nothing else")
+    context: Literal["task", "conversation"] = Field(
+        default="task", description="conversation: it knows all that was said here, for little; it has every tool then"
+    )
 
 
 class TaskTool(Tool[TaskInput]):
@@ -50,7 +53,10 @@ class TaskTool(Tool[TaskInput]):
         """
         self._check(arguments, context)
         assert context.subagents is not None  # noqa: S101 - checked above
-        report = await context.subagents.run(arguments.agent, arguments.task, context.report, call_id=context.call_id)
+        forked = arguments.context == "conversation"
+        report = await context.subagents.run(
+            arguments.agent, arguments.task, context.report, call_id=context.call_id, in_conversation=forked
+        )
         if report.error and not report.text:
             raise ToolError(f"The subagent stopped: {report.error}")
         footer = f"[{arguments.agent}, {report.steps} steps{f'; stopped: {report.error}' if report.error else ''}]"

@@ -48,6 +48,8 @@ _MARKS = {
 }
 _STATUS_OF = {mark: status for status, mark in _MARKS.items()} | {"X": TodoStatus.DONE, "~": TodoStatus.IN_PROGRESS}
 _LINE = re.compile(r"(?:[-*+•]\s+|\d+[.)]\s+)?(?:\[(?P<mark>[ >xX~-]?)\]\s*)?(?P<content>.*)")
+_CONTENT = ("content", "text", "title", "task", "step", "description", "name")
+"""What other programs' lists call what is to be done."""
 _OTHER_NAMES = {"completed": "done", "complete": "done", "canceled": "cancelled", "doing": "in_progress"}
 
 
@@ -164,7 +166,10 @@ def _line(item: Any) -> str:
         known = TodoStatus(_OTHER_NAMES.get(status, status or "pending"))
     except ValueError:
         raise ValueError(f"{status} is no status; use {', '.join(TodoStatus)}") from None
-    return str(Todo(" ".join(str(item.get("content", "")).split()), known))
+    content = next((item[name] for name in _CONTENT if item.get(name)), None)
+    if content is None:
+        raise ValueError(f"an item has no content: {', '.join(map(str, item)) or 'it is empty'}")
+    return str(Todo(" ".join(str(content).split()), known))
 
 
 def _state(state: Iterable[StateText]) -> str | None:

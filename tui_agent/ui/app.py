@@ -6,7 +6,7 @@ import logging
 import os
 import shutil
 import signal
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
@@ -18,7 +18,6 @@ from textual.app import SystemCommand
 from textual.binding import Binding, BindingType
 from textual.driver import Driver
 from textual.drivers.linux_driver import LinuxDriver
-from textual.filter import LineFilter
 from textual.geometry import Size
 from textual.message import Message
 from textual.screen import Screen
@@ -43,7 +42,6 @@ FIRST_STYLES = ("app.tcss", "prompt.tcss", "standing.tcss")
 LATER_STYLES = ("transcript.tcss", "permission.tcss", "screens.tcss", "tree.tcss", "lists.tcss")
 """Style sheets of what comes after it, in the order they are read."""
 
-HARMLESS = ControlCharacterFilter()
 RESIZE_SETTLES = 0.3
 """Seconds after a resize in which another one would have arrived."""
 
@@ -108,6 +106,8 @@ class TuiAgentApp(GuardedApp[int]):
         # Without colour the terminal keeps its own, and what matters is bold, dim, underlined or reversed.
         colourless = True if "NO_COLOR" in os.environ else None
         super().__init__(css_path=[style_path(name) for name in FIRST_STYLES], ansi_color=colourless)
+        # The last of them: nothing that a terminal would act on gets through, whatever widget draws it.
+        self._filters.append(ControlCharacterFilter())
         terminal.know_enter_keys()
         self.register_theme(WHITE_LIGHT)
         self.register_theme(HIGH_CONTRAST)
@@ -300,6 +300,11 @@ class TuiAgentApp(GuardedApp[int]):
         self.main.attention.focus_told()
         self.main.attention.looked()
 
+    def on_text_selected(self) -> None:
+        """Copy what was selected, where the user wants that."""
+        if self.main.settings.copy_on_select and (text := self.screen.get_selected_text()):
+            self.copy_to_clipboard(text)
+
     def on_terminal_call(self, message: TerminalCall) -> None:
         """Call the user."""
         self._write(message.sequence)
@@ -338,10 +343,6 @@ class TuiAgentApp(GuardedApp[int]):
         where = f" Details are in {files[0]}." if files else ""
         self.bell()
         self.panic(Text(f"tui-agent hit an internal error and had to exit. Your session is saved.{where}"))
-
-    def get_line_filters(self) -> Sequence[LineFilter]:
-        """Let nothing that a terminal would act on through, whatever widget draws it."""
-        return [*super().get_line_filters(), HARMLESS]
 
     # -- palette ----------------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""Copies text to the clipboard by every way there is, and says which one worked.
+"""Copies text to the clipboard by every way there is, and says which one worked; reads images out of it.
 
 A native tool confirms that it worked; the escape sequence OSC 52 reaches the terminal over ssh too, but no terminal
 confirms it. When nothing could confirm, the text is saved to a file as well, so that a copy is never lost.
@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from tui_agent.app.pasted_images import image_suffix
 from tui_agent.processes.environment import safe_environment
 from tui_agent.processes.marks import own
 from tui_agent.processes.own_programs import find_program
@@ -100,6 +101,68 @@ def copy_natively(text: str, environment: Mapping[str, str], outside: Path | Non
         if done.returncode == 0:
             return command[0]
     return None
+
+
+_OSASCRIPT = ["osascript", "-e", "get the clipboard as «class PNGf»"]
+_POWERSHELL = (
+    "Add-Type -AssemblyName System.Windows.Forms; $i = [Windows.Forms.Clipboard]::GetImage(); "
+    "if ($i) { $m = New-Object IO.MemoryStream; $i.Save($m, 'Png'); [Convert]::ToBase64String($m.ToArray()) }"
+)
+MAX_IMAGE_BYTES = 40_000_000
+
+
+def image_tools(environment: Mapping[str, str], platform: str = sys.platform) -> list[list[str]]:
+    """Return the commands that may write the clipboard's image to their output, best first."""
+    if platform == "darwin":
+        return [_OSASCRIPT]
+    tools = []
+    if environment.get("WAYLAND_DISPLAY"):
+        tools.append(["wl-paste", "--no-newline", "--type", "image/png"])
+    if environment.get("DISPLAY"):
+        tools.append(["xclip", "-selection", "clipboard", "-target", "image/png", "-out"])
+    if environment.get("WSL_DISTRO_NAME"):
+        tools.append(["powershell.exe", "-NoProfile", "-Sta", "-Command", _POWERSHELL])
+    return tools
+
+
+def read_image(environment: Mapping[str, str], outside: Path | None = None) -> bytes | None:
+    """Return the image in the system's clipboard, None when there is none to be had. Blocks: call it in a thread.
+
+    No tool in ``outside``, the project, is started.
+    """
+    for command in image_tools(environment):
+        program = find_program(command[0], outside, environment)
+        if program is None:
+            continue
+        try:
+            done = subprocess.run(
+                [program, *command[1:]],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                timeout=TOOL_TIMEOUT * 5,
+                check=False,
+                env=own(safe_environment(environment)),
+            )
+        except (OSError, subprocess.TimeoutExpired):
+            continue
+        data = _decoded(done.stdout) if done.returncode == 0 else b""
+        if len(data) <= MAX_IMAGE_BYTES and image_suffix(data):
+            return data
+    return None
+
+
+def _decoded(output: bytes) -> bytes:
+    """Return an image as it is, out of AppleScript's notation, or out of base64."""
+    if image_suffix(output):
+        return output
+    text = output.strip()
+    try:
+        if text.startswith("«data PNGf".encode()):
+            return bytes.fromhex(text.decode().removeprefix("«data PNGf").removesuffix("»"))
+        return base64.b64decode(text, validate=True)
+    except ValueError:
+        return b""
 
 
 def save(text: str, directory: Path | None) -> Path | None:

@@ -15,7 +15,10 @@ class ControlCharacterFilter(LineFilter):
 
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:  # noqa: ARG002 - as inherited
         """Return the segments without them; the very same list when there are none."""
-        if not any(ACTING.search(segment.text) for segment in segments):
+        for segment in segments:
+            if ACTING.search(segment.text):
+                break
+        else:
             return segments
         return [
             segment if segment.control else Segment(ACTING.sub("", segment.text), segment.style) for segment in segments

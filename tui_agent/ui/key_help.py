@@ -1,9 +1,13 @@
 """The keys of the full-screen program, as the pages of help and keys list them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from textual.binding import BindingType
+from textual.screen import Screen
 
 from tui_agent.app.face import Heading
-from tui_agent.ui.keymap import MAIN, Rebindable, rebindable
+from tui_agent.ui.keymap import MAIN, Rebindable, checked, rebindable
 
 PROMPT_KEYS: tuple[tuple[str, str], ...] = (
     ("enter", "send; while the agent works: steer it after its current step"),
@@ -12,11 +16,12 @@ PROMPT_KEYS: tuple[tuple[str, str], ...] = (
     ("shift+enter ctrl+j", "new line"),
     ("up down", "earlier messages, from the first or last line"),
     ("pageup pagedown", "scroll the conversation; ctrl+home and ctrl+end go to its ends"),
-    ("tab", "go into the conversation: j k next block, space folds, y copies, e enters a subagent's session"),
+    ("tab", "go into the conversation: j k next block, space folds, y copies, e edits a summary or enters a session"),
     (
         "any other letter",
         "in the conversation: begins a message in the prompt, as long as it does nothing to the block",
     ),
+    ("ctrl+v", "paste an image from the clipboard"),
     ("ctrl+e", "write in $VISUAL or $EDITOR"),
     ("/name @file #12", "commands, files, entries of this session; tab completes"),
     ("!command", "run a command yourself; !!command keeps it from the model"),
@@ -30,11 +35,11 @@ PROMPT_KEYS: tuple[tuple[str, str], ...] = (
 """Keys that are not commands."""
 
 
-def key_lines(keymap: Mapping[str, str]) -> list[str]:
+def key_lines(own: Sequence[BindingType], keymap: Mapping[str, str]) -> list[str]:
     """Return the prompt's keys, and the names to change keys by; ``keymap`` has the user's own."""
     lines: list[str] = [Heading("Keys"), *(f"  {keys:<19} {text}" for keys, text in PROMPT_KEYS)]
-    lines += ["", Heading("Keys by name"), '  Change one in config.toml:  [keys]  compact = "f8"']
-    for action in rebindable_actions():
+    lines += ["", Heading("Keys by name"), '  Change one in config.toml:  [keys]  compact = "f12"']
+    for action in rebindable_actions(own):
         shown = keymap.get(action.id, action.keys)
         lines.append(f"  {action.id:<26} {shown:<18} {action.help}".rstrip())
     return lines
@@ -50,14 +55,29 @@ def writing_keys() -> frozenset[str]:
     return frozenset(BindingsMap([*TextArea.BINDINGS, *Prompt.BINDINGS]).key_to_bindings)
 
 
-def rebindable_actions() -> list[Rebindable]:
-    """Return every action that can have another key."""
+def rebindable_actions(own: Sequence[BindingType]) -> list[Rebindable]:
+    """Return every action that can have another key; ``own`` are those of the main screen."""
     from tui_agent.ui.screens.context import ContextScreen
-    from tui_agent.ui.screens.main import MainScreen
     from tui_agent.ui.widgets.transcript.pane import BlockPane
 
     return [
-        *rebindable(MAIN, MainScreen.BINDINGS),
+        *rebindable(MAIN, own),
         *rebindable("conversation", BlockPane.BINDINGS),
         *rebindable("context map", ContextScreen.BINDINGS),
     ]
+
+
+def use_keys(main: Screen[Any], before: Mapping[str, str], keymap: Mapping[str, str]) -> Mapping[str, str]:
+    """Give actions the keys the user wants in place of those ``before``.
+
+    Says what is wrong with keys that can't be used, and returns those taken.
+    """
+    if not keymap:
+        if before:
+            main.app.set_keymap({})
+        return {}
+    good, problems = checked(keymap, rebindable_actions(main.BINDINGS), writing_keys())
+    main.app.set_keymap(good)
+    for problem in problems:
+        main.notify(problem, severity="warning", markup=False)
+    return good

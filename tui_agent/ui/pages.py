@@ -11,17 +11,13 @@ if TYPE_CHECKING:
     from textual.content import Content
     from textual.screen import Screen
 
-    from tui_agent.ui.screens.main import MainScreen
+    from tui_agent.app.desk import Desk
 
 
-def screen_for(question: face.Question[Any], main: MainScreen) -> Screen[Any]:  # noqa: PLR0911 - one arm per question
+def screen_for(question: face.Question[Any], desk: Desk) -> Screen[Any]:  # noqa: PLR0911 - one arm per question
     """Return the screen that asks a question; it is dismissed with the answer."""
-    services = main.desk.services
+    services = desk.services
     match question:
-        case face.Choice(beneath=True):
-            from tui_agent.ui.screens.choice import ChoiceBeneath
-
-            return ChoiceBeneath(main, question)
         case face.Choice():
             from tui_agent.ui.screens.choice import ChoiceScreen
 
@@ -49,7 +45,7 @@ def screen_for(question: face.Question[Any], main: MainScreen) -> Screen[Any]:  
         case face.SessionChoice():
             from tui_agent.ui.screens.sessions import SessionPicker
 
-            return SessionPicker(main.desk, current=question.current)
+            return SessionPicker(desk, current=question.current)
         case face.ThemeChoice():
             from tui_agent.ui.screens.themes import ThemePicker
 
@@ -58,9 +54,8 @@ def screen_for(question: face.Question[Any], main: MainScreen) -> Screen[Any]:  
             raise NotImplementedError(question)
 
 
-def screen_of(page: face.Page, main: MainScreen) -> Screen[Any]:  # noqa: C901, PLR0911, PLR0912 - one arm per page
+def screen_of(page: face.Page, desk: Desk) -> Screen[Any]:  # noqa: C901, PLR0911, PLR0912 - one arm per page
     """Return the screen that shows a page."""
-    desk = main.desk
     agent = desk.agent
     match page:
         case face.CostPage():
@@ -82,11 +77,11 @@ def screen_of(page: face.Page, main: MainScreen) -> Screen[Any]:  # noqa: C901, 
         case face.FindingsPage():
             from tui_agent.ui.screens.findings import FindingsScreen
 
-            return FindingsScreen(main, page)
+            return FindingsScreen(desk, page)
         case face.SettingsPage():
             from tui_agent.ui.screens.settings import SettingsScreen
 
-            return SettingsScreen(main)
+            return SettingsScreen(desk)
         case face.SubagentPage():
             from tui_agent.ui.screens.subagent import SubagentScreen
 

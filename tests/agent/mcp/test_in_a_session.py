@@ -13,8 +13,9 @@ from tui_agent.agent.agent import Agent
 from tui_agent.agent.events import Notice, PermissionAsked
 from tui_agent.agent.mcp.records import ServerState
 from tui_agent.agent.mcp.server import Timeouts
-from tui_agent.agent.preparing import CommandError, prepare
+from tui_agent.agent.preparing import prepare
 from tui_agent.context.request import request_bytes
+from tui_agent.errors import CommandError
 from tui_agent.session.entries import FilePart, SystemEntry, TextPart, ToolResultEntry, ToolStatus
 
 Start = Callable[..., Harness]

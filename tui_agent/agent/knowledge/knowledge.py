@@ -2,7 +2,7 @@
 
 import logging
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -15,6 +15,7 @@ from tui_agent.agent.knowledge.instructions import Instruction, InstructionFiles
 from tui_agent.agent.knowledge.remote import RemoteTexts
 from tui_agent.agent.knowledge.skills import LIST_SHARE, LIST_TOKENS, list_skills, load_skills
 from tui_agent.context.templates import fill
+from tui_agent.files.notes import NOTES_FILE, NoteError, notes_in, read_notes
 from tui_agent.session.entries import SKILL_PREFIX, FilePart, TextPart, UserPart
 from tui_agent.tools.skill import Skill
 
@@ -31,12 +32,14 @@ AGENT_CHARS = 200
 class Sources:
     """Where a session's knowledge comes from.
 
-    ``instructions`` are files, globs and URLs; ``cache`` is where texts from URLs are kept.
+    ``instructions`` are files, globs and URLs; ``cache`` is where texts from URLs are kept. Of the project's notes the
+    newest ``notes_tokens`` are shown.
     """
 
     folders: Folders
     instructions: tuple[str, ...] = ()
     cache: Path | None = None
+    notes_tokens: int = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +58,7 @@ class _Loaded:
     commands: tuple[UserCommand, ...] = ()
     specs: tuple[AgentSpec, ...] = ()
     rows: tuple[CommandRow, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 class Knowledge:
@@ -107,11 +111,20 @@ class Knowledge:
                     *(CommandRow(item.name, item.description, item.argument_hint) for item in commands),
                     *(CommandRow(f"{SKILL_PREFIX}{item.name}", item.description, "[TASK]") for item in skills.values()),
                 ),
+                self._read_notes(folders.project, problems),
             )
             if self._offers_skills is None:
                 self.settle()
             self.problems = tuple(problems)
         self._tell(problems)
+
+    @staticmethod
+    def _read_notes(project: Path, problems: list[str]) -> tuple[str, ...]:
+        try:
+            return tuple(notes_in(read_notes(project)))
+        except (NoteError, OSError) as error:
+            problems.append(f"{NOTES_FILE}: left out: {error}")
+            return ()
 
     def _tell(self, problems: Iterable[str]) -> None:
         with self._loading:
@@ -197,7 +210,21 @@ class Knowledge:
         skills = list_skills(self.skills.values(), self._prompt("skills"), budget, count)
         own = [spec for spec in self.specs if spec.of_user and spec.subagent] if subagents else []
         lists = [skills, _list_agents(own)]
-        return (*filter(None, lists), *(item.section for item in self.instructions))
+        return (*filter(None, lists), *(item.section for item in self.instructions), *self._notes(count))
+
+    def _notes(self, count: Callable[[str], int]) -> Iterator[str]:
+        """Yield the section of the project's notes, the newest that the budget takes."""
+        room = self._sources.notes_tokens if self._sources is not None else 0
+        kept: list[str] = []
+        for note in reversed(self._loaded.notes):
+            room -= count(note) + 2
+            if room < 0:
+                break
+            kept.append(f"- {note}")
+        if kept:
+            left_out = len(self._loaded.notes) - len(kept)
+            more = [f"[{left_out} older notes are in the file only.]"] if left_out else []
+            yield Instruction(NOTES_FILE, "\n".join([*more, *reversed(kept)])).section
 
     def skill_message(self, name: str, request: str) -> tuple[UserPart, ...] | None:
         """Return the message with which a user has a skill used; None when there is no such skill. Reads its folder."""

@@ -6,6 +6,7 @@ Taken from Crush's migrations and its encoding of messages; columns that came la
 import json
 import sqlite3
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 from tui_agent.session.entries import (
@@ -54,8 +55,9 @@ def read(source: SourceFile) -> Iterator[IncomingSession]:
     """
     with source.database() as connection:
         for row in connection.execute("SELECT * FROM sessions ORDER BY created_at, id").fetchall():
-            reader = _Reader(source.limits)
-            session = reader.read(connection, row, f"{source.path.name}, session “{str(row['id'])[:40]}”")
+            session = source.attempt(partial(_of_row, connection, row, source))
+            if session is None:
+                continue
             session.cwd = column(row, "workspace_cwd") or project_of(source)
             if parent := row["parent_session_id"]:
                 at = connection.execute("SELECT created_at FROM sessions WHERE id = ?", (parent,)).fetchone()
@@ -65,6 +67,11 @@ def read(source: SourceFile) -> Iterator[IncomingSession]:
                 yield session
 
 
+def _of_row(connection: sqlite3.Connection, row: sqlite3.Row, source: SourceFile) -> IncomingSession:
+    reader = _Reader(source.limits, skip_damaged=source.skip_damaged)
+    return reader.read(connection, row, f"{source.path.name}, session “{str(row['id'])[:40]}”")
+
+
 def project_of(source: SourceFile) -> str:
     """Return the directory a database belongs to: it is kept in the project's ``.crush``."""
     folder = source.path.absolute().parent
@@ -72,8 +79,9 @@ def project_of(source: SourceFile) -> str:
 
 
 class _Reader:
-    def __init__(self, limits: ImportLimits) -> None:
+    def __init__(self, limits: ImportLimits, *, skip_damaged: bool = False) -> None:
         self._make = Builder(_PROGRAM, limits)
+        self._skip = skip_damaged
         self._calls: dict[str, CallFacts] = {}
 
     def read(self, connection: sqlite3.Connection, row: sqlite3.Row, where: str) -> IncomingSession:
@@ -81,7 +89,8 @@ class _Reader:
             "SELECT rowid, * FROM messages WHERE session_id = ? ORDER BY created_at, rowid", (row["id"],)
         )
         for number, message in enumerate(messages, 1):
-            self._message(message, f"{where}, message {number}")
+            place = f"{where}, message {number}"
+            self._make.tolerate(partial(self._message, message, place), place, skip=self._skip)
         session = self._make.finish(
             name=str(row["id"]),
             cwd="",

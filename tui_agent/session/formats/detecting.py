@@ -46,7 +46,7 @@ def find_sessions(home: Path, cwd: Path, environ: Mapping[str, str] = os.environ
             continue  # gone in between
         if path not in found and path.is_file() and facts.st_size:
             at = int(facts.st_mtime * 1000)
-            size = _size_below(path.parent) if row.is_directory else facts.st_size
+            size = _size_below(path.parent) if path.name in row.whole_directory else facts.st_size
             found[path] = DetectedFile(path, row.name, row.program, _project(row, path), at, size)
     return sorted(found.values(), key=lambda one: (-one.changed_at, str(one.path)))
 

@@ -1,7 +1,12 @@
-"""A session as one HTML file that needs nothing else: no script, nothing from the network, every text escaped."""
+"""A session as one HTML file that needs nothing else: nothing from the network, every text escaped.
+
+Without its script it reads from top to bottom; the script searches, folds, and shows one way through the tree.
+"""
 
 import base64
+import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
 
 from markdown_it import MarkdownIt
@@ -25,43 +30,120 @@ from tui_agent.session.formats.copies import SessionCopy
 from tui_agent.session.formats.incoming import IMAGE_TYPES
 from tui_agent.session.formats.pages import Section, facts_of, joined, marker_of, results_of, sections_of, when
 
-__all__ = ["write"]
+__all__ = ["Figure", "PageParts", "write"]
 
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; form-action 'none'; base-uri 'none'"
+_POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; form-action 'none'; base-uri 'none'; "
+    "script-src 'sha256-{}'"
+)
+"""Nothing is loaded from anywhere, and no script runs but the page's own, whatever a session says."""
+_TOOLS = (
+    '<div id="tools" hidden><input id="search" type="search" placeholder="Search  /" aria-label="Search">'
+    '<span id="count" role="status"></span><button id="open">Open all</button><button id="fold">Fold all</button>'
+    '<button id="every" hidden>Show all branches</button></div>\n'
+)
+MAX_LISTED = 400
+"""Messages of a stretch that the tree lists."""
 
 
-def write(copy: SessionCopy, put: Callable[[str], object], *, whole: bool, css: str) -> None:
-    """Write a session: the path to its leaf, or with ``whole`` every branch, with a list of them at the top."""
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A picture above the conversation: SVG that was escaped where it was made, a title, and what is to be known."""
+
+    title: str
+    svg: str
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PageParts:
+    """What a page has beside the session: its style, its script, and pictures."""
+
+    css: str
+    script: str
+    figures: Sequence[Figure] = ()
+
+
+def write(copy: SessionCopy, put: Callable[[str], object], *, whole: bool, parts: PageParts) -> None:
+    """Write a session: the path to its leaf, or with ``whole`` every branch. The tree is at the top."""
     page = _Page(copy)
     facts = facts_of(copy)
     title = escape(one_line(facts.title, 200))
+    digest = base64.b64encode(hashlib.sha256(parts.script.encode()).digest()).decode("ascii")
     put(
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY.format(digest)}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="referrer" content="no-referrer">\n'
-        f"<title>{title}</title>\n<style>\n{css}\n</style>\n</head>\n<body>\n<header>\n<h1>{title}</h1>\n"
+        f"<title>{title}</title>\n<style>\n{parts.css}\n</style>\n</head>\n<body>\n<header>\n<h1>{title}</h1>\n"
     )
     cost = f"${facts.cost:.2f}" if facts.cost else ""
     told = joined((facts.cwd, when(facts.created_at), ", ".join(facts.models), f"{facts.entries:,} entries", cost))
     put(f'<p class="facts">{escape(one_line(told, 500))}</p>\n</header>\n')
+    for figure in parts.figures:
+        caption = f"<span>{escape(figure.title)}</span><span>{escape(figure.note)}</span>"
+        put(f"<figure><figcaption>{caption}</figcaption>{figure.svg}</figure>\n")
     sections = sections_of(copy, whole=whole)
-    if len(sections) > 1:
-        put(f"<nav><ol>{''.join(map(_nav_row, sections))}</ol></nav>\n")
+    tree = _Tree(sections)
+    put(f"<nav><details><summary>Messages and branches</summary>{tree.listed(None)}</details></nav>\n{_TOOLS}")
     put("<main>\n")
     for section in sections:
+        up = tree.above.get(section.number, "")
+        put(f'<div class="stretch" id="s{section.number}" data-number="{section.number}" data-up="{up}">\n')
         if section.number > 1:
             put(f'<h2 class="branch" id="branch{section.number}">{_branch_title(section)}</h2>\n')
         for block in page.blocks(section):
             put(block + "\n")
-    put("</main>\n</body>\n</html>\n")
+        put(tree.ways(section))
+        put("</div>\n")
+    put(f"</main>\n<script>{parts.script}</script>\n</body>\n</html>\n")
 
 
-def _nav_row(section: Section) -> str:
+class _Tree:
+    """The stretches of a session as a tree of links."""
+
+    def __init__(self, sections: Sequence[Section]) -> None:
+        ends = {section.entries[-1].id: section.number for section in sections if section.entries}
+        self.above = {
+            section.number: ends[section.after] for section in sections if section.after is not None and section.entries
+        }
+        self._below: dict[int | None, list[Section]] = {}
+        for section in sections:
+            self._below.setdefault(self.above.get(section.number), []).append(section)
+
+    def listed(self, number: int | None) -> str:
+        """Return the stretches that go on from one as a list, each with its messages and what goes on from it."""
+        waiting: list[Section | str] = ["</ul>", *reversed(self._below.get(number, ())), "<ul>"]
+        pieces: list[str] = []
+        while waiting:
+            section = waiting.pop()
+            if isinstance(section, str):
+                pieces.append(section)
+                continue
+            pieces.append(f"<li>{_way(section)}")
+            said = [entry for entry in section.entries if isinstance(entry, UserEntry) and entry.synthetic is None]
+            rows = [f'<li><a href="#e{entry.id}">{_line(entry.preview, 100)}</a></li>' for entry in said[1:MAX_LISTED]]
+            pieces.append(f"<ul>{''.join(rows)}</ul>" if rows else "")
+            waiting.append("</li>")
+            if below := self._below.get(section.number):
+                waiting += ["</ul>", *reversed(below), "<ul>"]
+        return "".join(pieces)
+
+    def ways(self, section: Section) -> str:
+        """Return where one can go on from the end of a stretch, where there is a choice."""
+        below = self._below.get(section.number, ())
+        if len(below) < 2:
+            return ""
+        ways = "".join(f"<li>{_way(one)}</li>" for one in below)
+        return f'<div class="ways">From here it goes on in:<ul>{ways}</ul></div>\n'
+
+
+def _way(section: Section) -> str:
+    if not section.entries:
+        return "…"
     first = next((entry.preview for entry in section.entries if entry.kind == "user"), section.entries[0].preview)
-    target = f"branch{section.number}" if section.number > 1 else f"e{section.entries[0].id}"
     here = " (current)" if section.current else ""
-    return f'<li><a href="#{target}">{escape(one_line(first, 100)) or "…"}</a>{here}</li>'
+    return f'<a href="#s{section.number}" data-way="{section.number}">{_line(first, 100) or "…"}</a>{here}'
 
 
 def _branch_title(section: Section) -> str:

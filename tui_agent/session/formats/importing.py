@@ -3,7 +3,7 @@
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from operator import ne
 from pathlib import Path
@@ -57,6 +57,8 @@ class Imported:
     left_out: Counter[str] = field(default_factory=Counter)
     damaged: list[int] = field(default_factory=list)
     """Numbers of lines that could not be read."""
+    refused: tuple[str, ...] = ()
+    """Why other sessions of its file were not taken in."""
 
 
 def read_file(
@@ -69,7 +71,10 @@ def read_file(
     """
     file = _opened(path, limits or ImportLimits(), skip_damaged=skip_damaged)
     row = format_named(source) if source is not None else format_of(file)
-    return [session for together in _read(row, file) for session in together]
+    sessions = [session for together in _read(row, file) for session in together]
+    if file.refused and not sessions:
+        raise file.refused[0]
+    return sessions
 
 
 def _read(row: Format, file: SourceFile) -> Iterator[Sequence[IncomingSession]]:
@@ -117,6 +122,10 @@ def import_file(
                 for content in session.blobs.values():
                     blobs.put(connection, content, store.clock())
         imported += stored
+    if file.refused and not imported:
+        raise file.refused[0]
+    if file.refused:
+        imported[-1] = replace(imported[-1], refused=tuple(error.message for error in file.refused))
     return imported
 
 

@@ -5,6 +5,7 @@ import binascii
 import hashlib
 import re
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from tui_agent.session.entries import Entry, ImagePart
@@ -128,6 +129,19 @@ class Builder:
     def leave_out(self, what: str) -> None:
         """Count something that has no place here."""
         self.session.left_out[what] += 1
+
+    def tolerate(self, work: Callable[[], object], where: str, *, skip: bool) -> None:
+        """Take a message; with ``skip`` one that is damaged is left out and counted with its place.
+
+        Raises:
+            ImportRefused: it is damaged, and not to be skipped.
+        """
+        try:
+            work()
+        except ImportRefused:
+            if not skip:
+                raise
+            self.leave_out(f"damaged message ({where.rpartition(', ')[2]})")
 
     def image(self, node: Node, data: str, mime: str) -> ImagePart | None:
         """Keep an image given in base64; None, and counted, when it is none that can be shown."""

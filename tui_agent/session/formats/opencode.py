@@ -5,7 +5,9 @@ Both have the same records: a session, its messages, and the parts of each messa
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 from tui_agent.session.entries import (
@@ -22,11 +24,11 @@ from tui_agent.session.entries import (
     UserEntry,
 )
 from tui_agent.session.formats.incoming import Builder, IncomingSession, derived_id
-from tui_agent.session.formats.reading import ImportLimits, NoConversation, Node, parse_object
+from tui_agent.session.formats.reading import ImportLimits, NoConversation, Node, parse_object, read_document
 from tui_agent.session.formats.source import SourceFile
 from tui_agent.session.formats.tools import facts_of
 
-__all__ = ["TABLES", "is_document", "projects_of", "read", "read_database"]
+__all__ = ["TABLES", "is_document", "is_stored", "projects_of", "read", "read_database", "read_stored"]
 
 TABLES = {
     "session": frozenset({"id", "parent_id", "directory", "title", "time_created"}),
@@ -35,6 +37,12 @@ TABLES = {
 }
 """What tells the database from others."""
 _PROGRAM = "OpenCode"
+
+_DEPTH = 3
+_RECORDS = frozenset({"session", "message", "part"})
+"""Folders of the storage that sessions are made of."""
+_Lazy = tuple[str, Callable[[], Node]]
+"""Where a message stands, and what reads it: a damaged one is no reason not to read the next."""
 
 _FINISH = {"tool-calls": "tool_calls", "length": "length", "content-filter": "content_filter", "error": "error"}
 _PASSED = frozenset({"step-start", "step-finish", "snapshot", "patch", "agent", "retry", "compaction"})
@@ -54,10 +62,8 @@ def read(document: Node, limits: ImportLimits) -> IncomingSession:
         ImportRefused: something in it is not what it should be.
     """
     reader = _Reader(limits)
-    messages = (
-        Node(message.value, f"{document.where}, message {number}")
-        for number, message in enumerate(document.nodes("messages"), 1)
-    )
+    places = ((f"{document.where}, message {number}", row) for number, row in enumerate(document.nodes("messages"), 1))
+    messages = ((place, partial(Node, row.value, place)) for place, row in places)
     info = document.node("info")
     session = reader.read(
         messages,
@@ -81,32 +87,93 @@ def read_database(source: SourceFile) -> Iterator[IncomingSession]:
         for row in connection.execute(
             "SELECT id, parent_id, directory, title, time_created FROM session ORDER BY time_created, id"
         ).fetchall():
-            where = f"{source.path.name}, session “{row['id'][:40]}”"
-            session = _Reader(source.limits).read(
-                _stored_messages(connection, row["id"], where),
-                name=row["id"],
-                cwd=row["directory"],
-                title=row["title"],
-                created_at=row["time_created"],
-            )
-            if row["parent_id"]:
-                at = connection.execute("SELECT time_created FROM session WHERE id = ?", (row["parent_id"],)).fetchone()
-                if at is not None:
-                    session.origin = (derived_id(at[0], _PROGRAM, row["parent_id"]), None, "opencode")
-            if len(session.entries):
+            session = source.attempt(partial(_of_row, connection, row, source))
+            if session is not None and len(session.entries):
                 yield session
 
 
-def _stored_messages(connection: sqlite3.Connection, session: str, where: str) -> Iterator[Node]:
+def _of_row(connection: sqlite3.Connection, row: sqlite3.Row, source: SourceFile) -> IncomingSession:
+    where = f"{source.path.name}, session “{str(row['id'])[:40]}”"
+    session = _Reader(source.limits, skip_damaged=source.skip_damaged).read(
+        _stored_messages(connection, row["id"], where),
+        name=str(row["id"]),
+        cwd=str(row["directory"] or ""),
+        title=str(row["title"] or ""),
+        created_at=int(row["time_created"] or 0),
+    )
+    if row["parent_id"]:
+        at = connection.execute("SELECT time_created FROM session WHERE id = ?", (row["parent_id"],)).fetchone()
+        if at is not None:
+            session.origin = (derived_id(at[0], _PROGRAM, row["parent_id"]), None, "opencode")
+    return session
+
+
+def _stored_messages(connection: sqlite3.Connection, session: str, where: str) -> Iterator[_Lazy]:
     messages = connection.execute(
         "SELECT id, data FROM message WHERE session_id = ? ORDER BY time_created, id", (session,)
     )
+
+    def read(row: sqlite3.Row, place: str) -> Node:
+        info = parse_object(_bytes(row["data"]), place)
+        parts = connection.execute("SELECT id, data FROM part WHERE message_id = ? ORDER BY id", (row["id"],))
+        found = [{**parse_object(_bytes(part["data"]), place).value, "id": part["id"]} for part in parts]
+        return Node({"info": info.value, "parts": found}, place)
+
     for number, row in enumerate(messages, 1):
         place = f"{where}, message {number}"
-        info = parse_object(row["data"].encode(), place)
-        parts = connection.execute("SELECT id, data FROM part WHERE message_id = ? ORDER BY id", (row["id"],))
-        read = [{**parse_object(part["data"].encode(), place).value, "id": part["id"]} for part in parts]
-        yield Node({"info": info.value, "parts": read}, place)
+        yield place, partial(read, row, place)
+
+
+def _bytes(value: object) -> bytes:
+    return value if isinstance(value, bytes) else str(value).encode("utf-8", "replace")
+
+
+def is_stored(source: SourceFile) -> bool:
+    """Whether a file is part of the storage that versions before the database kept: a file for each record."""
+    folders = source.path.absolute().parts[-4:-1]
+    return (
+        source.path.suffix == ".json" and len(folders) == _DEPTH and folders[0] == "storage" and folders[1] in _RECORDS
+    )
+
+
+def read_stored(source: SourceFile) -> IncomingSession:
+    """Make a session of its file, and those of its messages and their parts beside it.
+
+    Raises:
+        NoConversation: it is the file of a message or a part, which come with their session's.
+        ImportRefused: something in it is not what it should be.
+    """
+    path = source.path.absolute()
+    storage = path.parents[2]
+    if path.parts[-3] != "session":
+        raise NoConversation(f"{path.name} is part of a session of OpenCode.")
+    info = source.document()
+    name = info.text("id")
+
+    def read(file: Path, place: str) -> Node:
+        message = read_document(file, source.limits)
+        parts = sorted((storage / "part" / message.text("id", file.stem)).glob("*.json"))
+        return Node(
+            {"info": message.value, "parts": [read_document(part, source.limits).value for part in parts]}, place
+        )
+
+    files = sorted((storage / "message" / name).glob("*.json")) if name.replace("_", "").isalnum() else []
+    places = [f"{path.name}, message {number}" for number in range(1, len(files) + 1)]
+    session = _Reader(source.limits, skip_damaged=source.skip_damaged).read(
+        ((place, partial(read, file, place)) for file, place in zip(files, places, strict=True)),
+        name=name,
+        cwd=info.text("directory", ""),
+        title=info.text("title", ""),
+        created_at=info.node("time").time("created"),
+    )
+    if not len(session.entries):
+        raise NoConversation(f"{path.name} holds no messages.")
+    if parent := info.text("parentID", ""):
+        above = path.with_name(f"{parent}.json")
+        if parent.replace("_", "").isalnum() and above.is_file():
+            at = read_document(above, source.limits).node("time").time("created")
+            session.origin = (derived_id(at, _PROGRAM, parent), None, "opencode")
+    return session
 
 
 def projects_of(source: SourceFile) -> list[str]:
@@ -116,13 +183,17 @@ def projects_of(source: SourceFile) -> list[str]:
 
 
 class _Reader:
-    def __init__(self, limits: ImportLimits) -> None:
+    def __init__(self, limits: ImportLimits, *, skip_damaged: bool = False) -> None:
         self._make = Builder(_PROGRAM, limits)
+        self._skip = skip_damaged
 
-    def read(self, messages: Iterable[Node], *, name: str, cwd: str, title: str, created_at: int) -> IncomingSession:
-        for message in messages:
-            self._message(message)
+    def read(self, messages: Iterable[_Lazy], *, name: str, cwd: str, title: str, created_at: int) -> IncomingSession:
+        for where, message in messages:
+            self._make.tolerate(partial(self._take, message), where, skip=self._skip)
         return self._make.finish(name=name, cwd=cwd, title=title, created_at=created_at, leaf=self._make.last)
+
+    def _take(self, read: Callable[[], Node]) -> None:
+        self._message(read())
 
     def _message(self, message: Node) -> None:
         info = message.node("info")

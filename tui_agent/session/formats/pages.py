@@ -17,6 +17,7 @@ from tui_agent.session.entries import (
     ToolResultEntry,
 )
 from tui_agent.session.formats.copies import SessionCopy
+from tui_agent.session.previews import preview_of
 
 __all__ = ["Facts", "Section", "facts_of", "marker_of", "results_of", "sections_of", "when"]
 
@@ -52,7 +53,8 @@ class Facts:
 def facts_of(copy: SessionCopy) -> Facts:
     """Return the facts of a session."""
     answers = [entry for entry in copy.entries if isinstance(entry, AssistantEntry)]
-    costs = [entry.cost for entry in answers if entry.cost]
+    made = (AssistantEntry, CompactionEntry, BranchSummaryEntry)
+    costs = [entry.cost for entry in copy.entries if isinstance(entry, made) and entry.cost]
     info = copy.info
     return Facts(
         title=info.title or info.first_message or "Session",
@@ -114,6 +116,8 @@ def marker_of(entry: Entry) -> str | None:  # noqa: PLR0911 - one arm per kind
             return f"Effort: {entry.level}"
         case ModeChangeEntry():
             return f"Mode: {entry.mode}"
+        case _ if entry.is_marker:
+            return f"{entry.kind.replace('_', ' ').capitalize()}: {preview_of(entry)}"
         case _:
             return None
 

@@ -18,7 +18,7 @@ class ImportRefused(StoreError):  # noqa: N818 - says what is the case, like its
 
 
 class NoConversation(ImportRefused):
-    """A file is a program's and holds no conversation of its own: only a subagent's lines, or none yet."""
+    """A file holds no conversation of its own: it is no known program's, has only a subagent's lines, or none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,11 @@
 """A file sessions may be in, opened in the way its format needs: by lines, as one document, or as a database."""
 
 import sqlite3
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 from tui_agent.safe_text import one_line
@@ -13,19 +13,33 @@ from tui_agent.session.formats.reading import ImportLimits, ImportRefused, Node,
 
 __all__ = ["SourceFile", "column"]
 
+T = TypeVar("T")
+
 _DATABASE = b"SQLite format 3\0"
 _HEAD_BYTES = 4096
 
 
 @dataclass(slots=True)
 class SourceFile:
-    """A file nobody vouches for. ``damaged`` gets the numbers of lines that could not be read."""
+    """A file nobody vouches for. ``damaged`` gets the numbers of lines that could not be read.
+
+    ``refused`` gets why sessions of a file that holds many can't be taken in: the others are.
+    """
 
     path: Path
     limits: ImportLimits = field(default_factory=ImportLimits)
     skip_damaged: bool = False
     damaged: list[int] = field(default_factory=list)
+    refused: list[ImportRefused] = field(default_factory=list)
     _head: bytes | None = None
+
+    def attempt(self, read: Callable[[], T]) -> T | None:
+        """Return one session of many; what is wrong with it is kept, and the others go on."""
+        try:
+            return read()
+        except ImportRefused as error:
+            self.refused.append(error)
+            return None
 
     @property
     def head(self) -> bytes:

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from tui_agent.session.formats import aider, claude_code, codex, crush, gemini, native, opencode, pi, vibe
+from tui_agent.session.formats import aider, claude_code, codex, crush, gemini, native, opencode, pi, vibe, vibe_logs
 from tui_agent.session.formats.incoming import IncomingSession
-from tui_agent.session.formats.reading import ImportRefused, Node
+from tui_agent.session.formats.reading import ImportRefused, NoConversation, Node
 from tui_agent.session.formats.source import SourceFile
 
 __all__ = ["FORMATS", "FileFormat", "Format", "files_of", "format_named", "format_of"]
@@ -44,8 +44,8 @@ class Format:
     """Patterns of the names of its files in a directory that is imported."""
     places: tuple[tuple[str, str, str], ...] = ()
     """Where it keeps them: a variable of the environment, its default below the home directory, a pattern."""
-    is_directory: bool = False
-    """Whether a session is the whole directory its file stands in."""
+    whole_directory: tuple[str, ...] = ()
+    """Names of those of its files whose session is the whole directory they stand in."""
     project: Callable[[SourceFile], str] | None = None
     """Returns the directory a file's sessions worked in, where its first lines don't say it."""
 
@@ -72,6 +72,8 @@ def _gemini_project(source: SourceFile) -> str:
 def _opencode(source: SourceFile) -> Iterator[Sequence[IncomingSession]]:
     if source.is_database:
         yield from ([session] for session in opencode.read_database(source))
+    elif opencode.is_stored(source):
+        yield [opencode.read_stored(source)]
     else:
         yield [opencode.read(source.document(), source.limits)]
 
@@ -79,11 +81,15 @@ def _opencode(source: SourceFile) -> Iterator[Sequence[IncomingSession]]:
 def _is_opencode(source: SourceFile) -> bool:
     if source.is_database:
         return source.has_columns(opencode.TABLES)
+    if opencode.is_stored(source):
+        return True
     one_line = source.head.lstrip().startswith((b'{"info":', b'{ "info":'))
     return (one_line or source.is_document) and opencode.is_document(source.document())
 
 
 def _opencode_project(source: SourceFile) -> str:
+    if not source.is_database:
+        return source.document().text("directory", "")
     found = opencode.projects_of(source)
     return found[0] if len(found) == 1 else f"{len(found)} projects"
 
@@ -125,12 +131,16 @@ FORMATS: tuple[Format, ...] = (
     Format(
         name=FileFormat.VIBE,
         program="Mistral Vibe",
-        is_file=vibe.is_store,
-        read=lambda source: iter([[vibe.read(source)]]),
-        file_names=("CURRENT",),
-        is_directory=True,
-        places=(("VIBE_HOME", ".vibe", "logs/session/unified/*/CURRENT"),),
-        project=vibe.project_of,
+        is_file=lambda source: vibe.is_store(source) or vibe_logs.is_log(source),
+        read=lambda source: iter([[vibe.read(source) if vibe.is_store(source) else vibe_logs.read(source)]]),
+        file_names=("CURRENT", "messages.jsonl", "session_*.json"),
+        whole_directory=("CURRENT", "messages.jsonl"),
+        places=(
+            ("VIBE_HOME", ".vibe", "logs/session/unified/*/CURRENT"),
+            ("VIBE_HOME", ".vibe", "logs/session/session_*/messages.jsonl"),
+            ("VIBE_HOME", ".vibe", "logs/session/session_*.json"),
+        ),
+        project=lambda source: (vibe if vibe.is_store(source) else vibe_logs).project_of(source),
     ),
     Format(
         name=FileFormat.CLAUDE_CODE,
@@ -145,7 +155,10 @@ FORMATS: tuple[Format, ...] = (
         is_file=_is_opencode,
         read=_opencode,
         file_names=("*.json", "*.db"),
-        places=(("XDG_DATA_HOME", ".local/share", "opencode/opencode*.db"),),
+        places=(
+            ("XDG_DATA_HOME", ".local/share", "opencode/opencode*.db"),
+            ("XDG_DATA_HOME", ".local/share", "opencode/storage/session/*/ses_*.json"),
+        ),
         project=_opencode_project,
     ),
     Format(
@@ -180,12 +193,13 @@ def format_of(source: SourceFile) -> Format:
     """Return whose file it is.
 
     Raises:
-        ImportRefused: it can't be read, or is nobody's that is known.
+        NoConversation: it is nobody's that is known.
+        ImportRefused: it can't be read.
     """
     for row in FORMATS:
         if row.is_file is not None and row.is_file(source):
             return row
-    if not source.is_database:
+    if not (source.is_database or source.is_document):
         for number, node in enumerate(source.lines()):
             for row in FORMATS:
                 if node is not None and row.is_line is not None and row.is_line(node):
@@ -193,7 +207,7 @@ def format_of(source: SourceFile) -> Format:
             if number + 1 >= _HEAD_LINES:
                 break
     names = ", ".join(FileFormat)
-    raise ImportRefused(f"{source.path.name} is none of the known formats; say which with --from ({names}).")
+    raise NoConversation(f"{source.path.name} is none of the known formats; say which with --from ({names}).")
 
 
 def files_of(path: Path) -> list[Path]:

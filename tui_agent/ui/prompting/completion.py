@@ -17,6 +17,8 @@ _SCORED = 300
 _MAX_MATCHINGS = 2_000
 """Ways to match one candidate that the exact scorer may have to try; repeated letters make very many."""
 
+SIGNS = frozenset("/@#")
+"""What a word begins with that can be completed."""
 _MENTION = re.compile(r'(?:^|(?<=[\s(]))@(?:"([^"\n]*)|([^\s"]*))$')
 _ENTRY = re.compile(r"(?:^|(?<=[\s(\[]))#([^\s#]*)$")
 

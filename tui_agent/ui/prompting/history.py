@@ -15,12 +15,9 @@ class PromptHistory:
         self._is_loaded = False
         self._sent: list[str] = []
         self._position = -1
-        self._draft = ""
-
-    @property
-    def walking(self) -> bool:
+        self.walking = False
         """Whether an earlier message is shown instead of the draft."""
-        return self._position >= 0
+        self._draft = ""
 
     @property
     def draft(self) -> str:
@@ -35,7 +32,7 @@ class PromptHistory:
             return None
         if not self.walking:
             self._draft = shown
-        self._position = step
+        self._position, self.walking = step, True
         return texts[step]
 
     def newer(self) -> str | None:
@@ -43,7 +40,8 @@ class PromptHistory:
         if not self.walking:
             return None
         self._position -= 1
-        return self._draft if self._position < 0 else self._texts()[self._position]
+        self.walking = self._position >= 0
+        return self._texts()[self._position] if self.walking else self._draft
 
     def add(self, text: str) -> None:
         """Remember a message that was sent, and go back to the newest position."""
@@ -53,7 +51,7 @@ class PromptHistory:
 
     def reset(self) -> None:
         """Forget the position: the user edited the text shown, it is the draft now."""
-        self._position = -1
+        self._position, self.walking = -1, False
 
     def _texts(self) -> list[str]:
         if not self._is_loaded:

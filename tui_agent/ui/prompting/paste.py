@@ -3,13 +3,14 @@
 import re
 
 from tui_agent.app.format import tokens
+from tui_agent.app.pasted_images import NAME
 
 FOLD_LINES = 12
 """A paste of more lines than this becomes a chip."""
 FOLD_CHARACTERS = 2_000
 """A paste of more characters than this becomes a chip."""
 
-_CHIP = re.compile(r"\[pasted (?:\d+ lines|[\d.]+[kM]? characters)(?: #\d+)?\]")
+_CHIP = re.compile(rf"\[pasted (?:\d+ lines|[\d.]+[kM]? characters)(?: #\d+)?\]|@{NAME.pattern}")
 
 
 def is_large(text: str) -> bool:
@@ -32,6 +33,12 @@ class PasteStore:
             number += 1
             chip = f"[pasted {size} #{number}]"
         self._texts[chip] = text
+        return chip
+
+    def name_image(self, name: str) -> str:
+        """Return the chip that stands for an image: what names it in the message too."""
+        chip = f"@{name}"
+        self._texts[chip] = chip
         return chip
 
     def expand(self, text: str) -> str:

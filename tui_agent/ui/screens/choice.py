@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import events, on
@@ -18,7 +19,6 @@ from tui_agent.ui.widgets.key_line import KeyLine
 
 if TYPE_CHECKING:
     from tui_agent.app.face import Choice
-    from tui_agent.ui.screens.main import MainScreen
 
 
 class ChoiceScreen(Dialog[str | None]):
@@ -64,6 +64,18 @@ class ChoiceScreen(Dialog[str | None]):
         return False
 
 
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """What a question beneath the conversation does to it: scrolls it by pages, goes on with text in the prompt."""
+
+    scroll: Callable[[int], None]
+    write: Callable[[str], None]
+    clock: Callable[[], float]
+    """Returns seconds since the epoch."""
+    grace: float
+    """Seconds in which keys pressed before are not meant for the question."""
+
+
 class ChoiceBeneath(ChoiceScreen):
     """A question under the conversation, which stays in sight and can be scrolled. Text that is typed is no answer."""
 
@@ -73,11 +85,11 @@ class ChoiceBeneath(ChoiceScreen):
     ]
     KEYS: ClassVar[str] = "enter choose  pgup/pgdn scroll  type to answer in words  esc back"
 
-    def __init__(self, main: MainScreen, question: Choice) -> None:
+    def __init__(self, question: Choice, conversation: Conversation) -> None:
         numbered = [(key, f"{number}  {text}") for number, (key, text) in enumerate(question.answers, 1)]
         super().__init__(question.question, numbered, question.details, at=question.at)
-        self._main = main
-        self._shown_at = main.clock()
+        self._conversation = conversation
+        self._shown_at = conversation.clock()
 
     def on_mount(self) -> None:
         """Make room under the conversation for what lies over it."""
@@ -99,7 +111,7 @@ class ChoiceBeneath(ChoiceScreen):
 
     def action_scroll_conversation(self, pages: int) -> None:
         """Scroll what the question is about."""
-        self._main.action_scroll_page(pages)
+        self._conversation.scroll(pages)
 
     def on_key(self, event: events.Key) -> None:
         """Take text for the prompt: only digits answer."""
@@ -113,9 +125,8 @@ class ChoiceBeneath(ChoiceScreen):
                 self.dismiss(self._answers[number - 1][0])
         else:
             self.dismiss(None)
-            self._main.prompt.go_on(event.character)
+            self._conversation.write(event.character)
 
     @property
     def _is_early(self) -> bool:
-        grace = self._main.desk.services.settings.permission_grace
-        return self._main.clock() < self._shown_at + grace
+        return self._conversation.clock() < self._shown_at + self._conversation.grace

@@ -122,17 +122,17 @@ class CompactScreen(Dialog[None]):
             KeyLine(id="keys"),
         )
         self._unsubscribe = self._agent.subscribe(self._agent_said)
-        self._boundaries = await self._agent.drafting.boundaries()
+        self._boundaries = await self._agent.compactor.boundaries(self._agent.model)
         await self._look()
 
     async def _look(self) -> None:
         """Show what a compaction would do that ends where it is to end."""
-        drafting = self._agent.drafting
-        plan = await drafting.plan(self._boundary)
+        compactor, order = self._agent.compactor, self._agent.compaction(boundary=self._boundary)
+        plan = await compactor.plan(order)
         if not isinstance(plan, Refusal):
             self._ends_before = next((entry.id for entry in plan.kept if entry.is_sent), None)
             self._by_itself = self._ends_before if self._boundary is None else self._by_itself
-        forecast = plan if isinstance(plan, Refusal) else await drafting.forecast(plan)
+        forecast = plan if isinstance(plan, Refusal) else await compactor.forecast(plan, order)
         if isinstance(plan, Refusal):
             self._refuse(plan)
         elif isinstance(forecast, Refusal):
@@ -214,7 +214,8 @@ class CompactScreen(Dialog[None]):
         await self._agent.compact(None)
 
     async def _summarise(self) -> None:
-        drafted = await self._agent.drafting.draft(self.field.value.strip() or None, self._boundary)
+        order = self._agent.compaction(self.field.value.strip() or None, self._boundary)
+        drafted = await self._agent.compactor.draft(order)
         self._end_stream()
         if isinstance(drafted, Refusal):
             self._refuse(drafted)
@@ -267,7 +268,7 @@ class CompactScreen(Dialog[None]):
         """Say what the summary would come to as it is now."""
         if self._draft is None or self.phase is not CompactPhase.EDIT:
             return
-        weighed = await self._agent.drafting.weigh(self._draft, self.editor.text)
+        weighed = await self._agent.compactor.weigh(self._draft, self.editor.text)
         if isinstance(weighed, Refusal):
             self._say(weighed.message, "error")
         else:
@@ -281,7 +282,7 @@ class CompactScreen(Dialog[None]):
             self._say(WORKING, "warning")
             return
         try:
-            committed = await self._agent.drafting.commit(self._draft, self.editor.text)
+            committed = await self._agent.compactor.commit(self._draft, self.editor.text)
         except StoreError as error:
             self._say(error.message, "error")
             return

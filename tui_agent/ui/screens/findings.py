@@ -18,8 +18,8 @@ from tui_agent.ui.screens.picker import PickerRow, PickerScreen
 from tui_agent.ui.widgets.key_line import KeyLine
 
 if TYPE_CHECKING:
+    from tui_agent.app.desk import Desk
     from tui_agent.app.face import Finding, FindingsPage
-    from tui_agent.ui.screens.main import MainScreen
 
 MARKS = {"high": "▲", "medium": "●", "low": "○"}
 
@@ -35,9 +35,9 @@ class FindingsScreen(PickerScreen[None]):
     preview = getters.query_one("#preview", VerticalScroll)
     shown = getters.query_one("#preview Static", Static)
 
-    def __init__(self, main: MainScreen, page: FindingsPage) -> None:
+    def __init__(self, desk: Desk, page: FindingsPage) -> None:
         super().__init__()
-        self._main = main
+        self._desk = desk
         self._page = page
 
     def compose(self) -> ComposeResult:
@@ -101,4 +101,4 @@ class FindingsScreen(PickerScreen[None]):
         found = [finding for _number, finding in self._matching(self.field.value.strip())]
         lines = "\n".join(f"- {finding.place}: {finding.text}" for finding in found)
         self.dismiss(None)
-        self._main.put_back(f"Mend what the review found:\n{lines}")
+        self._desk.face.put_back(f"Mend what the review found:\n{lines}")

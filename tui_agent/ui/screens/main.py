@@ -6,7 +6,7 @@ It is painted before anything about sessions is imported; ``attach`` brings in t
 from __future__ import annotations
 
 import asyncio
-import time
+import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, TypeVar
@@ -17,24 +17,25 @@ from textual.binding import Binding, BindingType
 from textual.containers import Container
 from textual.screen import Screen
 
-from tui_agent.app.commands import COMMANDS, find
+from tui_agent.app.commands import command_table, find
 from tui_agent.app.desk import Desk
-from tui_agent.app.face import EditedText, FindPage, Output, Page, Question, Remedy
+from tui_agent.app.face import Choice, EditedText, FindPage, Output, Page, Question, Remedy
 from tui_agent.app.format import one_line, short_path
 from tui_agent.app.services import OpenRequest, UiSettings
 from tui_agent.app.unsent import UnsentKeeper
 from tui_agent.ui import pages
 from tui_agent.ui.attention import Attention
 from tui_agent.ui.edge import Guarded
-from tui_agent.ui.own_keys import use_keys
 from tui_agent.ui.prompting.completion import CommandName
 from tui_agent.ui.prompting.sources import FileSource, sources
+from tui_agent.ui.widgets.attachments import Asked, AttachmentStrip
 from tui_agent.ui.widgets.completion import CompletionPopup
 from tui_agent.ui.widgets.gauge import Gauge
 from tui_agent.ui.widgets.header import MIN_TERMINAL_SIZE, SessionHeader
 from tui_agent.ui.widgets.notice import NoticeLine, Severity
 from tui_agent.ui.widgets.prompt import Prompt
 from tui_agent.ui.widgets.status import StatusLine
+from tui_agent.ui.widgets.user_status import UserStatusLine
 
 if TYPE_CHECKING:
     from tui_agent.agent.agent import Agent
@@ -67,7 +68,7 @@ def key_bindings() -> list[Binding]:
             show=bool(command.hint),
             id=command.name,
         )
-        for command in COMMANDS
+        for command in command_table()
         if command.key
     ]
 
@@ -104,6 +105,7 @@ class MainScreen(Guarded, Screen[None]):
         """Everything a user can ask of the program."""
         self.view: SessionView | None = None
         """What shows the open session; None until ``attach``."""
+        self._attached = asyncio.Event()
         self._keymap: Mapping[str, str] = {}
         self.settings = UiSettings()
         """The interface's settings as they are now."""
@@ -113,6 +115,8 @@ class MainScreen(Guarded, Screen[None]):
         self._files = FileSource(self.desk)
         self.unsent = UnsentKeeper(self.desk)
         """Keeps what is in the prompt through whatever happens to the program."""
+        self._is_writing = False
+        self._cooled_at: float | None = None
 
     def compose(self) -> ComposeResult:
         """Header, room for the session, prompt, gauge, status."""
@@ -121,9 +125,13 @@ class MainScreen(Guarded, Screen[None]):
         with Container(id="body"):
             yield NoticeLine()
             yield popup
+        self._attachments = AttachmentStrip(self._message_goes_to)
+        yield self._attachments
         self._writing = Prompt(popup, self._history, self.clock)
         yield self._writing
         yield Gauge(self.clock)
+        self._user_status = UserStatusLine(self._state, lambda: self.desk.cwd)
+        yield self._user_status
         yield StatusLine(self.clock)
 
     async def attach(self, services: AppServices) -> None:
@@ -131,6 +139,7 @@ class MainScreen(Guarded, Screen[None]):
         from tui_agent.ui.widgets.session_view import SessionView
 
         self.desk.attach(services)
+        self._attached.set()
         self.apply_ui_settings(services.settings)
         for warning in services.warnings:
             # Not above the prompt: an early first message starts a run, which clears that.
@@ -156,7 +165,7 @@ class MainScreen(Guarded, Screen[None]):
 
     def clock(self) -> float:
         """Return seconds since the epoch."""
-        return self.desk.services.clock() if self.desk.has_services else time.time()
+        return self.desk.clock()
 
     def on_resize(self, event: events.Resize) -> None:
         """Say when the terminal is too small for what there is to show."""
@@ -167,6 +176,16 @@ class MainScreen(Guarded, Screen[None]):
     def say(self, message: str, severity: Severity = "information", remedy: Remedy | None = None) -> None:
         """Show a sentence above the prompt until something new begins."""
         self.notice.say(message, severity, remedy)
+
+    @property
+    def has_screen(self) -> bool:
+        """It is one."""
+        return True
+
+    @property
+    def is_attended(self) -> bool:
+        """Somebody sits before it."""
+        return True
 
     def announce(self, message: str, severity: Severity = "information") -> None:
         """Show a sentence where the user looks: above the prompt, or over the page that is open."""
@@ -189,7 +208,14 @@ class MainScreen(Guarded, Screen[None]):
             if not answer.done():
                 answer.set_result(result)
 
-        self.app.push_screen(pages.screen_for(question, self), answered)
+        screen = pages.screen_for(question, self.desk)
+        if isinstance(question, Choice) and question.beneath:
+            from tui_agent.ui.screens.choice import ChoiceBeneath, Conversation
+
+            grace = self.desk.services.settings.permission_grace
+            conversation = Conversation(self.action_scroll_page, self.prompt.go_on, self.clock, grace)
+            screen = ChoiceBeneath(question, conversation)
+        self.app.push_screen(screen, answered)
         return await answer
 
     async def _edit(self, question: EditedText) -> str | None:
@@ -209,7 +235,7 @@ class MainScreen(Guarded, Screen[None]):
             return
         # A key pressed twice comes twice, the second time before the page has the focus.
         if not (isinstance(page, Output) and pages.is_output(self.app.screen)):
-            self.app.push_screen(pages.screen_of(page, self))
+            self.app.push_screen(pages.screen_of(page, self.desk))
 
     def opening(self) -> None:
         """Keep what is written for the session that is left."""
@@ -244,10 +270,36 @@ class MainScreen(Guarded, Screen[None]):
         info = agent.session.info
         self.header.title = info.title or info.first_message
         self.header.directory = short_path(info.cwd)
+        if self.status.model != agent.model:
+            self._attachments.look_again()
         self.status.mode, self.status.model, self.status.leaf = agent.mode, agent.model, agent.session.leaf
         self.status.effort = agent.effort.level or ""
         self.gauge.reading = gauge_reading(agent, self.clock())
         self.show_title()
+        self._user_status.changed()
+
+    def _state(self) -> Mapping[str, object] | None:
+        """Return what the user's own status line is told, None before there is a session."""
+        agent, reading = self.agent, self.gauge.reading
+        if agent is None or reading is None:
+            return None
+        info, size = agent.session.info, reading.size
+        return {
+            "session": {"id": info.id, "title": info.title or info.first_message, "entry": agent.session.leaf},
+            "directory": info.cwd,
+            "branch": self.header.branch,
+            "model": agent.model,
+            "effort": agent.effort.level,
+            "mode": agent.mode,
+            "running": agent.running,
+            "context": {"tokens": size.total, "window": size.window, "percent": round(size.percent, 1)},
+            "cost": reading.cost,
+            "cache_share": reading.cache_share,
+        }
+
+    @on(UserStatusLine.Failed)
+    def _status_line_failed(self, message: UserStatusLine.Failed) -> None:
+        self.warn(message.problem)
 
     def show_title(self) -> None:
         """Have the terminal's title say what goes on, and in which session."""
@@ -258,7 +310,12 @@ class MainScreen(Guarded, Screen[None]):
         """Look and behave as the interface's settings say."""
         self.settings = settings
         self._app_look(settings)
-        self._keymap = use_keys(self, settings.keys)
+        if settings.keys or self._keymap:
+            from tui_agent.ui.key_help import use_keys
+
+            self._keymap = use_keys(self, self._keymap, settings.keys)
+        self.prompt.vim = settings.vim
+        self._user_status.use(settings.status_line)
         self.prompt.cursor_blink = settings.cursor_blink and not settings.reduced_motion
         if self.view is not None:
             self.view.question.wait_for(grace=settings.permission_grace, typing_pause=settings.typing_pause)
@@ -272,7 +329,7 @@ class MainScreen(Guarded, Screen[None]):
         """Return the lines about the keys, for the pages of help and keys."""
         from tui_agent.ui.key_help import key_lines
 
-        return key_lines(self._keymap)
+        return key_lines(self.BINDINGS, self._keymap)
 
     def go_to(self, request: OpenRequest) -> None:
         """Open a session; where it is open already, show the entry that is asked for."""
@@ -289,6 +346,10 @@ class MainScreen(Guarded, Screen[None]):
             return False
         self.app.theme = name
         return True
+
+    def toggle_view(self) -> bool:
+        """Show only what the model sees of the conversation, or all of it; return whether it is the former now."""
+        return self.view is not None and self.view.toggle_view()
 
     def toggle_panel(self) -> None:
         """Show or hide the side panel."""
@@ -348,6 +409,7 @@ class MainScreen(Guarded, Screen[None]):
     def show_running(self) -> None:
         """Let keys and hints follow whether a run goes on."""
         self.prompt.running = self.agent is not None and self.agent.running
+        self._user_status.changed()
         self.refresh_bindings()
 
     def leave_warnings(self) -> None:
@@ -384,15 +446,52 @@ class MainScreen(Guarded, Screen[None]):
     # -- the prompt -------------------------------------------------------------------------------------------
 
     @on(Prompt.Changed)
-    def _prompt_changed(self) -> None:
+    def _prompt_changed(self, message: Prompt.Changed) -> None:
+        message.stop()
         self.unsent.changed()
-        self.attention.looked()
-        self.desk.take_over.check_before_typing(has_draft=bool(self.prompt.text))
+        if self.attention.sign:
+            self.attention.looked()
+        if self._attachments.names or "@" in message.text_area.text:
+            self._attachments.follow(message.text_area.text)
+        has_draft, reading = bool(message.text_area.text), self.gauge.reading
+        if has_draft and not self._is_writing:
+            # Looked at with the first letter of a message, not with each.
+            self.desk.take_over.look()
+        self._is_writing = has_draft
+        warm_until = reading.warm_until if reading is not None else None
+        if warm_until is not None and warm_until != self._cooled_at and self.prompt.last_typed >= warm_until:
+            # The machine may have slept, so that no timer said so.
+            self._cooled_at = warm_until
+            self._cache_may_be_cold()
 
     @on(Prompt.Sent)
     async def _prompt_sent(self, message: Prompt.Sent) -> None:
         await self.desk.outbox.send(message.text, follow_up=message.follow_up)
         self.unsent.save()
+
+    def _message_goes_to(self) -> Asked | None:
+        """Return what has to be known to show the images of the message being written."""
+        if (agent := self.agent) is None:
+            return None
+        return Asked(self.desk.cwd, self.desk.pasted, agent.model, agent.ports.directory.limits(agent.model).vision)
+
+    @on(Prompt.PasteAsked)
+    @work(exclusive=True, group="paste")
+    async def _paste_asked(self) -> None:
+        """Paste an image from the system's clipboard, or else what was copied in this program."""
+        from tui_agent.ui.clipboard import read_image
+
+        await self._attached.wait()
+        data = await asyncio.to_thread(read_image, os.environ, self.desk.cwd)
+        if data is not None:
+            try:
+                self.prompt.insert_image(await asyncio.to_thread(self.desk.pasted.keep, data))
+            except OSError as error:
+                self.desk.complain(error)
+        elif self.app.clipboard:
+            self.prompt.post_message(events.Paste(self.app.clipboard))
+        else:
+            self.say("The clipboard has no image; text is pasted with your terminal's own key.")
 
     @on(Prompt.QuitAsked)
     def _quit_asked(self) -> None:
@@ -416,7 +515,6 @@ class MainScreen(Guarded, Screen[None]):
         self.desk.begin("context")
 
     @on(Gauge.Cooled)
-    @on(Prompt.Changed)
     def _cache_may_be_cold(self) -> None:
         if self.view is not None:
             self.view.check_cache()
@@ -470,7 +568,7 @@ class MainScreen(Guarded, Screen[None]):
             case "take_back":
                 return agent is not None and bool(agent.queue.steer or agent.queue.follow_up)
             case "command":
-                return find(str(parameters[0]), COMMANDS) is not None
+                return find(str(parameters[0]), command_table()) is not None
             case _:
                 return super().check_action(action, parameters)
 

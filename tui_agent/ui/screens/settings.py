@@ -18,13 +18,14 @@ from tui_agent.app import settings_reload
 from tui_agent.app.format import one_line, short_path, visible
 from tui_agent.app.session_commands import choose_model
 from tui_agent.config import ConfigError, parse_value
+from tui_agent.errors import UserFacingError
 from tui_agent.model.naming import NameStanding
 from tui_agent.ui.screens.picker import PickerRow, PickerScreen
 from tui_agent.ui.widgets.key_line import KeyLine
 
 if TYPE_CHECKING:
+    from tui_agent.app.desk import Desk
     from tui_agent.setting_rows import SettingRow
-    from tui_agent.ui.screens.main import MainScreen
 
 MODELS = frozenset({"model", "small_model", "compaction.model"})
 """Settings that name a model."""
@@ -35,6 +36,8 @@ COMMON = (
     "mode",
     "ui.theme",
     "ui.reduced_motion",
+    "ui.notify",
+    "ui.vim",
     "compaction.auto",
     "compaction.threshold",
     "prune.when",
@@ -76,9 +79,9 @@ class SettingsScreen(PickerScreen[None]):
     about = getters.query_one("#about", Static)
     keys = getters.query_one("#keys", KeyLine)
 
-    def __init__(self, main: MainScreen) -> None:
+    def __init__(self, desk: Desk) -> None:
         super().__init__()
-        self._main = main
+        self._desk = desk
         self._rows: dict[str, SettingRow] = {}
         self._editing: str | None = None
         self._saved: tuple[str, str] | None = None
@@ -100,7 +103,7 @@ class SettingsScreen(PickerScreen[None]):
 
     def _read(self) -> None:
         try:
-            self._rows = {row.key: row for row in self._main.desk.services.settings_rows()}
+            self._rows = {row.key: row for row in self._desk.services.settings_rows()}
             self._broken = ""
         except ConfigError as error:
             self._rows, self._broken = {}, str(error)
@@ -175,7 +178,7 @@ class SettingsScreen(PickerScreen[None]):
         """Change a setting: the next of two values, one of a list where there is one, otherwise in the field."""
         row = self._rows[key]
         if not row.editable:
-            path = short_path(self._main.desk.services.config_path)
+            path = short_path(self._desk.services.config_path)
             self._say(f"{row.description}\nIt is a table: write it in {path}; /settings reload has it count.")
         elif set(row.choices) == {"true", "false"}:
             self._save(key, row.value != "true")
@@ -195,7 +198,7 @@ class SettingsScreen(PickerScreen[None]):
         from tui_agent.ui.screens.themes import ThemePicker
 
         if row.key in MODELS:
-            return ModelPicker(self._main.desk.services, _written(row))
+            return ModelPicker(self._desk.services, _written(row))
         if row.key == "ui.theme":
             return ThemePicker()
         if row.choices:
@@ -241,13 +244,13 @@ class SettingsScreen(PickerScreen[None]):
                 self._choose(key, value)
                 return
             if key == "ui.theme" and isinstance(value, str) and value in self.app.available_themes:
-                self._main.use_theme(value)
-                self._main.desk.services.save_setting(key, value)
+                self._desk.face.use_theme(value)
+                self._desk.services.save_setting(key, value)
             elif key == "ui.theme" and value is not None:
                 self._say(f"There is no theme “{value}”; /theme shows them all.", "error")
                 return
             else:
-                self._main.desk.services.save_setting(key, value)
+                self._desk.services.save_setting(key, value)
         except (ConfigError, OSError) as error:
             self._say(str(error), "error")
             return
@@ -257,23 +260,25 @@ class SettingsScreen(PickerScreen[None]):
     async def _choose(self, key: str, name: str) -> None:
         """Save a model's name when there may be such a model."""
         if key == "model":
-            if await choose_model(self._main.desk, name):
-                self._told(key, "Saved.")
+            try:
+                changed = await choose_model(self._desk, name)
+            except UserFacingError as error:
+                self._say(str(error), "error")
             else:
-                self._say(self._main.notice.message, "error")
+                self._told(key, "Saved." if changed else "Nothing changed.")
             return
-        verdict = await asyncio.to_thread(self._main.desk.services.judge_model, name)
+        verdict = await asyncio.to_thread(self._desk.services.judge_model, name)
         if verdict is not None and verdict.standing is NameStanding.IMPOSSIBLE:
             self._say(verdict.sentence, "error")
             return
-        self._main.desk.services.save_setting(key, name)
+        self._desk.services.save_setting(key, name)
         self._told(key)
 
     def _told(self, key: str, saved: str = "") -> None:
         """Have what was saved count as far as it can, and say from when on it does."""
         when = _when(key)
         try:
-            settings_reload.reload(self._main.desk)
+            settings_reload.reload(self._desk)
         except ConfigError as error:
             when = f" It does not count yet. {error}"
         self._saved = key, saved or f"Saved.{when}"

@@ -28,6 +28,7 @@ from tui_agent.ui.widgets.tree.heading import HINTS, KEYS, LABEL_HINTS, SEARCH_H
 from tui_agent.ui.widgets.tree.hit_steps import SearchBegun, hit_from
 from tui_agent.ui.widgets.tree.outline import Outline
 from tui_agent.ui.widgets.tree.preview import EntryPreview, headers_of
+from tui_agent.ui.widgets.tree.rows import Filter
 from tui_agent.ui.widgets.tree.segments import TreeIndex
 from tui_agent.ui.widgets.tree.session_tree import SessionTree
 
@@ -109,7 +110,8 @@ class TreeScreen(PageScreen[None]):
         """Heading, tree and preview, a field, keys."""
         yield Static(id="tree-head")
         with Container(id="tree-body"):
-            yield SessionTree(self._load, self._desk.services.clock)
+            shown = Filter(self._desk.services.settings.tree_filter)
+            yield SessionTree(self._load, self._desk.services.clock, shown)
             yield EntryPreview(self._session, self._desk.services.clock)
         with Horizontal(id="tree-entry"):
             yield Static(id="tree-field-name", markup=False)

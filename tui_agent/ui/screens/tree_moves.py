@@ -65,7 +65,7 @@ class TreeMoves:
         """Ask what there is to be asked: about a summary, about files, or nothing."""
         agent = self._agent
         files = await agent.files.plan(plan.leaf)
-        if plan.asks:
+        if plan.asks and agent.ports.settings.compaction.branch_summaries == "ask":
             self._ask_about_both(plan, files)
             return
         answer = await self._desk.ask(files_question(files)) if files.steps else RESTORE

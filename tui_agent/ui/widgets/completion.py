@@ -59,7 +59,8 @@ class CompletionPopup(Guarded, OptionList, can_focus=False):
         self._sources = sources
         self.moved = False
         """Whether the user chose another candidate than the first one."""
-        self._token: Token | None = None
+        self.token: Token | None = None
+        """The word that is followed, None when there is none to complete."""
         self._candidates: list[Candidate] = []
         self._dismissed: tuple[int, int] | None = None
         self.display = False
@@ -72,19 +73,19 @@ class CompletionPopup(Guarded, OptionList, can_focus=False):
     @property
     def choice(self) -> tuple[Token, Candidate] | None:
         """The highlighted candidate and the word it replaces."""
-        if self._token is None or not self.is_open or self.highlighted is None or not self._candidates:
+        if self.token is None or not self.is_open or self.highlighted is None or not self._candidates:
             return None
-        return self._token, self._candidates[self.highlighted]
+        return self.token, self._candidates[self.highlighted]
 
     def follow(self, token: Token | None) -> None:
         """Offer candidates for another word; none closes the list."""
         if token is None:
-            self._token = self._dismissed = None
+            self.token = self._dismissed = None
             self._close()
             return
         if self._dismissed == (token.row, token.start):
             return
-        self._token = token
+        self.token = token
         if token.kind == "command":
             self._offer(rank_names(token.query, self._commands()))
         else:
@@ -92,8 +93,8 @@ class CompletionPopup(Guarded, OptionList, can_focus=False):
 
     def dismiss(self) -> None:
         """Close, and stay closed for this word."""
-        if self._token is not None:
-            self._dismissed = (self._token.row, self._token.start)
+        if self.token is not None:
+            self._dismissed = (self.token.row, self.token.start)
         self._close()
 
     def move(self, step: int) -> None:
@@ -116,7 +117,7 @@ class CompletionPopup(Guarded, OptionList, can_focus=False):
     def on_completion_popup_ranked(self, message: Ranked) -> None:
         """Offer what was found, unless the user has typed on in the meantime."""
         message.stop()
-        if message.token != self._token:
+        if message.token != self.token:
             return
         if message.candidates or message.token.kind != "mention":
             self._offer(message.candidates)

@@ -11,7 +11,7 @@ from textual.containers import Horizontal
 from textual.message import Message
 from textual.widgets import Input, Static
 
-from tui_agent.app.conversation_search import find_entries
+from tui_agent.app.find_commands import find_entries
 from tui_agent.ui.edge import Guarded
 
 if TYPE_CHECKING:

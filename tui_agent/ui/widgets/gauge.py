@@ -38,6 +38,7 @@ GLYPHS = {
     "free": "─",
     "reserve": "╱",
     "tick": "│",
+    "limit": "┆",
 }
 """One cell for each part of the bar: parts differ without colour too, and history looks as in the margin."""
 
@@ -76,7 +77,8 @@ def parts_of(size: ContextSize, shares: Mapping[Standing, int]) -> dict[Standing
 def bar(size: ContextSize, width: int, shares: Mapping[Standing, int] = MappingProxyType({})) -> list[tuple[str, int]]:
     """Return the parts of a bar of ``width`` cells, left to right, as (part, cells).
 
-    Parts in use get at least one cell, the threshold's tick takes the place of the cell it falls on.
+    Parts in use get at least one cell, the threshold's tick takes the place of the cell it falls on; a second
+    one stands where a very large window itself ends, if the threshold is below that by default.
     """
     if not size.window or width < 4:
         return []
@@ -86,6 +88,8 @@ def bar(size: ContextSize, width: int, shares: Mapping[Standing, int] = MappingP
     reserve = min(width - used, round(size.reserve * scale))
     cells = ["fixed"] * fixed + _history_cells(size, used - fixed, scale, shares)
     cells += ["free"] * (width - used - reserve) + ["reserve"] * reserve
+    if size.early:
+        cells[min(width - 1, round((size.window - size.reserve) * scale))] = "limit"
     if size.threshold is not None and 0 < size.threshold < size.window:
         cells[min(width - 1, round(size.threshold * scale))] = "tick"
     runs: list[tuple[str, int]] = []
@@ -160,6 +164,7 @@ class Gauge(Guarded, Widget):
         "gauge--free",
         "gauge--reserve",
         "gauge--tick",
+        "gauge--limit",
         "gauge--numbers",
         "gauge--extras",
         "gauge--button",
@@ -193,11 +198,10 @@ class Gauge(Guarded, Widget):
 
     def _cooled(self) -> None:
         self.look()
-        if self.reading is not None and until_change((self.reading.warm_until or 0) - self._clock()) is None:
-            self.post_message(self.Cooled())
+        self.post_message(self.Cooled())
 
     class Cooled(Message):
-        """The provider has forgotten the last request just now."""
+        """Another minute has passed in which the provider remembers the last request, or it has forgotten it."""
 
     @dataclass
     class Pressed(Message):

@@ -11,13 +11,15 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.reactive import var
 from textual.widgets import TextArea
+from textual.widgets.text_area import Selection
 
 from tui_agent.ui.edge import Guarded
 from tui_agent.ui.lending import EditorError, edit_outside
-from tui_agent.ui.prompting.completion import Candidate, Token, token_at
+from tui_agent.ui.prompting.completion import SIGNS, Candidate, Token, token_at
 from tui_agent.ui.prompting.history import PromptHistory
 from tui_agent.ui.prompting.mentions import pasted_path
 from tui_agent.ui.prompting.paste import PasteStore, is_large
+from tui_agent.ui.prompting.vim import Mode, Step, Vim, clamped
 from tui_agent.ui.widgets.completion import CompletionPopup
 
 PLACEHOLDER = "Ask anything · / command · @ file · # entry · ! shell"
@@ -57,6 +59,9 @@ class Prompt(Guarded, TextArea):
     shell: var[bool] = var(False, toggle_class="-shell")  # noqa: FBT003 - how Textual spells it
     """Whether the text is a shell command of the user's."""
 
+    vim: var[bool] = var(False, toggle_class="-vim")  # noqa: FBT003 - how Textual spells it
+    """Whether keys mean what they mean in vi."""
+
     @dataclass
     class Sent(Message):
         """The user sent a message."""
@@ -77,6 +82,10 @@ class Prompt(Guarded, TextArea):
         """Ctrl+D in an empty prompt."""
 
     @dataclass
+    class PasteAsked(Message):
+        """What is in the system's clipboard is wanted: an image, which no terminal pastes, or else text."""
+
+    @dataclass
     class EditorFailed(Message):
         """The external editor could not be used; ``reason`` is a sentence for a person."""
 
@@ -93,6 +102,9 @@ class Prompt(Guarded, TextArea):
         self._clock = clock
         self._recalled = ""
         self._restored = ""
+        self._vi = Vim()
+        self._vi_at = 0
+        """Where the cursor of vi is while something is selected: in the selection, not behind it."""
         self.last_typed = float("-inf")
         """When a key last changed the text, in the clock's seconds."""
 
@@ -164,6 +176,8 @@ class Prompt(Guarded, TextArea):
 
     def reset(self) -> None:
         """Empty the prompt."""
+        self._vi.reset()
+        self._show_vi()
         self._pastes.clear()
         self._walk.reset()
         self.load_text("")
@@ -212,8 +226,82 @@ class Prompt(Guarded, TextArea):
 
     # -- keys -------------------------------------------------------------------------------------------------
 
+    # -- vi ---------------------------------------------------------------------------------------------------
+
+    def watch_vim(self) -> None:
+        """Begin writing as everybody does."""
+        self._vi.reset()
+        self._show_vi()
+
+    def _show_vi(self) -> None:
+        mode, pending = self._vi.mode, self._vi.pending
+        self.border_subtitle = f"-- {mode.upper()} -- {pending}".rstrip() if self.vim else ""
+        self.set_class(self.vim and mode is not Mode.INSERT, "-commands")
+
+    def _press_vi(self, event: events.Key) -> bool:
+        """Do what a key does in vi; False where it means there what it means to everybody."""
+        writes = self._vi.mode is Mode.INSERT
+        if writes and (event.key != "escape" or self._popup.is_open):
+            return False
+        if not self.text and event.character in {"/", ":", "!", "@", "#"} and not self._vi.pending:
+            self._vi.reset()
+            self.insert("/" if event.character == ":" else event.character)
+            self._show_vi()
+            return True
+        key = event.character if event.is_printable and event.character is not None else event.key
+        step = self._vi.press(key, self.text, self._offset(self.cursor_location))
+        if step is None:
+            return False
+        match step.wants:
+            case "undo" | "redo":
+                (self.undo if step.wants == "undo" else self.redo)()
+                step = Step(self.text, clamped(self.text, self._offset(self.cursor_location)))
+            case "older" | "newer":
+                self._recall(self._walk.older(self.full_text) if step.wants == "older" else self._walk.newer())
+                step = Step(self.text, clamped(self.text, len(self.text)))
+            case _:
+                self._become(step.text)
+        self._vi_at = step.at
+        self._select(step)
+        self._show_vi()
+        return True
+
+    def _become(self, text: str) -> None:
+        """Turn the text into another one by one edit, which is undone as one."""
+        now = self.text
+        if text == now:
+            return
+        most = min(len(now), len(text))
+        same = next((place for place in range(most) if now[place] != text[place]), most)
+        tail = next((place for place in range(most - same) if now[-1 - place] != text[-1 - place]), most - same)
+        self.history.checkpoint()
+        inserted, start, end = text[same : len(text) - tail], self._location(same), self._location(len(now) - tail)
+        self.replace(inserted, start, end, maintain_selection_offset=False)
+        self.history.checkpoint()
+
+    def _select(self, step: Step) -> None:
+        if step.selected is None:
+            self.move_cursor(self._location(step.at))
+        else:
+            start, end = (self._location(place) for place in step.selected)
+            self.selection = Selection(start, end) if step.at > step.selected[0] else Selection(end, start)
+
+    def _offset(self, location: tuple[int, int]) -> int:
+        if self._vi.mode in {Mode.VISUAL, Mode.LINES}:
+            return self._vi_at
+        row, column = location
+        return sum(len(line) + 1 for line in self.document.lines[:row]) + column
+
+    def _location(self, offset: int) -> tuple[int, int]:
+        before = self.text[:offset]
+        return before.count("\n"), offset - (before.rfind("\n") + 1)
+
     async def _on_key(self, event: events.Key) -> None:
         self.last_typed = self._clock()
+        if self.vim and self._press_vi(event):
+            event.stop()
+            event.prevent_default()
+            return
         # Here and not as priority bindings: those overtake the keys typed before that still wait their turn.
         act = {"enter": self.action_send, "shift+\r": self.action_newline}.get(event.key)
         if act is not None:
@@ -248,14 +336,27 @@ class Prompt(Guarded, TextArea):
         event.prevent_default()
         self.last_typed = self._clock()
         text = clean(event.text)
+        if not text:
+            # What terminals paste of an image.
+            self.action_paste()
+            return
         text = pasted_path(text) or (self._pastes.fold(text) if is_large(text) else text)
         if result := self._replace_via_keyboard(text, *self.selection):
             self.move_cursor(result.end_location)
         self.focus()
 
     def action_paste(self) -> None:
-        """Paste what was copied in this program."""
-        self.post_message(events.Paste(self.app.clipboard))
+        """Paste an image from the system's clipboard, or else what was copied in this program."""
+        self.post_message(self.PasteAsked())
+
+    def insert_image(self, name: str) -> None:
+        """Put a pasted image in, which is removed as one."""
+        row, column = self.cursor_location
+        before = self.document.get_line(row)[:column]
+        space = " " if before and not before[-1].isspace() else ""
+        if result := self._replace_via_keyboard(f"{space}{self._pastes.name_image(name)} ", *self.selection):
+            self.move_cursor(result.end_location)
+        self.focus()
 
     def action_delete_left(self) -> None:
         """Delete a character, or a whole chip."""
@@ -310,13 +411,18 @@ class Prompt(Guarded, TextArea):
         self.shell = self.text.startswith("!")
 
     @on(TextArea.SelectionChanged)
-    def _cursor_moved(self) -> None:
-        self._popup.follow(self._token())
+    def _cursor_moved(self, message: TextArea.SelectionChanged) -> None:
+        message.stop()
+        row, column = self.cursor_location
+        # Most letters are in a line without any sign that something can be completed.
+        if self._popup.token is not None or not SIGNS.isdisjoint(self.document.lines[row][:column]):
+            self._popup.follow(self._token())
 
     def _token(self) -> Token | None:
         """Return the word at the cursor that can be completed."""
         row, column = self.cursor_location
-        usable = self.selection.is_empty and not self.shell and not self._is_recalled
+        writes = self._vi.mode is Mode.INSERT
+        usable = writes and self.selection.is_empty and not self.shell and not self._is_recalled
         return token_at(self.document.lines, row, column) if usable else None
 
     def _catch_up(self) -> None:

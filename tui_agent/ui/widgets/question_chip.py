@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from textual import events
 from textual.widgets import Static
@@ -11,8 +11,9 @@ from tui_agent.app.format import one_line
 from tui_agent.ui.edge import Guarded
 
 if TYPE_CHECKING:
+    from textual.screen import Screen
+
     from tui_agent.agent.events import PermissionRequest
-    from tui_agent.ui.screens.main import MainScreen
 
 
 class QuestionChip(Guarded, Static):
@@ -20,7 +21,7 @@ class QuestionChip(Guarded, Static):
 
     ALLOW_SELECT = False
 
-    def __init__(self, main: MainScreen, request: PermissionRequest) -> None:
+    def __init__(self, main: Screen[Any], request: PermissionRequest) -> None:
         super().__init__(markup=False)
         self._main = main
         self.ask(request)
@@ -40,7 +41,7 @@ class QuestionChip(Guarded, Static):
             await app.pop_screen()
 
 
-def show_question(main: MainScreen, request: PermissionRequest | None) -> None:
+def show_question(main: Screen[Any], request: PermissionRequest | None) -> None:
     """Have the screen on top tell of a question, unless it is the conversation, and no other screen."""
     stack = main.app.screen_stack
     for screen in stack:

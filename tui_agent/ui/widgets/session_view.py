@@ -11,14 +11,33 @@ from textual.containers import Container
 from textual.message import Message
 
 from tui_agent.agent.agent import Agent
-from tui_agent.agent.events import AgentEvent, CacheMissed, EntryAppended, RunStarted
+from tui_agent.agent.events import (
+    AgentEvent,
+    CacheMissed,
+    CompactionEnded,
+    CompactionStarted,
+    CostKnown,
+    EntryAppended,
+    HeadKnown,
+    JobsChanged,
+    LeafMoved,
+    MessageRefused,
+    Notice,
+    PermissionAsked,
+    PermissionSettled,
+    QueueChanged,
+    RunEnded,
+    RunStarted,
+    TitleChanged,
+)
 from tui_agent.app.cold_cache import ColdCache, warn_of_missed_cache
-from tui_agent.app.format import plural
+from tui_agent.app.format import plural, tokens
+from tui_agent.app.run_progress import next_state
 from tui_agent.app.run_state import RunState, describe_run
 from tui_agent.app.services import AppServices, OpenRequest
 from tui_agent.model.demo import DEMO_MODEL
+from tui_agent.session.entries import AssistantEntry
 from tui_agent.ui.edge import Guarded
-from tui_agent.ui.event_map import apply
 from tui_agent.ui.inbox import AgentEvents, Inbox
 from tui_agent.ui.widgets.find_bar import FindBar
 from tui_agent.ui.widgets.first_hints import MAX_BEGINNER_MESSAGES, FirstHints
@@ -32,6 +51,16 @@ from tui_agent.ui.widgets.transcript import Transcript, messages
 
 if TYPE_CHECKING:
     from tui_agent.ui.screens.main import MainScreen
+
+
+FACTS_SECONDS = 0.1
+"""Time for which a block has the focus before it is looked up what it weighs."""
+
+INTERRUPTED = "Interrupted."
+COMPACTION_STOPPED = "The compaction was stopped. Nothing was changed."
+
+RETRY = ("f8", "retry", "screen.command('retry')")
+"""Key, label and action of the remedy for a failed request."""
 
 
 class SessionView(Guarded, Container):
@@ -54,6 +83,7 @@ class SessionView(Guarded, Container):
         self._desk = main.desk
         self._services = services
         self._wants_panel: bool | None = None
+        self._focused_entry: int | None = None
         self._cold_cache = ColdCache(main.desk)
         self.inbox = Inbox(self)
         """Where what the agent says waits for its turn."""
@@ -151,17 +181,113 @@ class SessionView(Guarded, Container):
     def _on_agent_event(self, message: AgentEvents) -> None:
         message.stop()
         for event in message.inbox.take():
-            apply(self._main, self, event)
+            self._show(event)
 
-    def hear(self, event: AgentEvent) -> None:
-        """Show an event in the conversation and beside it."""
+    def _show(self, event: AgentEvent) -> None:  # noqa: C901, PLR0912 - one arm per event
+        """Show an event: the one place that knows which widget shows what.
+
+        The conversation, which a subagent's page has too, and the status line see every one.
+        """
+        main = self._main
         self.transcript.apply(event)
-        self.panel.apply(event)
-        if isinstance(event, RunStarted | EntryAppended):
-            self.hints.withdraw()
-            self._main.prompt.placeholder = PLACEHOLDER
-        elif isinstance(event, CacheMissed):
-            warn_of_missed_cache(self._desk, event)
+        self._show_state(next_state(main.status.state, event, main.clock()))
+        match event:
+            case RunStarted():
+                main.attention.run_started()
+                main.leave_warnings()
+                main.show_running()
+                self._withdraw_hints()
+            case EntryAppended(entry=entry):
+                self.panel.append_entry(entry)
+                self._withdraw_hints()
+                main.refresh_facts()
+            case LeafMoved():
+                self.panel.reopen()
+                main.refresh_facts()
+            case TitleChanged() | CostKnown() | HeadKnown():
+                main.refresh_facts()
+            case JobsChanged(jobs=jobs):
+                self.panel.show_jobs(jobs)
+            case CacheMissed():
+                warn_of_missed_cache(self._desk, event)
+            case PermissionAsked(request=request):
+                main.attention.asked(request)
+                self.question.ask(request)
+                self.announce_question()
+                main.refresh_bindings()
+            case PermissionSettled(call_id=call_id):
+                main.attention.settled()
+                self.question.settle(call_id)
+                self.leave_question()
+            case QueueChanged():
+                self.waiting.queue = event
+                main.unsent.save()
+                main.refresh_bindings()
+            case MessageRefused(text=text, reason=reason):
+                main.put_back(text)
+                main.say(f"A hook refused the message: {reason}", "warning")
+            case Notice():
+                self._noticed(event)
+            case CompactionStarted(tokens_before=tokens_before):
+                self.transcript.show_notice(f"Compacting {tokens(tokens_before)} tokens of history …", key="compaction")
+                main.refresh_bindings()
+            case CompactionEnded(error=error):
+                self._compaction_ended(error)
+            case RunEnded():
+                self._run_ended(event)
+
+    def _show_state(self, state: RunState) -> None:
+        if state is not self._main.status.state:
+            self._main.status.state = state
+            self.show_activity(state)
+
+    def _withdraw_hints(self) -> None:
+        self.hints.withdraw()
+        self._main.prompt.placeholder = PLACEHOLDER
+
+    def _compaction_ended(self, error: str | None) -> None:
+        self.transcript.withdraw_notice("compaction")
+        if error:
+            self._main.say(COMPACTION_STOPPED if error == INTERRUPTED else error, "warning")
+        self._main.refresh_facts()
+        self._main.refresh_bindings()
+
+    def _noticed(self, notice: Notice) -> None:
+        action = notice.action
+        remedy = ("", f"/{action}", f"screen.command('{action}')") if action else None
+        if notice.severity != "information":
+            self._main.desk.warnings.add(self._main.clock(), notice.message)
+        self._main.notice.add(notice.message, notice.severity, remedy)
+
+    def _run_ended(self, event: RunEnded) -> None:
+        self._main.attention.run_ended(event)
+        self.question.clear()
+        self.leave_question()
+        self._main.show_running()
+        self._main.refresh_facts()
+        self.check_cache()
+        self._main.watch_files()
+        match event.reason:
+            case "interrupted":
+                self._main.desk.outbox.bring_back()
+            case "error" if self._main.desk.take_over.look():
+                pass
+            case "error" if not self._is_shown_in_transcript(event.error):
+                self._main.say(event.error or "The request failed.", "error", RETRY)
+            case "step_limit":
+                self._main.say(f"Stopped after {event.steps} steps. Send a message to go on.", "warning")
+            case "stopped":
+                self._main.say(event.error or "Stopped. Send a message to go on.", "warning")
+            case _:
+                pass
+
+    def _is_shown_in_transcript(self, error: str | None) -> bool:
+        """Whether the conversation ends with an answer that failed for this reason: it names the key to retry."""
+        session = self.agent.session if self.agent is not None else None
+        if session is None or session.leaf is None:
+            return False
+        entry = session.entry(session.leaf)
+        return isinstance(entry, AssistantEntry) and bool(error) and entry.error == error
 
     def show_activity(self, state: RunState) -> None:
         """Say at the end of the conversation what goes on."""
@@ -217,6 +343,19 @@ class SessionView(Guarded, Container):
         wanted = self.size.width >= MIN_WIDTH_FOR_PANEL if self._wants_panel is None else self._wants_panel
         self.panel.show(shown=wanted)
 
+    def toggle_view(self) -> bool:
+        """Show only what the model sees, or everything again; it stays so while the program runs."""
+        seen = self.transcript.model.told is None
+        self.transcript.show_told(self._told if seen else None)
+        return seen
+
+    def _told(self, entry_id: int) -> str:
+        """Return what the model is told of an entry."""
+        if self.agent is None:
+            return ""
+        messages_sent = self.agent.inspector.next_request().messages
+        return "\n".join(message.text for message in messages_sent if entry_id in message.origin)
+
     def toggle_panel(self) -> None:
         """Show or hide the side panel, whatever the width."""
         self._wants_panel = not self.panel.display
@@ -249,6 +388,27 @@ class SessionView(Guarded, Container):
             self._desk.soon(enter(self._desk, message.entry_id, message.call_id))
         else:
             self._desk.soon(block_action(self._desk, message.action, message.entry_id))
+
+    @on(messages.BlockFocused)
+    def _block_focused(self, message: messages.BlockFocused) -> None:
+        """Say in the last line what the block weighs, how the model has it, and since when."""
+        message.stop()
+        self._focused_entry = message.entry_id
+        if message.entry_id is None:
+            self._main.status.block = ""
+        else:
+            # Many keys in a row ask once: measuring every block of a long session takes a moment.
+            self.set_timer(FACTS_SECONDS, self._tell_block)
+
+    def _tell_block(self) -> None:
+        from tui_agent.app.context_words import standing_words
+
+        agent, entry_id = self.agent, self._focused_entry
+        if agent is None or entry_id is None or not self.transcript.has_focus:
+            return
+        entry, inspector = agent.session.entry(entry_id), agent.inspector
+        block = inspector.block_of(entry_id)
+        self._main.status.block = standing_words(entry, inspector.standings(), block, self._main.clock())
 
     @on(messages.LinkClicked)
     def _link_clicked(self, message: messages.LinkClicked) -> None:

@@ -9,8 +9,9 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 
 from tui_agent.agent.agent import Agent
-from tui_agent.agent.events import AgentEvent, EntryAppended, JobsChanged, LeafMoved
 from tui_agent.app.reports import TODO_MARKS
+from tui_agent.processes.jobs import JobState
+from tui_agent.session.entries import Entry
 from tui_agent.ui.outline import OutlineRow, PanelFacts, extended, facts_of, outline, running
 from tui_agent.ui.widgets.line_list import LineList, StyledSpan, spread
 from tui_agent.ui.widgets.transcript import sanitize
@@ -68,19 +69,20 @@ class SidePanel(LineList):
         self._rows = []
         self._look_soon()
 
-    def apply(self, event: AgentEvent) -> None:
-        """Look again when the event changed what is shown."""
-        match event:
-            case LeafMoved():
-                self._rows = []
-                self._look_soon()
-            case JobsChanged(jobs=jobs) if running(jobs) != self._facts.jobs:
-                self._look_soon()
-            case EntryAppended(entry=entry):
-                self._rows = extended(self._rows, entry)
-                self._look_soon()
-            case _:
-                pass
+    def reopen(self) -> None:
+        """Show the path anew: the leaf moved."""
+        self._rows = []
+        self._look_soon()
+
+    def append_entry(self, entry: Entry) -> None:
+        """Show an entry that was appended."""
+        self._rows = extended(self._rows, entry)
+        self._look_soon()
+
+    def show_jobs(self, jobs: Sequence[JobState]) -> None:
+        """Show the background jobs as they are now."""
+        if running(jobs) != self._facts.jobs:
+            self._look_soon()
 
     def show(self, *, shown: bool) -> None:
         """Come up, with what was missed while hidden, or hide."""

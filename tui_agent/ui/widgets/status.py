@@ -86,6 +86,8 @@ class StatusLine(Guarded, Widget):
     """Warnings that are no longer on the screen and not read; a click shows them."""
     state: reactive[RunState] = reactive(RunState())
     """What goes on."""
+    block: reactive[str] = reactive("")
+    """What the block with the focus weighs, and how the model has it; in place of the model while there is one."""
     told_elsewhere: reactive[bool] = reactive(default=False)
     """Whether the conversation says what goes on, at its end that one sees."""
     hints: reactive[tuple[KeyHint, ...]] = reactive(())
@@ -129,10 +131,13 @@ class StatusLine(Guarded, Widget):
         facts = [one_line(self.mode, 12), model]
         if self.leaf is not None and self.size.width >= 70:
             facts.append(f"#{self.leaf}")
+        if self.block:
+            facts = [self.block]
         if now and self.size.width < 50:
             facts = facts[:1]
         mode, *plain = [fact for fact in facts if fact] or [""]
-        pieces: list[tuple[str, Style] | str] = [(mode, self._style("danger" if mode == "yolo" else "mode"))]
+        style = "activity" if self.block else "danger" if mode == "yolo" else "mode"
+        pieces: list[tuple[str, Style] | str] = [(mode, self._style(style))]
         pieces.extend((f" · {fact}", self._style("plain")) for fact in plain)
         if self.warnings:
             press = Style.from_meta({"@click": "screen.command('doctor')"})

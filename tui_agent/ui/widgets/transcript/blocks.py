@@ -62,13 +62,16 @@ class Block:
 
     foldable: bool = False
 
+    left_out: bool = False
+    """Whether it is not shown because the model does not see it."""
+
     within: "Block | None" = None
     """The block whose row stands for this one while it is closed."""
 
     @property
     def hidden(self) -> bool:
-        """Whether another block's row stands for it."""
-        return self.within is not None and self.within.fold is Fold.CLOSED
+        """Whether another block's row stands for it, or only what the model sees is shown."""
+        return self.left_out or (self.within is not None and self.within.fold is Fold.CLOSED)
 
     actions: tuple[ActionName, ...] = ()
     """What it can ask the app to do, the most important first."""
@@ -334,7 +337,7 @@ class EndingBlock(MarkerBlock):
 
     def settle(self, *, mended: bool) -> bool:
         """Something was said after it: offer no retry any more; return whether that changed anything."""
-        if mended and self._icon == "✗":
+        if mended and self._as_failure[1] == "✗":
             self.mend(done=True)
             return True
         offered = "retry" in self.actions or self._style == "muted"
@@ -355,6 +358,24 @@ class EndingBlock(MarkerBlock):
         if self._style == "muted" and self._text == self._as_failure[0]:
             self._text, self._icon, self._style, self.actions = self._as_failure
             self.changed()
+
+
+class ToldBlock(Block):
+    """What the model is told in place of something that was cleared."""
+
+    kind = "told"
+
+    def __init__(self, text: str, entry: tuple[int, str]) -> None:
+        super().__init__(f"told:{entry[0]}")
+        self.entry = entry
+        self._body = TextBody(sanitize.text(text), "muted", "")
+
+    def copy_text(self) -> str:
+        """Return the text."""
+        return "\n".join(line.text for line in body_lines(self._body, MAX_TEXT_WIDTH, Window(None)))
+
+    def _layout(self, width: int) -> Sequence[Line]:
+        return list(body_lines(self._body, min(width, MAX_TEXT_WIDTH), Window(None)))
 
 
 class ActivityBlock(Block):

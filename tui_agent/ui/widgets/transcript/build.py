@@ -54,6 +54,8 @@ _TRIGGERS = {
     "threshold": "at the threshold",
     "overflow": "after an overflow",
     "model_switch": "for another model",
+    "idle": "before the cache was forgotten",
+    "notes": "a new window from the model's notes",
 }
 _RULE = "compaction:"
 """Begins the key of a compaction's rule."""

@@ -64,3 +64,12 @@ class NewBelow(TranscriptMessage, namespace="transcript"):
         super().__init__(transcript)
         self.has_new = has_new
         """True when something arrived while the user had scrolled up."""
+
+
+class BlockFocused(TranscriptMessage, namespace="transcript"):
+    """Another block has the focus, or none."""
+
+    def __init__(self, transcript: "BlockPane", entry_id: int | None) -> None:
+        super().__init__(transcript)
+        self.entry_id = entry_id
+        """The entry it tells of; None for what is no entry, and when the conversation has lost the focus."""

@@ -2,7 +2,7 @@
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -10,7 +10,7 @@ from tui_agent.context.standing import Standing
 from tui_agent.context.standings import Standings
 from tui_agent.session.entries import CompactionEntry, Entry, ToolResultEntry, kinds
 from tui_agent.session.records import Outlines
-from tui_agent.ui.widgets.transcript.blocks import Block, EndingBlock, Fold
+from tui_agent.ui.widgets.transcript.blocks import Block, EndingBlock, Fold, ToldBlock
 from tui_agent.ui.widgets.transcript.build import BuildContext, blocks_of, compaction_note, is_rule, notice_block
 from tui_agent.ui.widgets.transcript.cards import CardBlock
 from tui_agent.ui.widgets.transcript.groups import GroupBlock, arrange
@@ -68,6 +68,9 @@ class TranscriptModel:
         self._folds: dict[tuple[int, str], Fold] = {}
         self.running = False
         """Whether calls without a result may still get one."""
+
+        self.told: Callable[[int], str] | None = None
+        """Returns what the model is told of an entry, where only what it sees is shown; None shows everything."""
 
         self._source: EntrySource | None = None
         self._rules: dict[int, list[CompactionEntry]] = {}
@@ -141,9 +144,19 @@ class TranscriptModel:
     def _estimate(self) -> None:
         width = self.width
         self.heights = HeightIndex(
-            [estimate(kind, size, width) for kind, size in zip(self.kinds, self._sizes, strict=True)]
+            [
+                0 if self._is_left_out(entry_id, kind) else estimate(kind, size, width)
+                for entry_id, kind, size in zip(self.ids, self.kinds, self._sizes, strict=True)
+            ]
         )
         self._measured.clear()
+
+    def _is_left_out(self, entry_id: int, kind: str) -> bool:
+        """Whether nothing of an entry is shown, as far as that is known without it."""
+        found = self.standings
+        if self.told is None or found is None or kind == LIVE:
+            return False
+        return entry_id < found.boundary and found.of(entry_id, kind) in {Standing.SUMMARISED, Standing.UNSENT}
 
     def append(self, entry_id: int, kind: str, item: Item | None, *, size: int = 0) -> int:
         """Add an item at the end and return its place."""
@@ -286,6 +299,47 @@ class TranscriptModel:
         end = bisect_left(self.ids, entry.id if entry.first_kept_id is None else entry.first_kept_id)
         return sum(kind in _MESSAGES for kind in self.kinds[: min(end, bisect_left(self.ids, entry.id))])
 
+    # -- what the model sees
+
+    def show_told(self, told: Callable[[int], str] | None) -> None:
+        """Show what the model sees and nothing else, or all of the conversation again; nothing is measured yet."""
+        self.told = told
+        self._begin_anew()
+
+    def _begin_anew(self) -> None:
+        """Forget what can be loaded again, and how high everything is."""
+        for index, item in self._cache.loaded():
+            if index not in self._cache.pinned:
+                self._cache.pop(index)
+                continue
+            item.blocks[:] = [block for block in item.blocks if not isinstance(block, GroupBlock | ToldBlock)]
+            for block in item.blocks:
+                block.left_out, block.within = False, None
+                block.changed()
+        self._estimate()
+
+    def _leave_out(self, item: Item, told: Callable[[int], str]) -> None:
+        """Hide what the model does not see; a summary shows its text, what was cleared what stands in its place."""
+        blocks: list[Block] = []
+        for block in item.blocks:
+            if isinstance(block, ToldBlock):
+                continue
+            entry_id, kind = block.entry or (item.id, item.kind)
+            if is_rule(block):
+                block.left_out = self.standings is None or entry_id != self.standings.compaction
+                block.fold = Fold.CLOSED
+                if not block.left_out:
+                    blocks += [block, ToldBlock(told(entry_id), (entry_id, kind))]
+                    continue
+            elif item.kind != LIVE:
+                block.left_out = block.standing not in {Standing.SENT, Standing.PINNED}
+                if block.standing is Standing.CLEARED and not any(one.key == f"told:{entry_id}" for one in blocks):
+                    blocks.append(ToldBlock(told(entry_id), (entry_id, kind)))
+            blocks.append(block)
+        if blocks != item.blocks:
+            item.blocks[:] = blocks
+            self._stand(item)
+
     # -- folding and states
 
     def remember_fold(self, entry_id: int, block: Block) -> None:
@@ -310,7 +364,9 @@ class TranscriptModel:
         """Take how the model has each entry and return the places of loaded items whose lines are others now."""
         if standings is self.standings:
             return []
-        self.standings = standings
+        before, self.standings = self.standings, standings
+        if self.told is not None and (before is None or standings is None or before.differs_from(standings)):
+            self._begin_anew()
         return [index for index, item in sorted(self._cache.loaded()) if self._stand(item)]
 
     def _stand(self, item: Item) -> bool:
@@ -337,8 +393,11 @@ class TranscriptModel:
     def measure(self, index: int) -> int:
         """Lay an item out, note its height, and return it."""
         item = self.item(index)
-        self._regrouped |= arrange(self, index)
+        if self.told is None:
+            self._regrouped |= arrange(self, index)
         self._stand(item)
+        if self.told is not None:
+            self._leave_out(item, self.told)
         for block in item.blocks:
             if isinstance(block, GroupBlock) and (fold := self._folds.get((item.id, block.key))) is not None:
                 block.fold = fold

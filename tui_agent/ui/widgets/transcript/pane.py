@@ -15,6 +15,7 @@ from tui_agent.ui.widgets.transcript.groups import GroupBlock
 from tui_agent.ui.widgets.transcript.model import Position, Row
 from tui_agent.ui.widgets.transcript.paint import action_at, link_at, text_index_at
 from tui_agent.ui.widgets.transcript.selecting import row_id, selection_of, word_at
+from tui_agent.ui.widgets.transcript.source import LIVE
 from tui_agent.ui.widgets.transcript.viewport import Focus, Viewport
 
 OPENED_ROWS = 6
@@ -51,6 +52,7 @@ class BlockPane(Viewport):
     ActionRequested: TypeAlias = messages.ActionRequested
     LinkClicked: TypeAlias = messages.LinkClicked
     NewBelow: TypeAlias = messages.NewBelow
+    BlockFocused: TypeAlias = messages.BlockFocused
 
     # -- keys
 
@@ -157,10 +159,28 @@ class BlockPane(Viewport):
 
     def _focus(self, index: int, block: Block, *, at_top: bool = False, scroll: bool = True) -> None:
         self.focused_block = Focus(index, block.key)
+        self._tell_focus()
         if scroll:
             self._bring_into_view(index, block, at_top=at_top)
         self.refresh()
         self.refresh_bindings()
+
+    def on_focus(self) -> None:
+        """Tell of the block that has the focus again."""
+        self._tell_focus()
+
+    def on_blur(self) -> None:
+        """No block has the focus."""
+        self.post_message(self.BlockFocused(self, None))
+
+    def _tell_focus(self) -> None:
+        target = self.focused_target()
+        if target is None:
+            return
+        index, block = target
+        entry_id = block.entry[0] if block.entry is not None else self.model.ids[index]
+        is_entry = block.is_told and (block.entry is not None or self.model.kinds[index] != LIVE)
+        self.post_message(self.BlockFocused(self, entry_id if is_entry else None))
 
     def _bring_into_view(self, index: int, block: Block, *, at_top: bool) -> None:
         self.model.ensure(index)

@@ -17,7 +17,7 @@ from tui_agent.ui.widgets.transcript.cards import CardBlock
 from tui_agent.ui.widgets.transcript.events import AgentPort, SessionSource, apply_event, show_live
 from tui_agent.ui.widgets.transcript.feed import LiveFeed
 from tui_agent.ui.widgets.transcript.groups import GroupBlock
-from tui_agent.ui.widgets.transcript.model import Position
+from tui_agent.ui.widgets.transcript.model import Position, Row
 from tui_agent.ui.widgets.transcript.pane import BlockPane
 from tui_agent.ui.widgets.transcript.searching import find_all
 from tui_agent.ui.widgets.transcript.source import EntrySource
@@ -120,6 +120,19 @@ class Transcript(BlockPane, can_focus=True):
         feed = self._feed
         feed.show_activity(None if tell is None else ActivityBlock(lambda: tell(feed.written)))
         self._show_changes()
+
+    def show_told(self, told: Callable[[int], str] | None) -> None:
+        """Show what the model sees and nothing else, or the whole conversation; what one looks at stays in sight.
+
+        ``told`` returns what the model is told of an entry by its id.
+        """
+        anchor = None if self.following else self._anchor_id()
+        self.model.show_told(told)
+        self.focused_block = None
+        place = None if anchor is None else self.model.index_of(anchor[0])
+        if place is not None:
+            self.top = Position(place)
+        self.settle()
 
     def apply(self, event: AgentEvent) -> None:
         """Show an event of the agent."""
@@ -224,14 +237,33 @@ class Transcript(BlockPane, can_focus=True):
         self._feed.changed.clear()
         if not changed:
             return
-        before = self.model.total
+        before, seen = self.model.total, self._first_seen()
         for index in changed:
             if index < len(self.model):
                 self.model.remeasure(index)
+        if seen is not None:
+            self._keep_seen(*seen)
         if not self.following and self.model.total > before and changed[-1] >= self.top.index:
             self.has_new = True
         self.settle()
         self._run_spinner()
+
+    def _first_seen(self) -> tuple[Row, int] | None:
+        """Return the first row of a block on screen, and how far down it is; None while the end is followed."""
+        if self.following:
+            return None
+        return next(((row, y) for y, row in enumerate(self.visible_rows()) if row.block is not None), None)
+
+    def _keep_seen(self, row: Row, y: int) -> None:
+        """Leave a row where it was, also when something came before it in its item."""
+        if row.index >= len(self.model) or row.block is None:
+            return
+        item = self.model.item(row.index)
+        if row.block not in item.blocks or row.block.hidden or not item.width:
+            return
+        line = item.start_of(row.block) + row.block_line
+        if line != row.item_line:
+            self.top = self._up(Position(row.index, line), y)
 
     def watch_has_new(self, has_new: bool) -> None:  # noqa: FBT001 - called by Textual
         """Tell the app."""

@@ -86,12 +86,14 @@ class SessionTree(Guarded, ScrollView, can_focus=True):
             """The tree."""
             return self.tree
 
-    def __init__(self, load: Callable[[int], Entry | None], clock: Callable[[], float]) -> None:
+    def __init__(
+        self, load: Callable[[int], Entry | None], clock: Callable[[], float], shown: Filter = Filter.DEFAULT
+    ) -> None:
         super().__init__()
         self._load = load
         self._clock = clock
         self._styles: dict[tuple[str, ...], Style] = {}
-        self.outline = Outline(TreeIndex(Headers.of(()), None), TreeOptions())
+        self.outline = Outline(TreeIndex(Headers.of(()), None), TreeOptions(filter=shown))
         """What is shown."""
         self.cursor = 0
         """The line keys act on."""

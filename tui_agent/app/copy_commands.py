@@ -6,6 +6,8 @@ import asyncio
 import re
 from typing import TYPE_CHECKING
 
+from tui_agent.app.commands import Command
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
@@ -79,3 +81,17 @@ async def _copy_all(desk: Desk) -> None:
         return
     order = ExportOrder(session.id, leaf=session.leaf)
     desk.face.copy(await asyncio.to_thread(desk.services.transfer.text, order))
+
+
+COMMANDS = (
+    Command(
+        "copy",
+        "copy the last answer, its code, all, or #12",
+        copy,
+        "Copy last answer",
+        key="f3",
+        argument="[WHAT]",
+        needs_screen=True,
+        place=360,
+    ),
+)

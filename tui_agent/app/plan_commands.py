@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
+from tui_agent.app.commands import Command
 from tui_agent.app.face import Choice, EditedText
+from tui_agent.app.waiting_plan import plan_of
 
 if TYPE_CHECKING:
     from tui_agent.agent.agent import Agent
     from tui_agent.app.desk import Desk
 
-READY = "The plan is ready. /plan carries it out or changes it."
 EDIT, KEEP = "edit", "keep"
-_HEADING = re.compile(r"^#{1,3} +plan\b", re.IGNORECASE | re.MULTILINE)
 
 
 def _answers() -> tuple[tuple[str, str], ...]:
@@ -25,23 +24,6 @@ def _answers() -> tuple[tuple[str, str], ...]:
         (EDIT, "Change the plan in $EDITOR first"),
         (KEEP, "Keep planning: say what to change"),
     )
-
-
-def plan_of(agent: Agent, *, headed: bool = False) -> str:
-    """Return the plan that waits for a decision: the last answer in plan mode, from its heading on; "" when none does.
-
-    ``headed`` asks for the heading that plans begin with: without one it may be talk.
-    """
-    from tui_agent.agent.permissions import Mode
-    from tui_agent.session.path_queries import newest_message
-
-    answer = newest_message(agent.session.active_path()) if agent.mode == Mode.PLAN else None
-    if answer is None or answer.kind != "assistant" or answer.tool_calls or answer.finish != "stop":
-        return ""
-    heading = _HEADING.search(answer.text)
-    if heading is None:
-        return "" if headed else answer.text.strip()
-    return answer.text[heading.start() :].strip()
 
 
 async def plan(desk: Desk, argument: str) -> None:
@@ -85,10 +67,8 @@ async def _carry_out(desk: Desk, agent: Agent, text: str, mode: str) -> None:
     desk.outbox.submit((TextPart(text=approval, typed=f"/plan {mode}"), FilePart(path=PLAN_PATH, text=text)))
 
 
-def offer(desk: Desk, agent: Agent) -> str | None:
-    """Return the plan to ask about after a run; None when there is none, or when the user is writing."""
-    text = plan_of(agent, headed=True)
-    if text and (desk.face.draft.strip() or agent.queue.steer or agent.queue.follow_up):
-        desk.say(READY)
-        return None
-    return text or None
+COMMANDS = (
+    Command(
+        "plan", "carry out the plan, change it, or begin one", plan, "Plan", argument="[build|auto-edit]", place=155
+    ),
+)

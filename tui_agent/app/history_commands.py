@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from tui_agent.app.commands import Command
 from tui_agent.app.face import Pick, PickRow
 from tui_agent.app.format import age, one_line
 
@@ -35,3 +36,16 @@ async def history(desk: Desk, _argument: str) -> None:
     picked = await desk.ask(Pick("Sent before in this project", rows, confirm="put it into the prompt"))
     if picked is not None:
         desk.face.set_draft(typed[int(picked)].text)
+
+
+COMMANDS = (
+    Command(
+        "history",
+        "find what you sent before in this project",
+        history,
+        "Earlier messages",
+        key="ctrl+r",
+        needs_screen=True,
+        place=210,
+    ),
+)

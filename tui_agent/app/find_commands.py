@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
+from tui_agent.app.commands import Command
 from tui_agent.app.face import FindPage, Report
 from tui_agent.app.format import one_line
 
@@ -98,3 +99,6 @@ def visible_texts(entry: Entry) -> Iterator[str]:
             yield entry.summary
         case _:
             pass
+
+
+COMMANDS = (Command("find", "search this conversation", find, "Find", key="ctrl+f", argument="[TEXT]", place=300),)

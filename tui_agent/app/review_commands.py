@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tui_agent.app.commands import Command
 from tui_agent.app.face import Finding, FindingsPage
 from tui_agent.app.format import one_line, plural
 
@@ -142,3 +143,15 @@ def _cut(diff: str) -> str:
         return diff
     names = re.findall(r"^\+\+\+ b/(.+)$", diff[MAX_DIFF_CHARS:], re.MULTILINE)
     return f"{diff[:MAX_DIFF_CHARS]}\n[The rest is not shown. Changed there: {', '.join(names) or 'the last file'}]"
+
+
+COMMANDS = (
+    Command(
+        "review",
+        "have changes reviewed: uncommitted, a branch, a commit",
+        review,
+        "Review",
+        argument="[BRANCH|COMMIT|list]",
+        place=296,
+    ),
+)

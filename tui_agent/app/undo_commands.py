@@ -2,31 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tui_agent.app.commands import Command
 from tui_agent.app.files_along import move_with_files
+from tui_agent.app.undo_words import Move, UndoResult, name_of_change, name_of_move
 
 if TYPE_CHECKING:
     from tui_agent.agent.agent import Agent
     from tui_agent.app.desk import Desk
     from tui_agent.session.entries import Entry, UserEntry
     from tui_agent.session.session import Session
-
-
-Move = tuple[int | None, int | None]
-"""Where a move of the leaf started, and where it led."""
-
-
-@dataclass(frozen=True, slots=True)
-class UndoResult:
-    """What ``/undo`` did: what that is called, the way it went, the message it put into the prompt."""
-
-    what: str
-    way: Move
-    text: str = ""
-    of_move: bool = False
-    """It took back a move, and not a turn or an edit of the context."""
 
 
 async def undo(desk: Desk, _argument: str) -> None:
@@ -57,7 +43,6 @@ async def undo(desk: Desk, _argument: str) -> None:
 
 async def _undo_move(desk: Desk, agent: Agent, move: Move) -> None:
     """Go back to where a move started; the message it had put into the prompt goes."""
-    from tui_agent.app.undo_words import name_of_move
 
     async def go() -> bool:
         await _go(desk, agent, move[0], UndoResult(name_of_move(*move), (agent.session.leaf, move[0]), of_move=True))
@@ -109,7 +94,6 @@ async def step_back(desk: Desk, entry: Entry) -> bool:
     Raises:
         NavigationError, StoreError: the move could not be made.
     """
-    from tui_agent.app.undo_words import name_of_change
     from tui_agent.session.entries import UserEntry
     from tui_agent.session.typed import typed_text
 
@@ -148,12 +132,22 @@ def _move_here(desk: Desk, session: Session) -> Move | None:
     return (origin, target) if here == target else None
 
 
+def _is_moved_up(desk: Desk, session: Session) -> bool:
+    """Whether the last thing done was to go to an entry above, as ``/undo`` does it."""
+    if (move := _move_here(desk, session)) is None or (left := move[0]) is None:
+        return False
+    return move[1] is None or move[1] in {entry.id for entry in session.path(left)}
+
+
 async def redo(desk: Desk, _argument: str) -> None:
-    """Go back to where the last ``/undo`` left from."""
-    if desk.agent is None or not desk.undone:
+    """Go back to where the last ``/undo`` left from; after a restart, to where a move up the path left from."""
+    if desk.agent is None or not (desk.undone or _is_moved_up(desk, desk.agent.session)):
         desk.say("There is nothing to redo.")
         return
     if (agent := desk.idle_agent) is None:
+        return
+    if not desk.undone and (move := _move_here(desk, agent.session)) is not None:
+        await _undo_move(desk, agent, move)
         return
     done = desk.undone[-1]
     origin, here = done.way
@@ -168,3 +162,9 @@ async def redo(desk: Desk, _argument: str) -> None:
         return True
 
     await move_with_files(desk, agent, origin, go, pair=(origin, here))
+
+
+COMMANDS = (
+    Command("undo", "undo the last turn, move, compaction or prune", undo, "Undo", key="f5", place=180),
+    Command("redo", "undo the last /undo", redo, "Redo", key="f6", place=190),
+)

@@ -6,6 +6,7 @@ import asyncio
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from tui_agent.app.commands import Command
 from tui_agent.app.face import DiffPage, Heading, JobsPage, Report
 from tui_agent.app.format import money, one_line, plural, seconds, short_path, tokens
 
@@ -121,3 +122,12 @@ def _of_job(jobs: Jobs, number: int) -> Iterable[str]:
     yield Heading(job_line(jobs.find(number).state))
     yield from jobs.output(number, TAIL_CHARS).splitlines()
     yield ""
+
+
+COMMANDS = (
+    Command("status", "show model, mode, sandbox, context and cost on one page", status, "Status", place=310),
+    Command(
+        "diff", "show what changed in files since the session began", diff, "Changes", argument="[#ENTRY]", place=320
+    ),
+    Command("jobs", "show background jobs, their output, and stop them", jobs, "Jobs", argument="[stop N]", place=330),
+)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from tui_agent.app.commands import Command
 from tui_agent.app.face import Choice, Pick, PickRow
 from tui_agent.app.files_along import files_text
 from tui_agent.app.format import age, one_line, plural
@@ -108,3 +109,6 @@ def _question(plan: RestorePlan) -> Choice:
             (CODE, f"{files} only; the conversation goes on from here"),
         ]
     return Choice("What goes back?", answers, files_text(plan))
+
+
+COMMANDS = (Command("rewind", "go back to before one of your messages", rewind, "Rewind", place=170),)

@@ -1,0 +1,134 @@
+"""Commands in a run without a screen: what the desk can do works there too, and nobody is waited for."""
+
+import io
+import json
+import logging
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from tests.support.agents import Harness, make_agent
+from tests.support.headless import run_headless
+from tests.support.real_stage import SUMMARY
+from tests.support.scripted_client import Reply, ScriptedClient
+from tui_agent.app.commands import command_table
+from tui_agent.cli.exit_codes import EXIT_DONE, EXIT_FAILED
+from tui_agent.session.entries import CompactionEntry, EffortChangeEntry
+from tui_agent.session.session import Session
+from tui_agent.session.store import Store
+
+ARGUMENTS = {"export": "markdown", "rename": "another title", "label": "here", "import": "nothing.jsonl"}
+"""What is written after a command; the others are run without anything."""
+
+
+@dataclass
+class Place:
+    """An agent that has answered twice."""
+
+    harness: Harness
+    out: io.StringIO = field(default_factory=io.StringIO)
+    err: io.StringIO = field(default_factory=io.StringIO)
+
+    async def run(self, message: str, piped: str = "", *, as_json: bool = False) -> int:
+        self.out, self.err = io.StringIO(), io.StringIO()
+        return await run_headless(self.harness, message, piped, out=self.out, err=self.err, as_json=as_json)
+
+
+@pytest.fixture
+async def place(tmp_path: Path) -> Place:
+    replies = [Reply("First answer."), Reply("Second answer."), Reply("## Goal\n\nShort.\n"), Reply("Once more.")]
+    made = Place(make_agent(tmp_path, ScriptedClient(replies), answer=None))
+    for text in ("one", "two"):
+        assert await made.run(text) == EXIT_DONE
+    return made
+
+
+async def test_undo_and_redo_across_runs(place: Place) -> None:
+    leaf = place.harness.session.leaf
+    assert await place.run("/undo") == EXIT_DONE
+    assert "Undone: " in place.err.getvalue()
+    assert "The message was: two" in place.err.getvalue()
+    assert place.harness.session.leaf != leaf
+    assert await place.run("/redo") == EXIT_DONE
+    assert place.harness.session.leaf == leaf
+    assert await place.run("/redo") == EXIT_DONE
+    assert "There is nothing to redo" in place.err.getvalue()
+
+
+async def test_mode_effort_and_title_are_kept(place: Place) -> None:
+    assert await place.run("/mode plan") == EXIT_DONE
+    assert place.harness.agent.mode == "plan"
+    assert await place.run("/effort high") == EXIT_DONE
+    assert isinstance(place.harness.path()[-1], EffortChangeEntry)
+    assert await place.run("/rename", "A better title") == EXIT_DONE
+    assert place.harness.session.info.title == "A better title"
+
+
+async def test_a_report_is_the_output(place: Place) -> None:
+    assert await place.run("/help") == EXIT_DONE
+    assert "/undo" in place.out.getvalue()
+    assert "show all branches" not in place.out.getvalue()
+    assert "(f5)" not in place.out.getvalue()
+    assert await place.run("/cost", as_json=True) == EXIT_DONE
+    rows = [json.loads(line) for line in place.out.getvalue().splitlines()]
+    assert [row["type"] for row in rows] == ["session", "page"]
+    assert rows[1]["title"] == "Cost of this session"
+
+
+async def test_compaction_needs_no_preview(tmp_path: Path) -> None:
+    long = " ".join(f"word{number}" for number in range(4_000))
+    replies = [*(Reply(f"{number} {long}") for number in range(6)), Reply(SUMMARY)]
+    place = Place(make_agent(tmp_path, ScriptedClient(replies), answer=None))
+    for number in range(6):
+        assert await place.run(f"question {number} {long}") == EXIT_DONE
+    assert await place.run("/compact") == EXIT_DONE
+    assert any(isinstance(entry, CompactionEntry) for entry in place.harness.path())
+    assert "tokens of history" in place.err.getvalue()
+
+
+async def test_a_run_that_a_command_starts_is_waited_for(place: Place) -> None:
+    assert await place.run("/init be brief") == EXIT_DONE
+    assert "## Goal" in place.out.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("message", "why"),
+    [
+        ("/undoo", "Did you mean /undo?"),
+        ("/mode nonsense", "There is no mode"),
+        ("/label", "Nobody can be asked in this run"),
+        ("/effort", "The answers are: default"),
+        ("/tree", "needs the full-screen program"),
+        ("/sessions 1234", "tui-agent -r 1234"),
+    ],
+)
+async def test_what_can_not_be_done_is_a_sentence_and_a_failure(place: Place, message: str, why: str) -> None:
+    entries = len(place.harness.path())
+    try:
+        code = await place.run(message)
+        told = place.err.getvalue()
+    except Exception as error:  # noqa: BLE001 - the edge around a run makes a sentence of it
+        code, told = EXIT_FAILED, str(error)
+    assert (code, len(place.harness.path())) == (EXIT_FAILED, entries)
+    assert why in told
+
+
+async def test_a_message_that_begins_with_a_slash_is_a_message(place: Place) -> None:
+    assert await place.run("/tmp is full, what now?") == EXIT_DONE
+    assert place.harness.path()[-2].preview.startswith("/tmp is full")
+
+
+@pytest.mark.parametrize("is_read_only", [False, True], ids=["writable", "read only"])
+async def test_every_command_ends(place: Place, caplog: pytest.LogCaptureFixture, *, is_read_only: bool) -> None:
+    harness = place.harness
+    if is_read_only:
+        harness.session.hold()
+        with Store(harness.store.path) as store:
+            Session(store, harness.session.id, estimate=lambda _entry: 1).take_over()
+        harness.session.check_for_take_over()
+    for command in command_table():
+        if not command.needs_screen:
+            line = f"/{command.name} {ARGUMENTS.get(command.name, '')}".rstrip()
+            assert await place.run(line) in {EXIT_DONE, EXIT_FAILED, 3}, line
+    assert [record.exc_info for record in caplog.records if record.levelno >= logging.ERROR] == []

@@ -1,0 +1,111 @@
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.support.context_profiles import EXAMPLES
+from tests.support.entry_strategies import paths
+from tests.support.session_paths import PathBuilder
+from tui_agent.context.anchors import find_anchors
+from tui_agent.context.lines import choose_lines, decode_lines, encode_lines, texts_of
+from tui_agent.tools.registry import tool_traits
+
+
+def words(text: str) -> int:
+    return len(text.split())
+
+
+def kept(path, budget: int, shown: str = "", earlier=()) -> tuple[str, ...]:
+    anchors = find_anchors(path, tool_traits(), earlier)
+    texts = {entry.id: texts_of(entry) for entry in path}
+    return encode_lines(choose_lines(anchors, texts, budget, words, shown))
+
+
+def test_a_name_brings_the_whole_line_it_stood_in_last():
+    build = PathBuilder()
+    build.run("read", {"path": "src/app.py"}, "import os\ndef load_config(path, *, strict=True):\n    pass")
+    build.say("I will change load_config\nand then test it")
+    newest = build.run("grep", {"pattern": "x"}, "src/app.py:2: def load_config(path, *, strict=False):\nsrc/b.py:1: x")
+    (line, *_) = [line for line in kept(build.path, 100) if "strict" in line]
+    assert line.startswith(f"#{newest.id}: ")
+    assert "src/app.py:2: def load_config(path, *, strict=False):" in line
+
+
+def test_what_steps_touched_goes_before_what_was_only_printed():
+    build = PathBuilder()
+    build.run(
+        "read",
+        {"path": "a.py"},
+        "\n".join(f"def only_printed_{n}(): pass" for n in range(40)) + "\ndef acted_on(): pass",
+    )
+    build.say("acted_on")
+    build.say("acted_on")
+    build.run("read", {"path": "b.py"}, "result = acted_on(17)")
+    assert any("result = acted_on(17)" in line for line in kept(build.path, 24))
+
+
+def test_lines_of_an_entry_stand_in_its_order():
+    build = PathBuilder()
+    build.run("read", {"path": "a.py"}, "first_name = 1\nsecond_name = 2\nthird_name = 3")
+    build.user("what of second_name?")
+    build.run("read", {"path": "a.py"}, "first_name = 1\nsecond_name = 2\nthird_name = 3")
+    (line,) = [line for line in kept(build.path, 60) if "first_name" in line]
+    assert line.split(": ", 1)[1].split("\n")[:3] == ["first_name = 1", "second_name = 2", "third_name = 3"]
+
+
+def test_a_line_that_is_too_long_leaves_its_names():
+    build = PathBuilder()
+    build.say("load_config " + "and so on " * 100)
+    assert kept(build.path, 50) == ("#1: load_config",)
+
+
+def test_lines_stay_within_the_budget_and_group_by_entry():
+    build = PathBuilder()
+    for number in range(50):
+        build.say(f"first_name_{number} second_name_{number}")
+    lines = kept(build.path, 60)
+    assert lines
+    assert sum(words(line) for line in lines) <= 60
+    ids = [int(line[1 : line.index(":")]) for line in lines]
+    assert ids == sorted(set(ids))
+
+
+def test_demands_leave_room_for_names():
+    build = PathBuilder()
+    for number in range(40):
+        build.user(f"You must never do thing number {number} of all the many things there are to do.")
+    build.say("load_config")
+    lines = "\n".join(kept(build.path, 200))
+    assert "load_config" in lines
+    assert "You must never" in lines
+
+
+def test_what_stays_in_view_is_not_repeated():
+    build = PathBuilder()
+    build.say("load_config\nsave_config")
+    assert kept(build.path, 100, shown="uses load_config(path)") == ("#1: save_config",)
+
+
+def test_lines_that_were_kept_before_are_kept_on_while_their_names_matter():
+    build = PathBuilder()
+    build.say("def load_config(path): reads the theme")
+    first = find_anchors(build.path, tool_traits())
+    carried = kept(build.path, 100)
+    later = PathBuilder(first_id=50)
+    later.say("nothing to see")
+    anchors = find_anchors(later.path, tool_traits(), [anchor.encode() for anchor in first])
+    again = choose_lines(anchors, {50: "nothing to see"}, 100, words, "", decode_lines(carried).lines)
+    assert encode_lines(again) == carried
+
+
+def test_lines_survive_being_written_down():
+    chosen = {3: ["a: b", "c"], 12: ["#4 is meant"]}
+    decoded = decode_lines([*encode_lines(chosen, {12: "src/app.py"}), "no address", "#x: y"])
+    assert decoded.lines == ((3, "a: b"), (3, "c"), (12, "#4 is meant"))
+    assert decoded.titles == {12: "src/app.py"}
+
+
+@given(paths(max_size=25), st.integers(0, 400))
+@settings(max_examples=EXAMPLES, deadline=None)
+def test_any_path_has_the_same_lines_every_time_within_their_budget(path, budget):
+    lines = kept(path, budget)
+    assert lines == kept(list(path), budget)
+    assert sum(words(line) for line in lines) <= budget

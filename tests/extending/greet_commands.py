@@ -1,0 +1,22 @@
+"""What ``/greet`` does: says hello, and with a name to whom."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tui_agent.app.commands import Command
+from tui_agent.app.face import Report
+from tui_agent.errors import CommandError
+
+if TYPE_CHECKING:
+    from tui_agent.app.desk import Desk
+
+
+async def greet(desk: Desk, argument: str) -> None:
+    """Greet somebody."""
+    if argument == "nobody":
+        raise CommandError("There is nobody to greet.")
+    desk.show(Report("Greeting", [f"Hello, {argument or 'world'}."]))
+
+
+COMMANDS = (Command("greet", "say hello", greet, "Greet", argument="[NAME]"),)

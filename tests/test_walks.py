@@ -1,0 +1,95 @@
+"""The walks in docs/architecture.md are what really happens: each is done on the real program, and compared."""
+
+import asyncio
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.call_log import CallLog
+from tests.support.real_stage import SUMMARY, RealStage, real_stage, working_script, write_modules
+from tests.support.scripted_client import Reply
+from tests.support.ui_app import until
+from tui_agent.ui.screens.summarising import SummaryDialog
+from tui_agent.ui.screens.tree import TreeScreen
+
+ARCHITECTURE = Path(__file__).parents[1] / "docs/architecture.md"
+LONG = " ".join(f"word{number}" for number in range(3_000))
+
+
+def walks() -> dict[str, list[str]]:
+    """Return the functions of each walk of the document, by its heading."""
+    text = ARCHITECTURE.read_text().partition("\n## Walks\n")[2].partition("\n## ")[0]
+    parts = re.split(r"^### (.+)$", text, flags=re.MULTILINE)[1:]
+    return {name: re.findall(r"`([\w/]+\.py [\w.]+)`", body) for name, body in zip(*[iter(parts)] * 2, strict=True)}
+
+
+def missing(walk: list[str], calls: list[str]) -> str:
+    """Return the first function of a walk that was not called after those before it, "" when all were."""
+    rest = iter(calls)
+    return next((step for step in walk if step not in rest), "")
+
+
+async def inline(work: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+    """Do at once what otherwise a thread does, so that there is one order."""
+    return work(*arguments, **named)
+
+
+@pytest.fixture
+def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RealStage:
+    write_modules(tmp_path)
+    answers = [Reply(f"{number} {LONG}") for number in range(4)]
+    made = real_stage(tmp_path, [*working_script(1), *answers, Reply(SUMMARY)])
+    monkeypatch.setattr(asyncio, "to_thread", inline)
+    return made
+
+
+def idle(stage: RealStage, kind: str) -> Callable[[], bool]:
+    """Return whether the agent is idle after an entry of a kind."""
+    harness = stage.harness
+    return lambda: not harness.agent.running and bool(harness.path()) and harness.path()[-1].kind == kind
+
+
+def test_the_walks_are_written_down() -> None:
+    assert [len(walk) > 8 for walk in walks().values()] == [True] * 4
+
+
+async def test_a_prompt_and_a_tool_result(stage: RealStage) -> None:
+    prompt, result, *_ = walks().values()
+    async with stage.run() as pilot:
+        await pilot.press(*"look")
+        with CallLog() as log:
+            await pilot.press("enter")
+            await until(idle(stage, "assistant"), pilot)
+            await pilot.pause()
+    assert missing(prompt, log.calls) == ""
+    assert missing(result, log.calls) == ""
+
+
+async def test_a_compaction_and_a_move(stage: RealStage) -> None:
+    _, _, compaction, move = walks().values()
+    async with stage.run() as pilot:
+        for number in range(5):
+            await stage.say(f"question {number} {LONG}", pilot)
+        with CallLog() as log:
+            stage.main.desk.begin("compact", "the redirect")
+            await until(idle(stage, "compaction"), pilot)
+            await pilot.pause()
+        assert missing(compaction, log.calls) == ""
+        await pilot.press("ctrl+t")
+        await until(lambda: isinstance(stage.screen, TreeScreen), pilot)
+        await pilot.press("up", "up", "up")
+        with CallLog() as log:
+            await pilot.press("enter")
+            await until(lambda: isinstance(stage.screen, SummaryDialog), pilot)
+            await pilot.press("enter")
+            await until(lambda: stage.screen is stage.main, pilot)
+            await pilot.pause()
+        assert missing(move, log.calls) == ""
+
+
+def test_a_step_that_is_not_true_is_found() -> None:
+    assert missing(["a.py one", "a.py two"], ["a.py two", "a.py one"]) == "a.py two"
+    assert missing(["a.py one", "a.py two"], ["a.py one", "b.py more", "a.py two"]) == ""

@@ -1,0 +1,348 @@
+"""The context in the conversation: the margin, the rule of a summary, what the model sees, and a calm screen."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual import events
+
+from tests.support.agents import make_agent
+from tests.support.scripted_client import Reply, ScriptedClient
+from tests.support.transcript import Shown, shown
+from tests.support.ui_app import make_stage, screen_text
+from tui_agent.agent.events import (
+    AnswerDelta,
+    EntryAppended,
+    PermissionAsked,
+    PermissionRequest,
+    RequestStarted,
+    RetryScheduled,
+    RunEnded,
+    RunStarted,
+)
+from tui_agent.context.budget import ContextSize
+from tui_agent.model.errors import ErrorKind
+from tui_agent.model.protocol import ModelError
+from tui_agent.session.entries import (
+    AssistantEntry,
+    CompactionEntry,
+    Entry,
+    PruneEntry,
+    TextPart,
+    ToolCallPart,
+    ToolMetadata,
+    ToolResultEntry,
+    ToolStatus,
+    UserEntry,
+)
+from tui_agent.ui.widgets.gauge import GaugeReading
+from tui_agent.ui.widgets.new_chip import NewChip
+from tui_agent.ui.widgets.permission import PermissionPrompt
+from tui_agent.ui.widgets.transcript.samples import GeneratedSource, ListSource
+
+MODEL = "m"
+
+
+def asked(text: str) -> UserEntry:
+    return UserEntry(parts=(TextPart(text=text),))
+
+
+def said(text: str, *calls: ToolCallPart, **fields: Any) -> AssistantEntry:
+    return AssistantEntry(parts=(TextPart(text=text), *calls) if text else calls, model=MODEL, **fields)
+
+
+def read(number: int, text: str = "") -> list[Entry]:
+    call = ToolCallPart(call_id=f"c{number}", tool="read", arguments="{}")
+    result = ToolResultEntry(
+        call_id=call.call_id, tool="read", status=ToolStatus.COMPLETED, output="line\n" * 59,
+        title=f"orders/{number}.csv", metadata=ToolMetadata(count=59), tokens=760,
+    )  # fmt: skip
+    return [said(text, call), result]
+
+
+def compacted(kept: int | None) -> CompactionEntry:
+    return CompactionEntry(
+        summary="## Goal\n\nShip it.", first_kept_id=kept, tokens_before=6_000, tokens_after=2_400, trigger="manual"
+    )
+
+
+def rows(stage: Any) -> list[str]:
+    return [row for row in screen_text(stage).split("\n")[1:] if row.strip()]
+
+
+def press_all(stage: Any, *keys: str) -> None:
+    """Send keys as a terminal does when they come at once."""
+    for key in keys:
+        stage.app.post_message(events.Key("space" if key == " " else key, key if len(key) == 1 else None))
+
+
+# -- the margin ---------------------------------------------------------------------------------------------
+
+
+async def test_after_a_compaction_the_margin_shows_what_is_summarised_and_a_rule_where_it_ends(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run((90, 24)) as pilot:
+        stage.agent.append(asked("first"), *read(1), said("one"), asked("second"), said("two"))
+        await pilot.pause()
+        assert all(row.startswith("█") for row in rows(stage) if "You" in row or "two" in row)
+        kept = stage.agent.session.path_outline().ids[-2]
+        stage.agent.append(compacted(kept))
+        await pilot.pause()
+        shown_rows = [row for row in rows(stage) if row[0] in "█░"]
+        assert [row.split()[1] for row in shown_rows[:3]] == ["You", "●", "one"]
+        assert [row[0] for row in shown_rows] == ["░", "░", "░", "░", "█", "█", "░"]
+        assert "── summarised above: 4 entries, 6k → 2.4k ──" in shown_rows[3]
+        assert shown_rows[3].rstrip().endswith("read · edit · undo ──")
+        assert "Compacted by hand: 6k → 2.4k" in shown_rows[6]
+
+
+async def test_the_summary_in_force_is_edited_and_the_former_comes_back(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run((90, 30)) as pilot:
+        stage.agent.append(asked("first"), said("one"), asked("second"))
+        stage.agent.append(compacted(3))
+        await pilot.pause()
+        stage.view.transcript.focus()
+        assert stage.view.transcript.jump_to(4)
+        await pilot.press("e")
+        await pilot.pause()
+        assert "What the model is told of the history before" in screen_text(stage)
+        stage.app.screen.query_one("TextArea").text = "Only this counts."  # type: ignore[attr-defined]
+        await pilot.press("ctrl+s")
+        await pilot.pause()
+        newest = stage.agent.session.active_path()[-1]
+        assert isinstance(newest, CompactionEntry)
+        assert (newest.summary, newest.first_kept_id) == ("Only this counts.", 3)
+        assert screen_text(stage).count("summarised above") == 1
+        await stage.main.desk.run("undo", "")
+        await pilot.pause()
+        assert stage.agent.inspector.standings().compaction == 4
+
+
+async def test_with_the_focus_on_a_block_the_last_line_says_how_the_model_has_it(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run((120, 30)) as pilot:
+        stage.agent.append(asked("first"), *read(1), said("one"), asked("second"))
+        stage.agent.append(PruneEntry(targets=(3,), tokens_freed=700, reason="old"))
+        await pilot.pause()
+        transcript = stage.view.transcript
+        transcript.focus()
+        assert transcript.jump_to(3)
+        await pilot.pause(0.3)
+        assert "#3 · " in rows(stage)[-1]
+        assert "cleared for 1 answer · not cached" in rows(stage)[-1]
+        stage.agent.append(compacted(5))
+        assert transcript.jump_to(1)
+        await pilot.pause(0.3)
+        assert "#1 · summarised by #7" in rows(stage)[-1]
+        await pilot.press("escape")
+        await pilot.pause()
+        assert "summarised by" not in rows(stage)[-1]
+
+
+async def test_a_key_shows_exactly_what_the_model_sees_and_the_whole_again(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run((100, 40)) as pilot:
+        stage.agent.append(asked("first"), said("one"), asked("second"), *read(1), said("two"))
+        stage.agent.append(PruneEntry(targets=(5,), tokens_freed=700, reason="old"), compacted(3))
+        await pilot.pause()
+        whole = screen_text(stage)
+        await pilot.press("ctrl+o")
+        await pilot.pause()
+        text = screen_text(stage)
+        assert "You  first" not in text
+        assert "Ship it." in text
+        assert "Pruned" not in text
+        assert "[Old tool result content cleared: read orders/1.csv" in text
+        assert "Only what the model sees is shown" in text
+        stage.agent.append(asked("third"))
+        await pilot.pause()
+        assert "third" in screen_text(stage)
+        await stage.agent.navigator.go(8)
+        await pilot.pause()
+        assert "You  first" not in screen_text(stage)
+        await pilot.press("ctrl+o")
+        await pilot.pause()
+        assert [row for row in screen_text(stage).split("\n") if row[:1] in "█░·"] == [
+            row for row in whole.split("\n") if row[:1] in "█░·"
+        ]
+
+
+# -- calm ---------------------------------------------------------------------------------------------------
+
+
+async def test_twelve_reads_with_a_line_each_are_one_row_that_opens() -> None:
+    names = [
+        "January",
+        "February",
+        "March",
+        "April",
+        "May",
+        "June",
+        "July",
+        "August",
+        "September",
+        "October",
+        "November",
+        "December",
+    ]
+    entries: list[Entry] = [asked("read them")]
+    for number, name in enumerate(names, 1):
+        entries += read(number, f"Now {name}.")
+    entries = [entry.model_copy(update={"id": at}) for at, entry in enumerate([*entries, said("Done.")], 1)]
+    async with shown(ListSource(entries), (200, 50)) as view:
+        text = [row for row in view.screen() if row]
+        assert len(text) == 4
+        assert text[2].lstrip().startswith("● read 12 files  orders/1.csv, orders/2.csv")
+        assert "708 lines · 9.1k tokens" in text[2]
+        assert len(text[2]) <= 103
+        await view.pilot.press("home", "j", "j", "j", "enter")
+        await view.settled()
+        assert "    Now March." in view.text()
+        assert "    ● read orders/12.csv" in view.text()
+
+
+async def test_the_place_of_the_reader_stays_while_an_answer_streams() -> None:
+    async with shown(GeneratedSource(400), (80, 20)) as view:
+        view.pane.move_by(-37)
+        await view.settled()
+        before = view.screen()
+        view.pane.show_activity(lambda written: f"working · {written}")
+        for number in range(30):
+            view.pane.live_text(f"# Part {number}\n\n- item\n- item\n\n")
+            view.pane._flush()
+            assert view.screen() == before
+        view.pane.apply(EntryAppended(said("all of it").model_copy(update={"id": 401})))
+        rule = compacted(view.pane.model.ids[view.pane.top.index]).model_copy(update={"id": 402})
+        view.pane.apply(EntryAppended(rule))
+        view.pane.show_activity(None)
+        await view.settled()
+        assert [row[2:] for row in view.screen()] == [row[2:] for row in before]
+
+
+async def test_the_sign_of_life_stands_at_the_text_and_in_the_corner_only_when_that_is_out_of_sight(
+    tmp_path: Path,
+) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run() as pilot:
+        stage.agent.append(*(asked(f"question {number}") for number in range(30)))
+        stage.agent.emit(RunStarted(), RequestStarted(1, "m"), AnswerDelta("x" * 1_360))
+        await pilot.pause()
+        assert "◐ working 0 s · ~340 tokens · esc stops it" in screen_text(stage)
+        assert "streaming" not in rows(stage)[-1]
+        stage.view.transcript.action_top()
+        await pilot.pause()
+        assert "streaming 0 s" in rows(stage)[-1]
+
+
+async def test_a_retry_names_its_reason_where_one_looks(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run((100, 24)) as pilot:
+        stage.agent.emit(RunStarted(), RetryScheduled(3, 5, 2.0, "The server does not answer"))
+        await pilot.pause()
+        assert "retry in 2 s, attempt 3 of 5: The server does not answer · esc stops it" in screen_text(stage)
+
+
+async def test_escape_while_waiting_for_a_retry_leaves_the_reason(tmp_path: Path) -> None:
+    refused = ModelError(ErrorKind.NETWORK, "The server does not answer.")
+    harness = make_agent(tmp_path, ScriptedClient([Reply(error=refused)]))
+    harness.agent.submit("go")
+    await harness.until(lambda: bool(harness.of(RetryScheduled)))
+    harness.agent.interrupt()
+    assert (await harness.ended()).reason == "interrupted"
+    last = harness.path()[-1]
+    assert isinstance(last, AssistantEntry)
+    assert (last.interrupted, last.error) == (True, "The server does not answer.")
+    async with shown(ListSource(harness.path())) as view:
+        assert "■ Interrupted while waiting to try again: The server does not answer." in view.text()
+
+
+async def play(view: Shown, *happened: object) -> None:
+    for event in happened:
+        view.pane.apply(event)  # type: ignore[arg-type]
+    await view.settled()
+
+
+async def test_an_overflow_that_was_mended_is_no_failure_any_more() -> None:
+    failed = said("", finish="error", error="prompt is too long").model_copy(update={"id": 2})
+    async with shown(ListSource([asked("go").model_copy(update={"id": 1})])) as view:
+        await play(view, RunStarted(), EntryAppended(failed))
+        assert "✗" not in view.text()
+        await play(view, EntryAppended(said("done").model_copy(update={"id": 3})), RunEnded("done"))
+        assert "· The request was made again: prompt is too long" in view.text()
+        assert "retry" not in view.text()
+    async with shown(ListSource([asked("go").model_copy(update={"id": 1})])) as view:
+        await play(view, RunStarted(), EntryAppended(failed), RunEnded("error", "prompt is too long"))
+        assert "✗ prompt is too long · f8 retry" in view.text()
+
+
+@pytest.mark.parametrize("text", ["hello my friend", "the tree", "yes and no", "do not be eaten"])
+async def test_a_burst_of_keys_after_escape_is_all_in_the_prompt(tmp_path: Path, text: str) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run() as pilot:
+        stage.agent.append(asked("question"), said("answer"))
+        await pilot.press("tab", "k", "k")
+        assert stage.view.transcript.has_focus
+        press_all(stage, "escape", *text)
+        await pilot.pause()
+        await pilot.pause()
+        assert stage.main.prompt.text == text
+
+
+async def test_a_burst_that_begins_in_the_conversation_is_all_in_the_prompt(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run() as pilot:
+        stage.agent.append(asked("question"), said("answer"))
+        await pilot.press("tab", "k", "k")
+        press_all(stage, *"the endy")
+        await pilot.pause()
+        await pilot.pause()
+        assert stage.main.prompt.text == "the endy"
+
+
+async def test_the_word_that_something_is_new_covers_no_answer(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run() as pilot:
+        stage.agent.append(*(asked(f"question {number}") for number in range(30)))
+        await pilot.pause()
+        stage.view.transcript.action_top()
+        stage.agent.append(asked("unseen"))
+        stage.agent.emit(RunStarted(), PermissionAsked(PermissionRequest("1", "bash", "ls", (), "why", ())))
+        await pilot.pause()
+        chip, question = stage.view.query_one(NewChip), stage.view.query_one(PermissionPrompt)
+        assert chip.display
+        assert not chip.region.overlaps(question.region)
+        assert not chip.region.overlaps(stage.view.transcript.region)
+
+
+async def test_the_length_of_the_gauge_does_not_change_with_its_words(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run((120, 24)):
+        gauge = stage.main.gauge
+        lengths = set()
+        for total in (900, 84_200, 181_000):
+            size = ContextSize(500, total - 500, total, 200_000, 20_000, 160_000, None, estimated=total < 1_000)
+            for reading in (GaugeReading(size), GaugeReading(size, 0.92, 12.34, gauge._clock() + 99)):
+                gauge.reading = reading
+                bar = gauge.render().plain.split(" ")[0]
+                lengths.add(len(bar))
+        assert len(lengths) == 1
+
+
+async def test_the_light_theme_is_white(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run() as pilot:
+        stage.app.theme = "textual-light"
+        await pilot.pause()
+        assert stage.main.styles.background.hex.lower() == "#ffffff"
+
+
+async def test_the_margin_follows_a_move(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run((90, 24)) as pilot:
+        stage.agent.append(asked("first"), said("one"), asked("second"), compacted(3))
+        await pilot.pause()
+        assert "░" in screen_text(stage)
+        await stage.agent.navigator.go(3)
+        await pilot.pause()
+        assert not any(row.startswith("░") for row in rows(stage))

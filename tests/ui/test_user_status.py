@@ -1,0 +1,85 @@
+"""The user's own status line, and what is selected copied at once."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual import events
+
+from tests.support.ui_app import STILL, Stage, make_stage, screen_text, until
+from tui_agent.session.entries import TextPart, UserEntry
+from tui_agent.ui.widgets.user_status import UserStatusLine
+
+
+def a_stage(tmp_path: Path, command: str | None) -> Stage:
+    return make_stage(tmp_path, cwd=tmp_path, settings=replace(STILL, status_line=command))
+
+
+def shown(stage: Stage) -> UserStatusLine:
+    return stage.main.query_one(UserStatusLine)
+
+
+async def test_its_first_line_is_shown_and_it_is_told_what_goes_on(tmp_path: Path) -> None:
+    told = tmp_path / "told.json"
+    stage = a_stage(tmp_path, f"cat > {told}; printf '\\033[31mred\\033[0m \\033]0;owned\\007\\nsecond\\n'")
+    async with stage.run() as pilot:
+        await until(lambda: shown(stage).text, pilot)
+        assert shown(stage).text == "red ␛]0;owned␇"
+        assert "red ␛" in screen_text(stage)
+        state = json.loads(told.read_text())
+        assert state["model"] == "anthropic/claude-sonnet-4-5"
+        assert state["mode"] == "build"
+        assert set(state["context"]) == {"tokens", "window", "percent"}
+        stage.agent.append(UserEntry(parts=(TextPart(text="hello"),)))
+        await until(lambda: json.loads(told.read_text() or "{}").get("session", {}).get("entry") == 1, pilot)
+
+
+async def test_it_is_not_run_while_nothing_changes(tmp_path: Path) -> None:
+    runs = tmp_path / "runs"
+    stage = a_stage(tmp_path, f"echo x >> {runs}; cat > /dev/null; echo ok")
+    async with stage.run() as pilot:
+        await until(lambda: shown(stage).text == "ok", pilot)
+        count = len(runs.read_text().split())
+        for _ in range(5):
+            stage.main.refresh_facts()
+        await until(lambda: shown(stage)._timer is None, pilot)
+        await pilot.pause()
+        assert len(runs.read_text().split()) <= count + 1
+
+
+@pytest.mark.parametrize("command", ["echo broken >&2; exit 3", "no-such-program-at-all"])
+async def test_a_failure_is_told_once(tmp_path: Path, command: str) -> None:
+    stage = a_stage(tmp_path, command)
+    async with stage.run() as pilot:
+        await until(lambda: stage.app._notifications, pilot)
+        for number in range(2):
+            stage.agent.append(UserEntry(parts=(TextPart(text=f"hello {number}"),)))
+            await until(lambda: not shown(stage)._is_running and shown(stage)._timer is None, pilot)
+        (note,) = stage.app._notifications
+        assert note.message.startswith("status_line: it ended with")
+
+
+async def test_without_a_command_there_is_no_line(tmp_path: Path) -> None:
+    stage = a_stage(tmp_path, None)
+    async with stage.run() as pilot:
+        assert not shown(stage).display
+        stage.main.apply_ui_settings(replace(STILL, status_line="echo now"))
+        await until(lambda: shown(stage).text == "now", pilot)
+        stage.main.apply_ui_settings(STILL)
+        assert not shown(stage).display
+
+
+@pytest.mark.parametrize("wanted", [True, False])
+async def test_what_is_selected_is_copied_where_that_is_wanted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, wanted: bool
+) -> None:
+    stage = make_stage(tmp_path, settings=replace(STILL, copy_on_select=wanted))
+    copied: list[Any] = []
+    async with stage.run() as pilot:
+        monkeypatch.setattr(stage.app, "copy_to_clipboard", copied.append)
+        monkeypatch.setattr(type(stage.main), "get_selected_text", lambda _screen: "some words")
+        stage.main.post_message(events.TextSelected())
+        await pilot.pause()
+        assert copied == (["some words"] if wanted else [])

@@ -1,0 +1,91 @@
+"""How what the agent is doing now changes with each of its events. Pure."""
+
+from dataclasses import replace
+
+from tui_agent.agent.events import (
+    AgentEvent,
+    AnswerDelta,
+    CompactionEnded,
+    CompactionProgress,
+    CompactionStarted,
+    PermissionAsked,
+    PermissionSettled,
+    ReasoningProgress,
+    RequestStarted,
+    RetryScheduled,
+    RunEnded,
+    RunStarted,
+    ToolCallProgress,
+    ToolFinished,
+    ToolStarted,
+)
+from tui_agent.app.format import one_line
+from tui_agent.app.run_state import Phase, RunState
+
+
+def next_state(state: RunState, event: AgentEvent, now: float) -> RunState:
+    """Return the state after an event; the same object when the event changes nothing."""
+    found = _following(state, event, now)
+    if found is state or not found.active:
+        return found
+    began = now if isinstance(event, RunStarted) or not state.active else state.began
+    return replace(found, began=began)
+
+
+def _following(state: RunState, event: AgentEvent, now: float) -> RunState:  # noqa: PLR0911 - one arm per event
+    match event:
+        case RunStarted() | RequestStarted():
+            return RunState(Phase.WAITING, now, tools=state.tools)
+        case AnswerDelta() | ToolCallProgress():
+            return _entered(state, Phase.STREAMING, now)
+        case ReasoningProgress():
+            return _entered(state, Phase.THINKING, now)
+        case ToolStarted(call_id=call_id, tool=tool) if not state.active:
+            return RunState(Phase.TOOL, now, tools=((call_id, tool),), in_run=False)
+        case ToolStarted(call_id=call_id, tool=tool):
+            return _with_tools(state, (*state.tools, (call_id, tool)), now)
+        case ToolFinished(call_id=call_id):
+            return _with_tools(state, tuple(call for call in state.tools if call[0] != call_id), now)
+        case PermissionAsked(request=request):
+            return replace(state, phase=Phase.PERMISSION, since=now, detail=request.tool)
+        case PermissionSettled():
+            return _with_tools(state, state.tools, now)
+        case RetryScheduled():
+            reason = f": {one_line(event.reason, 80)}" if event.reason else ""
+            detail = f"attempt {event.attempt} of {event.attempts}{reason}"
+            return RunState(Phase.RETRY, now, detail, until=now + event.seconds)
+        case CompactionStarted() | CompactionProgress() | CompactionEnded():
+            return _compacting(state, event, now)
+        case RunEnded():
+            return RunState(since=now)
+        case _:
+            return state
+
+
+def _compacting(
+    state: RunState, event: CompactionStarted | CompactionProgress | CompactionEnded, now: float
+) -> RunState:
+    match event:
+        case CompactionStarted():
+            return RunState(Phase.COMPACTING, now, in_run=state.active)
+        case CompactionProgress(text=text) if state.phase is Phase.COMPACTING:
+            return replace(state, words=state.words + text.count(" ") + text.count("\n"))
+        case CompactionEnded():
+            return RunState(Phase.WAITING, now) if state.in_run else RunState(since=now)
+        case _:
+            return state
+
+
+def _entered(state: RunState, phase: Phase, now: float) -> RunState:
+    return state if state.phase is phase else RunState(phase, now, tools=state.tools)
+
+
+def _with_tools(state: RunState, tools: tuple[tuple[str, str], ...], now: float) -> RunState:
+    if state.phase is Phase.PERMISSION and tools != state.tools:
+        return replace(state, tools=tools)
+    if not state.active:
+        return state
+    if not tools:
+        return RunState(Phase.WAITING, now) if state.in_run else RunState(since=now)
+    since = state.since if state.phase is Phase.TOOL else now
+    return RunState(Phase.TOOL, since, tools=tools, in_run=state.in_run)

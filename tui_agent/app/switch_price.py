@@ -1,0 +1,31 @@
+"""Asks before a switch that makes the provider read a long conversation anew."""
+
+from typing import TYPE_CHECKING
+
+from tui_agent.app.face import Choice
+from tui_agent.app.format import money, tokens
+
+if TYPE_CHECKING:
+    from tui_agent.agent.agent import Agent
+    from tui_agent.app.desk import Desk
+
+
+async def may_reread(desk: "Desk", agent: "Agent", what: str, model: str) -> bool:
+    """Whether a switch may go ahead; asked only where it makes ``cache.warn_tokens`` be read anew by ``model``.
+
+    ``what`` is the switch as a question: "Switch to opus?".
+    """
+    cached = agent.inspector.cached_tokens()
+    if not cached:
+        return True
+    dollars = desk.services.reread_cost(model, cached)
+    price = f", about {money(dollars)} more" if dollars and dollars >= 0.01 else ""
+    details = f"The provider has {tokens(cached)} tokens of this conversation in its cache. They are read anew{price}."
+    answers = [("yes", "Switch"), ("compact", "Compact first, then switch"), ("no", "Leave it as it is")]
+    answer = await desk.ask(Choice(what, answers, details))
+    if answer == "compact" and desk.agent is agent:
+        outcome = await agent.compact()
+        if outcome.problem is not None:
+            desk.say(f"Not compacted: {outcome.problem}", "warning")
+            return False
+    return answer in {"yes", "compact"} and desk.agent is agent

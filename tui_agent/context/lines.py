@@ -1,0 +1,191 @@
+"""Which lines of what leaves the view stay in it: those that names still in use stand in, best first.
+
+A name alone tells that something is there; the line tells what. So each name brings the line it stood in last, and a
+line is worth the sum of its names for each token it takes. Names whose line is too long or too dear stand by
+themselves at the end, as far as there is room. The same entries give the same lines.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from tui_agent.context.anchors import Anchor
+from tui_agent.context.arguments import parse_object, strings_in
+from tui_agent.session.entries import (
+    AssistantEntry,
+    BranchSummaryEntry,
+    Entry,
+    FilePart,
+    ShellEntry,
+    TextPart,
+    ToolResultEntry,
+    UserEntry,
+)
+
+_WORD = re.compile(r"\w+")
+
+LONGEST_LINE = 300
+"""Characters of a line beyond which only its names are kept."""
+_ADDRESS_TOKENS = 12
+"""About what the number and the title of an entry take."""
+_TITLE_CHARS = 60
+_CARRIED = re.compile(r"#(\d{1,9})(?: \(([^)\n]*)\))?: ")
+_BARE_SHARE = 0.15
+"""Share of the budget that names by themselves may take before lines are chosen."""
+
+
+_SHARES: Mapping[str, float] = {"rule": 0.2, "command": 0.2, "error": 0.2}
+"""Largest share of the budget of the kinds whose anchors are lines themselves."""
+
+
+def texts_of(entry: Entry) -> str:
+    """Return all text of an entry, as lines that can be quoted."""
+    match entry:
+        case UserEntry():
+            return "\n".join(part.text for part in entry.parts if isinstance(part, TextPart | FilePart))
+        case AssistantEntry():
+            given = (text for call in entry.tool_calls for text in strings_in(parse_object(call.arguments)))
+            return "\n".join([entry.text, *given])
+        case ToolResultEntry():
+            return entry.output
+        case ShellEntry():
+            return f"{entry.command}\n{entry.output}"
+        case BranchSummaryEntry():
+            return entry.summary
+        case _:
+            return ""
+
+
+class _InView:
+    """Tells what stands in a long text; most of what does not is told from its words, without a search."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._words = set(_WORD.findall(text))
+
+    def holds(self, piece: str) -> bool:
+        """Whether the text holds the piece, in words that are whole."""
+        return self._words.issuperset(_WORD.findall(piece)) and piece in self._text
+
+
+@dataclass(slots=True)
+class _Line:
+    """A line that names stand in, of the entry ``entry_id``."""
+
+    entry_id: int
+    text: str
+    value: float = 0.0
+
+
+def choose_lines(
+    anchors: Sequence[Anchor],
+    texts: Mapping[int, str],
+    budget: int,
+    count: Callable[[str], int],
+    shown: str,
+    earlier: Iterable[tuple[int, str]] = (),
+) -> dict[int, list[str]]:
+    """Return the lines to keep of what leaves the view, by entry, within ``budget`` tokens.
+
+    ``anchors`` are the names, best first; ``texts`` what leaves the view, by entry; ``earlier`` lines that were kept
+    before with their entries. What stands in ``shown`` stays in view and is not repeated.
+    """
+    in_view = _InView(shown)
+    kept = [(entry_id, row) for entry_id, row in earlier if not in_view.holds(row)]
+    wanted = list(_within_shares((anchor for anchor in anchors if not in_view.holds(anchor.text)), budget, count))
+    lines: dict[tuple[int, str], _Line] = {}
+    for anchor in wanted:
+        found = _line_of(anchor, texts, kept)
+        if found is not None:
+            line = lines.setdefault(found, _Line(*found))
+            line.value += anchor.score
+    chosen: dict[int, list[str]] = {}
+    said = ""
+    left = round(budget * (1 - _BARE_SHARE))
+    costs = {key: count(line.text) + 1 for key, line in lines.items()}
+
+    def dearness(line: _Line) -> tuple[float, int, str]:
+        return costs[line.entry_id, line.text] / line.value if line.value else 1e9, line.entry_id, line.text
+
+    for line in sorted(lines.values(), key=dearness):
+        cost = costs[line.entry_id, line.text] + (0 if line.entry_id in chosen else _ADDRESS_TOKENS)
+        if cost <= left and line.text not in said:
+            chosen.setdefault(line.entry_id, []).append(line.text)
+            said += f"\n{line.text}"
+            left -= cost
+    left += budget - round(budget * (1 - _BARE_SHARE))
+    bare: dict[int, list[str]] = {}
+    for anchor in wanted:
+        cost = count(anchor.text) + 2 + (0 if anchor.entry_id in chosen or anchor.entry_id in bare else _ADDRESS_TOKENS)
+        if cost <= left and anchor.text not in said:
+            bare.setdefault(anchor.entry_id, []).append(anchor.text)
+            said += f"\n{anchor.text}"
+            left -= cost
+    for entry_id, rows in chosen.items():
+        text = texts.get(entry_id, "")
+        rows.sort(key=text.find)
+    for entry_id, names in bare.items():
+        chosen.setdefault(entry_id, []).append(" · ".join(names))
+    return chosen
+
+
+def _within_shares(anchors: Iterable[Anchor], budget: int, count: Callable[[str], int]) -> Iterator[Anchor]:
+    left = {kind: budget * share for kind, share in _SHARES.items()}
+    for anchor in anchors:
+        if anchor.kind in left:
+            cost = count(anchor.text) + _ADDRESS_TOKENS
+            if cost > left[anchor.kind]:
+                continue
+            left[anchor.kind] -= cost
+        yield anchor
+
+
+def _line_of(anchor: Anchor, texts: Mapping[int, str], kept: Sequence[tuple[int, str]]) -> tuple[int, str] | None:
+    """Return the line an anchor stood in last, and its entry; None where it is too long or no longer known."""
+    if anchor.kind in _SHARES:
+        return anchor.entry_id, anchor.text
+    text = texts.get(anchor.entry_id)
+    if text is None:
+        return next(((entry_id, row) for entry_id, row in kept if anchor.text in row), None)
+    at = text.rfind(anchor.text)
+    if at < 0:
+        return None
+    end = text.find("\n", at)
+    line = text[text.rfind("\n", 0, at) + 1 : end if end >= 0 else len(text)].strip()
+    return (anchor.entry_id, line) if len(line) <= LONGEST_LINE else None
+
+
+def encode_lines(chosen: Mapping[int, Sequence[str]], titles: Mapping[int, str] | None = None) -> tuple[str, ...]:
+    """Return lines as a summary carries them: one text per entry, its address first, then its title if it has one."""
+    titles = titles or {}
+    named = {entry_id: f" ({title})" if (title := titles.get(entry_id)) else "" for entry_id in chosen}
+    return tuple(f"#{entry_id}{named[entry_id]}: " + "\n".join(chosen[entry_id]) for entry_id in sorted(chosen))
+
+
+@dataclass(frozen=True, slots=True)
+class CarriedLines:
+    """The lines that an earlier summary carried, with their entries, and the titles of those."""
+
+    lines: Sequence[tuple[int, str]]
+    titles: Mapping[int, str]
+
+
+def decode_lines(carried: Iterable[str]) -> CarriedLines:
+    """Return the lines of texts that ``encode_lines`` made; what has no address is left out."""
+    lines: list[tuple[int, str]] = []
+    titles: dict[int, str] = {}
+    for text in carried:
+        if found := _CARRIED.match(text):
+            entry_id = int(found[1])
+            lines += [(entry_id, row) for row in text[found.end() :].split("\n")]
+            if found[2]:
+                titles[entry_id] = found[2]
+    return CarriedLines(tuple(lines), titles)
+
+
+def title_of(entry: Entry) -> str:
+    """Return what the lines of an entry are from, where that is short: the file that was read, the command."""
+    if not isinstance(entry, ToolResultEntry):
+        return ""
+    title = entry.title or entry.metadata.path or ""
+    return title if len(title) <= _TITLE_CHARS and "\n" not in title and ")" not in title else ""

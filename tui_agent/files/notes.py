@@ -1,0 +1,71 @@
+"""The project's notes: one Markdown file with a line for each thing to remember in later sessions."""
+
+from pathlib import Path
+
+from tui_agent.files.atomic import write_atomically
+from tui_agent.files.inside import is_inside
+
+NOTES_FILE = ".tui-agent/notes.md"
+"""Where they are, relative to the project."""
+MAX_NOTE_CHARS = 500
+_TITLE = "# Notes"
+_BULLET = "- "
+
+
+class NoteError(ValueError):
+    """A note cannot be kept; the message is for a person or a model."""
+
+
+def notes_in(text: str) -> list[str]:
+    """Return the notes of a file's text, oldest first."""
+    return [line.removeprefix(_BULLET).strip() for line in text.splitlines() if line.startswith(_BULLET)]
+
+
+def read_notes(project: Path) -> str:
+    """Return the file's text, empty when there is none.
+
+    Raises:
+        NoteError: it is a link out of the project.
+        OSError: it cannot be read.
+    """
+    path = project / NOTES_FILE
+    if not is_inside(project, path):
+        raise NoteError(f"{NOTES_FILE} leads out of the project.")
+    return path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+
+
+def with_note(text: str, note: str) -> str:
+    """Return the file's text with one note more.
+
+    Raises:
+        NoteError: it is empty, too long or there already.
+    """
+    line = " ".join(note.split())
+    if not line:
+        raise NoteError("There is nothing to remember.")
+    if len(line) > MAX_NOTE_CHARS:
+        raise NoteError(f"A note has at most {MAX_NOTE_CHARS} characters: say it shorter.")
+    if line in notes_in(text):
+        raise NoteError("That is in the notes already.")
+    return f"{text.rstrip() or _TITLE}\n{_BULLET}{line}\n"
+
+
+def without_note(text: str, note: str) -> str:
+    """Return the file's text without a note."""
+    lines = text.splitlines()
+    at = next((at for at in reversed(range(len(lines))) if lines[at] == f"{_BULLET}{note}"), None)
+    return text if at is None else "".join(f"{line}\n" for line in [*lines[:at], *lines[at + 1 :]])
+
+
+def write_notes(project: Path, text: str) -> None:
+    """Write the file; what was remembered is there after a crash.
+
+    Raises:
+        NoteError: it is a link out of the project.
+        OSError: it cannot be written.
+    """
+    path = project / NOTES_FILE
+    if not is_inside(project, path):
+        raise NoteError(f"{NOTES_FILE} leads out of the project.")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, text.encode())

@@ -1,0 +1,113 @@
+"""The user's own status line: the first line a command of theirs writes, given what goes on as JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from textual import work
+from textual.content import Content
+from textual.message import Message
+from textual.reactive import reactive
+from textual.timer import Timer
+from textual.widget import Widget
+
+from tui_agent.app.format import one_line
+from tui_agent.ui.edge import Guarded
+
+PAUSE = 0.3
+"""Seconds after a change in which others may follow."""
+SECONDS = 5.0
+"""Seconds the command may take."""
+_STYLES = re.compile(r"\x1b\[[0-9;:]*m")
+"""Colours, which scripts for other programs write; everything else that acts is made visible."""
+
+
+class UserStatusLine(Guarded, Widget):
+    """Hidden without a command. It is run after something changed, never twice at once, and never while idle."""
+
+    ALLOW_SELECT = False
+    text: reactive[str] = reactive("")
+    """What the command wrote."""
+
+    class Wrote(Message):
+        """The command ended; ``problem`` says why there is nothing to show."""
+
+        def __init__(self, text: str, problem: str = "") -> None:
+            super().__init__()
+            self.text = text
+            self.problem = problem
+
+    class Failed(Message):
+        """The command failed for the first time; ``problem`` is a sentence for a person."""
+
+        def __init__(self, problem: str) -> None:
+            super().__init__()
+            self.problem = problem
+
+    def __init__(self, state: Callable[[], Mapping[str, Any] | None], cwd: Callable[[], Path]) -> None:
+        super().__init__()
+        self._state = state
+        self._cwd = cwd
+        self._command: str | None = None
+        self._timer: Timer | None = None
+        self._given: bytes | None = None
+        self._is_running = False
+        self._has_failed = False
+        self.display = False
+
+    def use(self, command: str | None) -> None:
+        """Run a command from now on, None for none."""
+        if command != self._command:
+            self._command, self._has_failed, self._given = command or None, False, None
+            self.text = ""
+            self.display = self._command is not None
+            self.changed()
+
+    def changed(self) -> None:
+        """Run the command before long."""
+        if self._command is not None and self._timer is None and self.is_mounted:
+            self._timer = self.set_timer(PAUSE, self._due)
+
+    def render(self) -> Content:
+        """Draw what the command wrote."""
+        return Content(self.text)
+
+    def _due(self) -> None:
+        self._timer = None
+        state = self._state()
+        if self._command is None or state is None:
+            return
+        given = json.dumps(state).encode()
+        if self._is_running:
+            self.changed()
+        elif given != self._given:
+            self._given, self._is_running = given, True
+            self._run(self._command, given)
+
+    @work(group="status line")
+    async def _run(self, command: str, given: bytes) -> None:
+        from tui_agent.processes.user_command import CommandFailedError, run_command
+
+        try:
+            code, out, errors = await run_command(command, given, self._cwd(), os.environ, SECONDS)
+        except CommandFailedError as error:
+            self.post_message(self.Wrote("", str(error)))
+            return
+        said = one_line(errors.decode("utf-8", "replace"), 200)
+        lines = _STYLES.sub("", out.decode("utf-8", "replace")).splitlines()
+        problem = f"it ended with {code}{f': {said}' if said else ''}" if code else ""
+        self.post_message(self.Wrote(one_line(lines[0], 500) if lines else "", problem))
+
+    def on_user_status_line_wrote(self, message: Wrote) -> None:
+        """Show it; a failure is told once, until it works again."""
+        message.stop()
+        self._is_running = False
+        self.text = message.text
+        if message.problem and not self._has_failed:
+            self.post_message(self.Failed(f"status_line: {message.problem}"))
+        self._has_failed = bool(message.problem)
