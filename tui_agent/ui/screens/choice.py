@@ -70,6 +70,8 @@ class Conversation:
 
     scroll: Callable[[int], None]
     write: Callable[[str], None]
+    leave_room: Callable[[int], None]
+    """Keeps so many rows at the bottom of the screen free of the conversation; 0 gives them back."""
     clock: Callable[[], float]
     """Returns seconds since the epoch."""
     grace: float
@@ -100,14 +102,11 @@ class ChoiceBeneath(ChoiceScreen):
         self.call_after_refresh(self._make_room)
 
     def _make_room(self) -> None:
-        body = self._main.body
-        below = self._main.size.height - body.region.bottom
-        covered = self.query_one(".dialog").region.height - below
-        body.styles.padding = (0, 0, max(0, covered), 0)
+        self._conversation.leave_room(self.query_one(".dialog").region.height)
 
     def on_unmount(self) -> None:
         """Give the conversation its room back."""
-        self._main.body.styles.padding = None
+        self._conversation.leave_room(0)
 
     def action_scroll_conversation(self, pages: int) -> None:
         """Scroll what the question is about."""
