@@ -111,7 +111,11 @@ async def test_a_compaction_carries_the_plan(tmp_path: Path) -> None:
     def script(request: ModelRequest) -> Reply:
         if not request.tools:
             return Reply(SUMMARY)
-        return Reply(PLAN if request.messages[-1].text == "plan it" else "Done. " * 6000)
+        return Reply(
+            PLAN
+            if request.messages[-1].text == "plan it"
+            else " ".join(f"Item {number} is done." for number in range(2_000))
+        )
 
     stage = real_stage(tmp_path, script)
     stage.harness.agent.change_mode("plan")

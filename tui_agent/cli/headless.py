@@ -23,7 +23,19 @@ from tui_agent.agent.events import (
 from tui_agent.agent.preparing import prepare
 from tui_agent.app.commands import command_table, find
 from tui_agent.app.desk import Desk
-from tui_agent.app.face import Choice, Output, Page, Question, Remedy, Report, Severity, WordsFace
+from tui_agent.app.face import (
+    Choice,
+    DiffPage,
+    FindingsPage,
+    Output,
+    Page,
+    Question,
+    Remedy,
+    Report,
+    Severity,
+    WordsFace,
+    diff_text,
+)
 from tui_agent.app.intent import CommandIntent, parse
 from tui_agent.app.services import AppServices, OpenRequest
 from tui_agent.cli.daily_notices import DailyNotices
@@ -165,6 +177,10 @@ class HeadlessRun(WordsFace):
                 say("\n".join(page.lines), file=self._out)
             case Output():
                 say(page.text, file=self._out)
+            case DiffPage():
+                self.show(Output(page.title, diff_text(page.files)))
+            case FindingsPage():
+                self.show(Output(page.title, page.text))
             case _:
                 self._failed = True
                 super().show(page)

@@ -11,7 +11,6 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalGroup
 from textual.content import Content
-from textual.widget import Widget
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
@@ -69,10 +68,10 @@ class ChoiceScreen(Dialog[str | None]):
 class Conversation:
     """What a question beneath the conversation does to it: scrolls it by pages, goes on with text in the prompt."""
 
-    body: Widget
-    """Where it is shown."""
     scroll: Callable[[int], None]
     write: Callable[[str], None]
+    leave_room: Callable[[int], None]
+    """Keeps so many rows at the bottom of the screen free of the conversation; 0 gives them back."""
     clock: Callable[[], float]
     """Returns seconds since the epoch."""
     grace: float
@@ -103,14 +102,11 @@ class ChoiceBeneath(ChoiceScreen):
         self.call_after_refresh(self._make_room)
 
     def _make_room(self) -> None:
-        body = self._conversation.body
-        below = self.size.height - body.region.bottom
-        covered = self.query_one(".dialog").region.height - below
-        body.styles.padding = (0, 0, max(0, covered), 0)
+        self._conversation.leave_room(self.query_one(".dialog").region.height)
 
     def on_unmount(self) -> None:
         """Give the conversation its room back."""
-        self._conversation.body.styles.padding = None
+        self._conversation.leave_room(0)
 
     def action_scroll_conversation(self, pages: int) -> None:
         """Scroll what the question is about."""

@@ -213,7 +213,7 @@ class MainScreen(Guarded, Screen[None]):
             from tui_agent.ui.screens.choice import ChoiceBeneath, Conversation
 
             grace = self.desk.services.settings.permission_grace
-            conversation = Conversation(self.body, self.action_scroll_page, self.prompt.go_on, self.clock, grace)
+            conversation = Conversation(self.action_scroll_page, self.prompt.go_on, self._leave_room, self.clock, grace)
             screen = ChoiceBeneath(question, conversation)
         self.app.push_screen(screen, answered)
         return await answer
@@ -434,6 +434,11 @@ class MainScreen(Guarded, Screen[None]):
         if self.view is not None:
             transcript = self.view.transcript
             (transcript.action_top if where == "home" else transcript.action_bottom)()
+
+    def _leave_room(self, rows: int) -> None:
+        """Keep rows at the bottom of the screen free of the conversation."""
+        below = self.size.height - self.body.region.bottom
+        self.body.styles.padding = (0, 0, max(0, rows - below), 0)
 
     def action_to_prompt(self) -> None:
         """Go back to writing."""
