@@ -38,6 +38,11 @@ class BodyError(Exception):
     """A stored body is not the JSON of an entry."""
 
 
+def essence_of(entry: Entry) -> Entry:
+    """Return an entry without what each store works out for itself, to be compared with that of another store."""
+    return entry.model_copy(update={"created_at": 0, "tokens": 0, "scripts": (), "preview": ""})
+
+
 def completed(entry: Entry, entry_id: int, parent: int | None, at: int, estimate: Callable[[Entry], int]) -> Entry:
     """Return an entry as it is stored: with its id, parent and preview, and with time and tokens if it has none."""
     tokens = entry.tokens or estimate(entry)

@@ -1,17 +1,21 @@
 """Files that hold many sessions, and sessions that are many files: what is damaged stops nothing that is not."""
 
 import json
+import shutil
 import sqlite3
 from pathlib import Path
 
 import pytest
 
-from tests.session.formats.test_neighbours import crush, opencode
+from tests.session.formats.test_neighbours import FILES, crush, opencode
 from tui_agent.app.importing import Importer, import_all, summary_of
 from tui_agent.session.formats.detecting import find_sessions
 from tui_agent.session.formats.importing import read_file
 from tui_agent.session.formats.reading import ImportRefused
 from tui_agent.session.store import Store
+
+
+PROGRAMS = {"Codex", "Gemini CLI", "Mistral Vibe", "OpenCode", "Crush", "aider"}
 
 
 def damage(path: Path, statement: str) -> None:
@@ -183,6 +187,19 @@ def test_older_vibe_logs_are_read_and_found(store: Store, tmp_path, write):
     told, imported, failed = import_all(store, path.parent)
     assert (len(imported), failed) == (1, 0), told
     assert imported[0].title == "list the files"
+
+
+def test_a_directory_of_all_programs_tells_of_sessions_not_of_lists_and_pieces(store: Store, tmp_path):
+    for program, write in FILES.items():
+        place = tmp_path / "all" / program
+        place.mkdir(parents=True)
+        path = write(place)
+        if place not in path.parents:
+            shutil.copytree(path.parent, place / "s") if program == "vibe" else shutil.copy(path, place)
+    (tmp_path / "all/gemini-cli/logs.json").write_text('[{"sessionId": "s", "messageId": 0, "type": "user"}]')
+    told, imported, failed = import_all(store, tmp_path / "all")
+    assert ({one.source for one in imported}, failed) == (PROGRAMS, 0), told
+    assert {one.came.value for one in import_all(store, tmp_path / "all")[1]} == {"known"}
 
 
 def test_a_directory_of_claude_code_passes_over_subagents_files(store: Store, tmp_path):

@@ -8,7 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from tui_agent.context.tokens import TokenCounter
 from tui_agent.session.entries import ReasoningPart, TextPart, ToolStatus
+from tui_agent.session.formats import native, pi_writer
+from tui_agent.session.formats.copies import copies_of, copy_of
 from tui_agent.session.formats.detecting import find_sessions
 from tui_agent.session.formats.importing import ImportChange, import_file, read_file
 from tui_agent.session.formats.incoming import IncomingSession
@@ -212,12 +215,37 @@ def test_a_database_of_crush(tmp_path: Path) -> None:
 @pytest.mark.parametrize("program", FILES)
 def test_a_file_is_taken_in_once_and_named_by_the_first_message(program: str, store: Store, tmp_path: Path) -> None:
     path = FILES[program](tmp_path)
-    first = import_file(store, path, estimate=lambda _entry: 1)
-    second = import_file(store, path, estimate=lambda _entry: 1)
+    estimate = TokenCounter("gpt-4o").estimate  # as the program does: scripts other than Latin are counted apart
+    first = import_file(store, path, estimate=estimate)
+    second = import_file(store, path, estimate=estimate)
     assert {one.came for one in first} == {ImportChange.NEW}
     assert {one.came for one in second} == {ImportChange.KNOWN}
     titles = {info.title for info in store.sessions()}
     assert titles & {"use a tool please", "A short answer 7", "The total", "SEARCHREPLACE a file please"}
+
+
+@pytest.mark.parametrize("program", FILES)
+def test_going_through_our_own_file_and_pis_changes_no_text(program: str, store: Store, tmp_path: Path) -> None:
+    for one in import_file(store, FILES[program](tmp_path), estimate=lambda _entry: 1):
+        copy = copy_of(store, one.session_id, whole=True)
+        ours, pis = tmp_path / "ours.jsonl", tmp_path / "talk.pi.jsonl"
+        with ours.open("w") as file:
+            native.write(copies_of(store, one.session_id), file.write)
+        with pis.open("w") as file:
+            pi_writer.write(copy, file.write)
+        [known] = import_file(store, ours, estimate=lambda _entry: 1)
+        assert (known.came, known.session_id) == (ImportChange.KNOWN, one.session_id)
+        if copy.entries:
+            [theirs] = import_file(store, pis, estimate=lambda _entry: 1)
+            assert texts(store, theirs.session_id) == texts(store, one.session_id)
+
+
+def texts(store: Store, session_id: str) -> list[tuple[str, str]]:
+    """What persons, models and tools said on the way to where a session is."""
+    path = copy_of(store, session_id, whole=True).path()
+    said = [(entry.kind, entry.output if entry.kind == "tool_result" else entry.text) for entry in path
+            if entry.kind in {"user", "assistant", "tool_result"}]  # fmt: skip
+    return [(kind, text) for kind, text in said if text]
 
 
 def test_a_rollout_that_has_grown_brings_what_is_new(store: Store, tmp_path: Path) -> None:

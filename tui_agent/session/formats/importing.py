@@ -17,7 +17,7 @@ from tui_agent.session.formats.incoming import IncomingSession, derived_id
 from tui_agent.session.formats.reading import ImportLimits, ImportRefused
 from tui_agent.session.formats.source import SourceFile
 from tui_agent.session.formats.table import FileFormat, Format, format_named, format_of
-from tui_agent.session.rows import completed, storable
+from tui_agent.session.rows import completed, essence_of, storable
 from tui_agent.session.store import Store
 from tui_agent.session.typed import typed_text
 
@@ -226,7 +226,7 @@ class _SessionImport:
         for ids in entry_table.chunks((row[0] for row in rows.fetchall()), _BATCH):
             here = entry_table.load(self.connection, number, ids, lambda _damaged: None)
             there = entries[start : start + len(ids)]
-            if len(here) != len(there) or any(map(ne, map(_essence, here), map(_essence, there))):
+            if len(here) != len(there) or any(map(ne, map(essence_of, here), map(essence_of, there))):
                 return False
             start += len(ids)
         return True
@@ -250,9 +250,5 @@ def _first_words(session: IncomingSession) -> str:
 def _content_digest(entries: Iterable[Entry]) -> str:
     digest = hashlib.sha256()
     for entry in entries:
-        digest.update(_essence(entry).model_dump_json().encode("utf-8", "surrogatepass"))
+        digest.update(essence_of(entry).model_dump_json().encode("utf-8", "surrogatepass"))
     return digest.hexdigest()
-
-
-def _essence(entry: Entry) -> Entry:
-    return entry.model_copy(update={"tokens": 0, "preview": "", "created_at": 0})

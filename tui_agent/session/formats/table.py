@@ -199,7 +199,7 @@ def format_of(source: SourceFile) -> Format:
     for row in FORMATS:
         if row.is_file is not None and row.is_file(source):
             return row
-    if not (source.is_database or source.is_document):
+    if not (source.is_database or source.is_document or source.is_list):
         for number, node in enumerate(source.lines()):
             for row in FORMATS:
                 if node is not None and row.is_line is not None and row.is_line(node):
