@@ -86,7 +86,7 @@ def _list(store: Store, arguments: Namespace) -> int:
         print("There are no sessions yet." if not arguments.here else "There are no sessions of this directory yet.")
     for info in found:
         held = "  open elsewhere" if info.held_by else ""
-        where = "demo" if info.model == DEMO_MODEL else short_path(info.cwd)
+        where = "demo" if info.model == DEMO_MODEL else one_line(short_path(info.cwd))
         line = f"{short_id(info.id)}  {_when(info.updated_at)}  {info.entry_count:>6} entries  {where:<24}"
         say(f"{line}  {one_line(_name(info))}{held}")
     if found and sys.stdout.isatty():

@@ -14,7 +14,6 @@ from tui_agent.session.formats.importing import read_file
 from tui_agent.session.formats.reading import ImportRefused
 from tui_agent.session.store import Store
 
-
 PROGRAMS = {"Codex", "Gemini CLI", "Mistral Vibe", "OpenCode", "Crush", "aider"}
 
 
@@ -56,6 +55,14 @@ def second_session(path: Path, program: str) -> None:
                 f"INSERT INTO part ({', '.join(part)}) VALUES ({', '.join('?' * len(part))})", tuple(part.values())
             )
     connection.close()
+
+
+def test_a_database_whose_tables_are_damaged_is_refused_in_a_sentence(tmp_path):
+    path = opencode(tmp_path)
+    data = path.read_bytes()
+    path.write_bytes(data.replace(b"CREATE TABLE `session` (", b"CREATE TABLE `session` \xc1"))
+    with pytest.raises(ImportRefused, match=r"opencode\.db can't be read"):
+        read_file(path)
 
 
 @pytest.mark.parametrize("program", DATABASES)

@@ -98,7 +98,7 @@ class SourceFile:
                 connection.row_factory = sqlite3.Row
                 connection.text_factory = lambda data: data.decode("utf-8", "replace")
                 yield connection
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:  # the second: an error that quotes what is damaged
             raise ImportRefused(f"{self.path.name} can't be read: {one_line(str(error), 120)}.") from error
 
     def has_columns(self, wanted: Mapping[str, frozenset[str]]) -> bool:
