@@ -48,6 +48,13 @@ def test_a_server_is_added_listed_and_removed(capsys):
         (["add", "a/b", "npx"], "A server's name is made of"),
         (["add", "--env", "A", "x", "npx"], "Write it like --env NAME=VALUE"),
         (["add", "x", "https://x.example", "more"], "An address has no arguments"),
+        (["add", "--header", "A: b", "x", "npx"], "--header and --sse are for an address"),
+        (["add", "--sse", "x", "npx"], "--header and --sse are for an address"),
+        (["add", "--env", "A=b", "x", "https://x.example"], "--env is for a program"),
+        (["add", "x", "https://"], "An address is http:// or https:// and a host"),
+        (["add", "x", "ftp://x.example"], "An address is http:// or https:// and a host"),
+        (["add", "--header", "A: b\r\nC: d", "x", "https://x.example"], "Write it like --header"),
+        (["add", "--env", "A B=c", "x", "npx"], "Write it like --env NAME=VALUE"),
         (["remove", "x"], "x is not in your settings"),
         (["test", "x"], "There is no server x; there are: none"),
         (["import", "x"], "No other program has a server x"),
@@ -78,6 +85,38 @@ def test_a_server_is_tried_and_told_what_it_offers_and_costs(capsys, tmp_path):
         assert part in told
     assert run(["mcp", "test", "gone"]) == 1
     assert "there is no program “/nowhere/at/all”" in capsys.readouterr().out
+
+
+HOSTILE = """
+import json, sys
+EVIL = "\\x1b]0;own\\x07\\x1b[2J[bold]\\u202e\\n" + "x" * 1_000_000
+LISTS = {"tools": {"name": EVIL, "description": EVIL, "inputSchema": {"type": "object"}},
+         "prompts": {"name": EVIL, "description": EVIL}, "resources": {"uri": "file:///" + EVIL, "name": EVIL}}
+for line in sys.stdin:
+    asked = json.loads(line)
+    kind = asked["method"].partition("/")[0]
+    result = {kind: [LISTS[kind]]} if kind in LISTS and asked["method"].endswith("/list") else {}
+    if kind == "initialize":
+        result = {"protocolVersion": asked["params"]["protocolVersion"], "instructions": EVIL,
+                  "capabilities": {name: {} for name in LISTS}, "serverInfo": {"name": EVIL, "version": "1"}}
+    if sys.argv[1:] == ["wrong"]:
+        result = {"no": EVIL}
+    if "id" in asked:
+        print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": result}), flush=True)
+"""
+
+
+def test_what_a_hostile_server_calls_its_things_stays_on_one_harmless_line(capsys, tmp_path):
+    (tmp_path / "hostile.py").write_text(HOSTILE)
+    run(["mcp", "add", "evil", sys.executable, str(tmp_path / "hostile.py")])
+    run(["mcp", "add", "wrong", sys.executable, str(tmp_path / "hostile.py"), "wrong"])
+    capsys.readouterr()
+    assert run(["mcp", "test", "evil"]) == 0
+    told = capsys.readouterr().out
+    assert not set("\x1b\x07\u202e") & set(told)
+    assert (len(told.splitlines()), max(map(len, told.splitlines())) < 250) == (6, True), told[:2000]
+    assert run(["mcp", "test", "wrong"]) == 1
+    assert "\nit answered with what the protocol does not know.\n" in capsys.readouterr().out
 
 
 def test_other_programs_servers_are_listed_and_taken_over(capsys, tmp_path):

@@ -23,6 +23,9 @@ from tui_agent.paths import data_dir
 from tui_agent.trust import Trusted, TrustStore, project_state
 
 _NAME = re.compile(r"[\w.-]{1,60}")
+_ADDRESS = re.compile(r"https?://[^\s/]")
+_VARIABLE = re.compile(r"\s*([^\s=\0]+)\s*=([^\0]*)")
+_HEADER = re.compile(r"\s*([\w!#$%&'*+.^`|~-]+)\s*:([^\0\r\n]*)", re.ASCII)
 _COUNTED_AS = "gpt-4o"
 """Whose encoding counts the tokens of schemas; models differ little."""
 
@@ -74,15 +77,14 @@ def _add(arguments: Namespace) -> int:
         raise UsageError("Name what starts the server, or its address: tui-agent mcp add NAME COMMAND …")
     if words[0].startswith("-"):
         raise UsageError(f"{words[0]} comes before the name: tui-agent mcp add [--env A=B] NAME COMMAND …")
-    remote = words[0].startswith(("http://", "https://"))
-    if remote and len(words) > 1:
-        raise UsageError("An address has no arguments; --header adds what is sent to it.")
+    remote = "://" in words[0]
+    _check_use(words, arguments, remote=remote)
     row = {
         "command": None if remote else words[0],
         "args": words[1:],
         "url": words[0] if remote else None,
-        "env": dict(_pair(text, "=", "--env NAME=VALUE") for text in arguments.env),
-        "headers": dict(_pair(text, ":", "--header 'Name: value'") for text in arguments.header),
+        "env": dict(_pair(text, _VARIABLE, "--env NAME=VALUE") for text in arguments.env),
+        "headers": dict(_pair(text, _HEADER, "--header 'Name: value'") for text in arguments.header),
         "type": "sse" if arguments.sse else None,
     }
     _save(arguments.name, McpServerSettings.model_validate(row), replace=arguments.force)
@@ -90,11 +92,25 @@ def _add(arguments: Namespace) -> int:
     return 0
 
 
-def _pair(text: str, separator: str, usage: str) -> tuple[str, str]:
-    name, found, value = text.partition(separator)
-    if not found or not name.strip():
+def _check_use(words: list[str], arguments: Namespace, *, remote: bool) -> None:
+    """Refuse an address that is none, and what only a program or only an address can use."""
+    if not remote and (arguments.header or arguments.sse):
+        raise UsageError("--header and --sse are for an address; a program gets --env and arguments.")
+    if not remote:
+        return
+    if len(words) > 1:
+        raise UsageError("An address has no arguments; --header adds what is sent to it.")
+    if arguments.env:
+        raise UsageError("--env is for a program; --header adds what is sent to an address.")
+    if _ADDRESS.match(words[0]) is None:
+        raise UsageError("An address is http:// or https:// and a host.")
+
+
+def _pair(text: str, form: re.Pattern[str], usage: str) -> tuple[str, str]:
+    found = form.fullmatch(text)
+    if found is None:
         raise UsageError(f"Write it like {usage}.")
-    return name.strip(), value.strip()
+    return found[1], found[2].strip()
 
 
 def _save(name: str, settings: McpServerSettings, *, replace: bool) -> None:
@@ -147,15 +163,19 @@ async def _until_settled(hub: McpHub) -> None:
 def _told(status: McpServerStatus) -> list[str]:
     lines = [f"{status.name}: {status.state.value}  {one_line(status.address, 200)}"]
     if status.detail:
-        lines += [f"{status.detail}.", status.advice]
-    lines += [f"  {tool.own:<32} {tokens(tool.tokens):>6}  {one_line(tool.description, 100)}" for tool in status.tools]
+        lines += [f"{one_line(status.detail, 400)}.", status.advice]
+    lines += [
+        f"  {one_line(tool.own, 60):<32} {tokens(tool.tokens):>6}  {one_line(tool.description, 100)}"
+        for tool in status.tools
+    ]
     if status.tools:
         lines.append(f"  {'all tools':<32} {tokens(status.tokens):>6}  tokens of each request")
     if status.instructions:
         lines.append(f"  {'instructions':<32} {tokens(status.instruction_tokens):>6}")
-    lines += [f"  /{prompt.command} {prompt.usage}".rstrip() for prompt in status.prompts]
-    lines += [f"  @{resource.mention}" for resource in status.resources]
-    lines += [f"  @{template.mention}" for template in status.templates]
+    offered = [f"/{prompt.command} {prompt.usage}" for prompt in status.prompts]
+    offered += [f"@{resource.mention}" for resource in status.resources]
+    offered += [f"@{template.mention}" for template in status.templates]
+    lines += [f"  {one_line(mention)}" for mention in offered]
     lines += [f"  {message.level}: {one_line(message.text, 200)}" for message in status.messages]
     return [*lines, *([f"Log: {status.log}"] if status.log is not None and status.log.stat().st_size else [])]
 

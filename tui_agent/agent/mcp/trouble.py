@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from http import HTTPStatus
 
+from pydantic import ValidationError
+
 from tui_agent.agent.mcp.records import McpError
 from tui_agent.agent.mcp.settings import McpConfigError, ServerSpec
 
@@ -103,6 +105,11 @@ def _phrase(status: int) -> str:
 
 
 def _text(error: BaseException | None) -> str:
-    if error is None:
-        return "it ended"
+    match error:
+        case None:
+            return "it ended"
+        case TimeoutError():
+            return "it did not answer in time"
+        case ValidationError():
+            return "it answered with what the protocol does not know"
     return " ".join(str(error).split()).rstrip(".") or type(error).__name__
