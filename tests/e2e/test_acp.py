@@ -199,6 +199,8 @@ async def test_modes_and_models_are_chosen(place: Place) -> None:
             ("model", "demo"),
             ("effort", "high"),
         ]
+        with pytest.raises(RequestError, match="There is no model “nosuch”"):
+            await agent.set_config_option(config_id="model", session_id=session.session_id, value="nosuch")
         with pytest.raises(RequestError, match="an effort that it has"):
             await agent.set_config_option(config_id="effort", session_id=session.session_id, value="much")
         with pytest.raises(RequestError, match="no mode"):
@@ -268,14 +270,18 @@ async def test_what_goes_wrong_is_an_error_of_the_protocol(place: Place, warm_se
             await agent.new_session(cwd="/nowhere/at/all", mcp_servers=[])
         with pytest.raises(RequestError, match="not open here"):
             await agent.prompt(session_id="nobody", prompt=say("hello"))
-        with pytest.raises(RequestError, match="no session"):
+        with pytest.raises(RequestError, match="no session") as caught:
             await agent.load_session(cwd=str(place.project), session_id="nobody", mcp_servers=[])
+        assert caught.value.code == -32002
         session = await agent.new_session(cwd=str(place.project), mcp_servers=[])
         with pytest.raises(RequestError, match="empty"):
             await agent.prompt(session_id=session.session_id, prompt=say(" "))
         warm_server.play(status(401, "Incorrect API key provided"))
         with pytest.raises(RequestError, match="key"):
             await agent.prompt(session_id=session.session_id, prompt=say("hello"))
+        warm_server.play(Turn(text="said once more"))
+        await agent.prompt(session_id=session.session_id, prompt=say("/retry"))
+        assert editor.text().endswith("said once more")  # the turn ends when the run does
 
 
 async def test_the_demo_needs_no_key(own_place: Place) -> None:

@@ -56,7 +56,9 @@ from tui_agent.agent.mcp.settings import McpServerSettings
 from tui_agent.agent.permissions import MODE_HELP
 from tui_agent.app.services import AppServices, OpenHow, OpenRequest
 from tui_agent.errors import UserFacingError
+from tui_agent.model.naming import NameStanding
 from tui_agent.session.effort import DEFAULT_EFFORT, Effort
+from tui_agent.session.errors import SessionNotFound
 from tui_agent.session.store import Store
 
 PAGE = 50
@@ -103,7 +105,7 @@ def reports_errors(method: Callable[P, Awaitable[R]]) -> Callable[P, Awaitable[R
         try:
             return await method(*args, **kwargs)
         except UserFacingError as error:
-            raise RequestError(-32603, str(error)) from error
+            raise RequestError(-32002 if isinstance(error, SessionNotFound) else -32603, str(error)) from error
 
     return wrapper
 
@@ -282,9 +284,13 @@ class EditorAgent:
         **_more: Any,
     ) -> SetSessionConfigOptionResponse:
         """Use another model, or have it think more or less."""
-        agent = self._session(session_id).agent
+        opened = self._session(session_id)
+        agent = opened.agent
         match config_id, value:
             case "model", str() if value:
+                verdict = await asyncio.to_thread(opened.desk.services.judge_model, value)
+                if verdict is not None and verdict.standing is NameStanding.IMPOSSIBLE:
+                    raise RequestError(-32602, verdict.sentence)
                 agent.change_model(value)
             case "effort", "default":
                 agent.change_effort(None)

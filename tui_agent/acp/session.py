@@ -121,18 +121,28 @@ class EditorSession:
         if self._cancels != cancels:
             return "cancelled"
         agent.switch_for(prepared)
+        ended = self._next_end()
+        agent.submit((*prepared.parts, *prompt.attached))
+        return await self._outcome(ended)
+
+    def _next_end(self) -> asyncio.Future[RunEnded]:
         ended: asyncio.Future[RunEnded] = asyncio.get_running_loop().create_future()
         self._ended.append(ended)
-        agent.submit((*prepared.parts, *prompt.attached))
+        return ended
+
+    async def _outcome(self, ended: asyncio.Future[RunEnded]) -> StopReason:
+        """Wait for the end of a run and of what goes on in the same turn.
+
+        Raises:
+            RequestError: the run failed.
+        """
         result = await ended
         while (deciding := self.desk.deciding) is not None:
             # A plan that is approved goes on in the same turn.
             self.desk.deciding = None
             await deciding
-            if agent.running:
-                ended = asyncio.get_running_loop().create_future()
-                self._ended.append(ended)
-                result = await ended
+            if self.agent.running:
+                result = await self._next_end()
         await self.settle()
         if result.reason == "error":
             if result.needs_key:
@@ -147,12 +157,14 @@ class EditorSession:
         command = find(intent.name, command_table())
         if command is None:
             return None
-        cancels = self._cancels
+        cancels, was_running = self._cancels, self.agent.running
         try:
             await self.desk.run_through(command, intent.arguments)
         except asyncio.CancelledError:
             if self._cancels == cancels:
                 raise
+        if self.agent.running and not was_running:  # as /retry does
+            return await self._outcome(self._next_end())
         await self.settle()
         return "cancelled" if self._cancels != cancels else "end_turn"
 
