@@ -70,7 +70,7 @@ class SourceFile:
     @property
     def is_list(self) -> bool:
         """Whether it is one JSON list, which no program keeps a session as: some keep logs or pieces of one so."""
-        return self.head.lstrip().startswith(b"[")
+        return self.path.suffix == ".json" and self.head.lstrip().startswith(b"[")
 
     def document(self) -> Node:
         """Return the file as one JSON object.
