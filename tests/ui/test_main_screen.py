@@ -28,6 +28,7 @@ from tui_agent.agent.events import (
     ToolStarted,
 )
 from tui_agent.app.commands import command_table, commands_of
+from tui_agent.app.desk import READ_ONLY
 from tui_agent.app.services import AppServices, FirstView, OpenHow, OpenRequest
 from tui_agent.resources import style_path
 from tui_agent.session.entries import (
@@ -420,7 +421,15 @@ async def test_a_session_read_only_takes_no_message(tmp_path: Path) -> None:
         await pilot.press("enter")
         await pilot.pause()
         assert stage.agent.sent == []
-        assert "read only" in screen_text(stage)
+        text = screen_text(stage)
+        assert "read only" in text
+        assert "fork continues in a copy" in text
+        for command in ("compact", "prune"):
+            stage.main.notice.clear()
+            await stage.main.desk.run(command)
+            await pilot.pause()
+            assert stage.app.screen is stage.main, "no summary is paid for that can't be kept"
+            assert stage.main.notice.message == READ_ONLY
 
 
 # -- commands -----------------------------------------------------------------------------------------------
