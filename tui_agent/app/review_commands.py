@@ -154,5 +154,6 @@ COMMANDS = (
         "Review",
         argument="[BRANCH|COMMIT|list]",
         place=296,
+        yields=True,
     ),
 )

@@ -193,6 +193,7 @@ COMMANDS = (
         argument="[NAME OF THIS ONE]",
         needs_screen=True,
         place=20,
+        yields=True,
     ),
     Command(
         "sessions",
