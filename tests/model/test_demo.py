@@ -22,6 +22,7 @@ from tui_agent.model.protocol import (
     ToolCallReady,
     UsageReport,
 )
+from tui_agent.resources import prompt
 from tui_agent.session.entries import INTERRUPTED_OUTPUT, ToolSchema
 from tui_agent.tools.registry import builtin_tools
 
@@ -174,6 +175,15 @@ async def test_a_remark_in_the_middle_is_acknowledged_and_the_task_goes_on(talk:
     assert "explain it" in text
     assert "All tests pass" in text
     assert calls == ()
+
+
+async def test_only_the_words_of_a_remark_are_quoted(talk: Conversation) -> None:
+    talk.say("run the tests")
+    _, calls = await talk.answer()
+    talk.results(calls, "OK")
+    talk.say(prompt("reminder").replace("{message}", "first line\n\nlast line"))
+    text, _ = await talk.answer()
+    assert "“first line last line”" in text
 
 
 async def test_a_remark_that_came_too_late_is_a_wish_of_its_own(talk: Conversation) -> None:

@@ -46,11 +46,11 @@ class FakeLogins:
 
     def keep_key(self, provider: str, key: str) -> str:
         self.kept[provider] = key
-        return "It is kept in the system's keyring."
+        return "The key is kept in the system's keyring."
 
     def keep_variable(self, provider: str, variable: str) -> str:
         self.variables[provider] = variable
-        return "Its name is kept in config.toml."
+        return "The name GROQ_API_KEY is kept in config.toml."
 
     def forget(self, provider: str) -> str:
         del self.kept[provider]
@@ -89,7 +89,7 @@ async def test_a_key_is_pasted_unseen_tried_and_kept(tmp_path: Path) -> None:
         await until(lambda: logins.kept, pilot)
         await pilot.pause()
         assert logins.kept == {"groq": KEY}
-        assert stage.main.notice.message == "Groq accepts the key. It is kept in the system's keyring."
+        assert stage.main.notice.message == "Groq accepts the key. The key is kept in the system's keyring."
         assert stage.agent.model == "anthropic/claude-sonnet-4-5", "there was a model"
     assert KEY.encode() not in b"".join(path.read_bytes() for path in tmp_path.glob("sessions.db*") if path.is_file())
 

@@ -13,6 +13,7 @@ from textual import events
 from textual.command import CommandList
 from textual.widgets import Input
 
+from tests.support.fake_agent import FakeAgent
 from tests.support.ui_app import STILL, make_stage, screen_text, until, write
 from tui_agent.agent.events import (
     AnswerDelta,
@@ -23,11 +24,23 @@ from tui_agent.agent.events import (
     RetryScheduled,
     RunEnded,
     RunStarted,
+    ToolFinished,
+    ToolStarted,
 )
 from tui_agent.app.commands import command_table, commands_of
+from tui_agent.app.desk import READ_ONLY
 from tui_agent.app.services import AppServices, FirstView, OpenHow, OpenRequest
 from tui_agent.resources import style_path
-from tui_agent.session.entries import AssistantEntry, CompactionEntry, Entry, TextPart, Usage, UserEntry
+from tui_agent.session.entries import (
+    AssistantEntry,
+    CompactionEntry,
+    Entry,
+    ShellEntry,
+    TextPart,
+    ToolMetadata,
+    Usage,
+    UserEntry,
+)
 from tui_agent.session.errors import StoreBusy, StoreFull, StoreReadOnly
 from tui_agent.session.session import Session, SessionInfo
 from tui_agent.ui.app import FIRST_STYLES, LATER_STYLES, TuiAgentApp
@@ -408,7 +421,15 @@ async def test_a_session_read_only_takes_no_message(tmp_path: Path) -> None:
         await pilot.press("enter")
         await pilot.pause()
         assert stage.agent.sent == []
-        assert "read only" in screen_text(stage)
+        text = screen_text(stage)
+        assert "read only" in text
+        assert "fork continues in a copy" in text
+        for command in ("compact", "prune"):
+            stage.main.notice.clear()
+            await stage.main.desk.run(command)
+            await pilot.pause()
+            assert stage.app.screen is stage.main, "no summary is paid for that can't be kept"
+            assert stage.main.notice.message == READ_ONLY
 
 
 # -- commands -----------------------------------------------------------------------------------------------
@@ -616,3 +637,18 @@ async def test_styles_read_after_the_first_paint_change_nothing_of_it(tmp_path: 
             painted = dict(widget.styles.base.get_rules())
             stage.app.stylesheet.apply(widget)
             assert widget.styles.base.get_rules() == painted, widget
+
+
+async def test_the_key_that_stops_a_command_is_offered_no_longer_than_the_command_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run() as pilot:
+        monkeypatch.setattr(FakeAgent, "occupied", True)
+        stage.agent.emit(ToolStarted("$1", "$", "ls", ""))
+        await until(lambda: "interrupt" in screen_text(stage), pilot)
+        stage.agent.emit(ToolFinished("$1", "$", "completed", ToolMetadata(exit_code=0), 0.1))
+        await pilot.pause()
+        monkeypatch.setattr(FakeAgent, "occupied", False)
+        stage.agent.append(ShellEntry(command="ls", output=""))
+        await until(lambda: "interrupt" not in screen_text(stage), pilot)

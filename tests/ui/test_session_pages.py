@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
 from textual.widgets import OptionList
 
 from tests.support.real_stage import RealStage, real_stage
@@ -10,6 +11,7 @@ from tests.support.scripted_client import Call, Reply
 from tests.support.tree_stage import plant_files, tree_stage, write_files
 from tests.support.ui_app import make_stage, screen_text, until
 from tui_agent.agent.permissions import Action, Rule
+from tui_agent.model.demo import DEMO_MODEL
 from tui_agent.session.entries import TextPart, UserEntry
 from tui_agent.ui.screens.diff import DiffScreen
 from tui_agent.ui.screens.jobs import JobsScreen
@@ -94,3 +96,17 @@ async def test_clear_begins_a_new_session_and_says_how_to_come_back(tmp_path: Pa
         await stage.main.desk.run("sessions", left.id)
         await until(lambda: stage.agent.session.id == left.id, pilot)
         assert stage.agent.session.info.title == "the bug"
+
+
+@pytest.mark.parametrize("command", ["clear", "new"])
+async def test_a_new_session_after_the_demo_is_a_demo_again(tmp_path: Path, command: str) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run() as pilot:
+        stage.agent.append(UserEntry(parts=(TextPart(text="tour"),)))
+        stage.agent.change_model(DEMO_MODEL)
+        await stage.main.desk.run(command)
+        await until(lambda: len(stage.agents) == 2, pilot)
+        assert stage.requests[-1].demo
+        await stage.main.desk.run("new")
+        await until(lambda: len(stage.agents) == 3, pilot)
+        assert not stage.requests[-1].demo, "the open session has a model of its own"

@@ -27,7 +27,7 @@ async def compact(desk: Desk, argument: str) -> None:
     from tui_agent.errors import CommandError
 
     agent = desk.agent
-    if agent is None:
+    if agent is None or not desk.may_change():
         return
     named = re.match(r"#(\d+)(?:\s+|$)", argument)
     boundary, focus = (int(named[1]), argument[named.end() :]) if named else (None, argument)
@@ -49,7 +49,7 @@ async def compact(desk: Desk, argument: str) -> None:
 
 async def compact_up_to(desk: Desk, entry_id: int, focus: str = "") -> None:
     """Summarise what is before an entry of the conversation; without a focus after a look at it."""
-    if (agent := desk.idle_agent) is None:
+    if (agent := desk.idle_agent) is None or not desk.may_change():
         return
     if not agent.session.on_path(entry_id):
         desk.say(f"#{entry_id} is not on this branch.")
@@ -66,7 +66,7 @@ async def prune(desk: Desk, _argument: str) -> None:
     from tui_agent.app.edit_price import Edit, plan_edit
     from tui_agent.app.format import plural
 
-    if (agent := desk.idle_agent) is None:
+    if (agent := desk.idle_agent) is None or not desk.may_change():
         return
     plan = await agent.plan_prune()
     if plan is None:
@@ -88,7 +88,7 @@ async def edit_summary(desk: Desk, entry_id: int) -> None:
     from tui_agent.app.face import LongText
     from tui_agent.session.entries import CompactionEntry
 
-    if (agent := desk.idle_agent) is None:
+    if (agent := desk.idle_agent) is None or not desk.may_change():
         return
     entry = agent.session.entry(entry_id)
     if not isinstance(entry, CompactionEntry) or entry_id != agent.inspector.standings().compaction:
@@ -150,7 +150,6 @@ async def jump(desk: Desk, entry_id: int) -> None:
 
 async def restore(desk: Desk, entry_id: int) -> None:
     """Show the model an entry again; for a prune, everything it took out that is still out."""
-    from tui_agent.app.desk import READ_ONLY
     from tui_agent.app.format import plural
     from tui_agent.session.entries import PruneEntry
 
@@ -166,8 +165,7 @@ async def restore(desk: Desk, entry_id: int) -> None:
     if not hidden:
         desk.say("It is already back in the context.")
         return
-    if agent.session.read_only:
-        desk.say(READ_ONLY, "warning")
+    if not desk.may_change():
         return
     for target in hidden:
         agent.edit_context(target, "restore")

@@ -198,6 +198,13 @@ class Desk:
             return None
         return self.agent
 
+    def may_change(self) -> bool:
+        """Whether the open session takes changes; the user is told when it does not."""
+        if self.agent is not None and self.agent.session.read_only:
+            self.say(READ_ONLY, "warning")
+            return False
+        return True
+
     # -- sessions ---------------------------------------------------------------------------------------------
 
     async def open(self, request: OpenRequest) -> bool:

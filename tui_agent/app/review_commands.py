@@ -47,10 +47,11 @@ async def review(desk: Desk, argument: str) -> None:
     change = await asyncio.to_thread(change_of, agent.ports.project, argument.strip())
     if change is None:
         name = one_line(argument, 60)
-        here = (
-            f"“{name}” is neither a branch nor a commit here." if name else "This is no git repository with a commit."
-        )
-        desk.say(f"{here} Use /review, /review BRANCH or /review COMMIT.", "warning")
+        if name:
+            reason = f"“{name}” is neither a branch nor a commit here. Use /review, /review BRANCH or /review COMMIT."
+        else:
+            reason = "There is nothing to compare with: this is no git repository, or one without a commit."
+        desk.say(reason, "warning")
         return
     if not change.diff.strip():
         desk.say(f"There is nothing to review: {change.what} is empty.")

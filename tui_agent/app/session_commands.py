@@ -18,7 +18,14 @@ if TYPE_CHECKING:
 
 async def new(desk: Desk, _argument: str) -> None:
     """Begin a new session."""
-    await desk.open(OpenRequest())
+    await desk.open(_new_session(desk))
+
+
+def _new_session(desk: Desk) -> OpenRequest:
+    """Return the request for a session like the open one: the demo goes on as the demo, which may be all there is."""
+    from tui_agent.model.demo import DEMO_MODEL
+
+    return OpenRequest(demo=desk.agent is not None and desk.agent.model == DEMO_MODEL)
 
 
 async def clear(desk: Desk, argument: str) -> None:
@@ -30,7 +37,7 @@ async def clear(desk: Desk, argument: str) -> None:
     if argument:
         agent.session.set_title(argument)
     info = agent.session.info
-    if await desk.open(OpenRequest()):
+    if await desk.open(_new_session(desk)):
         name = one_line(info.title or info.first_message, 50)
         desk.say(f"A new session. “{name}” is kept: /resume {info.id} or ctrl+s opens it again.")
 

@@ -81,7 +81,7 @@ class LoginDesk:
         where = self._logins.keep(provider, typed(key).secret.get_secret_value())
         source = self._source(provider)
         before = f" {source} counts before it: unset that to use this one." if source != SOURCE else ""
-        return f"It is kept in {where}.{before}"
+        return f"The key is kept in {where}.{before}"
 
     def keep_variable(self, provider: str, variable: str) -> str:
         """Look for a provider's key in a variable from now on."""
@@ -89,7 +89,7 @@ class LoginDesk:
             return f"{variable} is looked at by itself."
         path = set_value(f"providers.{provider}.api_key_env", variable).path
         self._changed()
-        return f"Its name is kept in {path}."
+        return f"The name {variable} is kept in {path}."
 
     def forget(self, provider: str) -> str:
         """Remove a key that was entered; say so, and where a key still comes from."""

@@ -172,7 +172,8 @@ def plan_compaction(  # noqa: PLR0911 - one for each way it can end
     before, total = sum(shown[:cut]), sum(shown)
     oversized = _cut_oversized(view, view.entries[cut:], keep, settings, options.count) if is_over else ()
     if not before:
-        message = f"There is nothing before the newest {total:,} tokens, and {keep:,} tokens are kept in any case."
+        after = " once old outputs are pruned" if pruned is not None else ""
+        message = f"The messages take only {total:,} tokens{after}, and the newest {keep:,} are always kept whole."
         if options.trigger == "overflow" and total < size.fixed:
             told = describe_overhead(size.fixed, size.window, options.overhead)
             message = f"Of {size.total:,} tokens that are more than the server takes, {total:,} are messages. {told}"

@@ -34,7 +34,7 @@ DEMO_MAX_OUTPUT = 2_048
 BYTES_PER_TOKEN = 4
 """How the demo counts: close enough to a tokenizer for a gauge that moves believably."""
 
-ORDERS_A_MONTH = 58
+ORDERS_A_MONTH = 115
 """Lines of one file of orders: a little under what a single output may take of the demo's window."""
 
 MONTHS = (

@@ -258,8 +258,12 @@ def _addressed(script: DemoScript, messages: tuple[Message, ...], text: str) -> 
 
 
 def _unwrapped(text: str) -> str:
+    """Return what the user wrote: the paragraphs between those that say when it was sent and what to do with it."""
     found = _REMINDER.fullmatch(text)
-    return found[1] if found else text
+    if found is None:
+        return text
+    paragraphs = found[1].strip().split("\n\n")
+    return "\n\n".join(paragraphs[1:-1] or paragraphs)
 
 
 def _is_denied(output: str) -> bool:

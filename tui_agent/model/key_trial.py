@@ -41,7 +41,7 @@ async def try_key(provider: Provider, place: AddressSetting, key: Key, *, timeou
     """Try a key at an address of its provider's."""
     name, secret = provider.name, key.secret.get_secret_value()
     if not (secret.isascii() and secret.isprintable()) or not secret or " " in secret:
-        return Trial("refused", "That is no key: it is empty, or has characters that none has.")
+        return Trial("refused", "That can't be a key: it is empty, or has a character that no key has, like a space.")
     if not place.url:
         return Trial("unknown", f"The key of {name} can't be tried without a model. {_LATER}")
     http = Http(os.environ)

@@ -262,7 +262,7 @@ class MainScreen(Guarded, Screen[None]):
                 self.view.call_after_refresh(self.view.show_entry, entry)
 
     def refresh_facts(self) -> None:
-        """Show what the session and the next request are now: title, leaf, model, size, cost."""
+        """Show what the session and the next request are now: title, leaf, model, size, cost, what Escape stops."""
         from tui_agent.ui.gauge_reading import gauge_reading
 
         if (agent := self.agent) is None:
@@ -275,6 +275,7 @@ class MainScreen(Guarded, Screen[None]):
         self.status.mode, self.status.model, self.status.leaf = agent.mode, agent.model, agent.session.leaf
         self.status.effort = agent.effort.level or ""
         self.gauge.reading = gauge_reading(agent, self.clock())
+        self.refresh_bindings()
         self.show_title()
         self._user_status.changed()
 

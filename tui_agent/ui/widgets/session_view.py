@@ -43,7 +43,7 @@ from tui_agent.ui.widgets.find_bar import FindBar
 from tui_agent.ui.widgets.first_hints import MAX_BEGINNER_MESSAGES, FirstHints
 from tui_agent.ui.widgets.new_chip import NewChip
 from tui_agent.ui.widgets.permission import PermissionPrompt
-from tui_agent.ui.widgets.prompt import PLACEHOLDER
+from tui_agent.ui.widgets.prompt import PLACEHOLDER, READ_ONLY
 from tui_agent.ui.widgets.question_chip import show_question
 from tui_agent.ui.widgets.queue import QueueList
 from tui_agent.ui.widgets.side_panel import MIN_WIDTH_FOR_PANEL, SidePanel
@@ -154,7 +154,7 @@ class SessionView(Guarded, Container):
             self.hints.offer_demo()
             self._main.prompt.placeholder = "Type tour and press enter"
             return
-        self._main.prompt.placeholder = PLACEHOLDER
+        self._main.prompt.placeholder = READ_ONLY if agent.session.read_only else PLACEHOLDER
         if agent.session.leaf is None and not agent.session.read_only:
             written = len(self._services.store.prompt_history(MAX_BEGINNER_MESSAGES))
             self.hints.offer(self._desk.commands, self._main.keymap, written)
