@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from tui_agent.app.commands import Command
 from tui_agent.app.face import Finding, FindingsPage
 from tui_agent.app.format import one_line, plural
+from tui_agent.errors import CommandError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -50,8 +51,7 @@ async def review(desk: Desk, argument: str) -> None:
         here = (
             f"“{name}” is neither a branch nor a commit here." if name else "This is no git repository with a commit."
         )
-        desk.say(f"{here} Use /review, /review BRANCH or /review COMMIT.", "warning")
-        return
+        raise CommandError(f"{here} Use /review, /review BRANCH or /review COMMIT.")
     if not change.diff.strip():
         desk.say(f"There is nothing to review: {change.what} is empty.")
         return
