@@ -131,3 +131,24 @@ async def test_the_setting_turns_it_off(tmp_path: Path) -> None:
 
     first, second = outputs(harness)
     assert second.output == first.output
+
+
+@pytest.mark.parametrize("action", ["mask", "drop", "pin"])
+async def test_the_model_never_sees_a_reference_to_what_left_its_view(tmp_path: Path, action: str) -> None:
+    """Room may be made, or a block hidden, between the answer in a line and any request that carries it."""
+    harness = begin(tmp_path, read(), read(), Reply("Seen."), read())
+    await harness.say("look twice")
+    first, told = outputs(harness)
+    harness.agent.session.append(ContextEditEntry(target=first.id, action=action))
+    await harness.say("and?")
+
+    client = harness.agent.ports.client
+    sent = "\n".join(message.text for message in client.requests[-2].messages)
+    assert told.metadata.known_from == first.id
+    if action == "pin":
+        assert "[Unchanged: lines 1-60" in sent
+        assert "60\tvalue_60" in sent
+    else:
+        assert "Unchanged" not in sent
+        assert f'[As #{first.id} had it, which has left the context since: read the file again, or recall("#' in sent
+        assert outputs(harness)[-1].output == first.output, "reading it again gives the whole"
