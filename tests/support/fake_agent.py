@@ -21,6 +21,7 @@ from tui_agent.agent.events import (
     RunStarted,
 )
 from tui_agent.agent.ports import AgentPorts
+from tui_agent.agent.preparing import Prepared
 from tui_agent.context.budget import ContextSize
 from tui_agent.context.effort import EffortInForce
 from tui_agent.session.effort import Effort
@@ -157,6 +158,12 @@ class FakeAgent(Agent):
 
     async def aclose(self) -> None:
         self.calls.append("aclose")
+
+    def switch_for(self, prepared: Prepared) -> None:
+        if prepared.model is not None:
+            self.change_model(prepared.model)
+        if prepared.mode is not None:
+            self.change_mode(prepared.mode)
 
     async def compact(
         self, focus: str | None = None, *, for_model: str | None = None, boundary: int | None = None

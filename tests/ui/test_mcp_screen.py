@@ -98,7 +98,7 @@ async def test_prompts_complete_as_commands_and_say_what_they_need(tmp_path: Pat
     place.add_stdio(allow=())
     stage = await ready_stage(tmp_path, place)
     async with stage.run() as pilot:
-        await write(pilot, "/revi")
+        await write(pilot, "/tracker")
         assert "/tracker:review" in str(stage.main.popup.options[0].prompt)
         await pilot.press("tab", "enter")
         await until(lambda: "/tracker:review needs SUBJECT" in str(stage.main.notice.render()), pilot)

@@ -43,6 +43,8 @@ class Command:
     """Label in the line of keys; empty keys are not shown there."""
     needs_screen: bool = False
     """Whether it is of no use where there is no screen of ours: in an editor, in a run without one."""
+    yields: bool = False
+    """Whether a command of the user's own with its name counts instead."""
     place: int = 1_000
     """Lists show commands by ascending place; those without one come last, by their module."""
 
@@ -64,8 +66,10 @@ def command_table() -> tuple[Command, ...]:
 def commands_of(agent: Agent | None) -> list[Command]:
     """Return the commands of a session: the table's, then the user's own and the skills."""
     table, own = command_table(), _own_rows(agent.commands()) if agent is not None else ()
-    taken = {name for row in table for name in (row.name, *row.aliases)}
-    return [*table, *(row for row in own if row.name not in taken)]
+    names = {row.name for row in own}
+    kept = [row for row in table if not (row.yields and row.name in names)]
+    taken = {name for row in kept for name in (row.name, *row.aliases)}
+    return [*kept, *(row for row in own if row.name not in taken)]
 
 
 @lru_cache(maxsize=2)

@@ -69,6 +69,12 @@ async def _carry_out(desk: Desk, agent: Agent, text: str, mode: str) -> None:
 
 COMMANDS = (
     Command(
-        "plan", "carry out the plan, change it, or begin one", plan, "Plan", argument="[build|auto-edit]", place=155
+        "plan",
+        "carry out the plan, change it, or begin one",
+        plan,
+        "Plan",
+        argument="[build|auto-edit]",
+        place=155,
+        yields=True,
     ),
 )

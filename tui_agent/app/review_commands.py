@@ -153,5 +153,6 @@ COMMANDS = (
         "Review",
         argument="[BRANCH|COMMIT|list]",
         place=296,
+        yields=True,
     ),
 )

@@ -111,4 +111,4 @@ def _question(plan: RestorePlan) -> Choice:
     return Choice("What goes back?", answers, files_text(plan))
 
 
-COMMANDS = (Command("rewind", "go back to before one of your messages", rewind, "Rewind", place=170),)
+COMMANDS = (Command("rewind", "go back to before one of your messages", rewind, "Rewind", place=170, yields=True),)

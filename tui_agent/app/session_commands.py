@@ -186,6 +186,7 @@ COMMANDS = (
         argument="[NAME OF THIS ONE]",
         needs_screen=True,
         place=20,
+        yields=True,
     ),
     Command(
         "sessions",

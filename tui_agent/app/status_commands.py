@@ -125,9 +125,25 @@ def _of_job(jobs: Jobs, number: int) -> Iterable[str]:
 
 
 COMMANDS = (
-    Command("status", "show model, mode, sandbox, context and cost on one page", status, "Status", place=310),
     Command(
-        "diff", "show what changed in files since the session began", diff, "Changes", argument="[#ENTRY]", place=320
+        "status", "show model, mode, sandbox, context and cost on one page", status, "Status", place=310, yields=True
     ),
-    Command("jobs", "show background jobs, their output, and stop them", jobs, "Jobs", argument="[stop N]", place=330),
+    Command(
+        "diff",
+        "show what changed in files since the session began",
+        diff,
+        "Changes",
+        argument="[#ENTRY]",
+        place=320,
+        yields=True,
+    ),
+    Command(
+        "jobs",
+        "show background jobs, their output, and stop them",
+        jobs,
+        "Jobs",
+        argument="[stop N]",
+        place=330,
+        yields=True,
+    ),
 )
