@@ -9,6 +9,7 @@ from tests.support.scripted_client import Reply, ScriptedClient
 from tui_agent.agent.events import Decision, Notice, PermissionAnswer, PermissionAsked
 from tui_agent.agent.permissions import Action, Rule
 from tui_agent.session.entries import AssistantEntry, UserEntry
+from tui_agent.ui.widgets.permission.details import question
 
 SENTENCE = "I will look at the file once more, because the error may come from there. "
 BEGINNING = "The test fails in line 12. "
@@ -32,6 +33,7 @@ async def test_it_is_stopped_cut_and_asked_about(tmp_path: Path, part: str) -> N
     stopped, answer = (entry for entry in path if isinstance(entry, AssistantEntry))
     told = next(entry for entry in path if isinstance(entry, UserEntry) and entry.synthetic == "repeating")
     assert ended.reason == "done"
+    assert question(asked) == "Let the answer go on?"
     assert asked.reason.startswith("the answer repeats itself: the same 74 characters")
     assert SENTENCE.strip() in asked.loop[0] * 2
     assert stopped.interrupted
@@ -67,3 +69,34 @@ async def test_without_anybody_to_ask_the_second_time_ends_the_run(tmp_path: Pat
 
     assert ended.reason == "stopped"
     assert any("repeats itself" in event.message for event in harness.events if isinstance(event, Notice))
+
+
+@pytest.mark.parametrize("decision", [Decision.ONCE, Decision.DENY])
+async def test_whoever_answers_each_time_gets_no_run_without_end(tmp_path: Path, decision: Decision) -> None:
+    client = replies(60)
+    harness = make_agent(tmp_path, client, answer=PermissionAnswer(decision), rules=())
+
+    ended = await harness.say("go")
+
+    assert ended.reason == "stopped"
+    assert len(client.requests) == 5
+    assert (await harness.say("go on all the same")).reason == "stopped"
+    assert len(client.requests) == 10, "a word of the user's begins anew"
+
+
+async def test_an_answer_that_repeats_itself_is_a_step(tmp_path: Path) -> None:
+    client = replies(60)
+    harness = make_agent(tmp_path, client, answer=PermissionAnswer(Decision.ONCE), rules=(), max_steps=2)
+
+    ended = await harness.say("go")
+
+    assert (ended.reason, ended.steps, len(client.requests)) == ("step_limit", 2, 2)
+
+
+async def test_without_anybody_to_ask_each_message_has_its_second_chance(tmp_path: Path) -> None:
+    rules = (Rule("doom_loop", "*", Action.DENY, "default"),)
+    repeating, fine = Reply(BEGINNING + SENTENCE * 400), Reply("It was the cache.")
+    harness = make_agent(tmp_path, ScriptedClient([repeating, fine, repeating, fine]), rules=rules)
+
+    assert (await harness.say("go")).reason == "done"
+    assert (await harness.say("and this?")).reason == "done"

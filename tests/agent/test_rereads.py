@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.support.agents import Harness, make_agent
 from tests.support.scripted_client import Call, Reply, ScriptedClient
 from tui_agent.context.settings import ContextSettings, TruncationSettings
@@ -75,6 +77,32 @@ async def test_a_file_rewritten_from_end_to_end_is_shown_whole(tmp_path: Path) -
     assert "60\tVALUE_60" in outputs(harness)[1].output
 
 
+@pytest.mark.parametrize(
+    ("lines", "after", "shown"),
+    [
+        ({}, TEXT[: TEXT.index("value_51")], "-value_51 = "),
+        ({}, TEXT + "value_61 = 61\n", "+value_61 = 61"),
+        ({"limit": 30}, TEXT[: TEXT.index("value_41")], "of 40."),
+        ({"limit": 30}, TEXT + "value_61 = 61\n", "of 61."),
+        ({"limit": 30}, TEXT.replace("value_5 ", "new\nvalue_5 "), "30\tvalue_29"),
+        ({"offset": 31}, TEXT + "value_61 = 61\n", "61\tvalue_61"),
+    ],
+    ids=["cut", "grown", "cut behind", "grown behind", "moved", "grown part"],
+)
+async def test_what_was_added_or_taken_away_around_known_lines_is_told(
+    tmp_path: Path, lines: dict[str, int], after: str, shown: str
+) -> None:
+    """Lines moved by a change elsewhere were neither removed nor added, and a shorter file is no unchanged one."""
+    change = Reply(calls=[Call("write", json.dumps({"path": "app.py", "content": after}))])
+    harness = begin(tmp_path, read(**lines), change, read(**lines))
+    await harness.say("change it")
+
+    again = outputs(harness)[2].output
+    assert "Unchanged" not in again
+    assert shown in again
+    assert "-value_30" not in again
+
+
 async def test_what_left_the_context_is_shown_whole(tmp_path: Path) -> None:
     harness = begin(tmp_path, read(), Reply("Seen."), read())
     await harness.say("look")
@@ -103,3 +131,24 @@ async def test_the_setting_turns_it_off(tmp_path: Path) -> None:
 
     first, second = outputs(harness)
     assert second.output == first.output
+
+
+@pytest.mark.parametrize("action", ["mask", "drop", "pin"])
+async def test_the_model_never_sees_a_reference_to_what_left_its_view(tmp_path: Path, action: str) -> None:
+    """Room may be made, or a block hidden, between the answer in a line and any request that carries it."""
+    harness = begin(tmp_path, read(), read(), Reply("Seen."), read())
+    await harness.say("look twice")
+    first, told = outputs(harness)
+    harness.agent.session.append(ContextEditEntry(target=first.id, action=action))
+    await harness.say("and?")
+
+    client = harness.agent.ports.client
+    sent = "\n".join(message.text for message in client.requests[-2].messages)
+    assert told.metadata.known_from == first.id
+    if action == "pin":
+        assert "[Unchanged: lines 1-60" in sent
+        assert "60\tvalue_60" in sent
+    else:
+        assert "Unchanged" not in sent
+        assert f'[As #{first.id} had it, which has left the context since: read the file again, or recall("#' in sent
+        assert outputs(harness)[-1].output == first.output, "reading it again gives the whole"

@@ -51,8 +51,8 @@ def with_subagents(tmp_path: Path, client: ScriptedClient, **ports: Any) -> tupl
         return session
 
     tools = (*builtin_tools(), TaskTool())
-    own = {"agents": SPECS, "open_child": open_child, "fork_child": fork_child, "rules": TASKS}
-    harness = make_agent(tmp_path, client, tools=tools, **own, **ports)
+    own = {"agents": SPECS, "open_child": open_child, "fork_child": fork_child, "rules": TASKS} | ports
+    harness = make_agent(tmp_path, client, tools=tools, **own)
     return harness, opened
 
 
@@ -325,3 +325,28 @@ async def test_subagents_of_a_conversation_start_no_others(tmp_path: Path) -> No
     await harness.say("go")
 
     assert "cannot start others" in results(harness)[0].output
+
+
+async def test_a_kind_that_changes_nothing_changes_nothing_from_the_conversation(tmp_path: Path) -> None:
+    """The model is told of every tool, so that the cache holds; its kind decides which of them run."""
+    arguments = {"task": "Look around.", "agent": "explore", "context": "conversation"}
+    asked = Call("task", json.dumps(arguments))
+    tried = (Call("bash", '{"command": "touch made"}'), Call("write", '{"path": "made", "content": "x"}'))
+
+    def script(request: ModelRequest) -> Reply:
+        messages = [message.text for message in request.messages if message.role == "user"]
+        if not any("Look around." in text for text in messages):
+            done = request.messages[-1].role == "tool"
+            return Reply("Done.") if done else Reply(calls=(asked,))
+        told = [message.text for message in request.messages if message.role == "tool"]
+        return Reply(f"Tools said: {told}") if told else Reply(calls=(*tried, Call("ls", '{"path": "."}')))
+
+    everything = (Rule("*", "*", Action.ALLOW, "user"),)
+    harness, _opened = with_subagents(tmp_path, ScriptedClient(script), rules=everything)
+    assert (await harness.say("go")).reason == "done"
+
+    report = results(harness)[0].output
+    assert not (tmp_path / "project" / "made").exists()
+    assert "bash is not for explore" in report
+    assert "write is not for explore" in report
+    assert "ls is not for" not in report

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.agents import Harness, make_agent
+from tests.support.agents import MODEL, Harness, make_agent
 from tests.support.headless import run_headless
 from tests.support.real_stage import SUMMARY
 from tests.support.scripted_client import Reply, ScriptedClient
+from tui_agent.agent.agent import Agent
 from tui_agent.app.commands import command_table
 from tui_agent.cli.exit_codes import EXIT_DONE, EXIT_FAILED
 from tui_agent.session.entries import CompactionEntry, EffortChangeEntry
@@ -54,6 +55,31 @@ async def test_undo_and_redo_across_runs(place: Place) -> None:
     assert place.harness.session.leaf == leaf
     assert await place.run("/redo") == EXIT_DONE
     assert "There is nothing to redo" in place.err.getvalue()
+
+
+async def test_runs_of_their_own_undo_turn_after_turn_and_redo_them(tmp_path: Path) -> None:
+    """Each run is a program of its own: what it goes by is in the store."""
+    harness = make_agent(tmp_path, ScriptedClient([Reply("An answer.")]), answer=None)
+    for text in ("one", "two"):
+        await run_headless(harness, text)
+    end = harness.session.leaf
+    told: list[str] = []
+    leaves: list[int | None] = []
+    for command in ("/undo", "/undo", "/undo", "/redo", "/redo", "/redo"):
+        session = Session(harness.store, harness.session.id, estimate=harness.directory.counter(MODEL).estimate)
+        agent = Agent(session, harness.agent.ports, model=MODEL)
+        err = io.StringIO()
+        opened = {"open_session": lambda _request, it=session: it, "make_agent": lambda _session, it=agent: it}
+        assert await run_headless(harness, command, err=err, **opened) == EXIT_DONE
+        told.append(err.getvalue())
+        leaves.append(session.leaf)
+    first, second = leaves[:2]
+    assert "turn “two”" in told[0]
+    assert "turn “one”" in told[1]
+    assert "There is no turn to undo." in told[2]
+    assert leaves == [first, second, second, first, end, end]
+    assert told[3].startswith("Redone: ")
+    assert "There is nothing to redo." in told[5]
 
 
 async def test_mode_effort_and_title_are_kept(place: Place) -> None:

@@ -183,7 +183,7 @@ class Updates:
         content.append(_text("\n".join(filter(None, [request.reason, *request.loop]))[:MAX_OUTPUT_CHARS]))
         kind = tool_traits()[request.tool].kind
         call = self._ids[request.call_id]
-        title = _title(request.tool, request.title)
+        title = request.question or _title(request.tool, request.title)
         return helpers.update_tool_call(call, title=title, kind=kind, status="pending", content=content)
 
     # -- when it is loaded ----------------------------------------------------------------------------------

@@ -31,6 +31,10 @@ FAILED_EDITS = 5
 MIN_REPEATED_CHARS = 6_000
 """Characters at the end of an answer that have to be one text again and again."""
 MIN_REPEATED_ROUNDS = 4
+MAX_REPEATED_ANSWERS = 5
+"""The repeating answer since the user's last word that ends the run, whatever was said to those before."""
+REPEATING = "repeating"
+"""Why a message follows an answer that was stopped because it repeats itself."""
 LOOKED_AT_CHARS = 16_000
 """The end of an answer in which repetition is looked for."""
 _SUFFIX = 64
@@ -299,6 +303,17 @@ class Repetition:
     def reason(self) -> str:
         """One sentence for a person."""
         return f"the answer repeats itself: the same {len(self.unit):,} characters {self.rounds} times in a row"
+
+
+def repeated_answers(path: Sequence[Entry]) -> int:
+    """Return how many answers were stopped since the user's last word because they repeat themselves."""
+    count = 0
+    for entry in reversed(path):
+        if isinstance(entry, UserEntry):
+            if entry.synthetic is None:
+                break
+            count += entry.synthetic == REPEATING
+    return count
 
 
 def find_repetition(text: str) -> Repetition | None:

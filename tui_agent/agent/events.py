@@ -124,6 +124,8 @@ class PermissionRequest:
     rules: tuple[str, ...]
     loop: tuple[str, ...] = ()
     """For a doom loop: what the repeated calls gave so far, oldest first."""
+    question: str = ""
+    """The question in its own words; empty: those of the needs."""
     once: str = "run it once more"
     """What a yes to a doom loop does."""
     command: str = ""

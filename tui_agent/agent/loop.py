@@ -21,6 +21,7 @@ from tui_agent.agent.checkpoints.recorder import Recorder
 from tui_agent.agent.clients import NO_MODEL
 from tui_agent.agent.context_full import CompactedError, ContextFullError
 from tui_agent.agent.context_keeper import ContextKeeper
+from tui_agent.agent.doom_loop import REPEATING
 from tui_agent.agent.events import MessageRefused, Notice, RunEnded, RunStarted
 from tui_agent.agent.hooks.payloads import RunEnd
 from tui_agent.agent.job_news import ended_jobs
@@ -124,7 +125,13 @@ class Loop:
             await self.context.make_room()
             self.step += 1
             last = self.step >= self.ports.max_steps
-            answer = await self._answer(wrap_up=last)
+            try:
+                answer = await self._answer(wrap_up=last)
+            except RepeatingAnswer as stopped:
+                await self._after_repetition(stopped)
+                if last:
+                    return RunEnded("step_limit", steps=self.step)
+                continue
             if answer.error:
                 # What was asked for was refused; asking again would be too.
                 return RunEnded("error", answer.error, self.step)
@@ -145,7 +152,11 @@ class Loop:
             self._append_checkpoint()
 
     async def _answer(self, *, wrap_up: bool) -> AssistantEntry:
-        """Send the path and return the answer; what an overflow or a refusal teaches is tried, once."""
+        """Send the path and return the answer; what an overflow or a refusal teaches is tried, once.
+
+        Raises:
+            RepeatingAnswer: the answer said the same again and again and was stopped.
+        """
         if wrap_up:
             self.journal.append(_synthetic("step_limit", self.ports.prompt("step_limit")))
         while True:
@@ -158,8 +169,6 @@ class Loop:
                     await self.context.after_overflow(error)
                 elif not self.context.after_refusal(error):
                     raise
-            except RepeatingAnswer as stopped:
-                await self._after_repetition(stopped)
             else:
                 self.context.answered(answer)
                 return answer
@@ -171,7 +180,7 @@ class Loop:
             StopRunError: the run is to end here.
         """
         told = await self.tools.after_repetition(stopped.answer, stopped.repetition)
-        self.journal.append(_synthetic("repeating", told))
+        self.journal.append(_synthetic(REPEATING, told))
 
     async def _attach_instructions(self) -> None:
         """Append what the project says about the part of it that the calls touched."""

@@ -99,6 +99,8 @@ class AgentPorts:
     """Calls of one answer that run side by side, where they may."""
     agents: tuple[AgentSpec, ...] = ()
     """Kinds of subagents that can be given tasks."""
+    kind: AgentSpec | None = None
+    """The kind whose tools alone may be used, where the model is told of more; None: all it is told of."""
     open_child: OpenChild | None = None
     """Opens a session for a subagent, by title, parent entry and kind of agent; None where there are none."""
     fork_child: OpenChild | None = None

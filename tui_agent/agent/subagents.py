@@ -90,7 +90,7 @@ class Subagents:
         if in_conversation:
             session = await self._fork(title, call_id, agent)
             worker = self._going_on(spec, session)
-            task = fill(self._parent.ports.prompt("task_in_conversation"), task=task)
+            task = fill(self._parent.ports.prompt("task_in_conversation"), task=task, tools=_tools_in_words(spec))
         else:
             session = self._open_child(title, self._parent.session.leaf, agent)
             worker = self._make(spec, session)
@@ -132,13 +132,15 @@ class Subagents:
     def _going_on(self, spec: AgentSpec, session: Session) -> "Agent":
         """Return an agent whose requests begin with the bytes of the parent's, so that the provider knows them.
 
-        Prompt, tools, model, effort and mode are therefore the parent's; of its kind it has the rules and the limit.
+        Prompt, tools, model, effort and mode are therefore the parent's. Of its kind it has the rules, the limit and
+        the tools it may use: calls of others are refused.
         """
         from tui_agent.agent.agent import Agent
 
         parent = self._parent
         own = replace(
             parent.ports,
+            kind=spec,
             open_child=None,
             fork_child=None,
             checkpoints=None,
@@ -177,6 +179,10 @@ class Subagents:
         worker.share_rules(self._parent.session_rules)
         worker.share_recorder(self._parent.recorder)
         return worker
+
+
+def _tools_in_words(spec: AgentSpec) -> str:
+    return "" if spec.tools is None else f" Of the tools only these are for you: {', '.join(spec.tools)}."
 
 
 def _within(spec: AgentSpec, settings: Adjustable) -> Adjustable:

@@ -16,6 +16,7 @@ from tui_agent.agent.channel import Questions
 from tui_agent.agent.checkpoints.recorder import Recorder
 from tui_agent.agent.checkpoints.watching import run_watched
 from tui_agent.agent.doom_loop import (
+    MAX_REPEATED_ANSWERS,
     DoomLoop,
     HeadlessAnswer,
     LoopRules,
@@ -23,6 +24,7 @@ from tui_agent.agent.doom_loop import (
     call_key,
     detect,
     headless,
+    repeated_answers,
 )
 from tui_agent.agent.events import (
     Decision,
@@ -107,7 +109,6 @@ class ToolRunner:
         self._archive = SessionArchive(self._session, ports.blob)
         self._leftovers: set[asyncio.Task[ToolResult]] = set()
         self._allowed_loops: set[str] = set()
-        self._repetitions = 0
         self._mode = mode
         self.gate = Gate(ports, self._channel, questions, mode, self._said)
         self.subagents: SubagentHost | None = None
@@ -163,10 +164,18 @@ class ToolRunner:
         call = _Call(part)
         try:
             tool = find_tool(part.tool, self._known_tools())
+            self._check_kind(tool)
             call.tool, call.arguments = tool.resolve(parse_arguments(tool, part.arguments))
         except ToolError as error:
             call.error = str(error)
         return call
+
+    def _check_kind(self, tool: Tool[Any]) -> None:
+        """Refuse a tool that the model is told of, so that its provider's cache holds, and that is not for its kind."""
+        kind = self._ports.kind
+        if kind is not None and not kind.allows(tool.name):
+            has = ", ".join(kind.tools or ())
+            raise ToolError(f"Not run: {tool.name} is not for {kind.name}, which has: {has}.")
 
     def _known_tools(self) -> tuple[Tool[Any], ...]:
         tools = (*self._ports.tools, *self._ports.mcp.known())
@@ -387,16 +396,18 @@ class ToolRunner:
         Raises:
             StopRunError: the run is to end here.
         """
-        if self.gate.decide(_REPEATED_ANSWER).action is Action.DENY:
-            self._repetitions += 1
-            if self._repetitions > 1:
-                raise StopRunError(f"Stopped: {found.reason}.")
+        before = repeated_answers(self._session.active_path())
+        nobody = self.gate.decide(_REPEATED_ANSWER).action is Action.DENY
+        if before >= (1 if nobody else MAX_REPEATED_ANSWERS - 1):
+            raise StopRunError(f"Stopped: {found.reason}.")
+        if nobody:
             self._channel.emit(Notice(f"Stopped the answer: {found.reason}.", "warning"))
             return self._ports.prompt("repeating")
         asked = PermissionRequest(
             call_id=f"answer-{answer.id}",
             tool="answer",
             title=f"#{answer.id}, stopped",
+            question="Let the answer go on?",
             needs=(_REPEATED_ANSWER,),
             reason=found.reason,
             rules=(f"allow doom_loop: {ANSWER_PATTERN}",),

@@ -430,7 +430,7 @@ class WordsFace:
             case FindingsPage():
                 self.say(f"**{page.title}**\n\n{page.text}")
             case _:
-                self.say(f"{page.title} needs the full-screen program: run tui-agent in a terminal.", "warning")
+                self.say(f"{page.title}: that needs the full-screen program. Run tui-agent in a terminal.", "warning")
 
     def refresh_facts(self) -> None:
         """What changes is told as it happens."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from tui_agent.app.commands import Command
 from tui_agent.app.face import Finding, FindingsPage
 from tui_agent.app.format import one_line, plural
+from tui_agent.errors import CommandError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -51,8 +52,7 @@ async def review(desk: Desk, argument: str) -> None:
             reason = f"“{name}” is neither a branch nor a commit here. Use /review, /review BRANCH or /review COMMIT."
         else:
             reason = "There is nothing to compare with: this is no git repository, or one without a commit."
-        desk.say(reason, "warning")
-        return
+        raise CommandError(reason)
     if not change.diff.strip():
         desk.say(f"There is nothing to review: {change.what} is empty.")
         return

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tui_agent.app.commands import Command
 from tui_agent.app.files_along import move_with_files
-from tui_agent.app.undo_words import Move, UndoResult, name_of_change, name_of_move
+from tui_agent.app.undo_words import Move, UndoResult, name_of_change, name_of_move, name_of_place
 
 if TYPE_CHECKING:
     from tui_agent.agent.agent import Agent
@@ -116,38 +116,53 @@ async def _go(desk: Desk, agent: Agent, target: int | None, undone: UndoResult) 
 def _move_here(desk: Desk, session: Session) -> Move | None:
     """Return the last move of the user that led here, None when something was said since.
 
-    Moves that ``/undo`` made are none of the user's; those it took back are done with.
+    Moves that ``/undo`` made are none of the user's; those it took back are done with. Of those made before the program
+    was started, the ones up the path count as ``/undo``'s.
     """
+    if _move_up_before(session) is not None:
+        return None
     moves = [move for move in session.move_history.undoable if move not in desk.undo_moves]
     done_with = sum(undone.of_move for undone in desk.undone)
     if done_with >= len(moves):
         return None
-    origin, target = moves[-1 - done_with]
-    here = session.leaf
+    move = moves[-1 - done_with]
+    return move if _leads_here(session, move) else None
+
+
+def _leads_here(session: Session, move: Move) -> bool:
+    """Whether nothing was said since a move."""
+    target, here = move[1], session.leaf
     while here is not None and here != target:
         entry = session.entry(here)
         if not (entry.sets_state or entry.kind == "branch_summary"):
-            return None
+            return False
         here = entry.parent_id
-    return (origin, target) if here == target else None
+    return here == target
 
 
-def _is_moved_up(desk: Desk, session: Session) -> bool:
-    """Whether the last thing done was to go to an entry above, as ``/undo`` does it."""
-    if (move := _move_here(desk, session)) is None or (left := move[0]) is None:
-        return False
-    return move[1] is None or move[1] in {entry.id for entry in session.path(left)}
+def _is_up(session: Session, move: Move) -> bool:
+    """Whether a move led to an entry above where it started, as those of ``/undo`` do."""
+    left, target = move
+    return left is not None and (target is None or target in {entry.id for entry in session.path(left)})
+
+
+def _move_up_before(session: Session) -> Move | None:
+    """Return the last move when it was made before the program was started, led up the path and still leads here."""
+    history = session.move_history
+    if not history.undoable or len(history.undoable) > history.earlier:
+        return None
+    move = history.undoable[-1]
+    return move if _leads_here(session, move) and _is_up(session, move) else None
 
 
 async def redo(desk: Desk, _argument: str) -> None:
     """Go back to where the last ``/undo`` left from; after a restart, to where a move up the path left from."""
-    if desk.agent is None or not (desk.undone or _is_moved_up(desk, desk.agent.session)):
-        desk.say("There is nothing to redo.")
+    if desk.agent is None:
         return
     if (agent := desk.idle_agent) is None:
         return
-    if not desk.undone and (move := _move_here(desk, agent.session)) is not None:
-        await _undo_move(desk, agent, move)
+    if not desk.undone:
+        await _redo_without_undo(desk, agent)
         return
     done = desk.undone[-1]
     origin, here = done.way
@@ -162,6 +177,22 @@ async def redo(desk: Desk, _argument: str) -> None:
         return True
 
     await move_with_files(desk, agent, origin, go, pair=(origin, here))
+
+
+async def _redo_without_undo(desk: Desk, agent: Agent) -> None:
+    """Go back to where a move up the path left from, if that was the last thing done."""
+    if (before := _move_up_before(agent.session)) is not None:
+
+        async def go() -> bool:
+            await agent.navigator.undo()
+            desk.say(f"Redone: back at {name_of_place(before[0])}.")
+            return True
+
+        await move_with_files(desk, agent, before[0], go, pair=before)
+    elif (move := _move_here(desk, agent.session)) is not None and _is_up(agent.session, move):
+        await _undo_move(desk, agent, move)
+    else:
+        desk.say("There is nothing to redo.")
 
 
 COMMANDS = (

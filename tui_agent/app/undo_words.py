@@ -45,8 +45,9 @@ def name_of_change(entry: Entry) -> str:
 
 def name_of_move(origin: int | None, target: int | None) -> str:
     """Return what undoing a move takes back."""
-    return f"move from {_place(origin)} to {_place(target)}"
+    return f"move from {name_of_place(origin)} to {name_of_place(target)}"
 
 
-def _place(entry_id: int | None) -> str:
+def name_of_place(entry_id: int | None) -> str:
+    """Return what a place in the tree is called."""
     return "the start" if entry_id is None else f"#{entry_id}"

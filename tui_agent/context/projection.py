@@ -179,10 +179,12 @@ class Builder:
 
     def _shown(self, entry: Entry) -> Shown:
         state = self.view.states.get(entry.id)
-        if state is None:
+        known_from = entry.metadata.known_from if isinstance(entry, ToolResultEntry) else None
+        lost = None if self.view.holds(known_from) else known_from
+        if state is None and lost is None:
             return self._live
         kept_chars, note = self.view.kept_chars.get(entry.id, 0), self.view.notes.get(entry.id, "")
-        return Shown(state, kept_chars, self.traits.vision, note)
+        return Shown(state or EntryState.LIVE, kept_chars, self.traits.vision, note, lost)
 
     def _put_user(self, content: Content, entry_id: int) -> None:
         if content:

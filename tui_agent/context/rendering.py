@@ -60,13 +60,14 @@ _STATUS = {
 class Shown:
     """How an entry is to be shown: its state, what a prune left of it, and whether images may be sent.
 
-    ``note`` is what a placeholder says beside its gist.
+    ``note`` is what a placeholder says beside its gist. ``lost`` is an entry it points to that is no longer as it was.
     """
 
     state: EntryState = EntryState.LIVE
     kept_chars: int = 0
     vision: bool = True
     note: str = ""
+    lost: int | None = None
 
     @property
     def whole(self) -> bool:
@@ -140,6 +141,10 @@ def result_text(entry: ToolResultEntry, shown: Shown, templates: Templates) -> s
     if shown.state is EntryState.PRUNED and not shown.kept_chars:
         return _pruned(entry, shown, templates)
     output = clean(_cut(entry.output, shown, entry))
+    if shown.lost is not None:
+        # Its first line says that the read it points to can be seen; what changed since stays of use.
+        _seen, end, difference = output.partition("\n")
+        output = f"{fill(templates.reference_lost, id=str(shown.lost))}{end}{difference}"
     if entry.full_output is not None:
         # What was cut can be had by its number, which the tool did not know when it wrote the output.
         output = f"{output}\n[#{entry.id}]"

@@ -30,6 +30,10 @@ class Templates:
     """What is left of a pruned image: ``name``, ``id``."""
     placeholder_masked: str = '[Hidden: {gist} — recall("#{id}")]'
     """What is left of an entry the user masked: ``gist``, ``id``."""
+    reference_lost: str = (
+        '[As #{id} had it, which has left the context since: read the file again, or recall("#{id}").]'
+    )
+    """What is said in place of “unchanged, see #id” when that is no longer in view: ``id``."""
     tool_images: str = "[images]"
     """Comes before images of tool results where those can only be in a user message."""
     conversation_start: str = "[…]"

@@ -73,6 +73,12 @@ class ContextView:
         """Whether the entry's content is shown as it is: live or pinned."""
         return self.states.get(entry_id, EntryState.LIVE) in (EntryState.LIVE, EntryState.PINNED)
 
+    def holds(self, entry_id: int | None) -> bool:
+        """Whether an entry that another one points to is among those shown as they are; None is no entry to miss."""
+        if entry_id is None:
+            return True
+        return self.is_open(entry_id) and any(entry.id == entry_id for entry in self.entries)
+
     def answered(self) -> frozenset[int]:
         """Return the ids of all tool results that answer a call; the others are not sent."""
         return frozenset(result.id for row in self.results.values() for result in row if result is not None)

@@ -19,6 +19,8 @@ class MoveHistory:
 
     undoable: list[tuple[int | None, int | None]] = field(default_factory=list)
     redoable: list[tuple[int | None, int | None]] = field(default_factory=list)
+    earlier: int = 0
+    """How many of those that can be undone were made before the session was opened here."""
 
     @classmethod
     def of(cls, moves: Iterable[LeafMove]) -> "MoveHistory":
@@ -55,6 +57,7 @@ class MoveHistory:
             self.redoable.clear()
         elif move.action == "undo" and self.undoable:
             start, _ = self.undoable.pop()
+            self.earlier = min(self.earlier, len(self.undoable))
             self.redoable.append((start, move.from_leaf))
         elif move.action == "redo" and self.redoable:
             _, end = self.redoable.pop()

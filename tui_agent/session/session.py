@@ -314,7 +314,9 @@ class Session:
     def move_history(self) -> MoveHistory:
         """The moves that can be undone and redone now."""
         if self._history is None:
+            # Each move asks for it before it is logged: what is in the log now is older than this object.
             self._history = MoveHistory.of(self.moves())
+            self._history.earlier = len(self._history.undoable)
         return self._history
 
     def _move(self, target: int | None, action: Literal["move", "undo", "redo"]) -> None:

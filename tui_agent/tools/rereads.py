@@ -11,6 +11,8 @@ MIN_SAVED_CHARS = 600
 MAX_DIFF_SHARE = 0.5
 """Share of the whole output a difference may take: a model reads the whole with less effort."""
 
+_SPAN = re.compile(r"^\[Lines \d+-\d+ of ((?:more than )?\d+)[.,].*\]\s*\Z", re.MULTILINE)
+"""The last line of a read that is not the whole file, with how long that is; as ``READ_ON`` and ``READ_END`` say it."""
 _NUMBERED = re.compile(r"^(\d+)\t(.*)$", re.MULTILINE)
 
 
@@ -33,9 +35,11 @@ def short_answer(title: str, shown: str, output: str, earlier: Iterable[ToolResu
                 break  # It was told already, and asks again.
             continue
         known = _lines(result.output)
-        if lines and lines.items() <= known.items():
+        # A file that grew or shrank has changed, though the lines that are still there have not.
+        if lines and lines.items() <= known.items() and _length(output, lines) == _length(result.output, known):
             return _unchanged(shown, lines, result.id), result.id
-        if same_read and (told := _difference(shown, known, lines, len(output), result.id)):
+        whole = _is_whole(output, lines) and _is_whole(result.output, known)
+        if same_read and whole and (told := _difference(shown, known, lines, len(output), result.id)):
             return told, result.id
         if lines.keys() <= known.keys():
             break  # What it knows of these lines holds no longer, and neither does what was read before.
@@ -46,6 +50,16 @@ def _lines(output: str) -> dict[int, str]:
     return {int(found[1]): found[2] for found in _NUMBERED.finditer(output)}
 
 
+def _length(output: str, lines: dict[int, str]) -> str:
+    """Return how many lines the file has: a read of a part says so, otherwise it is those that are shown."""
+    found = _SPAN.search(output)
+    return str(max(lines, default=0)) if found is None else found[1]
+
+
+def _is_whole(output: str, lines: dict[int, str]) -> bool:
+    return bool(lines) and min(lines) == 1 and _length(output, lines) == str(max(lines))
+
+
 def _unchanged(shown: str, lines: dict[int, str], entry_id: int) -> str:
     return (
         f"[Unchanged: lines {min(lines)}-{max(lines)} of {shown} are as in the read of #{entry_id}, which you still "
@@ -54,9 +68,7 @@ def _unchanged(shown: str, lines: dict[int, str], entry_id: int) -> str:
 
 
 def _difference(shown: str, known: dict[int, str], lines: dict[int, str], whole: int, entry_id: int) -> str | None:
-    """Return what changed since a read of the same lines, None where it is too much or not to be told."""
-    if not known or min(known) != min(lines, default=0) or min(known) != 1:
-        return None
+    """Return what changed since a read of the whole file, None where that is too much."""
     before, after = ("".join(f"{text}\n" for text in held.values()) for held in (known, lines))
     diff = diff_texts(shown, before, after).text
     if not diff or len(diff) > whole * MAX_DIFF_SHARE:

@@ -20,7 +20,7 @@ class TaskInput(ToolInput):
     agent: str = "explore"
     task: str = Field(description="All it needs to know: it sees nothing else")
     context: Literal["task", "conversation"] = Field(
-        default="task", description="conversation: it knows all that was said here, for little; it has every tool then"
+        default="task", description="conversation: it knows all that was said here, for little"
     )
 
 

@@ -47,6 +47,8 @@ LOOP_RESULTS, LOOP_LINES = 3, 3
 
 def question(request: PermissionRequest) -> str:
     """Return the question in a few words."""
+    if request.question:
+        return request.question
     if not request.needs:
         return f"Use {one_line(request.tool, 40)}?"
     if request.command:
