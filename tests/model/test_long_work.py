@@ -93,16 +93,16 @@ def check_room_was_made(harness: Harness) -> int:
     ("window", "steps", "usage", "least"),
     [
         (32_000, 300, "honest", 15),
-        (16_000, 1_000 if THOROUGH else 300, "honest", 15),
-        (16_000, 60, "missing", 15),
-        (16_000, 60, "zero", 15),
-        (16_000, 60, "absurd", 15),
-        (16_000, 60, "stale", 15),
-        (16_000, 60, "first", 15),
-        (16_000, 60, "summed", 15),
+        (16_000, 1_000 if THOROUGH else 300, "honest", 7),
+        (16_000, 60, "missing", 7),
+        (16_000, 60, "zero", 7),
+        (16_000, 60, "absurd", 7),
+        (16_000, 60, "stale", 7),
+        (16_000, 60, "first", 7),
+        (16_000, 60, "summed", 7),
         (8_192, 300 if THOROUGH else 100, "honest", 5),
-        (4_096, 300 if THOROUGH else 100, "honest", 2),
-        (4_096, 60, "missing", 2),
+        (4_096, 300 if THOROUGH else 100, "honest", 1.5),
+        (4_096, 60, "missing", 1.5),
     ],
 )
 async def test_hundreds_of_steps_never_overflow(
@@ -112,7 +112,7 @@ async def test_hundreds_of_steps_never_overflow(
     window: int,
     steps: int,
     usage: str,
-    least: int,
+    least: float,
 ) -> None:
     """``least`` is how many steps a compaction has to last on average."""
     project = tmp_path / "project"
@@ -129,18 +129,7 @@ async def test_hundreds_of_steps_never_overflow(
     assert (ended.reason, ended.error) == ("done", None)
     assert model.step == steps
     assert model.most <= window
-    print(
-        "LONG",
-        window,
-        usage,
-        steps,
-        max(model.sizes),
-        model.most,
-        steps / max(1, check_room_was_made(harness)),
-        harness.kinds().count("prune"),
-        len([s for s in harness.path() if s.kind == "compaction" and s.model is None]),
-    )
-    assert check_room_was_made(harness) <= steps // least
+    assert check_room_was_made(harness) <= steps / least
     await harness.agent.aclose()
 
 

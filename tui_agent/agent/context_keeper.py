@@ -18,7 +18,14 @@ from tui_agent.agent.image_room import image_prune, never_sent
 from tui_agent.agent.journal import Journal
 from tui_agent.agent.permissions import resumed_mode
 from tui_agent.agent.ports import AgentPorts
-from tui_agent.context.budget import ContextSize, Meter, SwitchAhead, complaint, is_silent_overflow, newest_report
+from tui_agent.context.budget import (
+    ContextSize,
+    Meter,
+    SwitchAhead,
+    complaint,
+    is_silent_overflow,
+    newest_report,
+)
 from tui_agent.context.cache import CacheState, cache_state, cache_ttl
 from tui_agent.context.compaction_policy import AfterOverflow, HoldReason, after_overflow, hold, is_due
 from tui_agent.context.effort import EffortInForce

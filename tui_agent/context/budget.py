@@ -442,7 +442,7 @@ def _has_own_head(path: Sequence[Entry], anchor: int) -> bool:
 
 def _tells_size(path: Sequence[Entry], at: int) -> bool:
     answer = path[at]
-    if not isinstance(answer, AssistantEntry) or not _is_valid(answer):
+    if not isinstance(answer, AssistantEntry) or not _is_valid(answer) or repeats_report(answer, path[:at]):
         return False
     if not is_suspect(answer):
         return True
@@ -488,6 +488,10 @@ NOTICED_SHARE = 1 / 3
 """Share of the tokens taken out of a request by which a report has to fall to be one of that request."""
 SMALLEST_CUT = 1_000
 """Tokens of the smallest window that a server is believed to have; a smaller report was not counted properly."""
+
+
+_SAME_SIZE = 0.01
+"""Share by which two requests may differ in size and be reported with the same number of tokens."""
 
 
 class Report(StrEnum):
@@ -538,6 +542,19 @@ def is_stale(answer: AssistantEntry, before: AssistantEntry) -> bool:
     made = before.estimate - answer.estimate
     fell = before.usage.prompt - answer.usage.prompt
     return made > before.estimate // 10 and fell < made * NOTICED_SHARE
+
+
+def repeats_report(answer: AssistantEntry, path: Sequence[Entry]) -> bool:
+    """Whether a report is the very number of the answer before, although the request was of another size.
+
+    Some servers report their first request's tokens every time: learnt from, that would make each token weigh less.
+    """
+    earlier = (entry for entry in reversed(path) if isinstance(entry, AssistantEntry) and entry.id < answer.id)
+    before = next((entry for entry in earlier if entry.model == answer.model and entry.usage is not None), None)
+    if before is None or before.usage is None or answer.usage is None:
+        return False
+    differs = abs(answer.estimate - before.estimate) > answer.estimate * _SAME_SIZE
+    return answer.usage.prompt == before.usage.prompt and differs
 
 
 def is_silent_overflow(answer: AssistantEntry, window: int) -> bool:
