@@ -100,5 +100,7 @@ async def test_what_a_change_may_cost_is_told_where_the_provider_remembers_enoug
         await stage.say("go", pilot)
         await write(pilot, "/effort high")
         await pilot.press("enter")
+        await stage.until_text("Effort high?", pilot)
+        await pilot.press("enter")
         await stage.until_text("The provider may read 1", pilot)
         assert "about $0.25 more" in " ".join(stage.text().split())

@@ -26,7 +26,7 @@ async def test_it_opens_where_one_is_with_the_other_branch_folded(tmp_path: Path
         rows = stage.rows()
         assert len(rows) == 7
         assert '● grep "next=" · ● read views.py · ● edit views.py' in rows[1]
-        assert rows[3].startswith(" ├─• You: write a test for it")
+        assert rows[3].startswith("█├─• You: write a test for it")
         assert "[green]" in rows[3]
         assert rows[4].endswith("◀ here")
         assert rows[6].strip() == "⊞ 23 entries · [compaction 96k → 14k]"
@@ -106,7 +106,7 @@ async def test_the_preview_follows_and_tells_the_facts(tmp_path: Path) -> None:
         await stage.highlight("run")
         await until(lambda: shows("3 calls", "src/auth/views.py +3 −1", "grep", "edit"), pilot)
         await stage.highlight("question")
-        await until(lambda: shows("you", "src/auth/views.py +3 −1", "query string"), pilot)
+        await until(lambda: shows("you", "src/auth/views.py +3 −1", "loses the query"), pilot)
         await pilot.press("end")
         await until(lambda: shows("branch: 24 entries", "Done with middleware."), pilot)
         await pilot.press("right")
