@@ -145,7 +145,7 @@ def test_a_subcommand_that_is_told_nothing_does_what_it_usually_does(
     assert printed(capsys, "config") == printed(capsys, "config", "get")
     assert printed(capsys, "tree") == printed(capsys, "tree", recorded)
     assert printed(capsys, "context") == printed(capsys, "context", recorded)
-    assert "nothing" in printed(capsys, "compact", "--preview", code=1)
+    assert "always kept whole" in printed(capsys, "compact", "--preview", code=1)
 
 
 def test_a_terminal_that_shows_no_screen_is_pointed_to_p(
@@ -187,8 +187,8 @@ def test_the_request_is_the_same_every_time(capfdbinary: pytest.CaptureFixture[b
 
 
 def test_a_compaction_with_nothing_to_do_says_why(capsys: pytest.CaptureFixture[str], recorded: str) -> None:
-    assert "nothing" in printed(capsys, "compact", recorded, code=1)
-    assert "nothing" in printed(capsys, "compact", recorded, "--preview", code=1)
+    assert "always kept whole" in printed(capsys, "compact", recorded, code=1)
+    assert "always kept whole" in printed(capsys, "compact", recorded, "--preview", code=1)
 
 
 def test_settings_are_written_read_and_removed(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
