@@ -442,12 +442,22 @@ def _has_own_head(path: Sequence[Entry], anchor: int) -> bool:
 
 def _tells_size(path: Sequence[Entry], at: int) -> bool:
     answer = path[at]
-    if not isinstance(answer, AssistantEntry) or not _is_valid(answer) or repeats_report(answer, path[:at]):
+    if not isinstance(answer, AssistantEntry) or not _is_valid(answer):
         return False
-    if not is_suspect(answer):
-        return True
-    earlier = (entry for entry in reversed(path[:at]) if isinstance(entry, AssistantEntry))
-    return not any(entry.model == answer.model and is_stale(answer, entry) for entry in earlier)
+    before = next((entry for entry in _answers_before(path, at, answer.model) if entry.usage is not None), None)
+    if before is not None and repeats_report(answer, before):
+        return False
+    return not is_suspect(answer) or not any(
+        is_stale(answer, entry) for entry in _answers_before(path, at, answer.model)
+    )
+
+
+def _answers_before(path: Sequence[Entry], at: int, model: str) -> Iterator[AssistantEntry]:
+    """Yield a model's answers before a position, newest first; a path may be long and is not copied."""
+    for place in range(at - 1, -1, -1):
+        entry = path[place]
+        if isinstance(entry, AssistantEntry) and entry.model == model:
+            yield entry
 
 
 def reported_tokens(entry: Entry, counter: TokenCounter) -> tuple[int, bool]:
@@ -544,14 +554,12 @@ def is_stale(answer: AssistantEntry, before: AssistantEntry) -> bool:
     return made > before.estimate // 10 and fell < made * NOTICED_SHARE
 
 
-def repeats_report(answer: AssistantEntry, path: Sequence[Entry]) -> bool:
-    """Whether a report is the very number of the answer before, although the request was of another size.
+def repeats_report(answer: AssistantEntry, before: AssistantEntry) -> bool:
+    """Whether a report is the very number of an earlier answer, although the request was of another size.
 
     Some servers report their first request's tokens every time: learnt from, that would make each token weigh less.
     """
-    earlier = (entry for entry in reversed(path) if isinstance(entry, AssistantEntry) and entry.id < answer.id)
-    before = next((entry for entry in earlier if entry.model == answer.model and entry.usage is not None), None)
-    if before is None or before.usage is None or answer.usage is None:
+    if before.usage is None or answer.usage is None:
         return False
     differs = abs(answer.estimate - before.estimate) > answer.estimate * _SAME_SIZE
     return answer.usage.prompt == before.usage.prompt and differs
