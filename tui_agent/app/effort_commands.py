@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Final
 
 from tui_agent.app.commands import Command
 from tui_agent.app.face import Choice
-from tui_agent.app.format import money, one_line, short_model, tokens
-from tui_agent.app.switch_price import may_reread
+from tui_agent.app.format import one_line, short_model, tokens
+from tui_agent.app.switch_price import may_reread, reread_price
 from tui_agent.errors import CommandError
 from tui_agent.session.effort import DEFAULT_EFFORT, Effort
 
@@ -77,9 +77,8 @@ def _reread(desk: "Desk", agent: "Agent") -> str:
     """Return what the next request may read anew. OpenAI's and Anthropic's caches are kept apart for each level."""
     if not (cached := agent.inspector.cached_tokens()):
         return ""
-    dollars = desk.services.reread_cost(agent.model, cached)
-    about = f", about {money(dollars)} more" if dollars and dollars >= 0.01 else ""
-    return f"The provider may read {tokens(cached)} tokens anew{about}: most keep a cache for each level."
+    price = reread_price(desk, agent.model, cached)
+    return f"The provider may read {tokens(cached)} tokens anew{price}: most keep a cache for each level."
 
 
 COMMANDS = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
 from tui_agent.app.commands import Command
@@ -97,9 +98,8 @@ async def _paste(desk: Desk, port: LoginPort, row: LoginRow) -> str | None:
     key = await desk.ask(question)
     if not key:
         return None
-    desk.face.announce(f"Trying the key at {row.name} …")
-    trial = await port.try_key(row.id, key)
-    if not await _is_wanted(desk, trial):
+    trial = await _try(desk, row, port.try_key(row.id, key))
+    if trial is None:
         return None
     return f"{trial.sentence} {await asyncio.to_thread(port.keep_key, row.id, key)}"
 
@@ -108,11 +108,17 @@ async def _name_variable(desk: Desk, port: LoginPort, row: LoginRow) -> str | No
     variable = await desk.ask(TextLine(f"Variable with the key of {row.name}", row.variable, confirm="try it"))
     if not variable:
         return None
-    desk.face.announce(f"Trying the key at {row.name} …")
-    trial = await port.try_variable(row.id, variable)
-    if not await _is_wanted(desk, trial):
+    trial = await _try(desk, row, port.try_variable(row.id, variable))
+    if trial is None:
         return None
     return f"{trial.sentence} {await asyncio.to_thread(port.keep_variable, row.id, variable)}"
+
+
+async def _try(desk: Desk, row: LoginRow, trying: Awaitable[Trial]) -> Trial | None:
+    """Say that a key is being tried, and how that ended; None when it is not to be kept."""
+    desk.face.announce(f"Trying the key at {row.name} …")
+    trial = await trying
+    return trial if await _is_wanted(desk, trial) else None
 
 
 async def _is_wanted(desk: Desk, trial: Trial) -> bool:

@@ -10,6 +10,12 @@ if TYPE_CHECKING:
     from tui_agent.app.desk import Desk
 
 
+def reread_price(desk: "Desk", model: str, cached: int) -> str:
+    """Return ", about $0.25 more" for tokens that are read anew; "" where that is less than a cent, or unknown."""
+    dollars = desk.services.reread_cost(model, cached)
+    return f", about {money(dollars)} more" if dollars and dollars >= 0.01 else ""
+
+
 async def may_reread(desk: "Desk", agent: "Agent", what: str, model: str) -> bool:
     """Whether a switch may go ahead; asked only where it makes ``cache.warn_tokens`` be read anew by ``model``.
 
@@ -18,8 +24,7 @@ async def may_reread(desk: "Desk", agent: "Agent", what: str, model: str) -> boo
     cached = agent.inspector.cached_tokens()
     if not cached:
         return True
-    dollars = desk.services.reread_cost(model, cached)
-    price = f", about {money(dollars)} more" if dollars and dollars >= 0.01 else ""
+    price = reread_price(desk, model, cached)
     details = f"The provider has {tokens(cached)} tokens of this conversation in its cache. They are read anew{price}."
     answers = [("yes", "Switch"), ("compact", "Compact first, then switch"), ("no", "Leave it as it is")]
     answer = await desk.ask(Choice(what, answers, details))

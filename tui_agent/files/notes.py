@@ -28,9 +28,7 @@ def read_notes(project: Path) -> str:
         NoteError: it is a link out of the project.
         OSError: it cannot be read.
     """
-    path = project / NOTES_FILE
-    if not is_inside(project, path):
-        raise NoteError(f"{NOTES_FILE} leads out of the project.")
+    path = _notes_path(project)
     return path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
 
 
@@ -64,8 +62,13 @@ def write_notes(project: Path, text: str) -> None:
         NoteError: it is a link out of the project.
         OSError: it cannot be written.
     """
+    path = _notes_path(project)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, text.encode())
+
+
+def _notes_path(project: Path) -> Path:
     path = project / NOTES_FILE
     if not is_inside(project, path):
         raise NoteError(f"{NOTES_FILE} leads out of the project.")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, text.encode())
+    return path

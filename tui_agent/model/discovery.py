@@ -272,13 +272,9 @@ def _listed(row: dict[str, Any]) -> ServedModel | None:
         name=name,
         window=window,
         max_output=most if most is not None and (window is None or most < window) else None,
-        vision="image" in takes
-        if takes
-        else (True if abilities & {"vision", "image"} or row.get("type") == "vlm" else None),
-        tools="tools" in abilities
-        if tells
-        else (True if abilities & {"tool-use", "tool_use", "function_calling"} else None),
-        reasoning="reasoning" in abilities if tells else (True if abilities & {"reasoning", "thinking"} else None),
+        vision="image" in takes if takes else (True if abilities & _VISION_WORDS or row.get("type") == "vlm" else None),
+        tools="tools" in abilities if tells else (True if abilities & _CALLS else None),
+        reasoning="reasoning" in abilities if tells else (True if abilities & _THINKS else None),
         chats=_chats(row),
         **_prices(_table(row, "pricing")),
     )

@@ -238,25 +238,23 @@ class Jobs:
             raise ToolError(f"{MAX_RUNNING} jobs are running; stop one first.")
         job = Job(self._next, text, self._clock, self._announce_soon)
         self._next += 1
-        task = await job.run(command, put_blob)
-        self._jobs[job.id] = job
-        self._tasks.add(task)
-        task.add_done_callback(lambda task: self._ended(task, job))
-        self._drop_old()
-        self._on_change()
+        self._list(job, await job.run(command, put_blob))
         return job
 
     def adopt(self, text: str, left: Leftovers) -> Job:
         """List what a command left behind, so that it is seen, can be stopped and ends with the session."""
         job = AdoptedJob(self._next, f"left behind by: {text}", self._clock, left)
         self._next += 1
-        task = asyncio.get_running_loop().create_task(job.watch())
+        self._list(job, asyncio.get_running_loop().create_task(job.watch()))
+        return job
+
+    def _list(self, job: Job, task: "asyncio.Task[None]") -> None:
+        """List a job until long after its task has ended."""
         self._jobs[job.id] = job
         self._tasks.add(task)
         task.add_done_callback(lambda task: self._ended(task, job))
         self._drop_old()
         self._on_change()
-        return job
 
     def find(self, number: int) -> Job:
         """Return a job by its number.

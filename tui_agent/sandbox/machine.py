@@ -7,7 +7,7 @@ parts, because the directory of many holds its credentials too.
 import os
 import re
 import stat
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -255,14 +255,3 @@ def _unreadable() -> tuple[Path, ...]:
         except OSError:
             continue
     return tuple(found)
-
-
-def real_paths(paths: Iterable[Path]) -> list[Path]:
-    """Return where existing paths lead, each once; what can't be looked at is left out."""
-    found: dict[Path, None] = {}
-    for path in paths:
-        try:
-            found[path.resolve(strict=True)] = None
-        except (OSError, RuntimeError):
-            continue
-    return list(found)

@@ -9,9 +9,10 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tui_agent.app.pasted_images import image_suffix
 from tui_agent.processes.environment import safe_environment
@@ -81,26 +82,40 @@ def copy_natively(text: str, environment: Mapping[str, str], outside: Path | Non
 
     No tool in ``outside`` is started: the project must not get what is copied.
     """
+    data = text.encode("utf-8", errors="replace")
     for command in native_tools(environment):
-        program = find_program(command[0], outside, environment)
-        if program is None:
-            continue
-        try:
-            # xclip stays alive to serve the clipboard and would keep a pipe open for ever.
-            done = subprocess.run(
-                [program, *command[1:]],
-                input=text.encode("utf-8", errors="replace"),
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                timeout=TOOL_TIMEOUT,
-                check=False,
-                env=own(safe_environment(environment)),
-            )
-        except (OSError, subprocess.TimeoutExpired):
-            continue
-        if done.returncode == 0:
+        if _run(command, environment, outside, seconds=TOOL_TIMEOUT, given=data) is not None:
             return command[0]
     return None
+
+
+def _run(
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    outside: Path | None,
+    *,
+    seconds: float,
+    given: bytes | None = None,
+) -> bytes | None:
+    """Return what a tool prints, nothing where it is ``given`` something; None if it is not there, late or fails."""
+    program = find_program(command[0], outside, environment)
+    if program is None:
+        return None
+    source: dict[str, Any] = {"stdin": subprocess.DEVNULL} if given is None else {"input": given}
+    try:
+        done = subprocess.run(
+            [program, *command[1:]],
+            # xclip stays alive to serve the clipboard and would keep a pipe open for ever.
+            stdout=subprocess.PIPE if given is None else subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            timeout=seconds,
+            check=False,
+            env=own(safe_environment(environment)),
+            **source,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return (done.stdout or b"") if done.returncode == 0 else None
 
 
 _OSASCRIPT = ["osascript", "-e", "get the clipboard as «class PNGf»"]
@@ -131,22 +146,7 @@ def read_image(environment: Mapping[str, str], outside: Path | None = None) -> b
     No tool in ``outside``, the project, is started.
     """
     for command in image_tools(environment):
-        program = find_program(command[0], outside, environment)
-        if program is None:
-            continue
-        try:
-            done = subprocess.run(
-                [program, *command[1:]],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                timeout=TOOL_TIMEOUT * 5,
-                check=False,
-                env=own(safe_environment(environment)),
-            )
-        except (OSError, subprocess.TimeoutExpired):
-            continue
-        data = _decoded(done.stdout) if done.returncode == 0 else b""
+        data = _decoded(_run(command, environment, outside, seconds=TOOL_TIMEOUT * 5) or b"")
         if len(data) <= MAX_IMAGE_BYTES and image_suffix(data):
             return data
     return None
