@@ -5,6 +5,7 @@ from typing import Any
 
 from tests.support.long_walk import walked
 from tests.support.real_stage import RealStage, real_stage, working_script, write_modules
+from tests.support.ui_app import until
 from tui_agent.ui.screens.cost import CostScreen
 from tui_agent.ui.screens.tree import TreeScreen
 
@@ -61,6 +62,7 @@ async def test_it_fits_a_small_terminal_and_an_empty_session(tmp_path: Path) -> 
         assert "Nothing was sent yet." in stage.text()
         await pilot.press("escape")
         screen = await opened(tmp_path, pilot, stage)
+        await until(lambda: screen.sums.max_scroll_y > 0, pilot)
         assert screen.sums.size.height >= 3
         before = screen.sums.scroll_offset.y
         await pilot.press("down", "down")
