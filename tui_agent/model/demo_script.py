@@ -7,7 +7,6 @@ a resume, a retry, a branch or a denied permission. The ids of its own tool call
 import re
 import tomllib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
 from importlib.resources import files
@@ -17,6 +16,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from tui_agent.context.request import ContentText, Message, ModelRequest, RequestToolCall, request_bytes
+from tui_agent.lazy import dataclass
 from tui_agent.session.entries import INTERRUPTED_OUTPUT
 
 _REMINDER = re.compile(r"\s*<system-reminder>(.*)</system-reminder>\s*", re.DOTALL)

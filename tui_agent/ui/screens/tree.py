@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
 from time import perf_counter
 from typing import TYPE_CHECKING, ClassVar
 
@@ -16,6 +15,7 @@ from textual.timer import Timer
 from textual.widgets import Input, Static
 
 from tui_agent.agent.events import AgentEvent, EntryAppended, LeafMoved, RunEnded, RunStarted
+from tui_agent.lazy import dataclass
 from tui_agent.session.entries import Entry
 from tui_agent.ui.screens.leaving import PageScreen
 from tui_agent.ui.screens.tree_moves import Moved, Refused, TreeMoves

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from textual.message import Message
@@ -15,6 +14,7 @@ from tui_agent.app.files_along import RESTORE, files_question, move_with_files
 from tui_agent.app.services import OpenRequest
 from tui_agent.app.subagent_commands import show_session
 from tui_agent.context.branch_summary import MovePlan
+from tui_agent.lazy import dataclass
 from tui_agent.session.entries import Entry, ToolResultEntry
 from tui_agent.session.errors import StoreError
 from tui_agent.session.typed import prompt_text
