@@ -17,6 +17,7 @@ from tui_agent.agent.events import (
     ToolStarted,
 )
 from tui_agent.context.pruning import Occasion
+from tui_agent.context.tokens import TokenCounter
 from tui_agent.session.entries import (
     AssistantEntry,
     Entry,
@@ -326,6 +327,7 @@ class FakeAgent:
         self.session = self
         self.running = True
         self.live = LiveAnswer(text="so far", reasoning="hm")
+        self.counter = TokenCounter("m")
 
     def path_outline(self) -> object:
         return ListSource(self.entries_of_path).headers
