@@ -4,6 +4,7 @@ import pytest
 from textual import events
 
 from tests.support.transcript import Shown, answer, shown, user
+from tests.support.transcript_samples import ANSWER, GeneratedSource, ListSource, every_kind
 from tui_agent.agent.events import (
     AnswerDelta,
     EntryAppended,
@@ -29,7 +30,6 @@ from tui_agent.session.entries import (
     ToolStatus,
 )
 from tui_agent.ui.widgets.transcript import Transcript
-from tui_agent.ui.widgets.transcript.samples import ANSWER, GeneratedSource, ListSource, every_kind
 from tui_agent.ui.widgets.transcript.transcript import ELAPSED_SECONDS
 
 
