@@ -1,7 +1,6 @@
 """Puts together what every agent is made of, for the program and for who uses the library."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ from tui_agent.agent.knowledge.knowledge import Knowledge
 from tui_agent.agent.ports import AgentPorts, OpenChild
 from tui_agent.agent.system_prompt import find_project
 from tui_agent.context.templates import Templates
+from tui_agent.lazy import dataclass
 from tui_agent.model.client import ProviderClient
 from tui_agent.model.demo import DemoClient
 from tui_agent.model.demo_catalog import DemoCatalog

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
 from tui_agent.app.commands import Command
 from tui_agent.app.face import SubagentPage
 from tui_agent.app.services import OpenHow, OpenRequest
+from tui_agent.lazy import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable
