@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from tui_agent.app.commands import Command
 from tui_agent.app.face import SubagentPage
 from tui_agent.app.services import OpenHow, OpenRequest
-from tui_agent.lazy import dataclass
 
 if TYPE_CHECKING:
     from tui_agent.app.desk import Desk
