@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from tui_agent.agent.context_inspector import ContextInspector
     from tui_agent.agent.navigator import Navigator
     from tui_agent.context.compaction import Trigger
+    from tui_agent.context.tokens import TokenCounter
 
 
 class NoSubagentError(UserFacingError):
@@ -84,6 +85,7 @@ class Agent:
     ) -> None:
         self._channel = channel = EventChannel()
         ports = replace(ports, hooks=ports.hooks.bound(self._about, channel.emit))
+        channel.subscribe(ports.meter.hear)
         self.session = session
         self.ports = ports
         self._journal = Journal(session, channel)
@@ -133,6 +135,11 @@ class Agent:
         )
 
     # What only a person asks for is made when it is asked for: a run of one message needs none of it.
+
+    @property
+    def counter(self) -> "TokenCounter":
+        """Counts in the tokens of its model: what a person is told of an entry's size comes from here."""
+        return self.ports.directory.counter(self.model)
 
     @cached_property
     def inspector(self) -> "ContextInspector":
@@ -395,7 +402,7 @@ class Agent:
         from tui_agent.context.compaction import with_summary
 
         view = resolve(self.session.active_path())
-        self._runs.append(with_summary(view, text, self.ports.directory.counter(self.model).entry))
+        self._runs.append(with_summary(view, text, self.counter.entry))
 
     async def warm(self) -> None:
         """Get ready for the first message what takes time: best when the user is not typing."""

@@ -269,7 +269,9 @@ class Answerer:
         """Keep what a failed attempt had said beside the path, because the next attempt says it anew."""
         self._end_attempt()
         if attempt.has_content:
-            self._session.append_beside(attempt.entry(error=error.message))
+            failed = attempt.entry(error=error.message)
+            self._session.append_beside(failed)
+            self._ports.meter.add(failed)
         else:
             self._session.clear_draft()
 

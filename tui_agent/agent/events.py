@@ -257,13 +257,15 @@ class CostKnown:
 
 @dataclass(frozen=True, slots=True)
 class RunEnded:
-    """The agent is idle. ``error`` is one sentence for a person when ``reason`` is "error"."""
+    """The agent is idle. ``error`` is one sentence for a person when it ended for another reason than being done."""
 
-    reason: Literal["done", "interrupted", "error", "step_limit", "stopped"]
+    reason: Literal["done", "interrupted", "error", "step_limit", "stopped", "budget"]
     error: str | None = None
     steps: int = 0
     needs_key: bool = False
     """The error is that the provider wants a key, or another one."""
+    budget: Literal["cost", "tokens", "time"] | None = None
+    """What of its budget the run used up, where that is why it ended."""
 
 
 AgentEvent = (

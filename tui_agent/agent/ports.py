@@ -14,6 +14,7 @@ from tui_agent.agent.hooks.hooks import Hooks
 from tui_agent.agent.knowledge.knowledge import Knowledge
 from tui_agent.agent.mcp.hub import McpHub
 from tui_agent.agent.permissions import Rule
+from tui_agent.agent.run_budget import BudgetMeter, RunBudget
 from tui_agent.context.budget import ModelLimits
 from tui_agent.context.projection import ModelTraits
 from tui_agent.context.settings import ContextSettings
@@ -65,6 +66,7 @@ class Adjustable:
     retry: RetryPolicy
     rules: tuple[Rule, ...]
     max_steps: int
+    budget: RunBudget
     parallel_calls: int
     small_model: str | None
     sandbox: Sandbox | None
@@ -96,6 +98,10 @@ class AgentPorts:
     keep_here: Callable[[Rule], str | None] = lambda _rule: None
     """Keeps a rule of the user's for this project; returns why that can't be done."""
     max_steps: int = 200
+    budget: RunBudget = RunBudget()
+    """What a run may use up."""
+    meter: BudgetMeter = field(default_factory=BudgetMeter)
+    """What the run that is going on has used up; subagents have their agent's."""
     parallel_calls: int = 8
     """Calls of one answer that run side by side, where they may."""
     agents: tuple[AgentSpec, ...] = ()
