@@ -47,6 +47,7 @@ _STOPS: dict[str, StopReason] = {
     "done": "end_turn",
     "interrupted": "cancelled",
     "step_limit": "max_turn_requests",
+    "budget": "max_turn_requests",
     "stopped": "end_turn",
 }
 

@@ -85,6 +85,7 @@ class Agent:
     ) -> None:
         self._channel = channel = EventChannel()
         ports = replace(ports, hooks=ports.hooks.bound(self._about, channel.emit))
+        channel.subscribe(ports.meter.hear)
         self.session = session
         self.ports = ports
         self._journal = Journal(session, channel)

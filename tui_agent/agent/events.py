@@ -3,10 +3,11 @@
 Entries are the truth; events say when to look. Every event is a frozen dataclass; times are seconds.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Literal
 
+from tui_agent.lazy import dataclass
 from tui_agent.permission import PermissionNeed
 from tui_agent.processes.jobs import JobState
 from tui_agent.session.entries import Entry, ToolMetadata
@@ -256,13 +257,15 @@ class CostKnown:
 
 @dataclass(frozen=True, slots=True)
 class RunEnded:
-    """The agent is idle. ``error`` is one sentence for a person when ``reason`` is "error"."""
+    """The agent is idle. ``error`` is one sentence for a person when it ended for another reason than being done."""
 
-    reason: Literal["done", "interrupted", "error", "step_limit", "stopped"]
+    reason: Literal["done", "interrupted", "error", "step_limit", "stopped", "budget"]
     error: str | None = None
     steps: int = 0
     needs_key: bool = False
     """The error is that the provider wants a key, or another one."""
+    budget: Literal["cost", "tokens", "time"] | None = None
+    """What of its budget the run used up, where that is why it ended."""
 
 
 AgentEvent = (

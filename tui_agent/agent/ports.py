@@ -4,7 +4,7 @@ import asyncio
 import random
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -14,10 +14,12 @@ from tui_agent.agent.hooks.hooks import Hooks
 from tui_agent.agent.knowledge.knowledge import Knowledge
 from tui_agent.agent.mcp.hub import McpHub
 from tui_agent.agent.permissions import Rule
+from tui_agent.agent.run_budget import BudgetMeter, RunBudget
 from tui_agent.context.budget import ModelLimits
 from tui_agent.context.projection import ModelTraits
 from tui_agent.context.settings import ContextSettings
 from tui_agent.context.tokens import TokenCounter
+from tui_agent.lazy import dataclass
 from tui_agent.model.protocol import ModelClient
 from tui_agent.model.retry import RetryPolicy
 from tui_agent.sandbox import Sandbox
@@ -64,6 +66,7 @@ class Adjustable:
     retry: RetryPolicy
     rules: tuple[Rule, ...]
     max_steps: int
+    budget: RunBudget
     parallel_calls: int
     small_model: str | None
     sandbox: Sandbox | None
@@ -95,6 +98,10 @@ class AgentPorts:
     keep_here: Callable[[Rule], str | None] = lambda _rule: None
     """Keeps a rule of the user's for this project; returns why that can't be done."""
     max_steps: int = 200
+    budget: RunBudget = RunBudget()
+    """What a run may use up."""
+    meter: BudgetMeter = field(default_factory=BudgetMeter)
+    """What the run that is going on has used up; subagents have their agent's."""
     parallel_calls: int = 8
     """Calls of one answer that run side by side, where they may."""
     agents: tuple[AgentSpec, ...] = ()

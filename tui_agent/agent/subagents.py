@@ -7,7 +7,7 @@ and tools, and ends with its parent. What comes back is its last answer.
 import asyncio
 import textwrap
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tui_agent.agent.agent_specs import AgentSpec
@@ -29,6 +29,7 @@ from tui_agent.agent.ports import Adjustable, AgentPorts, OpenChild
 from tui_agent.context.templates import fill
 from tui_agent.context.tokens import TokenCounter
 from tui_agent.errors import ToolError
+from tui_agent.lazy import dataclass
 from tui_agent.session.effort import Effort
 from tui_agent.session.entries import AssistantEntry
 from tui_agent.session.session import Session

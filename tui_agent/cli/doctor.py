@@ -8,7 +8,7 @@ import sys
 from argparse import Namespace
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -23,6 +23,7 @@ from tui_agent.cli.model_choice import catalog_of, choose_model, own_models
 from tui_agent.cli.output import say, say_json
 from tui_agent.cli.sessions import DATABASE, open_store
 from tui_agent.config import Config, ConfigError, LoadedConfig, get_value, load_config
+from tui_agent.lazy import dataclass
 from tui_agent.model.addresses import plain_url
 from tui_agent.model.keys import Keys
 from tui_agent.model.logins import SOURCE, Logins

@@ -24,8 +24,9 @@ from tui_agent.agent.mcp.hub import McpHub
 from tui_agent.agent.mcp.settings import McpServerSettings
 from tui_agent.agent.permissions import Action, Rule, parse_rule, rules_from_table
 from tui_agent.agent.ports import Adjustable, AgentPorts
+from tui_agent.agent.run_budget import BudgetMeter
 from tui_agent.agent.system_prompt import find_project
-from tui_agent.cli.arguments import MODES, UsageError
+from tui_agent.cli.arguments import MODES, RUN_LIMITS, UsageError
 from tui_agent.cli.extensions import Extensions
 from tui_agent.cli.logs import start_logging
 from tui_agent.cli.model_choice import catalog_of, choose_model
@@ -306,6 +307,7 @@ class Wiring:
             hooks=Hooks() if demo else self.extensions.hooks(cwd),
             checkpoints=self._keeping(find_project(cwd)),
             keep_here=partial(keep_rule, project=find_project(cwd)),
+            meter=BudgetMeter(self._has_price),
         )
         ports.adopt(self.adjustable(ports))
         wanted, chosen = self.arguments.mode, self.chosen
@@ -342,6 +344,9 @@ class Wiring:
             return False
         return True
 
+    def _has_price(self, model: str) -> bool:
+        return model == DEMO_MODEL or bool(self.catalog.info(model).prices)
+
     def adjustable(self, ports: AgentPorts) -> Adjustable:
         """Return what the settings say now to the agent with these ports."""
         config, sandbox = self.loaded.config, ports.sandbox
@@ -352,6 +357,7 @@ class Wiring:
             retry=RetryPolicy.of(config.retry),
             rules=(Rule("task", "*", Action.ALLOW), *self._rules_in(ports.cwd), *self.flag_rules),
             max_steps=config.max_steps,
+            budget=config.budget,
             parallel_calls=config.parallel_calls,
             small_model=config.small_model,
             sandbox=sandbox,
@@ -438,6 +444,7 @@ def _flags(arguments: Namespace) -> dict[str, Any]:
     flags: dict[str, Any] = {}
     if arguments.model:
         flags["model"] = arguments.model
-    if arguments.max_steps:
-        flags["max_steps"] = arguments.max_steps
+    for name in RUN_LIMITS:
+        if (value := getattr(arguments, name)) is not None:
+            flags[name] = value
     return flags

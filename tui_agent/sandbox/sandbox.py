@@ -16,13 +16,14 @@ import threading
 import weakref
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property, partial
 from pathlib import Path
 
 from tui_agent.files.ignore import IgnoreRules
 from tui_agent.files.own_git import run_git
 from tui_agent.files.secret_files import file_holds_secret
+from tui_agent.lazy import dataclass
 from tui_agent.processes.own_programs import find_program
 from tui_agent.sandbox import landlock
 from tui_agent.sandbox.evidence import lacking, named

@@ -3,13 +3,14 @@
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
+from tui_agent.lazy import dataclass
 from tui_agent.permission import Permission, PermissionNeed, Verdict
 from tui_agent.processes.jobs import Jobs
 from tui_agent.sandbox import Sandbox

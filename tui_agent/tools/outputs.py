@@ -2,10 +2,10 @@
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Literal
 
 from tui_agent.context.truncation import Truncated, truncate
+from tui_agent.lazy import dataclass
 from tui_agent.session.entries import ImagePart, ToolMetadata, Truncation
 from tui_agent.tools.base import OutputLimits, ToolContext, ToolResult
 from tui_agent.tools.paths import valid_text

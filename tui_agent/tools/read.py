@@ -7,7 +7,7 @@ import mimetypes
 import os
 import re
 import stat
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -16,6 +16,7 @@ from pydantic import Field, model_validator
 from tui_agent.editing.text_files import SAMPLE_BYTES, Encoding, detect
 from tui_agent.errors import ToolError
 from tui_agent.files.opening import open_file
+from tui_agent.lazy import dataclass
 from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.session.entries import ImagePart, ToolMetadata, Truncation
 from tui_agent.session.tool_traits import ToolTraits

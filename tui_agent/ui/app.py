@@ -7,7 +7,6 @@ import os
 import shutil
 import signal
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from typing import ClassVar
@@ -24,6 +23,7 @@ from textual.screen import Screen
 from textual.timer import Timer
 
 from tui_agent.app.services import AppServices, FirstView, OpenRequest, UiSettings
+from tui_agent.lazy import dataclass
 from tui_agent.resources import style_path
 from tui_agent.ui import background, clipboard, terminal
 from tui_agent.ui.attention import TerminalCall

@@ -7,7 +7,7 @@ import logging
 import warnings
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, TextIO
@@ -31,6 +31,7 @@ from tui_agent.agent.mcp.records import (
 )
 from tui_agent.agent.mcp.server_log import ServerLog
 from tui_agent.agent.mcp.settings import McpServerSettings, ServerSpec, expanded
+from tui_agent.lazy import dataclass
 
 if TYPE_CHECKING:
     from mcp import Client

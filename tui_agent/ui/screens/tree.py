@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, ClassVar
@@ -25,6 +24,7 @@ from tui_agent.app.files_along import RESTORE, carry_out, files_question, move_w
 from tui_agent.app.services import OpenRequest
 from tui_agent.app.subagent_commands import show_session
 from tui_agent.context.branch_summary import MovePlan
+from tui_agent.lazy import dataclass
 from tui_agent.session.entries import Entry, ToolResultEntry
 from tui_agent.session.errors import StoreError
 from tui_agent.session.typed import prompt_text

@@ -277,7 +277,7 @@ class SessionView(Guarded, Container):
                 self._main.say(event.error or "The request failed.", "error", RETRY)
             case "step_limit":
                 self._main.say(f"Stopped after {event.steps} steps. Send a message to go on.", "warning")
-            case "stopped":
+            case "stopped" | "budget":
                 self._main.say(event.error or "Stopped. Send a message to go on.", "warning")
             case _:
                 pass

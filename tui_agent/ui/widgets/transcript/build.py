@@ -1,12 +1,13 @@
 """From entries to blocks: one row per entry kind."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from tui_agent.app import format as wording
 from tui_agent.app.standing_marks import style_of
 from tui_agent.context.rendering import line_count
 from tui_agent.context.standing import Standing
+from tui_agent.lazy import dataclass
 from tui_agent.session.entries import (
     AssistantEntry,
     BranchSummaryEntry,

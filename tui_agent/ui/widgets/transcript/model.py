@@ -3,13 +3,14 @@
 from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from tui_agent.app.format import tokens
 from tui_agent.context.standing import Standing
 from tui_agent.context.standings import Standings
 from tui_agent.context.tokens import TokenCounter
+from tui_agent.lazy import dataclass
 from tui_agent.session.entries import CompactionEntry, Entry, ToolResultEntry, kinds
 from tui_agent.session.records import Outlines
 from tui_agent.ui.widgets.transcript.blocks import Block, EndingBlock, Fold, ToldBlock
