@@ -13,7 +13,6 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
-from tui_agent import __version__
 from tui_agent.agent.hooks.payloads import ANSWERS
 from tui_agent.agent.knowledge.folders import Folders
 from tui_agent.agent.knowledge.knowledge import Knowledge, Sources
@@ -32,6 +31,7 @@ from tui_agent.resources import prompt
 from tui_agent.sandbox import UNPROTECTED, Sandbox
 from tui_agent.session.errors import StoreError
 from tui_agent.trust import NothingToTrust, Trusted, TrustItem, TrustStore, Untrusted, project_state
+from tui_agent.version import __version__
 
 ORIGINS = {
     "catalog": "from the catalog",
