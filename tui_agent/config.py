@@ -7,7 +7,7 @@ and what is accepted. Every value knows where it came from.
 import os
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Final, Literal, get_args, get_origin
 
@@ -32,6 +32,7 @@ from tui_agent.context.settings import (
 from tui_agent.errors import UserFacingError
 from tui_agent.files.atomic import write_atomically
 from tui_agent.files.inside import OutsideError, read_inside
+from tui_agent.lazy import dataclass
 from tui_agent.model.settings import HostSettings, ModelSettings, ProviderSettings, RetrySettings
 from tui_agent.paths import config_dir
 from tui_agent.sandbox.settings import SandboxSettings

@@ -1,8 +1,9 @@
 """What a call needs to be allowed, as rules are asked about it."""
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
+
+from tui_agent.lazy import dataclass
 
 
 class Permission(StrEnum):

@@ -10,13 +10,13 @@ import os
 import time
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
 from tui_agent.files.atomic import write_atomically
 from tui_agent.files.inside import is_inside, read_inside
+from tui_agent.lazy import dataclass
 
 FOLDER = ".tui-agent"
 CONFIG = "config.toml"

@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from tui_agent.agent.context_inspector import ContextInspector
     from tui_agent.agent.navigator import Navigator
     from tui_agent.context.compaction import Trigger
+    from tui_agent.context.tokens import TokenCounter
 
 
 class NoSubagentError(UserFacingError):
@@ -135,6 +136,11 @@ class Agent:
         )
 
     # What only a person asks for is made when it is asked for: a run of one message needs none of it.
+
+    @property
+    def counter(self) -> "TokenCounter":
+        """Counts in the tokens of its model: what a person is told of an entry's size comes from here."""
+        return self.ports.directory.counter(self.model)
 
     @cached_property
     def inspector(self) -> "ContextInspector":
@@ -402,7 +408,7 @@ class Agent:
         from tui_agent.context.compaction import with_summary
 
         view = resolve(self.session.active_path())
-        self._runs.append(with_summary(view, text, self.ports.directory.counter(self.model).entry))
+        self._runs.append(with_summary(view, text, self.counter.entry))
 
     async def warm(self) -> None:
         """Get ready for the first message what takes time: best when the user is not typing."""

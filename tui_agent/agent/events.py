@@ -3,10 +3,11 @@
 Entries are the truth; events say when to look. Every event is a frozen dataclass; times are seconds.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Literal
 
+from tui_agent.lazy import dataclass
 from tui_agent.permission import PermissionNeed
 from tui_agent.processes.jobs import JobState
 from tui_agent.session.entries import Entry, ToolMetadata

@@ -13,7 +13,7 @@ matters: started anew on the same path it goes on from there.
 import asyncio
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from tui_agent.agent.answer import Answerer, RepeatingAnswer
 from tui_agent.agent.channel import EventChannel
@@ -31,6 +31,7 @@ from tui_agent.agent.nearby import nearby_instructions
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.agent.run_budget import BudgetUsedUpError, time_is_up
 from tui_agent.agent.tool_runner import StopRunError, ToolRunner
+from tui_agent.lazy import dataclass
 from tui_agent.model.protocol import ErrorKind, ModelError
 from tui_agent.session.entries import AssistantEntry, Entry, TextPart, UserEntry
 from tui_agent.session.errors import StoreError

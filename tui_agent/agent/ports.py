@@ -4,7 +4,7 @@ import asyncio
 import random
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -20,6 +20,7 @@ from tui_agent.context.budget import ModelLimits
 from tui_agent.context.projection import ModelTraits
 from tui_agent.context.settings import ContextSettings
 from tui_agent.context.tokens import TokenCounter
+from tui_agent.lazy import dataclass
 from tui_agent.model.protocol import ModelClient
 from tui_agent.model.retry import RetryPolicy
 from tui_agent.sandbox import Sandbox

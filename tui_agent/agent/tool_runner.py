@@ -7,7 +7,7 @@ else runs in the order the model asked.
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
@@ -43,6 +43,7 @@ from tui_agent.agent.permissions.notes import with_note
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.context.view import resolve
 from tui_agent.errors import ToolError
+from tui_agent.lazy import dataclass
 from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.processes.jobs import Jobs
 from tui_agent.sandbox.view import EVERY_HOST, Holes

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+from tui_agent.lazy import dataclass
 
 if TYPE_CHECKING:
     # Only for annotations: this module is there before the first paint, and entries take long to import .

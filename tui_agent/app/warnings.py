@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from tui_agent.lazy import dataclass
 
 MAX_WARNINGS = 100
 """Warnings that are kept, the newest ones."""

@@ -4,9 +4,9 @@ import argparse
 from pathlib import Path
 from typing import NoReturn
 
-from tui_agent import __version__
 from tui_agent.cli.exit_codes import exit_codes_line
 from tui_agent.session.effort import Effort
+from tui_agent.version import __version__
 
 MODES = ("build", "auto-edit", "plan", "yolo")
 SUBCOMMANDS = (

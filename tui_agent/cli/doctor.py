@@ -8,12 +8,11 @@ import sys
 from argparse import Namespace
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
-from tui_agent import __version__
 from tui_agent.agent.hooks.payloads import ANSWERS
 from tui_agent.agent.knowledge.folders import Folders
 from tui_agent.agent.knowledge.knowledge import Knowledge, Sources
@@ -23,6 +22,7 @@ from tui_agent.cli.model_choice import catalog_of, choose_model, own_models
 from tui_agent.cli.output import say, say_json
 from tui_agent.cli.sessions import DATABASE, open_store
 from tui_agent.config import Config, ConfigError, LoadedConfig, get_value, load_config
+from tui_agent.lazy import dataclass
 from tui_agent.model.addresses import plain_url
 from tui_agent.model.keys import Keys
 from tui_agent.model.logins import SOURCE, Logins
@@ -31,6 +31,7 @@ from tui_agent.resources import prompt
 from tui_agent.sandbox import UNPROTECTED, Sandbox
 from tui_agent.session.errors import StoreError
 from tui_agent.trust import NothingToTrust, Trusted, TrustItem, TrustStore, Untrusted, project_state
+from tui_agent.version import __version__
 
 ORIGINS = {
     "catalog": "from the catalog",

@@ -7,7 +7,7 @@ stopping everything.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 from typing import Literal, NamedTuple
 
@@ -22,6 +22,7 @@ from tui_agent.context.rendering import pinned_text
 from tui_agent.context.settings import ContextSettings
 from tui_agent.context.templates import Templates
 from tui_agent.context.view import ContextView, EntryState, resolve
+from tui_agent.lazy import dataclass
 from tui_agent.session.entries import (
     AssistantEntry,
     CompactionEntry,

@@ -5,11 +5,11 @@ exact; lines are numbered as in the whole output, bytes are UTF-8.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from tui_agent.context.error_lines import most_informative
 from tui_agent.context.settings import TruncationSettings
+from tui_agent.lazy import dataclass
 from tui_agent.session.entries import Truncation
 
 NOTE_BYTES = 200

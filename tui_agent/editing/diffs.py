@@ -1,10 +1,10 @@
 """What changed between two versions of a text: a unified diff for people, counts, and the changed places."""
 
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Any
 
 from tui_agent.editing.text_files import lines_of
+from tui_agent.lazy import dataclass
 
 CONTEXT_LINES = 3
 MAX_DIFF_CHARS = 400_000

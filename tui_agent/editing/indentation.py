@@ -5,10 +5,10 @@ spaces, two spaces for four.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 
 from tui_agent.editing.text_files import lines_of
+from tui_agent.lazy import dataclass
 
 
 def reindented(old: Sequence[str], there: Sequence[str], new: str) -> str | None:

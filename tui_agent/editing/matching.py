@@ -10,12 +10,12 @@ import bisect
 import difflib
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from tui_agent.editing.indentation import reindented
 from tui_agent.editing.near_matches import ambiguous, closest
 from tui_agent.editing.slips import Pair, without_blank_ends, without_escapes, without_line_numbers
 from tui_agent.editing.text_files import lines_of, newline_of, with_newlines
+from tui_agent.lazy import dataclass
 
 _TYPOGRAPHIC = str.maketrans(
     {

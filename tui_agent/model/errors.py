@@ -2,11 +2,11 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
+from tui_agent.lazy import LazyPattern, dataclass
 from tui_agent.model.error_body import ErrorBody, read_body
-from tui_agent.model.lazy_pattern import LazyPattern
 from tui_agent.model.overflow import Overflow, find_overflow
 from tui_agent.model.protocol import ErrorKind, ModelError
 from tui_agent.model.waits import retry_after, spoken

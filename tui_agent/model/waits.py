@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
-from tui_agent.model.lazy_pattern import LazyPattern
+from tui_agent.lazy import LazyPattern
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _PIECE = LazyPattern(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")

@@ -6,9 +6,10 @@ import contextlib
 import os
 import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
+from tui_agent.lazy import dataclass
 from tui_agent.processes.capture import Capture
 from tui_agent.processes.leftovers import Leftovers, adopt_orphans, left_behind
 from tui_agent.processes.marks import MARK

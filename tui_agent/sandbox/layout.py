@@ -1,9 +1,10 @@
 """A view as the list of what is put where, and how bubblewrap and sandbox-exec are told. Pure."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
+
+from tui_agent.lazy import dataclass
 
 KERNEL = ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus")
 """Where root, without any capability, changes settings of the kernel."""

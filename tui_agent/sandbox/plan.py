@@ -5,12 +5,13 @@ import fnmatch
 import hashlib
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from tui_agent.files.ignore import walk_files
 from tui_agent.files.ripgrep import NoRipgrepError, list_files
 from tui_agent.files.secret_files import file_holds_secret
+from tui_agent.lazy import dataclass
 from tui_agent.sandbox.finding import SandboxKind, system_mounts
 from tui_agent.sandbox.keeping import MAX_FILE_BYTES, NEVER_KEPT
 from tui_agent.sandbox.layer import Layer

@@ -16,7 +16,7 @@ import threading
 import weakref
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from types import MappingProxyType
@@ -24,6 +24,7 @@ from types import MappingProxyType
 from tui_agent.files.ignore import IgnoreRules
 from tui_agent.files.own_git import run_git
 from tui_agent.files.secret_files import file_holds_secret
+from tui_agent.lazy import dataclass
 from tui_agent.processes.own_programs import find_program
 from tui_agent.sandbox import landlock
 from tui_agent.sandbox.evidence import lacking, named

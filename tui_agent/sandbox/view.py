@@ -1,9 +1,11 @@
 """What a command in the sandbox may change and reach: the view it is given. Pure."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from enum import StrEnum
 from pathlib import Path
+
+from tui_agent.lazy import dataclass
 
 AllowHost = Callable[[str, int], Awaitable[bool]]
 """Asks whether a command may reach a host and port; answered while the command waits for its connection."""

@@ -5,8 +5,9 @@ also when entries were appended in between. A new move forgets what could be red
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from tui_agent.lazy import dataclass
 from tui_agent.session.errors import NothingToUndo
 from tui_agent.session.records import LeafMove
 

@@ -9,11 +9,11 @@ import contextlib
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from tui_agent.files.secret_files import file_holds_secret
 from tui_agent.files.sensitive import is_sensitive
+from tui_agent.lazy import dataclass
 from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.shell.changes import changes_of
 from tui_agent.shell.families import escaped, family, run_by

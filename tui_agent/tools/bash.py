@@ -7,13 +7,14 @@ import re
 import shutil
 import signal
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import ClassVar
 
 from pydantic import Field, field_validator
 
 from tui_agent.errors import ToolError
+from tui_agent.lazy import dataclass
 from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.processes.capture import plain_text
 from tui_agent.processes.environment import SafeEnvironment, command_environment, withheld_from

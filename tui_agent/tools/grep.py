@@ -5,7 +5,7 @@ import re
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from pydantic import Field, model_validator
@@ -14,6 +14,7 @@ from tui_agent.errors import ToolError
 from tui_agent.files.globs import name_glob
 from tui_agent.files.ripgrep import TIMEOUT, NoRipgrepError, run_ripgrep
 from tui_agent.files.sensitive import is_sensitive
+from tui_agent.lazy import dataclass
 from tui_agent.permission import PermissionNeed
 from tui_agent.session.entries import ToolMetadata
 from tui_agent.session.tool_traits import ToolTraits

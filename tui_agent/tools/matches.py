@@ -1,7 +1,9 @@
 """What a search has found: the first lines by path are kept, all matches are counted."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from tui_agent.lazy import dataclass
 
 MAX_ROWS = 200
 """Lines that are shown."""

@@ -3,11 +3,11 @@
 import difflib
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
 from tui_agent.errors import ToolError
 from tui_agent.files.ignore import walk_files
+from tui_agent.lazy import dataclass
 from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.tools.base import ToolContext
 

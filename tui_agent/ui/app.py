@@ -7,7 +7,6 @@ import os
 import shutil
 import signal
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from typing import ClassVar
@@ -24,6 +23,7 @@ from textual.screen import Screen
 from textual.timer import Timer
 
 from tui_agent.app.services import AppServices, FirstView, OpenRequest, UiSettings
+from tui_agent.lazy import dataclass
 from tui_agent.resources import style_path
 from tui_agent.ui import background, clipboard, terminal
 from tui_agent.ui.attention import TerminalCall
@@ -162,6 +162,9 @@ class TuiAgentApp(GuardedApp[int]):
         self.call_after_refresh(self._painted)
 
     def _painted(self) -> None:
+        if isinstance(self._driver, TerminalDriver):
+            where = self.main.prompt.cursor_screen_offset
+            self._driver.painted(where.y, where.x)
         if self._follows_terminal and not self.no_color and background.may_ask():
             self._write(background.QUESTION)
         self._install_services()

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.transcript_samples import DIFF, ListSource, every_kind
 from tui_agent.agent.permissions.notes import with_note
 from tui_agent.context.standing import Standing
 from tui_agent.session.entries import (
@@ -32,7 +33,6 @@ from tui_agent.ui.widgets.transcript.diffs import DiffBody
 from tui_agent.ui.widgets.transcript.feed import LiveFeed
 from tui_agent.ui.widgets.transcript.lines import Line, runs_width
 from tui_agent.ui.widgets.transcript.model import TranscriptModel
-from tui_agent.ui.widgets.transcript.samples import DIFF, ListSource, every_kind
 from tui_agent.ui.widgets.transcript.wording import count_text, duration_text
 
 CALL = ToolCallPart(call_id="c1", tool="bash", arguments='{"command": "make test"}')

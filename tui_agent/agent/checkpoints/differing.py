@@ -1,13 +1,13 @@
 """How files differ between an entry and now: which, how, and how much."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from tui_agent.agent.checkpoints.images import Reading
 from tui_agent.agent.checkpoints.plan import Difference
 from tui_agent.agent.checkpoints.restoring import Restorer
 from tui_agent.editing.diffs import FileDiff, diff_texts
 from tui_agent.editing.text_files import SAMPLE_BYTES, detect
+from tui_agent.lazy import dataclass
 
 _COMPARED_BYTES = 1_000_000
 """The lines of larger files are not compared."""

@@ -10,7 +10,7 @@ import logging
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TypeVar
 
@@ -18,6 +18,7 @@ from tui_agent.agent.checkpoints.images import MAX_FILE_BYTES, NOT_A_FILE, Image
 from tui_agent.agent.checkpoints.manifest import IGNORE_FILES, Manifest, TooLargeError, manifest_of
 from tui_agent.agent.checkpoints.plan import after_of, before_of, follows
 from tui_agent.agent.checkpoints.shelf import Shelf
+from tui_agent.lazy import dataclass
 from tui_agent.session.entries import CheckpointEntry, FileChange
 from tui_agent.session.errors import StoreError
 

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from typing import cast
 
 from tui_agent.agent.checkpoints.differing import ChangeAmount, ChangeCounter, ChangedFile, diff_of
@@ -11,6 +10,7 @@ from tui_agent.agent.checkpoints.recorder import Recorder
 from tui_agent.agent.checkpoints.restoring import Restored, Restorer
 from tui_agent.agent.events import Notice
 from tui_agent.agent.ports import AgentPorts
+from tui_agent.lazy import dataclass
 from tui_agent.session.entries import CheckpointEntry, Entry
 from tui_agent.session.session import Session
 

@@ -4,10 +4,10 @@ import fnmatch
 import os
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from tui_agent.agent.diagnostics.settings import DiagnosticSettings
+from tui_agent.lazy import dataclass
 from tui_agent.processes.own_programs import find_program
 
 FILES = "{files}"

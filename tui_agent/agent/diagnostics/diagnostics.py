@@ -13,7 +13,7 @@ import logging
 import os
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from tui_agent.agent.diagnostics.checks import Check, checks_for
@@ -21,6 +21,7 @@ from tui_agent.agent.diagnostics.problems import Origins, Problem, new_problems,
 from tui_agent.agent.diagnostics.settings import DiagnosticSettings
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.editing.diffs import line_origins
+from tui_agent.lazy import dataclass
 from tui_agent.processes.capture import plain_text
 from tui_agent.processes.environment import command_environment
 from tui_agent.processes.process import Command, FinishedCommand, run_command

@@ -4,8 +4,9 @@ import os
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from tui_agent.lazy import dataclass
 
 _PLACED = re.compile(
     r"""

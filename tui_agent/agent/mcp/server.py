@@ -5,7 +5,7 @@ import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from tui_agent.agent.mcp.connection import Connection, ConnectionContext, Listener, connect, load_sdk
@@ -15,6 +15,7 @@ from tui_agent.agent.mcp.questions import Host
 from tui_agent.agent.mcp.records import Content, LogLevel, McpError, ServerMessage, ServerOffer, ServerState
 from tui_agent.agent.mcp.settings import ServerSpec
 from tui_agent.agent.mcp.trouble import Circumstances, Trouble, trouble_of
+from tui_agent.lazy import dataclass
 from tui_agent.safe_text import one_line
 
 log = logging.getLogger(__name__)

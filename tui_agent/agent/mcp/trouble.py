@@ -1,12 +1,12 @@
 """Why a server is not there, and what its user can do about it: one sentence for each."""
 
-from dataclasses import dataclass
 from http import HTTPStatus
 
 from pydantic import ValidationError
 
 from tui_agent.agent.mcp.records import McpError
 from tui_agent.agent.mcp.settings import McpConfigError, ServerSpec
+from tui_agent.lazy import dataclass
 
 _UNAUTHORIZED = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 

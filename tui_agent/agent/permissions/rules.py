@@ -1,11 +1,11 @@
 """Permission rules: what they say, how they are written, and where they come from. Pure."""
 
 import os
-from dataclasses import dataclass
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from typing import Literal
 
+from tui_agent.lazy import dataclass
 from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.tools.registry import BUILTIN
 

@@ -3,12 +3,13 @@
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 from operator import ne
 from pathlib import Path
 from sqlite3 import Connection
 
+from tui_agent.lazy import dataclass
 from tui_agent.session import blobs, entry_table, forking, navigation
 from tui_agent.session.entries import Entry, UserEntry
 from tui_agent.session.errors import SessionHeld

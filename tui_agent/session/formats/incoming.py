@@ -6,8 +6,9 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from tui_agent.lazy import dataclass
 from tui_agent.session.entries import Entry, ImagePart
 from tui_agent.session.formats.reading import ImportLimits, ImportRefused, Node
 from tui_agent.session.formats.staging import StagedBlobs, StagedEntries

@@ -1,10 +1,10 @@
 """The formats sessions are imported from: one row each, with how its files are told, read, and found."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from tui_agent.lazy import dataclass
 from tui_agent.session.formats import aider, claude_code, codex, crush, gemini, native, opencode, pi, vibe, vibe_logs
 from tui_agent.session.formats.incoming import IncomingSession
 from tui_agent.session.formats.reading import ImportRefused, NoConversation, Node

@@ -6,7 +6,6 @@ On top is the timeline: how big each request of the path was. Its cursor says wh
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import StrEnum
 from time import perf_counter
 from typing import TYPE_CHECKING, ClassVar, TypeVar
@@ -25,6 +24,7 @@ from tui_agent.app import context_words, edit_price, timeline_words
 from tui_agent.app.edit_price import Edit, EditAction
 from tui_agent.app.format import plural, tokens
 from tui_agent.context.context_map import ContextMap, MapChange, change_between
+from tui_agent.lazy import dataclass
 from tui_agent.session.entries import ContextEditEntry
 from tui_agent.session.errors import StoreError
 from tui_agent.ui.screens.leaving import PageScreen

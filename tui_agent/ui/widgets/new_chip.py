@@ -1,10 +1,9 @@
 """Says that something arrived below what the user is reading."""
 
-from dataclasses import dataclass
-
 from textual.message import Message
 from textual.widgets import Static
 
+from tui_agent.lazy import dataclass
 from tui_agent.ui.edge import Guarded
 
 

@@ -2,12 +2,12 @@
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from rich.style import Style as RichStyle
 from textual.binding import Binding, BindingType
 
+from tui_agent.lazy import dataclass
 from tui_agent.ui.widgets.line_list import LineList, StyledSpan
 from tui_agent.ui.widgets.transcript import sanitize
 from tui_agent.ui.widgets.transcript.lines import wrap

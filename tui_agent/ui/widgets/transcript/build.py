@@ -1,12 +1,13 @@
 """From entries to blocks: one row per entry kind."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from tui_agent.app import format as wording
 from tui_agent.app.standing_marks import style_of
 from tui_agent.context.rendering import line_count
 from tui_agent.context.standing import Standing
+from tui_agent.lazy import dataclass
 from tui_agent.session.entries import (
     AssistantEntry,
     BranchSummaryEntry,
@@ -47,6 +48,7 @@ from tui_agent.ui.widgets.transcript.cards import CardBlock
 from tui_agent.ui.widgets.transcript.document import MarkdownDocument
 from tui_agent.ui.widgets.transcript.lines import Line
 from tui_agent.ui.widgets.transcript.shell import ShellBlock
+from tui_agent.ui.widgets.transcript.source import SizeOf, stored_size
 from tui_agent.ui.widgets.transcript.wording import count_text
 
 _TRIGGERS = {
@@ -72,7 +74,7 @@ class BuildContext:
     ``results`` are the results of an assistant entry's calls by call id, ``summarised`` counts the entries a
     compaction stands for, ``live`` says that calls without a result may still get one, ``newest`` that no message or
     answer came after, ``running`` that the run goes on, so that a failure may still be mended, and ``mended`` that it
-    was: the answer came after it.
+    was: the answer came after it. ``size_of`` returns what a result weighs in the model's view.
     """
 
     results: Mapping[str, ToolResultEntry] = field(default_factory=dict)
@@ -81,6 +83,7 @@ class BuildContext:
     newest: bool = True
     running: bool = False
     mended: bool = False
+    size_of: SizeOf = stored_size
 
 
 def blocks_of(entry: Entry, around: BuildContext) -> list[Block]:  # noqa: C901, PLR0911 - one arm per kind of a closed union
@@ -91,7 +94,7 @@ def blocks_of(entry: Entry, around: BuildContext) -> list[Block]:  # noqa: C901,
         case AssistantEntry():
             return list(_assistant(entry, around))
         case ToolResultEntry():
-            return [_orphan(entry)]
+            return [_orphan(entry, around)]
         case ShellEntry():
             return [ShellBlock(entry)]
         case CompactionEntry():
@@ -174,7 +177,7 @@ def _assistant(entry: AssistantEntry, around: BuildContext) -> Iterator[Block]:
 
 def card_of(call: ToolCallPart, around: BuildContext) -> CardBlock:
     """Return the card of a call; without a result it waits for one, or nothing will come of it."""
-    card = CardBlock(call, around.results.get(call.call_id))
+    card = CardBlock(call, around.results.get(call.call_id), around.size_of)
     if not card.result_id and not around.live:
         card.stop()
     return card
@@ -196,9 +199,9 @@ def _endings(entry: AssistantEntry, around: BuildContext) -> Iterator[Block]:
         yield EndingBlock(_FINISHES[entry.finish], icon="■", style="status-warning")
 
 
-def _orphan(entry: ToolResultEntry) -> Block:
+def _orphan(entry: ToolResultEntry, around: BuildContext) -> Block:
     call = ToolCallPart(call_id=entry.call_id or f"entry-{entry.id}", tool=entry.tool, arguments="")
-    return CardBlock(call, entry)
+    return CardBlock(call, entry, around.size_of)
 
 
 def _compaction(entry: CompactionEntry, around: BuildContext) -> Block:

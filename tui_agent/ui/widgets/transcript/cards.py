@@ -24,6 +24,7 @@ from tui_agent.ui.widgets.transcript.bodies import (
 )
 from tui_agent.ui.widgets.transcript.diffs import DiffBody
 from tui_agent.ui.widgets.transcript.lines import Line, StyledSpan
+from tui_agent.ui.widgets.transcript.source import SizeOf, stored_size
 from tui_agent.ui.widgets.transcript.wording import count_text, duration_text, elapsed_text
 
 RUNNING: Final = "running"
@@ -59,8 +60,11 @@ class CardBlock(FoldingBlock):
     kind = "card"
     tight = True
 
-    def __init__(self, call: ToolCallPart, result: ToolResultEntry | None = None) -> None:
+    def __init__(
+        self, call: ToolCallPart, result: ToolResultEntry | None = None, size_of: SizeOf = stored_size
+    ) -> None:
         super().__init__(f"call:{call.call_id}")
+        self._size_of = size_of
         self.call_id = call.call_id
         self.tool = sanitize.line(call.tool)
         self.traits = tool_traits()[self.tool]
@@ -124,7 +128,7 @@ class CardBlock(FoldingBlock):
     @property
     def tokens(self) -> int:
         """What the result weighs in the model's view while it is whole, 0 before there is one."""
-        return self._result.tokens if self._result is not None else 0
+        return self._size_of(self._result) if self._result is not None else 0
 
     @property
     def elapsed(self) -> str:

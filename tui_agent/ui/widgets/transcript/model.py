@@ -3,11 +3,14 @@
 from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
+from tui_agent.app.format import tokens
 from tui_agent.context.standing import Standing
 from tui_agent.context.standings import Standings
+from tui_agent.context.tokens import TokenCounter
+from tui_agent.lazy import dataclass
 from tui_agent.session.entries import CompactionEntry, Entry, ToolResultEntry, UserEntry, kinds
 from tui_agent.session.records import Outlines
 from tui_agent.ui.widgets.transcript.blocks import Block, EndingBlock, Fold, ToldBlock
@@ -67,6 +70,8 @@ class TranscriptModel:
         self.heights = HeightIndex()
         self.standings: Standings | None = None
         """How the model has each entry, None where that is not shown."""
+        self.counter: TokenCounter | None = None
+        """Counts in the tokens of the model; None shows what was stored."""
         self.ids = array("q")
         self.kinds: list[str] = []
         self._sizes = array("q")
@@ -279,7 +284,7 @@ class TranscriptModel:
     def _put(self, index: int, entry: Entry, results: Sequence[Entry] = ()) -> None:
         by_call = {result.call_id: result for result in results if isinstance(result, ToolResultEntry)}
         waiting = self.running and "assistant" not in self.kinds[index + 1 : index + 1 + _MAX_RESULT_DISTANCE]
-        around = BuildContext(by_call, self.summarised_by, live=waiting)
+        around = BuildContext(by_call, self.summarised_by, live=waiting, size_of=self.size_of)
         following = self._said_after(index)
         around = replace(
             around, newest=not following, running=self.running and not following, mended=following == "assistant"
@@ -373,6 +378,21 @@ class TranscriptModel:
                 block.choose_fold(fold)
             else:
                 block.fold = fold
+
+    def size_of(self, entry: Entry) -> int:
+        """Return the tokens of an entry that was stored, as the map of the context has them."""
+        return entry.tokens if self.counter is None or not entry.tokens else self.counter.entry(entry)
+
+    def set_counter(self, counter: TokenCounter) -> None:
+        """Count with what is known of the model now; loaded cards that say another size then are drawn again."""
+        if counter == self.counter:
+            return
+        cards = [block for _, item in self._cache.loaded() for block in item.blocks if isinstance(block, CardBlock)]
+        said = [tokens(card.tokens) for card in cards]
+        self.counter = counter
+        for card, before in zip(cards, said, strict=True):
+            if tokens(card.tokens) != before:
+                card.changed()
 
     def set_standings(self, standings: Standings | None) -> list[int]:
         """Take how the model has each entry and return the places of loaded items whose lines are others now."""

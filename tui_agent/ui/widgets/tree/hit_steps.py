@@ -1,7 +1,6 @@
 """Where a search began, and which hit of it comes next. Pure."""
 
-from dataclasses import dataclass
-
+from tui_agent.lazy import dataclass
 from tui_agent.ui.widgets.tree.finding import Hits
 from tui_agent.ui.widgets.tree.outline import Outline, TreeOptions
 

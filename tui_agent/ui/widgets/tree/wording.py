@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 
 from tui_agent.app import format as wording
 from tui_agent.app.plain_text import plain_preview
+from tui_agent.lazy import dataclass
 from tui_agent.session.entries import CompactionEntry, Entry, PruneEntry, ToolResultEntry, ToolStatus
 from tui_agent.session.records import EntryHeader
 from tui_agent.session.skeleton import Headers
