@@ -81,7 +81,7 @@ class EntryPreview(Vertical):
         """Show the entries of a line of the tree, with how the model has them on the path; nothing for None."""
         headers = headers_of(index, line)
         self.facts.update(self._facts(headers, line))
-        self.transcript.set_entries(_Source(self._session, headers))
+        self.transcript.set_entries(_Source(self._session, headers), from_start=True)
         self.transcript.set_standings(standings if line is not None and line.active else None)
         if line is not None and len(headers) <= _OPENED and self.transcript.page:
             self._unfold()
