@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from tui_agent.agent.events import AgentEvent
     from tui_agent.agent.mcp.questions import Answer, ServerQuestion
     from tui_agent.agent.preparing import Prepared
+    from tui_agent.agent.race.race import Race
     from tui_agent.app.services import AppServices
     from tui_agent.app.undo_words import Move, UndoResult
     from tui_agent.session.entries import UserPart
@@ -68,6 +69,8 @@ class Desk:
         """What ``/undo`` did since the last message, newest last."""
         self.undo_moves: set[Move] = set()
         """The moves that ``/undo`` made in the open session."""
+        self.race: Race | None = None
+        """The race of the open session; None where none is to be looked after."""
         self.review: FindingsPage | None = None
         """What the last ``/review`` found."""
         self.outbox = Outbox(self)
@@ -247,6 +250,10 @@ class Desk:
         self.undo_moves.clear()
         self.face.opened(agent, request.entry)
         self.outbox.send_early()
+        if agent.ports.copies is not None and agent.ports.copies.is_dir():
+            from tui_agent.app.race_commands import find_left
+
+            await find_left(self)
         return agent
 
     def _heard(self, agent: Agent, event: AgentEvent) -> None:
@@ -290,6 +297,9 @@ class Desk:
         agent, self.agent = self.agent, None
         if agent is None:
             return
+        race, self.race = self.race, None
+        if race is not None:
+            await race.aclose()
         if self._unsubscribe is not None:
             self._unsubscribe()
         await agent.aclose()

@@ -305,6 +305,7 @@ class Wiring:
             fork_child=fork_child,
             mcp=McpHub() if demo else self.extensions.hub(cwd, servers),
             hooks=Hooks() if demo else self.extensions.hooks(cwd),
+            copies=cache_dir() / "races",
             checkpoints=self._keeping(find_project(cwd)),
             keep_here=partial(keep_rule, project=find_project(cwd)),
             meter=BudgetMeter(self._has_price),
