@@ -251,10 +251,21 @@ class Desk:
         self.face.opened(agent, request.entry)
         self.outbox.send_early()
         if agent.ports.copies is not None and agent.ports.copies.is_dir():
-            from tui_agent.app.race_commands import find_left
-
-            await find_left(self)
+            await self._find_race(agent)
         return agent
+
+    async def _find_race(self, agent: Agent) -> None:
+        """Take up the race of the open session that a program left which was killed, and tell of it."""
+        from tui_agent.agent.race.race import Race
+
+        left = Race.left_by_crash(agent)
+        for race in left[:-1]:
+            await race.aclose()
+        if left:
+            self.race = left[-1]
+            what = one_line(self.race.record.prompt, 60)
+            actions = "/race shows it; /race continue goes on, /race drop ends it."
+            self.say(f"A race was cut off: “{what}”. {actions}", "warning")
 
     def _heard(self, agent: Agent, event: AgentEvent) -> None:
         """Pass an event on; a run in plan mode ends in a question."""

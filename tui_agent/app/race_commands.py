@@ -270,24 +270,6 @@ def show(desk: Desk) -> None:
     desk.show(RacePage(race, race_lines([runner.figures for runner in race.runners])))
 
 
-async def find_left(desk: Desk) -> None:
-    """Take up the race of the open session that a program left which was killed, and tell of it."""
-    from tui_agent.agent.race.race import Race
-
-    agent = desk.agent
-    if agent is None or desk.race is not None or not agent.ports.copies or not agent.ports.copies.is_dir():
-        return
-    races = await asyncio.to_thread(Race.left_by_crash, agent)
-    for race in races[:-1]:
-        await race.aclose()
-    if races:
-        desk.race = races[-1]
-        what = one_line(races[-1].record.prompt, 60)
-        desk.say(
-            f"A race was cut off: “{what}”. /race shows it; /race continue goes on, /race drop ends it.", "warning"
-        )
-
-
 # -- the command --------------------------------------------------------------------------------------------------
 
 

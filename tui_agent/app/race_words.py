@@ -7,29 +7,31 @@ from typing import TYPE_CHECKING
 from tui_agent.app.face import Heading
 from tui_agent.app.format import money, one_line, plural, seconds, tokens
 from tui_agent.lazy import dataclass
-from tui_agent.session.entries import RunnerState
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from tui_agent.session.entries import RaceEntry, RaceRunner
 
-STATE_MARKS = {
-    RunnerState.WAITING: "·",
-    RunnerState.WORKING: "●",
-    RunnerState.CHECKING: "◐",
-    RunnerState.DONE: "○",
-    RunnerState.PASSED: "✓",
-    RunnerState.FAILED: "✗",
-    RunnerState.STOPPED: "■",
-    RunnerState.ERROR: "!",
-    RunnerState.CUT_OFF: "…",
+STATE_MARKS: Mapping[str, str] = {
+    "waiting": "·",
+    "working": "●",
+    "checking": "◐",
+    "done": "○",
+    "passed": "✓",
+    "failed": "✗",
+    "stopped": "■",
+    "error": "!",
+    "cut_off": "…",
 }
-"""One glyph for each state."""
+"""One glyph for each state of a runner."""
 
-STATE_WORDS = {state: state.value.replace("_", " ") for state in RunnerState}
+_BY_CHECK = ("passed", "done", "failed")
 
-_BY_CHECK = (RunnerState.PASSED, RunnerState.DONE, RunnerState.FAILED)
+
+def state_word(state: str) -> str:
+    """Return a runner's state as people read it."""
+    return state.replace("_", " ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +73,7 @@ def cells(row: RaceRunner) -> tuple[str, ...]:
     check = "" if row.check is None else "not run" if row.check.exit_code is None else f"exit {row.check.exit_code}"
     lines = f" +{row.additions} −{row.deletions}" if row.additions or row.deletions else ""
     return (
-        f"{STATE_MARKS[row.state]} {STATE_WORDS[row.state]}",
+        f"{STATE_MARKS[row.state]} {state_word(row.state)}",
         check,
         f"{plural(row.files, 'file')}{lines}" if row.files else "no change",
         plural(row.steps, "step"),
@@ -91,7 +93,7 @@ def race_lines(rows: Sequence[RaceRunner], taken: int | None = None) -> list[str
         lines.append(f"{text}  ← taken" if number == taken else text)
         if row.problem:
             lines.append(f"   {one_line(row.problem, 200)}")
-        if row.state is RunnerState.FAILED and row.check is not None:
+        if row.state == "failed" and row.check is not None:
             lines += [f"   {one_line(line, 200)}" for line in row.check.last_lines[-3:]]
     return lines
 
