@@ -3,10 +3,10 @@
 import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from tui_agent.agent.events import AgentEvent, EntryAppended
+from tui_agent.lazy import dataclass
 from tui_agent.session.entries import AssistantEntry, BranchSummaryEntry, CompactionEntry
 
 BudgetKind = Literal["cost", "tokens", "time"]

@@ -13,12 +13,21 @@ from typing import TYPE_CHECKING
 from tui_agent.agent.agent_specs import AgentSpec
 from tui_agent.agent.channel import EventChannel, Questions
 from tui_agent.agent.checkpoints.recorder import Recorder
-from tui_agent.agent.events import AgentEvent, CostKnown, EntryAppended, PermissionAsked, RunEnded, ToolStarted
+from tui_agent.agent.events import (
+    AgentEvent,
+    CostKnown,
+    EntryAppended,
+    LiveAnswer,
+    PermissionAsked,
+    RunEnded,
+    ToolStarted,
+)
 from tui_agent.agent.mcp.hub import McpHub
 from tui_agent.agent.named import subagents_of
 from tui_agent.agent.permissions import Mode, Rule
 from tui_agent.agent.ports import Adjustable, AgentPorts, OpenChild
 from tui_agent.context.templates import fill
+from tui_agent.context.tokens import TokenCounter
 from tui_agent.errors import ToolError
 from tui_agent.lazy import dataclass
 from tui_agent.session.effort import Effort
@@ -50,6 +59,22 @@ class Parent:
     session_rules: list[Rule]
     recorder: Recorder | None = None
     """What subagents change is the parent's to take back."""
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedSubagent:
+    """A session whose subagent has ended: shown like one that works."""
+
+    session: Session
+    counter: TokenCounter
+    """Counts in the tokens of its model."""
+    running: bool = False
+    live: LiveAnswer | None = None
+
+    def subscribe(self, callback: Callable[[AgentEvent], None]) -> Callable[[], None]:
+        """Nothing happens any more."""
+        del callback
+        return lambda: None
 
 
 class Subagents:

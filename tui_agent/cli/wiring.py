@@ -142,7 +142,6 @@ class Wiring:
             config.providers,
             self.logins,
             data_dir() / "learnt.json",
-            exact_counts=not self.headless,
         )
         self.models = Models(sources, prompt, host=config.host, log_path=log_dir() / "model-host.log")
         self.router, self.directory = self.models.router, self.models.directory
@@ -321,6 +320,7 @@ class Wiring:
             rules=(Rule("task", "*", Action.ALLOW), *self._rules_in(ports.cwd), *self.flag_rules),
             max_steps=config.max_steps,
             budget=config.budget,
+            diagnostics=config.diagnostics,
             parallel_calls=config.parallel_calls,
             small_model=config.small_model,
             sandbox=sandbox,

@@ -162,6 +162,9 @@ class TuiAgentApp(GuardedApp[int]):
         self.call_after_refresh(self._painted)
 
     def _painted(self) -> None:
+        if isinstance(self._driver, TerminalDriver):
+            where = self.main.prompt.cursor_screen_offset
+            self._driver.painted(where.y, where.x)
         if self._follows_terminal and not self.no_color and background.may_ask():
             self._write(background.QUESTION)
         self._install_services()
