@@ -50,6 +50,7 @@ from tui_agent.session.errors import StoreError
 from tui_agent.session.ids import short_id
 from tui_agent.session.session import Session
 from tui_agent.session.store import Store
+from tui_agent.tools.functions.file_tool import FoundFile
 from tui_agent.tools.functions.tool_files import ToolFiles
 from tui_agent.trust import ProjectState, TrustDecision, TrustStore, Untrusted, project_config, project_state
 
@@ -347,7 +348,15 @@ class Wiring:
     def tool_files_of(self, cwd: Path) -> ToolFiles:
         """Return the tool files that hold in a directory; nothing is read yet."""
         folders = Folders(cwd, find_project(cwd), config_dir(), Path.home())
-        return ToolFiles(lambda: find_tool_files(folders, trusted=self.trusts(cwd)))
+
+        def find() -> tuple[list[FoundFile], list[str]]:
+            trusted = self.trusts(cwd)
+            found, problems = find_tool_files(folders, trusted=trusted)
+            if not trusted and len(find_tool_files(folders, trusted=True)[0]) > len(found):
+                problems.append("Tools of this project are not read: you have not trusted it (--trust, for one run).")
+            return found, problems
+
+        return ToolFiles(find)
 
     def _keeping(self, project: Path) -> SnapshotStore | None:
         """Return where images of a project's changed files go; None when they are not wanted."""
