@@ -66,7 +66,7 @@ _EARLY_SHARE = 0.5
 """Share of a threshold below the window's end from which on a person is told of it."""
 _LEAST_WINDOW = 4_000
 """Tokens of the smallest window that is learnt from a refusal without numbers."""
-ROUGH_SHARE = 0.3
+ROUGH_SHARE = 0.15
 """Share of the window up to which tokens by a rule of thumb will do: some text has three times as many."""
 _FIRST = 50
 """Entries among which the head of a session is. Where it is not, they came from another program."""

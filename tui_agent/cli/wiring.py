@@ -141,7 +141,6 @@ class Wiring:
             config.providers,
             self.logins,
             data_dir() / "learnt.json",
-            exact_counts=not self.headless,
         )
         self.models = Models(sources, prompt, host=config.host, log_path=log_dir() / "model-host.log")
         self.router, self.directory = self.models.router, self.models.directory

@@ -383,16 +383,17 @@ class TranscriptModel:
         """Return the tokens of an entry that was stored, as the map of the context has them."""
         return entry.tokens if self.counter is None or not entry.tokens else self.counter.entry(entry)
 
-    def set_counter(self, counter: TokenCounter) -> None:
-        """Count with what is known of the model now; loaded cards that say another size then are drawn again."""
+    def set_counter(self, counter: TokenCounter) -> bool:
+        """Count with what is known of the model now; returns whether a loaded card says another size then."""
         if counter == self.counter:
-            return
+            return False
         cards = [block for _, item in self._cache.loaded() for block in item.blocks if isinstance(block, CardBlock)]
         said = [tokens(card.tokens) for card in cards]
         self.counter = counter
-        for card, before in zip(cards, said, strict=True):
-            if tokens(card.tokens) != before:
-                card.changed()
+        changed = [card for card, before in zip(cards, said, strict=True) if tokens(card.tokens) != before]
+        for card in changed:
+            card.changed()
+        return bool(changed)
 
     def set_standings(self, standings: Standings | None) -> list[int]:
         """Take how the model has each entry and return the places of loaded items whose lines are others now."""
@@ -452,7 +453,7 @@ class TranscriptModel:
         return self.measure(index)
 
     def _gap_before(self, index: int) -> bool:
-        """Whether a blank line stands before an item; what is before it may still be a guess."""
+        """Whether a blank line stands before an item."""
         previous = next((place for place in range(index - 1, -1, -1) if self.heights[place]), None)
         if previous is None:
             return False
@@ -461,10 +462,11 @@ class TranscriptModel:
         if first is None:
             return False
         before = self._cache.get(previous)
+        if before is None and first.tight and (owner := self.owner_of(index)) is not None:
+            # A guess would stay: whether calls stand apart depends on whether the one before is open.
+            before = self.item(owner)
         shown = before.shown if before is not None else []
-        if not shown:
-            return not (first.tight and first.kind == "card" and self.kinds[previous] == "tool_result")
-        return apart(shown[-1], first)
+        return apart(shown[-1], first) if shown else True
 
     def remeasure(self, index: int) -> None:
         """Lay an item out again because it changed, and the next one, whose gap may depend on it."""
