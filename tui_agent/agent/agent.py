@@ -11,6 +11,7 @@ from tui_agent.agent.checkpoints.recorder import Recorder
 from tui_agent.agent.checkpoints.rewind import FileRewind, RewindContext
 from tui_agent.agent.context_keeper import ContextKeeper
 from tui_agent.agent.costs import Costs
+from tui_agent.agent.diagnostics.diagnostics import Diagnostics
 from tui_agent.agent.events import (
     AgentEvent,
     CostKnown,
@@ -339,6 +340,11 @@ class Agent:
             self._subagents.adopt(adjusted)
 
     @property
+    def diagnostics(self) -> Diagnostics:
+        """What checkers find in what the agent edits."""
+        return self._tools.diagnostics
+
+    @property
     def gate(self) -> Gate:
         """The permission rules that hold: to be looked at, removed and put back."""
         return self._tools.gate
@@ -424,6 +430,7 @@ class Agent:
         await self.wait_idle()
         await self._titles.aclose()
         await self._tools.aclose()
+        await self.diagnostics.aclose()
         await self.jobs.aclose()
         await self.files.aclose()
         if self.ports.sandbox is not None and self.session.info.parent_session is None:

@@ -133,6 +133,7 @@ class Loop:
                     await self._settle_files()
                     return RunEnded("done", steps=self.step)
                 self._report_jobs()
+                await self._report_problems()
             await self.context.make_room()
             self.step += 1
             last = self.step >= self.ports.max_steps
@@ -207,6 +208,13 @@ class Loop:
         """Append which background jobs ended by themselves since the last request."""
         entry = ended_jobs(self.tools.jobs)
         if entry is not None:
+            self.journal.append(entry)
+
+    async def _report_problems(self) -> None:
+        """Append what checkers found in what was edited, as far as they have ended by then."""
+        self.tools.diagnostics.start()
+        await self.tools.diagnostics.settle()
+        if (entry := self.tools.diagnostics.take()) is not None:
             self.journal.append(entry)
 
     async def _take_messages(self) -> None:

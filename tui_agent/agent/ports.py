@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from tui_agent.agent.agent_specs import AgentSpec
 from tui_agent.agent.checkpoints.recorder import SnapshotStore
+from tui_agent.agent.diagnostics.settings import DiagnosticSettings
 from tui_agent.agent.hooks.hooks import Hooks
 from tui_agent.agent.knowledge.knowledge import Knowledge
 from tui_agent.agent.mcp.hub import McpHub
@@ -67,6 +68,7 @@ class Adjustable:
     rules: tuple[Rule, ...]
     max_steps: int
     budget: RunBudget
+    diagnostics: DiagnosticSettings
     parallel_calls: int
     small_model: str | None
     sandbox: Sandbox | None
@@ -100,6 +102,8 @@ class AgentPorts:
     max_steps: int = 200
     budget: RunBudget = RunBudget()
     """What a run may use up."""
+    diagnostics: DiagnosticSettings = DiagnosticSettings(enabled=False)
+    """What looks over edited files."""
     meter: BudgetMeter = field(default_factory=BudgetMeter)
     """What the run that is going on has used up; subagents have their agent's."""
     parallel_calls: int = 8

@@ -318,6 +318,7 @@ class Wiring:
             rules=(Rule("task", "*", Action.ALLOW), *self._rules_in(ports.cwd), *self.flag_rules),
             max_steps=config.max_steps,
             budget=config.budget,
+            diagnostics=config.diagnostics,
             parallel_calls=config.parallel_calls,
             small_model=config.small_model,
             sandbox=sandbox,

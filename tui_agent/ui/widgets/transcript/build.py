@@ -119,6 +119,8 @@ def blocks_of(entry: Entry, around: BuildContext) -> list[Block]:  # noqa: C901,
 
 
 def _user(entry: UserEntry) -> Block:
+    if entry.diagnostics:
+        return _diagnostics(entry)
     if entry.synthetic:
         return MarkerBlock(
             "synthetic",
@@ -139,6 +141,23 @@ def _user(entry: UserEntry) -> Block:
     note = "sent while working" if entry.mid_run else ""
     sent = entry.text if command_line(entry.parts) is not None else ""
     return UserBlock(typed_text(entry.parts), attachments, note, sent)
+
+
+def _diagnostics(entry: UserEntry) -> Block:
+    """Return what checkers found after edits, as the model was told it."""
+    texts = [part.text for part in entry.parts if isinstance(part, FilePart)]
+    found = count_text(sum(entry.diagnostics.values()), "new problem")
+    text = f"{found} in {', '.join(entry.diagnostics)}"
+    told = "\n".join(line for text in texts for line in text.splitlines()[1:])
+    return MarkerBlock("diagnostics", text, style="status-warning", body=_text_body(told), copied=told)
+
+
+def mark_problems(blocks: Sequence[Block], problems: Mapping[str, int]) -> None:
+    """Have the last card of each file say how many problems its edits made."""
+    cards = {block.path: block for block in blocks if isinstance(block, CardBlock)}
+    for path, count in problems.items():
+        if path in cards:
+            cards[path].tell_problems(count)
 
 
 def _assistant(entry: AssistantEntry, around: BuildContext) -> Iterator[Block]:

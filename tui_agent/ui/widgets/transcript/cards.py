@@ -80,6 +80,7 @@ class CardBlock(FoldingBlock):
         self._seconds = 0.0
         self._began = 0.0
         self._elapsed = 0.0
+        self._problems = 0
         self._edited = False
         self._content: Body | None = None
         self._chosen = False
@@ -113,6 +114,16 @@ class CardBlock(FoldingBlock):
     def count(self) -> int | None:
         """What the tool counted."""
         return self._metadata.count
+
+    @property
+    def path(self) -> str | None:
+        """The file that the call was about."""
+        return self._metadata.path if self.traits.writes else None
+
+    def tell_problems(self, count: int) -> None:
+        """Show how many problems checkers found that the call made."""
+        self._problems = count
+        self._changed()
 
     @property
     def tokens(self) -> int:
@@ -273,6 +284,8 @@ class CardBlock(FoldingBlock):
             facts.append((f"exit {metadata.exit_code}", "status-warning"))
         if metadata.additions or metadata.deletions:
             facts.append((f"+{metadata.additions} −{metadata.deletions}", "muted"))
+        if self._problems:
+            facts.append((count_text(self._problems, "new problem"), "status-warning"))
         if metadata.count is not None:
             facts.append((count_text(metadata.count, self.traits.counts or "line"), "muted"))
         if metadata.truncation is not None:

@@ -86,7 +86,8 @@ class Transcript(BlockPane, can_focus=True):
     def refresh_standings(self) -> None:
         """Show how the model has the agent's entries now."""
         if self._agent is not None:
-            self.model.set_counter(self._agent.counter)
+            if self.model.set_counter(self._agent.counter):
+                self.settle()
             before = self.model.standings or Standings()
             self.set_standings(before.grown(self._agent.session.active_path()))
 
@@ -110,6 +111,8 @@ class Transcript(BlockPane, can_focus=True):
 
     def set_standings(self, found: Standings | None) -> None:
         """Tell how the model has the entries."""
+        if found is self.model.standings:
+            return
         for index in self.model.set_standings(found):
             self.model.remeasure(index)
         self.settle()
