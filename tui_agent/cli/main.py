@@ -124,6 +124,7 @@ def _full_screen(arguments: Namespace) -> int:
 def _headless(arguments: Namespace) -> int:
     # Nothing that is imported and wired becomes garbage; looking for it costs a tenth of the start.
     gc.disable()
+    from tui_agent.app.race_commands import RaceWish
     from tui_agent.cli.daily_notices import DailyNotices
     from tui_agent.cli.desk_wiring import DeskWiring
     from tui_agent.cli.headless import HeadlessRun
@@ -148,7 +149,11 @@ def _headless(arguments: Namespace) -> int:
                     print(wiring.told, file=sys.stderr)
                 gc.freeze()
                 gc.enable()
-                code = await run.run(message, piped)
+                if arguments.race is None:
+                    code = await run.run(message, piped)
+                else:
+                    prompt = "\n\n".join(filter(str.strip, [message, piped]))
+                    code = await run.race(RaceWish(prompt, arguments.race, arguments.check, arguments.pick or "none"))
             finally:
                 parts.failed = code == ExitCode.FAILED
                 await run.aclose()
