@@ -200,9 +200,13 @@ class Desk:
             return True
 
         done = await self.attempt(through())
+        await self.tasks_done()
+        return done is True
+
+    async def tasks_done(self) -> None:
+        """Wait for everything that was begun with ``soon``."""
         while self._tasks:
             await asyncio.wait(self._tasks)
-        return done is True
 
     def unknown(self, name: str) -> str:
         """Return what to say of a command that does not exist."""
