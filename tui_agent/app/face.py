@@ -213,6 +213,20 @@ class SubagentPage(Page):
 
 
 @dataclass(frozen=True, slots=True)
+class RacePage(Page):
+    """A race: the one that goes on, with its runners at work, or the entry of one that is over. ``lines`` say it."""
+
+    race: Any
+    lines: Sequence[str] = ()
+    title: str = "The race"
+
+    @property
+    def text(self) -> str:
+        """What each runner reached."""
+        return "\n".join(self.lines)
+
+
+@dataclass(frozen=True, slots=True)
 class DiffPage(Page):
     """How files differ, one by one."""
 
@@ -430,7 +444,7 @@ class WordsFace:
                 self.say(f"```\n{page.text}\n```")
             case DiffPage():
                 self.say(f"**{page.title}**\n\n```diff\n{diff_text(page.files)[:MAX_DIFF_CHARS]}\n```")
-            case FindingsPage():
+            case FindingsPage() | RacePage():
                 self.say(f"**{page.title}**\n\n{page.text}")
             case _:
                 self.say(f"{page.title}: that needs the full-screen program. Run tui-agent in a terminal.", "warning")
