@@ -4,16 +4,27 @@ import argparse
 import json
 import sys
 
-from scripts.faults.kills import ground, run
-from scripts.faults.rows import ROWS
+from scripts.faults.kills import Outcome, ground, run
+from scripts.faults.pairs import run_pairs
+from scripts.faults.rows import ROWS, Before
+from scripts.faults.scene import Place
+
+PAIRS = "two programs"
+
+
+def _outcome(name: str, base: Place, before: Before, times: int, seed: int) -> Outcome:
+    if name == PAIRS:
+        return run_pairs(base, before, times or 1, seed)
+    (row,) = (row for row in ROWS if row.name == name)
+    return run(row, base, before, times or row.times, seed)
 
 
 def main() -> int:
     """Return 1 if anything was wrong."""
-    names = [row.name for row in ROWS]
+    names = [*(row.name for row in ROWS), PAIRS]
     parser = argparse.ArgumentParser(prog="python -m scripts.faults", description=__doc__)
     parser.add_argument("row", nargs="*", help=f"which to run, all without any: {', '.join(names)}")
-    parser.add_argument("--times", type=int, default=0, help="how often each is killed")
+    parser.add_argument("--times", type=int, default=0, help="how often each is killed, or each pair meets")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", action="store_true", help="print one line of JSON for each row")
     arguments = parser.parse_args()
@@ -22,20 +33,19 @@ def main() -> int:
     failed = False
     if not arguments.json:
         print(
-            f"{'killed during':<20}{'kills':>7}{'unfinished':>12}{'finished':>10}{'entries':>9}{'wrong':>7}", flush=True
+            f"{'killed during':<20}{'rounds':>7}{'unfinished':>12}{'finished':>10}{'entries':>9}{'wrong':>7}",
+            flush=True,
         )
     with ground() as (base, before):
-        for row in ROWS:
-            if arguments.row and row.name not in arguments.row:
-                continue
-            outcome = run(row, base, before, arguments.times or row.times, arguments.seed)
+        for name in arguments.row or names:
+            outcome = _outcome(name, base, before, arguments.times, arguments.seed)
             failed |= bool(outcome.wrong)
             if arguments.json:
                 print(json.dumps(vars(outcome)), flush=True)
                 continue
             unfinished = outcome.kills - outcome.finished
             numbers = f"{outcome.kills:>7}{unfinished:>12}{outcome.finished:>10}{outcome.new_entries:>9}"
-            print(f"{row.name:<20}{numbers}{len(outcome.wrong):>7}", flush=True)
+            print(f"{outcome.name:<20}{numbers}{len(outcome.wrong):>7}", flush=True)
             for fault in outcome.wrong:
                 print(fault, file=sys.stderr)
     return failed

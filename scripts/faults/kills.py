@@ -80,7 +80,7 @@ def in_process(
     return told + [json.loads(line) for line in heard.split(b"\n") if line.endswith(b"]")]
 
 
-def _never(_told: list[list[Any]]) -> float | None:
+def never(_told: list[list[Any]]) -> float | None:
     return None
 
 
@@ -89,9 +89,13 @@ def _work(row: Row, place: Place) -> Callable[[Callable[..., None]], None]:
 
 
 def _look(row: Row, place: Place, before: Before, told: list[list[Any]], tell: Callable[..., None]) -> None:
-    """Report what is wrong with what is left, and whether work goes on."""
     for fault in row.look(place, before, told):
         tell("wrong", fault)
+    look_at(place, before, tell)
+
+
+def look_at(place: Place, before: Before, tell: Callable[..., None]) -> None:
+    """Report what is wrong with what is left, and whether work goes on."""
     with place.store() as store:
         if broken := store.damage():
             tell("wrong", f"the file is damaged: {broken}")
@@ -138,7 +142,7 @@ def _round(row: Row, place: Place, before: Before, delay: float, outcome: Outcom
     words = [one[0] for one in told]
     outcome.kills += 1
     outcome.finished += "end" in words
-    looked = in_process(lambda tell: _look(row, place, before, told, tell), _never)
+    looked = in_process(lambda tell: _look(row, place, before, told, tell), never)
     outcome.new_entries += sum(rest[0] for word, *rest in looked if word == "entries")
     wrong = [rest[0] for word, *rest in (*told, *looked) if word in ("wrong", "failed")]
     if ["looked"] not in looked and not wrong:
@@ -152,7 +156,7 @@ def _prepared(base: Place) -> Before:
         kept = {name: data.decode() for name, data in before.files.items()}
         tell("before", list(before.entries.items()), before.leaf, kept)
 
-    told = in_process(work, _never)
+    told = in_process(work, never)
     if told[-1][0] != "before":
         raise RuntimeError(f"the session could not be made: {told[-1]}")
     _word, entries, leaf, kept = told[-1]

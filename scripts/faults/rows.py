@@ -63,7 +63,7 @@ def prepare(place: Place) -> Before:
         return Before({one.id: one.preview for one in session.skeleton()}, session.leaf, files(place.project))
 
 
-def _turn(session: Session, number: int) -> int:
+def turn_of(session: Session, number: int) -> int:
     """Return the entry that a turn of the user begins with, counted from 0."""
     typed = [entry.id for entry in session.path() if isinstance(entry, UserEntry) and not entry.synthetic]
     return typed[number]
@@ -127,7 +127,7 @@ async def _prune(place: Place, tell: Tell) -> None:
 
 async def _move(place: Place, tell: Tell) -> None:
     async with an_agent(place, ScriptedClient(script(0))) as agent:
-        plan = agent.navigator.plan(_turn(agent.session, 2))
+        plan = agent.navigator.plan(turn_of(agent.session, 2))
         tell("begin")
         await agent.navigator.move(plan, focus="")
         tell("end", None)
@@ -136,7 +136,7 @@ async def _move(place: Place, tell: Tell) -> None:
 # -- files ----------------------------------------------------------------------------------------------------
 
 
-async def _go(agent: Agent, target: int | None) -> None:
+async def going_back(agent: Agent, target: int | None) -> None:
     """Move with the files, as the desk does it."""
     plan = await agent.files.plan(target)
     await agent.navigator.go(target)
@@ -145,9 +145,9 @@ async def _go(agent: Agent, target: int | None) -> None:
 
 async def _restore(place: Place, tell: Tell) -> None:
     async with an_agent(place, ScriptedClient(script(0))) as agent:
-        target = agent.session.entry(_turn(agent.session, 1)).parent_id
+        target = agent.session.entry(turn_of(agent.session, 1)).parent_id
         tell("begin", target)
-        await _go(agent, target)
+        await going_back(agent, target)
         tell("end")
 
 
@@ -158,12 +158,12 @@ def _restore_left(place: Place, before: Before, told: list[list[Any]]) -> list[s
     async def finish() -> tuple[dict[str, bytes], dict[str, bytes]]:
         async with an_agent(place, ScriptedClient(script(0))) as agent:
             if agent.session.leaf != target:
-                await _go(agent, target)
+                await going_back(agent, target)
             else:  # it had moved: what is left of the files is worked out from where it came
                 await agent.navigator.go(before.leaf)
-                await _go(agent, target)
+                await going_back(agent, target)
             after = files(place.project)
-            await _go(agent, before.leaf)
+            await going_back(agent, before.leaf)
             return after, files(place.project)
 
     found = files(place.project)

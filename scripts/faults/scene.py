@@ -80,14 +80,19 @@ def script(turns: int) -> Script:
 
 
 @asynccontextmanager
-async def an_agent(place: Place, client: ScriptedClient, *, window: int = WINDOW) -> AsyncIterator[Agent]:
+async def an_agent(
+    place: Place, client: ScriptedClient, *, window: int = WINDOW, take_over: bool = False
+) -> AsyncIterator[Agent]:
     """An agent that works on the oldest session, or on a new one where there is none; it allows everything."""
     place.project.mkdir(exist_ok=True, parents=True)
     store = place.store()
     session_id = oldest(store) if store.sessions() else store.create_session(place.project).id
     directory = FixedDirectory(window)
     session = Session(store, session_id, estimate=directory.counter(MODEL).estimate)
-    session.hold()
+    if take_over:
+        session.take_over()
+    else:
+        session.hold()
     session.recover()
     ports = AgentPorts(
         client=client,
