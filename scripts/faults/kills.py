@@ -37,7 +37,9 @@ class Outcome:
 
 
 def in_process(
-    work: Callable[[Callable[..., None]], None], until: Callable[[list[list[Any]]], float | None]
+    work: Callable[[Callable[..., None]], None],
+    until: Callable[[list[list[Any]]], float | None],
+    longest: float = LONGEST,
 ) -> list[list[Any]]:
     """Run ``work`` in a process, which reports lists; return them when it ended or was killed.
 
@@ -58,7 +60,7 @@ def in_process(
             os._exit(code)
     os.close(write_end)
     heard, told = b"", []
-    last = time.monotonic() + LONGEST
+    last = time.monotonic() + longest
     kill_at: float | None = None
     while time.monotonic() < last:
         wait = min(last, kill_at or last) - time.monotonic()
