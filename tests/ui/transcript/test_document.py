@@ -5,11 +5,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.thoroughness import examples
+from tests.support.transcript_samples import ANSWER
 from tui_agent.ui.widgets.transcript import document, markdown
 from tui_agent.ui.widgets.transcript.document import MarkdownDocument
 from tui_agent.ui.widgets.transcript.flows import LineBuilder
 from tui_agent.ui.widgets.transcript.markdown import FlowMaker, parse_blocks
-from tui_agent.ui.widgets.transcript.samples import ANSWER
 
 PIECES = st.sampled_from(
     [
