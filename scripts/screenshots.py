@@ -7,7 +7,7 @@ import asyncio
 import os
 import sys
 import tempfile
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -244,10 +244,12 @@ async def see_all(scene: Scene) -> None:
     transcript.scroll_end(animate=False)
 
 
-async def draw(directory: Path) -> None:
-    """Draw every picture into a directory."""
+async def draw(directory: Path, names: Sequence[str]) -> None:
+    """Draw pictures into a directory, every one if no name is given."""
     with tempfile.TemporaryDirectory() as name:
         for picture, (size, act) in PICTURES.items():
+            if names and picture not in names:
+                continue
             root = Path(name) / picture
             root.mkdir()
             async with stage(root, size) as scene:
@@ -262,4 +264,4 @@ async def draw(directory: Path) -> None:
 if __name__ == "__main__":
     target = Path(sys.argv[1]) if len(sys.argv) > 1 else IMAGES
     target.mkdir(parents=True, exist_ok=True)
-    asyncio.run(draw(target))
+    asyncio.run(draw(target, sys.argv[2:]))

@@ -98,7 +98,7 @@ class Harness:
         return await self.ended()
 
     async def ended(self) -> RunEnded:
-        await asyncio.wait_for(self.agent.wait_idle(), 100)
+        await asyncio.wait_for(self.agent.wait_idle(), 500)
         await asyncio.sleep(0)
         last: RunEnded = self.of(RunEnded)[-1]
         return last
