@@ -21,7 +21,7 @@ from tui_agent.agent.mentions import IMAGE_TYPES
 from tui_agent.lazy import dataclass
 from tui_agent.session.entries import FilePart, ImagePart, UserPart
 from tui_agent.tools.image_size import image_size
-from tui_agent.tools.read import MAX_IMAGE_BYTES
+from tui_agent.tools.outputs import MAX_IMAGE_BYTES
 
 MAX_RESOURCE_CHARS = 200_000
 """Characters taken of one resource the editor embeds."""

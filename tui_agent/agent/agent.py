@@ -11,6 +11,7 @@ from tui_agent.agent.checkpoints.recorder import Recorder
 from tui_agent.agent.checkpoints.rewind import FileRewind, RewindContext
 from tui_agent.agent.context_keeper import ContextKeeper
 from tui_agent.agent.costs import Costs
+from tui_agent.agent.diagnostics.diagnostics import Diagnostics
 from tui_agent.agent.events import (
     AgentEvent,
     CostKnown,
@@ -62,6 +63,7 @@ if TYPE_CHECKING:
     from tui_agent.agent.context_inspector import ContextInspector
     from tui_agent.agent.navigator import Navigator
     from tui_agent.context.compaction import Trigger
+    from tui_agent.context.tokens import TokenCounter
 
 
 class NoSubagentError(UserFacingError):
@@ -135,6 +137,11 @@ class Agent:
         )
 
     # What only a person asks for is made when it is asked for: a run of one message needs none of it.
+
+    @property
+    def counter(self) -> "TokenCounter":
+        """Counts in the tokens of its model: what a person is told of an entry's size comes from here."""
+        return self.ports.directory.counter(self.model)
 
     @cached_property
     def inspector(self) -> "ContextInspector":
@@ -358,6 +365,11 @@ class Agent:
             self._subagents.adopt(adjusted)
 
     @property
+    def diagnostics(self) -> Diagnostics:
+        """What checkers find in what the agent edits."""
+        return self._tools.diagnostics
+
+    @property
     def gate(self) -> Gate:
         """The permission rules that hold: to be looked at, removed and put back."""
         return self._tools.gate
@@ -421,7 +433,7 @@ class Agent:
         from tui_agent.context.compaction import with_summary
 
         view = resolve(self.session.active_path())
-        self._runs.append(with_summary(view, text, self.ports.directory.counter(self.model).entry))
+        self._runs.append(with_summary(view, text, self.counter.entry))
 
     async def warm(self) -> None:
         """Get ready for the first message what takes time: best when the user is not typing."""
@@ -443,6 +455,7 @@ class Agent:
         await self.wait_idle()
         await self._titles.aclose()
         await self._tools.aclose()
+        await self.diagnostics.aclose()
         await self.jobs.aclose()
         await self.files.aclose()
         if self.ports.sandbox is not None and self.session.info.parent_session is None:

@@ -11,11 +11,13 @@ from tui_agent.app.format import visible
 from tui_agent.lazy import dataclass
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     # Only for annotations: this module is there before the first paint.
     from tui_agent.agent.agent import Agent
     from tui_agent.agent.checkpoints.differing import ChangedFile
+    from tui_agent.agent.subagents import FinishedSubagent
     from tui_agent.app.services import LoginRow, OpenRequest, UiSettings
     from tui_agent.app.spending import Spending
 
@@ -205,8 +207,8 @@ class PermissionsPage(Page):
 class SubagentPage(Page):
     """A subagent's session; ``watched`` is the agent at work, or a session that is over."""
 
-    watched: Any
-    close: Any = field(default=lambda: None)
+    watched: Agent | FinishedSubagent
+    close: Callable[[], None] = field(default=lambda: None)
     title: str = "A subagent's session"
 
 

@@ -8,28 +8,9 @@ from typing import TYPE_CHECKING
 from tui_agent.app.commands import Command
 from tui_agent.app.face import SubagentPage
 from tui_agent.app.services import OpenHow, OpenRequest
-from tui_agent.lazy import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tui_agent.agent.events import AgentEvent, LiveAnswer
     from tui_agent.app.desk import Desk
-    from tui_agent.session.session import Session
-
-
-@dataclass(frozen=True, slots=True)
-class FinishedSubagent:
-    """A session whose subagent has ended: shown like one that works."""
-
-    session: Session
-    running: bool = False
-    live: LiveAnswer | None = None
-
-    def subscribe(self, callback: Callable[[AgentEvent], None]) -> Callable[[], None]:
-        """Nothing happens any more."""
-        del callback
-        return lambda: None
 
 
 async def enter(desk: Desk, entry_id: int, call_id: str) -> None:
@@ -54,8 +35,13 @@ def show_session(desk: Desk, session_id: str) -> None:
     Raises:
         StoreError: it can't be opened.
     """
+    from tui_agent.agent.subagents import FinishedSubagent
+
+    if desk.agent is None:
+        return
     session = desk.services.open_session(OpenRequest(session_id, OpenHow.READ_ONLY))
-    desk.show(SubagentPage(FinishedSubagent(session), partial(desk.services.close_session, session)))
+    counter = desk.agent.ports.directory.counter(session.info.model)
+    desk.show(SubagentPage(FinishedSubagent(session, counter), partial(desk.services.close_session, session)))
 
 
 async def parent(desk: Desk, _argument: str) -> None:

@@ -4,9 +4,9 @@ import argparse
 from pathlib import Path
 from typing import NoReturn
 
-from tui_agent import __version__
 from tui_agent.cli.exit_codes import exit_codes_line
 from tui_agent.session.effort import Effort
+from tui_agent.version import __version__
 
 PICKS = ("none", "first-green", "best")
 MODES = ("build", "auto-edit", "plan", "yolo")
@@ -238,7 +238,9 @@ def _add_commands(parser: argparse.ArgumentParser, *, required: bool) -> None:
     mcp = commands.add_parser("mcp", help="servers of the Model Context Protocol")
     _add_mcp(mcp)
 
-    commands.add_parser("doctor", help="what is set up and what is missing").add_argument("--json", action="store_true")
+    doctor = commands.add_parser("doctor", help="what is set up and what is missing")
+    doctor.add_argument("--json", action="store_true")
+    doctor.add_argument("--clean", action="store_true", help="remove copies of projects that no race needs any more")
     _add_acp(commands)
     commands.add_parser("schema", help="print the JSON schema of the lines that --json prints")
     completion = commands.add_parser("completion", help="print what completes these arguments in a shell")

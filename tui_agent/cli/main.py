@@ -1,9 +1,7 @@
 """Runs what the arguments ask for, and turns every failure into one sentence and an exit code."""
 
-import asyncio
 import errno
 import gc
-import logging
 import os
 import sys
 import threading
@@ -116,14 +114,20 @@ def _full_screen(arguments: Namespace) -> int:
         return _fail(
             "This terminal can't show a full screen (TERM says so); use -p for a run without one.", ExitCode.USAGE
         )
-    from tui_agent.cli.screen import run_screen
+    from tui_agent.paths import cache_dir
+    from tui_agent.ui.early_prompt import early_prompt
 
-    return run_screen(arguments)
+    with early_prompt.shown(cache_dir() / "early-prompt.json"):
+        from tui_agent.cli.screen import run_screen
+
+        return run_screen(arguments)
 
 
 def _headless(arguments: Namespace) -> int:
     # Nothing that is imported and wired becomes garbage; looking for it costs a tenth of the start.
     gc.disable()
+    import asyncio
+
     from tui_agent.app.race_commands import RaceWish
     from tui_agent.cli.daily_notices import DailyNotices
     from tui_agent.cli.desk_wiring import DeskWiring
@@ -187,6 +191,8 @@ def _piped() -> str:
 
 def _log_failure(error: Exception, *, debug: bool) -> None:
     """Log a failure with its traceback, in the file even when nothing has been logged before."""
+    import logging
+
     if not logging.root.handlers:
         from tui_agent.cli.logs import start_logging
 

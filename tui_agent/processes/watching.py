@@ -6,7 +6,6 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-import tui_agent
 from tui_agent.processes.marks import own
 
 log = logging.getLogger(__name__)
@@ -14,7 +13,7 @@ log = logging.getLogger(__name__)
 MAX_NAMED_PROCESSES = 100
 """Processes of one command that are named: a line must go through the pipe in one piece. The mark tells of others."""
 
-_ROOT = str(Path(tui_agent.__file__).parent.parent)
+_ROOT = str(Path(__file__).parents[2])
 _PROGRAM = "import sys; sys.path.insert(0, sys.argv[1]); from tui_agent.processes.watcher import main; main()"
 
 

@@ -16,9 +16,10 @@ import threading
 import weakref
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import field
+from dataclasses import field, replace
 from functools import cached_property, partial
 from pathlib import Path
+from types import MappingProxyType
 
 from tui_agent.files.ignore import IgnoreRules
 from tui_agent.files.own_git import run_git
@@ -209,6 +210,11 @@ class Sandbox:
         """Whether commands run in a sandbox, those excluded aside."""
         return self.state.kind is not None
 
+    @property
+    def replaces_files(self) -> bool:
+        """Whether a command can be shown other contents of files than there are."""
+        return self.state.kind == "bubblewrap"
+
     def covers(self, command: str) -> bool:
         """Whether a command would run inside."""
         plain = " ".join(command.split())
@@ -304,6 +310,7 @@ class Sandbox:
         *,
         live: bool = False,
         allow_host: AllowHost | None = None,
+        replaced: Mapping[Path, Path] = MappingProxyType({}),
     ) -> Launch:
         """Lay out the view of a command; ``finish`` must be called when it has ended, however it did.
 
@@ -315,14 +322,21 @@ class Sandbox:
             environment: the environment it is to have.
             live: it works on the project itself, not on a layer: for what goes on for long and follows changes.
             allow_host: asks about hosts while the command runs; without, those of the view are all there are.
+            replaced: files of the project in whose place it sees others, read-only; only bubblewrap can do that.
 
         Raises:
             SandboxError: it can't be done here.
         """
+        if replaced and not self.replaces_files:
+            raise SandboxError("this sandbox can't put one file in the place of another.")
         if lack := await asyncio.to_thread(self.lacks, view, project):
             raise SandboxError(f"{lack}.")
         network = await self._own_network()
         launch = await asyncio.to_thread(self._laid_out, cwd, project, view, dict(environment), live=live)
+        others = (
+            Mount(place, MountKind.READ, other) for place, other in replaced.items() if place not in launch.hidden
+        )
+        launch.layout = replace(launch.layout, mounts=(*launch.layout.mounts, *others))
         launch.gateway = Gateway(view.holes.hosts, allow_host)
         if network is not None:
             launch.environment |= proxy_environment(network.proxy.open(launch.gateway))

@@ -19,6 +19,8 @@ SKILL_PREFIX = "skill:"
 """Begins the path of an attached part that is a skill's text."""
 AGENT_PREFIX = "agent:"
 """Begins the path of an attached part that names an agent for a task."""
+DIAGNOSTICS_PREFIX = "diagnostics:"
+"""Begins the path of an attached part that says what checkers found in a file, and first how much that is."""
 PLAN_PATH = "plan:"
 """The path of an attached part that is a plan the user approved."""
 
@@ -59,7 +61,9 @@ class FilePart(_Record):
     @property
     def is_file(self) -> bool:
         """Whether it is a file."""
-        named = self.path.startswith(("#", SKILL_PREFIX, AGENT_PREFIX, PLAN_PATH)) or "://" in self.path
+        named = (
+            self.path.startswith(("#", SKILL_PREFIX, AGENT_PREFIX, DIAGNOSTICS_PREFIX, PLAN_PATH)) or "://" in self.path
+        )
         return not named and not self.path.endswith("/")
 
 
@@ -376,6 +380,16 @@ class UserEntry(EntryBase):
     def text(self) -> str:
         """The text as it is sent, without attachments."""
         return "\n".join(part.text for part in self.parts if isinstance(part, TextPart))
+
+    @property
+    def diagnostics(self) -> dict[str, int]:
+        """How many problems checkers found that are new, by file of the project; empty for any other message."""
+        return {
+            part.path.removeprefix(DIAGNOSTICS_PREFIX): int(count)
+            for part in self.parts
+            if self.synthetic and isinstance(part, FilePart) and part.path.startswith(DIAGNOSTICS_PREFIX)
+            if (count := part.text.partition(" ")[0]).isdecimal()
+        }
 
 
 class ShellEntry(EntryBase):

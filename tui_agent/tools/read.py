@@ -23,12 +23,9 @@ from tui_agent.session.tool_traits import ToolTraits
 from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
 from tui_agent.tools.image_size import image_size
 from tui_agent.tools.listing import list_tree
-from tui_agent.tools.outputs import READ_END, READ_ON, Output, finish, size_text
+from tui_agent.tools.outputs import MAX_IMAGE_BYTES, READ_END, READ_ON, Output, finish, size_text
 from tui_agent.tools.paths import Location, explain, find, missing, path_needs, relocate
 from tui_agent.tools.rereads import short_answer
-
-MAX_IMAGE_BYTES = 3_750_000
-"""Largest image that is sent: providers take 5 MB of base64."""
 
 MAX_COUNTED_BYTES = 512 * 1024 * 1024
 """Bytes after what is shown in which lines are still counted."""

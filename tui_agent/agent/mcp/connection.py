@@ -12,7 +12,6 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, TextIO
 
-from tui_agent import __version__
 from tui_agent.agent.mcp.content import Reader
 from tui_agent.agent.mcp.names import portable_name, tidy_schema
 from tui_agent.agent.mcp.questions import Answer, Host, order_of, question_of
@@ -32,6 +31,7 @@ from tui_agent.agent.mcp.records import (
 from tui_agent.agent.mcp.server_log import ServerLog
 from tui_agent.agent.mcp.settings import McpServerSettings, ServerSpec, expanded
 from tui_agent.lazy import dataclass
+from tui_agent.version import __version__
 
 if TYPE_CHECKING:
     from mcp import Client

@@ -124,7 +124,7 @@ class TreeScreen(PageScreen[None]):
         with Container(id="tree-body"):
             shown = Filter(self._desk.services.settings.tree_filter)
             yield SessionTree(self._load, self._desk.services.clock, shown)
-            yield EntryPreview(self._session, self._desk.services.clock)
+            yield EntryPreview(self._agent, self._desk.services.clock)
         with Horizontal(id="tree-entry"):
             yield Static(id="tree-field-name", markup=False)
             yield Input(id="tree-field", compact=True)
@@ -150,7 +150,8 @@ class TreeScreen(PageScreen[None]):
         session = self._session
         headers = session.skeleton()
         self._priced = self._priced or len(headers) < LARGE_TREE_ENTRIES
-        index = TreeIndex(headers, session.leaf, session.costs() if self._priced else {})
+        costs = session.costs() if self._priced else {}
+        index = TreeIndex(headers, session.leaf, costs, self._agent.counter.calibrated)
         self.session_tree.show(index, session.labels(), self._agent.inspector.standings(), at=at)
         self._show_head()
         if not self._priced:

@@ -49,6 +49,7 @@ from tui_agent.ui.widgets.transcript.cards import CardBlock
 from tui_agent.ui.widgets.transcript.document import MarkdownDocument
 from tui_agent.ui.widgets.transcript.lines import Line
 from tui_agent.ui.widgets.transcript.shell import ShellBlock
+from tui_agent.ui.widgets.transcript.source import SizeOf, stored_size
 from tui_agent.ui.widgets.transcript.wording import count_text
 
 _TRIGGERS = {
@@ -74,7 +75,7 @@ class BuildContext:
     ``results`` are the results of an assistant entry's calls by call id, ``summarised`` counts the entries a
     compaction stands for, ``live`` says that calls without a result may still get one, ``newest`` that no message or
     answer came after, ``running`` that the run goes on, so that a failure may still be mended, and ``mended`` that it
-    was: the answer came after it.
+    was: the answer came after it. ``size_of`` returns what a result weighs in the model's view.
     """
 
     results: Mapping[str, ToolResultEntry] = field(default_factory=dict)
@@ -83,6 +84,7 @@ class BuildContext:
     newest: bool = True
     running: bool = False
     mended: bool = False
+    size_of: SizeOf = stored_size
 
 
 def blocks_of(entry: Entry, around: BuildContext) -> list[Block]:  # noqa: C901, PLR0911, PLR0912 - an arm per kind
@@ -93,7 +95,7 @@ def blocks_of(entry: Entry, around: BuildContext) -> list[Block]:  # noqa: C901,
         case AssistantEntry():
             return list(_assistant(entry, around))
         case ToolResultEntry():
-            return [_orphan(entry)]
+            return [_orphan(entry, around)]
         case ShellEntry():
             return [ShellBlock(entry)]
         case CompactionEntry():
@@ -120,6 +122,8 @@ def blocks_of(entry: Entry, around: BuildContext) -> list[Block]:  # noqa: C901,
 
 
 def _user(entry: UserEntry) -> Block:
+    if entry.diagnostics:
+        return _diagnostics(entry)
     if entry.synthetic:
         return MarkerBlock(
             "synthetic",
@@ -142,6 +146,23 @@ def _user(entry: UserEntry) -> Block:
     return UserBlock(typed_text(entry.parts), attachments, note, sent)
 
 
+def _diagnostics(entry: UserEntry) -> Block:
+    """Return what checkers found after edits, as the model was told it."""
+    texts = [part.text for part in entry.parts if isinstance(part, FilePart)]
+    found = count_text(sum(entry.diagnostics.values()), "new problem")
+    text = f"{found} in {', '.join(entry.diagnostics)}"
+    told = "\n".join(line for text in texts for line in text.splitlines()[1:])
+    return MarkerBlock("diagnostics", text, style="status-warning", body=_text_body(told), copied=told)
+
+
+def mark_problems(blocks: Sequence[Block], problems: Mapping[str, int]) -> None:
+    """Have the last card of each file say how many problems its edits made."""
+    cards = {block.path: block for block in blocks if isinstance(block, CardBlock)}
+    for path, count in problems.items():
+        if path in cards:
+            cards[path].tell_problems(count)
+
+
 def _assistant(entry: AssistantEntry, around: BuildContext) -> Iterator[Block]:
     for index, part in enumerate(entry.parts):
         match part:
@@ -159,7 +180,7 @@ def _assistant(entry: AssistantEntry, around: BuildContext) -> Iterator[Block]:
 
 def card_of(call: ToolCallPart, around: BuildContext) -> CardBlock:
     """Return the card of a call; without a result it waits for one, or nothing will come of it."""
-    card = CardBlock(call, around.results.get(call.call_id))
+    card = CardBlock(call, around.results.get(call.call_id), around.size_of)
     if not card.result_id and not around.live:
         card.stop()
     return card
@@ -181,9 +202,9 @@ def _endings(entry: AssistantEntry, around: BuildContext) -> Iterator[Block]:
         yield EndingBlock(_FINISHES[entry.finish], icon="■", style="status-warning")
 
 
-def _orphan(entry: ToolResultEntry) -> Block:
+def _orphan(entry: ToolResultEntry, around: BuildContext) -> Block:
     call = ToolCallPart(call_id=entry.call_id or f"entry-{entry.id}", tool=entry.tool, arguments="")
-    return CardBlock(call, entry)
+    return CardBlock(call, entry, around.size_of)
 
 
 def _compaction(entry: CompactionEntry, around: BuildContext) -> Block:

@@ -1,7 +1,7 @@
 """From the agent's events to the transcript, and the agent's session as a source of entries."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, TypeAlias
 
 from tui_agent.agent.events import (
     AgentEvent,
@@ -19,51 +19,22 @@ from tui_agent.agent.events import (
     ToolStarted,
 )
 from tui_agent.session.entries import Entry
-from tui_agent.session.records import Outlines
 
 if TYPE_CHECKING:
+    from tui_agent.agent.agent import Agent
+    from tui_agent.agent.subagents import FinishedSubagent
+    from tui_agent.session.session import Session
     from tui_agent.ui.widgets.transcript.transcript import Transcript
 
 
-class SessionPort(Protocol):
-    """What the transcript reads of a session."""
-
-    def path_outline(self) -> Outlines:
-        """Return id, kind and size of the path's entries, root first."""
-        ...
-
-    def entries(self, ids: Sequence[int]) -> Sequence[Entry]:
-        """Return entries in the order of their ids."""
-        ...
-
-    def active_path(self) -> Sequence[Entry]:
-        """Return the entries that the next request depends on."""
-        ...
-
-
-class AgentPort(Protocol):
-    """What the transcript reads of an agent."""
-
-    @property
-    def session(self) -> SessionPort:
-        """The session it works in."""
-        ...
-
-    @property
-    def running(self) -> bool:
-        """Whether a run is going on."""
-        ...
-
-    @property
-    def live(self) -> LiveAnswer | None:
-        """The answer being streamed."""
-        ...
+ShownAgent: TypeAlias = "Agent | FinishedSubagent"
+"""Whose session a transcript shows."""
 
 
 class SessionSource:
     """The path of a session as it is now."""
 
-    def __init__(self, session: SessionPort) -> None:
+    def __init__(self, session: "Session") -> None:
         self._session = session
         self.headers = session.path_outline()
 

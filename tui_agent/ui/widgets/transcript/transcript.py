@@ -14,7 +14,7 @@ from tui_agent.session.entries import Entry, ToolMetadata
 from tui_agent.ui.widgets.transcript.blocks import ActivityBlock, Block, Fold
 from tui_agent.ui.widgets.transcript.build import is_rule
 from tui_agent.ui.widgets.transcript.cards import CardBlock
-from tui_agent.ui.widgets.transcript.events import AgentPort, SessionSource, apply_event, show_live
+from tui_agent.ui.widgets.transcript.events import SessionSource, ShownAgent, apply_event, show_live
 from tui_agent.ui.widgets.transcript.feed import LiveFeed
 from tui_agent.ui.widgets.transcript.groups import GroupBlock
 from tui_agent.ui.widgets.transcript.model import Position, Row
@@ -57,7 +57,7 @@ class Transcript(BlockPane, can_focus=True):
         super().__init__(id=id, classes=classes)
         self._feed = LiveFeed(self.model, clock)
         self._clock = clock
-        self._agent: AgentPort | None = None
+        self._agent: ShownAgent | None = None
         self._source: EntrySource | None = None
         self._activity: Callable[[int], str] | None = None
         self._flush_timer: Timer | None = None
@@ -66,7 +66,7 @@ class Transcript(BlockPane, can_focus=True):
 
     # -- what is shown
 
-    def open(self, agent: AgentPort) -> None:
+    def open(self, agent: ShownAgent) -> None:
         """Show an agent's session: its path, and the answer that is being streamed."""
         self._agent = agent
         self.model.forget_folds()
@@ -76,6 +76,7 @@ class Transcript(BlockPane, can_focus=True):
         """Show the agent's path as it is now, because the leaf moved."""
         if self._agent is not None:
             self.model.running = self._agent.running
+            self.model.set_counter(self._agent.counter)
             source = SessionSource(self._agent.session)
             self.set_entries(source)
             self.set_standings(standings(self._agent.session.active_path()))
@@ -85,18 +86,23 @@ class Transcript(BlockPane, can_focus=True):
     def refresh_standings(self) -> None:
         """Show how the model has the agent's entries now."""
         if self._agent is not None:
+            if self.model.set_counter(self._agent.counter):
+                self.settle()
             before = self.model.standings or Standings()
             self.set_standings(before.grown(self._agent.session.active_path()))
 
-    def set_entries(self, source: EntrySource | None) -> None:
-        """Show the entries of a source. Where the user was is kept if it is still there, else the end is shown."""
-        anchor = self._anchor_id()
+    def set_entries(self, source: EntrySource | None, *, from_start: bool = False) -> None:
+        """Show the entries of a source. Where the user was is kept if it is still there, else the end is shown.
+
+        With ``from_start`` they are shown, and measured, from the first on.
+        """
+        anchor = None if from_start else self._anchor_id()
         self._source = source
         self._feed.clear()
         self.model.open(source)
         self.focused_block = None
         place = None if self.following or anchor is None else self.model.index_of(anchor[0])
-        self.following = place is None
+        self.following = place is None and not from_start
         self.top = Position(place or 0, anchor[1] if anchor else 0)
         self.has_new = False
         self.settle()

@@ -1,4 +1,4 @@
-"""Shows the transcript with invented entries: ``python -m tui_agent.ui.widgets.transcript [entries]``.
+"""Shows the transcript with invented entries: ``python -m tests.support.transcript_demo [entries]``.
 
 ``s`` streams an answer, ``c`` runs a call, ``t`` changes the theme.
 """
@@ -13,12 +13,12 @@ from textual.binding import Binding, BindingType
 from textual.timer import Timer
 from textual.widgets import Footer
 
+from tests.support.transcript_samples import ANSWER, GeneratedSource, ListSource, every_kind
 from tui_agent.context.standing import Standing
 from tui_agent.context.standings import Standings
 from tui_agent.resources import style_path
 from tui_agent.session.entries import AssistantEntry, TextPart, ToolMetadata
 from tui_agent.ui.widgets.transcript import EntrySource, Transcript
-from tui_agent.ui.widgets.transcript.samples import ANSWER, GeneratedSource, ListSource, every_kind
 
 
 class TranscriptDemo(App[None]):
