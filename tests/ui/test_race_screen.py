@@ -54,6 +54,10 @@ class FakeRace:
             listener()
 
     is_past: bool = False
+
+    def now(self) -> "FakeRace":
+        return self
+
     asking: int = 0
 
     def asks(self, number: int) -> bool:

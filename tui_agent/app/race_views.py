@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tui_agent.agent.events import RaceEnded, RaceStarted, RunnerChanged
+from tui_agent.agent.events import EntryAppended, RaceEnded, RaceStarted, RunnerChanged
 from tui_agent.agent.subagents import FinishedSubagent
 from tui_agent.app import race_commands
 from tui_agent.app.face import DiffPage, RunnerPage
@@ -12,6 +12,7 @@ from tui_agent.app.files_along import RESTORE, carry_out, files_question
 from tui_agent.app.format import plural
 from tui_agent.errors import CommandError
 from tui_agent.session.entries import RaceEntry
+from tui_agent.session.path_queries import newest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -72,6 +73,14 @@ class RaceView:
             raise CommandError(f"{runner.name} has done nothing yet.")
         return runner.leaf
 
+    def now(self) -> RaceView:
+        """Return what to show instead once the race is written down; until then itself."""
+        if self.is_past or self._desk.race is self._race:
+            return self
+        entry = newest(self._agent.session.active_path(), RaceEntry)
+        same = entry is not None and (entry.prompt, entry.start) == (self.prompt, self._start)
+        return RaceView(self._desk, entry) if same and entry is not None else self
+
     def asks(self, number: int) -> bool:
         """Whether a runner waits for the answer to a question."""
         return self._race is not None and self._race.runner(number).is_asking
@@ -80,8 +89,11 @@ class RaceView:
         """Call ``callback`` when something changed; the returned function ends that."""
 
         def heard(event: object) -> None:
-            if isinstance(event, RaceStarted | RunnerChanged | RaceEnded):
-                callback()
+            match event:
+                case RaceStarted() | RunnerChanged() | RaceEnded() | EntryAppended(entry=RaceEntry()):
+                    callback()
+                case _:
+                    pass
 
         return self._agent.subscribe(heard)
 

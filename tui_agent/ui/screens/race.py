@@ -138,7 +138,8 @@ class RaceScreen(PageScreen[None]):
 
     def _look(self) -> None:
         self._timer = None
-        race, at = self._race, self.number
+        race, at = self._race.now(), self.number
+        self._race = race
         runners = ranked(race.runners)
         self._numbers = [number for number, _runner in runners]
         rows = [self._row(number, runner) for number, runner in runners]

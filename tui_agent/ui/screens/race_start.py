@@ -145,6 +145,7 @@ class RaceStartScreen(PageScreen["RaceOrder | None"]):
 
     def on_mount(self) -> None:
         """Show the runners and what they cost."""
+        self.prompt.move_cursor(self.prompt.document.end)
         self._show()
 
     def on_resize(self) -> None:
