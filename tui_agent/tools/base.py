@@ -239,6 +239,10 @@ class Tool(ABC, Generic[InputT]):
         """
         return () if self.read_only else None
 
+    def command(self, arguments: InputT) -> str:  # noqa: ARG002 - for subclasses
+        """Return what a call runs in the sandbox, as a line; "" where it runs nothing there."""
+        return ""
+
     def title(self, arguments: InputT) -> str:
         """Return a few words for the card while the call runs: a path, a command, a pattern."""
         return next((str(value) for value in arguments.model_dump().values() if value), "")

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tui_agent.app.desk import Desk
-    from tui_agent.ui.widgets.transcript.events import ShownAgent
+    from tui_agent.ui.widgets.transcript.transcript import ShownAgent
 
 KEYS = "j/k blocks  space fold  y copy  f continue in a copy  esc back to the parent"
 

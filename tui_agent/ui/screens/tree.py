@@ -45,9 +45,8 @@ from tui_agent.ui.widgets.notice import NoticeLine
 from tui_agent.ui.widgets.transcript import messages
 from tui_agent.ui.widgets.transcript.wording import count_text
 from tui_agent.ui.widgets.tree.facts import copy_text
-from tui_agent.ui.widgets.tree.finding import Hits
+from tui_agent.ui.widgets.tree.finding import Hits, SearchBegun, hit_from
 from tui_agent.ui.widgets.tree.heading import HINTS, KEYS, LABEL_HINTS, SEARCH_HINTS, facts_of_tree
-from tui_agent.ui.widgets.tree.hit_steps import SearchBegun, hit_from
 from tui_agent.ui.widgets.tree.outline import Outline
 from tui_agent.ui.widgets.tree.preview import EntryPreview, headers_of
 from tui_agent.ui.widgets.tree.rows import Filter
