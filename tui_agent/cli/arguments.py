@@ -238,7 +238,9 @@ def _add_commands(parser: argparse.ArgumentParser, *, required: bool) -> None:
     mcp = commands.add_parser("mcp", help="servers of the Model Context Protocol")
     _add_mcp(mcp)
 
-    commands.add_parser("doctor", help="what is set up and what is missing").add_argument("--json", action="store_true")
+    doctor = commands.add_parser("doctor", help="what is set up and what is missing")
+    doctor.add_argument("--json", action="store_true")
+    doctor.add_argument("--clean", action="store_true", help="remove copies of projects that no race needs any more")
     _add_acp(commands)
     commands.add_parser("schema", help="print the JSON schema of the lines that --json prints")
     completion = commands.add_parser("completion", help="print what completes these arguments in a shell")
