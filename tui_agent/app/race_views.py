@@ -8,7 +8,7 @@ from tui_agent.agent.events import EntryAppended, RaceEnded, RaceStarted, Runner
 from tui_agent.agent.subagents import FinishedSubagent
 from tui_agent.app import race_commands
 from tui_agent.app.face import DiffPage, RunnerPage
-from tui_agent.app.files_along import RESTORE, carry_out, files_question
+from tui_agent.app.files_along import carry_out
 from tui_agent.app.format import plural
 from tui_agent.errors import CommandError
 from tui_agent.session.entries import RaceEntry
@@ -130,12 +130,9 @@ class RaceView:
             await race_commands.take(self._desk, number)
             return True
         leaf = self._leaf(number)
-        files = await agent.files.plan(leaf)
-        answer = await self._desk.ask(files_question(files)) if files.steps else RESTORE
-        if answer is not None:
-            move = agent.navigator.plan(leaf, continue_from_here=True)
-            await carry_out(agent, move, files if answer == RESTORE else None)
-        return answer is not None
+        move = agent.navigator.plan(leaf, continue_from_here=True)
+        await carry_out(agent, move, await agent.files.plan(leaf))
+        return True
 
     async def merge(self, number: int) -> None:
         """Have a summary of what a runner found told where the conversation stands."""

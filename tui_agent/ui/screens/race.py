@@ -155,8 +155,7 @@ class RaceScreen(PageScreen[None]):
         row = race_cells(number, runner, TONES[runner.state], taken=number == self._race.taken)
         if self._race.asks(number):
             row[2] = ("? asks you", "warning")
-        if number == self._marked:
-            row[0] = (f"{MARK}{number}", "accent")
+        row[0] = (f"{MARK}{number}", "accent") if number == self._marked else (f" {number}", "text")
         return row
 
     @property
