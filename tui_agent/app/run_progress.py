@@ -47,7 +47,9 @@ def _following(state: RunState, event: AgentEvent, now: float) -> RunState:  # n
         case ToolFinished(call_id=call_id):
             return _with_tools(state, tuple(call for call in state.tools if call[0] != call_id), now)
         case PermissionAsked(request=request):
-            return replace(state, phase=Phase.PERMISSION, since=now, detail=request.tool)
+            # A runner of a race asks through an agent that may be idle.
+            in_run = state.active and state.in_run
+            return replace(state, phase=Phase.PERMISSION, since=now, detail=request.tool, in_run=in_run)
         case PermissionSettled():
             return _with_tools(state, state.tools, now)
         case RetryScheduled():
