@@ -363,6 +363,7 @@ async def test_mypy_is_found_where_a_project_is_set_up_for_it(tmp_path: Path, mo
     assert "no-untyped-def" not in texts(harness)
 
 
+@pytest.mark.neighbours
 @needs_bubblewrap
 async def test_tsc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tsc = Path(program("tsc"))
