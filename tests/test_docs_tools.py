@@ -65,7 +65,7 @@ async def test_the_files_of_the_page_are_tools_that_work(place: ToolPlace, monke
     )}  # fmt: skip
     assert {("tool", "fetch_issue"), ("read", "$TRACKER_TOKEN")} <= needs
     assert tools["fetch_issue"].declared.words() == (
-        "reaches tracker.example.com; reads ~/.config/tracker; changes .; gets TRACKER_TOKEN"
+        "reaches tracker.example.com; reads ~/.config/tracker; changes files of the project; gets TRACKER_TOKEN"
     )
     assert tools["fetch_issue"].declared.TIMEOUT == 30
     if place.sandbox is not None:

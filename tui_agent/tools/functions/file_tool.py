@@ -52,8 +52,9 @@ class Declared(BaseModel):
 
     def words(self) -> str:
         """Return what is declared, for people."""
+        changed = tuple("files of the project" if _place(path) is None else path for path in self.WRITES)
         rows = {
-            "reaches": self.NETWORK, "reads": self.READS, "changes": self.WRITES, "gets": self.ENVIRONMENT,
+            "reaches": self.NETWORK, "reads": self.READS, "changes": changed, "gets": self.ENVIRONMENT,
             "changes nothing": ("",) if self.READ_ONLY else (),
         }  # fmt: skip
         return "; ".join(f"{what} {', '.join(names)}".strip() for what, names in rows.items() if names)
