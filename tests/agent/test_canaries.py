@@ -34,7 +34,7 @@ def watched(place: Path, *, lines: int, sandboxed: bool) -> Seen:
         input=json.dumps({"place": str(place), "seed": SEED, "lines": lines, "sandboxed": sandboxed}).encode(),
         capture_output=True,
         check=False,
-        timeout=110 if not LINES else None,
+        timeout=500 if not LINES else None,
     )
     assert done.returncode == 0, done.stderr.decode()[-2_000:]
     return Seen(**json.loads(done.stdout))

@@ -135,11 +135,21 @@ class AgentPorts:
     """What of the user's is asked and told at fixed points; an agent binds them to its session."""
     editor: EditorText | None = None
     """The editor in which the session goes on; None where there is none."""
+    stands_for: Path | None = None
+    """The project that ``project`` is a copy of: the model is told that one's paths. None where it is no copy."""
+    copies: Path | None = None
+    """Where copies of projects for races are kept; None where there are no races."""
     checkpoints: SnapshotStore | None = None
     """Where images of changed files are kept; None where changes are not recorded."""
     clock: Callable[[], int] = lambda: time.time_ns() // 1_000_000
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     random: Callable[[], float] = random.random
+
+    def told(self, path: Path) -> Path:
+        """Return a path as the model is told it: one in a copy is that of the project the copy is of."""
+        if self.stands_for is None or not path.is_relative_to(self.project):
+            return path
+        return self.stands_for / path.relative_to(self.project)
 
     @property
     def own_tools(self) -> tuple[Tool[Any], ...]:

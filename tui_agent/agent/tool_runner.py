@@ -316,6 +316,7 @@ class ToolRunner:
         return ToolContext(
             cwd=self._ports.cwd,
             project=self._ports.project,
+            stands_for=self._ports.stands_for,
             limits=self.limits,
             reads=self._reads,
             put_blob=self._ports.put_blob,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Generic, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
 
 from tui_agent.app.format import visible
 from tui_agent.lazy import dataclass
@@ -210,6 +210,20 @@ class SubagentPage(Page):
     watched: Agent | FinishedSubagent
     close: Callable[[], None] = field(default=lambda: None)
     title: str = "A subagent's session"
+
+
+@dataclass(frozen=True, slots=True)
+class RacePage(Page):
+    """A race: the one that goes on, with its runners at work, or the entry of one that is over. ``lines`` say it."""
+
+    race: Any
+    lines: Sequence[str] = ()
+    title: str = "The race"
+
+    @property
+    def text(self) -> str:
+        """What each runner reached."""
+        return "\n".join(self.lines)
 
 
 @dataclass(frozen=True, slots=True)
@@ -430,7 +444,7 @@ class WordsFace:
                 self.say(f"```\n{page.text}\n```")
             case DiffPage():
                 self.say(f"**{page.title}**\n\n```diff\n{diff_text(page.files)[:MAX_DIFF_CHARS]}\n```")
-            case FindingsPage():
+            case FindingsPage() | RacePage():
                 self.say(f"**{page.title}**\n\n{page.text}")
             case _:
                 self.say(f"{page.title}: that needs the full-screen program. Run tui-agent in a terminal.", "warning")

@@ -26,6 +26,7 @@ from tui_agent.app.face import (
     Output,
     Page,
     Question,
+    RacePage,
     Remedy,
     Report,
     Severity,
@@ -176,7 +177,7 @@ class HeadlessRun(WordsFace):
                 say(page.text, file=self._out)
             case DiffPage():
                 self.show(Output(page.title, diff_text(page.files)))
-            case FindingsPage():
+            case FindingsPage() | RacePage():
                 self.show(Output(page.title, page.text))
             case _:
                 self._failed = True

@@ -268,6 +268,7 @@ class Wiring:
             tool_files=ToolFiles() if demo else self.tool_files_of(cwd),
             mcp=McpHub() if demo else self.extensions.hub(cwd, servers),
             hooks=Hooks() if demo else self.extensions.hooks(cwd),
+            copies=cache_dir() / "races",
             checkpoints=self._keeping(find_project(cwd)),
             keep_here=partial(keep_rule, project=find_project(cwd)),
             meter=BudgetMeter(self._has_price),

@@ -140,6 +140,8 @@ class ToolContext:
     reads: ReadRecord
     put_blob: Callable[[bytes], str]
     report: Callable[[str], None] = lambda _text: None
+    stands_for: Path | None = None
+    """The project that ``project`` is a copy of: its paths mean those of the copy. None where it is no copy."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """Environment for child processes, secrets already taken out."""
     vision: bool = True

@@ -78,6 +78,10 @@ def screen_of(page: face.Page, desk: Desk) -> Screen[Any]:  # noqa: C901, PLR091
             from tui_agent.ui.screens.findings import FindingsScreen
 
             return FindingsScreen(desk, page)
+        case face.RacePage():
+            from tui_agent.ui.screens.report import ReportScreen
+
+            return ReportScreen(page.title, _content(face.Report(page.title, page.lines)))
         case face.SettingsPage():
             from tui_agent.ui.screens.settings import SettingsScreen
 

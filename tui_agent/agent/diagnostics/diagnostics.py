@@ -84,6 +84,7 @@ class Diagnostics:
         self._notify = notify
         self._root = Path(os.path.realpath(ports.project))
         self._switched: bool | None = None
+        self._is_told_by_run = False
         self.checkers: dict[Check, Checker] = {}
         """Those that had something to do, in their order."""
 
@@ -128,6 +129,15 @@ class Diagnostics:
             if checker.edited and not checker.running and not checker.gave_up and self.enabled:
                 checker.was_waited_for = False
                 checker.task = asyncio.get_running_loop().create_task(self._work(checker))
+
+    @contextlib.contextmanager
+    def during_run(self) -> Iterator[None]:
+        """While a run goes on it tells the model; what is found after it the user is told."""
+        self._is_told_by_run = True
+        try:
+            yield
+        finally:
+            self._is_told_by_run = False
 
     async def settle(self) -> None:
         """Wait for checks that run, so long as the settings say, and for each of them once."""
@@ -181,6 +191,10 @@ class Diagnostics:
                 self._give_up(checker, f"failed: {type(error).__name__}: {error}")
             finally:
                 checker.checking = {}
+        if checker.untold and not self._is_told_by_run:
+            files = ", ".join(dict.fromkeys(problem.path for problem in checker.untold))
+            found = f"{checker.check.name} found {len(checker.untold):,} new in {files}."
+            self._notify(f"{found} The model is told with your next message.")
 
     def _give_up(self, checker: Checker, why: str) -> None:
         checker.gave_up, checker.untold, checker.edited = why, [], {}

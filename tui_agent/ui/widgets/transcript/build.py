@@ -21,6 +21,7 @@ from tui_agent.session.entries import (
     ModeChangeEntry,
     ModelChangeEntry,
     PruneEntry,
+    RaceEntry,
     ReasoningPart,
     ShellEntry,
     SummaryDetails,
@@ -86,7 +87,7 @@ class BuildContext:
     size_of: SizeOf = stored_size
 
 
-def blocks_of(entry: Entry, around: BuildContext) -> list[Block]:  # noqa: C901, PLR0911 - one arm per kind of a closed union
+def blocks_of(entry: Entry, around: BuildContext) -> list[Block]:  # noqa: C901, PLR0911, PLR0912 - an arm per kind
     """Return the blocks an entry is shown as; none for entries that only matter to the program."""
     match entry:
         case UserEntry():
@@ -102,6 +103,8 @@ def blocks_of(entry: Entry, around: BuildContext) -> list[Block]:  # noqa: C901,
         case BranchSummaryEntry():
             text = f"Summary of the branch left at #{entry.from_id}"
             return [_summary("branch_summary", text, entry, ("jump",))]
+        case RaceEntry():
+            return [MarkerBlock("race", f"Race: {entry.preview}", rule="marker")]
         case PruneEntry():
             return [_prune(entry)]
         case ContextEditEntry():
