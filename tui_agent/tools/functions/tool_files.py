@@ -5,16 +5,18 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field
 from pathlib import Path
+from typing import Any
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from tui_agent.errors import ToolError
 from tui_agent.lazy import dataclass
 from tui_agent.processes.environment import SafeEnvironment, command_environment
 from tui_agent.sandbox import Sandbox, View, Writes
 from tui_agent.session.entries import ToolSchema
-from tui_agent.tools.base import OutputLimits, ToolContext, slim_schema
+from tui_agent.tools.base import OutputLimits, ToolContext
 from tui_agent.tools.functions.file_tool import Declared, FileTool, FoundFile, view_of_file
+from tui_agent.tools.functions.in_process import schema_of
 from tui_agent.tools.functions.process import Ended, run_file
 from tui_agent.tools.reads import FileReads
 from tui_agent.tools.registry import BUILTIN
@@ -24,6 +26,8 @@ DESCRIBE_SECONDS = 30.0
 MAX_TOOLS = 50
 """Functions of one file that are offered: each is paid for with every request."""
 MAX_FILES = 100
+MAX_DESCRIPTION = 4_000
+"""Characters of a docstring that the model is told."""
 _RESERVED = frozenset({*BUILTIN, "mcp"})
 
 
@@ -139,13 +143,26 @@ def _said(file: FoundFile, source: str, ended: Ended) -> LoadedFile:
     try:
         declared = Declared.model_validate(answer.declared)
         tools = tuple(FileTool(_schema(row), file, declared) for row in answer.tools)
-    except (ValidationError, KeyError) as error:
+    except (ValidationError, LookupError, TypeError, AttributeError) as error:
         told = error.errors(include_url=False)[0] if isinstance(error, ValidationError) else None
         why = "it says nothing sensible of itself" if told is None else f"{told['loc'][0]}: {told['msg']}"
         return LoadedFile(source, problems=(*problems, f"{file.shown}: {why}."))
     return LoadedFile(source, tools, tuple(problems))
 
 
-def _schema(row: dict[str, object]) -> ToolSchema:
-    schema = ToolSchema.model_validate(row)
-    return schema.model_copy(update={"parameters": slim_schema(schema.parameters)})
+class _SaidTool(BaseModel):
+    """A tool as the file's process tells of it: the file may have changed what runs there."""
+
+    model_config = ConfigDict(defer_build=True)
+
+    name: str = Field(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,63}$")
+    description: str = Field(min_length=1)
+    parameters: dict[str, Any]
+
+
+def _schema(row: dict[str, Any]) -> ToolSchema:
+    said = _SaidTool.model_validate(row)
+    description = said.description
+    if len(description) > MAX_DESCRIPTION:
+        description = f"{description[:MAX_DESCRIPTION]} …"
+    return schema_of(said.name, description, said.parameters)
