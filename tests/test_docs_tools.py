@@ -13,7 +13,8 @@ from tui_agent.config import load_config
 from tui_agent.sandbox import Sandbox
 from tui_agent.sandbox.settings import SandboxSettings
 from tui_agent.tools.functions import tool_files
-from tui_agent.tools.functions.file_tool import FileTool, FoundFile
+from tui_agent.tools.functions.file_tool import FileTool
+from tui_agent.tools.functions.found import FoundFile
 from tui_agent.tools.functions.tool_files import ToolFiles, ToolPlace
 
 TEXT = (Path(__file__).parent.parent / "docs" / "tools.md").read_text(encoding="utf-8")

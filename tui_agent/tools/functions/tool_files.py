@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -15,11 +15,15 @@ from tui_agent.processes.environment import SafeEnvironment, command_environment
 from tui_agent.sandbox import Sandbox, View, Writes
 from tui_agent.session.entries import ToolSchema
 from tui_agent.tools.base import OutputLimits, ToolContext
-from tui_agent.tools.functions.file_tool import Declared, FileTool, FoundFile, view_of_file
-from tui_agent.tools.functions.in_process import schema_of
-from tui_agent.tools.functions.process import Ended, run_file
+from tui_agent.tools.functions.found import FoundFile
 from tui_agent.tools.reads import FileReads
 from tui_agent.tools.registry import BUILTIN
+
+if TYPE_CHECKING:
+    from tui_agent.tools.functions.file_tool import FileTool
+    from tui_agent.tools.functions.process import Ended
+
+# What runs a file is loaded when there is one.
 
 DESCRIBE_SECONDS = 30.0
 """How long reading a file may take before it counts as one that hangs."""
@@ -53,7 +57,7 @@ class LoadedFile:
     """What a file said of itself. ``tools`` is empty when it could not be read; ``problems`` say why."""
 
     source: str
-    tools: tuple[FileTool, ...] = ()
+    tools: "tuple[FileTool, ...]" = ()
     problems: tuple[str, ...] = ()
 
 
@@ -62,7 +66,7 @@ class ToolFiles:
     """The tool files that ``find`` names, with what is wrong with others; none without it."""
 
     find: Callable[[], tuple[list[FoundFile], list[str]]] = lambda: ([], [])
-    tools: tuple[FileTool, ...] = ()
+    tools: "tuple[FileTool, ...]" = ()
     """What they offer, as they were when they were read last."""
     problems: tuple[str, ...] = ()
     _loaded: dict[FoundFile, LoadedFile] = field(default_factory=dict)
@@ -101,7 +105,7 @@ class ToolFiles:
         return known if known is not None and known.source == source else await _describe(file, source, place)
 
 
-def _offer(file: FoundFile, loaded: LoadedFile, tools: dict[str, FileTool]) -> Iterator[str]:
+def _offer(file: FoundFile, loaded: LoadedFile, tools: "dict[str, FileTool]") -> Iterator[str]:
     """Add the tools of a file to others; yields why one is left out."""
     for tool in loaded.tools[:MAX_TOOLS]:
         if tool.name in _RESERVED:
@@ -116,6 +120,9 @@ def _offer(file: FoundFile, loaded: LoadedFile, tools: dict[str, FileTool]) -> I
 
 async def _describe(file: FoundFile, source: str, place: ToolPlace) -> LoadedFile:
     """Have a file's own process say what its functions are."""
+    from tui_agent.tools.functions.file_tool import view_of_file
+    from tui_agent.tools.functions.process import run_file
+
     context, sandbox = place.context(), place.sandbox
     if sandbox is not None and (refusal := await asyncio.to_thread(sandbox.refusal)):
         return LoadedFile(source, problems=(f"{file.shown}: {refusal}",))
@@ -131,7 +138,9 @@ async def _describe(file: FoundFile, source: str, place: ToolPlace) -> LoadedFil
     return _said(file, source, ended)
 
 
-def _said(file: FoundFile, source: str, ended: Ended) -> LoadedFile:
+def _said(file: FoundFile, source: str, ended: "Ended") -> LoadedFile:
+    from tui_agent.tools.functions.file_tool import Declared, FileTool
+
     answer = ended.answer
     if answer is None:
         why = " ".join(ended.why(DESCRIBE_SECONDS).split())
@@ -161,6 +170,8 @@ class _SaidTool(BaseModel):
 
 
 def _schema(row: dict[str, Any]) -> ToolSchema:
+    from tui_agent.tools.functions.in_process import schema_of
+
     said = _SaidTool.model_validate(row)
     description = said.description
     if len(description) > MAX_DESCRIPTION:
