@@ -40,7 +40,7 @@ def watched(place: Path, *, lines: int, sandboxed: bool) -> Seen:
     return Seen(**json.loads(done.stdout))
 
 
-@pytest.mark.timeout(120 if not LINES else 7_200)
+@pytest.mark.timeout(600 if not LINES else 7_200)
 @pytest.mark.parametrize(("sandboxed", "lines"), [(False, 250), (True, 120)])
 def test_no_line_that_runs_unasked_harms_a_canary(tmp_path: Path, sandboxed: bool, lines: int) -> None:
     seen = watched(tmp_path, lines=LINES or lines, sandboxed=sandboxed)

@@ -15,7 +15,7 @@ from tests.support.tooling import Workspace
 from tui_agent.errors import ToolError
 from tui_agent.processes import jobs
 from tui_agent.processes.jobs import Jobs, JobState
-from tui_agent.processes.watching import Watch
+from tui_agent.processes.process import Watch
 from tui_agent.tools import bash
 from tui_agent.tools.base import ToolResult
 from tui_agent.tools.bash import BashTool
@@ -324,7 +324,7 @@ async def test_nothing_is_left_when_the_program_is_killed(space: Workspace, pids
 
 async def test_the_watcher_ends_with_the_program(space: Workspace) -> None:
     code = (
-        "from tui_agent.processes.watching import watch; import psutil, os\n"
+        "from tui_agent.processes.process import watch; import psutil, os\n"
         "watch.started('x', 2**22 + 1); watch.ended('x'); print(*[p.pid for p in psutil.Process().children()])"
     )
     program = await asyncio.create_subprocess_exec(sys.executable, "-c", code, cwd=ROOT, stdout=asyncio.subprocess.PIPE)

@@ -86,7 +86,8 @@ def _files(project: Path) -> Iterator[tuple[str, Path]]:
 
 def racing_agent(tmp_path: Path, client: ScriptedClient, **more: Any) -> Harness:
     """Return an agent in a repository at ``tmp_path/project`` that can race."""
-    make_project(tmp_path / "project")
+    if not (tmp_path / "project").exists():
+        make_project(tmp_path / "project")
     more.setdefault("rules", ALLOW)
     return make_agent(
         tmp_path, client, keeps_files=True, copies=tmp_path / "races", answer=more.pop("answer", YES), **more

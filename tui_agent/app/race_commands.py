@@ -11,7 +11,7 @@ from tui_agent.app.commands import Command
 from tui_agent.app.face import Choice, RacePage
 from tui_agent.app.files_along import carry_out
 from tui_agent.app.format import money, one_line
-from tui_agent.app.race_words import RacePrice, race_lines
+from tui_agent.app.race_words import RacePrice, entry_lines, race_lines
 from tui_agent.errors import CommandError
 from tui_agent.lazy import dataclass
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tui_agent.agent.race.race import Race, RaceOrder
     from tui_agent.agent.race.specs import RunnerSpec
     from tui_agent.app.desk import Desk
+    from tui_agent.session.entries import RaceEntry
 
 PICKS = ("none", "first-green", "best")
 USAGE = (
@@ -209,25 +210,27 @@ async def look_after(desk: Desk, race: Race) -> None:
 async def take(desk: Desk, number: int) -> None:
     """Go on with what a runner did: the conversation and the files; the other branches stay where they are.
 
+    After the race it goes to the branch of a runner of the last one on the path.
+
     Raises:
         CommandError, RaceError: there is no such runner, or it did nothing.
         NavigationError, StoreError: the move could not be made.
     """
-    race = _race(desk)
     if (agent := desk.idle_agent) is None:
         return
-    runner = race.runner(number)
-    await race.settle()
-    leaf = runner.record.leaf
-    if leaf is None:
-        raise CommandError(f"{runner.name} has done nothing yet.")
+    race = desk.race
+    if race is not None:
+        race.runner(number)
+        await race.settle()
+    name, leaf = _branch(desk, number)
     move = agent.navigator.plan(leaf, continue_from_here=True)
     await carry_out(agent, move, await agent.files.plan(leaf))
-    await race.finish(number)
-    desk.race = None
+    if race is not None:
+        await race.finish(number)
+        desk.race = None
     desk.undone.clear()
-    saved = f" Stopping the others early saved about {money(race.saved)}." if race.saved else ""
-    desk.say(f"Took {runner.name}.{saved} /undo takes that back; the others are branches in /tree.")
+    saved = f" Stopping the others early saved about {money(race.saved)}." if race is not None and race.saved else ""
+    desk.say(f"Took {name}.{saved} /undo takes that back; the others are branches in /tree.")
     desk.face.refresh_facts()
 
 
@@ -241,15 +244,12 @@ async def drop(desk: Desk) -> None:
 
 async def merge(desk: Desk, number: int) -> None:
     """Tell the conversation what a runner found, as a summary; its files stay where they are; raises as `take`."""
-    race = _race(desk)
     if (agent := desk.idle_agent) is None:
         return
-    leaf = race.runner(number).record.leaf
-    if leaf is None:
-        raise CommandError(f"{race.runner(number).name} has done nothing yet.")
-    desk.say(f"Summarising what {race.runner(number).name} found …")
+    name, leaf = _branch(desk, number)
+    desk.say(f"Summarising what {name} found …")
     await agent.navigator.merge(leaf)
-    desk.say(f"What {race.runner(number).name} found is in the conversation now.")
+    desk.say(f"What {name} found is in the conversation now.")
 
 
 async def steer(desk: Desk, number: int, text: str) -> None:
@@ -265,9 +265,40 @@ async def steer(desk: Desk, number: int, text: str) -> None:
 
 
 def show(desk: Desk) -> None:
-    """Show the race that goes on; raises a `CommandError` where there is none."""
-    race = _race(desk)
-    desk.show(RacePage(race, race_lines([runner.figures for runner in race.runners])))
+    """Show the race that goes on, or the last one on the path; raises a `CommandError` where there is none."""
+    race = desk.race
+    if race is not None:
+        desk.show(RacePage(race, race_lines([runner.figures for runner in race.runners])))
+        return
+    entry = last_race(desk)
+    if entry is None:
+        raise CommandError(NO_RACE)
+    desk.show(RacePage(entry, entry_lines(entry)))
+
+
+def last_race(desk: Desk) -> RaceEntry | None:
+    """Return the newest race that ended on the path."""
+    from tui_agent.session.entries import RaceEntry
+
+    session = _agent(desk).session
+    found = session.entries(session.path_outline().of_kind("race")[-1:])
+    return found[0] if found and isinstance(found[0], RaceEntry) else None
+
+
+def _branch(desk: Desk, number: int) -> tuple[str, int]:
+    """Return a runner's name and the end of its branch: of the race that goes on, or of the last one on the path."""
+    if desk.race is not None:
+        row = desk.race.runner(number).record
+    else:
+        entry = last_race(desk)
+        if entry is None:
+            raise CommandError(NO_RACE)
+        if not 1 <= number <= len(entry.runners):
+            raise CommandError(f"There is no runner {number}; there are {len(entry.runners)}.")
+        row = entry.runners[number - 1]
+    if row.leaf is None:
+        raise CommandError(f"{row.name} has done nothing.")
+    return row.name, row.leaf
 
 
 # -- the command --------------------------------------------------------------------------------------------------
@@ -275,6 +306,8 @@ def show(desk: Desk) -> None:
 
 async def race(desk: Desk, argument: str) -> None:
     """Begin a race, or do something with the one that goes on."""
+    from tui_agent.app import race_form
+
     word, _, rest = argument.strip().partition(" ")
     actions: dict[str, Callable[[Desk, str], Awaitable[None]]] = {
         "take": lambda desk, rest: take(desk, _chosen(rest)),
@@ -284,10 +317,14 @@ async def race(desk: Desk, argument: str) -> None:
         "continue": _continue,
         "steer": lambda desk, rest: steer(desk, _chosen(rest.partition(" ")[0]), rest.partition(" ")[2]),
     }
-    if not word or word == "show":
+    if not word and desk.race is None and desk.face.has_screen:
+        await race_form.ask(desk, desk.face.draft.strip())
+    elif not word or word == "show":
         show(desk)
     elif word in actions and " -- " not in argument:
         await actions[word](desk, rest.strip())
+    elif " -- " not in argument and "\n" not in argument and desk.race is None and desk.face.has_screen:
+        await race_form.ask(desk, argument.strip())
     else:
         await _ask_and_begin(desk, read_wish(argument))
 
@@ -315,11 +352,16 @@ async def _stop(desk: Desk, rest: str) -> None:
 async def _continue(desk: Desk, rest: str) -> None:
     from tui_agent.session.entries import RunnerState
 
-    race = _race(desk)
-    cut = [runner.number for runner in race.runners if runner.state is RunnerState.CUT_OFF]
-    numbers: Sequence[int] = [_chosen(rest)] if rest else cut
+    cut = [runner.number for runner in _race(desk).runners if runner.state is RunnerState.CUT_OFF]
+    numbers = [_chosen(rest)] if rest else cut
     if not numbers:
         raise CommandError("No runner was cut off; name one: /race continue 2.")
+    go_on(desk, numbers)
+
+
+def go_on(desk: Desk, numbers: Sequence[int]) -> None:
+    """Let runners go on that were cut off, stopped or failed with an error; raises as `take`."""
+    race = _race(desk)
     for number in numbers:
         race.resume(number)
     desk.soon(look_after(desk, race))
@@ -349,7 +391,8 @@ COMMANDS = (
         "run one prompt several times at once and take the best",
         race,
         "Race",
-        argument="[RUNNERS -- PROMPT|take N|stop|drop]",
+        key="f7",
+        argument="[PROMPT|RUNNERS -- PROMPT|take N|stop|drop]",
         place=165,
         yields=True,
     ),

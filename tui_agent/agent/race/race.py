@@ -323,9 +323,11 @@ class Race:
 
         main, copy, session = self.main, runner.copy, runner.session
         assert copy is not None and session is not None and main.ports.checkpoints is not None  # noqa: S101, PT018
+        sandbox = main.ports.sandbox
         ports = replace(
             main.ports,
             client=self.client,
+            sandbox=None if sandbox is None else sandbox.for_copy(copy.root, copy.project, copy.shared),
             cwd=copy.place(main.ports.cwd),
             project=copy.root,
             stands_for=main.ports.project,
