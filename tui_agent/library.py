@@ -54,7 +54,7 @@ from tui_agent.session.entries import AssistantEntry, Entry, ToolResultEntry, Us
 from tui_agent.session.records import EntryHeader
 from tui_agent.session.session import Session as StoredSession
 from tui_agent.session.store import Store
-from tui_agent.tools.functions.file_tool import FoundFile
+from tui_agent.tools.functions.found import FoundFile
 from tui_agent.tools.functions.in_process import FunctionTool
 from tui_agent.tools.functions.tool_files import ToolFiles
 

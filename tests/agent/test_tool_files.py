@@ -456,6 +456,36 @@ async def test_of_many_functions_some_are_tools_and_of_two_with_one_name_the_use
     assert any("has a tool f1 already" in problem for problem in stage.files.problems)
 
 
+async def test_types_that_hold_themselves_and_endless_docstrings_do_no_harm(stage: Stage) -> None:
+    stage.write(
+        "from pydantic import BaseModel\nclass Node(BaseModel):\n    name: str\n    children: list['Node'] = []\n"
+        "def depth(tree: Node) -> int:\n    'Measure.'\n    return 1 + max(map(depth, tree.children), default=0)\n"
+        "def long() -> str:\n    return ''\nlong.__doc__ = 100_000 * 'word '\n"
+    )
+    result = await stage.call("depth", {"tree": {"name": "a", "children": [{"name": "b"}]}})
+    assert result.output == "2"
+    assert len(stage.files.tools[1].description) <= tool_files.MAX_DESCRIPTION + 2
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        "{}",
+        "{'name': 'a b', 'description': 'x', 'parameters': {}}",
+        "{'name': 'f', 'description': 'x', 'parameters': 1}",
+        "{'name': 'f', 'description': 'x', 'parameters': {'$ref': '#/$defs/none'}}",
+        "{'name': 'f', 'description': 'x', 'parameters': {'properties': 3}}",
+    ],
+)
+async def test_a_file_that_speaks_for_its_process_is_held_to_the_form(stage: Stage, row: str) -> None:
+    stage.write(
+        "from tui_agent.tools.functions import runner\n"
+        f"runner._described = lambda module: {{'tools': [{row}], 'problems': [], 'declared': {{}}}}\n"
+    )
+    assert (await stage.load()).tools == ()
+    assert len(stage.files.problems) == 1
+
+
 async def test_a_link_out_of_the_project_is_not_followed(stage: Stage) -> None:
     secret = stage.root / "elsewhere.py"
     secret.write_text("def f() -> str:\n    'Give.'\n    return ''\n")
