@@ -99,6 +99,7 @@ class OwnProjectSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
     permissions: dict[str, str | dict[str, str]] = Field(default_factory=dict, description="allow, ask or deny.")
+    check: str = Field(default="", description="The command that checks what the runners of a race did.")
 
 
 class Config(BaseModel):

@@ -37,8 +37,8 @@ from tui_agent.session.entries import (
     UserEntry,
 )
 from tui_agent.ui.widgets.gauge import GaugeReading
-from tui_agent.ui.widgets.new_chip import NewChip
 from tui_agent.ui.widgets.permission import PermissionPrompt
+from tui_agent.ui.widgets.session_view import NewChip
 
 MODEL = "m"
 

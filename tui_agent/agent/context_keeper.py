@@ -150,10 +150,12 @@ class ContextKeeper:
     # -- requests -------------------------------------------------------------------------------------------
 
     async def warm(self) -> None:
-        """Load what files tell, and the model's encoding where it is wanted; in a thread, because it takes a moment."""
+        """Load what files tell, tools in files, and the model's encoding where it is wanted: it takes a moment."""
         await asyncio.to_thread(self._ports.knowledge.load)
-        if problem := self._ports.knowledge.take_problems():
-            self._channel.emit(Notice(problem, "warning"))
+        await self._ports.read_tool_files()
+        for problem in (self._ports.knowledge.take_problems(), self._ports.tool_files.take_problems()):
+            if problem:
+                self._channel.emit(Notice(problem, "warning"))
         if self.model not in self._warmed:
             counter = self._ports.directory.counter(self.model)
             if counter.exact:

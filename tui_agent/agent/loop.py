@@ -75,7 +75,7 @@ class Loop:
         """Work until there is nothing left to do, and say how it ended."""
         self.channel.emit(RunStarted())
         self.step = 0
-        with self.ports.meter.run(self.ports.budget):
+        with self.ports.meter.run(self.ports.budget), self.tools.diagnostics.during_run():
             ended = await self._run_to_its_end()
         self._notify_hooks(ended)
         return ended
@@ -129,11 +129,11 @@ class Loop:
             self.context.ensure_head()
             if not self._is_paused():
                 await self._take_messages()
+                await self._report_problems()
                 if self._nothing_left():
                     await self._settle_files()
                     return RunEnded("done", steps=self.step)
                 self._report_jobs()
-                await self._report_problems()
             await self.context.make_room()
             self.step += 1
             last = self.step >= self.ports.max_steps
@@ -211,7 +211,10 @@ class Loop:
             self.journal.append(entry)
 
     async def _report_problems(self) -> None:
-        """Append what checkers found in what was edited, as far as they have ended by then."""
+        """Append what checkers found in what was edited, as far as they have ended by then.
+
+        What they find while the model writes its last answer is a reason to go on: it says it is done, and is not.
+        """
         self.tools.diagnostics.start()
         await self.tools.diagnostics.settle()
         if (entry := self.tools.diagnostics.take()) is not None:

@@ -182,7 +182,7 @@ class ToolRunner:
             raise ToolError(f"Not run: {tool.name} is not for {kind.name}, which has: {has}.")
 
     def _known_tools(self) -> tuple[Tool[Any], ...]:
-        tools = (*self._ports.tools, *self._ports.mcp.known())
+        tools = (*self._ports.own_tools, *self._ports.of_servers(self._ports.mcp.known()))
         chosen = self._ports.knowledge.primary(self._mode())
         return tools if chosen is None else chosen.choose(tools)
 
@@ -249,7 +249,7 @@ class ToolRunner:
         self, call: _Call, tool: Tool[Any], arguments: ToolInput, needs: Sequence[PermissionNeed], context: ToolContext
     ) -> None:
         """Give a call the view it runs in, and whom to ask when that is not enough."""
-        command = str(getattr(arguments, "command", ""))
+        command = tool.command(arguments)
         holes = self.gate.opened_by(needs, context.project, tool.name)
         if getattr(arguments, "network", False) and self.gate.opens_network(command):
             holes |= Holes(hosts=frozenset({EVERY_HOST}))
@@ -316,6 +316,7 @@ class ToolRunner:
         return ToolContext(
             cwd=self._ports.cwd,
             project=self._ports.project,
+            stands_for=self._ports.stands_for,
             limits=self.limits,
             reads=self._reads,
             put_blob=self._ports.put_blob,

@@ -12,12 +12,15 @@ from importlib import import_module
 from typing import ClassVar
 
 import textual.screen
+from rich.segment import Segment
 from rich.text import Text
 from textual import events, work
 from textual.app import SystemCommand
 from textual.binding import Binding, BindingType
+from textual.color import Color
 from textual.driver import Driver
 from textual.drivers.linux_driver import LinuxDriver
+from textual.filter import LineFilter
 from textual.geometry import Size
 from textual.message import Message
 from textual.reactive import var
@@ -27,15 +30,31 @@ from textual.timer import Timer
 from tui_agent.app.services import AppServices, FirstView, OpenRequest, UiSettings
 from tui_agent.lazy import dataclass
 from tui_agent.resources import style_path
+from tui_agent.safe_text import ACTING
 from tui_agent.ui import background, clipboard, terminal
 from tui_agent.ui.attention import TerminalCall
 from tui_agent.ui.contrast import readable_variables
-from tui_agent.ui.control_filter import ControlCharacterFilter
 from tui_agent.ui.driver import TerminalDriver, TerminalGone
 from tui_agent.ui.edge import GuardedApp
 from tui_agent.ui.high_contrast import HIGH_CONTRAST, HIGH_CONTRAST_LIGHT, WHITE_LIGHT
 from tui_agent.ui.lending import lending
 from tui_agent.ui.screens.main import MainScreen
+
+
+class ControlCharacterFilter(LineFilter):
+    """Drops control characters and marks that reorder a line. They have no width, so the line keeps its own."""
+
+    def apply(self, segments: list[Segment], background: Color) -> list[Segment]:  # noqa: ARG002 - as inherited
+        """Return the segments without them; the very same list when there are none."""
+        for segment in segments:
+            if ACTING.search(segment.text):
+                break
+        else:
+            return segments
+        return [
+            segment if segment.control else Segment(ACTING.sub("", segment.text), segment.style) for segment in segments
+        ]
+
 
 log = logging.getLogger(__name__)
 

@@ -4,7 +4,7 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +14,13 @@ from tests.support.agents import Harness, make_agent
 from tests.support.neighbours import program
 from tests.support.scripted_client import Call, Reply, ScriptedClient
 from tui_agent.agent.diagnostics.checks import checks_for
+from tui_agent.agent.diagnostics.diagnostics import Checker
 from tui_agent.agent.diagnostics.settings import DiagnosticSettings
 from tui_agent.agent.events import Notice
 from tui_agent.agent.permissions import Action, Rule
 from tui_agent.agent.permissions.modes import Mode
+from tui_agent.context.request import ModelRequest
+from tui_agent.model.protocol import Finished, ModelEvent
 from tui_agent.processes.environment import SafeEnvironment
 from tui_agent.sandbox import Sandbox, SandboxState, find_sandbox
 from tui_agent.sandbox.settings import SandboxSettings
@@ -42,7 +45,7 @@ def edit(path: str, old: str, new: str) -> Call:
 
 def make_checked(
     tmp_path: Path,
-    steps: Sequence[Sequence[Call]],
+    steps: Sequence[Sequence[Call]] | ScriptedClient,
     files: dict[str, str],
     *,
     state: SandboxState | None = None,
@@ -59,7 +62,9 @@ def make_checked(
         SandboxSettings(), cache=tmp_path / "cache", home=home or tmp_path / "home", project=project,
         find=None if state is None else lambda: state,
     )  # fmt: skip
-    client = ScriptedClient([*(Reply(calls=tuple(calls)) for calls in steps), Reply("Done.")])
+    client = steps
+    if not isinstance(client, ScriptedClient):
+        client = ScriptedClient([*(Reply(calls=tuple(calls)) for calls in client), Reply("Done.")])
     settings = {"commands": {"*.txt": GREP}, "wait": PATIENT} | settings
     harness = make_agent(
         tmp_path, client, sandbox=box, rules=ALLOW, diagnostics=DiagnosticSettings.model_validate(settings),
@@ -143,9 +148,42 @@ async def test_a_slow_checker_holds_nothing_up_and_is_told_later(tmp_path: Path)
     assert checker.running
     (tmp_path / "project/target/go").write_text("")
     await harness.until(lambda: not checker.running)
+    assert notices(harness) == ["while found 1 new in a.txt. The model is told with your next message."]
     await harness.say("and now?")
     assert [entry.diagnostics for entry in told(harness)] == [{"a.txt": 1}]
     assert harness.kinds()[-3:] == ["user", "user", "assistant"], "behind what the user said"
+    await harness.agent.aclose()
+
+
+def is_running(checker: Checker) -> bool:
+    return checker.running
+
+
+@needs_bubblewrap
+async def test_what_is_found_during_the_last_answer_keeps_the_run_going(tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    harness: Harness
+    replies = iter([Reply(calls=(write("a.txt", "BAD a\n"),)), Reply("Done."), Reply("Not yet.")])
+
+    def script(_request: ModelRequest) -> Reply:
+        reply = next(replies)
+        if reply.text == "Done.":
+            (project / "target/go").write_text("")
+        return reply
+
+    class Slow(ScriptedClient):
+        async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+            async for event in super().stream(request):
+                if isinstance(event, Finished) and len(self.requests) == 2:
+                    await harness.until(lambda: not any(map(is_running, harness.agent.diagnostics.checkers.values())))
+                yield event
+
+    command = f"while [ ! -e target/go ]; do sleep 0.05; done; {GREP}"
+    files = {".gitignore": "target\n", "target/x": ""}
+    harness = make_checked(tmp_path, Slow(script), files, commands={"*.txt": command}, wait=0.05)
+    assert (await harness.say("go")).reason == "done"
+    assert [entry.diagnostics for entry in told(harness)] == [{"a.txt": 1}]
+    assert harness.kinds()[-3:] == ["assistant", "user", "assistant"]
     await harness.agent.aclose()
 
 

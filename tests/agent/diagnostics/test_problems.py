@@ -4,6 +4,8 @@ import random
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tui_agent.agent.diagnostics.problems import Problem, new_problems, parse_problems, problems_on_new_lines
 from tui_agent.editing.diffs import line_origins
@@ -119,3 +121,24 @@ def test_ten_thousand_that_were_there_stay_out_of_sight() -> None:
     now = [*at(*range(101, 10_101)), *at(51)]
     random.Random(1).shuffle(now)
     assert new_problems(old, now, origins(before, after)) == at(51)
+
+
+WORDS = st.sampled_from(["a", "b", "x", "", "}"])
+
+
+@given(
+    before=st.lists(WORDS, max_size=30), inserted=st.lists(WORDS, max_size=8), data=st.data(),
+    messages=st.lists(st.sampled_from(["F821 x", "E501 long", "error: line 3"]), min_size=1, max_size=3),
+)  # fmt: skip
+def test_an_edit_that_adds_no_problem_makes_none_new_and_one_that_does_exactly_that(
+    before: list[str], inserted: list[str], data: st.DataObject, messages: list[str]
+) -> None:
+    at_line = data.draw(st.integers(0, len(before)))
+    after = [*before[:at_line], *inserted, *before[at_line:]]
+    lines = data.draw(st.lists(st.integers(1, max(1, len(before))), max_size=12))
+    old = [Problem("app.py", line, messages[line % len(messages)]) for line in lines if before]
+    now = [Problem("app.py", p.line + len(inserted) * (p.line > at_line), p.message) for p in old]
+    moved = origins("".join(f"{line}\n" for line in before), "".join(f"{line}\n" for line in after))
+    assert new_problems(old, now, moved) == []
+    added = Problem("app.py", at_line + 1, "F999 new")
+    assert new_problems(old, [*now, added], moved) == [added]

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from tests.support.entry_strategies import paths
+from tests.support.thoroughness import examples
 from tui_agent.session.entries import (
     AssistantEntry,
     BranchSummaryEntry,
@@ -103,7 +104,9 @@ def test_a_session_comes_back_identically(store, session, other, tmp_path):
 
 
 @settings(
-    max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], deadline=None
+    max_examples=examples(40),
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    deadline=None,
 )
 @given(paths())
 def test_any_entries_survive(tmp_path_factory, drawn):

@@ -84,6 +84,7 @@ class Diagnostics:
         self._notify = notify
         self._root = Path(os.path.realpath(ports.project))
         self._switched: bool | None = None
+        self._is_told_by_run = False
         self.checkers: dict[Check, Checker] = {}
         """Those that had something to do, in their order."""
 
@@ -129,9 +130,19 @@ class Diagnostics:
                 checker.was_waited_for = False
                 checker.task = asyncio.get_running_loop().create_task(self._work(checker))
 
+    @contextlib.contextmanager
+    def during_run(self) -> Iterator[None]:
+        """While a run goes on it tells the model; what is found after it the user is told."""
+        self._is_told_by_run = True
+        try:
+            yield
+        finally:
+            self._is_told_by_run = False
+
     async def settle(self) -> None:
-        """Wait for checks that run, so long as the settings say, and for each of them once."""
-        waited = [checker for checker in self.checkers.values() if checker.running and not checker.was_waited_for]
+        """Wait for checks that run, so long as the settings say, and for each once; not for what took longer before."""
+        running = [checker for checker in self.checkers.values() if checker.running and not checker.was_waited_for]
+        waited = [checker for checker in running if (checker.seconds or 0) <= self.settings.wait]
         if not waited or not self.enabled:
             return
         for checker in waited:
@@ -181,6 +192,10 @@ class Diagnostics:
                 self._give_up(checker, f"failed: {type(error).__name__}: {error}")
             finally:
                 checker.checking = {}
+        if checker.untold and not self._is_told_by_run:
+            files = ", ".join(dict.fromkeys(problem.path for problem in checker.untold))
+            found = f"{checker.check.name} found {len(checker.untold):,} new in {files}."
+            self._notify(f"{found} The model is told with your next message.")
 
     def _give_up(self, checker: Checker, why: str) -> None:
         checker.gave_up, checker.untold, checker.edited = why, [], {}
@@ -191,11 +206,11 @@ class Diagnostics:
         words = checker.check.command(files)
         known = checker.known.get(words)
         began = self._ports.clock()
-        if known is None:
-            known, after = await self._both(checker.check, words, edited)
-        else:
-            after = await self._problems(checker.check, words)
+        after = await self._problems(checker.check, words)
         checker.seconds = (self._ports.clock() - began) / 1_000
+        if known is None:
+            # After it, because caches are warm now; and where all is well nothing can be new.
+            known = await self._problems_before(checker.check, words, edited) if after else []
         origins = await asyncio.to_thread(self._origins, edited)
         if known is None:
             new = problems_on_new_lines(after, origins)
@@ -209,29 +224,11 @@ class Diagnostics:
         kept = [problem for problem in checker.untold if problem.path not in names or problem.key in still]
         checker.untold, checker.found = list(dict.fromkeys([*kept, *new])), len(after)
 
-    async def _both(
-        self, check: Check, words: tuple[str, ...], edited: Before
-    ) -> tuple[list[Problem] | None, list[Problem]]:
-        """Return what a checker finds with the edited files as they were (None: nobody knows), and as they are."""
+    async def _problems_before(self, check: Check, words: tuple[str, ...], edited: Before) -> list[Problem] | None:
+        """Return what a checker finds with the edited files as they were, None where nobody can know."""
         sandbox = await asyncio.to_thread(self._sandbox_for, check)
         if sandbox is None or not sandbox.replaces_files:
-            return None, await self._problems(check, words)
-        async with asyncio.TaskGroup() as group:
-            before = group.create_task(self._problems_before(check, words, edited))
-            after = group.create_task(self._guarded(check, words))
-        found = after.result()
-        if isinstance(found, _GaveUpError):
-            raise found
-        return before.result(), found
-
-    async def _guarded(self, check: Check, words: tuple[str, ...]) -> "list[Problem] | _GaveUpError":
-        """Return why a checker gave up instead of raising it: a group of tasks would wrap it."""
-        try:
-            return await self._problems(check, words)
-        except _GaveUpError as error:
-            return error
-
-    async def _problems_before(self, check: Check, words: tuple[str, ...], edited: Before) -> list[Problem] | None:
+            return None
         with tempfile.TemporaryDirectory(prefix="tui-agent-before-") as place:
             replaced = await asyncio.to_thread(_written, Path(place), edited)
             try:

@@ -6,9 +6,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import LazyPattern, dataclass
 
-_PLACED = re.compile(
+_PLACED = LazyPattern(
     r"""
     ^[ \t]*(?:[a-z]+:\s)?                                      # go vet begins with its name
     (?P<path>[^\s:][^:\n]*?)
@@ -19,9 +19,9 @@ _PLACED = re.compile(
     """,
     re.VERBOSE | re.MULTILINE,
 )
-_ASIDE = re.compile(r"(?:note|help|info|hint)\b", re.IGNORECASE)
+_ASIDE = LazyPattern(r"(?:note|help|info|hint)\b", re.IGNORECASE)
 """Begins a message that only goes on with the one before."""
-_NUMBERED = re.compile(r"\b(lines?|column|col) \d+|:\d+(?::\d+)?\b")
+_NUMBERED = LazyPattern(r"\b(lines?|column|col) \d+|:\d+(?::\d+)?\b")
 """Places within messages: they move with the lines."""
 
 MAX_MESSAGE = 240

@@ -46,8 +46,8 @@ class FunctionTool(DynamicTool):
         return await told(value, self.title(arguments), context)
 
 
-async def told(value: Returned, title: str, context: ToolContext) -> ToolResult:
-    """Return what a function gave as the result of a call."""
+async def told(value: Returned, title: str, context: ToolContext, footer: str = "") -> ToolResult:
+    """Return what a function gave as the result of a call; ``footer`` stands at its end."""
     said: list[str] = [value.text] if value.text else []
     images: list[ImagePart] = []
     for raw in value.images:
@@ -55,5 +55,5 @@ async def told(value: Returned, title: str, context: ToolContext) -> ToolResult:
         said.append(about)
         images += () if image is None else (image,)
     text = "\n\n".join(said) or "(no output)"
-    output = Output(text, title=title, keep="ends", cut_hint=FILTER_OUTPUT, attachments=tuple(images))
+    output = Output(text, title=title, keep="ends", footer=footer, cut_hint=FILTER_OUTPUT, attachments=tuple(images))
     return await finish(output, context)
