@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from tui_agent.app.desk import Desk
     from tui_agent.app.race_views import RaceView
-    from tui_agent.ui.widgets.transcript.events import ShownAgent
+    from tui_agent.ui.widgets.transcript.transcript import ShownAgent
 
 OVER_KEYS = "j/k blocks  space fold  y copy  t take  d diff  s send it a message  esc back to the race"
 
