@@ -85,6 +85,10 @@ def _command(arguments: Namespace) -> Callable[[Namespace], int]:  # noqa: PLR09
             from tui_agent.cli.acp import run_acp
 
             return run_acp
+        case "web":
+            from tui_agent.cli.web import run_web
+
+            return run_web
         case "doctor":
             from tui_agent.cli.doctor import run_doctor
 
@@ -106,7 +110,7 @@ def _check_directory() -> None:
 
 
 def _full_screen(arguments: Namespace) -> int:
-    if sys.stdin is None or not (sys.stdin.isatty() and sys.stdout.isatty()):
+    if arguments.in_browser is None and not (sys.stdin and sys.stdin.isatty() and sys.stdout.isatty()):
         return _fail("The full-screen program needs a terminal; use -p for a run without one.", EXIT_USAGE)
     if os.environ.get("TERM") in {"dumb", "unknown"}:
         return _fail("This terminal can't show a full screen (TERM says so); use -p for a run without one.", EXIT_USAGE)
