@@ -20,6 +20,8 @@ class Row:
     unit: str
     target: float | None = None
     note: str = ""
+    ratio: float | None = None
+    """How many times that of a floor measured in the same run, which the note names; None where there is none."""
 
     @property
     def ok(self) -> bool | None:
@@ -44,11 +46,12 @@ def percentile(values: Sequence[float], share: float) -> float:
 
 def table(rows: Sequence[Row]) -> str:
     """Lay the rows out in columns."""
-    cells = [("", "benchmark", "what", "measured", "target", "note")]
+    cells = [("", "benchmark", "what", "measured", "target", "x floor", "note")]
     for row in rows:
         mark = {True: "ok", False: "OVER", None: ""}[row.ok]
         target = "" if row.target is None else f"≤ {_number(row.target)} {row.unit}"
-        cells.append((mark, row.benchmark, row.what, f"{_number(row.value)} {row.unit}", target, row.note))
+        ratio = "" if row.ratio is None else f"{row.ratio:.2f}"
+        cells.append((mark, row.benchmark, row.what, f"{_number(row.value)} {row.unit}", target, ratio, row.note))
     widths = [max(len(line[column]) for line in cells) for column in range(len(cells[0]))]
     return "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in cells)
 

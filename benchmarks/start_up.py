@@ -17,18 +17,32 @@ def run() -> Iterator[Row]:
     """Measure both programs in turn, so that both see the same load."""
     with sandbox() as box:
         for size in ((80, 24), (200, 50)):
-            ours, empty = [], []
+            early, ours, empty = [], [], []
             for _ in range(ROUNDS + 1):
                 empty.append(_until_a_key_is_shown(_empty(box, size)))
                 ours.append(_until_a_key_is_shown(box.terminal(size=size)))
+                early.append(_until_typed_is_shown(box, size))
             at = f"{size[0]}x{size[1]}"
             base, mine = median(empty[1:]), median(ours[1:])
-            yield Row(NAME, f"prompt accepts keys, {at}", mine * 1000, "ms", 500, f"median of {ROUNDS}")
-            yield Row(NAME, f"ratio to an empty app, {at}", mine / base, "x", 1.4, f"empty app {base * 1000:.0f} ms")
+            note = f"median of {ROUNDS}; by the prompt that is there before the interface, from the second start on"
+            yield Row(NAME, f"what is typed is shown, {at}", median(early[1:]) * 1000, "ms", 250, note)
+            note = f"empty app {base * 1000:.0f} ms"
+            yield Row(NAME, f"the interface takes keys, {at}", mine * 1000, "ms", 500, note, mine / base)
 
 
 def _empty(box: Sandbox, size: tuple[int, int]) -> Terminal:
     return Terminal([sys.executable, EMPTY_APP], size=size, env=box.env, cwd=box.project, echo=False)
+
+
+def _until_typed_is_shown(box: Sandbox, size: tuple[int, int]) -> float:
+    """Type a letter as soon as there is a prompt; return the seconds from the start until it is shown in it."""
+    command = [sys.executable, "-m", "tui_agent"]
+    start = time.perf_counter()
+    with Terminal(command, size=size, env=box.env, cwd=box.project) as terminal:
+        terminal.wait_until(lambda: "▌".encode() in terminal.raw, "the prompt")
+        terminal.type("Ω")
+        terminal.wait_until(lambda: "Ω".encode() in terminal.raw, "the letter")
+        return time.perf_counter() - start
 
 
 def _until_a_key_is_shown(terminal: Terminal) -> float:

@@ -11,11 +11,11 @@ from textual.app import App, ComposeResult
 from textual.pilot import Pilot
 
 from benchmarks.report import Row, milliseconds
+from tests.support.transcript_samples import ANSWER, GeneratedSource
 from tui_agent.context.standings import Standings
 from tui_agent.resources import style_path
 from tui_agent.session.entries import AssistantEntry, TextPart
 from tui_agent.ui.widgets.transcript import EntrySource, Transcript
-from tui_agent.ui.widgets.transcript.samples import ANSWER, GeneratedSource
 
 NAME = "transcript"
 CHUNKS = 2_000

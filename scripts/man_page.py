@@ -26,8 +26,8 @@ def man_page() -> str:
     sys.path.insert(0, str(ROOT))
     from argparse_manpage.manpage import Manpage
 
-    from tui_agent import __version__
     from tui_agent.cli.arguments import whole_parser
+    from tui_agent.version import __version__
 
     os.environ["COLUMNS"] = "80"  # lines of usage are broken at the terminal's width
     parser = whole_parser()

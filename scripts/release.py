@@ -59,9 +59,9 @@ def run(*command: str | Path, cwd: Path = ROOT, env: dict[str, str] | None = Non
 
 def version() -> str:
     """Return the version of the package."""
-    found = re.search(r'__version__ = "([^"]+)"', (ROOT / "tui_agent" / "__init__.py").read_text(encoding="utf-8"))
+    found = re.search(r'__version__ = "([^"]+)"', (ROOT / "tui_agent" / "version.py").read_text(encoding="utf-8"))
     if found is None:
-        raise CheckError("tui_agent/__init__.py has no __version__")
+        raise CheckError("tui_agent/version.py has no __version__")
     return found[1]
 
 

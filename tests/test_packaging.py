@@ -141,7 +141,7 @@ def plain_env() -> dict[str, str]:
 
 def run(*command: str | Path, cwd: Path | None = None) -> str:
     done = subprocess.run(
-        [str(part) for part in command], cwd=cwd, capture_output=True, text=True, check=False, timeout=100
+        [str(part) for part in command], cwd=cwd, capture_output=True, text=True, check=False, timeout=500
     )
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -14,7 +14,7 @@ def draw(directory: Path) -> dict[str, str]:
         capture_output=True,
         text=True,
         check=False,
-        timeout=110,
+        timeout=500,
     )
     assert done.returncode == 0, done.stderr
     return {path.name: path.read_text(encoding="utf-8") for path in directory.iterdir()}

@@ -1,3 +1,25 @@
-"""tui-agent: a terminal coding agent whose context window is visible, navigable and reversible."""
+"""tui-agent: a terminal coding agent whose context window is visible, navigable and reversible.
 
-__version__ = "0.1.0"
+Used as a library (docs/library.md) it has what ``tui_agent.library`` lists, loaded when it is first asked for.
+"""
+
+from tui_agent.version import __version__ as __version__
+
+TYPE_CHECKING = False  # importing it takes as long as all the rest of this
+if TYPE_CHECKING:
+    from tui_agent.library import *  # noqa: F403 - the list stands there
+
+
+def __getattr__(name: str) -> object:
+    from importlib.util import find_spec
+
+    # What Python looks for in any module, and modules of the program that are not loaded yet.
+    if name.startswith("__") and name != "__all__":
+        raise AttributeError(name)
+    if name != "__all__" and find_spec(f"{__name__}.{name}") is not None:
+        raise AttributeError(name)
+    from tui_agent import library
+
+    if name == "__all__" or name in library.__all__:
+        return getattr(library, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -7,7 +7,7 @@ and what is accepted. Every value knows where it came from.
 import os
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Final, Literal, get_args, get_origin
 
@@ -16,8 +16,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.fields import FieldInfo
 
 from tui_agent.agent.checkpoints.settings import CheckpointSettings
+from tui_agent.agent.diagnostics.settings import DiagnosticSettings
 from tui_agent.agent.hooks.settings import HookSettings
 from tui_agent.agent.mcp.settings import McpServerSettings
+from tui_agent.agent.run_budget import RunBudget
 from tui_agent.context.settings import (
     CacheSettings,
     CompactionSettings,
@@ -30,6 +32,7 @@ from tui_agent.context.settings import (
 from tui_agent.errors import UserFacingError
 from tui_agent.files.atomic import write_atomically
 from tui_agent.files.inside import OutsideError, read_inside
+from tui_agent.lazy import dataclass
 from tui_agent.model.settings import HostSettings, ModelSettings, ProviderSettings, RetrySettings
 from tui_agent.paths import config_dir
 from tui_agent.sandbox.settings import SandboxSettings
@@ -96,6 +99,7 @@ class OwnProjectSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
     permissions: dict[str, str | dict[str, str]] = Field(default_factory=dict, description="allow, ask or deny.")
+    check: str = Field(default="", description="The command that checks what the runners of a race did.")
 
 
 class Config(BaseModel):
@@ -112,6 +116,15 @@ class Config(BaseModel):
         default="build", description="The mode of a new session: build asks, auto-edit edits unasked, plan only reads."
     )
     max_steps: int = Field(default=200, ge=1, description="Requests a message may cause before a forced wrap-up.")
+    max_cost: float | None = Field(
+        default=None, gt=0, allow_inf_nan=False, description="US dollars a message may cause, subagents' work included."
+    )
+    max_tokens: int | None = Field(
+        default=None, gt=0, description="Tokens a message may cause, of all requests and answers together."
+    )
+    timeout: float | None = Field(
+        default=None, gt=0, allow_inf_nan=False, description="Seconds a message may be worked on."
+    )
     parallel_calls: int = Field(
         default=8, ge=1, description="Reading tools and subagents that run side by side; 1 for one after the other."
     )
@@ -138,6 +151,7 @@ class Config(BaseModel):
     host: HostSettings = Field(default_factory=HostSettings)
     webfetch: FetchSettings = Field(default_factory=FetchSettings)
     sandbox: SandboxSettings = Field(default_factory=SandboxSettings)
+    diagnostics: DiagnosticSettings = Field(default_factory=DiagnosticSettings)
     checkpoints: CheckpointSettings = Field(default_factory=CheckpointSettings)
     mcp: dict[str, McpServerSettings] = Field(default_factory=dict, description="Servers that offer tools.")
     hooks: tuple[HookSettings, ...] = Field(default=(), description="Commands to run at events.")
@@ -162,6 +176,11 @@ class Config(BaseModel):
                 for name, model in self.models.items()
             },
         )
+
+    @property
+    def budget(self) -> RunBudget:
+        """What a run may use up."""
+        return RunBudget(self.max_cost, self.max_tokens, self.timeout)
 
     def preset_effort(self, model: str) -> Effort | None:
         """Return how much a model is to think, None to leave it to the model."""

@@ -2,8 +2,10 @@
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
+
+from tui_agent.lazy import dataclass
 
 __all__ = ["FREE", "Cell", "Column", "Series", "columns", "partial", "picture", "stacked"]
 

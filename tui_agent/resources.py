@@ -29,7 +29,17 @@ def prompt(name: str) -> str:
     Raises:
         ResourceError: there is no such prompt, or it cannot be read as UTF-8.
     """
-    return _read("prompts", f"{name}.md")
+    own = config_dir() / "prompts" / f"{name}.md"
+    return _text(own) if own.is_file() else packaged_prompt(name)
+
+
+def packaged_prompt(name: str) -> str:
+    """Return the text of ``prompts/NAME.md`` as it is shipped.
+
+    Raises:
+        ResourceError: there is no such prompt.
+    """
+    return _text(data_root() / "prompts" / f"{name}.md")
 
 
 def style_path(name: str) -> Path:
@@ -38,9 +48,7 @@ def style_path(name: str) -> Path:
     return own if own.is_file() else data_root() / "styles" / name
 
 
-def _read(folder: str, name: str) -> str:
-    own = config_dir() / folder / name
-    path = own if own.is_file() else data_root() / folder / name
+def _text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:

@@ -14,10 +14,11 @@ import base64
 import binascii
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
 from itertools import pairwise
+
+from tui_agent.lazy import dataclass
 
 REMOVED = "[redacted]"
 

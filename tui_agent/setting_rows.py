@@ -5,7 +5,6 @@ import inspect
 import json
 import textwrap
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
 from types import NoneType
@@ -16,6 +15,7 @@ from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
 from tui_agent.config import Config, LoadedConfig
+from tui_agent.lazy import dataclass
 
 UNSET = "—"
 """How a value that is not set is shown."""

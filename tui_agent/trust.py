@@ -10,13 +10,13 @@ import os
 import time
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
 from tui_agent.files.atomic import write_atomically
 from tui_agent.files.inside import is_inside, read_inside
+from tui_agent.lazy import dataclass
 
 FOLDER = ".tui-agent"
 CONFIG = "config.toml"
@@ -25,6 +25,9 @@ PARENTS = (FOLDER, ".claude", ".agents")
 """Directories in which commands, agents and hooks of a project are looked for."""
 ACTING = {"commands": "command", "agents": "agent", "hooks": "hook"}
 """Folders below them whose files act, and what one of the files is called."""
+TOOLS = "tools"
+"""The folder in ``FOLDER`` whose functions are tools."""
+_KINDS = {**ACTING, TOOLS: "tool"}
 MAX_FILES = 2_000
 MAX_BYTES = 4_000_000
 """A project with more than this in those places is not trusted at all."""
@@ -199,7 +202,7 @@ def _items(project: Path, files: list[Path]) -> Iterator[TrustItem]:
         elif path.name == CONFIG and path.parent.name == FOLDER:
             yield from _settings(project, path)
         else:
-            kinds = [ACTING[part] for part in path.relative_to(project).parts if part in ACTING]
+            kinds = [_KINDS[part] for part in path.relative_to(project).parts if part in _KINDS]
             yield TrustItem(kinds[0] if kinds else "file", shown, _first_line(project, path) if kinds else "")
 
 

@@ -11,7 +11,7 @@ from tests.support.scripted_client import Reply, ScriptedClient
 from tui_agent.agent.attachments import FILE_BYTES, LoadedMessage, Naming, load_message
 from tui_agent.agent.mentions import FileMention, entry_mentions, file_mentions, has_mention
 from tui_agent.session.entries import FilePart, ImagePart, TextPart
-from tui_agent.tools.read import MAX_IMAGE_BYTES
+from tui_agent.tools.outputs import MAX_IMAGE_BYTES
 
 PNG = bytes.fromhex(
     "89504e470d0a1a0a0000000d494844520000000300000002080200000012f1d6"

@@ -34,13 +34,13 @@ def watched(place: Path, *, lines: int, sandboxed: bool) -> Seen:
         input=json.dumps({"place": str(place), "seed": SEED, "lines": lines, "sandboxed": sandboxed}).encode(),
         capture_output=True,
         check=False,
-        timeout=110 if not LINES else None,
+        timeout=500 if not LINES else None,
     )
     assert done.returncode == 0, done.stderr.decode()[-2_000:]
     return Seen(**json.loads(done.stdout))
 
 
-@pytest.mark.timeout(120 if not LINES else 7_200)
+@pytest.mark.timeout(600 if not LINES else 7_200)
 @pytest.mark.parametrize(("sandboxed", "lines"), [(False, 250), (True, 120)])
 def test_no_line_that_runs_unasked_harms_a_canary(tmp_path: Path, sandboxed: bool, lines: int) -> None:
     seen = watched(tmp_path, lines=LINES or lines, sandboxed=sandboxed)

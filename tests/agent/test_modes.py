@@ -105,14 +105,14 @@ async def test_a_session_keeps_the_mode_it_was_begun_in_when_the_settings_say_an
         await agent.run_shell("echo first")
     else:
         agent.submit("go")
-        await asyncio.wait_for(agent.wait_idle(), 10)
+        await asyncio.wait_for(agent.wait_idle(), 60)
         assert "Plan mode" in client.requests[0].messages[1].text + client.requests[0].messages[0].text
         assert [entry.mode for entry in harness.path() if isinstance(entry, SystemEntry)] == ["plan"]
     session = Session(harness.store, harness.session.id, estimate=lambda _entry: 1)
     again = Agent(session, harness.agent.ports, model=MODEL, mode=setting)
     assert again.mode == "plan"
     again.submit("go on")
-    await asyncio.wait_for(again.wait_idle(), 10)
+    await asyncio.wait_for(again.wait_idle(), 60)
     assert again.mode == "plan"
     assert {entry.mode for entry in session.path() if isinstance(entry, SystemEntry)} == {"plan"}
     first = next(entry.id for entry in session.path() if entry.kind in ("user", "shell"))

@@ -399,7 +399,7 @@ async def test_escape_during_a_compaction_at_the_end_of_a_run_leaves_the_work_do
         lambda event: asyncio.ensure_future(harness.agent.compact()) if isinstance(event, RequestStarted) else None
     )
     harness.agent.submit("one more")
-    await asyncio.wait_for(client.hanging.wait(), 10)
+    await asyncio.wait_for(client.hanging.wait(), 60)
     harness.agent.interrupt()
     assert (await harness.ended()).reason == "done"
     assert "compaction" not in harness.kinds()

@@ -158,7 +158,7 @@ async def test_it_ends_with_its_parent(tmp_path: Path) -> None:
     client = ScriptedClient(script)
     harness, opened = with_subagents(tmp_path, client)
     harness.agent.submit("go")
-    await asyncio.wait_for(client.hanging.wait(), 30)
+    await asyncio.wait_for(client.hanging.wait(), 60)
     harness.agent.interrupt()
     assert (await harness.ended()).reason == "interrupted"
     await harness.agent.aclose()
@@ -242,7 +242,7 @@ async def test_a_subagent_of_an_agent_that_plans_changes_nothing(tmp_path: Path,
     if begun:
         agent = Agent(harness.session, harness.agent.ports, model=MODEL, mode="plan")
         agent.submit("go")
-        await asyncio.wait_for(agent.wait_idle(), 10)
+        await asyncio.wait_for(agent.wait_idle(), 60)
     else:
         harness.agent.change_mode("plan")
         await harness.say("go")

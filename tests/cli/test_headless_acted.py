@@ -11,7 +11,7 @@ from tests.support.agents import make_agent
 from tests.support.headless import run_headless
 from tests.support.scripted_client import Call, Reply, ScriptedClient
 from tui_agent.agent.permissions import Action, Rule
-from tui_agent.cli.exit_codes import EXIT_DONE, EXIT_STOPPED
+from tui_agent.cli.exit_codes import ExitCode
 from tui_agent.sandbox import Sandbox, find_sandbox
 from tui_agent.sandbox.settings import SandboxSettings
 
@@ -21,7 +21,7 @@ PADDING = "x" * 300
 
 @pytest.mark.parametrize(
     ("command", "code"),
-    [(f"echo {PADDING} && touch made", EXIT_DONE), (f"echo {PADDING}", EXIT_STOPPED)],
+    [(f"echo {PADDING} && touch made", ExitCode.DONE), (f"echo {PADDING}", ExitCode.STOPPED)],
 )
 async def test_the_whole_command_counts(tmp_path: Path, command: str, code: int) -> None:
     calls = (Call("bash", json.dumps({"command": command})), Call("bash", '{"command": "rm -rf ."}'))
@@ -36,10 +36,10 @@ async def test_the_whole_command_counts(tmp_path: Path, command: str, code: int)
 @pytest.mark.parametrize(
     ("command", "rules", "code"),
     [
-        ("echo more >> README.md", (), EXIT_STOPPED),
-        ("echo more >> README.md", (Rule("edit", "*", Action.ALLOW, "flag"),), EXIT_DONE),
-        ("git commit --allow-empty -m x", (), EXIT_STOPPED),
-        ("mkdir -p build && echo o > build/o", (), EXIT_DONE),
+        ("echo more >> README.md", (), ExitCode.STOPPED),
+        ("echo more >> README.md", (Rule("edit", "*", Action.ALLOW, "flag"),), ExitCode.DONE),
+        ("git commit --allow-empty -m x", (), ExitCode.STOPPED),
+        ("mkdir -p build && echo o > build/o", (), ExitCode.DONE),
     ],
 )
 async def test_what_the_sandbox_keeps_from_being_changed_was_not_done(
@@ -55,5 +55,5 @@ async def test_what_the_sandbox_keeps_from_being_changed_was_not_done(
     harness = make_agent(tmp_path, client, answer=None, rules=rules, sandbox=box)
     errors = io.StringIO()
     assert await run_headless(harness, "go", err=errors) == code
-    assert ("Not allowed: bash" in errors.getvalue()) is (code == EXIT_STOPPED)
+    assert ("Not allowed: bash" in errors.getvalue()) is (code == ExitCode.STOPPED)
     assert ((project / "README.md").read_text() == "Read.\n") is not bool(rules)

@@ -14,7 +14,7 @@ from tests.support.real_stage import SUMMARY
 from tests.support.scripted_client import Reply, ScriptedClient
 from tui_agent.agent.agent import Agent
 from tui_agent.app.commands import command_table
-from tui_agent.cli.exit_codes import EXIT_DONE, EXIT_FAILED
+from tui_agent.cli.exit_codes import ExitCode
 from tui_agent.session.entries import CompactionEntry, EffortChangeEntry
 from tui_agent.session.session import Session
 from tui_agent.session.store import Store
@@ -41,19 +41,19 @@ async def place(tmp_path: Path) -> Place:
     replies = [Reply("First answer."), Reply("Second answer."), Reply("## Goal\n\nShort.\n"), Reply("Once more.")]
     made = Place(make_agent(tmp_path, ScriptedClient(replies), answer=None))
     for text in ("one", "two"):
-        assert await made.run(text) == EXIT_DONE
+        assert await made.run(text) == ExitCode.DONE
     return made
 
 
 async def test_undo_and_redo_across_runs(place: Place) -> None:
     leaf = place.harness.session.leaf
-    assert await place.run("/undo") == EXIT_DONE
+    assert await place.run("/undo") == ExitCode.DONE
     assert "Undone: " in place.err.getvalue()
     assert "The message was: two" in place.err.getvalue()
     assert place.harness.session.leaf != leaf
-    assert await place.run("/redo") == EXIT_DONE
+    assert await place.run("/redo") == ExitCode.DONE
     assert place.harness.session.leaf == leaf
-    assert await place.run("/redo") == EXIT_DONE
+    assert await place.run("/redo") == ExitCode.DONE
     assert "There is nothing to redo" in place.err.getvalue()
 
 
@@ -70,7 +70,7 @@ async def test_runs_of_their_own_undo_turn_after_turn_and_redo_them(tmp_path: Pa
         agent = Agent(session, harness.agent.ports, model=MODEL)
         err = io.StringIO()
         opened = {"open_session": lambda _request, it=session: it, "make_agent": lambda _session, it=agent: it}
-        assert await run_headless(harness, command, err=err, **opened) == EXIT_DONE
+        assert await run_headless(harness, command, err=err, **opened) == ExitCode.DONE
         told.append(err.getvalue())
         leaves.append(session.leaf)
     first, second = leaves[:2]
@@ -83,20 +83,20 @@ async def test_runs_of_their_own_undo_turn_after_turn_and_redo_them(tmp_path: Pa
 
 
 async def test_mode_effort_and_title_are_kept(place: Place) -> None:
-    assert await place.run("/mode plan") == EXIT_DONE
+    assert await place.run("/mode plan") == ExitCode.DONE
     assert place.harness.agent.mode == "plan"
-    assert await place.run("/effort high") == EXIT_DONE
+    assert await place.run("/effort high") == ExitCode.DONE
     assert isinstance(place.harness.path()[-1], EffortChangeEntry)
-    assert await place.run("/rename", "A better title") == EXIT_DONE
+    assert await place.run("/rename", "A better title") == ExitCode.DONE
     assert place.harness.session.info.title == "A better title"
 
 
 async def test_a_report_is_the_output(place: Place) -> None:
-    assert await place.run("/help") == EXIT_DONE
+    assert await place.run("/help") == ExitCode.DONE
     assert "/undo" in place.out.getvalue()
     assert "show all branches" not in place.out.getvalue()
     assert "(f5)" not in place.out.getvalue()
-    assert await place.run("/cost", as_json=True) == EXIT_DONE
+    assert await place.run("/cost", as_json=True) == ExitCode.DONE
     rows = [json.loads(line) for line in place.out.getvalue().splitlines()]
     assert [row["type"] for row in rows] == ["session", "page"]
     assert rows[1]["title"] == "Cost of this session"
@@ -107,14 +107,14 @@ async def test_compaction_needs_no_preview(tmp_path: Path) -> None:
     replies = [*(Reply(f"{number} {long}") for number in range(6)), Reply(SUMMARY)]
     place = Place(make_agent(tmp_path, ScriptedClient(replies), answer=None))
     for number in range(6):
-        assert await place.run(f"question {number} {long}") == EXIT_DONE
-    assert await place.run("/compact") == EXIT_DONE
+        assert await place.run(f"question {number} {long}") == ExitCode.DONE
+    assert await place.run("/compact") == ExitCode.DONE
     assert any(isinstance(entry, CompactionEntry) for entry in place.harness.path())
     assert "tokens of history" in place.err.getvalue()
 
 
 async def test_a_run_that_a_command_starts_is_waited_for(place: Place) -> None:
-    assert await place.run("/init be brief") == EXIT_DONE
+    assert await place.run("/init be brief") == ExitCode.DONE
     assert "## Goal" in place.out.getvalue()
 
 
@@ -135,13 +135,13 @@ async def test_what_can_not_be_done_is_a_sentence_and_a_failure(place: Place, me
         code = await place.run(message)
         told = place.err.getvalue()
     except Exception as error:  # noqa: BLE001 - the edge around a run makes a sentence of it
-        code, told = EXIT_FAILED, str(error)
-    assert (code, len(place.harness.path())) == (EXIT_FAILED, entries)
+        code, told = ExitCode.FAILED, str(error)
+    assert (code, len(place.harness.path())) == (ExitCode.FAILED, entries)
     assert why in told
 
 
 async def test_a_message_that_begins_with_a_slash_is_a_message(place: Place) -> None:
-    assert await place.run("/tmp is full, what now?") == EXIT_DONE
+    assert await place.run("/tmp is full, what now?") == ExitCode.DONE
     assert place.harness.path()[-2].preview.startswith("/tmp is full")
 
 
@@ -156,5 +156,5 @@ async def test_every_command_ends(place: Place, caplog: pytest.LogCaptureFixture
     for command in command_table():
         if not command.needs_screen:
             line = f"/{command.name} {ARGUMENTS.get(command.name, '')}".rstrip()
-            assert await place.run(line) in {EXIT_DONE, EXIT_FAILED, 3}, line
+            assert await place.run(line) in {ExitCode.DONE, ExitCode.FAILED, 3}, line
     assert [record.exc_info for record in caplog.records if record.levelno >= logging.ERROR] == []

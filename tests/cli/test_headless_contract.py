@@ -14,11 +14,9 @@ import pytest
 from tests.support.agents import make_agent
 from tests.support.headless import run_headless
 from tests.support.scripted_client import Call, Reply, ScriptedClient
-from tui_agent.agent import events
-from tui_agent.cli import main
+from tui_agent.cli import events, main
 from tui_agent.cli.arguments import UsageError, parse
-from tui_agent.cli.exit_codes import EXIT_STOPPED
-from tui_agent.cli.headless import event_name
+from tui_agent.cli.exit_codes import ExitCode
 
 ROOT = Path(__file__).parents[2]
 WORD = re.compile(r"`(\w+)`")
@@ -31,8 +29,8 @@ def test_every_event_is_documented_with_its_fields() -> None:
         name: re.findall(r"`(\w+)`", row[2]) for row in ROW.finditer(text) for name in re.findall(r"`(\w+)`", row[1])
     }
     known = {
-        event_name(kind): [field.name for field in dataclasses.fields(kind)]
-        for kind in typing.get_args(events.AgentEvent)
+        events.event_name(kind): [field.name for field in dataclasses.fields(kind)]
+        for kind in typing.get_args(events.Line)
     }
     assert told == known
 
@@ -55,7 +53,7 @@ async def test_running_out_of_steps_is_no_success(tmp_path: Path) -> None:
     client = ScriptedClient([Reply(calls=(Call("ls", "{}"),)), Reply("I have to stop.")])
     harness = make_agent(tmp_path, client, answer=None, max_steps=1)
     out, err = io.StringIO(), io.StringIO()
-    assert await run_headless(harness, "go", out=out, err=err) == EXIT_STOPPED
+    assert await run_headless(harness, "go", out=out, err=err) == ExitCode.STOPPED
     assert "To go on: tui-agent -c" in err.getvalue()
 
 
@@ -70,7 +68,7 @@ async def test_running_out_of_steps_is_no_success(tmp_path: Path) -> None:
 async def test_an_answer_that_is_not_whole_is_no_success(tmp_path: Path, reply: Reply, why: str) -> None:
     harness = make_agent(tmp_path, ScriptedClient([reply]), answer=None)
     out, err = io.StringIO(), io.StringIO()
-    assert await run_headless(harness, "go", out=out, err=err) == EXIT_STOPPED
+    assert await run_headless(harness, "go", out=out, err=err) == ExitCode.STOPPED
     assert why in err.getvalue()
     assert out.getvalue().strip() == reply.text
 

@@ -10,8 +10,8 @@ import pytest
 import tiktoken
 from hypothesis import given, settings
 
-from tests.support.context_profiles import EXAMPLES
 from tests.support.entry_strategies import texts
+from tests.support.thoroughness import EXAMPLES
 from tui_agent.context import tokens
 from tui_agent.context.calibration import Calibration, Factor
 from tui_agent.context.request import ContentText, ImageRef, Message, RequestToolCall

@@ -324,3 +324,23 @@ def run_tests(directory: Path) -> str:
         timeout=60,
     )
     return done.stderr
+
+
+@pytest.mark.parametrize(("take", "passes"), [(0, False), (1, True), (2, False)])
+async def test_a_wish_made_again_is_answered_in_another_way(tmp_path: Path, take: int, passes: bool) -> None:
+    client, seen = DemoClient(pace=0), []
+    for _ in range(take + 1):
+        talk = Conversation()
+        talk.client = client
+        talk.say("give a discount")
+        _, calls = await talk.answer()
+        seen.append(calls[0].call_id)
+    talk.results(calls, "tests", "class Cart:")
+    _, calls = await talk.answer()
+    assert len(set(seen)) == take + 1
+    create_demo_workspace(tmp_path)
+    (change,) = json.loads(calls[0].arguments)["edits"]
+    cart = tmp_path / "shop" / "cart.py"
+    cart.write_text(cart.read_text(encoding="utf-8").replace(change["old"], change["new"]))
+    check = subprocess.run([sys.executable, "-m", "unittest", "tests.discount"], cwd=tmp_path, check=False)
+    assert (check.returncode == 0) is passes

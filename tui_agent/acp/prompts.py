@@ -3,7 +3,6 @@
 import base64
 import binascii
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -19,9 +18,10 @@ from acp.schema import (
 )
 
 from tui_agent.agent.mentions import IMAGE_TYPES
+from tui_agent.lazy import dataclass
 from tui_agent.session.entries import FilePart, ImagePart, UserPart
 from tui_agent.tools.image_size import image_size
-from tui_agent.tools.read import MAX_IMAGE_BYTES
+from tui_agent.tools.outputs import MAX_IMAGE_BYTES
 
 MAX_RESOURCE_CHARS = 200_000
 """Characters taken of one resource the editor embeds."""

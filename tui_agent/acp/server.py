@@ -48,7 +48,6 @@ from acp.schema import (
     UnstructuredCommandInput,
 )
 
-from tui_agent import __version__
 from tui_agent.acp.prompts import read_prompt
 from tui_agent.acp.session import KEYLESS, NEEDS_KEY, EditorSession
 from tui_agent.agent.agent import Agent
@@ -60,6 +59,7 @@ from tui_agent.model.naming import NameStanding
 from tui_agent.session.effort import DEFAULT_EFFORT, Effort
 from tui_agent.session.errors import SessionNotFound
 from tui_agent.session.store import Store
+from tui_agent.version import __version__
 
 PAGE = 50
 """Sessions listed at once."""

@@ -11,6 +11,7 @@ from tui_agent.agent.checkpoints.recorder import Recorder
 from tui_agent.agent.checkpoints.rewind import FileRewind, RewindContext
 from tui_agent.agent.context_keeper import ContextKeeper
 from tui_agent.agent.costs import Costs
+from tui_agent.agent.diagnostics.diagnostics import Diagnostics
 from tui_agent.agent.events import (
     AgentEvent,
     CostKnown,
@@ -47,6 +48,7 @@ from tui_agent.session.entries import (
     EffortChangeEntry,
     ModeChangeEntry,
     ModelChangeEntry,
+    RaceEntry,
     ShellEntry,
     SystemEntry,
     TextPart,
@@ -61,6 +63,7 @@ if TYPE_CHECKING:
     from tui_agent.agent.context_inspector import ContextInspector
     from tui_agent.agent.navigator import Navigator
     from tui_agent.context.compaction import Trigger
+    from tui_agent.context.tokens import TokenCounter
 
 
 class NoSubagentError(UserFacingError):
@@ -84,6 +87,7 @@ class Agent:
     ) -> None:
         self._channel = channel = EventChannel()
         ports = replace(ports, hooks=ports.hooks.bound(self._about, channel.emit))
+        channel.subscribe(ports.meter.hear)
         self.session = session
         self.ports = ports
         self._journal = Journal(session, channel)
@@ -134,6 +138,11 @@ class Agent:
 
     # What only a person asks for is made when it is asked for: a run of one message needs none of it.
 
+    @property
+    def counter(self) -> "TokenCounter":
+        """Counts in the tokens of its model: what a person is told of an entry's size comes from here."""
+        return self.ports.directory.counter(self.model)
+
     @cached_property
     def inspector(self) -> "ContextInspector":
         """What a person may ask about the next request."""
@@ -159,6 +168,25 @@ class Agent:
         from tui_agent.agent.navigator import Navigator
 
         return Navigator(self._journal, self.ports, self._context, running=lambda: self.running)
+
+    async def lay_head(self) -> None:
+        """See to it that the path has the head of its next request, so that branches from here begin with its bytes."""
+        await self._context.warm()
+        await self._context.gather_tools()
+        self._context.ensure_head()
+
+    async def ask_for(self, request: PermissionRequest) -> PermissionAnswer:
+        """Ask the user in the name of another agent; they answer with ``answer_permission`` here."""
+        return await self._questions.ask(request)
+
+    def emit(self, event: AgentEvent) -> None:
+        """Tell those who listen here of something that happens beside this agent."""
+        self._channel.emit(event)
+
+    def keep_race(self, race: RaceEntry) -> RaceEntry:
+        """Append what came of a race."""
+        self._runs.append(race)
+        return race
 
     def _make_subagents(self) -> Subagents | None:
         """Return what starts subagents; None for one that is a subagent itself."""
@@ -225,6 +253,11 @@ class Agent:
     def effort(self) -> EffortInForce:
         """How much the model of the next request is to think."""
         return self._context.effort
+
+    @property
+    def chosen_effort(self) -> Effort | None:
+        """How much models are to think by what the user chose; None: as the settings say."""
+        return self._context.chosen_effort
 
     @property
     def mode(self) -> str:
@@ -332,6 +365,11 @@ class Agent:
             self._subagents.adopt(adjusted)
 
     @property
+    def diagnostics(self) -> Diagnostics:
+        """What checkers find in what the agent edits."""
+        return self._tools.diagnostics
+
+    @property
     def gate(self) -> Gate:
         """The permission rules that hold: to be looked at, removed and put back."""
         return self._tools.gate
@@ -395,7 +433,7 @@ class Agent:
         from tui_agent.context.compaction import with_summary
 
         view = resolve(self.session.active_path())
-        self._runs.append(with_summary(view, text, self.ports.directory.counter(self.model).entry))
+        self._runs.append(with_summary(view, text, self.counter.entry))
 
     async def warm(self) -> None:
         """Get ready for the first message what takes time: best when the user is not typing."""
@@ -417,6 +455,7 @@ class Agent:
         await self.wait_idle()
         await self._titles.aclose()
         await self._tools.aclose()
+        await self.diagnostics.aclose()
         await self.jobs.aclose()
         await self.files.aclose()
         if self.ports.sandbox is not None and self.session.info.parent_session is None:

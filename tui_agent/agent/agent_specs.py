@@ -4,7 +4,6 @@ A primary one takes the place of the main agent (``/agent NAME``); a subagent is
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Literal
@@ -12,6 +11,7 @@ from typing import Any, Literal
 from tui_agent.agent.knowledge.documents import Document, DocumentError, FileCache
 from tui_agent.agent.knowledge.folders import Folders
 from tui_agent.agent.permissions import Action, Mode, Rule, RuleError, rules_from_table
+from tui_agent.lazy import dataclass
 from tui_agent.session.effort import Effort
 from tui_agent.tools.base import Tool
 from tui_agent.tools.registry import tool_traits

@@ -6,7 +6,7 @@ that failed with content and is tried again stays in the tree beside the path, s
 
 import asyncio
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from tui_agent.agent.doom_loop import Repetition, find_repetition
 from tui_agent.agent.events import (
@@ -20,6 +20,7 @@ from tui_agent.agent.events import (
 from tui_agent.agent.journal import Journal
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.context.request import ModelRequest
+from tui_agent.lazy import dataclass
 from tui_agent.model.protocol import (
     ErrorKind,
     Finished,
@@ -268,7 +269,9 @@ class Answerer:
         """Keep what a failed attempt had said beside the path, because the next attempt says it anew."""
         self._end_attempt()
         if attempt.has_content:
-            self._session.append_beside(attempt.entry(error=error.message))
+            failed = attempt.entry(error=error.message)
+            self._session.append_beside(failed)
+            self._ports.meter.add(failed)
         else:
             self._session.clear_draft()
 

@@ -3,7 +3,6 @@
 import asyncio
 import os
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
@@ -11,12 +10,13 @@ from tui_agent.agent.archive import entry_text
 from tui_agent.agent.mentions import IMAGE_TYPES, FileMention, entry_mentions, file_mentions, has_mention
 from tui_agent.files.ignore import IgnoreRules, rows
 from tui_agent.files.inside import is_inside
+from tui_agent.lazy import dataclass
 from tui_agent.session.entries import FilePart, ImagePart, TextPart, UserPart
 from tui_agent.session.errors import EntryDamaged, EntryNotFound
 from tui_agent.session.session import Session
 from tui_agent.tools.image_size import image_size
+from tui_agent.tools.outputs import MAX_IMAGE_BYTES
 from tui_agent.tools.paths import valid_text
-from tui_agent.tools.read import MAX_IMAGE_BYTES
 
 LoadNamed = Callable[[str], Awaitable[tuple[UserPart, ...]]]
 """Returns the parts for a name that is no file: a server's resource, an agent; none when there is no such thing."""

@@ -1,11 +1,10 @@
 """Looks after each answer whether the provider read from its cache what the request before had left there."""
 
-from dataclasses import dataclass
-
 from tui_agent.agent.channel import EventChannel
 from tui_agent.agent.events import CacheMissed
 from tui_agent.context.cache import BreakCause, CacheMiss, PrefixBreak, ever_cached, missed_tokens, prefix_break
 from tui_agent.context.request import ModelRequest
+from tui_agent.lazy import dataclass
 from tui_agent.session.entries import AssistantEntry, Usage
 from tui_agent.session.session import Session
 

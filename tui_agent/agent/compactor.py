@@ -10,7 +10,7 @@ them, and whoever types meanwhile notices nothing.
 import asyncio
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 from tui_agent.agent.events import CompactionEnded, CompactionProgress, CompactionStarted
@@ -46,6 +46,7 @@ from tui_agent.context.summariser import (
 from tui_agent.context.summary_tasks import blocks_of, compaction_tasks
 from tui_agent.context.templates import Templates
 from tui_agent.context.view import resolve
+from tui_agent.lazy import dataclass
 from tui_agent.session.entries import CompactionEntry, Entry
 from tui_agent.tools.registry import tool_traits
 from tui_agent.tools.window import window_notes

@@ -8,13 +8,13 @@ that differs in nothing but times is not new.
 import json
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from hashlib import sha256
 
 from tui_agent.context.arguments import parse_object
 from tui_agent.context.files import call_path
+from tui_agent.lazy import dataclass
 from tui_agent.session.entries import AssistantEntry, Entry, ToolCallPart, ToolResultEntry, ToolStatus, UserEntry
 
 IDENTICAL_CALLS = 3

@@ -3,13 +3,14 @@
 Entries are the truth; events say when to look. Every event is a frozen dataclass; times are seconds.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Literal
 
+from tui_agent.lazy import dataclass
 from tui_agent.permission import PermissionNeed
 from tui_agent.processes.jobs import JobState
-from tui_agent.session.entries import Entry, ToolMetadata
+from tui_agent.session.entries import Entry, RaceRunner, ToolMetadata
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,14 +256,47 @@ class CostKnown:
 
 
 @dataclass(frozen=True, slots=True)
-class RunEnded:
-    """The agent is idle. ``error`` is one sentence for a person when ``reason`` is "error"."""
+class RaceStarted:
+    """A race began: its runners from ``start`` on, and the most it can cost in US dollars, None where nobody knows."""
 
-    reason: Literal["done", "interrupted", "error", "step_limit", "stopped"]
+    race: str
+    start: int | None
+    prompt: str
+    check: str
+    runners: tuple[RaceRunner, ...]
+    most: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class RunnerChanged:
+    """A runner of a race is further: another state, an entry, a figure. ``number`` counts from 1."""
+
+    race: str
+    number: int
+    runner: RaceRunner
+
+
+@dataclass(frozen=True, slots=True)
+class RaceEnded:
+    """No runner of a race does anything any more; one may be taken. ``picked`` is who was first, if that was asked."""
+
+    race: str
+    picked: int | None = None
+    saved: float = 0.0
+    """US dollars that stopping the others early saved, at the rate they were spending."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunEnded:
+    """The agent is idle. ``error`` is one sentence for a person when it ended for another reason than being done."""
+
+    reason: Literal["done", "interrupted", "error", "step_limit", "stopped", "budget"]
     error: str | None = None
     steps: int = 0
     needs_key: bool = False
     """The error is that the provider wants a key, or another one."""
+    budget: Literal["cost", "tokens", "time"] | None = None
+    """What of its budget the run used up, where that is why it ended."""
 
 
 AgentEvent = (
@@ -290,6 +324,9 @@ AgentEvent = (
     | JobsChanged
     | CostKnown
     | HeadKnown
+    | RaceStarted
+    | RunnerChanged
+    | RaceEnded
     | RunEnded
 )
 

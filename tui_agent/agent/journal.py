@@ -1,11 +1,11 @@
 """What happens in a session: stored first, then told."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import TypeVar, cast
 
 from tui_agent.agent.channel import EventChannel
 from tui_agent.agent.events import EntryAppended
+from tui_agent.lazy import dataclass
 from tui_agent.session.entries import Entry, EntryBase
 from tui_agent.session.session import Session
 

@@ -13,7 +13,7 @@ matters: started anew on the same path it goes on from there.
 import asyncio
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from tui_agent.agent.answer import Answerer, RepeatingAnswer
 from tui_agent.agent.channel import EventChannel
@@ -29,7 +29,9 @@ from tui_agent.agent.journal import Journal
 from tui_agent.agent.message_queue import MessageQueue, QueuedMessage
 from tui_agent.agent.nearby import nearby_instructions
 from tui_agent.agent.ports import AgentPorts
+from tui_agent.agent.run_budget import BudgetUsedUpError, time_is_up
 from tui_agent.agent.tool_runner import StopRunError, ToolRunner
+from tui_agent.lazy import dataclass
 from tui_agent.model.protocol import ErrorKind, ModelError
 from tui_agent.session.entries import AssistantEntry, Entry, TextPart, UserEntry
 from tui_agent.session.errors import StoreError
@@ -73,7 +75,13 @@ class Loop:
         """Work until there is nothing left to do, and say how it ended."""
         self.channel.emit(RunStarted())
         self.step = 0
-        ended = RunEnded("done")
+        with self.ports.meter.run(self.ports.budget), self.tools.diagnostics.during_run():
+            ended = await self._run_to_its_end()
+        self._notify_hooks(ended)
+        return ended
+
+    async def _run_to_its_end(self) -> RunEnded:
+        """Work, and make an ending of whatever stops it."""
         try:
             try:
                 ended = await self._run_until_idle()
@@ -81,6 +89,10 @@ class Loop:
                 self._append_held_back()
         except asyncio.CancelledError:
             ended = RunEnded("interrupted", steps=self.step)
+            if self.ports.meter.is_time_up:
+                ended = RunEnded("budget", time_is_up(self.ports.budget), self.step, budget="time")
+        except BudgetUsedUpError as over:
+            ended = RunEnded("budget", str(over), self.step, budget=over.kind)
         except ModelError as error:
             needs_key = error.kind is ErrorKind.AUTH or self.context.model == NO_MODEL
             ended = RunEnded("error", error.message, self.step, needs_key=needs_key)
@@ -91,7 +103,6 @@ class Loop:
         except Exception as error:  # the outermost edge of a run: the screen must stay alive
             log.exception("run failed")
             ended = RunEnded("error", f"{type(error).__name__}: {error}", self.step)
-        self._notify_hooks(ended)
         return ended
 
     async def _run_until_idle(self) -> RunEnded:
@@ -118,6 +129,7 @@ class Loop:
             self.context.ensure_head()
             if not self._is_paused():
                 await self._take_messages()
+                await self._report_problems()
                 if self._nothing_left():
                     await self._settle_files()
                     return RunEnded("done", steps=self.step)
@@ -156,11 +168,13 @@ class Loop:
 
         Raises:
             RepeatingAnswer: the answer said the same again and again and was stopped.
+            BudgetUsedUpError: the run may not use up that much.
         """
         if wrap_up:
             self.journal.append(_synthetic("step_limit", self.ports.prompt("step_limit")))
         while True:
             request, estimate = self.context.request(tools_allowed=not wrap_up)
+            self.ports.meter.check(self.ports.budget, request.model, estimate)
             self.answerer.watches_repetition = self.tools.stops_repetition
             try:
                 answer = await self.answerer.answer(request, step=self.step, estimate=estimate)
@@ -194,6 +208,16 @@ class Loop:
         """Append which background jobs ended by themselves since the last request."""
         entry = ended_jobs(self.tools.jobs)
         if entry is not None:
+            self.journal.append(entry)
+
+    async def _report_problems(self) -> None:
+        """Append what checkers found in what was edited, as far as they have ended by then.
+
+        What they find while the model writes its last answer is a reason to go on: it says it is done, and is not.
+        """
+        self.tools.diagnostics.start()
+        await self.tools.diagnostics.settle()
+        if (entry := self.tools.diagnostics.take()) is not None:
             self.journal.append(entry)
 
     async def _take_messages(self) -> None:

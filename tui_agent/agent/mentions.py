@@ -2,7 +2,9 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from tui_agent.lazy import dataclass
 
 IMAGE_TYPES = {
     ".png": "image/png",

@@ -2,9 +2,9 @@
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from tui_agent.agent.events import QueueChanged
+from tui_agent.lazy import dataclass
 from tui_agent.session.entries import TextPart, UserPart
 from tui_agent.session.typed import typed_text
 

@@ -1,6 +1,5 @@
 """What a message can name beside files and entries: resources of MCP servers, and agents that are to do it."""
 
-from dataclasses import dataclass
 from typing import Literal
 
 from tui_agent.agent.agent_specs import AgentSpec
@@ -8,6 +7,7 @@ from tui_agent.agent.attachments import LoadNamed
 from tui_agent.agent.mcp.records import McpError
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.context.templates import fill
+from tui_agent.lazy import dataclass
 from tui_agent.session.entries import AGENT_PREFIX, FilePart, UserPart
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tui_agent.agent.attachments import Naming, load_message
 from tui_agent.agent.channel import EventChannel
@@ -12,6 +12,7 @@ from tui_agent.agent.named import load_named
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.agent.shell import run_shell
 from tui_agent.errors import CommandError
+from tui_agent.lazy import dataclass
 from tui_agent.session.entries import SKILL_PREFIX, TextPart, UserPart
 from tui_agent.session.session import Session
 

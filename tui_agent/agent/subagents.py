@@ -7,23 +7,34 @@ and tools, and ends with its parent. What comes back is its last answer.
 import asyncio
 import textwrap
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tui_agent.agent.agent_specs import AgentSpec
 from tui_agent.agent.channel import EventChannel, Questions
 from tui_agent.agent.checkpoints.recorder import Recorder
-from tui_agent.agent.events import AgentEvent, CostKnown, EntryAppended, PermissionAsked, RunEnded, ToolStarted
+from tui_agent.agent.events import (
+    AgentEvent,
+    CostKnown,
+    EntryAppended,
+    LiveAnswer,
+    PermissionAsked,
+    RunEnded,
+    ToolStarted,
+)
 from tui_agent.agent.mcp.hub import McpHub
 from tui_agent.agent.named import subagents_of
 from tui_agent.agent.permissions import Mode, Rule
 from tui_agent.agent.ports import Adjustable, AgentPorts, OpenChild
 from tui_agent.context.templates import fill
+from tui_agent.context.tokens import TokenCounter
 from tui_agent.errors import ToolError
+from tui_agent.lazy import dataclass
 from tui_agent.session.effort import Effort
 from tui_agent.session.entries import AssistantEntry
 from tui_agent.session.session import Session
 from tui_agent.tools.base import SubagentReport
+from tui_agent.tools.functions.tool_files import ToolFiles
 
 if TYPE_CHECKING:
     from tui_agent.agent.agent import Agent
@@ -48,6 +59,22 @@ class Parent:
     session_rules: list[Rule]
     recorder: Recorder | None = None
     """What subagents change is the parent's to take back."""
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedSubagent:
+    """A session whose subagent has ended: shown like one that works."""
+
+    session: Session
+    counter: TokenCounter
+    """Counts in the tokens of its model."""
+    running: bool = False
+    live: LiveAnswer | None = None
+
+    def subscribe(self, callback: Callable[[AgentEvent], None]) -> Callable[[], None]:
+        """Nothing happens any more."""
+        del callback
+        return lambda: None
 
 
 class Subagents:
@@ -156,7 +183,7 @@ class Subagents:
         from tui_agent.agent.agent import Agent
 
         ports = self._parent.ports
-        tools = tuple(tool for tool in spec.choose(ports.tools) if not tool.traits.starts_agents)
+        tools = tuple(tool for tool in spec.choose(ports.own_tools) if not tool.traits.starts_agents)
 
         def prompt(name: str) -> str:
             return spec.prompt if name == "system" and spec.prompt is not None else ports.prompt(name)
@@ -164,6 +191,7 @@ class Subagents:
         own = replace(
             ports,
             tools=tools,
+            tool_files=ToolFiles(),
             prompt=prompt,
             open_child=None,
             checkpoints=None,

@@ -3,10 +3,11 @@
 import asyncio
 from collections.abc import Callable
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from tui_agent.context.request import ModelRequest
 from tui_agent.context.summariser import Summarising, SummaryAnswer, SummaryCall, SummaryFailure, build_request
+from tui_agent.lazy import dataclass
 from tui_agent.model.protocol import (
     Finished,
     ModelClient,

@@ -2,13 +2,13 @@
 
 import platform
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from string import Template
 from typing import Any
 
 from tui_agent.files.own_git import branch_of
+from tui_agent.lazy import dataclass
 from tui_agent.session.entries import SystemEntry
 from tui_agent.tools.base import Tool
 

@@ -8,7 +8,6 @@ page read the table.
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterable
-from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache, lru_cache, partial
 from importlib import import_module
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tui_agent.app.format import one_line
+from tui_agent.lazy import dataclass
 
 if TYPE_CHECKING:
     from tui_agent.agent.agent import Agent

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -21,18 +22,41 @@ from tui_agent.app.intent import CommandIntent, MessageIntent, ShellIntent, pars
 from tui_agent.app.pasted_images import PastedImages
 from tui_agent.app.problems import report
 from tui_agent.app.services import OpenHow, OpenRequest
-from tui_agent.app.warnings import WarningLog
 from tui_agent.errors import CommandError
+from tui_agent.lazy import dataclass
 
 if TYPE_CHECKING:
     from tui_agent.agent.agent import Agent
     from tui_agent.agent.events import AgentEvent
     from tui_agent.agent.mcp.questions import Answer, ServerQuestion
     from tui_agent.agent.preparing import Prepared
+    from tui_agent.agent.race.race import Race
     from tui_agent.app.services import AppServices
     from tui_agent.app.undo_words import Move, UndoResult
     from tui_agent.session.entries import UserPart
     from tui_agent.session.errors import SessionHeld
+
+MAX_WARNINGS = 100
+"""Warnings that are kept, the newest ones."""
+
+
+@dataclass(slots=True)
+class WarningLog:
+    """What the program warned of since it was started, and how much of that left the screen unread."""
+
+    said: deque[tuple[float, str]] = field(default_factory=lambda: deque(maxlen=MAX_WARNINGS))
+    """When, in seconds since the epoch, and what."""
+    unread: int = 0
+    """Warnings that something new took from the screen since somebody looked at them all."""
+
+    def add(self, now: float, sentence: str) -> None:
+        """Keep a warning."""
+        self.said.append((now, sentence))
+
+    def lines(self) -> list[str]:
+        """Return all of them as lines of the doctor's page."""
+        return [f"! {time.strftime('%H:%M', time.localtime(when)):<14} {sentence}" for when, sentence in self.said]
+
 
 T = TypeVar("T")
 
@@ -68,6 +92,8 @@ class Desk:
         """What ``/undo`` did since the last message, newest last."""
         self.undo_moves: set[Move] = set()
         """The moves that ``/undo`` made in the open session."""
+        self.race: Race | None = None
+        """The race of the open session; None where none is to be looked after."""
         self.review: FindingsPage | None = None
         """What the last ``/review`` found."""
         self.outbox = Outbox(self)
@@ -174,9 +200,13 @@ class Desk:
             return True
 
         done = await self.attempt(through())
+        await self.tasks_done()
+        return done is True
+
+    async def tasks_done(self) -> None:
+        """Wait for everything that was begun with ``soon``."""
         while self._tasks:
             await asyncio.wait(self._tasks)
-        return done is True
 
     def unknown(self, name: str) -> str:
         """Return what to say of a command that does not exist."""
@@ -247,7 +277,22 @@ class Desk:
         self.undo_moves.clear()
         self.face.opened(agent, request.entry)
         self.outbox.send_early()
+        if agent.ports.copies is not None and agent.ports.copies.is_dir():
+            await self._find_race(agent)
         return agent
+
+    async def _find_race(self, agent: Agent) -> None:
+        """Take up the race of the open session that a program left which was killed, and tell of it."""
+        from tui_agent.agent.race.race import Race
+
+        left = Race.left_by_crash(agent)
+        for race in left[:-1]:
+            await race.aclose()
+        if left:
+            self.race = left[-1]
+            what = one_line(self.race.record.prompt, 60)
+            actions = "/race shows it; /race continue goes on, /race drop ends it."
+            self.say(f"A race was cut off: “{what}”. {actions}", "warning")
 
     def _heard(self, agent: Agent, event: AgentEvent) -> None:
         """Pass an event on; a run in plan mode ends in a question."""
@@ -290,6 +335,9 @@ class Desk:
         agent, self.agent = self.agent, None
         if agent is None:
             return
+        race, self.race = self.race, None
+        if race is not None:
+            await race.aclose()
         if self._unsubscribe is not None:
             self._unsubscribe()
         await agent.aclose()

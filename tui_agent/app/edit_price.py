@@ -1,13 +1,13 @@
 """What an edit of the context gives and costs, before it is made. Pure."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from tui_agent.app.format import money, plural, tokens
 from tui_agent.context.budget import PLACEHOLDER_TOKENS
 from tui_agent.context.context_map import ContextBlock
 from tui_agent.context.view import EntryState
+from tui_agent.lazy import dataclass
 
 EditAction = Literal["pin", "drop", "mask", "restore"]
 

@@ -4,13 +4,14 @@ import errno
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
 from tui_agent.files.atomic import write_atomically
+from tui_agent.lazy import dataclass
 from tui_agent.model.redaction import redact
 from tui_agent.processes.environment import holds_secret
 from tui_agent.resources import style_path

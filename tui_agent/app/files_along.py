@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from tui_agent.agent.agent import Agent
     from tui_agent.agent.checkpoints.plan import RestorePlan
     from tui_agent.app.desk import Desk
+    from tui_agent.context.branch_summary import MovePlan
 
     Go = Callable[[], Awaitable[bool]]
     """Moves; returns whether that went well."""
@@ -42,6 +43,21 @@ def files_question(plan: RestorePlan) -> Choice:
     answers = [(KEEP, "Keep files as they are"), (RESTORE, f"Restore {plural(len(plan.steps), 'file')}")]
     question = f"{plural(len(plan.steps) + len(plan.conflicts), 'file')} changed in between."
     return Choice(question, answers, files_text(plan), unasked=KEEP)
+
+
+async def carry_out(
+    agent: Agent,
+    move: MovePlan,
+    files: RestorePlan | None,
+    *,
+    focus: str | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> None:
+    """Move (see ``Navigator.move``) and restore files, None to keep them; undoing the move does likewise."""
+    await agent.navigator.move(move, focus=focus, progress=progress)
+    agent.files.remember(move.from_id, move.leaf, along=files is not None)
+    if files is not None:
+        await agent.files.restore(files)
 
 
 async def move_with_files(

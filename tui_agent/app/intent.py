@@ -1,7 +1,8 @@
 """What a sent prompt means: a message, a command, or a shell command of the user's."""
 
 import re
-from dataclasses import dataclass
+
+from tui_agent.lazy import dataclass
 
 _COMMAND = re.compile(r"/([A-Za-z][\w:-]*)(?:[ \t]+(.*))?", re.DOTALL)
 

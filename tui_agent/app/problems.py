@@ -1,9 +1,9 @@
 """The one edge for errors: whatever fails in a command, a page or a task becomes a sentence for a person."""
 
 import logging
-from dataclasses import dataclass
 
 from tui_agent.errors import UserFacingError
+from tui_agent.lazy import dataclass
 
 log = logging.getLogger(__name__)
 

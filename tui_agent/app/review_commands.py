@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tui_agent.app.commands import Command
 from tui_agent.app.face import Finding, FindingsPage
 from tui_agent.app.format import one_line, plural
 from tui_agent.errors import CommandError
+from tui_agent.lazy import dataclass
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tui_agent.app.commands import Command
 from tui_agent.app.face import Choice, Pick, PickRow
-from tui_agent.app.files_along import files_text
+from tui_agent.app.files_along import carry_out, files_text
 from tui_agent.app.format import age, one_line, plural
 
 if TYPE_CHECKING:
@@ -51,13 +51,10 @@ async def _go_back(desk: Desk, agent: Agent, message: UserEntry, files: RestoreP
     from tui_agent.session.typed import prompt_text
 
     move = agent.navigator.plan(message.id)
-    await agent.navigator.move(move)
-    agent.files.remember(move.from_id, move.leaf, along=along)
+    await carry_out(agent, move, files if along else None)
     desk.undone.clear()
     desk.face.restore_message(prompt_text(move.prompt))
     desk.say(f"Back to before “{one_line(message.text, 40)}”. /undo returns.")
-    if along:
-        await agent.files.restore(files)
 
 
 async def put_files_back(desk: Desk, agent: Agent, plan: RestorePlan, message: UserEntry) -> None:

@@ -1,9 +1,9 @@
 """What the agent is doing now, and how the screen says it. Pure."""
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 from tui_agent.app.format import one_line, seconds, tokens
+from tui_agent.lazy import dataclass
 
 
 class Phase(StrEnum):

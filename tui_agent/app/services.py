@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+from tui_agent.lazy import dataclass
 
 if TYPE_CHECKING:
     # Only for annotations: this module is there before the first paint, and entries take long to import .
@@ -297,6 +299,14 @@ def _no_price(_model: str, _usage: Reported) -> float | None:
     return None
 
 
+def _no_check() -> str:
+    return ""
+
+
+def _forget_check(_command: str) -> None:
+    """Nobody remembers the check."""
+
+
 def _unconfigured(server: LocalServer, model: str) -> str:
     return f"{server.name}/{model}"
 
@@ -342,6 +352,10 @@ class AppServices:
     """What it costs more, in US dollars, when a model reads so many tokens anew instead of from its cache."""
     price: Callable[[str, Reported], float | None] = _no_price
     """What a model takes for a request, in US dollars."""
+    check_command: Callable[[], str] = _no_check
+    """The command that checks what runners did in this project, "" when none is remembered."""
+    keep_check: Callable[[str], None] = _forget_check
+    """Remembers it in the user's settings."""
     provider_keys: Callable[[], Sequence[KeyStatus]] = _no_keys
     logins: LoginPort | None = None
     """The keys a user enters in the program; None where none can be."""

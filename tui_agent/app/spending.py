@@ -1,12 +1,13 @@
 """What a session has cost, all branches, those that were undone too: by branch, model, kind, step and day. Pure."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import date, datetime
 from enum import StrEnum
 
 from tui_agent.app.format import money, plural, tokens, visible
 from tui_agent.app.plain_text import plain_preview
+from tui_agent.lazy import dataclass
 from tui_agent.plot import Series
 from tui_agent.session.entries import KINDS, Usage
 from tui_agent.session.records import Reported, RequestRecord

@@ -2,39 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
 from tui_agent.app.commands import Command
-from tui_agent.app.face import SubagentPage
+from tui_agent.app.face import RacePage, SubagentPage
 from tui_agent.app.services import OpenHow, OpenRequest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tui_agent.agent.events import AgentEvent, LiveAnswer
     from tui_agent.app.desk import Desk
-    from tui_agent.session.session import Session
-
-
-@dataclass(frozen=True, slots=True)
-class FinishedSubagent:
-    """A session whose subagent has ended: shown like one that works."""
-
-    session: Session
-    running: bool = False
-    live: LiveAnswer | None = None
-
-    def subscribe(self, callback: Callable[[AgentEvent], None]) -> Callable[[], None]:
-        """Nothing happens any more."""
-        del callback
-        return lambda: None
 
 
 async def enter(desk: Desk, entry_id: int, call_id: str) -> None:
-    """Show the subagent of a task: the one that works on the call, or the session its result names."""
-    from tui_agent.session.entries import ToolResultEntry
+    """Show what an entry leads to: a race that is over, or the subagent of a task, at work or finished."""
+    from tui_agent.session.entries import RaceEntry, ToolResultEntry
 
     if desk.agent is None:
         return
@@ -42,6 +23,9 @@ async def enter(desk: Desk, entry_id: int, call_id: str) -> None:
         desk.show(SubagentPage(worker))
         return
     entry = desk.agent.session.entry(entry_id) if entry_id else None
+    if isinstance(entry, RaceEntry):
+        desk.show(RacePage(entry))
+        return
     if isinstance(entry, ToolResultEntry) and entry.metadata.session is not None:
         show_session(desk, entry.metadata.session)
     else:
@@ -54,8 +38,13 @@ def show_session(desk: Desk, session_id: str) -> None:
     Raises:
         StoreError: it can't be opened.
     """
+    from tui_agent.agent.subagents import FinishedSubagent
+
+    if desk.agent is None:
+        return
     session = desk.services.open_session(OpenRequest(session_id, OpenHow.READ_ONLY))
-    desk.show(SubagentPage(FinishedSubagent(session), partial(desk.services.close_session, session)))
+    counter = desk.agent.ports.directory.counter(session.info.model)
+    desk.show(SubagentPage(FinishedSubagent(session, counter), partial(desk.services.close_session, session)))
 
 
 async def parent(desk: Desk, _argument: str) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tui_agent.app.format import one_line, plural, tokens
+from tui_agent.lazy import dataclass
 
 if TYPE_CHECKING:
     from tui_agent.session.entries import Entry

@@ -4,21 +4,25 @@ import argparse
 from pathlib import Path
 from typing import NoReturn
 
-from tui_agent import __version__
+from tui_agent.cli.exit_codes import exit_codes_line
 from tui_agent.session.effort import Effort
+from tui_agent.version import __version__
 
+PICKS = ("none", "first-green", "best")
 MODES = ("build", "auto-edit", "plan", "yolo")
 SUBCOMMANDS = (
     "sessions", "tree", "context", "compact", "cost", "models", "login", "logout", "config", "mcp", "doctor", "acp",
-    "completion", "web",
+    "web", "schema", "completion",
 )  # fmt: skip
 USUAL_ACTIONS = {"sessions": "list", "config": "get", "mcp": "list"}
 """What a subcommand does when it is told nothing."""
+RUN_LIMITS = ("max_steps", "max_cost", "max_tokens", "timeout")
+"""Settings of the same names that hold for this run."""
 LIKENESS = 0.75
 """How much a word has to resemble a subcommand to be taken for a slip: 0 not at all, 1 the same."""
 
 LAST = "default: the session last used in this directory"
-EPILOG = """\
+EPILOG = f"""\
 commands:
   tui-agent sessions list|search|show|export|import|delete   look after recorded sessions
   tui-agent tree [ID]                          the branches of a session; without ID the last one here
@@ -31,9 +35,10 @@ commands:
   tui-agent acp                                the agent for editors, over standard input and output
   tui-agent web                                the full screen in a browser on this machine
   tui-agent doctor                             what is set up, where it came from, what is missing
+  tui-agent schema                             the JSON schema of the events that --json prints
   tui-agent completion SHELL                   completion of these arguments, for bash, zsh or fish
 
-exit codes: 0 done, 1 failed, 2 usage, 3 stopped (permission), 130 interrupted
+exit codes: {exit_codes_line()}
 """
 
 
@@ -68,6 +73,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
         arguments.print, arguments.prompt = arguments.prompt, None
     if arguments.json and arguments.print is None:
         raise UsageError("--json goes with -p. See: tui-agent --help")
+    _check_race(arguments)
     chosen = [name for name in ("continue_", "resume", "fork") if getattr(arguments, name) is not None]
     if len(chosen) > 1:
         raise UsageError("Use one of -c, -r and --fork. See: tui-agent --help")
@@ -84,6 +90,16 @@ def _parse_web(argv: list[str]) -> argparse.Namespace:
         raise UsageError(f"The browser shows the full screen, which {rest[0]} has not. See: tui-agent web --help")
     arguments.rest = rest
     return arguments
+
+
+def _check_race(arguments: argparse.Namespace) -> None:
+    """Refuse options of a race that say nothing."""
+    if arguments.race is not None and arguments.print is None:
+        raise UsageError("--race goes with -p; in the program it is /race. See: tui-agent --help")
+    if arguments.race is None and (arguments.check is not None or arguments.pick is not None):
+        raise UsageError("--check and --pick go with --race. See: tui-agent --help")
+    if arguments.pick == "first-green" and arguments.check == "":
+        raise UsageError("--pick first-green needs a --check.")
 
 
 def _with_action(argv: list[str]) -> list[str]:
@@ -154,6 +170,11 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
         metavar="PROMPT",
         help="answer on standard output and exit; standard input is added",
     )
+    headless.add_argument(
+        "--race", metavar="RUNNERS", help="let several work on it, each in a copy: 3, or 'same, sonnet, 2x effort=high'"
+    )
+    headless.add_argument("--check", metavar="COMMAND", help="run it in each copy: exit code 0 is green")
+    headless.add_argument("--pick", choices=PICKS, default=None, help="whose changes are taken; default: none")
     headless.add_argument("--json", action="store_true", help="one JSON event per line instead of the answer")
     how = parser.add_argument_group("how it works")
     how.add_argument("--demo", action="store_true", help="a scripted model: no key, no network, a scratch directory")
@@ -164,6 +185,9 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     how.add_argument("--trust", action="store_true", help="let this project's own settings and commands act, this once")
     how.add_argument("--cwd", type=Path, default=Path.cwd(), metavar="DIR", help="work there")
     how.add_argument("--max-steps", type=_positive, metavar="N", help="requests a message may cause")
+    how.add_argument("--max-cost", type=_dollars, metavar="USD", help="US dollars a message may cause")
+    how.add_argument("--max-tokens", type=_positive, metavar="N", help="tokens a message may cause, in and out")
+    how.add_argument("--timeout", type=_seconds, metavar="TIME", help="how long a message may take: 90, 15m, 2h")
     how.add_argument("--allow", action="append", default=[], metavar="RULE", help="allow permission[:pattern]")
     how.add_argument("--deny", action="append", default=[], metavar="RULE", help="refuse permission[:pattern]")
     how.add_argument("--debug", action="store_true", help="log more, show tracebacks")
@@ -205,7 +229,8 @@ def _add_commands(parser: argparse.ArgumentParser, *, required: bool) -> None:
     compact.add_argument("--preview", action="store_true", help="show what it would do and change nothing")
     compact.add_argument("--json", action="store_true", help="with --preview")
     for sub in (context, compact):
-        sub.set_defaults(cwd=Path.cwd(), allow=[], deny=[], mode=None, effort=None, trust=False, max_steps=None)
+        sub.set_defaults(cwd=Path.cwd(), allow=[], deny=[], mode=None, effort=None, trust=False)
+        sub.set_defaults(**dict.fromkeys(RUN_LIMITS))
         sub.set_defaults(no_session=False, demo=False, print=None)
 
     models = commands.add_parser("models", help="models that can be used")
@@ -213,18 +238,14 @@ def _add_commands(parser: argparse.ArgumentParser, *, required: bool) -> None:
     models.add_argument("--all", action="store_true", help="also those without a key")
     models.add_argument("--json", action="store_true")
 
-    login = commands.add_parser("login", help="enter a provider's key; it is tried at once")
-    login.add_argument("provider", nargs="?", default="", help="its id or name; without one they are listed")
-    login.add_argument("--env", metavar="NAME", help="the variable that holds the key, instead of the key itself")
-    login.add_argument("--force", action="store_true", help="keep a key that could not be tried")
-    logout = commands.add_parser("logout", help="remove a key that was entered")
-    logout.add_argument("provider", nargs="?", default="")
+    _add_login(commands)
 
     _add_config(commands.add_parser("config", help="settings"))
     _add_mcp(commands.add_parser("mcp", help="servers of the Model Context Protocol"))
     commands.add_parser("doctor", help="what is set up and what is missing").add_argument("--json", action="store_true")
     _add_acp(commands)
     _add_web(commands)
+    commands.add_parser("schema", help="print the JSON schema of the lines that --json prints")
     completion = commands.add_parser("completion", help="print what completes these arguments in a shell")
     completion.add_argument("shell", choices=("bash", "zsh", "fish"))
     for sub in commands.choices.values():
@@ -279,6 +300,15 @@ def _add_mcp(mcp: argparse.ArgumentParser) -> None:
     taking.add_argument("--from", dest="source", metavar="PROGRAM", help="only of claude-code, codex, opencode, …")
 
 
+def _add_login(commands: "argparse._SubParsersAction[_Parser]") -> None:
+    login = commands.add_parser("login", help="enter a provider's key; it is tried at once")
+    login.add_argument("provider", nargs="?", default="", help="its id or name; without one they are listed")
+    login.add_argument("--env", metavar="NAME", help="the variable that holds the key, instead of the key itself")
+    login.add_argument("--force", action="store_true", help="keep a key that could not be tried")
+    logout = commands.add_parser("logout", help="remove a key that was entered")
+    logout.add_argument("provider", nargs="?", default="")
+
+
 def _add_acp(commands: "argparse._SubParsersAction[_Parser]") -> None:
     acp = commands.add_parser("acp", help="the Agent Client Protocol over standard input and output, for editors")
     acp.add_argument("--demo", action="store_true", help="the scripted model: no key, no network")
@@ -288,7 +318,8 @@ def _add_acp(commands: "argparse._SubParsersAction[_Parser]") -> None:
     acp.add_argument("--trust", action="store_true", help="let this project's own settings and commands act")
     acp.add_argument("--login", action="store_true", help="ask for a provider's key in this terminal, and keep it")
     acp.add_argument("--debug", action="store_true", help="log more")
-    acp.set_defaults(cwd=Path.cwd(), allow=[], deny=[], max_steps=None, no_session=False, print=None)
+    acp.set_defaults(cwd=Path.cwd(), allow=[], deny=[], no_session=False, print=None)
+    acp.set_defaults(**dict.fromkeys(RUN_LIMITS))
 
 
 def _add_web(commands: "argparse._SubParsersAction[_Parser]") -> None:
@@ -350,7 +381,7 @@ IMPORT_FORMATS = (
 
 
 def _positive(text: str) -> int:
-    value = int(text) if text.isdigit() else 0
+    value = int(text) if text.isascii() and text.isdigit() else 0
     if value < 1:
         raise argparse.ArgumentTypeError(f"{text} is not a number above 0")
     return value
@@ -366,3 +397,27 @@ def _port(text: str) -> int:
 def _size(text: str) -> tuple[int, int]:
     columns, _, rows = text.partition("x")
     return _positive(columns), _positive(rows)
+
+
+def _dollars(text: str) -> float:
+    value = _number(text)
+    if value is None:
+        raise argparse.ArgumentTypeError(f"{text} is no amount of US dollars above 0: write 5 or 0.50")
+    return value
+
+
+def _seconds(text: str) -> float:
+    """Read a time: seconds, or a number with s, m or h."""
+    unit = {"s": 1, "m": 60, "h": 3600}.get(text[-1:])
+    value = _number(text[:-1] if unit else text)
+    if value is None:
+        raise argparse.ArgumentTypeError(f"{text} is no time above 0: write 90 (seconds), 15m or 2h")
+    return value * (unit or 1)
+
+
+def _number(text: str) -> float | None:
+    """Return a number above 0 that is written plainly, None for anything else."""
+    if not text.isascii() or not text.replace(".", "", 1).isdigit():
+        return None
+    value = float(text)
+    return value if 0 < value < float("inf") else None

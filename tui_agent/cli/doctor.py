@@ -1,5 +1,6 @@
 """``tui-agent doctor``: what is set up, where it came from, and what is missing."""
 
+import asyncio
 import logging
 import os
 import platform
@@ -8,12 +9,13 @@ import sys
 from argparse import Namespace
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib.metadata import version
+from itertools import groupby
 from pathlib import Path
 
-from tui_agent import __version__
+from tui_agent.agent.assembly import find_tool_files
 from tui_agent.agent.hooks.payloads import ANSWERS
 from tui_agent.agent.knowledge.folders import Folders
 from tui_agent.agent.knowledge.knowledge import Knowledge, Sources
@@ -23,14 +25,18 @@ from tui_agent.cli.model_choice import catalog_of, choose_model, own_models
 from tui_agent.cli.output import say, say_json
 from tui_agent.cli.sessions import DATABASE, open_store
 from tui_agent.config import Config, ConfigError, LoadedConfig, get_value, load_config
+from tui_agent.lazy import dataclass
 from tui_agent.model.addresses import plain_url
 from tui_agent.model.keys import Keys
 from tui_agent.model.logins import SOURCE, Logins
 from tui_agent.paths import config_dir, data_dir, log_dir
+from tui_agent.processes.environment import SafeEnvironment
 from tui_agent.resources import prompt
 from tui_agent.sandbox import UNPROTECTED, Sandbox
 from tui_agent.session.errors import StoreError
+from tui_agent.tools.functions.tool_files import ToolFiles, ToolPlace
 from tui_agent.trust import NothingToTrust, Trusted, TrustItem, TrustStore, Untrusted, project_state
+from tui_agent.version import __version__
 
 ORIGINS = {
     "catalog": "from the catalog",
@@ -184,6 +190,26 @@ def _extensions(config: Config) -> Iterator[Finding]:
     folders = Folders(cwd, find_project(cwd), config_dir(), Path.home())
     sources = Sources(folders, config.instructions, data_dir() / "instructions", config.notes_tokens)
     yield from _knowledge(Knowledge(sources, prompt=prompt, trusted=lambda: trusts(cwd)))
+    yield from _tool_files(config, folders, trusted=trusts(cwd))
+
+
+def _tool_files(config: Config, folders: Folders, *, trusted: bool) -> Iterator[Finding]:
+    """Name the tools in files, and the files that do not load, with the line."""
+    files = ToolFiles(lambda: find_tool_files(folders, trusted=trusted))
+    private = (config_dir(), data_dir(), log_dir())
+
+    async def load() -> None:
+        sandbox = Sandbox(config.sandbox, private, project=folders.project)
+        try:
+            await files.load(ToolPlace(folders.cwd, folders.project, SafeEnvironment(os.environ), sandbox))
+        finally:
+            await sandbox.aclose()
+
+    asyncio.run(load())
+    for shown, tools in groupby(files.tools, lambda tool: tool.shown):
+        yield Finding("tools", f"{shown}: {', '.join(tool.name for tool in tools)}")
+    for problem in files.problems:
+        yield Finding("tools", problem, ok=False)
 
 
 def _knowledge(known: Knowledge) -> Iterator[Finding]:

@@ -1,12 +1,9 @@
 """A run without a screen: the same desk, what it says and its agent's events as text or as JSON lines."""
 
 import asyncio
-import dataclasses
-import re
 import sys
+from collections.abc import Coroutine
 from typing import Any, TextIO, TypeVar
-
-from pydantic import BaseModel
 
 from tui_agent.agent.agent import Agent
 from tui_agent.agent.events import (
@@ -30,6 +27,7 @@ from tui_agent.app.face import (
     Output,
     Page,
     Question,
+    RacePage,
     Remedy,
     Report,
     Severity,
@@ -37,13 +35,15 @@ from tui_agent.app.face import (
     diff_text,
 )
 from tui_agent.app.intent import CommandIntent, parse
+from tui_agent.app.race_commands import RaceWish
 from tui_agent.app.services import AppServices, OpenRequest
+from tui_agent.cli import events
 from tui_agent.cli.daily_notices import DailyNotices
-from tui_agent.cli.exit_codes import EXIT_DONE, EXIT_FAILED, EXIT_INTERRUPTED, EXIT_STOPPED
+from tui_agent.cli.exit_codes import ExitCode
 from tui_agent.cli.output import say, say_json
 from tui_agent.cli.signals import ENDING, listening
 from tui_agent.errors import CommandError
-from tui_agent.session.entries import AssistantEntry, TextPart, ToolResultEntry, ToolStatus
+from tui_agent.session.entries import AssistantEntry, RunnerState, TextPart, ToolResultEntry, ToolStatus
 from tui_agent.session.ids import short_id
 
 T = TypeVar("T")
@@ -100,7 +100,7 @@ class HeadlessRun(WordsFace):
         assert self.desk.agent is not None, "open comes first"  # noqa: S101 - a promise of this class
         return self.desk.agent
 
-    async def run(self, message: str, piped: str = "") -> int:
+    async def run(self, message: str, piped: str = "") -> ExitCode:
         """Send the message or run the command, wait for the end, return the exit code.
 
         ``piped`` is what standard input held.
@@ -109,7 +109,24 @@ class HeadlessRun(WordsFace):
             CommandError: the message is a command that cannot be used.
             OSError: what came of it could not be written, and so the run was interrupted.
         """
-        work = asyncio.ensure_future(self._begin(message, piped))
+        code = await self._interruptible(self._begin(message, piped))
+        if code is None and self._ended.done():
+            return self._report(self._ended.result())
+        return code or (ExitCode.FAILED if self._failed else ExitCode.DONE)
+
+    async def race(self, wish: RaceWish) -> ExitCode:
+        """Hold a race, take whom it is to pick, and write what each runner reached; raises as `run`.
+
+        One that is interrupted can be continued: its copies stay, and so do its branches.
+        """
+        code = await self._interruptible(self._race(wish))
+        if code is None and self._failed:
+            code = ExitCode.FAILED
+        return code or ExitCode.DONE
+
+    async def _interruptible(self, todo: Coroutine[Any, Any, None]) -> ExitCode | None:
+        """Do something, and the run it starts, until a signal comes; returns the exit code of an interrupted run."""
+        work = asyncio.ensure_future(todo)
 
         def interrupt(_number: int) -> None:
             work.cancel()
@@ -119,14 +136,34 @@ class HeadlessRun(WordsFace):
             try:
                 await work
             except asyncio.CancelledError:
-                return EXIT_INTERRUPTED
+                return ExitCode.INTERRUPTED
             if self._agent.running:
                 await self._ended
         if self._untold is not None:
             raise self._untold
-        if self._ended.done():
-            return self._report(self._ended.result())
-        return EXIT_FAILED if self._failed else EXIT_DONE
+        return None
+
+    async def _race(self, wish: RaceWish) -> None:
+        from tui_agent.app import race_commands
+        from tui_agent.app.race_words import entry_lines
+
+        desk = self.desk
+        order = await race_commands.order_of(desk, wish)
+        if wish.pick == "first-green" and not order.check:
+            raise CommandError("--pick first-green needs a --check: nothing else says what is green.")
+        self.say(race_commands.price_of(desk, order).sentence())
+        await (await race_commands.begin(desk, order)).wait()
+        await desk.tasks_done()
+        if desk.race is not None:
+            await race_commands.drop(desk)
+        entry = race_commands.last_race(desk)
+        if entry is None:
+            return
+        self.show(Report("The race", entry_lines(entry)))
+        if wish.pick != "none" and entry.taken is None:
+            self.say("Nothing was taken: no runner reached what is asked for.", "error")
+        elif not any(row.state in {RunnerState.DONE, RunnerState.PASSED, RunnerState.FAILED} for row in entry.runners):
+            self.say("No runner came to an end.", "error")
 
     async def _begin(self, message: str, piped: str) -> None:
         """Do what the message asks for; when it returns, the run it started may be going on."""
@@ -149,7 +186,7 @@ class HeadlessRun(WordsFace):
         del remedy
         self._failed = self._failed or severity == "error"
         if self._as_json:
-            say_json(event_json(Notice(message, severity)), file=self._out)
+            say_json(events.event_json(Notice(message, severity)), file=self._out)
         else:
             say(message, file=self._err)
 
@@ -172,14 +209,14 @@ class HeadlessRun(WordsFace):
         """Write a report or an output to standard output."""
         match page:
             case Report() | Output() if self._as_json:
-                say_json({"type": "page", "title": page.title, "text": page.text}, file=self._out)
+                say_json(events.event_json(events.Page(page.title, page.text)), file=self._out)
             case Report():
                 say("\n".join(page.lines), file=self._out)
             case Output():
                 say(page.text, file=self._out)
             case DiffPage():
                 self.show(Output(page.title, diff_text(page.files)))
-            case FindingsPage():
+            case FindingsPage() | RacePage():
                 self.show(Output(page.title, page.text))
             case _:
                 self._failed = True
@@ -199,8 +236,7 @@ class HeadlessRun(WordsFace):
         del entry
         session = agent.session
         if self._as_json:
-            opened = {"type": "session", "id": session.id, "cwd": session.info.cwd, "model": agent.model}
-            say_json(opened, file=self._out)
+            say_json(events.event_json(events.Session(session.id, session.info.cwd, agent.model)), file=self._out)
         elif not self._is_first:
             self.say(f"Continue with: tui-agent -r {short_id(session.id)}")
         self._is_first = False
@@ -226,7 +262,7 @@ class HeadlessRun(WordsFace):
 
     def _tell(self, event: AgentEvent) -> None:
         if self._as_json:
-            say_json(event_json(event), file=self._out)
+            say_json(events.event_json(event), file=self._out)
         match event:
             case PermissionAsked(request=request):
                 if request.again:
@@ -275,28 +311,40 @@ class HeadlessRun(WordsFace):
             not need.harmless for need in command_needs(command, ports.cwd, ports.project)
         )
 
-    def _report(self, ended: RunEnded) -> int:
+    def _report(self, ended: RunEnded) -> ExitCode:
         if not self._as_json and self._answer:
             say(self._answer, file=self._out)
-        if ended.reason == "interrupted":
-            return EXIT_INTERRUPTED
-        if ended.error:
-            say(ended.error, file=self._err)
-            return EXIT_STOPPED if ended.reason == "stopped" else EXIT_FAILED
-        if ended.reason == "step_limit":
-            say(f"Stopped after {ended.steps} steps. To go on: tui-agent -c -p continue", file=self._err)
-            return EXIT_STOPPED
-        if self._denied and not self._acted:
-            what = ", ".join(dict.fromkeys(self._denied))
-            say(
-                f"Not allowed: {what}. Allow it with --allow, for example --allow edit --allow 'bash:*'.",
-                file=self._err,
-            )
-            return EXIT_STOPPED
-        if (why := self._incomplete()) is not None:
+        code, why = self._outcome(ended)
+        if why:
             say(why, file=self._err)
-            return EXIT_STOPPED
-        return EXIT_DONE
+        return code
+
+    def _outcome(self, ended: RunEnded) -> tuple[ExitCode, str]:
+        """Return what came of a run, and why it is not what was asked for."""
+        to_go_on = "To go on: tui-agent -c -p continue"
+        match ended.reason:
+            case "done":
+                why = self._refused_alone() or self._incomplete()
+                outcome = (ExitCode.STOPPED, why) if why else (ExitCode.DONE, "")
+            case "budget":
+                code = ExitCode.TIMEOUT if ended.budget == "time" else ExitCode.BUDGET
+                outcome = code, f"{ended.error} {to_go_on}"
+            case "step_limit":
+                outcome = ExitCode.STOPPED, f"Stopped after {ended.steps} steps. {to_go_on}"
+            case "interrupted":
+                outcome = ExitCode.INTERRUPTED, ""
+            case "stopped":
+                outcome = ExitCode.STOPPED, ended.error or ""
+            case _:
+                outcome = ExitCode.FAILED, ended.error or ""
+        return outcome
+
+    def _refused_alone(self) -> str | None:
+        """Return what was refused where nothing else was done, None otherwise."""
+        if not self._denied or self._acted:
+            return None
+        what = ", ".join(dict.fromkeys(self._denied))
+        return f"Not allowed: {what}. Allow it with --allow, for example --allow edit --allow 'bash:*'."
 
     def _incomplete(self) -> str | None:
         """Return why the last answer is not all that was to be said, None when it is."""
@@ -311,24 +359,3 @@ class HeadlessRun(WordsFace):
                 return "The model said nothing beside its thinking."
             case _:
                 return None
-
-
-def event_json(event: AgentEvent) -> dict[str, Any]:
-    """Return an event as JSON: ``type`` is its name in snake case, entries are as they are stored."""
-    fields = {field.name: _plain(getattr(event, field.name)) for field in dataclasses.fields(event)}
-    return {"type": event_name(type(event)), **fields}
-
-
-def event_name(kind: type) -> str:
-    """Return what an event is called in JSON."""
-    return re.sub(r"(?<!^)(?=[A-Z])", "_", kind.__name__).lower()
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, BaseModel):
-        return value.model_dump(mode="json", exclude_defaults=False)
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
-    if isinstance(value, tuple | list):
-        return [_plain(item) for item in value]
-    return value

@@ -1,9 +1,7 @@
 """Runs what the arguments ask for, and turns every failure into one sentence and an exit code."""
 
-import asyncio
 import errno
 import gc
-import logging
 import os
 import sys
 import threading
@@ -13,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tui_agent.cli.arguments import UsageError, parse
-from tui_agent.cli.exit_codes import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE
+from tui_agent.cli.exit_codes import ExitCode
 from tui_agent.cli.output import provide_streams, say
 
 MAX_STDIN_CHARS = 2_000_000
@@ -32,13 +30,13 @@ def run(argv: list[str]) -> int:
         _check_directory()
         arguments = parse(argv)
     except UsageError as error:
-        return _fail(str(error), EXIT_USAGE)
+        return _fail(str(error), ExitCode.USAGE)
     except SystemExit as done:
         return int(done.code or 0)
     try:
         return _command(arguments)(arguments)
     except KeyboardInterrupt:
-        return EXIT_INTERRUPTED
+        return ExitCode.INTERRUPTED
     except BrokenPipeError:  # the reader of a listing has seen enough
         sys.stderr.close()
         return 0
@@ -47,7 +45,7 @@ def run(argv: list[str]) -> int:
             _log_failure(error, debug=arguments.debug)
         if arguments.debug:
             raise
-        return _fail(_sentence(error), EXIT_USAGE if type(error).__name__ in USAGE_ERRORS else EXIT_FAILED)
+        return _fail(_sentence(error), ExitCode.USAGE if type(error).__name__ in USAGE_ERRORS else ExitCode.FAILED)
 
 
 def _command(arguments: Namespace) -> Callable[[Namespace], int]:  # noqa: PLR0911 - one for each command
@@ -93,6 +91,10 @@ def _command(arguments: Namespace) -> Callable[[Namespace], int]:  # noqa: PLR09
             from tui_agent.cli.doctor import run_doctor
 
             return run_doctor
+        case "schema":
+            from tui_agent.cli.schema import run_schema
+
+            return run_schema
         case "completion":
             from tui_agent.cli.completion import run_completion
 
@@ -110,18 +112,31 @@ def _check_directory() -> None:
 
 
 def _full_screen(arguments: Namespace) -> int:
-    if arguments.in_browser is None and not (sys.stdin and sys.stdin.isatty() and sys.stdout.isatty()):
-        return _fail("The full-screen program needs a terminal; use -p for a run without one.", EXIT_USAGE)
-    if os.environ.get("TERM") in {"dumb", "unknown"}:
-        return _fail("This terminal can't show a full screen (TERM says so); use -p for a run without one.", EXIT_USAGE)
-    from tui_agent.cli.screen import run_screen
+    if arguments.in_browser is not None:
+        from tui_agent.cli.screen import run_screen
 
-    return run_screen(arguments)
+        return run_screen(arguments)
+    if sys.stdin is None or not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return _fail("The full-screen program needs a terminal; use -p for a run without one.", ExitCode.USAGE)
+    if os.environ.get("TERM") in {"dumb", "unknown"}:
+        return _fail(
+            "This terminal can't show a full screen (TERM says so); use -p for a run without one.", ExitCode.USAGE
+        )
+    from tui_agent.paths import cache_dir
+    from tui_agent.ui.early_prompt import early_prompt
+
+    with early_prompt.shown(cache_dir() / "early-prompt.json"):
+        from tui_agent.cli.screen import run_screen
+
+        return run_screen(arguments)
 
 
 def _headless(arguments: Namespace) -> int:
     # Nothing that is imported and wired becomes garbage; looking for it costs a tenth of the start.
     gc.disable()
+    import asyncio
+
+    from tui_agent.app.race_commands import RaceWish
     from tui_agent.cli.daily_notices import DailyNotices
     from tui_agent.cli.desk_wiring import DeskWiring
     from tui_agent.cli.headless import HeadlessRun
@@ -139,16 +154,20 @@ def _headless(arguments: Namespace) -> int:
             parts = DeskWiring(wiring)
             told = DailyNotices(data_dir() / "told.json", repr(wiring.loaded.config.mcp))
             run = HeadlessRun(parts.services(), as_json=arguments.json, notices=told)
-            code = EXIT_FAILED
+            code: int = ExitCode.FAILED
             try:
                 await run.open(parts.start().request)
                 if wiring.told:
                     print(wiring.told, file=sys.stderr)
                 gc.freeze()
                 gc.enable()
-                code = await run.run(message, piped)
+                if arguments.race is None:
+                    code = await run.run(message, piped)
+                else:
+                    prompt = "\n\n".join(filter(str.strip, [message, piped]))
+                    code = await run.race(RaceWish(prompt, arguments.race, arguments.check, arguments.pick or "none"))
             finally:
-                parts.failed = code == EXIT_FAILED
+                parts.failed = code == ExitCode.FAILED
                 await run.aclose()
             return code
 
@@ -180,6 +199,8 @@ def _piped() -> str:
 
 def _log_failure(error: Exception, *, debug: bool) -> None:
     """Log a failure with its traceback, in the file even when nothing has been logged before."""
+    import logging
+
     if not logging.root.handlers:
         from tui_agent.cli.logs import start_logging
 

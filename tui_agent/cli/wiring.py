@@ -14,9 +14,10 @@ from types import TracebackType
 from typing import Any, Self
 
 from tui_agent.agent.agent import Agent
-from tui_agent.agent.agent_specs import AgentSpec, builtin_specs, find_spec, load_specs
+from tui_agent.agent.agent_specs import AgentSpec, find_spec, load_specs
+from tui_agent.agent.assembly import Models, ModelSources, SessionPlaces, find_tool_files, hold, make_ports
 from tui_agent.agent.checkpoints.recorder import SnapshotStore
-from tui_agent.agent.clients import NO_MODEL, RoutedClient
+from tui_agent.agent.clients import NO_MODEL
 from tui_agent.agent.hooks.hooks import Hooks
 from tui_agent.agent.knowledge.folders import Folders
 from tui_agent.agent.knowledge.knowledge import Knowledge, Sources
@@ -24,24 +25,21 @@ from tui_agent.agent.mcp.hub import McpHub
 from tui_agent.agent.mcp.settings import McpServerSettings
 from tui_agent.agent.permissions import Action, Rule, parse_rule, rules_from_table
 from tui_agent.agent.ports import Adjustable, AgentPorts
+from tui_agent.agent.run_budget import BudgetMeter
 from tui_agent.agent.system_prompt import find_project
-from tui_agent.cli.arguments import MODES, UsageError
+from tui_agent.cli.arguments import MODES, RUN_LIMITS, UsageError
 from tui_agent.cli.extensions import Extensions
 from tui_agent.cli.logs import start_logging
 from tui_agent.cli.model_choice import catalog_of, choose_model
 from tui_agent.cli.rules import keep_rule
 from tui_agent.cli.sessions import DATABASE, named_or_last, open_store
 from tui_agent.config import ConfigError, LoadedConfig, load_config
-from tui_agent.context.templates import Templates
 from tui_agent.context.view import resolve
-from tui_agent.model.client import ProviderClient
-from tui_agent.model.demo import DEMO_MODEL, DemoClient, create_demo_workspace
-from tui_agent.model.directory import CatalogDirectory
+from tui_agent.model.demo import DEMO_MODEL, create_demo_workspace
 from tui_agent.model.logins import Logins
 from tui_agent.model.naming import require
 from tui_agent.model.protocol import ModelError
 from tui_agent.model.retry import RetryPolicy
-from tui_agent.model.route import Router
 from tui_agent.paths import cache_dir, config_dir, data_dir, log_dir
 from tui_agent.processes.environment import SafeEnvironment
 from tui_agent.resources import prompt
@@ -52,10 +50,8 @@ from tui_agent.session.errors import StoreError
 from tui_agent.session.ids import short_id
 from tui_agent.session.session import Session
 from tui_agent.session.store import Store
-from tui_agent.tools.registry import builtin_tools
-from tui_agent.tools.skill import SkillTool
-from tui_agent.tools.task import TaskTool
-from tui_agent.tools.window import WindowTool
+from tui_agent.tools.functions.file_tool import FoundFile
+from tui_agent.tools.functions.tool_files import ToolFiles
 from tui_agent.trust import ProjectState, TrustDecision, TrustStore, Untrusted, project_config, project_state
 
 
@@ -140,17 +136,17 @@ class Wiring:
         self.catalog = catalog_of(config)
         if self.arguments.model and (warning := require(self.arguments.model, self.catalog)):
             self.loaded = replace(self.loaded, warnings=(*self.loaded.warnings, warning))
-        router = Router(self.catalog, os.environ, models=config.models, providers=config.providers, logins=self.logins)
-        self.router = router
-        self.directory = CatalogDirectory(
+        sources = ModelSources(
             self.catalog,
+            os.environ,
+            config.models,
+            config.providers,
+            self.logins,
             data_dir() / "learnt.json",
-            Templates.load(prompt),
-            wire_of=router.wire,
-            exact_counts=not self.headless,
         )
-        self.providers = ProviderClient(router, host=config.host, log_path=log_dir() / "model-host.log")
-        self.client = RoutedClient(self.providers, DemoClient())
+        self.models = Models(sources, prompt, host=config.host, log_path=log_dir() / "model-host.log")
+        self.router, self.directory = self.models.router, self.models.directory
+        self.providers, self.client = self.models.providers, self.models.client
 
     def _state_now(self) -> ProjectState:
         return project_state(find_project(self.cwd), self.trust, cwd=self.cwd, assume_trust=self.arguments.trust)
@@ -204,19 +200,7 @@ class Wiring:
 
         return Session(self.store, session_id, estimate=estimate, read_only=read_only)
 
-    @staticmethod
-    def hold(session: Session, *, take_over: bool = False) -> Session:
-        """Take hold of a session and bring what a crash left into order.
-
-        Raises:
-            SessionHeld: another live program has it.
-        """
-        if take_over:
-            session.take_over()
-        else:
-            session.hold()
-        session.recover()
-        return session
+    hold = staticmethod(hold)
 
     def close(self, session: Session) -> None:
         """Let go of a session; one that was never used leaves nothing behind."""
@@ -272,40 +256,22 @@ class Wiring:
         recorded = Path(session.info.cwd)
         cwd = recorded if recorded.is_dir() else self.cwd
         demo = cwd.is_relative_to(data_dir() / "demo")
-
-        def open_child(title: str, entry: int | None, kind: str) -> Session:
-            info = self.store.create_session(cwd, title=title, parent=(session.id, entry), agent=kind)
-            return self.hold(self.open(info.id, demo=demo))
-
-        def fork_child(title: str, entry: int | None, kind: str) -> Session:
-            info = self.store.fork(session.id, entry, title=title, agent=kind)
-            return self.hold(self.open(info.id, demo=demo))
-
-        knowledge = self.knowledge_of(cwd)
-        ports = AgentPorts(
-            client=self.client,
-            tools=(
-                *builtin_tools(config.webfetch),
-                TaskTool(),
-                WindowTool(lambda: self.loaded.config.compaction.style == "notes"),
-                SkillTool(lambda: knowledge.skills, lambda: knowledge.offers_skills),
-            ),
-            directory=self.directory,
-            prompt=prompt,
-            cwd=cwd,
-            project=find_project(cwd),
-            put_blob=self.store.put_blob,
-            blob=self.store.blob,
+        ports = make_ports(
+            self.models,
+            SessionPlaces.of(self.store, session.id, cwd, lambda child: self.hold(self.open(child, demo=demo))),
+            prompt,
+            knowledge=self.knowledge_of(cwd),
+            opens_windows=lambda: self.loaded.config.compaction.style == "notes",
+            fetch=config.webfetch,
             environment=SafeEnvironment(os.environ, config.sandbox.env),
-            knowledge=knowledge,
             titles=not self.headless,
-            agents=builtin_specs(prompt),
-            open_child=open_child,
-            fork_child=fork_child,
+            tool_files=ToolFiles() if demo else self.tool_files_of(cwd),
             mcp=McpHub() if demo else self.extensions.hub(cwd, servers),
             hooks=Hooks() if demo else self.extensions.hooks(cwd),
+            copies=cache_dir() / "races",
             checkpoints=self._keeping(find_project(cwd)),
             keep_here=partial(keep_rule, project=find_project(cwd)),
+            meter=BudgetMeter(self._has_price),
         )
         ports.adopt(self.adjustable(ports))
         wanted, chosen = self.arguments.mode, self.chosen
@@ -342,6 +308,9 @@ class Wiring:
             return False
         return True
 
+    def _has_price(self, model: str) -> bool:
+        return model == DEMO_MODEL or bool(self.catalog.info(model).prices)
+
     def adjustable(self, ports: AgentPorts) -> Adjustable:
         """Return what the settings say now to the agent with these ports."""
         config, sandbox = self.loaded.config, ports.sandbox
@@ -352,6 +321,8 @@ class Wiring:
             retry=RetryPolicy.of(config.retry),
             rules=(Rule("task", "*", Action.ALLOW), *self._rules_in(ports.cwd), *self.flag_rules),
             max_steps=config.max_steps,
+            budget=config.budget,
+            diagnostics=config.diagnostics,
             parallel_calls=config.parallel_calls,
             small_model=config.small_model,
             sandbox=sandbox,
@@ -374,6 +345,19 @@ class Wiring:
             folders, self.loaded.config.instructions, data_dir() / "instructions", self.loaded.config.notes_tokens
         )
         return Knowledge(sources, prompt=prompt, trusted=lambda: self.trusts(cwd))
+
+    def tool_files_of(self, cwd: Path) -> ToolFiles:
+        """Return the tool files that hold in a directory; nothing is read yet."""
+        folders = Folders(cwd, find_project(cwd), config_dir(), Path.home())
+
+        def find() -> tuple[list[FoundFile], list[str]]:
+            trusted = self.trusts(cwd)
+            found, problems = find_tool_files(folders, trusted=trusted)
+            if not trusted and len(find_tool_files(folders, trusted=True)[0]) > len(found):
+                problems.append("Tools of this project are not read: you have not trusted it (--trust, for one run).")
+            return found, problems
+
+        return ToolFiles(find)
 
     def _keeping(self, project: Path) -> SnapshotStore | None:
         """Return where images of a project's changed files go; None when they are not wanted."""
@@ -438,6 +422,7 @@ def _flags(arguments: Namespace) -> dict[str, Any]:
     flags: dict[str, Any] = {}
     if arguments.model:
         flags["model"] = arguments.model
-    if arguments.max_steps:
-        flags["max_steps"] = arguments.max_steps
+    for name in RUN_LIMITS:
+        if (value := getattr(arguments, name)) is not None:
+            flags[name] = value
     return flags

@@ -8,12 +8,13 @@ model takes part: the same entries give the same anchors.
 import re
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from itertools import islice
 from typing import Literal, get_args
 
 from tui_agent.context.arguments import parse_object, strings_in
+from tui_agent.lazy import dataclass
 from tui_agent.session.entries import (
     AssistantEntry,
     BranchSummaryEntry,

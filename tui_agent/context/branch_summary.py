@@ -1,7 +1,7 @@
 """Moves in the tree: where the leaf goes, what is left behind, and the summary that tells the other branch of it."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tui_agent.context.carried import Budgets, CountText, Summarised, carry, fit
 from tui_agent.context.compaction import fit_summary
@@ -10,6 +10,7 @@ from tui_agent.context.settings import ContextSettings
 from tui_agent.context.summariser import SummaryTask
 from tui_agent.context.summary_tasks import blocks_of
 from tui_agent.context.view import ContextView, resolve
+from tui_agent.lazy import dataclass
 from tui_agent.session.entries import (
     BranchSummaryEntry,
     CompactionEntry,

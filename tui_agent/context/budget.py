@@ -6,7 +6,7 @@ Three ways to weigh, from exact to quick: `measure` builds on what the provider 
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 from typing import Literal
 
@@ -16,6 +16,7 @@ from tui_agent.context.settings import ContextSettings
 from tui_agent.context.tokens import REQUEST_TOKENS, TokenCounter, images_of
 from tui_agent.context.truncation import utf8_size
 from tui_agent.context.view import ContextView, EntryState, resolve
+from tui_agent.lazy import dataclass
 from tui_agent.session.entries import (
     INTERRUPTED_OUTPUT,
     AssistantEntry,

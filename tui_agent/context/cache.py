@@ -6,13 +6,14 @@ model, while it remembers it.
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from itertools import islice, pairwise
 from typing import Literal
 
 from tui_agent.context.request import CacheTtl, ContentText, Message, ModelRequest
 from tui_agent.context.settings import CacheSettings
+from tui_agent.lazy import dataclass
 from tui_agent.session.entries import INTERRUPTED_OUTPUT, AssistantEntry, Entry, ToolSchema
 from tui_agent.session.records import Reported
 

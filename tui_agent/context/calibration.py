@@ -5,9 +5,10 @@ import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 
+from tui_agent.lazy import dataclass
 from tui_agent.session.counting import Count
 
 ASCII = "ascii"

@@ -6,12 +6,12 @@ stored, so nothing passes through a model twice.
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 
 from tui_agent.context.anchors import find_anchors
 from tui_agent.context.files import FileOperations, shown_paths
 from tui_agent.context.lines import choose_lines, decode_lines, encode_lines, texts_of, title_of
 from tui_agent.context.settings import CompactionSettings
+from tui_agent.lazy import dataclass
 from tui_agent.session.entries import (
     PLAN_PATH,
     SKILL_PREFIX,

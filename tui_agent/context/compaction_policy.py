@@ -5,12 +5,12 @@ keeps a ``FailureRecord`` for them.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from tui_agent.context.budget import ContextSize
 from tui_agent.context.settings import CompactionSettings
+from tui_agent.lazy import dataclass
 from tui_agent.session.entries import AssistantEntry, CompactionEntry, Entry
 from tui_agent.session.path_queries import newest_typed
 

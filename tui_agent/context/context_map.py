@@ -1,7 +1,7 @@
 """The next request block by block: what is in the window, how big and how old it is, and what changing it costs."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tui_agent.context.arguments import parse_object
 from tui_agent.context.budget import ContextSize, ModelLimits, RequestModel, Weights, head_parts, measure, within
@@ -10,6 +10,7 @@ from tui_agent.context.standing import Standing
 from tui_agent.context.standings import Standings, standings
 from tui_agent.context.tokens import TokenCounter
 from tui_agent.context.view import ContextView, EntryState, resolve
+from tui_agent.lazy import dataclass
 from tui_agent.session.entries import AssistantEntry, Entry, ToolResultEntry
 from tui_agent.session.previews import preview_of
 

@@ -5,13 +5,13 @@ has its number in the cut, and stays in the session.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 
 from tui_agent.context.arguments import parse_object, strings_in
 from tui_agent.context.budget import CountEntry, ViewWeights
 from tui_agent.context.pruning import Occasion, PrunePlan
 from tui_agent.context.tokens import images_of
 from tui_agent.context.view import ContextView, EntryState
+from tui_agent.lazy import dataclass
 from tui_agent.session.entries import (
     AssistantEntry,
     Entry,

@@ -1,7 +1,6 @@
 """How much a request asks its model to think, and what becomes of a level the model lacks."""
 
-from dataclasses import dataclass
-
+from tui_agent.lazy import dataclass
 from tui_agent.session.effort import DEFAULT_EFFORT, Effort
 
 

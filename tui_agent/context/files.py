@@ -5,10 +5,10 @@ budget is cut from the front.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from itertools import zip_longest
 
 from tui_agent.context.arguments import parse_object
+from tui_agent.lazy import dataclass
 from tui_agent.session.entries import (
     AssistantEntry,
     BranchSummaryEntry,

@@ -7,7 +7,7 @@ stops where what takes the room may not be cut: the head, and what was pinned.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tui_agent.context.budget import ContextSize, CountEntry, ViewWeights, describe_overhead, stored_tokens, too_large
 from tui_agent.context.carried import CountText
@@ -26,6 +26,7 @@ from tui_agent.context.pruning import Occasion, PrunePlan, PruneRules, plan_prun
 from tui_agent.context.settings import ContextSettings
 from tui_agent.context.templates import Templates
 from tui_agent.context.view import resolve
+from tui_agent.lazy import dataclass
 from tui_agent.session.entries import CompactionEntry, Entry
 from tui_agent.session.path_queries import newest_sent
 

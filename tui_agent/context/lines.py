@@ -7,10 +7,10 @@ themselves at the end, as far as there is room. The same entries give the same l
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from tui_agent.context.anchors import Anchor
 from tui_agent.context.arguments import parse_object, strings_in
+from tui_agent.lazy import dataclass
 from tui_agent.session.entries import (
     AssistantEntry,
     BranchSummaryEntry,

@@ -18,7 +18,7 @@ there, so whoever retries a cut-off answer appends a user entry first.
 import hashlib
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from tui_agent.context.rendering import (
     Content,
@@ -38,6 +38,7 @@ from tui_agent.context.rendering import (
 from tui_agent.context.request import ContentText, ImageRef, Message, ModelRequest, RequestToolCall
 from tui_agent.context.templates import Templates
 from tui_agent.context.view import ContextView, EntryState, resolve
+from tui_agent.lazy import dataclass
 from tui_agent.session.effort import Effort
 from tui_agent.session.entries import (
     INTERRUPTED_OUTPUT,

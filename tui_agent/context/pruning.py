@@ -6,7 +6,7 @@ free or needed, and then does everything in one entry.
 
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 
 from tui_agent.context.anchors import Anchor, find_anchors
@@ -16,6 +16,7 @@ from tui_agent.context.files import call_path
 from tui_agent.context.settings import ImageSettings, PruneSettings
 from tui_agent.context.tokens import images_of
 from tui_agent.context.view import ContextView, EntryState
+from tui_agent.lazy import dataclass
 from tui_agent.session.entries import (
     AssistantEntry,
     Entry,

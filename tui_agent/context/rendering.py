@@ -6,7 +6,6 @@ Everything that is sent passes ``clean``: half surrogate pairs can't be encoded 
 import json
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from tui_agent.context.arguments import LONG_ARGUMENT_CHARS, parse_object
@@ -14,6 +13,7 @@ from tui_agent.context.request import ContentText, ImageRef
 from tui_agent.context.templates import Templates, fill
 from tui_agent.context.truncation import cut_middle
 from tui_agent.context.view import EntryState
+from tui_agent.lazy import dataclass
 from tui_agent.session.entries import (
     AssistantEntry,
     BranchSummaryEntry,

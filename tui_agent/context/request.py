@@ -5,9 +5,10 @@ what litellm takes for every provider.
 """
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
 
+from tui_agent.lazy import dataclass
 from tui_agent.session.effort import Effort
 from tui_agent.session.entries import ToolSchema, Usage
 

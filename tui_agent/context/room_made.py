@@ -1,8 +1,8 @@
 """What made room on a path so far: its compactions and prunes, counted."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+from tui_agent.lazy import dataclass
 from tui_agent.session.entries import CompactionEntry, Entry, PruneEntry, kinds
 
 ROOM_KINDS = kinds(lambda kind: kind.frees_room)

@@ -4,11 +4,12 @@ Pure and linear; a path that only grew costs what was appended.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from tui_agent.context.budget import Weights
 from tui_agent.context.standing import Standing
 from tui_agent.context.view import ContextView, EntryState, resolve
+from tui_agent.lazy import dataclass
 from tui_agent.session.entries import KINDS, AssistantEntry, Entry, TextPart, ToolResultEntry
 from tui_agent.session.path_queries import place_of_newest
 

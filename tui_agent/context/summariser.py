@@ -6,11 +6,12 @@ drives it only talks to a model.
 """
 
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Literal
 
 from tui_agent.context.carried import CountText, fit
 from tui_agent.context.request import ContentText, Message, ModelRequest
+from tui_agent.lazy import dataclass
 
 InputMode = Literal["live", "serialised"]
 

@@ -2,7 +2,9 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import fields
+
+from tui_agent.lazy import dataclass
 
 _SLOT = re.compile(r"\{(\w+)\}")
 

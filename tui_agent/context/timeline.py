@@ -5,12 +5,12 @@ Nothing of it is stored: it follows from the answers on the path, what they repo
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
 from tui_agent.context.budget import Report, judge
 from tui_agent.context.cache import CAUSE_OF_KIND, BreakCause, CacheMiss, missed_tokens
+from tui_agent.lazy import dataclass
 from tui_agent.session.entries import CompactionEntry, Entry, PruneEntry, SystemEntry, kinds
 from tui_agent.session.records import RequestRecord
 

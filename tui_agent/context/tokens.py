@@ -13,7 +13,7 @@ import math
 import re
 import threading
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +23,7 @@ from tui_agent.context.projection import ModelTraits, messages_of, system_messag
 from tui_agent.context.request import ContentText, ImageRef, Message, wire_tool
 from tui_agent.context.templates import Templates
 from tui_agent.context.view import ContextView, resolve
+from tui_agent.lazy import dataclass
 from tui_agent.session.counting import Count
 from tui_agent.session.entries import (
     AssistantEntry,

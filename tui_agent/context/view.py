@@ -5,10 +5,11 @@ the last compaction's first kept entry on); both resolve to the same view.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from itertools import zip_longest
 
+from tui_agent.lazy import dataclass
 from tui_agent.session.entries import (
     AssistantEntry,
     CompactionEntry,

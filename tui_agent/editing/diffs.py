@@ -1,10 +1,10 @@
 """What changed between two versions of a text: a unified diff for people, counts, and the changed places."""
 
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Any
 
 from tui_agent.editing.text_files import lines_of
+from tui_agent.lazy import dataclass
 
 CONTEXT_LINES = 3
 MAX_DIFF_CHARS = 400_000
@@ -49,6 +49,16 @@ def diff_texts(shown: str, before: str | None, after: str) -> FileDiff:
         deletions=sum(old_end - old_start for _, old_start, old_end, _, _ in changes),
         hunks=tuple(Hunk(new_start, new_end) for _, _, _, new_start, new_end in changes),
     )
+
+
+def line_origins(before: str, after: str) -> list[int | None]:
+    """Return for each line of the new version which one it was in the old, from 0; None for one that is new."""
+    new = lines_of(after)
+    origins: list[int | None] = [None] * len(new)
+    for tag, old_start, _, start, end in _opcodes(lines_of(before), new):
+        if tag == "equal":
+            origins[start:end] = range(old_start, old_start + end - start)
+    return origins
 
 
 def _opcodes(old: list[str], new: list[str]) -> list[_Opcode]:

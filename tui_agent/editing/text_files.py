@@ -8,11 +8,11 @@ import os
 import re
 import secrets
 import stat
-from dataclasses import dataclass
 from pathlib import Path
 
 from tui_agent.errors import ToolError
 from tui_agent.files.opening import directory, open_file
+from tui_agent.lazy import dataclass
 
 SAMPLE_BYTES = 64 * 1024
 """How much of a file is looked at to tell what it is."""

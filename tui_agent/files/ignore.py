@@ -2,11 +2,11 @@
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tui_agent.files.inside import read_regular
+from tui_agent.lazy import dataclass
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec

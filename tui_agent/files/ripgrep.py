@@ -4,10 +4,10 @@ import asyncio
 import contextlib
 import sysconfig
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from tui_agent.lazy import dataclass
 from tui_agent.processes.own_programs import bare_environment, find_program
 
 TIMEOUT = 60.0

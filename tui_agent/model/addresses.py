@@ -2,9 +2,9 @@
 
 import ipaddress
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from urllib.parse import SplitResult, urlsplit, urlunsplit
 
+from tui_agent.lazy import dataclass
 from tui_agent.model.providers import PROVIDERS, Provider, provider_of
 from tui_agent.model.settings import ModelSettings, ProviderSettings
 

@@ -9,12 +9,13 @@ without importing litellm, when it is first asked for.
 import difflib
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 from statistics import median_low
 from typing import Any, Literal
 
+from tui_agent.lazy import dataclass
 from tui_agent.model.addresses import Addresses, AddressSetting, is_private
 from tui_agent.model.claude import claude
 from tui_agent.model.model_names import maker_of, spelled

@@ -6,10 +6,10 @@ newer one than the table has is taken to be like the newest of its family.
 """
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
+from tui_agent.lazy import dataclass
 from tui_agent.session.effort import Effort
 
 _ALL_LEVELS = (Effort.OFF, Effort.MINIMAL, Effort.LOW, Effort.MEDIUM, Effort.HIGH, Effort.MAX)

@@ -7,11 +7,12 @@ import re
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tui_agent.context.request import Message, ModelRequest
+from tui_agent.lazy import dataclass
 from tui_agent.model.errors import Failure, classify, concerns_reasoning
 from tui_agent.model.protocol import ModelError, ModelEvent
 from tui_agent.model.providers import WireName

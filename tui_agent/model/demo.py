@@ -1,7 +1,9 @@
 """The demo model: a script behind the model protocol, without key or network, and the project it works in."""
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -54,6 +56,7 @@ class DemoClient:
         self._pace = pace
         self._window = window
         self._cached: tuple[bytes, ...] = ()
+        self._answered: Counter[bytes] = Counter()
 
     @property
     def _script(self) -> "DemoScript":
@@ -71,7 +74,9 @@ class DemoClient:
 
         lines = tuple(request_bytes(request).splitlines(keepends=True))
         self._check_window(_tokens(lines))
-        turn = next_turn(self._script, request)
+        said = sha256(b"".join(lines[len(request.tools) :])).digest()
+        turn = next_turn(self._script, request, self._answered[said])
+        self._answered[said] += 1
         for thought in pieces(turn.thinking):
             yield ReasoningDelta(thought)
             await asyncio.sleep(self._pace)

@@ -7,7 +7,6 @@ a resume, a retry, a branch or a denied permission. The ids of its own tool call
 import re
 import tomllib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
 from importlib.resources import files
@@ -17,6 +16,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from tui_agent.context.request import ContentText, Message, ModelRequest, RequestToolCall, request_bytes
+from tui_agent.lazy import dataclass
 from tui_agent.session.entries import INTERRUPTED_OUTPUT
 
 _REMINDER = re.compile(r"\s*<system-reminder>(.*)</system-reminder>\s*", re.DOTALL)
@@ -67,11 +67,15 @@ class DemoStep(_Data):
 
 
 class Scenario(_Data):
-    """A sequence of steps, chosen by a phrase in the user's message. ``help`` is its line in the menu."""
+    """A sequence of steps, chosen by a phrase in the user's message. ``help`` is its line in the menu.
+
+    ``takes`` names scenarios that are played instead when the same is asked again, one after the other.
+    """
 
     name: str = Field(pattern="^[a-z]+$")
     phrases: tuple[str, ...]
     help: str = ""
+    takes: tuple[str, ...] = ()
     steps: tuple[DemoStep, ...] = Field(min_length=1)
 
     @model_validator(mode="after")
@@ -145,13 +149,13 @@ class DemoTurn:
     calls: tuple[RequestToolCall, ...] = ()
 
 
-def next_turn(script: DemoScript, request: ModelRequest) -> DemoTurn:
-    """Decide the answer to a request from its messages alone."""
+def next_turn(script: DemoScript, request: ModelRequest, take: int = 0) -> DemoTurn:
+    """Decide the answer to a request from its messages alone; ``take`` counts how often it was answered already."""
     if not request.tools:
         return _without_tools(script, request)
     if request.tool_choice == "none":
         return DemoTurn(script.wrap_up.strip())
-    scenario, step = _where(script, request.messages)
+    scenario, step = _where(script, request.messages, take)
     text = _addressed(script, request.messages, step.say.strip()).replace("{menu}", script.menu)
     if not _can_call(step.calls, request):
         return DemoTurn(f"{text}\n\n{script.unavailable.strip()}", step.think)
@@ -180,7 +184,7 @@ def _can_call(calls: tuple[DemoCall, ...], request: ModelRequest) -> bool:
     return all(call.tool in offered for call in calls)
 
 
-def _where(script: DemoScript, messages: tuple[Message, ...]) -> tuple[Scenario, DemoStep]:
+def _where(script: DemoScript, messages: tuple[Message, ...], take: int) -> tuple[Scenario, DemoStep]:
     """Return the scenario and the step that answer the last message."""
     called = _last_call(messages)
     asked = _last_prompt(messages)
@@ -190,6 +194,8 @@ def _where(script: DemoScript, messages: tuple[Message, ...]) -> tuple[Scenario,
         if going_on is not None:
             return going_on
     scenario = _chosen(script, prompt)
+    takes = [scenario, *filter(None, map(script.scenario, scenario.takes))]
+    scenario = takes[take % len(takes)]
     return scenario, scenario.steps[0]
 
 

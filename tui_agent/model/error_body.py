@@ -5,11 +5,10 @@ import html
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from tui_agent.json_text import loads
-from tui_agent.model.lazy_pattern import LazyPattern
+from tui_agent.lazy import LazyPattern, dataclass
 from tui_agent.model.redaction import redact
 
 _CLASSES = LazyPattern(r"^(?:(?:litellm\.)?\w*(?:Error|Exception|Timeout)\w*(?::|\s-)\s*)+")

@@ -5,12 +5,12 @@ Some show that to anyone. So it is asked for without the key as well: only what 
 
 import os
 import time
-from dataclasses import dataclass
 from typing import Literal
 
 import httpx
 from pydantic import SecretStr
 
+from tui_agent.lazy import dataclass
 from tui_agent.model.addresses import AddressSetting, split
 from tui_agent.model.discovery import request_headers
 from tui_agent.model.errors import Failure, Target, classify

@@ -1,10 +1,10 @@
 """Where keys come from: the configuration, the environment or a login. Keys are never logged."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from pydantic import SecretStr
 
+from tui_agent.lazy import dataclass
 from tui_agent.model.logins import SOURCE, Logins
 from tui_agent.model.providers import PROVIDERS, Provider, provider_of
 from tui_agent.model.settings import ModelSettings, ProviderSettings

@@ -4,9 +4,8 @@ Pure. A name is matched as a whole: ``gpt-5-mini`` is never taken for ``gpt-5``.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
-from tui_agent.model.lazy_pattern import LazyPattern
+from tui_agent.lazy import LazyPattern, dataclass
 
 _REVISION_OF_CLOUD = LazyPattern(r"(?:-v?\d)?:\d+$")
 """Bedrock's: ``-v1:0``."""

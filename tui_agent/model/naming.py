@@ -1,8 +1,8 @@
 """Judges a model's name before it is used or saved: known, new but possible, or surely a slip."""
 
-from dataclasses import dataclass
 from enum import StrEnum
 
+from tui_agent.lazy import dataclass
 from tui_agent.model.catalog import Catalog
 from tui_agent.model.providers import PROVIDERS, provider_of
 

@@ -5,9 +5,8 @@ hold one of each.
 """
 
 import re
-from dataclasses import dataclass
 
-from tui_agent.model.lazy_pattern import LazyPattern
+from tui_agent.lazy import LazyPattern, dataclass
 
 _NUMBER = r"(\d[\d,_]*)"
 

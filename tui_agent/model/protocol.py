@@ -1,12 +1,12 @@
 """The protocol every model client speaks: one method that streams typed events, one exception."""
 
 from collections.abc import AsyncGenerator
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal, Protocol
 
 from tui_agent.context.request import ModelRequest
 from tui_agent.errors import UserFacingError
+from tui_agent.lazy import dataclass
 from tui_agent.session.entries import Usage
 
 

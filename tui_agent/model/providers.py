@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Literal
 
+from tui_agent.lazy import dataclass
 from tui_agent.session.effort import Effort
 
 WireName = Literal["chat", "responses", "messages", "gemini", "ollama"]

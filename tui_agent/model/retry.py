@@ -1,9 +1,9 @@
 """Which failed requests are tried again, and when. Pure: the caller waits."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Self
 
+from tui_agent.lazy import dataclass
 from tui_agent.model.protocol import ErrorKind, ModelError
 from tui_agent.model.settings import RetrySettings
 

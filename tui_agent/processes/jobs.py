@@ -5,9 +5,10 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tui_agent.errors import ToolError
+from tui_agent.lazy import dataclass
 from tui_agent.processes.capture import Capture, plain_text
 from tui_agent.processes.leftovers import Leftovers
 from tui_agent.processes.process import Command, Reporter, StartedCommand, start

@@ -8,8 +8,8 @@ import os
 import signal
 import sys
 import time
-from dataclasses import dataclass
 
+from tui_agent.lazy import dataclass
 from tui_agent.processes.table import PROC, any_left, left_over, members, signal_all, signal_each
 
 TERM_GRACE_SECONDS = 0.3

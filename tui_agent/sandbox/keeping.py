@@ -1,11 +1,12 @@
 """What of a command's changes goes back into the project, and what it would have needed for the rest. Pure."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
 from tui_agent.files.sensitive import is_sensitive
+from tui_agent.lazy import dataclass
 from tui_agent.safe_text import one_line
 from tui_agent.sandbox.layer import ChangeKind, LayerChange
 from tui_agent.sandbox.survey import CACHE_TAG, is_output_name, is_product, is_protected, is_repository

@@ -18,9 +18,10 @@ import secrets
 import socket
 import sys
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from urllib.parse import urlsplit
 
+from tui_agent.lazy import dataclass
 from tui_agent.sandbox.view import EVERY_HOST, AllowHost
 from tui_agent.web.addresses import is_public
 

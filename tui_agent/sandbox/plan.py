@@ -5,12 +5,13 @@ import fnmatch
 import hashlib
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from tui_agent.files.ignore import walk_files
 from tui_agent.files.ripgrep import NoRipgrepError, list_files
 from tui_agent.files.secret_files import file_holds_secret
+from tui_agent.lazy import dataclass
 from tui_agent.sandbox.finding import SandboxKind, system_mounts
 from tui_agent.sandbox.keeping import MAX_FILE_BYTES, NEVER_KEPT
 from tui_agent.sandbox.layer import Layer
@@ -79,6 +80,9 @@ class ViewPlan:
     kind: SandboxKind
     private: tuple[Path, ...] = ()
     """Directories of this program."""
+
+    shared: tuple[Path, ...] = ()
+    """Directories of another project that this one, a copy of it, reads."""
 
     def layout(self) -> Layout:
         """Return what is put where."""
@@ -166,7 +170,7 @@ class ViewPlan:
         if self.machine.home.is_relative_to(root):
             yield from self._dots_of_home()
         chosen = self.wish.environment.get("VIRTUAL_ENV")
-        for folder in (*self.seen.environments, *([Path(chosen)] if chosen else [])):
+        for folder in (*self.seen.environments, *self.shared, *([Path(chosen)] if chosen else [])):
             for part in base_of_environment(folder):
                 if not part.is_relative_to(root) and not part.is_relative_to("/usr"):
                     yield Mount(part, MountKind.READ)

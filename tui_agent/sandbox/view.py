@@ -1,9 +1,11 @@
 """What a command in the sandbox may change and reach: the view it is given. Pure."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from enum import StrEnum
 from pathlib import Path
+
+from tui_agent.lazy import dataclass
 
 AllowHost = Callable[[str, int], Awaitable[bool]]
 """Asks whether a command may reach a host and port; answered while the command waits for its connection."""
@@ -49,6 +51,11 @@ class Holes:
     def __bool__(self) -> bool:
         """Whether anything is opened."""
         return self != Holes()
+
+    @property
+    def changing_nothing(self) -> "Holes":
+        """What of these lets nothing be changed."""
+        return Holes(secrets=self.secrets, read=self.read, hosts=self.hosts)
 
     def beyond(self, other: "Holes") -> "Holes":
         """Return what these open and others don't."""

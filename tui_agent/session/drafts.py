@@ -2,9 +2,9 @@
 
 import json
 import sqlite3
-from dataclasses import dataclass
 
 from tui_agent.json_text import loads
+from tui_agent.lazy import dataclass
 from tui_agent.session.entries import AssistantEntry, AssistantPart, ReasoningPart, TextPart, ToolCallPart
 from tui_agent.session.records import DraftText
 

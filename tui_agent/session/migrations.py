@@ -57,12 +57,20 @@ def _allow_effort(_connection: sqlite3.Connection) -> None:
     """Change nothing: from here on a path can say how much its model thinks, an entry older programs can't read."""
 
 
+def _allow_scripts_and_windows(_connection: sqlite3.Connection) -> None:
+    """Change nothing: from here on entries have fields (scripts, windows from notes, files that were put back …).
+
+    A program that does not know one calls the entry damaged.
+    """
+
+
 MIGRATIONS: Mapping[int, Migration] = {
     1: _distinguish_subagents,
     2: _keep_unsent,
     3: _forget_digests,
     4: _allow_typed,
     5: _allow_effort,
+    6: _allow_scripts_and_windows,
 }
 """What to do from each older version to the next. Version 1 is the first one."""
 
@@ -83,7 +91,9 @@ def migrate(path: Path, found: int, target: int, migrations: Mapping[int, Migrat
     copy = path.with_name(path.name + ".migrating")
     copy.unlink(missing_ok=True)
     try:
-        _copy(path, backup)
+        # Killed in between, half a backup would pass for a whole one.
+        _copy(path, copy)
+        copy.replace(backup)
         _copy(backup, copy)
         _convert(copy, range(found, target), migrations)
         _check(backup, copy, path)

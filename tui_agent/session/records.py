@@ -1,9 +1,9 @@
 """The small records that cross the session layer's border beside entries."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol, Self, overload
 
+from tui_agent.lazy import dataclass
 from tui_agent.session.entries import ToolCallPart
 
 __all__ = [

@@ -20,8 +20,8 @@ from tui_agent.session import unsent
 
 __all__ = ["APPLICATION_ID", "SCHEMA_VERSION", "create", "key_of", "key_range"]
 
-SCHEMA_VERSION = 6
-"""``PRAGMA user_version`` of the tables below."""
+SCHEMA_VERSION = 7
+"""``PRAGMA user_version`` of the tables below and of what entries can hold: older programs refuse the file."""
 
 APPLICATION_ID = 0x54554941
 """``PRAGMA application_id``, "TUIA": tells a session file from any other SQLite file."""

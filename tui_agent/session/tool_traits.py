@@ -1,8 +1,9 @@
 """What a tool is like, for those who only know the name of a call's tool: context, cards, editors."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Literal
+
+from tui_agent.lazy import dataclass
 
 __all__ = ["ToolKind", "ToolTraits", "TraitsByName"]
 

@@ -7,7 +7,8 @@ one directory don't take each other's words away.
 import json
 import sqlite3
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from tui_agent.lazy import dataclass
 
 __all__ = ["TABLE", "Unsent", "forget", "keep", "take"]
 

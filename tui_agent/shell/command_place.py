@@ -1,8 +1,9 @@
 """Where a command runs, and where the paths in it lead."""
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
+
+from tui_agent.lazy import dataclass
 
 
 @dataclass(frozen=True, slots=True)

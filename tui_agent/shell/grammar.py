@@ -11,11 +11,12 @@ import re
 import shutil
 import stat
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from tui_agent.files.secret_files import file_holds_secret
 from tui_agent.files.sensitive import is_sensitive
+from tui_agent.lazy import dataclass
 from tui_agent.shell.command_place import CommandPlace, below, is_listable
 
 ENVIRONMENT = {

@@ -7,12 +7,12 @@ a repository whose settings, line by line, are of a kind that is named here.
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from tui_agent.files.inside import read_regular
 from tui_agent.files.own_git import run_git
 from tui_agent.files.sensitive import is_sensitive
+from tui_agent.lazy import dataclass
 from tui_agent.shell.command_place import CommandPlace, is_listable
 
 _SETTINGS = re.compile(

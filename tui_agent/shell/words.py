@@ -2,7 +2,9 @@
 
 import re
 import shlex
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from tui_agent.lazy import dataclass
 
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 

@@ -3,13 +3,14 @@
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
+from tui_agent.lazy import dataclass
 from tui_agent.permission import Permission, PermissionNeed, Verdict
 from tui_agent.processes.jobs import Jobs
 from tui_agent.sandbox import Sandbox
@@ -139,6 +140,8 @@ class ToolContext:
     reads: ReadRecord
     put_blob: Callable[[bytes], str]
     report: Callable[[str], None] = lambda _text: None
+    stands_for: Path | None = None
+    """The project that ``project`` is a copy of: its paths mean those of the copy. None where it is no copy."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """Environment for child processes, secrets already taken out."""
     vision: bool = True
@@ -236,6 +239,10 @@ class Tool(ABC, Generic[InputT]):
         """
         return () if self.read_only else None
 
+    def command(self, arguments: InputT) -> str:  # noqa: ARG002 - for subclasses
+        """Return what a call runs in the sandbox, as a line; "" where it runs nothing there."""
+        return ""
+
     def title(self, arguments: InputT) -> str:
         """Return a few words for the card while the call runs: a path, a command, a pattern."""
         return next((str(value) for value in arguments.model_dump().values() if value), "")
@@ -263,26 +270,26 @@ one is told so."""
 @cache
 def _parameters(accepted: type[ToolInput]) -> dict[str, Any]:
     """Return what a tool takes as a JSON schema; kept, because every step of a run asks for those of all tools."""
-    parameters: dict[str, Any] = _slim(accepted.model_json_schema())
+    parameters: dict[str, Any] = slim_schema(accepted.model_json_schema())
     return parameters
 
 
-def _slim(schema: Any, definitions: dict[str, Any] | None = None) -> Any:
+def slim_schema(schema: Any, definitions: dict[str, Any] | None = None) -> Any:
     """Return a JSON schema with references inlined, without noise and the docstrings of models."""
     definitions = definitions or schema.get("$defs", {})
     if "$ref" in schema:
         told = {key: value for key, value in schema.items() if key == "description"}
-        return _slim(definitions[schema["$ref"].rpartition("/")[2]], definitions) | told
+        return slim_schema(definitions[schema["$ref"].rpartition("/")[2]], definitions) | told
     if "anyOf" in schema:
         options = [option for option in schema["anyOf"] if option != {"type": "null"}]
         if len(options) == 1:
             rest = {key: value for key, value in schema.items() if key != "anyOf"}
-            return _slim(options[0] | rest, definitions)
-        return {"anyOf": [_slim(option, definitions) for option in options]}
+            return slim_schema(options[0] | rest, definitions)
+        return {"anyOf": [slim_schema(option, definitions) for option in options]}
     dropped = _NOISE | {"$defs"} | ({"description"} if "properties" in schema else set())
     slim = {key: value for key, value in schema.items() if key not in dropped}
     if "properties" in slim:
-        slim["properties"] = {name: _slim(field, definitions) for name, field in slim["properties"].items()}
+        slim["properties"] = {name: slim_schema(field, definitions) for name, field in slim["properties"].items()}
     if "items" in slim:
-        slim["items"] = _slim(slim["items"], definitions)
+        slim["items"] = slim_schema(slim["items"], definitions)
     return slim

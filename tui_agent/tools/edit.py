@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -11,6 +10,7 @@ from pydantic import Field, model_validator
 from tui_agent.editing.diffs import FileDiff, Hunk, diff_texts
 from tui_agent.editing.text_files import lines_of, load, replace_file
 from tui_agent.errors import ToolError
+from tui_agent.lazy import dataclass
 from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.session.entries import ToolMetadata
 from tui_agent.session.tool_traits import ToolTraits

@@ -1,9 +1,10 @@
 """Listing a directory as an indented tree, for ``ls`` and for ``read`` of a directory."""
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from tui_agent.files.ignore import IgnoreRules, ListedPath, rows
+from tui_agent.lazy import dataclass
 from tui_agent.session.entries import ToolMetadata
 from tui_agent.tools.base import ToolContext, ToolResult
 from tui_agent.tools.outputs import LIST_BY_NAME, LIST_DEEPER, Output, counted, finish

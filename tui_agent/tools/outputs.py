@@ -2,12 +2,13 @@
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Literal
 
 from tui_agent.context.truncation import Truncated, truncate
+from tui_agent.lazy import dataclass
 from tui_agent.session.entries import ImagePart, ToolMetadata, Truncation
 from tui_agent.tools.base import OutputLimits, ToolContext, ToolResult
+from tui_agent.tools.image_size import image_size
 from tui_agent.tools.paths import valid_text
 
 READ_ON = "[Lines {first}-{last} of {total}. Read on with offset={next}.]"
@@ -16,6 +17,9 @@ NARROWER = "[{shown:,} of {total:,} {what}. For the rest use a narrower pattern,
 LIST_DEEPER = "[{shown:,} of {total:,} names. For the rest list one of these directories.]"
 LIST_BY_NAME = "[{shown:,} of {total:,} names. For others use glob with part of the name.]"
 FILTER_OUTPUT = "To see more, filter it, or recall this result by its #number."
+
+MAX_IMAGE_BYTES = 3_750_000
+"""Largest image that is sent: providers take 5 MB of base64."""
 
 _SMALL = 100_000
 """Characters that are cut in less time than it takes to hand them to a thread."""
@@ -70,6 +74,19 @@ async def finish(output: Output, context: ToolContext) -> ToolResult:
         full_output=_stored(output, truncation, context),
         metadata=output.metadata.model_copy(update={"truncation": truncation}),
     )
+
+
+def stored_image(
+    raw: bytes, mime: str, put_blob: Callable[[bytes], str], *, vision: bool
+) -> tuple[str, ImagePart | None]:
+    """Store an image that a call gave; returns what is said of it, and the image where the model can be shown it."""
+    about = f"Image, {mime}, {size_text(len(raw))}"
+    if not vision:
+        return f"[{about}. This model takes no images.]", None
+    if len(raw) > MAX_IMAGE_BYTES:
+        return f"[{about}. Too large to be shown (limit {size_text(MAX_IMAGE_BYTES)}).]", None
+    width, height = image_size(raw)
+    return f"[{about}]", ImagePart(blob=put_blob(raw), mime=mime, width=width, height=height)
 
 
 def counted(number: int, noun: str, plural: str = "") -> str:

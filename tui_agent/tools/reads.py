@@ -2,8 +2,9 @@
 
 import hashlib
 import os
-from dataclasses import dataclass
 from pathlib import Path
+
+from tui_agent.lazy import dataclass
 
 HASHED_BYTES = 8 * 1024 * 1024
 """Files up to this size are known by their content, larger ones by time and size alone."""

@@ -4,12 +4,12 @@ import asyncio
 import difflib
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import Field
 
 from tui_agent.errors import ToolError
+from tui_agent.lazy import dataclass
 from tui_agent.permission import PermissionNeed
 from tui_agent.session.entries import ToolMetadata
 from tui_agent.session.tool_traits import ToolTraits

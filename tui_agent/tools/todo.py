@@ -2,13 +2,13 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, ClassVar, TypeGuard
 
 from pydantic import Field, field_validator
 
 from tui_agent.errors import ToolError
+from tui_agent.lazy import dataclass
 from tui_agent.permission import PermissionNeed
 from tui_agent.session.entries import (
     BranchSummaryEntry,

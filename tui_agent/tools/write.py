@@ -4,7 +4,6 @@ import asyncio
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -15,6 +14,7 @@ from tui_agent.editing.diffs import FileDiff, diff_texts
 from tui_agent.editing.text_files import Encoding, TextFile, load, newline_of, replace_file, with_newlines
 from tui_agent.errors import ToolError
 from tui_agent.files.opening import make_directories
+from tui_agent.lazy import dataclass
 from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.session.entries import ToolMetadata
 from tui_agent.session.tool_traits import ToolTraits

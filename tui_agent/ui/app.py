@@ -7,33 +7,54 @@ import os
 import shutil
 import signal
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from typing import ClassVar
 
+import textual.screen
+from rich.segment import Segment
 from rich.text import Text
 from textual import events, work
 from textual.app import SystemCommand
 from textual.binding import Binding, BindingType
+from textual.color import Color
 from textual.driver import Driver
 from textual.drivers.linux_driver import LinuxDriver
+from textual.filter import LineFilter
 from textual.geometry import Size
 from textual.message import Message
+from textual.reactive import var
 from textual.screen import Screen
 from textual.timer import Timer
 
 from tui_agent.app.services import AppServices, FirstView, OpenRequest, UiSettings
+from tui_agent.lazy import dataclass
 from tui_agent.resources import style_path
+from tui_agent.safe_text import ACTING
 from tui_agent.ui import background, clipboard, terminal
 from tui_agent.ui.attention import TerminalCall
 from tui_agent.ui.contrast import readable_variables
-from tui_agent.ui.control_filter import ControlCharacterFilter
 from tui_agent.ui.driver import TerminalDriver, TerminalGone
 from tui_agent.ui.edge import GuardedApp
 from tui_agent.ui.high_contrast import HIGH_CONTRAST, HIGH_CONTRAST_LIGHT, WHITE_LIGHT
 from tui_agent.ui.lending import lending
 from tui_agent.ui.screens.main import MainScreen
+
+
+class ControlCharacterFilter(LineFilter):
+    """Drops control characters and marks that reorder a line. They have no width, so the line keeps its own."""
+
+    def apply(self, segments: list[Segment], background: Color) -> list[Segment]:  # noqa: ARG002 - as inherited
+        """Return the segments without them; the very same list when there are none."""
+        for segment in segments:
+            if ACTING.search(segment.text):
+                break
+        else:
+            return segments
+        return [
+            segment if segment.control else Segment(ACTING.sub("", segment.text), segment.style) for segment in segments
+        ]
+
 
 log = logging.getLogger(__name__)
 
@@ -41,6 +62,9 @@ FIRST_STYLES = ("app.tcss", "prompt.tcss", "standing.tcss")
 """Style sheets of the first paint."""
 LATER_STYLES = ("transcript.tcss", "permission.tcss", "screens.tcss", "tree.tcss", "lists.tcss")
 """Style sheets of what comes after it, in the order they are read."""
+
+# Paints a second, at most. With Textual's 60 a key or a first word waits 8 ms on average.
+textual.screen.UPDATE_PERIOD = 1 / 120  # type: ignore[misc]
 
 RESIZE_SETTLES = 0.3
 """Seconds after a resize in which another one would have arrived."""
@@ -74,6 +98,8 @@ class TuiAgentApp(GuardedApp[int]):
     ENABLE_COMMAND_PALETTE = True
     COMMAND_PALETTE_BINDING = "ctrl+p"
     PAUSE_GC_ON_SCROLL = True
+    # No widget shows it, so that nothing is to be painted when it changes: Textual would paint the whole screen.
+    sub_title = var("")
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+q", "leave", "Quit", show=False, priority=True),
         Binding("ctrl+c", "help_quit", show=False, system=True),
@@ -165,6 +191,9 @@ class TuiAgentApp(GuardedApp[int]):
         self.call_after_refresh(self._painted)
 
     def _painted(self) -> None:
+        if isinstance(self._driver, TerminalDriver):
+            where = self.main.prompt.cursor_screen_offset
+            self._driver.painted(where.y, where.x)
         if self._follows_terminal and not self.no_color and background.may_ask():
             self._write(background.QUESTION)
         self._install_services()
@@ -295,7 +324,7 @@ class TuiAgentApp(GuardedApp[int]):
         return app_focus
 
     def watch_app_focus(self) -> None:
-        """The widget with the focus looks as it has to now; a program that began out of sight gives it to the prompt."""
+        """The widget with the focus looks as it has to; where none has it since the start, the prompt gets it."""
         self.is_refocusing = False
         if self.app_focus and self.screen_stack and self.screen is self.main and self.main.focused is None:
             self.main.prompt.focus()

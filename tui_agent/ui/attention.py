@@ -11,13 +11,13 @@ import asyncio
 import json
 import logging
 import os
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from textual.message import Message
 
 from tui_agent.app.format import one_line, seconds
+from tui_agent.lazy import dataclass
 from tui_agent.ui import terminal
 
 if TYPE_CHECKING:

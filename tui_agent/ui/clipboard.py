@@ -10,11 +10,11 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tui_agent.app.pasted_images import image_suffix
+from tui_agent.lazy import dataclass
 from tui_agent.processes.environment import safe_environment
 from tui_agent.processes.marks import own
 from tui_agent.processes.own_programs import find_program

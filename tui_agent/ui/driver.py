@@ -5,6 +5,7 @@ import os
 import selectors
 import signal
 import sys
+import threading
 from codecs import getincrementaldecoder
 from collections.abc import Callable
 from contextlib import suppress
@@ -15,6 +16,7 @@ from textual.drivers.linux_driver import LinuxDriver
 from textual.message import Message
 
 from tui_agent.ui.background import AnswerParser
+from tui_agent.ui.early_prompt import ALTERNATE_SCREEN, early_prompt
 
 if TYPE_CHECKING:
     from io import TextIOWrapper
@@ -49,9 +51,39 @@ class TerminalDriver(LinuxDriver):
 
         self._continued = False
         self._loop = asyncio.get_running_loop()
+        self._typed = b""
+        self._has_screen = False
+        self._first_frame: str | None = ""
+        self._is_painted = threading.Event()
 
     def _lost(self) -> None:
         self.send_message(TerminalGone())
+
+    # -- from the early prompt to the interface ---------------------------------------------------------------
+
+    def start_application_mode(self) -> None:
+        """Take the terminal over, with what was typed before."""
+        self._has_screen, self._typed = early_prompt.is_shown, early_prompt.take()
+        super().start_application_mode()  # type: ignore[no-untyped-call]
+
+    def write(self, data: str) -> None:
+        """Write, but don't clear what the early prompt has painted before the first frame is there."""
+        if self._has_screen and data == ALTERNATE_SCREEN:
+            self._has_screen = False
+            return
+        if self._first_frame is not None and len(data) > len(self._first_frame):
+            self._first_frame = data
+        super().write(data)
+
+    def painted(self, row: int, column: int) -> None:
+        """Take keys from now on, and keep how the prompt looks for the next start.
+
+        Its first letter goes to ``row`` and ``column``, counted from 0.
+        """
+        self._is_painted.set()
+        if self._first_frame:
+            early_prompt.keep(self._first_frame, row, column)
+        self._first_frame = None
 
     # -- stopped by the user, and going on --------------------------------------------------------------------
 
@@ -96,6 +128,12 @@ class TerminalDriver(LinuxDriver):
         """Hand what is typed to the app until it ends, or the terminal does."""
         decode = getincrementaldecoder("utf-8")("replace").decode
         parser = AnswerParser(self._debug)
+        # Before the first frame nothing has the focus, and keys would be lost.
+        while not (self._is_painted.wait(_ESCAPE_TIMEOUT_SECONDS) or self.exit_event.is_set()):
+            pass
+        typed, self._typed = decode(self._typed), b""
+        for message in parser.feed(typed) if typed else ():
+            self.process_message(message)
         # Not the default selector: on macOS that one can't watch a terminal.
         with selectors.SelectSelector() as selector:
             selector.register(self.fileno, selectors.EVENT_READ)

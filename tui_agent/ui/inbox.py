@@ -1,12 +1,12 @@
 """Brings the agent's events to a screen as messages, many at once when they come faster than the screen."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from textual.message import Message
 from textual.message_pump import MessagePump
 
 from tui_agent.agent.events import AgentEvent, AnswerDelta, CompactionProgress, ReasoningProgress, ToolOutput
+from tui_agent.lazy import dataclass
 
 
 @dataclass

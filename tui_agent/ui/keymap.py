@@ -1,11 +1,12 @@
 """The user's own keys: which actions can have another one, and what is wrong with a ``[keys]`` table. Pure."""
 
 from collections.abc import Container, Iterable, Mapping
-from dataclasses import dataclass
 from difflib import get_close_matches
 
 from textual.binding import Binding, BindingType
 from textual.keys import Keys
+
+from tui_agent.lazy import dataclass
 
 _MODIFIERS = frozenset({"ctrl", "alt", "shift", "super", "hyper", "meta"})
 _NAMES = frozenset(key.value for key in Keys) | {f"f{number}" for number in range(1, 25)}

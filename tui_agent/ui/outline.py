@@ -1,9 +1,10 @@
 """What the side panel tells of a session: its branches and messages as an outline, to-dos, files, jobs. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tui_agent.app.plain_text import plain_preview
+from tui_agent.lazy import dataclass
 from tui_agent.processes.jobs import JobState
 from tui_agent.session.entries import (
     BranchSummaryEntry,

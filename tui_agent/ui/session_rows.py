@@ -1,10 +1,11 @@
 """What the list of sessions shows, and how it is found: no widget, and nothing that may not run in a thread."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from tui_agent.app.format import age, money, one_line, plural, short_model, short_path, tokens
+from tui_agent.lazy import dataclass
 from tui_agent.session.records import SearchHit, SessionInfo, SessionTotals
 from tui_agent.session.store import Store
 

@@ -3,10 +3,11 @@
 import ipaddress
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from urllib.parse import quote, urljoin, urlsplit
 
 from tui_agent.errors import ToolError
+from tui_agent.lazy import dataclass
 
 IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 

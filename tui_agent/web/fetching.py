@@ -6,12 +6,12 @@ import ipaddress
 import socket
 import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from tui_agent import __version__
 from tui_agent.errors import ToolError
+from tui_agent.lazy import dataclass
+from tui_agent.version import __version__
 from tui_agent.web.addresses import IpAddress, WebAddress, is_allowed, redirected
 from tui_agent.web.settings import FetchSettings
 

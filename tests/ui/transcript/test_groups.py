@@ -1,6 +1,7 @@
 """Runs of small tool calls are one row that opens, wherever they were loaded from and however they came."""
 
 from tests.support.transcript import shown
+from tests.support.transcript_samples import ListSource
 from tui_agent.context.standing import Standing
 from tui_agent.context.standings import Standings
 from tui_agent.session.entries import (
@@ -18,7 +19,6 @@ from tui_agent.ui.widgets.transcript.cards import CardBlock
 from tui_agent.ui.widgets.transcript.feed import LiveFeed
 from tui_agent.ui.widgets.transcript.groups import GroupBlock
 from tui_agent.ui.widgets.transcript.model import Position, TranscriptModel
-from tui_agent.ui.widgets.transcript.samples import ListSource
 
 
 def steps(*tools: str, failed: int = 0, text: str = "", start: int = 1) -> list[Entry]:

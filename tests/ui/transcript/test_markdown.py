@@ -2,9 +2,9 @@
 
 import pytest
 
+from tests.support.transcript_samples import ANSWER, CJK
 from tui_agent.ui.widgets.transcript.document import MarkdownDocument
 from tui_agent.ui.widgets.transcript.lines import Line, runs_width
-from tui_agent.ui.widgets.transcript.samples import ANSWER, CJK
 
 
 def lines_of(text: str, width: int = 40) -> list[Line]:

@@ -7,12 +7,12 @@ import pytest
 from textual.pilot import Pilot
 
 from tests.support.transcript import TranscriptHost
+from tests.support.transcript_samples import ANSWER, CJK, ListSource, every_kind
 from tui_agent.agent.events import LiveAnswer
 from tui_agent.context.standing import Standing
 from tui_agent.context.standings import Standings
 from tui_agent.session.entries import Entry, TextPart, ToolMetadata, UserEntry
-from tui_agent.ui.widgets.transcript.events import show_live
-from tui_agent.ui.widgets.transcript.samples import ANSWER, CJK, ListSource, every_kind
+from tui_agent.ui.widgets.transcript.transcript import show_live
 
 Compare = Callable[..., bool]
 

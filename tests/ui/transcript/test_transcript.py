@@ -4,6 +4,7 @@ import pytest
 from textual import events
 
 from tests.support.transcript import Shown, answer, shown, user
+from tests.support.transcript_samples import ANSWER, GeneratedSource, ListSource, every_kind
 from tui_agent.agent.events import (
     AnswerDelta,
     EntryAppended,
@@ -17,6 +18,7 @@ from tui_agent.agent.events import (
     ToolStarted,
 )
 from tui_agent.context.pruning import Occasion
+from tui_agent.context.tokens import TokenCounter
 from tui_agent.session.entries import (
     AssistantEntry,
     Entry,
@@ -28,7 +30,6 @@ from tui_agent.session.entries import (
     ToolStatus,
 )
 from tui_agent.ui.widgets.transcript import Transcript
-from tui_agent.ui.widgets.transcript.samples import ANSWER, GeneratedSource, ListSource, every_kind
 from tui_agent.ui.widgets.transcript.transcript import ELAPSED_SECONDS
 
 
@@ -326,6 +327,7 @@ class FakeAgent:
         self.session = self
         self.running = True
         self.live = LiveAnswer(text="so far", reasoning="hm")
+        self.counter = TokenCounter("m")
 
     def path_outline(self) -> object:
         return ListSource(self.entries_of_path).headers

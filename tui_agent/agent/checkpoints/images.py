@@ -4,9 +4,11 @@ import errno
 import hashlib
 import os
 import stat
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
+
+from tui_agent.lazy import dataclass
 
 MAX_FILE_BYTES = 5_000_000
 """A larger file has no image: it is listed, and can't be restored."""

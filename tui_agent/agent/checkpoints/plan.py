@@ -5,11 +5,11 @@ conflict and stays as it is: what somebody changed since, or between two changes
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import PurePosixPath
 
 from tui_agent.agent.checkpoints.images import Image
+from tui_agent.lazy import dataclass
 from tui_agent.session.entries import CheckpointEntry, Entry, FileChange
 
 CHANGED_SINCE = "changed since"

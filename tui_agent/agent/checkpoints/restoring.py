@@ -5,7 +5,6 @@ What is overwritten or deleted is in the store before it is touched, so that res
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
 from tui_agent.agent.checkpoints.images import Image, Reading, digest_of, place_in, read_image
@@ -23,6 +22,7 @@ from tui_agent.agent.checkpoints.plan import (
 )
 from tui_agent.agent.checkpoints.recorder import SnapshotStore
 from tui_agent.editing.text_files import replace_file
+from tui_agent.lazy import dataclass
 from tui_agent.session.errors import StoreError
 
 ELSEWHERE = "it leads out of the project"

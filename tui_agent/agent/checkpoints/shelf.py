@@ -9,7 +9,6 @@ import os
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from tui_agent.agent.checkpoints.images import (
@@ -24,6 +23,7 @@ from tui_agent.agent.checkpoints.images import (
 from tui_agent.agent.checkpoints.manifest import Manifest
 from tui_agent.agent.checkpoints.objects import GitObjects
 from tui_agent.files.own_git import run_git
+from tui_agent.lazy import dataclass
 
 MAX_SHELF_BYTES = 100_000_000
 """What copies may take on disk while the program runs."""

@@ -1,11 +1,12 @@
 """Hooks around one tool call: what they make of it before it runs, and what they add to its output."""
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from tui_agent.agent.hooks.hooks import Hooks
 from tui_agent.agent.hooks.payloads import AfterTool, BeforeTool
+from tui_agent.lazy import dataclass
 from tui_agent.tools.arguments import parse_arguments
 from tui_agent.tools.base import Tool, ToolInput, ToolResult
 from tui_agent.tools.dynamic import RawInput

@@ -4,7 +4,7 @@ import asyncio
 import inspect
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from fnmatch import fnmatchcase
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -16,6 +16,7 @@ from tui_agent.agent.hooks.payloads import ANSWERS, HookAnswer, Payload, refusal
 from tui_agent.agent.hooks.settings import HookSettings
 from tui_agent.errors import UserFacingError
 from tui_agent.json_text import loads
+from tui_agent.lazy import dataclass
 from tui_agent.processes.user_command import CommandFailedError, run_command
 
 log = logging.getLogger(__name__)

@@ -8,11 +8,11 @@ pastes is data there.
 import re
 import shlex
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from tui_agent.agent.knowledge.documents import Document, DocumentError, FileCache
 from tui_agent.agent.knowledge.folders import Folders
+from tui_agent.lazy import dataclass
 
 PARENTS = (".tui-agent", ".claude")
 """Directories of a project whose ``commands`` folder is looked into."""

@@ -4,13 +4,14 @@ import os
 import re
 import stat
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from tui_agent.files.inside import OutsideError, is_inside, read_file, read_inside
 from tui_agent.files.sensitive import is_sensitive
+from tui_agent.lazy import dataclass
 
 FRONT_MATTER_CHARS = 16_384
 """Front matter longer than this is taken for a mistake."""

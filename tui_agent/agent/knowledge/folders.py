@@ -1,10 +1,10 @@
 """Where instructions, skills, commands and agents are looked for, and how the files found there are named."""
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 
 from tui_agent.files.inside import is_inside
+from tui_agent.lazy import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,13 +2,13 @@
 
 import os
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from tui_agent.agent.knowledge.documents import DocumentError, FileCache, LeftOutError
 from tui_agent.agent.knowledge.folders import Folders
 from tui_agent.agent.knowledge.remote import RemoteError, RemoteTexts, is_url
 from tui_agent.files.ignore import IgnoreRules
+from tui_agent.lazy import dataclass
 
 NAMES = ("AGENTS.md", "CLAUDE.md", "CONTEXT.md")
 """One file per directory is taken, the first of these."""

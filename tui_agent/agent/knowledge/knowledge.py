@@ -3,7 +3,7 @@
 import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from types import MappingProxyType
 
@@ -16,6 +16,7 @@ from tui_agent.agent.knowledge.remote import RemoteTexts
 from tui_agent.agent.knowledge.skills import LIST_SHARE, LIST_TOKENS, list_skills, load_skills
 from tui_agent.context.templates import fill
 from tui_agent.files.notes import NOTES_FILE, NoteError, notes_in, read_notes
+from tui_agent.lazy import dataclass
 from tui_agent.session.entries import SKILL_PREFIX, FilePart, TextPart, UserPart
 from tui_agent.tools.skill import Skill
 

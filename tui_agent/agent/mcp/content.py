@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from tui_agent.agent.mcp.records import Content
 from tui_agent.session.entries import ImagePart
-from tui_agent.tools.image_size import image_size
-from tui_agent.tools.outputs import size_text
+from tui_agent.tools.outputs import size_text, stored_image
 
 if TYPE_CHECKING:
     from mcp.types import (
@@ -20,9 +19,6 @@ if TYPE_CHECKING:
         ReadResourceResult,
         TextResourceContents,
     )
-
-MAX_IMAGE_BYTES = 3_750_000
-"""Largest image that is sent: providers take 5 MB of base64."""
 
 PutBlob = Callable[[bytes], str]
 
@@ -87,11 +83,6 @@ class Reader:
             raw = base64.b64decode(data, validate=True)
         except (binascii.Error, ValueError):
             return f"[An image, {mime}, that is damaged.]"
-        about = f"Image, {mime}, {size_text(len(raw))}"
-        if not self._vision:
-            return f"[{about}. This model takes no images.]"
-        if len(raw) > MAX_IMAGE_BYTES:
-            return f"[{about}. Too large to be shown (limit {size_text(MAX_IMAGE_BYTES)}).]"
-        width, height = image_size(raw)
-        self._images.append(ImagePart(blob=self._put_blob(raw), mime=mime, width=width, height=height))
-        return f"[{about}]"
+        said, image = stored_image(raw, mime, self._put_blob, vision=self._vision)
+        self._images += () if image is None else (image,)
+        return said

@@ -8,13 +8,13 @@ import json
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
 from tui_agent.agent.mcp.settings import McpServerSettings
+from tui_agent.lazy import dataclass
 from tui_agent.safe_text import one_line
 
 __all__ = ["ForeignServer", "find_foreign"]

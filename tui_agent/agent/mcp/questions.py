@@ -2,10 +2,11 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from tui_agent.context.request import ContentText, Message
+from tui_agent.lazy import dataclass
 
 if TYPE_CHECKING:
     from mcp.types import CreateMessageRequestParams, ElicitRequestParams

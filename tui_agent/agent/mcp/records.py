@@ -1,12 +1,12 @@
 """What is known of a server: its state, its tools, prompts and resources. No type of the SDK leaves this package."""
 
 import re
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Literal
 
 from tui_agent.errors import UserFacingError
+from tui_agent.lazy import dataclass
 from tui_agent.session.entries import ImagePart
 
 _UNTYPED = re.compile(r"[^\w-]+")

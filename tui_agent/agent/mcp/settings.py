@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Literal
@@ -12,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from tui_agent.agent.mcp.records import LogLevel
 from tui_agent.files.inside import OutsideError, read_inside
+from tui_agent.lazy import dataclass
 
 PROJECT_FILE = ".mcp.json"
 

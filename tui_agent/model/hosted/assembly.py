@@ -7,9 +7,10 @@ differ in how they number, name and cut tool calls; every call leaves here with 
 import json
 import uuid
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from tui_agent.lazy import dataclass
 from tui_agent.model.hosted import lines
 from tui_agent.model.hosted.lines import Event
 

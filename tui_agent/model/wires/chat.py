@@ -6,10 +6,11 @@ calls however they are numbered, reasoning in five places, usage in any chunk.
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from tui_agent.context.request import Message, ModelRequest, wire_tool
+from tui_agent.lazy import dataclass
 from tui_agent.model.errors import Failure
 from tui_agent.model.protocol import (
     Finished,

@@ -6,11 +6,11 @@ Source: ai.google.dev, "GenerateContent", "Function calling", "Thinking" and "Th
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from tui_agent.context.request import ContentText, ImageRef, Message, ModelRequest, RequestToolCall
 from tui_agent.json_text import loads
+from tui_agent.lazy import dataclass
 from tui_agent.model.errors import Failure
 from tui_agent.model.protocol import (
     Finished,

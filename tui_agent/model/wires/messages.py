@@ -11,11 +11,12 @@ written for people and doesn't go back.
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from tui_agent.context.request import ContentText, Effort, ImageRef, Message, ModelRequest
 from tui_agent.json_text import loads
+from tui_agent.lazy import dataclass
 from tui_agent.model.claude import BUDGETS, MIN_BUDGET, Claude, claude
 from tui_agent.model.errors import Failure
 from tui_agent.model.protocol import (

@@ -9,7 +9,7 @@ Source: https://platform.openai.com/docs/api-reference/responses, "Reasoning mod
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
 
 from tui_agent.context.request import (
@@ -21,6 +21,7 @@ from tui_agent.context.request import (
     RequestToolCall,
     ToolSchema,
 )
+from tui_agent.lazy import dataclass
 from tui_agent.model.errors import Failure
 from tui_agent.model.protocol import (
     Finished,

@@ -8,11 +8,12 @@ import base64
 import importlib
 import uuid
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Protocol, cast
 
 from tui_agent.context.request import ContentText, ImageRef, Message, ModelRequest
 from tui_agent.json_text import loads
+from tui_agent.lazy import dataclass
 from tui_agent.model.errors import Failure
 from tui_agent.model.protocol import ModelEvent
 from tui_agent.model.providers import WireName

@@ -2,8 +2,8 @@
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
+from tui_agent.lazy import dataclass
 from tui_agent.session.entries import AssistantPart, ImagePart, ReasoningPart, TextPart, ToolCallPart
 from tui_agent.session.formats.incoming import Builder
 from tui_agent.session.formats.reading import Node

@@ -1,8 +1,9 @@
 """A session as it leaves: everything of it that is exported, read once and in order."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from tui_agent.lazy import dataclass
 from tui_agent.session import entry_table
 from tui_agent.session.entries import Entry, ToolResultEntry
 from tui_agent.session.records import LeafMove, SessionInfo

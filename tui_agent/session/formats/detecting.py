@@ -4,9 +4,9 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 
+from tui_agent.lazy import dataclass
 from tui_agent.session.formats import aider
 from tui_agent.session.formats.reading import ImportRefused, Node
 from tui_agent.session.formats.source import SourceFile

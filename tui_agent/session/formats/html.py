@@ -6,11 +6,11 @@ Without its script it reads from top to bottom; the script searches, folds, and 
 import base64
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from html import escape
 
 from markdown_it import MarkdownIt
 
+from tui_agent.lazy import dataclass
 from tui_agent.safe_text import one_line, readable
 from tui_agent.session.entries import (
     AssistantEntry,

@@ -3,12 +3,13 @@
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 from operator import ne
 from pathlib import Path
 from sqlite3 import Connection
 
+from tui_agent.lazy import dataclass
 from tui_agent.session import blobs, entry_table, forking, navigation
 from tui_agent.session.entries import Entry, UserEntry
 from tui_agent.session.errors import SessionHeld
@@ -115,7 +116,7 @@ def import_file(
     imported: list[Imported] = []
     for together in _read(row, file):
         # A database changes with every session in it: what it holds of one is what tells two copies apart.
-        digest = _digest(path) if row.is_line is not None else ""
+        digest = "" if file.is_database or row.is_line is None else _digest(path)
         with store.writer() as connection:
             stored = [_SessionImport(store, connection, estimate, digest).take(session) for session in together]
             for session in together:

@@ -20,11 +20,11 @@ from tui_agent.session.formats.reading import ImportLimits, ImportRefused, Node
 from tui_agent.session.ids import now
 from tui_agent.session.records import LeafMove
 from tui_agent.session.rows import blobs_of
+from tui_agent.session.schema import SCHEMA_VERSION
 
-__all__ = ["FORMAT", "is_header", "read", "write"]
+__all__ = ["FORMAT", "is_header", "nodes", "read", "write"]
 
 FORMAT = "tui-agent"
-VERSION = 1
 _MAX_ID = 2**32 - 1
 _MAX_NUMBER = 2**53
 _DAY = 24 * 3600 * 1000
@@ -32,12 +32,22 @@ _DAY = 24 * 3600 * 1000
 
 def write(copies: Sequence[SessionCopy], put: Callable[[str], object]) -> None:
     """Write sessions, line by line, each with its line end."""
+    for line in _whole(copies):
+        put(_json(line) + "\n")
+
+
+def nodes(copies: Sequence[SessionCopy], where: str) -> Iterator[Node]:
+    """Yield the lines of sessions as they are read from a file; ``where`` says in complaints where that is."""
+    yield from (Node(line, where) for line in _whole(copies))
+
+
+def _whole(copies: Sequence[SessionCopy]) -> Iterator[dict[str, Any]]:
     lines, blobs = 0, set[str]()
     for copy in copies:
         for line in _lines(copy, blobs):
-            put(_json(line) + "\n")
+            yield line
             lines += 1
-    put(_json({"type": "end", "lines": lines}) + "\n")
+    yield {"type": "end", "lines": lines}
 
 
 def _json(line: dict[str, Any]) -> str:
@@ -54,7 +64,7 @@ def _lines(copy: SessionCopy, written: set[str]) -> Iterator[dict[str, Any]]:
     yield {
         "type": "session",
         "format": FORMAT,
-        "version": VERSION,
+        "version": SCHEMA_VERSION,
         "id": info.id,
         "cwd": info.cwd,
         "title": info.title,
@@ -124,7 +134,7 @@ class _Reader:
     def _begin(self, node: Node) -> None:
         if not is_header(node) or node.number("version") < 1:
             raise node.refuse("it does not begin a session of tui-agent")
-        if node.number("version") > VERSION:
+        if node.number("version") > SCHEMA_VERSION:
             raise node.refuse("it was written by a newer tui-agent: update this one")
         created, name = node.time("created_at"), node.text("id")
         parent = node.text("parent_session", "")

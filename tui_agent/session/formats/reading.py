@@ -2,11 +2,11 @@
 
 import json
 from collections.abc import Generator, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from tui_agent.lazy import dataclass
 from tui_agent.safe_text import one_line
 from tui_agent.session.errors import StoreError
 

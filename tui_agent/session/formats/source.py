@@ -3,11 +3,12 @@
 import sqlite3
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote
 
+from tui_agent.lazy import dataclass
 from tui_agent.safe_text import one_line
 from tui_agent.session.formats.reading import ImportLimits, ImportRefused, Node, read_document, read_lines
 

@@ -1,8 +1,7 @@
 """What other programs' tool calls tell of files and commands, in the terms of our own results."""
 
-from dataclasses import dataclass
-
 from tui_agent.json_text import loads
+from tui_agent.lazy import dataclass
 from tui_agent.session.entries import ToolCallPart, ToolMetadata
 
 __all__ = ["CallFacts", "facts_of"]

@@ -2,13 +2,14 @@
 
 import re
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 from typing import Literal
 
 from textual.fuzzy import FuzzySearch
 
 from tui_agent.agent.mentions import IMAGE_TYPES
+from tui_agent.lazy import dataclass
 
 LIMIT = 50
 """Candidates shown at most."""

@@ -6,9 +6,10 @@ one of a line.
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
+
+from tui_agent.lazy import dataclass
 
 
 class Mode(StrEnum):

@@ -5,7 +5,6 @@ Servers of the user's are asked what they have while the list is shown already.
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from textual import getters, work
@@ -17,6 +16,7 @@ from textual.widgets import Static
 
 from tui_agent.app.format import tokens, visible
 from tui_agent.app.services import AppServices, ModelRow
+from tui_agent.lazy import dataclass
 from tui_agent.ui.screens.picker import MAX_ROWS, PickerRow, PickerScreen, word_offsets
 from tui_agent.ui.widgets.key_line import KeyLine
 

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import ClassVar
 
 from textual import events, getters, on, work
@@ -16,6 +16,7 @@ from tui_agent.app.desk import Desk, held_question
 from tui_agent.app.format import one_line
 from tui_agent.app.services import OpenHow, OpenRequest
 from tui_agent.app.transfer_commands import ask_export
+from tui_agent.lazy import dataclass
 from tui_agent.safe_text import ACTING
 from tui_agent.session.errors import StoreError
 from tui_agent.session.records import Holder, SearchHit, SessionInfo, SessionTotals

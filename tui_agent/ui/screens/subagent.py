@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import getters, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.widgets import Static
 
-from tui_agent.agent.events import AgentEvent, PermissionAsked, PermissionSettled, RunEnded
+from tui_agent.agent.events import PermissionAsked, PermissionSettled, RunEnded
 from tui_agent.app.format import one_line, plural, short_model
 from tui_agent.app.services import OpenHow, OpenRequest
 from tui_agent.ui.inbox import AgentEvents, Inbox
@@ -19,40 +19,17 @@ from tui_agent.ui.widgets.transcript import Transcript, messages
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
-    from tui_agent.agent.events import LiveAnswer
     from tui_agent.app.desk import Desk
+    from tui_agent.ui.widgets.transcript.transcript import ShownAgent
 
 KEYS = "j/k blocks  space fold  y copy  f continue in a copy  esc back to the parent"
-
-
-class Watched(Protocol):
-    """A subagent, or what is left of one."""
-
-    @property
-    def session(self) -> Any:
-        """Its session."""
-        ...
-
-    @property
-    def running(self) -> bool:
-        """Whether it works."""
-        ...
-
-    @property
-    def live(self) -> LiveAnswer | None:
-        """The answer being streamed."""
-        ...
-
-    def subscribe(self, callback: Callable[[AgentEvent], None]) -> Callable[[], None]:
-        """Call ``callback`` with every event; the returned function ends that."""
-        ...
 
 
 class SubagentScreen(PageScreen[None]):
     """Shows a subagent over its parent, which goes on beneath. ``close`` lets go of a session opened for this."""
 
+    KEYS: ClassVar[str] = KEYS
     AUTO_FOCUS = "Transcript"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,backspace", "dismiss(None)", "back", show=False, id="subagent.back"),
@@ -63,7 +40,7 @@ class SubagentScreen(PageScreen[None]):
     facts = getters.query_one("#facts", Static)
     transcript = getters.query_one(Transcript)
 
-    def __init__(self, desk: Desk, subagent: Watched, close: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, desk: Desk, subagent: ShownAgent, close: Callable[[], None] = lambda: None) -> None:
         super().__init__()
         self._desk = desk
         self._subagent = subagent
@@ -77,7 +54,7 @@ class SubagentScreen(PageScreen[None]):
         yield Static("", id="heading", markup=False)
         yield Static("", id="facts", markup=False)
         yield Transcript()
-        yield KeyLine(KEYS, id="keys")
+        yield KeyLine(self.KEYS, id="keys")
 
     def on_mount(self) -> None:
         """Show what there is, and what comes."""

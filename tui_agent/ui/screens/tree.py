@@ -1,8 +1,8 @@
 """The session tree: look at every branch, go to any entry, merge, fork, label. Escape leaves everything as it was."""
 
 import asyncio
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable
+from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, ClassVar
 
@@ -15,17 +15,38 @@ from textual.message import Message
 from textual.timer import Timer
 from textual.widgets import Input, Static
 
-from tui_agent.agent.events import AgentEvent, EntryAppended, LeafMoved, RunEnded, RunStarted
-from tui_agent.session.entries import Entry
+from tui_agent.agent.checkpoints.plan import RestorePlan
+from tui_agent.agent.events import (
+    AgentEvent,
+    EntryAppended,
+    LeafMoved,
+    RaceEnded,
+    RunEnded,
+    RunnerChanged,
+    RunStarted,
+)
+from tui_agent.agent.navigator import NavigationError
+from tui_agent.app.desk import COPYING
+from tui_agent.app.face import Choice, RacePage
+from tui_agent.app.files_along import RESTORE, carry_out, files_question, move_with_files
+from tui_agent.app.race_views import runners_by_leaf, watch_at
+from tui_agent.app.services import OpenRequest
+from tui_agent.app.subagent_commands import show_session
+from tui_agent.context.branch_summary import MovePlan
+from tui_agent.lazy import dataclass
+from tui_agent.session.entries import Entry, RaceEntry, ToolResultEntry
+from tui_agent.session.errors import StoreError
+from tui_agent.session.typed import prompt_text
+from tui_agent.ui.screens.diff import DiffScreen
 from tui_agent.ui.screens.leaving import PageScreen
-from tui_agent.ui.screens.tree_moves import Moved, Refused, TreeMoves
+from tui_agent.ui.screens.summarising import BranchChoice, SummaryDialog
 from tui_agent.ui.widgets.key_line import KeyLine
 from tui_agent.ui.widgets.notice import NoticeLine
 from tui_agent.ui.widgets.transcript import messages
+from tui_agent.ui.widgets.transcript.wording import count_text
 from tui_agent.ui.widgets.tree.facts import copy_text
-from tui_agent.ui.widgets.tree.finding import Hits
+from tui_agent.ui.widgets.tree.finding import Hits, SearchBegun, hit_from
 from tui_agent.ui.widgets.tree.heading import HINTS, KEYS, LABEL_HINTS, SEARCH_HINTS, facts_of_tree
-from tui_agent.ui.widgets.tree.hit_steps import SearchBegun, hit_from
 from tui_agent.ui.widgets.tree.outline import Outline
 from tui_agent.ui.widgets.tree.preview import EntryPreview, headers_of
 from tui_agent.ui.widgets.tree.rows import Filter
@@ -43,6 +64,8 @@ REFRESH_SECONDS = 0.2
 
 REFRESH_SHARE = 9
 """Showing them is followed by a pause of at least so many times its cost: a tenth of one core at most."""
+FOLLOWED = EntryAppended | LeafMoved | RunStarted | RunEnded | RunnerChanged | RaceEnded
+"""Events after which the tree is another."""
 LARGE_TREE_ENTRIES = 20_000
 """A tree with so many entries is painted before its costs are read."""
 
@@ -64,10 +87,11 @@ class TreeScreen(PageScreen[None]):
         Binding("l", "label", "label", show=False),
         Binding("y", "copy", "copy", show=False),
         Binding("d", "diff", "diff of files", show=False),
-        Binding("o", "subagent", "open the subagent", show=False),
+        Binding("o", "subagent", "open the subagent or runner", show=False),
         Binding("m", "merge", "merge", show=False),
         Binding("s", "compact", "summarise up to here", show=False),
         Binding("f", "fork", "fork", show=False),
+        Binding("r", "race", "race from here", show=False),
         Binding("u", "undo", "undo", show=False),
         Binding("ctrl+r", "redo", "redo", show=False),
         Binding("space,p", "preview", "preview", show=False),
@@ -96,7 +120,6 @@ class TreeScreen(PageScreen[None]):
         self._at = at
         self._agent = agent
         self._session = agent.session
-        self._moves = TreeMoves(self, desk, agent)
         self._unsubscribe: Callable[[], None] = lambda: None
         self._preview_timer: Timer | None = None
         self._refresh_timer: Timer | None = None
@@ -112,7 +135,7 @@ class TreeScreen(PageScreen[None]):
         with Container(id="tree-body"):
             shown = Filter(self._desk.services.settings.tree_filter)
             yield SessionTree(self._load, self._desk.services.clock, shown)
-            yield EntryPreview(self._session, self._desk.services.clock)
+            yield EntryPreview(self._agent, self._desk.services.clock)
         with Horizontal(id="tree-entry"):
             yield Static(id="tree-field-name", markup=False)
             yield Input(id="tree-field", compact=True)
@@ -138,8 +161,10 @@ class TreeScreen(PageScreen[None]):
         session = self._session
         headers = session.skeleton()
         self._priced = self._priced or len(headers) < LARGE_TREE_ENTRIES
-        index = TreeIndex(headers, session.leaf, session.costs() if self._priced else {})
-        self.session_tree.show(index, session.labels(), self._agent.inspector.standings(), at=at)
+        costs = session.costs() if self._priced else {}
+        index = TreeIndex(headers, session.leaf, costs, self._agent.counter.calibrated)
+        standings, runners = self._agent.inspector.standings(), runners_by_leaf(self._desk)
+        self.session_tree.show(index, session.labels(), standings, at=at, runners=runners)
         self._show_head()
         if not self._priced:
             self._priced = True
@@ -186,7 +211,7 @@ class TreeScreen(PageScreen[None]):
         return next(iter(self._session.entries([entry_id])), None)
 
     def _on_agent_event(self, event: AgentEvent) -> None:
-        if isinstance(event, EntryAppended | LeafMoved | RunStarted | RunEnded) and self._refresh_timer is None:
+        if isinstance(event, FOLLOWED) and self._refresh_timer is None:
             self._refresh_timer = self.set_timer(self._pause, self._refresh_tree)
 
     @property
@@ -242,7 +267,7 @@ class TreeScreen(PageScreen[None]):
 
     def action_label(self) -> None:
         """Label the entry under the cursor."""
-        if (line := self.session_tree.line) is None or self._moves.refused():
+        if (line := self.session_tree.line) is None or self._refused():
             return
         self._labelling = line.entry
         text = self._session.labels().get(line.entry, "")
@@ -302,7 +327,8 @@ class TreeScreen(PageScreen[None]):
     def _field_submitted(self, event: Input.Submitted) -> None:
         event.stop()
         if self._labelling is not None:
-            self._moves.label(self._labelling, event.value.strip())
+            self._session.label(self._labelling, event.value.strip() or None)
+            self.reload()
         self._close_field(keep=bool(event.value.strip()))
 
     def action_hit(self, step: int) -> None:
@@ -323,28 +349,110 @@ class TreeScreen(PageScreen[None]):
         if target is not None:
             self.session_tree.go_to_entry(target)
 
-    # -- acting -----------------------------------------------------------------------------------------------
+    # -- going ------------------------------------------------------------------------------------------------
 
     @on(SessionTree.Chosen)
     def _chosen(self, message: SessionTree.Chosen) -> None:
         message.stop()
-        self._moves.go(message.entry_id, continue_from_here=message.continue_from_here)
+        if not self._refused():
+            self._when_idle(partial(self._go, message.entry_id, continue_from_here=message.continue_from_here))
 
-    @on(Moved)
-    def _moved(self, message: Moved) -> None:
-        self._moves.arrived(message.plan)
+    @work(group="tree-move", exclusive=True)
+    async def _go(self, entry_id: int, *, continue_from_here: bool) -> None:
+        """Go to an entry, after asking what there is to be asked: about a summary, about files, or nothing."""
+        agent = self._agent
+        plan = agent.navigator.plan(entry_id, continue_from_here=continue_from_here)
+        files = await agent.files.plan(plan.leaf)
+        if plan.asks and agent.ports.settings.compaction.branch_summaries == "ask":
+            self._ask_about_both(plan, files)
+            return
+        answer = await self._desk.ask(files_question(files)) if files.steps else RESTORE
+        if answer is None:
+            return
+        try:
+            await carry_out(agent, plan, files if answer == RESTORE else None)
+        except (NavigationError, StoreError) as error:
+            self.say(str(error))
+        else:
+            self._arrived(plan)
 
-    @on(Refused)
-    def _refused(self, message: Refused) -> None:
-        self.say(message.reason)
+    def _ask_about_both(self, plan: MovePlan, files: RestorePlan) -> None:
+        async def move(focus: str | None, progress: Callable[[str], None]) -> None:
+            await carry_out(self._agent, plan, files if dialog.restores else None, focus=focus, progress=progress)
+
+        def answered(done: bool | None) -> None:  # noqa: FBT001 - the dialog's result
+            if done:
+                self._arrived(plan)
+
+        about = f"Left behind: {count_text(len(plan.abandoned), 'entry')}. The tree keeps everything."
+        dialog = SummaryDialog("Summarise what you leave?", about, tuple(BranchChoice), move, files)
+        self.app.push_screen(dialog, answered)
+
+    def _arrived(self, plan: MovePlan) -> None:
+        """Go back to the conversation, with what is to be edited in the prompt."""
+        self._desk.undone.clear()
+        self.dismiss()
+        self._desk.face.restore_message(prompt_text(plan.prompt))
+
+    def action_undo(self) -> None:
+        """Undo the last move."""
+        undoable = self._session.move_history.undoable
+        self._step(self._agent.navigator.undo, *(undoable[-1] if undoable else (None, None)))
+
+    def action_redo(self) -> None:
+        """Redo the move undone last."""
+        redoable = self._session.move_history.redoable
+        self._step(self._agent.navigator.redo, *(redoable[-1][::-1] if redoable else (None, None)))
+
+    @work(group="tree-move", exclusive=True)
+    async def _step(self, change: Callable[[], Awaitable[int | None]], target: int | None, other: int | None) -> None:
+        """Undo or redo a move, which leads to ``target`` and is one between it and ``other``."""
+
+        async def go() -> bool:
+            leaf = await change()
+            self._desk.undone.clear()
+            self._desk.face.withdraw_message("")
+            self.reload(at=leaf)
+            return True
+
+        await move_with_files(self._desk, self._agent, target, go, pair=(target, other))
+
+    # -- merging and forking ----------------------------------------------------------------------------------
 
     def action_merge(self) -> None:
         """Tell this branch what happened on the highlighted one."""
         line = self.session_tree.line
         if line is not None and line.active:
             self.say("This is on the path you are on; highlight another branch.")
-        elif line is not None:
-            self._moves.merge(line.segment.last)
+        elif line is not None and not self._refused():
+            self._when_idle(partial(self._merge, line.segment.last))
+
+    def _merge(self, tip: int) -> None:
+        async def merge(focus: str | None, progress: Callable[[str], None]) -> None:
+            await self._agent.navigator.merge(tip, focus=focus or "", progress=progress)
+
+        def answered(done: bool | None) -> None:  # noqa: FBT001 - the dialog's result
+            if done:
+                self.reload(at=self._session.leaf)
+
+        about = f"A summary of what leads to #{tip} is added where you are. You do not move."
+        dialog = SummaryDialog("Merge this branch?", about, (BranchChoice.SUMMARISE, BranchChoice.FOCUS), merge)
+        self.app.push_screen(dialog, answered)
+
+    def action_fork(self) -> None:
+        """Go on in a new session that ends at the highlighted entry; a message of the user is to be edited there."""
+        if (line := self.session_tree.line) is not None:
+            entry = line.entry
+            self._when_idle(lambda: self._desk.soon(self._fork(entry)))
+
+    async def _fork(self, entry_id: int) -> None:
+        plan = self._agent.navigator.plan(entry_id)
+        self.say(COPYING)
+        info = await asyncio.to_thread(self._desk.services.store.fork, self._session.id, plan.leaf)
+        if self.is_current:
+            self.dismiss()
+        await self._desk.open(OpenRequest(info.id))
+        self._desk.face.put_back(prompt_text(plan.prompt))
 
     def action_compact(self) -> None:
         """Summarise what is before the highlighted entry, after a look at it."""
@@ -356,31 +464,64 @@ class TreeScreen(PageScreen[None]):
         elif line is not None:
             self.say("This is not on the path you are on: go there first.")
 
-    def action_fork(self) -> None:
-        """Go on in a new session that ends at the highlighted entry."""
-        if (line := self.session_tree.line) is not None:
-            self._moves.fork(line.entry)
+    def _refused(self) -> bool:
+        """Say so when the session can't be changed."""
+        if self._session.read_only:
+            self.say("This session is read-only. Press f to continue in a fork.")
+        return self._session.read_only
 
-    def action_undo(self) -> None:
-        """Undo the last move."""
-        self._moves.undo()
+    def _when_idle(self, act: Callable[[], object]) -> None:
+        """Do something now; while the agent works, offer to interrupt it first."""
+        if self._agent.running:
+            self._desk.soon(self._offer_interrupt(act))
+        else:
+            act()
 
-    def action_redo(self) -> None:
-        """Redo the move undone last."""
-        self._moves.redo()
+    async def _offer_interrupt(self, act: Callable[[], object]) -> None:
+        question = "The agent is working. What it has done so far is saved."
+        answers = [("interrupt", "Interrupt it and continue here"), ("stay", "Let it work")]
+        if await self._desk.ask(Choice(question, answers)) == "interrupt":
+            self._agent.interrupt()
+            await self._agent.wait_idle()
+            self.call_later(act)
 
-    def action_diff(self) -> None:
+    # -- looking and copying ----------------------------------------------------------------------------------
+
+    @work(group="tree-diff", exclusive=True)
+    async def action_diff(self) -> None:
         """Show how files differ between the highlighted entry and here."""
-        if (line := self.session_tree.line) is not None:
-            self._moves.show_diff(line.entry)
+        if (line := self.session_tree.line) is None:
+            return
+        entry = line.entry
+        if files := await self._agent.files.diff(entry):
+            self.app.push_screen(DiffScreen(f"Files from #{entry} to here", files))
+        else:
+            self.say("No change of a file is recorded between this entry and here.")
 
     def action_subagent(self) -> None:
-        """Open the session of the subagent in the highlighted row."""
-        self._moves.open_subagent(self._highlighted_entries())
+        """Open the session of the subagent in the highlighted row, the runner that works there, or its race."""
+        line, entries = self.session_tree.line, self._highlighted_entries()
+        results = (entry for entry in entries if isinstance(entry, ToolResultEntry))
+        race = next((entry for entry in entries if isinstance(entry, RaceEntry)), None)
+        if line is not None and watch_at(self._desk, line.entry):
+            return
+        if race is not None:
+            self._desk.show(RacePage(race))
+        elif session := next(filter(None, (entry.metadata.session for entry in results)), None):
+            show_session(self._desk, session)
+        else:
+            self.say("No subagent or runner worked here.")
 
     def _highlighted_entries(self) -> list[Entry]:
         headers = headers_of(self.session_tree.outline.index, self.session_tree.line)
         return list(self._session.entries([header.id for header in headers]))
+
+    def action_race(self) -> None:
+        """Run one prompt several times at once, from the highlighted entry."""
+        from tui_agent.app import race_form
+
+        if (line := self.session_tree.line) is not None and not self._refused():
+            self._desk.soon(race_form.ask(self._desk, start=line.entry))
 
     def action_copy(self) -> None:
         """Copy the text of the highlighted row."""

@@ -1,6 +1,5 @@
 """What a first start shows when no model can be used yet: what was found, and the ways to go on."""
 
-from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from textual import getters, on, work
@@ -15,6 +14,7 @@ from textual.widgets.option_list import Option
 
 from tui_agent.app.format import one_line, plural, short_path
 from tui_agent.app.services import AppServices, LocalServer
+from tui_agent.lazy import dataclass
 from tui_agent.ui.screens.leaving import PageScreen
 from tui_agent.ui.widgets.key_line import KeyLine
 

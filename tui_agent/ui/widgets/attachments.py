@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from textual.widget import Widget
 from tui_agent.agent.mentions import IMAGE_TYPES, file_mentions
 from tui_agent.app.format import one_line, tokens
 from tui_agent.app.pasted_images import PastedImages
+from tui_agent.lazy import dataclass
 from tui_agent.ui.edge import Guarded
 
 PICTURE_ROWS, PICTURE_COLUMNS = 4, 16

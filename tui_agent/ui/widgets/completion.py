@@ -3,7 +3,6 @@
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from textual import on, work
@@ -13,6 +12,7 @@ from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
 from tui_agent.app.format import one_line, visible
+from tui_agent.lazy import dataclass
 from tui_agent.ui.edge import Guarded
 from tui_agent.ui.prompting.completion import Candidate, CommandName, CompletionSource, Token, merged, rank_names
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import ceil
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
@@ -22,6 +22,7 @@ from tui_agent.app.standing_marks import GLYPHS as STANDING_GLYPHS
 from tui_agent.app.standing_marks import STYLES as STANDING_STYLES
 from tui_agent.app.standing_marks import style_of
 from tui_agent.context.standing import Standing
+from tui_agent.lazy import dataclass
 from tui_agent.ui.edge import Guarded
 
 if TYPE_CHECKING:

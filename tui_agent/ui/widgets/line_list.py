@@ -1,7 +1,6 @@
 """A list drawn by the line: only rows on screen are ever made, so its length does not matter."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
 
 from rich.segment import Segment
@@ -15,6 +14,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from tui_agent.app.standing_marks import STYLES as STANDING_STYLES
+from tui_agent.lazy import dataclass
 from tui_agent.ui.edge import Guarded
 from tui_agent.ui.widgets.transcript.lines import cells, crop_runs
 

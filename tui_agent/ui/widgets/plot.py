@@ -1,7 +1,6 @@
 """A plot of values over steps under a cursor: the context window in tokens, a session's cost in dollars."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import accumulate
 from typing import ClassVar
 
@@ -15,6 +14,7 @@ from textual.reactive import reactive
 from textual.strip import Strip
 from textual.widget import Widget
 
+from tui_agent.lazy import dataclass
 from tui_agent.plot import FREE, Cell, Column, Series, columns, partial, stacked
 from tui_agent.ui.edge import Guarded
 

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from textual import events, on
@@ -13,6 +12,7 @@ from textual.reactive import var
 from textual.widgets import TextArea
 from textual.widgets.text_area import Selection
 
+from tui_agent.lazy import dataclass
 from tui_agent.ui.edge import Guarded
 from tui_agent.ui.lending import EditorError, edit_outside
 from tui_agent.ui.prompting.completion import SIGNS, Candidate, Token, token_at

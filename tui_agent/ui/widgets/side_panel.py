@@ -1,7 +1,6 @@
 """The side panel: the tree in miniature, to-dos, files changed and background jobs, drawn by the line."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from textual import events
@@ -10,6 +9,7 @@ from textual.message import Message
 
 from tui_agent.agent.agent import Agent
 from tui_agent.app.reports import TODO_MARKS
+from tui_agent.lazy import dataclass
 from tui_agent.processes.jobs import JobState
 from tui_agent.session.entries import Entry
 from tui_agent.ui.outline import OutlineRow, PanelFacts, extended, facts_of, outline, running

@@ -1,7 +1,6 @@
 """The last line: mode, model, effort, leaf and what goes on; on the right the keys that work now."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from rich.cells import cell_len
@@ -15,6 +14,7 @@ from textual.widget import Widget
 
 from tui_agent.app.format import one_line, short_model
 from tui_agent.app.run_state import RunState, describe
+from tui_agent.lazy import dataclass
 from tui_agent.ui.edge import Guarded
 
 

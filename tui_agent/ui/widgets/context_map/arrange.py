@@ -1,10 +1,10 @@
 """In which order the blocks of a request are listed, and under which headings. Pure."""
 
 from collections.abc import Callable, Container, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 
 from tui_agent.context.context_map import ContextBlock
+from tui_agent.lazy import dataclass
 
 
 class SortOrder(StrEnum):

@@ -1,7 +1,6 @@
 """The answers to a question: their keys, the list of them, and the note that says what to do instead."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from textual import events
@@ -14,6 +13,7 @@ from textual.widgets.option_list import Option
 from tui_agent.agent.events import PermissionRequest
 from tui_agent.agent.permissions import in_words
 from tui_agent.app.format import one_line
+from tui_agent.lazy import dataclass
 from tui_agent.ui.edge import Guarded
 
 ANSWER_KEYS = {

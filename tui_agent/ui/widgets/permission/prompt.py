@@ -1,7 +1,6 @@
 """The permission question: what would run, why it asks, and exactly what each answer allows. In place, never modal."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import ClassVar
 
 from textual import events, on
@@ -14,6 +13,7 @@ from textual.widgets import Input, OptionList, Static
 
 from tui_agent.agent.events import Decision, PermissionAnswer, PermissionRequest
 from tui_agent.app.format import one_line
+from tui_agent.lazy import dataclass
 from tui_agent.ui.edge import Guarded
 from tui_agent.ui.widgets.permission.choices import (
     KEY_HOLD_SECONDS,

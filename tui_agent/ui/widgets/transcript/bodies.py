@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final, Literal, Protocol
 
+from tui_agent.lazy import dataclass
 from tui_agent.ui.widgets.transcript import sanitize
 from tui_agent.ui.widgets.transcript.code import Code, CodeLine, code_cuts, language_of_path
 from tui_agent.ui.widgets.transcript.lines import Line, StyledSpans, cells, wrap

@@ -1,12 +1,13 @@
 """From entries to blocks: one row per entry kind."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from tui_agent.app import format as wording
 from tui_agent.app.standing_marks import style_of
 from tui_agent.context.rendering import line_count
 from tui_agent.context.standing import Standing
+from tui_agent.lazy import dataclass
 from tui_agent.session.entries import (
     AssistantEntry,
     BranchSummaryEntry,
@@ -20,6 +21,7 @@ from tui_agent.session.entries import (
     ModeChangeEntry,
     ModelChangeEntry,
     PruneEntry,
+    RaceEntry,
     ReasoningPart,
     ShellEntry,
     SummaryDetails,
@@ -46,7 +48,9 @@ from tui_agent.ui.widgets.transcript.bodies import INDENT, TextBody, Window, bod
 from tui_agent.ui.widgets.transcript.cards import CardBlock
 from tui_agent.ui.widgets.transcript.document import MarkdownDocument
 from tui_agent.ui.widgets.transcript.lines import Line
+from tui_agent.ui.widgets.transcript.races import race_block
 from tui_agent.ui.widgets.transcript.shell import ShellBlock
+from tui_agent.ui.widgets.transcript.source import SizeOf, stored_size
 from tui_agent.ui.widgets.transcript.wording import count_text
 
 _TRIGGERS = {
@@ -72,7 +76,7 @@ class BuildContext:
     ``results`` are the results of an assistant entry's calls by call id, ``summarised`` counts the entries a
     compaction stands for, ``live`` says that calls without a result may still get one, ``newest`` that no message or
     answer came after, ``running`` that the run goes on, so that a failure may still be mended, and ``mended`` that it
-    was: the answer came after it.
+    was: the answer came after it. ``size_of`` returns what a result weighs in the model's view.
     """
 
     results: Mapping[str, ToolResultEntry] = field(default_factory=dict)
@@ -81,9 +85,10 @@ class BuildContext:
     newest: bool = True
     running: bool = False
     mended: bool = False
+    size_of: SizeOf = stored_size
 
 
-def blocks_of(entry: Entry, around: BuildContext) -> list[Block]:  # noqa: C901, PLR0911 - one arm per kind of a closed union
+def blocks_of(entry: Entry, around: BuildContext) -> list[Block]:  # noqa: C901, PLR0911, PLR0912 - an arm per kind
     """Return the blocks an entry is shown as; none for entries that only matter to the program."""
     match entry:
         case UserEntry():
@@ -91,7 +96,7 @@ def blocks_of(entry: Entry, around: BuildContext) -> list[Block]:  # noqa: C901,
         case AssistantEntry():
             return list(_assistant(entry, around))
         case ToolResultEntry():
-            return [_orphan(entry)]
+            return [_orphan(entry, around)]
         case ShellEntry():
             return [ShellBlock(entry)]
         case CompactionEntry():
@@ -99,6 +104,8 @@ def blocks_of(entry: Entry, around: BuildContext) -> list[Block]:  # noqa: C901,
         case BranchSummaryEntry():
             text = f"Summary of the branch left at #{entry.from_id}"
             return [_summary("branch_summary", text, entry, ("jump",))]
+        case RaceEntry():
+            return [race_block(entry)]
         case PruneEntry():
             return [_prune(entry)]
         case ContextEditEntry():
@@ -116,6 +123,8 @@ def blocks_of(entry: Entry, around: BuildContext) -> list[Block]:  # noqa: C901,
 
 
 def _user(entry: UserEntry) -> Block:
+    if entry.diagnostics:
+        return _diagnostics(entry)
     if entry.synthetic:
         return MarkerBlock(
             "synthetic",
@@ -138,6 +147,23 @@ def _user(entry: UserEntry) -> Block:
     return UserBlock(typed_text(entry.parts), attachments, note, sent)
 
 
+def _diagnostics(entry: UserEntry) -> Block:
+    """Return what checkers found after edits, as the model was told it."""
+    texts = [part.text for part in entry.parts if isinstance(part, FilePart)]
+    found = count_text(sum(entry.diagnostics.values()), "new problem")
+    text = f"{found} in {', '.join(entry.diagnostics)}"
+    told = "\n".join(line for text in texts for line in text.splitlines()[1:])
+    return MarkerBlock("diagnostics", text, style="status-warning", body=_text_body(told), copied=told)
+
+
+def mark_problems(blocks: Sequence[Block], problems: Mapping[str, int]) -> None:
+    """Have the last card of each file say how many problems its edits made."""
+    cards = {block.path: block for block in blocks if isinstance(block, CardBlock)}
+    for path, count in problems.items():
+        if path in cards:
+            cards[path].tell_problems(count)
+
+
 def _assistant(entry: AssistantEntry, around: BuildContext) -> Iterator[Block]:
     for index, part in enumerate(entry.parts):
         match part:
@@ -155,7 +181,7 @@ def _assistant(entry: AssistantEntry, around: BuildContext) -> Iterator[Block]:
 
 def card_of(call: ToolCallPart, around: BuildContext) -> CardBlock:
     """Return the card of a call; without a result it waits for one, or nothing will come of it."""
-    card = CardBlock(call, around.results.get(call.call_id))
+    card = CardBlock(call, around.results.get(call.call_id), around.size_of)
     if not card.result_id and not around.live:
         card.stop()
     return card
@@ -177,9 +203,9 @@ def _endings(entry: AssistantEntry, around: BuildContext) -> Iterator[Block]:
         yield EndingBlock(_FINISHES[entry.finish], icon="■", style="status-warning")
 
 
-def _orphan(entry: ToolResultEntry) -> Block:
+def _orphan(entry: ToolResultEntry, around: BuildContext) -> Block:
     call = ToolCallPart(call_id=entry.call_id or f"entry-{entry.id}", tool=entry.tool, arguments="")
-    return CardBlock(call, entry)
+    return CardBlock(call, entry, around.size_of)
 
 
 def _compaction(entry: CompactionEntry, around: BuildContext) -> Block:

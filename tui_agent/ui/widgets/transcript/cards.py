@@ -24,6 +24,7 @@ from tui_agent.ui.widgets.transcript.bodies import (
 )
 from tui_agent.ui.widgets.transcript.diffs import DiffBody
 from tui_agent.ui.widgets.transcript.lines import Line, StyledSpan
+from tui_agent.ui.widgets.transcript.source import SizeOf, stored_size
 from tui_agent.ui.widgets.transcript.wording import count_text, duration_text, elapsed_text
 
 RUNNING: Final = "running"
@@ -59,8 +60,11 @@ class CardBlock(FoldingBlock):
     kind = "card"
     tight = True
 
-    def __init__(self, call: ToolCallPart, result: ToolResultEntry | None = None) -> None:
+    def __init__(
+        self, call: ToolCallPart, result: ToolResultEntry | None = None, size_of: SizeOf = stored_size
+    ) -> None:
         super().__init__(f"call:{call.call_id}")
+        self._size_of = size_of
         self.call_id = call.call_id
         self.tool = sanitize.line(call.tool)
         self.traits = tool_traits()[self.tool]
@@ -76,6 +80,7 @@ class CardBlock(FoldingBlock):
         self._seconds = 0.0
         self._began = 0.0
         self._elapsed = 0.0
+        self._problems = 0
         self._edited = False
         self._content: Body | None = None
         self._chosen = False
@@ -111,9 +116,19 @@ class CardBlock(FoldingBlock):
         return self._metadata.count
 
     @property
+    def path(self) -> str | None:
+        """The file that the call was about."""
+        return self._metadata.path if self.traits.writes else None
+
+    def tell_problems(self, count: int) -> None:
+        """Show how many problems checkers found that the call made."""
+        self._problems = count
+        self._changed()
+
+    @property
     def tokens(self) -> int:
         """What the result weighs in the model's view while it is whole, 0 before there is one."""
-        return self._result.tokens if self._result is not None else 0
+        return self._size_of(self._result) if self._result is not None else 0
 
     @property
     def elapsed(self) -> str:
@@ -269,6 +284,8 @@ class CardBlock(FoldingBlock):
             facts.append((f"exit {metadata.exit_code}", "status-warning"))
         if metadata.additions or metadata.deletions:
             facts.append((f"+{metadata.additions} −{metadata.deletions}", "muted"))
+        if self._problems:
+            facts.append((count_text(self._problems, "new problem"), "status-warning"))
         if metadata.count is not None:
             facts.append((count_text(metadata.count, self.traits.counts or "line"), "muted"))
         if metadata.truncation is not None:

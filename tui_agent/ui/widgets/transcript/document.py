@@ -9,9 +9,9 @@ The result is the same however the text was cut into pieces.
 """
 
 import re
-from dataclasses import dataclass
 from typing import Any, Final
 
+from tui_agent.lazy import dataclass
 from tui_agent.ui.widgets.transcript import sanitize
 from tui_agent.ui.widgets.transcript.code import CHUNK, Code
 from tui_agent.ui.widgets.transcript.flows import CodeFlow, Flow, LineBuilder, TextFlow

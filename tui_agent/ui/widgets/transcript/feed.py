@@ -15,9 +15,17 @@ from tui_agent.session.entries import (
     ToolCallPart,
     ToolMetadata,
     ToolResultEntry,
+    UserEntry,
 )
 from tui_agent.ui.widgets.transcript.blocks import ActivityBlock, AnswerBlock, Block, EndingBlock, ReasoningBlock
-from tui_agent.ui.widgets.transcript.build import BuildContext, blocks_of, compaction_note, notice_block, tool_status
+from tui_agent.ui.widgets.transcript.build import (
+    BuildContext,
+    blocks_of,
+    compaction_note,
+    mark_problems,
+    notice_block,
+    tool_status,
+)
 from tui_agent.ui.widgets.transcript.cards import CardBlock
 from tui_agent.ui.widgets.transcript.document import MarkdownDocument
 from tui_agent.ui.widgets.transcript.items import Item
@@ -125,7 +133,7 @@ class LiveFeed:
         index = self._end - 1
         known = self._cards.get(call_id)
         if known is None:
-            card = CardBlock(ToolCallPart(call_id=call_id, tool=tool, arguments=arguments))
+            card = self._new_card(call_id, tool, arguments)
             item.blocks.append(card)
             self._cards[call_id] = index, card
         else:
@@ -170,13 +178,20 @@ class LiveFeed:
         elif isinstance(entry, ToolResultEntry) and self._attach(entry):
             return
         else:
+            if (
+                isinstance(entry, UserEntry)
+                and entry.diagnostics
+                and (owner := self._model.owner_of(self._end)) is not None
+            ):
+                mark_problems(self._model.item(owner).blocks, entry.diagnostics)
+                self.changed.add(owner)
             self._append_before_live(entry)
 
     def _settle(self, entry: Entry) -> int | None:
         return self._model.settle(self._end, mended=isinstance(entry, AssistantEntry))
 
     def _append_answer(self, entry: AssistantEntry) -> None:
-        blocks = blocks_of(entry, BuildContext(live=True, running=self._model.running))
+        blocks = blocks_of(entry, BuildContext(live=True, running=self._model.running, size_of=self._model.size_of))
         live, self._live = self._live, None
         if live is not None:
             _adopt(blocks, live.blocks)
@@ -191,7 +206,7 @@ class LiveFeed:
         self.changed.add(index)
 
     def _append_before_live(self, entry: Entry) -> None:
-        around = BuildContext()
+        around = BuildContext(size_of=self._model.size_of)
         if isinstance(entry, ShellEntry) and (place := self._running_shell(entry.command)) is not None:
             self._model.replace(place, entry.id, entry.kind, Item(entry.id, entry.kind, blocks_of(entry, around)))
             self._model.pin(place, pinned=False)
@@ -333,10 +348,14 @@ class LiveFeed:
     def _card(self, call_id: str, tool: str) -> tuple[int, CardBlock]:
         known = self._cards.get(call_id) or self._find(call_id, len(self._model))
         if known is None:
-            card = CardBlock(ToolCallPart(call_id=call_id, tool=tool or "tool", arguments=""))
+            card = self._new_card(call_id, tool or "tool")
             known = self._add_local([card]), card
         self._cards[call_id] = known
         return known
+
+    def _new_card(self, call_id: str, tool: str, arguments: str = "") -> CardBlock:
+        call = ToolCallPart(call_id=call_id, tool=tool, arguments=arguments)
+        return CardBlock(call, size_of=self._model.size_of)
 
     def _add_local(self, blocks: list[Block]) -> int:
         """Add an item that is no entry; it has the id of the entry before it, so ids stay in order."""

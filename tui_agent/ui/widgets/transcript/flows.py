@@ -1,8 +1,9 @@
 """Documents between parsing and wrapping: flows, independent of width, and the builder that turns them into lines."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from tui_agent.lazy import dataclass
 from tui_agent.ui.widgets.transcript.code import Code, CodeLine, code_cuts
 from tui_agent.ui.widgets.transcript.lines import Line, StyledSpan, StyledSpans, last_cut, runs_width, wrap
 from tui_agent.ui.widgets.transcript.tables import TableData, table_lines

@@ -5,11 +5,11 @@ A run may go through several answers. Which calls are in one depends on the path
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final, Protocol
 
 from tui_agent.app import format as wording
 from tui_agent.context.standing import Standing, together
+from tui_agent.lazy import dataclass
 from tui_agent.session.entries import kinds
 from tui_agent.ui.widgets.transcript.blocks import AnswerBlock, Block, Fold, FoldingBlock, head_line
 from tui_agent.ui.widgets.transcript.cards import CardBlock

@@ -6,10 +6,10 @@ source is, item by item, so that an item's look never depends on items that come
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from tui_agent.lazy import dataclass
 from tui_agent.ui.widgets.transcript import sanitize
 from tui_agent.ui.widgets.transcript.code import Code
 from tui_agent.ui.widgets.transcript.flows import CodeFlow, Flow, Frame, RuleFlow, TableFlow, TextFlow

@@ -3,15 +3,25 @@
 from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
+from tui_agent.app.format import tokens
 from tui_agent.context.standing import Standing
 from tui_agent.context.standings import Standings
-from tui_agent.session.entries import CompactionEntry, Entry, ToolResultEntry, kinds
+from tui_agent.context.tokens import TokenCounter
+from tui_agent.lazy import dataclass
+from tui_agent.session.entries import CompactionEntry, Entry, ToolResultEntry, UserEntry, kinds
 from tui_agent.session.records import Outlines
 from tui_agent.ui.widgets.transcript.blocks import Block, EndingBlock, Fold, ToldBlock
-from tui_agent.ui.widgets.transcript.build import BuildContext, blocks_of, compaction_note, is_rule, notice_block
+from tui_agent.ui.widgets.transcript.build import (
+    BuildContext,
+    blocks_of,
+    compaction_note,
+    is_rule,
+    mark_problems,
+    notice_block,
+)
 from tui_agent.ui.widgets.transcript.cards import CardBlock
 from tui_agent.ui.widgets.transcript.groups import GroupBlock, arrange
 from tui_agent.ui.widgets.transcript.heights import HeightIndex
@@ -60,6 +70,8 @@ class TranscriptModel:
         self.heights = HeightIndex()
         self.standings: Standings | None = None
         """How the model has each entry, None where that is not shown."""
+        self.counter: TokenCounter | None = None
+        """Counts in the tokens of the model; None shows what was stored."""
         self.ids = array("q")
         self.kinds: list[str] = []
         self._sizes = array("q")
@@ -230,7 +242,7 @@ class TranscriptModel:
         wanted = [place for place in range(start, end) if self._needs_loading(place)]
         if index not in wanted:
             return
-        results = {place: self._results_of(place) for place in wanted if self.kinds[place] == "assistant"}
+        results = {place: self._following(place) for place in wanted if self.kinds[place] == "assistant"}
         places = sorted({*wanted, *(result for found in results.values() for result in found)})
         entries = self._entries(places)
         for place in wanted:
@@ -257,23 +269,30 @@ class TranscriptModel:
         return {place: loaded[self.ids[place]] for place in places if self.ids[place] in loaded}
 
     def _results_of(self, index: int) -> list[int]:
+        return [place for place in self._following(index) if self.kinds[place] == "tool_result"]
+
+    def _following(self, index: int) -> list[int]:
+        """Return the places of the results of an answer's calls, and of what was said after them."""
         found: list[int] = []
         for place in range(index + 1, min(index + _MAX_RESULT_DISTANCE, len(self.ids))):
             if self.kinds[place] == "assistant":
                 break
-            if self.kinds[place] == "tool_result":
+            if self.kinds[place] in {"tool_result", "user"}:
                 found.append(place)
         return found
 
     def _put(self, index: int, entry: Entry, results: Sequence[Entry] = ()) -> None:
         by_call = {result.call_id: result for result in results if isinstance(result, ToolResultEntry)}
         waiting = self.running and "assistant" not in self.kinds[index + 1 : index + 1 + _MAX_RESULT_DISTANCE]
-        around = BuildContext(by_call, self.summarised_by, live=waiting)
+        around = BuildContext(by_call, self.summarised_by, live=waiting, size_of=self.size_of)
         following = self._said_after(index)
         around = replace(
             around, newest=not following, running=self.running and not following, mended=following == "assistant"
         )
         own = self._note_of(entry) if isinstance(entry, CompactionEntry) else blocks_of(entry, around)
+        for told in results:
+            if isinstance(told, UserEntry):
+                mark_problems(own, told.diagnostics)
         blocks = [*self._rules_at(index), *own]
         item = Item(entry.id, entry.kind, blocks, self._results_of(index) if by_call else ())
         self._apply_folds(item)
@@ -360,6 +379,22 @@ class TranscriptModel:
             else:
                 block.fold = fold
 
+    def size_of(self, entry: Entry) -> int:
+        """Return the tokens of an entry that was stored, as the map of the context has them."""
+        return entry.tokens if self.counter is None or not entry.tokens else self.counter.entry(entry)
+
+    def set_counter(self, counter: TokenCounter) -> bool:
+        """Count with what is known of the model now; returns whether a loaded card says another size then."""
+        if counter == self.counter:
+            return False
+        cards = [block for _, item in self._cache.loaded() for block in item.blocks if isinstance(block, CardBlock)]
+        said = [tokens(card.tokens) for card in cards]
+        self.counter = counter
+        changed = [card for card, before in zip(cards, said, strict=True) if tokens(card.tokens) != before]
+        for card in changed:
+            card.changed()
+        return bool(changed)
+
     def set_standings(self, standings: Standings | None) -> list[int]:
         """Take how the model has each entry and return the places of loaded items whose lines are others now."""
         if standings is self.standings:
@@ -418,7 +453,7 @@ class TranscriptModel:
         return self.measure(index)
 
     def _gap_before(self, index: int) -> bool:
-        """Whether a blank line stands before an item; what is before it may still be a guess."""
+        """Whether a blank line stands before an item."""
         previous = next((place for place in range(index - 1, -1, -1) if self.heights[place]), None)
         if previous is None:
             return False
@@ -427,10 +462,11 @@ class TranscriptModel:
         if first is None:
             return False
         before = self._cache.get(previous)
+        if before is None and first.tight and (owner := self.owner_of(index)) is not None:
+            # A guess would stay: whether calls stand apart depends on whether the one before is open.
+            before = self.item(owner)
         shown = before.shown if before is not None else []
-        if not shown:
-            return not (first.tight and first.kind == "card" and self.kinds[previous] == "tool_result")
-        return apart(shown[-1], first)
+        return apart(shown[-1], first) if shown else True
 
     def remeasure(self, index: int) -> None:
         """Lay an item out again because it changed, and the next one, whose gap may depend on it."""

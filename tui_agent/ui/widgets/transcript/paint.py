@@ -1,7 +1,6 @@
 """Lines to strips of exactly one width: margin, decoration, text, filling and what stands at the right edge."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
@@ -13,6 +12,7 @@ from textual.strip import Strip
 
 from tui_agent.app.standing_marks import GLYPHS, style_of
 from tui_agent.context.standing import Standing
+from tui_agent.lazy import dataclass
 from tui_agent.ui.widgets.transcript.lines import Line, StyledSpan, cells
 from tui_agent.ui.widgets.transcript.palette import Palette, action_of, link_of
 

@@ -2,12 +2,13 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from difflib import SequenceMatcher
 from functools import lru_cache
 from itertools import zip_longest
 from typing import Final, Literal
 
+from tui_agent.lazy import dataclass
 from tui_agent.ui.widgets.transcript.code import Code, language_of_path
 
 DiffRowKind = Literal["context", "removed", "added", "gap", "file", "note"]

@@ -1,6 +1,6 @@
 """Where entries come from: the port of the transcript, and estimates of what has not been loaded."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
 from tui_agent.session.entries import Entry, kinds
@@ -18,6 +18,15 @@ class EntrySource(Protocol):
     def load(self, ids: Sequence[int]) -> Sequence[Entry]:
         """Return some entries in the order of ``ids``; called from the event loop, so it must be quick."""
         ...
+
+
+SizeOf = Callable[[Entry], int]
+"""Returns the tokens of an entry, as the model counts them."""
+
+
+def stored_size(entry: Entry) -> int:
+    """Return the tokens an entry was stored with, where no model is asked."""
+    return entry.tokens
 
 
 LIVE: Final = "live"

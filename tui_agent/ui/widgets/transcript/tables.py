@@ -1,9 +1,9 @@
 """Tables that fit: columns share the width by what they need, cells wrap, and a table too narrow becomes a list."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal
 
+from tui_agent.lazy import dataclass
 from tui_agent.ui.widgets.transcript.lines import Line, StyledSpan, StyledSpans, runs_width, wrap
 
 Alignment = Literal["left", "center", "right"]

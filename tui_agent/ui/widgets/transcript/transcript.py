@@ -1,26 +1,102 @@
 """The conversation pane: entries and what the agent does, with keys and mouse. See :mod:`.viewport` for the drawing."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from time import perf_counter
-from typing import Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from textual.geometry import Region
 from textual.reactive import var
 from textual.timer import Timer
 
-from tui_agent.agent.events import AgentEvent
+from tui_agent.agent.events import (
+    AgentEvent,
+    AnswerDelta,
+    EntryAppended,
+    LeafMoved,
+    LiveAnswer,
+    ReasoningProgress,
+    RequestStarted,
+    RunEnded,
+    RunStarted,
+    ToolCallProgress,
+    ToolFinished,
+    ToolOutput,
+    ToolStarted,
+)
 from tui_agent.context.standings import Standings, standings
 from tui_agent.session.entries import Entry, ToolMetadata
 from tui_agent.ui.widgets.transcript.blocks import ActivityBlock, Block, Fold
 from tui_agent.ui.widgets.transcript.build import is_rule
 from tui_agent.ui.widgets.transcript.cards import CardBlock
-from tui_agent.ui.widgets.transcript.events import AgentPort, SessionSource, apply_event, show_live
 from tui_agent.ui.widgets.transcript.feed import LiveFeed
 from tui_agent.ui.widgets.transcript.groups import GroupBlock
 from tui_agent.ui.widgets.transcript.model import Position, Row
 from tui_agent.ui.widgets.transcript.pane import BlockPane
 from tui_agent.ui.widgets.transcript.searching import find_all
 from tui_agent.ui.widgets.transcript.source import EntrySource
+
+if TYPE_CHECKING:
+    from tui_agent.agent.agent import Agent
+    from tui_agent.agent.subagents import FinishedSubagent
+    from tui_agent.session.session import Session
+
+ShownAgent: TypeAlias = "Agent | FinishedSubagent"
+"""Whose session a transcript shows."""
+
+
+class SessionSource:
+    """The path of a session as it is now."""
+
+    def __init__(self, session: "Session") -> None:
+        self._session = session
+        self.headers = session.path_outline()
+
+    def load(self, ids: Sequence[int]) -> Sequence[Entry]:
+        """Return some entries."""
+        return self._session.entries(ids)
+
+
+def show_live(transcript: "Transcript", live: LiveAnswer | None) -> None:
+    """Show what has been streamed before the transcript looked."""
+    if live is None:
+        return
+    if live.reasoning:
+        transcript.live_reasoning(live.reasoning)
+    if live.text:
+        transcript.live_text(live.text)
+    for call in live.calls:
+        transcript.live_tool_call(call.call_id, call.tool, call.arguments)
+
+
+def apply_event(transcript: "Transcript", event: AgentEvent) -> None:
+    """Show an event; those that are no matter of the conversation are left to others."""
+    match event:
+        case RunStarted():
+            transcript.begin_run()
+        case RequestStarted():
+            transcript.discard_live()
+        case AnswerDelta(text=text):
+            transcript.live_text(text)
+        case ReasoningProgress(text=text):
+            transcript.live_reasoning(text)
+        case ToolCallProgress(call_id=call_id, tool=tool, arguments=arguments):
+            transcript.live_tool_call(call_id, tool, arguments)
+        case ToolStarted():
+            transcript.tool_started(event.call_id, event.tool, event.title, event.arguments)
+        case ToolOutput(call_id=call_id, text=text):
+            transcript.tool_output(call_id, text)
+        case ToolFinished():
+            transcript.tool_finished(event.call_id, event.status, event.metadata, event.seconds)
+        case EntryAppended(entry=entry):
+            transcript.append_entry(entry)
+            transcript.refresh_standings()
+        case LeafMoved():
+            transcript.reopen()
+        case RunEnded():
+            transcript.run_ended()
+        case _:
+            pass
+
 
 FLUSH_SECONDS: Final = 0.125
 """Time between two looks at what was streamed."""
@@ -57,7 +133,7 @@ class Transcript(BlockPane, can_focus=True):
         super().__init__(id=id, classes=classes)
         self._feed = LiveFeed(self.model, clock)
         self._clock = clock
-        self._agent: AgentPort | None = None
+        self._agent: ShownAgent | None = None
         self._source: EntrySource | None = None
         self._activity: Callable[[int], str] | None = None
         self._flush_timer: Timer | None = None
@@ -66,7 +142,7 @@ class Transcript(BlockPane, can_focus=True):
 
     # -- what is shown
 
-    def open(self, agent: AgentPort) -> None:
+    def open(self, agent: ShownAgent) -> None:
         """Show an agent's session: its path, and the answer that is being streamed."""
         self._agent = agent
         self.model.forget_folds()
@@ -76,6 +152,7 @@ class Transcript(BlockPane, can_focus=True):
         """Show the agent's path as it is now, because the leaf moved."""
         if self._agent is not None:
             self.model.running = self._agent.running
+            self.model.set_counter(self._agent.counter)
             source = SessionSource(self._agent.session)
             self.set_entries(source)
             self.set_standings(standings(self._agent.session.active_path()))
@@ -85,18 +162,23 @@ class Transcript(BlockPane, can_focus=True):
     def refresh_standings(self) -> None:
         """Show how the model has the agent's entries now."""
         if self._agent is not None:
+            if self.model.set_counter(self._agent.counter):
+                self.settle()
             before = self.model.standings or Standings()
             self.set_standings(before.grown(self._agent.session.active_path()))
 
-    def set_entries(self, source: EntrySource | None) -> None:
-        """Show the entries of a source. Where the user was is kept if it is still there, else the end is shown."""
-        anchor = self._anchor_id()
+    def set_entries(self, source: EntrySource | None, *, from_start: bool = False) -> None:
+        """Show the entries of a source. Where the user was is kept if it is still there, else the end is shown.
+
+        With ``from_start`` they are shown, and measured, from the first on.
+        """
+        anchor = None if from_start else self._anchor_id()
         self._source = source
         self._feed.clear()
         self.model.open(source)
         self.focused_block = None
         place = None if self.following or anchor is None else self.model.index_of(anchor[0])
-        self.following = place is None
+        self.following = place is None and not from_start
         self.top = Position(place or 0, anchor[1] if anchor else 0)
         self.has_new = False
         self.settle()

@@ -1,6 +1,5 @@
 """The window onto a transcript's lines: what is visible, where it stays when heights change, and how it is painted."""
 
-from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from textual.cache import LRUCache
@@ -12,6 +11,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from tui_agent.context.standing import Standing
+from tui_agent.lazy import dataclass
 from tui_agent.ui.edge import Guarded
 from tui_agent.ui.widgets.transcript.blocks import Block
 from tui_agent.ui.widgets.transcript.lines import Line

@@ -21,9 +21,9 @@ _FILES = 6
 """Files named; the rest is counted."""
 
 
-def facts_of(entry: Entry, *, cost: float | None, when: str) -> str:
-    """Return the facts of one entry in one line."""
-    facts = [f"#{entry.id}", _who(entry), when.strip(), f"{wording.tokens(entry.tokens)} tokens"]
+def facts_of(entry: Entry, *, size: int, cost: float | None, when: str) -> str:
+    """Return the facts of one entry of ``size`` tokens in one line."""
+    facts = [f"#{entry.id}", _who(entry), when.strip(), f"{wording.tokens(size)} tokens"]
     if cost:
         facts.append(wording.money(cost))
     if isinstance(entry, AssistantEntry):

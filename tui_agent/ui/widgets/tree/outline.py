@@ -5,11 +5,12 @@ Only branch points indent. A branch off the path is folded at first: its first r
 
 from bisect import bisect_right
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import Enum
 from operator import is_
 from typing import NamedTuple
 
+from tui_agent.lazy import dataclass
 from tui_agent.ui.widgets.tree.rows import Filter, Rows, RowSpan, rows_of
 from tui_agent.ui.widgets.tree.segments import Segment, TreeIndex
 

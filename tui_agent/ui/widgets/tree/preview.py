@@ -1,7 +1,7 @@
 """The entry under the cursor of the tree, as the conversation shows it, with what is known of it above."""
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from textual import getters
 from textual.app import ComposeResult
@@ -19,6 +19,10 @@ from tui_agent.ui.widgets.tree.outline import LineKind, TreeLine
 from tui_agent.ui.widgets.tree.segments import TreeIndex
 from tui_agent.ui.widgets.tree.wording import moment
 
+if TYPE_CHECKING:
+    from tui_agent.agent.agent import Agent
+    from tui_agent.session.session import Session
+
 MAX_ENTRIES = 40
 """Entries of a run of calls that are shown, and looked through for files."""
 
@@ -30,22 +34,10 @@ _AFTER_CALLS = kinds(lambda kind: kind.follows_calls)
 """What may stand between a call and the checkpoint that tells what it changed."""
 
 
-class SessionPort(Protocol):
-    """What the preview reads of a session."""
-
-    def entries(self, ids: Sequence[int]) -> Sequence[Entry]:
-        """Return entries in the order of their ids."""
-        ...
-
-    def costs(self) -> dict[int, float]:
-        """Return what entries cost, by id."""
-        ...
-
-
 class _Source:
     """Some entries of a session as the transcript takes them."""
 
-    def __init__(self, session: SessionPort, headers: Sequence[EntryHeader]) -> None:
+    def __init__(self, session: "Session", headers: Sequence[EntryHeader]) -> None:
         self._session = session
         self.headers = Outlines.of(headers)
 
@@ -67,9 +59,10 @@ class EntryPreview(Vertical):
     facts = getters.query_one("#preview-facts", Static)
     transcript = getters.query_one(Transcript)
 
-    def __init__(self, session: SessionPort, clock: Callable[[], float]) -> None:
+    def __init__(self, agent: "Agent", clock: Callable[[], float]) -> None:
         super().__init__()
-        self._session = session
+        self._agent = agent
+        self._session = agent.session
         self._clock = clock
 
     def compose(self) -> ComposeResult:
@@ -81,7 +74,8 @@ class EntryPreview(Vertical):
         """Show the entries of a line of the tree, with how the model has them on the path; nothing for None."""
         headers = headers_of(index, line)
         self.facts.update(self._facts(headers, line))
-        self.transcript.set_entries(_Source(self._session, headers))
+        self.transcript.model.set_counter(self._agent.counter)
+        self.transcript.set_entries(_Source(self._session, headers), from_start=True)
         self.transcript.set_standings(standings if line is not None and line.active else None)
         if line is not None and len(headers) <= _OPENED and self.transcript.page:
             self._unfold()
@@ -103,12 +97,13 @@ class EntryPreview(Vertical):
         when = moment(entries[-1].created_at, self._clock())
         if line.what is LineKind.RUN and len(entries) > 2:
             results = [entry for entry in entries if isinstance(entry, ToolResultEntry)]
-            total = sum(header.tokens for header in headers)
+            total = sum(map(self._agent.counter.entry, entries))
             facts = [f"#{entries[0].id}–#{entries[-1].id}", wording.plural(len(results), "call"), when.strip()]
             text = " · ".join([*facts, f"{wording.tokens(total)} tokens"])
         else:
             entry = entries[0]
-            text = facts_of(entry, cost=self._session.costs().get(entry.id), when=when)
+            size, cost = self._agent.counter.entry(entry), self._session.costs().get(entry.id)
+            text = facts_of(entry, size=size, cost=cost, when=when)
         if line.is_head or line.what is LineKind.FOLD:
             text += f"\nbranch: {_branch(line)}"
         files = files_of([*entries, *self._following(line)])

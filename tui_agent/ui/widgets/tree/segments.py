@@ -4,7 +4,7 @@ A tree of 100,000 entries with 20 branches is 40 segments, so everything but its
 """
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from tui_agent.session.records import EntryHeader
 from tui_agent.session.skeleton import Headers
@@ -41,7 +41,17 @@ class Segment:
 class TreeIndex:
     """The segments of a session, parents before children."""
 
-    def __init__(self, headers: Headers, leaf: int | None, costs: Mapping[int, float] | None = None) -> None:
+    def __init__(
+        self,
+        headers: Headers,
+        leaf: int | None,
+        costs: Mapping[int, float] | None = None,
+        calibrated: Callable[[int], int] = int,
+    ) -> None:
+        """Make the index; ``calibrated`` turns stored tokens into the model's (see ``TokenCounter``).
+
+        Headers do not say how much of an entry is outside ASCII: the sums are those of a text in English.
+        """
         self.headers = headers
         self.leaf = leaf
         self.segments: list[Segment] = []
@@ -50,7 +60,7 @@ class TreeIndex:
         """Position among the headers at which each piece begins; pieces are runs cut at branch points."""
         self._owners: list[Segment] = []
         self._cut()
-        self._total(costs or {})
+        self._total(costs or {}, calibrated)
         self._mark()
 
     # -- building
@@ -102,11 +112,11 @@ class TreeIndex:
         (self.roots if parent is None else parent.children).append(segment)
         return segment
 
-    def _total(self, costs: Mapping[int, float]) -> None:
+    def _total(self, costs: Mapping[int, float], calibrated: Callable[[int], int]) -> None:
         for segment in reversed(self.segments):
             headers, children = segment.headers, segment.children
             segment.count = len(headers) + sum(child.count for child in children)
-            segment.tokens = sum(headers.tokens) + sum(child.tokens for child in children)
+            segment.tokens = calibrated(sum(headers.tokens)) + sum(child.tokens for child in children)
             segment.last = max((child.last for child in children), default=headers.ids[-1])
             if costs:
                 own = sum(filter(None, map(costs.get, headers.ids)))

@@ -1,0 +1,119 @@
+"""The schema of ``--json``: the file in the documents is what the code says, and real runs keep to it."""
+
+import io
+import json
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+from hypothesis import given, settings
+from jsonschema import Draft202012Validator
+
+from tests.agent.test_run_budget import STEP
+from tests.support.agents import make_agent
+from tests.support.entry_strategies import paths
+from tests.support.headless import run_headless
+from tests.support.place import Place
+from tests.support.scripted_client import Call, Reply, ScriptedClient
+from tui_agent.agent.events import EntryAppended
+from tui_agent.agent.run_budget import RunBudget
+from tui_agent.cli.events import VERSION, Line, event_json, event_name, events_schema
+from tui_agent.cli.main import run
+from tui_agent.model.protocol import ErrorKind, ModelError
+from tui_agent.session.entries import Entry
+
+ROOT = Path(__file__).parents[2]
+SCHEMA = events_schema()
+KINDS = {event_name(kind) for kind in get_args(Line)}
+
+
+def closed(schema: Any) -> Any:
+    """Return the schema with nothing allowed that it does not name: what it should say of what is printed."""
+    if isinstance(schema, list):
+        return [closed(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    inner = {key: closed(part) for key, part in schema.items()}
+    is_object = isinstance(schema.get("properties"), dict) and "type" in schema
+    return inner | {"additionalProperties": False} if is_object else inner
+
+
+CLOSED = closed(SCHEMA)
+
+
+def problems(line: dict[str, Any]) -> list[str]:
+    """Return what of a line is not as the schema of its kind says."""
+    assert line["type"] in KINDS
+    schema = {"$ref": f"#/$defs/{line['type']}", "$defs": CLOSED["$defs"]}
+    return [
+        f"{line['type']}: {error.json_path}: {error.message}"
+        for error in Draft202012Validator(schema).iter_errors(line)
+    ]
+
+
+def lines_of(text: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_the_documents_have_the_schema(capsys: pytest.CaptureFixture[str]) -> None:
+    """`tui-agent schema > docs/events.schema.json` writes it."""
+    assert run(["schema"]) == 0
+    assert capsys.readouterr().out == (ROOT / "docs/events.schema.json").read_text(encoding="utf-8")
+    Draft202012Validator.check_schema(SCHEMA)
+    assert SCHEMA["version"] == VERSION
+
+
+def test_a_line_that_is_none_is_told() -> None:
+    validator = Draft202012Validator(SCHEMA)
+    assert validator.is_valid({"type": "answer_delta", "text": "hi", "added": 1}), "fields may be added"
+    for wrong in ({"type": "answer_delta"}, {"type": "answer_delta", "text": 3}, {"type": "nothing"}, {}, "text"):
+        assert not validator.is_valid(wrong)
+
+
+@given(path=paths())
+@settings(max_examples=60, deadline=None)
+def test_every_entry_keeps_to_it(path: list[Entry]) -> None:
+    lines = [json.loads(json.dumps(event_json(EntryAppended(entry)))) for entry in path]
+    assert not [problem for line in lines for problem in problems(line)]
+
+
+RUNS: dict[str, tuple[list[Reply], dict[str, Any]]] = {
+    "a tool": ([Reply("Looking.", calls=(Call("ls", "{}"),), reasoning="Hm."), Reply("Done.")], {}),
+    "a refusal": ([Reply(calls=(Call("bash", '{"command": "curl x.org > y"}'),)), Reply("No.")], {}),
+    "an edit": ([Reply(calls=(Call("write", '{"path": "a", "content": "b"}'),)), Reply("Written.")], {}),
+    "a failure": ([Reply(error=ModelError(ErrorKind.AUTH, "No key."))], {}),
+    "a retry": ([Reply("Ha", error=ModelError(ErrorKind.NETWORK, "cut")), Reply("Done.")], {}),
+    "a budget": ([STEP], {"budget": RunBudget(cost=0.05)}),
+    "a job": ([Reply(calls=(Call("bash", '{"command": "sleep 9", "background": true}'),)), Reply("It runs.")], {}),
+}
+
+
+@pytest.mark.parametrize("name", RUNS)
+async def test_runs_keep_to_it(tmp_path: Path, name: str) -> None:
+    replies, ports = RUNS[name]
+
+    async def no_sleep(_seconds: float) -> None:
+        return None
+
+    harness = make_agent(tmp_path, ScriptedClient(replies), answer=None, sleep=no_sleep, **ports)
+    out = io.StringIO()
+    await run_headless(harness, "go", out=out, as_json=True)
+    await harness.agent.aclose()
+    lines = lines_of(out.getvalue())
+    assert lines[0]["type"] == "session"
+    assert sum(line["type"] == "run_ended" for line in lines) == 1
+    assert not [problem for line in lines for problem in problems(line)]
+
+
+def test_real_runs_keep_to_it(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    seen: set[str] = set()
+    for words in (("fix the bug", "--mode", "auto-edit"), ("go round in circles",), ("fill the window",)):
+        done = place.run("--demo", "-p", words[0], "--json", *words[1:])
+        lines = lines_of(done.stdout)
+        assert lines, done.stderr
+        assert not [problem for line in lines for problem in problems(line)]
+        seen |= {line["type"] for line in lines}
+    done = place.run("--demo", "-c", "-p", "/cost", "--json")
+    assert not [problem for line in lines_of(done.stdout) for problem in problems(line)]
+    assert {"entry_appended", "tool_started", "tool_finished", "answer_delta", "tool_call_progress"} <= seen

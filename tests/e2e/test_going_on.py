@@ -1,0 +1,91 @@
+"""Runs in scripts: budgets of the real program, and going on after one was stopped or killed."""
+
+import json
+import subprocess
+import sys
+
+from tests.support.model_script import Call, Fault, Turn
+from tests.support.model_server import ModelServer
+from tests.support.place import Place
+
+
+def entries(stdout: str) -> list[dict[str, object]]:
+    events = [json.loads(line) for line in stdout.splitlines()]
+    return [event["entry"] for event in events if event["type"] == "entry_appended"]
+
+
+def killed_run(place: Place, prompt: str) -> str:
+    """Start a run, kill it in the middle of its answer; returns the id of its session."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "tui_agent", "-p", prompt, "--json"],
+        cwd=place.project,
+        env=place.env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as process:
+        assert process.stdout
+        session = str(json.loads(process.stdout.readline())["id"])
+        for line in process.stdout:
+            if '"answer_delta"' in line:
+                process.kill()
+                break
+    assert process.returncode == -9
+    return session
+
+
+def test_a_killed_run_goes_on_by_its_id(place: Place, warm_server: ModelServer) -> None:
+    warm_server.play(
+        Turn(tool_calls=(Call("ls", {"path": "."}),)),
+        Turn(text="One two three.", fault=Fault("stall", after=2)),
+        Turn(text="Four."),
+    )
+    session = killed_run(place, "count")
+    done = place.run("-r", session, "-p", "continue", "--json")
+    assert done.returncode == 0
+    assert json.loads(done.stdout.splitlines()[0])["id"] == session
+    sent = json.dumps(warm_server.calls[-1].json["messages"])
+    assert all(text in sent for text in ("count", "continue", '"tool"'))
+
+
+def test_the_last_session_goes_on_without_its_id(place: Place, warm_server: ModelServer) -> None:
+    warm_server.play(Turn(text="One two three.", fault=Fault("stall", after=2)), Turn(text="Four."))
+    killed_run(place, "count on")
+    assert place.run("-c", "-p", "continue").stdout == "Four.\n"
+    assert "count on" in json.dumps(warm_server.calls[-1].json["messages"])
+
+
+def test_a_run_whose_budget_is_used_up_goes_on_with_a_new_one(place: Place, warm_server: ModelServer) -> None:
+    look = Turn(tool_calls=(Call("ls", {"path": "."}),), usage={"input": 39_000, "output": 10})
+    warm_server.play(look, Turn(text="Done."))
+    stopped = place.run("-p", "look", "--max-tokens", "40000", "--json")
+    assert stopped.returncode == 4
+    ended = json.loads(stopped.stdout.splitlines()[-1])
+    assert (ended["reason"], ended["budget"]) == ("budget", "tokens")
+    assert stopped.stderr.startswith("Stopped: 39,010 of 40,000 tokens are used")
+    assert entries(stopped.stdout)[-1]["kind"] == "tool_result"
+    assert place.run("-c", "-p", "continue", "--max-tokens", "80000").stdout == "Done.\n"
+
+
+def test_time_ends_an_answer_that_never_comes(place: Place, warm_server: ModelServer) -> None:
+    warm_server.play(Turn(text="One two three.", fault=Fault("stall", after=2)), Turn(text="Four."))
+    stopped = place.run("-p", "count", "--timeout", "1.5")
+    assert stopped.returncode == 5
+    assert "Stopped: the 1.5 s for this run are over." in stopped.stderr
+    assert place.run("-c", "-p", "continue").stdout == "Four.\n"
+
+
+def test_a_budget_of_money_needs_a_price(place: Place, warm_server: ModelServer) -> None:
+    stopped = place.run("-p", "hello", "--max-cost", "5")
+    assert (stopped.returncode, stopped.stdout, warm_server.calls) == (4, "", [])
+    assert "is not known" in stopped.stderr
+
+
+def test_what_makes_no_sense_is_refused_wherever_it_is_written(place: Place) -> None:
+    config = place.root / "config" / "config.toml"
+    for line in ("max_cost = 0", 'max_cost = "5$"', "max_tokens = -1", "timeout = 0", "timeout = inf"):
+        config.write_text(f"{line}\n", encoding="utf-8")
+        done = place.run("-p", "hello")
+        assert done.returncode == 2, line
+        assert line.split(" ")[0] in done.stderr

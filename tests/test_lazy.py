@@ -1,0 +1,141 @@
+"""Dataclasses whose constructor is made late are as the standard library's."""
+
+import copy
+import dataclasses
+import pickle
+from dataclasses import field
+from typing import Any, Generic, TypeVar
+
+import pytest
+
+from tui_agent.lazy import LazyPattern, dataclass
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    x: int
+    y: int = 2
+    put: tuple[int, ...] = field(default=(), repr=False)
+    marks: list[str] = field(default_factory=list, compare=False, hash=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Named(Point):
+    name: str
+    made: int = field(default=7, init=False)
+
+
+@dataclass(slots=True)
+class Counter:
+    count: int = 0
+    doubled: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.doubled = self.count * 2
+
+
+@dataclass(frozen=True)
+class Box(Generic[T]):
+    content: T
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Box)
+
+    def __hash__(self) -> int:
+        return 1
+
+
+@dataclass
+class Empty:
+    pass
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class Plain:
+    x: int
+
+
+def as_standard(kind: type) -> Any:
+    """Return the same class made by the standard library."""
+    names = {"Point": {"frozen": True, "slots": True}, "Counter": {"slots": True}}[kind.__name__]
+    body = {"__annotations__": dict(kind.__annotations__), "__qualname__": kind.__qualname__}
+    for one in dataclasses.fields(kind):
+        body[one.name] = field(
+            default=one.default, default_factory=one.default_factory, init=one.init, repr=one.repr, compare=one.compare
+        )  # type: ignore[call-overload]
+    if "__post_init__" in vars(kind):
+        body["__post_init__"] = vars(kind)["__post_init__"]
+    return dataclasses.dataclass(**names)(type(kind.__name__, (), body))
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "named"),
+    [(Point, (1,), {}), (Point, (1, 3), {"marks": ["a"]}), (Point, (), {"x": 5, "put": (1,)}), (Counter, (4,), {})],
+)
+def test_it_is_made_written_and_compared_like_the_standard_one(
+    kind: Any, given: tuple[Any, ...], named: dict[str, Any]
+) -> None:
+    ours, theirs = kind(*given, **named), as_standard(kind)(*given, **named)
+    assert repr(ours) == repr(theirs)
+    assert dataclasses.asdict(ours) == dataclasses.asdict(theirs)
+    assert kind.__match_args__ == type(theirs).__match_args__
+    assert ours == kind(*given, **named)
+    assert ours != theirs
+    assert (kind.__hash__ is None) == (type(theirs).__hash__ is None)
+
+
+@pytest.mark.parametrize(("given", "named"), [((), {}), ((1, 2, (), [], 5), {}), ((1,), {"z": 2}), ((1,), {"x": 2})])
+def test_wrong_arguments_are_refused(given: tuple[Any, ...], named: dict[str, Any]) -> None:
+    for _ in range(2):
+        with pytest.raises(TypeError):
+            Point(*given, **named)
+
+
+def test_a_frozen_one_stays_as_it_is() -> None:
+    point = Point(1)
+    for act in (lambda: setattr(point, "x", 2), lambda: delattr(point, "x")):
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            act()
+    assert {point: "found"}[Point(1, 2, (), ["not compared"])] == "found"
+
+
+def test_each_object_has_a_default_of_its_own() -> None:
+    assert Point(1).marks is not Point(1).marks
+
+
+def test_fields_are_inherited_and_named() -> None:
+    named = Named(1, name="n")
+    assert (named.x, named.y, named.name, named.made) == (1, 2, "n", 7)
+    assert dataclasses.replace(Point(1), y=9) == Point(1, 9)
+    assert named != Point(1)
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda point: pickle.loads(pickle.dumps(point))])
+def test_a_copy_is_the_same(copied: Any) -> None:
+    assert copied(Point(1, 3)) == Point(1, 3)
+    assert copied(Box("b")).content == "b"
+
+
+def test_own_methods_stay() -> None:
+    assert Box(1) == Box(2)
+    assert hash(Box([])) == 1
+    assert Plain(1) != Plain(1)
+    assert "Plain(" not in repr(Plain(1))
+    assert Empty() == Empty()
+
+
+def test_matching_takes_fields_in_order() -> None:
+    match Point(1, 4):
+        case Point(x, y):
+            assert (x, y) == (1, 4)
+
+
+def test_an_expression_is_compiled_once_and_late() -> None:
+    wrong = LazyPattern("(")
+    with pytest.raises(Exception, match="unterminated"):
+        wrong.search("x")
+    words = LazyPattern(r"\w+")
+    assert words.findall("two words") == ["two", "words"]
+    assert words.sub("x", "two words", 1) == "x words"

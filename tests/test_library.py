@@ -1,0 +1,249 @@
+"""The library as docs/library.md tells of it: what is public, its example, its blocks, what it leaves alone."""
+
+import ast
+import asyncio
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import tui_agent
+from tests.support.model_script import Call, Turn, status
+from tests.support.model_server import ModelServer, serving
+from tui_agent import (
+    Agent,
+    AnswerDelta,
+    AssistantEntry,
+    LibraryError,
+    PermissionRequest,
+    Session,
+    ToolResultEntry,
+    UserFacingError,
+)
+
+ROOT = Path(__file__).parent.parent
+DOCUMENT = (ROOT / "docs" / "library.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"^```python\n(.*?)^```", DOCUMENT, re.MULTILINE | re.DOTALL)
+EXAMPLE = ROOT / "docs" / "examples" / "library" / "word_count.py"
+ADDRESS = "http://localhost:11434/v1"
+LOADED = "\nimport sys; print('LOADED', sorted({name.partition('.')[0] for name in sys.modules}))"
+PNG = bytes.fromhex(
+    "89504e470d0a1a0a0000000d4948445200000001000000010806000000"
+    "1f15c4890000000d49444154789c626001000000ffff03000006000557bfabd40000000049454e44ae426082"
+)
+
+
+@pytest.fixture
+def server() -> Iterator[ModelServer]:
+    with serving() as running:
+        yield running
+
+
+def run_program(text: str, cwd: Path, *arguments: str) -> str:
+    """Run a program as a user of the library would, with a home of its own; returns what it prints."""
+    home = cwd / "home"
+    home.mkdir(exist_ok=True)
+    (cwd / "program.py").write_text(text)
+    env = {"HOME": str(home), "PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, "program.py", *arguments],
+        cwd=cwd, env=env, capture_output=True, text=True, check=False, timeout=110,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert not any(home.rglob("*.toml")), "nothing of the user's is made"
+    return done.stdout
+
+
+def public_imports(text: str) -> set[str]:
+    names = set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("tui_agent"):
+            assert node.module == "tui_agent"
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.Import):
+            assert not any(alias.name.startswith("tui_agent.") for alias in node.names)
+    return names
+
+
+def test_public_names_are_the_ones_documented() -> None:
+    documented = re.findall(r"`(\w+)`", DOCUMENT.partition("## Public names")[2])
+
+    assert sorted(documented) == sorted(tui_agent.__all__)
+    assert all(getattr(tui_agent, name) is not None for name in documented)
+    assert (ROOT / "tui_agent" / "py.typed").is_file()
+    with pytest.raises(AttributeError):
+        _ = tui_agent.no_such_name
+
+
+def test_importing_the_package_loads_nothing_of_the_program() -> None:
+    program = "import sys; before = set(sys.modules); import tui_agent; print(sorted(set(sys.modules) - before))"
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+
+    assert done.stdout.strip() == "['tui_agent', 'tui_agent.version']"
+
+
+@pytest.mark.parametrize("block", BLOCKS, ids=range(len(BLOCKS)))
+def test_the_blocks_of_the_document_run(block: str, tmp_path: Path, server: ModelServer) -> None:
+    public_imports(block)
+    server.play(Turn("Hello there."))
+
+    said = run_program(block.replace(ADDRESS, server.openai_url) + LOADED, tmp_path)
+
+    assert not {"textual", "litellm", "openai"} & set(ast.literal_eval(said.rpartition("LOADED ")[2]))
+    assert len(said.rpartition("LOADED")[0]) > 3, "it shows something"
+
+
+def test_the_example_calls_a_function_and_imports_only_what_is_public(tmp_path: Path, server: ModelServer) -> None:
+    text = EXAMPLE.read_text(encoding="utf-8")
+    server.play(
+        Turn(tool_calls=[Call("count_words", '{"text": "to be or not to be"}')]),
+        Turn("It has six words."),
+    )
+
+    said = run_program(text + LOADED, tmp_path, "some-model", server.openai_url)
+
+    assert public_imports(text) <= set(tui_agent.__all__)
+    assert sum(bool(line.strip()) for line in text.splitlines()) <= 30
+    assert "[count_words " in said
+    assert "It has six words." in said
+    assert "'tool_result'" in said
+    results = [message for message in server.calls[-1].json["messages"] if message["role"] == "tool"]
+    assert '"words": 6' in results[0]["content"]
+    assert not {"textual", "litellm", "openai"} & set(ast.literal_eval(said.rpartition("LOADED ")[2]))
+    assert (tmp_path / "words.db").is_file()
+
+
+async def test_what_no_rule_allows_is_refused_or_asked(tmp_path: Path, server: ModelServer) -> None:
+    write = Turn(tool_calls=[Call("write", '{"path": "new.txt", "content": "x"}')])
+    asked: list[PermissionRequest] = []
+
+    async def ask(request: PermissionRequest) -> bool:
+        asked.append(request)
+        await asyncio.sleep(0)
+        return True
+
+    for chosen, there in ((None, False), (ask, True)):
+        server.play(write, Turn("done"))
+        with Session(cwd=tmp_path) as session:
+            async with Agent("m", base_url=server.openai_url, session=session, ask=chosen) as agent:
+                turn = await agent.send("write")
+            assert (turn.text, turn.ok) == ("done", True)
+            assert (tmp_path / "new.txt").exists() is there
+    assert [request.tool for request in asked] == ["write"]
+
+
+async def test_what_ask_raises_is_raised_to_the_caller(tmp_path: Path, server: ModelServer) -> None:
+    server.play(Turn(tool_calls=[Call("write", '{"path": "new.txt", "content": "x"}')]), Turn("done"))
+
+    def ask(request: PermissionRequest) -> bool:
+        raise KeyError(request.tool)
+
+    with Session(cwd=tmp_path) as session:
+        async with Agent("m", base_url=server.openai_url, session=session, ask=ask) as agent:
+            with pytest.raises(KeyError):
+                await agent.send("write")
+            assert not (tmp_path / "new.txt").exists()
+            server.play(Turn("fine"))
+            assert (await agent.send("again")).text == "fine"
+
+
+async def test_tools_may_be_asynchronous_give_images_and_fail(server: ModelServer) -> None:
+    async def draw(size: int) -> list[object]:
+        """Draw a picture."""
+        await asyncio.sleep(0)
+        return [f"{size} wide", PNG]
+
+    def fail() -> str:
+        """Do what can't be done."""
+        raise RuntimeError("the printer is on fire")
+
+    calls = [Call("draw", '{"size": 3}', "a"), Call("fail", "{}", "b"), Call("draw", '{"size": "wide"}', "c")]
+    server.play(Turn(tool_calls=calls), Turn("seen"))
+    async with Agent("m", base_url=server.openai_url, tools=[draw, fail], builtin_tools=[]) as agent:
+        turn = await agent.send("draw")
+
+    results = {entry.call_id: entry for entry in turn.entries if isinstance(entry, ToolResultEntry)}
+    drawn, failed, wrong = results["a"], results["b"], results["c"]
+    assert drawn.output.startswith("3 wide")
+    assert drawn.attachments[0].mime == "image/png" if drawn.attachments else "takes no images" in drawn.output
+    assert failed.output == "RuntimeError: the printer is on fire"
+    assert "size: input should be a valid integer" in wrong.output
+    offered = [tool["function"] for tool in server.calls[0].json["tools"]]
+    assert [tool["name"] for tool in offered] == ["draw", "fail"]
+    assert offered[0]["parameters"] == {
+        "type": "object", "properties": {"size": {"type": "integer"}}, "required": ["size"],
+    }  # fmt: skip
+
+
+async def test_leaving_the_events_interrupts_and_the_session_goes_on(server: ModelServer) -> None:
+    server.play(Turn("one two three four five six", delay=0.05))
+    with Session() as session:
+        async with Agent("m", base_url=server.openai_url, session=session) as agent:
+            events = agent.run("count")
+            async for event in events:
+                if isinstance(event, AnswerDelta):
+                    break
+            await events.aclose()
+            assert session.path()[-1].kind == "assistant"
+            server.play(Turn("fine"))
+            assert (await agent.send("again")).text == "fine"
+
+
+async def test_branches_moves_and_requests_are_those_of_the_tree(server: ModelServer) -> None:
+    server.play(Turn("first"), Turn("second"))
+    with Session() as session:
+        async with Agent("m", base_url=server.openai_url, session=session, instructions="Speak plainly.") as agent:
+            first = await agent.send("question")
+            before = await agent.request()
+            await agent.move(first.entries[-1].parent_id)
+            second = await agent.send("another")
+            assert session.leaf == second.entries[-1].id
+            assert [entry.text for entry in session.path() if isinstance(entry, AssistantEntry)] == ["second"]
+            assert len(session.tree()) == 5
+            assert await agent.undo_move() == first.entries[-1].id
+            assert (await agent.request()).messages == before.messages
+            assert any("Speak plainly." in str(message) for message in before.messages)
+
+
+def test_a_session_is_found_again_and_a_missing_one_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "s.db"
+    with Session(file, cwd=tmp_path) as session, Agent("demo", session=session) as agent:
+        agent.wait(agent.send("hello"))
+        known = session.id
+    with Session(file, id=known[-8:]) as session:
+        assert session.cwd == tmp_path
+        assert session.path()[-1].kind == "assistant"
+    with pytest.raises(UserFacingError):
+        Session(file, id="nothing-like-it")
+
+
+def test_wrong_use_says_what_to_do() -> None:
+    def read(path: str) -> str:
+        """Read."""
+        return path
+
+    def untyped(path) -> str:  # type: ignore[no-untyped-def]
+        """Read."""
+        return str(path)
+
+    with pytest.raises(LibraryError, match="built-in tool"):
+        Agent("demo", tools=[read])
+    with pytest.raises(LibraryError, match="no built-in tool “rread”"):
+        Agent("demo", builtin_tools=["rread"])
+    with pytest.raises(ValueError, match="argument path has no type"):
+        Agent("demo", tools=[untyped])
+    with pytest.raises(ValueError, match="no permission"):
+        Agent("demo", allow=["nonsense"])
+
+
+async def test_a_failure_of_the_provider_is_the_end_of_the_turn(server: ModelServer) -> None:
+    server.play(status(401, "no such key"))
+    async with Agent("m", base_url=server.openai_url) as agent:
+        turn = await agent.send("hello")
+
+    assert (turn.reason, turn.text, turn.ok) == ("error", "", False)
+    assert turn.error

@@ -1,0 +1,156 @@
+"""Puts together what every agent is made of, for the program and for who uses the library."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from tui_agent.agent.agent_specs import builtin_specs
+from tui_agent.agent.clients import RoutedClient
+from tui_agent.agent.knowledge.folders import Folders
+from tui_agent.agent.knowledge.knowledge import Knowledge
+from tui_agent.agent.ports import AgentPorts, OpenChild
+from tui_agent.agent.system_prompt import find_project
+from tui_agent.context.templates import Templates
+from tui_agent.lazy import dataclass
+from tui_agent.model.client import ProviderClient
+from tui_agent.model.demo import DemoClient
+from tui_agent.model.demo_catalog import DemoCatalog
+from tui_agent.model.directory import CatalogDirectory
+from tui_agent.model.logins import Logins
+from tui_agent.model.route import Router
+from tui_agent.model.settings import HostSettings, ModelSettings, ProviderSettings
+from tui_agent.session.session import Session
+from tui_agent.session.store import Store
+from tui_agent.tools.functions.file_tool import FoundFile
+from tui_agent.tools.registry import builtin_tools
+from tui_agent.tools.skill import SkillTool
+from tui_agent.tools.task import TaskTool
+from tui_agent.tools.window import WindowTool
+from tui_agent.trust import FOLDER, TOOLS
+from tui_agent.web.settings import FetchSettings
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSources:
+    """Where models, their addresses and keys come from. ``learnt`` is the file of what is learnt of them."""
+
+    catalog: DemoCatalog
+    environ: Mapping[str, str]
+    models: Mapping[str, ModelSettings]
+    providers: Mapping[str, ProviderSettings]
+    logins: Logins | None = None
+    learnt: Path | None = None
+    exact_counts: bool = False
+
+
+class Models:
+    """What is known of models, and what sends requests to them."""
+
+    def __init__(
+        self,
+        sources: ModelSources,
+        prompt: Callable[[str], str],
+        *,
+        host: HostSettings | None = None,
+        log_path: Path | None = None,
+        demo: DemoClient | None = None,
+    ) -> None:
+        self.catalog = sources.catalog
+        self.router = Router(
+            self.catalog, sources.environ, models=sources.models, providers=sources.providers, logins=sources.logins
+        )
+        self.directory = CatalogDirectory(
+            self.catalog,
+            sources.learnt,
+            Templates.load(prompt),
+            wire_of=self.router.wire,
+            exact_counts=sources.exact_counts,
+        )
+        self.providers = ProviderClient(self.router, host=host, log_path=log_path)
+        self.client = RoutedClient(self.providers, demo or DemoClient())
+
+
+@dataclass(frozen=True, slots=True)
+class SessionPlaces:
+    """The store of a session, where the agent works in it, and who opens one for a subagent."""
+
+    store: Store
+    cwd: Path
+    open_child: OpenChild
+    fork_child: OpenChild
+
+    @classmethod
+    def of(cls, store: Store, session_id: str, cwd: Path, opened: Callable[[str], Session]) -> "SessionPlaces":
+        """Return the places of a session; ``opened`` opens and holds one by its id."""
+
+        def open_child(title: str, entry: int | None, kind: str) -> Session:
+            return opened(store.create_session(cwd, title=title, parent=(session_id, entry), agent=kind).id)
+
+        def fork_child(title: str, entry: int | None, kind: str) -> Session:
+            return opened(store.fork(session_id, entry, title=title, agent=kind).id)
+
+        return cls(store, cwd, open_child, fork_child)
+
+
+def make_ports(
+    models: Models,
+    places: SessionPlaces,
+    prompt: Callable[[str], str],
+    *,
+    knowledge: Knowledge | None = None,
+    opens_windows: Callable[[], bool] = lambda: False,
+    fetch: FetchSettings | None = None,
+    **more: Any,
+) -> AgentPorts:
+    """Return what an agent works with; ``more`` are further fields of its ports."""
+    knowledge = knowledge or Knowledge()
+    store = places.store
+    return AgentPorts(
+        client=models.client,
+        tools=(
+            *builtin_tools(fetch),
+            TaskTool(),
+            WindowTool(opens_windows),
+            SkillTool(lambda: knowledge.skills, lambda: knowledge.offers_skills),
+        ),
+        directory=models.directory,
+        prompt=prompt,
+        cwd=places.cwd,
+        project=find_project(places.cwd),
+        put_blob=store.put_blob,
+        blob=store.blob,
+        knowledge=knowledge,
+        agents=builtin_specs(prompt),
+        open_child=places.open_child,
+        fork_child=places.fork_child,
+        **more,
+    )
+
+
+def find_tool_files(folders: Folders, *, trusted: bool) -> tuple[list[FoundFile], list[str]]:
+    """Return the user's tool files and, in a trusted project, its own, with what is wrong with others."""
+    problems: list[str] = []
+    places: list[tuple[Path, Path | None]] = [(place, None) for place in folders.of_user(TOOLS)]
+    if trusted:
+        places += [(place, folders.project) for place in folders.of_project(TOOLS, (FOLDER,), problems)]
+    found = [
+        FoundFile(path, folders.name(path), inside)
+        for place, inside in places
+        for path in sorted(place.glob("*.py"))
+        if not path.name.startswith("_")
+    ]
+    return found, problems
+
+
+def hold(session: Session, *, take_over: bool = False) -> Session:
+    """Take hold of a session and bring what a crash left into order.
+
+    Raises:
+        SessionHeld: another live program has it.
+    """
+    if take_over:
+        session.take_over()
+    else:
+        session.hold()
+    session.recover()
+    return session

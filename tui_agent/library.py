@@ -1,0 +1,467 @@
+"""The program as a library: a session, an agent that works in it, tools of one's own. docs/library.md shows how.
+
+Nothing of the user's is read that is not given: no settings, no keys, no instructions, no sessions.
+"""
+
+import asyncio
+import inspect
+import os
+import tempfile
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, Self, TypeVar
+
+from pydantic import SecretStr
+
+from tui_agent.agent.agent import Agent as SessionAgent
+from tui_agent.agent.assembly import Models, ModelSources, SessionPlaces, hold, make_ports
+from tui_agent.agent.checkpoints.recorder import SnapshotStore
+from tui_agent.agent.events import (
+    AgentEvent,
+    AnswerDelta,
+    Decision,
+    EntryAppended,
+    Notice,
+    PermissionAnswer,
+    PermissionAsked,
+    PermissionRequest,
+    ReasoningProgress,
+    RequestStarted,
+    RetryScheduled,
+    RunEnded,
+    RunStarted,
+    ToolFinished,
+    ToolOutput,
+    ToolStarted,
+)
+from tui_agent.agent.permissions import Action, Rule, parse_rule
+from tui_agent.context.request import ModelRequest
+from tui_agent.context.tokens import TokenCounter
+from tui_agent.errors import ToolError, UserFacingError
+from tui_agent.model.demo import DemoClient
+from tui_agent.model.demo_catalog import DemoCatalog
+from tui_agent.model.settings import ModelSettings
+from tui_agent.paths import config_dir, data_dir, log_dir
+from tui_agent.processes.environment import SafeEnvironment
+from tui_agent.resources import packaged_prompt
+from tui_agent.sandbox import Sandbox
+from tui_agent.sandbox.settings import SandboxSettings
+from tui_agent.session.entries import AssistantEntry, Entry, ToolResultEntry, UserEntry
+from tui_agent.session.records import EntryHeader
+from tui_agent.session.session import Session as StoredSession
+from tui_agent.session.store import Store
+from tui_agent.tools.functions.file_tool import FoundFile
+from tui_agent.tools.functions.in_process import FunctionTool
+from tui_agent.tools.functions.tool_files import ToolFiles
+
+__all__ = [
+    "Agent",
+    "AgentEvent",
+    "AnswerDelta",
+    "AssistantEntry",
+    "Decision",
+    "Entry",
+    "EntryAppended",
+    "EntryHeader",
+    "LibraryError",
+    "ModelRequest",
+    "Notice",
+    "PermissionAnswer",
+    "PermissionAsked",
+    "PermissionRequest",
+    "ReasoningProgress",
+    "RequestStarted",
+    "RetryScheduled",
+    "RunEnded",
+    "RunStarted",
+    "Session",
+    "ToolError",
+    "ToolFinished",
+    "ToolOutput",
+    "ToolResultEntry",
+    "ToolStarted",
+    "Turn",
+    "UserEntry",
+    "UserFacingError",
+    "user_store",
+]
+
+T = TypeVar("T")
+Answer = bool | PermissionAnswer
+Ask = Callable[[PermissionRequest], Answer | Awaitable[Answer]]
+NOBODY = "Nobody can be asked here. Work within what is allowed, or say what would have to be allowed."
+
+
+class LibraryError(UserFacingError):
+    """The library is used in a way that can't work; the message says what to do instead."""
+
+
+def user_store() -> Path:
+    """Return the file in which the program keeps the user's sessions."""
+    return data_dir() / "sessions.db"
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What came of a message. ``cost`` is US dollars, None where prices are not known.
+
+    ``reason`` is why it ended: done, interrupted, error, step_limit or stopped; ``error`` says what went wrong.
+    """
+
+    text: str
+    reason: str
+    error: str | None
+    entries: tuple[Entry, ...]
+    cost: float | None
+
+    @property
+    def ok(self) -> bool:
+        """Whether the model came to its end."""
+        return self.reason == "done"
+
+
+class Session:
+    """A tree of entries in a file, to be read; an ``Agent`` extends it and moves in it.
+
+    Args:
+        file: where it is kept, made when missing; without one it is gone when the session is closed.
+        id: the session to open, by its id or the beginning or end of one, or "last"; a new one without.
+        cwd: the directory that a new session is about.
+
+    Raises:
+        UserFacingError: the file can't be used, or has no such session.
+    """
+
+    def __init__(
+        self,
+        file: str | os.PathLike[str] | None = None,
+        *,
+        id: str | None = None,  # noqa: A002 - what it is called everywhere
+        cwd: str | os.PathLike[str] = ".",
+    ) -> None:
+        self._temporary = tempfile.TemporaryDirectory(prefix="tui-agent-") if file is None else None
+        path = Path(file) if self._temporary is None and file is not None else None
+        self._store = Store(path or Path(self._temporary.name if self._temporary else "") / "sessions.db")
+        self._counter = TokenCounter("", exact=False)
+        try:
+            self._session = hold(self._open(self._named(id) or self._store.create_session(Path(cwd).resolve()).id))
+        except BaseException:
+            self.close()
+            raise
+
+    def _named(self, name: str | None) -> str:
+        if name != "last":
+            return "" if name is None else self._store.session(name).id
+        newest = next(iter(self._store.sessions(limit=1)), None)
+        if newest is None:
+            raise LibraryError(f"There is no session in {self._store.path}.")
+        return newest.id
+
+    def _open(self, session_id: str) -> StoredSession:
+        return StoredSession(self._store, session_id, estimate=self._counter.estimate)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the session and close its file."""
+        self._store.close()
+        if self._temporary is not None:
+            self._temporary.cleanup()
+
+    @property
+    def id(self) -> str:
+        """Its id, a UUID."""
+        return self._session.id
+
+    @property
+    def cwd(self) -> Path:
+        """The directory it is about."""
+        return Path(self._session.info.cwd)
+
+    @property
+    def leaf(self) -> int | None:
+        """The id of the entry that the next one is appended to; None while there is none."""
+        return self._session.leaf
+
+    def path(self, leaf: int | None = None) -> list[Entry]:
+        """Return the entries from the root to the leaf, or to another entry, oldest first."""
+        return self._session.path() if leaf is None else self._session.path(leaf)
+
+    def tree(self) -> list[EntryHeader]:
+        """Return every entry of every branch in short: id, parent, kind, preview, tokens; oldest first."""
+        return list(self._session.skeleton())
+
+    def entry(self, entry_id: int) -> Entry:
+        """Return one entry.
+
+        Raises:
+            UserFacingError: there is no such entry.
+        """
+        return self._session.entry(entry_id)
+
+
+class Agent:
+    """Works in a session: ``async with Agent(...) as agent``, or ``with`` and ``wait``. Used from one thread.
+
+    Args:
+        model: ``demo``, or ``provider/name`` as in docs/models.md; with ``base_url`` any name that server knows.
+        session: where it works; without one in a session of its own that is gone with it.
+        base_url: address of an OpenAI-compatible server, with its ``/v1``.
+        api_key: the key for the model.
+        context_window: tokens of the model's window, where neither server nor catalog tells.
+        environ: variables in which keys and addresses of providers are looked for: ``os.environ`` for the user's.
+        tools: typed functions with a docstring, each a tool that is called in this process; paths of tool files
+            (docs/tools.md), whose functions run in processes of their own.
+        builtin_tools: names of the built-in tools it has; all by default.
+        ask: decides what no rule decides: True, False or a ``PermissionAnswer``. Without it such calls are refused.
+        allow: rules as ``--allow`` takes them: ``edit``, ``bash:git *``.
+        deny: rules of what is refused.
+        mode: build, auto-edit, plan or yolo.
+        instructions: what the model is told after the program's own prompt.
+        sandbox: auto, off, or required: commands run in a sandbox where there is one, never, or not without.
+        max_steps: requests that one message may cause.
+
+    Raises:
+        LibraryError: there is no built-in tool of a name, or a function has one's name.
+        ValueError: a rule is written wrongly, or a function can't be a tool.
+    """
+
+    def __init__(  # noqa: PLR0913 - each has a default and is given by its name
+        self,
+        model: str = "demo",
+        *,
+        session: Session | None = None,
+        base_url: str = "",
+        api_key: str = "",
+        context_window: int | None = None,
+        environ: Mapping[str, str] | None = None,
+        tools: Iterable[Callable[..., Any] | str | os.PathLike[str]] = (),
+        builtin_tools: Iterable[str] | None = None,
+        ask: Ask | None = None,
+        allow: Iterable[str] = (),
+        deny: Iterable[str] = (),
+        mode: Literal["build", "auto-edit", "plan", "yolo"] = "build",
+        instructions: str = "",
+        sandbox: Literal["auto", "off", "required"] = "auto",
+        max_steps: int = 200,
+    ) -> None:
+        rules = [parse_rule(text, Action.ALLOW) for text in allow] + [parse_rule(text, Action.DENY) for text in deny]
+        added: list[FunctionTool] = []
+        files: list[FoundFile] = []
+        for tool in tools:
+            if isinstance(tool, str | os.PathLike):
+                path = Path(tool).resolve()
+                files.append(FoundFile(path, path.name))
+            else:
+                added.append(FunctionTool(tool))
+        self._owned = Session() if session is None else None
+        self.session: Session = session or self._owned  # type: ignore[assignment]  # one of them is there
+        """The session it works in."""
+        self._ask = ask
+        self._asking: set[asyncio.Task[None]] = set()
+        self._failure: BaseException | None = None
+        self._runner: asyncio.Runner | None = None
+        model = f"openai/{model}" if base_url and "/" not in model else model
+        own = ModelSettings(
+            base_url=base_url or None, api_key=SecretStr(api_key) if api_key else None, context_window=context_window
+        )
+        settings = {} if model == "demo" else {model: own}
+        environ = dict(environ or {})
+        sources = ModelSources(DemoCatalog(settings, {}, environ=environ), environ, settings, {})
+        prompt = partial(_prompt, instructions=instructions)
+        self._models = Models(sources, prompt, demo=DemoClient(pace=0))
+        store, cwd = self.session._store, self.session.cwd  # noqa: SLF001 - one module
+        ports = make_ports(
+            self._models,
+            SessionPlaces.of(store, self.session.id, cwd, lambda child: hold(self.session._open(child))),  # noqa: SLF001
+            prompt,
+            environment=SafeEnvironment(os.environ),
+            checkpoints=SnapshotStore(store.put_blob, store.blob),
+            rules=(Rule("task", "*", Action.ALLOW), *(() if ask else (_NO_LOOPS,)), *rules),
+            sandbox=Sandbox(SandboxSettings(mode=sandbox), (config_dir(), data_dir(), log_dir()), project=cwd),
+            max_steps=max_steps,
+            tool_files=ToolFiles(lambda: (files, [])),
+        )
+        known = {tool.name: tool for tool in ports.tools}
+        if builtin_tools is not None:
+            names = list(builtin_tools)
+            if unknown := [name for name in names if name not in known]:
+                raise LibraryError(f"There is no built-in tool “{unknown[0]}”; there are {', '.join(known)}.")
+            ports.tools = tuple(tool for name, tool in known.items() if name in names)
+        if taken := [tool.name for tool in added if tool.name in known]:
+            raise LibraryError(f"“{taken[0]}” is the name of a built-in tool; call the function something else.")
+        ports.tools += tuple(added)
+        self._agent = SessionAgent(self.session._session, ports, model=model, mode=mode)  # noqa: SLF001
+        if self._agent.model != model:
+            self._agent.change_model(model)
+        self._agent.subscribe(self._on_event)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    def __enter__(self) -> Self:
+        self._runner = asyncio.Runner()
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        if self._runner is not None:
+            self._runner.run(self.aclose())
+            self._runner.close()
+
+    async def aclose(self) -> None:
+        """End what goes on and close what was opened; a session that was given stays open."""
+        await self._agent.aclose()
+        await self._models.client.aclose()
+        if self._owned is not None:
+            self._owned.close()
+
+    def wait(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run one of its coroutines to the end, in a program without an event loop: ``agent.wait(agent.send("…"))``.
+
+        Raises:
+            LibraryError: the agent was not entered with a plain ``with``.
+        """
+        if self._runner is None:
+            work.close()
+            raise LibraryError("wait is for agents that were entered with a plain “with”; use await.")
+        return self._runner.run(work)
+
+    # -- a turn -----------------------------------------------------------------------------------------------
+
+    async def run(self, message: str) -> AsyncGenerator[AgentEvent, None]:
+        """Send a message and yield what happens, up to ``RunEnded``; leaving the loop before interrupts it.
+
+        Raises:
+            LibraryError: another message is being worked on.
+            Exception: what ``ask`` raised, once the run has ended.
+        """
+        if self._agent.running:
+            raise LibraryError("A message is being worked on; wait for its end.")
+        events: asyncio.Queue[AgentEvent] = asyncio.Queue()
+        leave = self._agent.subscribe(events.put_nowait)
+        try:
+            self._agent.submit(message)
+            ended = False
+            while not ended:
+                event = await events.get()
+                ended = isinstance(event, RunEnded)
+                yield event
+        finally:
+            leave()
+            self._agent.interrupt()
+            await self._agent.wait_idle()
+        if self._failure is not None:
+            failure, self._failure = self._failure, None
+            raise failure
+
+    async def send(self, message: str, on_event: Callable[[AgentEvent], None] | None = None) -> Turn:
+        """Send a message and return what came of it; ``on_event`` is called with what happens.
+
+        Raises:
+            LibraryError, Exception: as for ``run``.
+        """
+        entries: list[Entry] = []
+        ending = RunEnded("interrupted")
+        async with aclosing(self.run(message)) as events:
+            async for event in events:
+                if on_event is not None:
+                    on_event(event)
+                match event:
+                    case EntryAppended(entry=entry):
+                        entries.append(entry)
+                    case RunEnded():
+                        ending = event
+                    case _:
+                        pass
+        answers = [entry for entry in entries if isinstance(entry, AssistantEntry)]
+        prices = [entry.cost for entry in answers]
+        cost = None if None in prices else sum(price for price in prices if price is not None)
+        text = next((answer.text for answer in reversed(answers) if answer.text), "")
+        return Turn(text, ending.reason, ending.error, tuple(entries), cost)
+
+    def interrupt(self) -> None:
+        """Stop what goes on; the session can go on from there."""
+        self._agent.interrupt()
+
+    def _on_event(self, event: AgentEvent) -> None:
+        if isinstance(event, PermissionAsked):
+            task = asyncio.get_running_loop().create_task(self._decide(event.request))
+            self._asking.add(task)
+            task.add_done_callback(self._asking.discard)
+
+    async def _decide(self, request: PermissionRequest) -> None:
+        answer: Answer = PermissionAnswer(Decision.DENY, NOBODY)
+        if self._ask is not None:
+            try:
+                said = self._ask(request)
+                answer = await said if inspect.isawaitable(said) else said
+            except Exception as error:  # noqa: BLE001 - the caller's own, who gets it when the run has ended
+                self._failure = error
+                self._agent.interrupt()
+        if isinstance(answer, bool):
+            answer = PermissionAnswer(Decision.ONCE if answer else Decision.DENY)
+        self._agent.answer_permission(request.call_id, answer)
+
+    # -- the tree and the request -------------------------------------------------------------------------------
+
+    @property
+    def model(self) -> str:
+        """The model of the next request."""
+        return self._agent.model
+
+    def change_model(self, model: str) -> None:
+        """Use another model, which it can reach, from the next request on."""
+        self._agent.change_model(model)
+
+    async def move(self, entry_id: int | None) -> None:
+        """Make an entry the leaf: the next message goes on from there. None is before the first entry.
+
+        Raises:
+            UserFacingError: there is no such entry, or a message is being worked on.
+        """
+        await self._agent.navigator.go(entry_id)
+
+    async def undo_move(self) -> int | None:
+        """Undo the last move; returns the leaf.
+
+        Raises:
+            UserFacingError: there is none, or a message is being worked on.
+        """
+        return await self._agent.navigator.undo()
+
+    async def compact(self, focus: str = "") -> str | None:
+        """Have the model summarise what was said; returns why it could not be done, None when it was."""
+        return (await self._agent.compact(focus)).problem
+
+    async def request(self) -> ModelRequest:
+        """Return the next request as it would be sent now, without a further message."""
+        await self._agent.warm()
+        return self._agent.inspector.next_request()
+
+    async def tokens(self) -> tuple[int, int]:
+        """Return the tokens of the next request, and of the model's window."""
+        await self._agent.warm()
+        size = self._agent.context_size()
+        return size.total, size.window
+
+
+_NO_LOOPS = Rule("doom_loop", "*", Action.DENY, "default")
+
+
+def _prompt(name: str, instructions: str) -> str:
+    """Return a prompt as it is shipped, with instructions after the one that begins every session."""
+    text = packaged_prompt(name)
+    return f"{text}\n\n{instructions}" if name == "system" and instructions else text

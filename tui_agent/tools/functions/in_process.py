@@ -1,0 +1,59 @@
+"""A function of the program that uses the library, as a tool. It runs in that program's process."""
+
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+from tui_agent.errors import ToolError
+from tui_agent.permission import PermissionNeed
+from tui_agent.session.entries import ImagePart, ToolSchema
+from tui_agent.tools.base import ToolContext, ToolResult, slim_schema
+from tui_agent.tools.dynamic import DynamicTool, RawInput
+from tui_agent.tools.functions.returned import NotSerialisableError, Returned, image_type, returned
+from tui_agent.tools.functions.signature import SignatureError, signature_of
+from tui_agent.tools.outputs import FILTER_OUTPUT, Output, finish, stored_image
+
+
+class FunctionTool(DynamicTool):
+    """A function that was given to an agent: nobody is asked before it is called.
+
+    Raises:
+        SignatureError: it can't be a tool.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._signature = signature = signature_of(function)
+        schema = ToolSchema(
+            name=signature.name,
+            description=signature.description,
+            parameters=slim_schema(signature.parameters),
+        )
+        super().__init__(schema)
+
+    def needs(self, arguments: RawInput, context: ToolContext) -> tuple[PermissionNeed, ...]:
+        """Return nothing: who gave the function wants it called."""
+        del arguments, context
+        return ()
+
+    async def run(self, arguments: RawInput, context: ToolContext) -> ToolResult:
+        """Call it on the event loop; what it raises is the model's to read."""
+        try:
+            value = returned(await self._signature.call(arguments.values))
+        except (SignatureError, NotSerialisableError) as error:
+            raise ToolError(f"{self.name}: {error}") from None
+        except Exception as error:  # the function's own
+            raise ToolError(traceback.format_exception_only(error)[-1].strip()) from error
+        return await told(value, self.title(arguments), context)
+
+
+async def told(value: Returned, title: str, context: ToolContext, footer: str = "") -> ToolResult:
+    """Return what a function gave as the result of a call; ``footer`` stands at its end."""
+    said: list[str] = [value.text] if value.text else []
+    images: list[ImagePart] = []
+    for raw in value.images:
+        about, image = stored_image(raw, image_type(raw), context.put_blob, vision=context.vision)
+        said.append(about)
+        images += () if image is None else (image,)
+    text = "\n\n".join(said) or "(no output)"
+    output = Output(text, title=title, keep="ends", footer=footer, cut_hint=FILTER_OUTPUT, attachments=tuple(images))
+    return await finish(output, context)

@@ -1,0 +1,114 @@
+"""What a typed function tells of itself as a tool: name, description, schema; and its call with a model's arguments.
+
+This also runs in the process of a tool file, so it needs pydantic and nothing else of this program.
+"""
+
+import inspect
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, get_type_hints
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
+_SECTION = re.compile(r"\s*(?:Args|Arguments|Parameters|Returns?|Yields?|Raises|Examples?|Notes?):\s*")
+_LISTS = frozenset({"Args:", "Arguments:", "Parameters:"})
+_ARGUMENT = re.compile(r"\s*\*{0,2}(\w+)\s*(?:\([^)]*\))?:\s*(.+)")
+_NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+
+
+class SignatureError(ValueError):
+    """A function can't be a tool, or a call does not fit it; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionSignature:
+    """A function as a tool. ``parameters`` is the JSON schema of its arguments."""
+
+    function: Callable[..., Any]
+    name: str
+    description: str
+    parameters: dict[str, Any]
+    accepted: type[BaseModel]
+
+    async def call(self, arguments: Mapping[str, Any]) -> Any:
+        """Call the function; one that is a coroutine is awaited.
+
+        Raises:
+            SignatureError: the arguments do not fit.
+            Exception: whatever the function raises.
+        """
+        try:
+            taken = self.accepted.model_validate(dict(arguments))
+        except ValidationError as error:
+            raise SignatureError(f"{'; '.join(map(_problem, error.errors(include_url=False)))}.") from None
+        # Only what was sent: a default stays the function's own.
+        by_alias = {field.alias or name: name for name, field in self.accepted.model_fields.items()}
+        given = {alias: getattr(taken, name) for alias, name in by_alias.items() if name in taken.model_fields_set}
+        returned = self.function(**given)
+        return await returned if inspect.isawaitable(returned) else returned
+
+
+def signature_of(function: Callable[..., Any]) -> FunctionSignature:
+    """Return what a function is as a tool.
+
+    Raises:
+        SignatureError: it has no docstring, an argument has no type or can't be given by name, or its types have no
+            schema.
+    """
+    name = getattr(function, "__name__", "")
+    if not _NAME.fullmatch(name):
+        raise SignatureError(f"“{name}” can't be a tool's name: use letters, digits and _, 64 at most")
+    description, about = _documented(inspect.getdoc(function) or "")
+    if not description:
+        raise SignatureError(f"{name} has no docstring to tell the model what it does")
+    fields: dict[str, Any] = {}
+    try:
+        hints = get_type_hints(function, include_extras=True)
+        for number, parameter in enumerate(inspect.signature(function).parameters.values()):
+            fields[f"field_{number}"] = _field(name, parameter, hints, about)
+        accepted = create_model(name, __config__=ConfigDict(extra="forbid"), **fields)
+        schema = accepted.model_json_schema()
+    except SignatureError:
+        raise
+    except Exception as error:  # noqa: BLE001 - types are the author's, and anything may stand there
+        raise SignatureError(f"{name}: {(str(error) or type(error).__name__).splitlines()[0]}") from None
+    return FunctionSignature(function, name, description, schema, accepted)
+
+
+def _field(function: str, parameter: inspect.Parameter, hints: Mapping[str, Any], about: Mapping[str, str]) -> Any:
+    name = parameter.name
+    if parameter.kind not in _NAMED:
+        raise SignatureError(f"{function}: {parameter} can't be given by name")
+    if name not in hints:
+        raise SignatureError(f"{function}: the argument {name} has no type")
+    default = ... if parameter.default is inspect.Parameter.empty else parameter.default
+    # Fields are numbered, because a field can't be called what pydantic calls something of its own.
+    told = Field(default, alias=name, description=about[name]) if name in about else Field(default, alias=name)
+    return Annotated[hints[name], told], default
+
+
+def _documented(text: str) -> tuple[str, dict[str, str]]:
+    """Return what a docstring says of the function, and of its arguments where it lists them under ``Args:``."""
+    told: list[str] = []
+    about: dict[str, str] = {}
+    latest, lists = "", False
+    for line in text.splitlines():
+        if _SECTION.fullmatch(line):
+            lists, latest = line.strip() in _LISTS, ""
+        if not lists:
+            told.append(line)
+        elif found := _ARGUMENT.fullmatch(line):
+            latest = found[1]
+            about[latest] = found[2].strip()
+        elif latest and line.strip():
+            about[latest] += f" {line.strip()}"
+    return "\n".join(told).strip(), about
+
+
+def _problem(error: Mapping[str, Any]) -> str:
+    where = ".".join(map(str, error["loc"]))
+    if error["type"] == "extra_forbidden":
+        return f"there is no argument {where}"
+    return f"{where}: {error['msg'][:1].lower()}{error['msg'][1:]}" if where else str(error["msg"])
