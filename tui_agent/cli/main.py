@@ -83,6 +83,10 @@ def _command(arguments: Namespace) -> Callable[[Namespace], int]:  # noqa: PLR09
             from tui_agent.cli.acp import run_acp
 
             return run_acp
+        case "web":
+            from tui_agent.cli.web import run_web
+
+            return run_web
         case "doctor":
             from tui_agent.cli.doctor import run_doctor
 
@@ -108,6 +112,10 @@ def _check_directory() -> None:
 
 
 def _full_screen(arguments: Namespace) -> int:
+    if arguments.in_browser is not None:
+        from tui_agent.cli.screen import run_screen
+
+        return run_screen(arguments)
     if sys.stdin is None or not (sys.stdin.isatty() and sys.stdout.isatty()):
         return _fail("The full-screen program needs a terminal; use -p for a run without one.", ExitCode.USAGE)
     if os.environ.get("TERM") in {"dumb", "unknown"}:
