@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from tui_agent.agent.race.race import Race, RaceOrder
     from tui_agent.agent.race.specs import RunnerSpec
     from tui_agent.agent.subagents import FinishedSubagent
-    from tui_agent.app.race_views import RaceView
     from tui_agent.app.services import LoginRow, OpenRequest, UiSettings
     from tui_agent.app.spending import Spending
     from tui_agent.session.entries import RaceEntry
@@ -242,16 +241,6 @@ class RacePage(Page):
     def text(self) -> str:
         """What each runner reached."""
         return "\n".join(self.lines)
-
-
-@dataclass(frozen=True, slots=True)
-class RunnerPage(Page):
-    """A runner of a race: ``watched`` is its agent, or a session that ends where it did; ``race`` is a ``RaceView``."""
-
-    watched: Agent | FinishedSubagent
-    race: RaceView
-    number: int
-    title: str = "A runner of the race"
 
 
 @dataclass(frozen=True, slots=True)
