@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Generic, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
 
 from tui_agent.app.format import visible
 from tui_agent.lazy import dataclass
@@ -241,6 +241,16 @@ class RacePage(Page):
     def text(self) -> str:
         """What each runner reached."""
         return "\n".join(self.lines)
+
+
+@dataclass(frozen=True, slots=True)
+class RunnerPage(Page):
+    """A runner of a race: ``watched`` is its agent, or a session that ends where it did; ``race`` is a ``RaceView``."""
+
+    watched: Agent | FinishedSubagent
+    race: Any
+    number: int
+    title: str = "A runner of the race"
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 from tui_agent.agent.events import EntryAppended, RaceEnded, RaceStarted, RunnerChanged
 from tui_agent.agent.subagents import FinishedSubagent
 from tui_agent.app import race_commands
-from tui_agent.app.face import DiffPage, Page
+from tui_agent.app.face import DiffPage, RunnerPage
 from tui_agent.app.files_along import carry_out
 from tui_agent.app.format import plural
 from tui_agent.errors import CommandError
-from tui_agent.lazy import dataclass
 from tui_agent.session.entries import RaceEntry
 from tui_agent.session.path_queries import newest
 
@@ -177,13 +176,3 @@ def watch_at(desk: Desk, leaf: int) -> bool:
     if number is not None:
         RaceView(desk, desk.race).watch(number)
     return number is not None
-
-
-@dataclass(frozen=True, slots=True)
-class RunnerPage(Page):
-    """A runner of a race: ``watched`` is its agent, or a session that ends where it did; ``race`` what it is a part of."""
-
-    watched: Agent | FinishedSubagent
-    race: RaceView
-    number: int
-    title: str = "A runner of the race"

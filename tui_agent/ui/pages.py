@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from tui_agent.app import face
 from tui_agent.app.format import visible
-from tui_agent.app.race_views import RunnerPage
 
 if TYPE_CHECKING:
     from textual.content import Content
@@ -88,7 +87,7 @@ def screen_of(page: face.Page, desk: Desk) -> Screen[Any]:  # noqa: C901, PLR091
             from tui_agent.ui.screens.race import RaceScreen
 
             return RaceScreen(desk, RaceView(desk, page.race))
-        case RunnerPage():
+        case face.RunnerPage():
             from tui_agent.ui.screens.runner import RunnerScreen
 
             return RunnerScreen(desk, page.watched, page.race, page.number)
