@@ -117,7 +117,7 @@ class ToolRunner:
         self.room_left: Callable[[], int] | None = None
         """Tokens left before room has to be made."""
         self.jobs = jobs
-        self.diagnostics = Diagnostics(ports, lambda text: self._channel.emit(Notice(text, action="diagnostics")))
+        self.diagnostics = Diagnostics(ports, self._channel.emit)
         """Checks what calls wrote."""
         self.recorder: Recorder | None = None
         """Watches what calls change in files; None where nobody does."""

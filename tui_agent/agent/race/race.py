@@ -431,7 +431,10 @@ class Race:
         """Let go of the race as it stands: it is found again with its session."""
         if not self._closed:
             self._closed = True
+            at_work = [runner for runner in self.runners if not runner.state.is_over]
             await self.settle()
+            for runner in at_work:
+                runner.record = runner.record.model_copy(update={"state": RunnerState.CUT_OFF})
             self.record = self.record.model_copy(update={"runners": tuple(runner.record for runner in self.runners)})
             self._home.save(self.record)
             self._home.release()
