@@ -22,7 +22,7 @@ CODE := tui_agent benchmarks scripts tests
 COMPILE := $(VENV)/lock/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-emit-find-links --no-header
 
-.PHONY: help run test canaries neighbours lint format bench lock screenshots clean
+.PHONY: help run test nightly canaries neighbours lint format bench lock screenshots clean
 
 help: ## list what make can do
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -33,6 +33,10 @@ run: $(VENV)/runtime.stamp ## start tui-agent; ARGS="..." are its arguments
 test: lint ## format, lint, types, import contracts and every test
 	@echo "== tests ($(JOBS) processes)"
 	@$(BIN)/python -m pytest -n $(JOBS) $(PYTEST_ARGS)
+
+nightly: lint ## the tests at length: more and other examples, longer work, thousands of commands, on a slow machine
+	@TUI_AGENT_NIGHTLY=1 TUI_AGENT_CANARY_LINES=5000 $(BIN)/python -m pytest -n $(JOBS) --timeout 7200 $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest -n $(JOBS) --slow-machine=$(or $(SEED),1) $(PYTEST_ARGS)
 
 canaries: $(VENV)/dev.stamp ## run thousands of random commands that need no permission; LINES=5000 SEED=1 choose
 	@TUI_AGENT_CANARY_LINES=$(or $(LINES),5000) TUI_AGENT_CANARY_SEED=$(or $(SEED),1) \

@@ -7,7 +7,7 @@ import asyncio
 import os
 import sys
 import tempfile
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +27,7 @@ from textual.message import Message
 from textual.pilot import Pilot
 from textual.screen import Screen
 
+from tests.support import settled  # noqa: F401 - a pause ends when everything is painted
 from tests.support.services import app_services
 from tui_agent.agent.agent import Agent
 from tui_agent.agent.events import PermissionAsked, RunEnded
@@ -51,8 +52,6 @@ NOW = 1_790_000_000
 """Seconds since the epoch on every clock."""
 WIDE, SMALL = (120, 36), (80, 24)
 TIMEOUT = 60
-RESTS = 6
-"""Looks in a row, 50 ms apart, that must show the same."""
 
 PYTHON = """#!/bin/sh
 # Runs the real interpreter; only the time that the tests took and the place are always the same.
@@ -236,6 +235,7 @@ async def stage(root: Path, size: tuple[int, int]):  # type: ignore[no-untyped-d
 async def see_all(scene: Scene) -> None:
     """Scroll through everything once: heights of what was never seen are estimates, and the scroll bar shows them."""
     transcript = scene.app.main.query_one(Transcript)
+    await scene.pilot.pause()
     transcript.scroll_home(animate=False)
     async with asyncio.timeout(TIMEOUT):
         while transcript.scroll_offset.y < transcript.max_scroll_y:
@@ -244,27 +244,19 @@ async def see_all(scene: Scene) -> None:
     transcript.scroll_end(animate=False)
 
 
-async def at_rest(scene: Scene) -> str:
-    """Return the picture once it has stayed the same for a while: text is shown a few times a second."""
-    seen: list[str] = []
-    async with asyncio.timeout(TIMEOUT):
-        while len(seen) < RESTS or len(set(seen[-RESTS:])) > 1:
-            await scene.pilot.pause(0.05)
-            seen.append(scene.app.export_screenshot(title="tui-agent"))
-    return seen[-1]
-
-
-async def draw(directory: Path) -> None:
-    """Draw every picture into a directory."""
+async def draw(directory: Path, names: Sequence[str]) -> None:
+    """Draw pictures into a directory, every one if no name is given."""
     with tempfile.TemporaryDirectory() as name:
         for picture, (size, act) in PICTURES.items():
+            if names and picture not in names:
+                continue
             root = Path(name) / picture
             root.mkdir()
             async with stage(root, size) as scene:
                 await act(scene)
-                await at_rest(scene)
                 await see_all(scene)
-                svg = await at_rest(scene)
+                await scene.pilot.pause()
+                svg = scene.app.export_screenshot(title="tui-agent")
             (directory / f"{picture}.svg").write_text(svg, encoding="utf-8")
             print(f"{picture}.svg")
 
@@ -272,4 +264,4 @@ async def draw(directory: Path) -> None:
 if __name__ == "__main__":
     target = Path(sys.argv[1]) if len(sys.argv) > 1 else IMAGES
     target.mkdir(parents=True, exist_ok=True)
-    asyncio.run(draw(target))
+    asyncio.run(draw(target, sys.argv[2:]))

@@ -6,11 +6,31 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.support import slow_machine
+from tests.support.thoroughness import NIGHTLY
 from tests.support.tooling import Workspace
 
 # How fast examples are made says something of the machine, not of the program.
-settings.register_profile("steady", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "steady", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=not NIGHTLY
+)
 settings.load_profile("steady")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add what provokes the failures of a loaded machine."""
+    parser.addoption("--slow-machine", metavar="SEED", help="make loops, threads and programs late at random")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Be slow, if that is asked for."""
+    if config.getoption("--slow-machine") is not None:
+        slow_machine.slow_down()
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Let a test be late at the same moments each time."""
+    slow_machine.chance.seed(f"{item.config.getoption('--slow-machine')} {item.nodeid}")
 
 
 @pytest.fixture

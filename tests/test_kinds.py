@@ -28,6 +28,8 @@ from tui_agent.session.entries import (
     ModeChangeEntry,
     ModelChangeEntry,
     PruneEntry,
+    RaceEntry,
+    RaceRunner,
     ShellEntry,
     SystemEntry,
     TextPart,
@@ -75,6 +77,7 @@ SAMPLES: dict[str, Entry] = {
         EffortChangeEntry(effort=None),
         ModeChangeEntry(mode="plan"),
         CheckpointEntry(files=(FileChange(path="a.py"),)),
+        RaceEntry(prompt="needle", runners=(RaceRunner(name="sonnet"),), taken=1),
     )
 }  # fmt: skip
 

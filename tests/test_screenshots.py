@@ -5,16 +5,22 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.support.thoroughness import NIGHTLY
+
 ROOT = Path(__file__).parent.parent
+
+
+SOME = () if NIGHTLY else ("conversation", "permission", "tree")
+"""Pictures that are drawn, all if there are none."""
 
 
 def draw(directory: Path) -> dict[str, str]:
     done = subprocess.run(
-        [sys.executable, ROOT / "scripts" / "screenshots.py", directory],
+        [sys.executable, ROOT / "scripts" / "screenshots.py", directory, *SOME],
         capture_output=True,
         text=True,
         check=False,
-        timeout=110,
+        timeout=500,
     )
     assert done.returncode == 0, done.stderr
     return {path.name: path.read_text(encoding="utf-8") for path in directory.iterdir()}

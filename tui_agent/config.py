@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.fields import FieldInfo
 
 from tui_agent.agent.checkpoints.settings import CheckpointSettings
+from tui_agent.agent.diagnostics.settings import DiagnosticSettings
 from tui_agent.agent.hooks.settings import HookSettings
 from tui_agent.agent.mcp.settings import McpServerSettings
 from tui_agent.agent.run_budget import RunBudget
@@ -98,6 +99,7 @@ class OwnProjectSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
     permissions: dict[str, str | dict[str, str]] = Field(default_factory=dict, description="allow, ask or deny.")
+    check: str = Field(default="", description="The command that checks what the runners of a race did.")
 
 
 class Config(BaseModel):
@@ -149,6 +151,7 @@ class Config(BaseModel):
     host: HostSettings = Field(default_factory=HostSettings)
     webfetch: FetchSettings = Field(default_factory=FetchSettings)
     sandbox: SandboxSettings = Field(default_factory=SandboxSettings)
+    diagnostics: DiagnosticSettings = Field(default_factory=DiagnosticSettings)
     checkpoints: CheckpointSettings = Field(default_factory=CheckpointSettings)
     mcp: dict[str, McpServerSettings] = Field(default_factory=dict, description="Servers that offer tools.")
     hooks: tuple[HookSettings, ...] = Field(default=(), description="Commands to run at events.")

@@ -9,7 +9,6 @@ import os
 import tempfile
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -42,6 +41,7 @@ from tui_agent.agent.permissions import Action, Rule, parse_rule
 from tui_agent.context.request import ModelRequest
 from tui_agent.context.tokens import TokenCounter
 from tui_agent.errors import ToolError, UserFacingError
+from tui_agent.lazy import dataclass
 from tui_agent.model.demo import DemoClient
 from tui_agent.model.demo_catalog import DemoCatalog
 from tui_agent.model.settings import ModelSettings
@@ -54,7 +54,9 @@ from tui_agent.session.entries import AssistantEntry, Entry, ToolResultEntry, Us
 from tui_agent.session.records import EntryHeader
 from tui_agent.session.session import Session as StoredSession
 from tui_agent.session.store import Store
+from tui_agent.tools.functions.found import FoundFile
 from tui_agent.tools.functions.in_process import FunctionTool
+from tui_agent.tools.functions.tool_files import ToolFiles
 
 __all__ = [
     "Agent",
@@ -216,7 +218,8 @@ class Agent:
         api_key: the key for the model.
         context_window: tokens of the model's window, where neither server nor catalog tells.
         environ: variables in which keys and addresses of providers are looked for: ``os.environ`` for the user's.
-        tools: typed functions with a docstring, each a tool that is called in this process.
+        tools: typed functions with a docstring, each a tool that is called in this process; paths of tool files
+            (docs/tools.md), whose functions run in processes of their own.
         builtin_tools: names of the built-in tools it has; all by default.
         ask: decides what no rule decides: True, False or a ``PermissionAnswer``. Without it such calls are refused.
         allow: rules as ``--allow`` takes them: ``edit``, ``bash:git *``.
@@ -240,7 +243,7 @@ class Agent:
         api_key: str = "",
         context_window: int | None = None,
         environ: Mapping[str, str] | None = None,
-        tools: Iterable[Callable[..., Any]] = (),
+        tools: Iterable[Callable[..., Any] | str | os.PathLike[str]] = (),
         builtin_tools: Iterable[str] | None = None,
         ask: Ask | None = None,
         allow: Iterable[str] = (),
@@ -251,7 +254,14 @@ class Agent:
         max_steps: int = 200,
     ) -> None:
         rules = [parse_rule(text, Action.ALLOW) for text in allow] + [parse_rule(text, Action.DENY) for text in deny]
-        added = tuple(map(FunctionTool, tools))
+        added: list[FunctionTool] = []
+        files: list[FoundFile] = []
+        for tool in tools:
+            if isinstance(tool, str | os.PathLike):
+                path = Path(tool).resolve()
+                files.append(FoundFile(path, path.name))
+            else:
+                added.append(FunctionTool(tool))
         self._owned = Session() if session is None else None
         self.session: Session = session or self._owned  # type: ignore[assignment]  # one of them is there
         """The session it works in."""
@@ -278,6 +288,7 @@ class Agent:
             rules=(Rule("task", "*", Action.ALLOW), *(() if ask else (_NO_LOOPS,)), *rules),
             sandbox=Sandbox(SandboxSettings(mode=sandbox), (config_dir(), data_dir(), log_dir()), project=cwd),
             max_steps=max_steps,
+            tool_files=ToolFiles(lambda: (files, [])),
         )
         known = {tool.name: tool for tool in ports.tools}
         if builtin_tools is not None:
@@ -287,7 +298,7 @@ class Agent:
             ports.tools = tuple(tool for name, tool in known.items() if name in names)
         if taken := [tool.name for tool in added if tool.name in known]:
             raise LibraryError(f"“{taken[0]}” is the name of a built-in tool; call the function something else.")
-        ports.tools += added
+        ports.tools += tuple(added)
         self._agent = SessionAgent(self.session._session, ports, model=model, mode=mode)  # noqa: SLF001
         if self._agent.model != model:
             self._agent.change_model(model)

@@ -16,9 +16,16 @@ class Permission(StrEnum):
     NETWORK = "network"
     """A host, for a command in the sandbox."""
     MCP = "mcp"
+    TOOL = "tool"
+    """A function of a tool file."""
     TASK = "task"
     EXTERNAL_DIRECTORY = "external_directory"
     DOOM_LOOP = "doom_loop"
+
+    @property
+    def runs(self) -> bool:
+        """Whether it is to run something that the sandbox can hold to a view."""
+        return self in {Permission.BASH, Permission.TOOL}
 
 
 Change = Literal["sources", "repository", "data"]
@@ -39,7 +46,7 @@ class PermissionNeed:
     detail: str = ""
     detail_kind: Literal["text", "command", "diff"] = "text"
     sandboxed: bool = False
-    """A command that runs in the sandbox: it can change what the mode lets it, and what is in ``changes``."""
+    """Something that runs in the sandbox: it can change what the mode lets it, and what is in ``changes``."""
     changes: tuple[Change, ...] = ()
     """What it is known to change, or has tried to."""
     secret: bool = False

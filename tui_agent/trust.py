@@ -7,6 +7,7 @@ contents: whatever changes there afterwards has to be trusted again.
 import hashlib
 import json
 import os
+import re
 import time
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
@@ -25,6 +26,9 @@ PARENTS = (FOLDER, ".claude", ".agents")
 """Directories in which commands, agents and hooks of a project are looked for."""
 ACTING = {"commands": "command", "agents": "agent", "hooks": "hook"}
 """Folders below them whose files act, and what one of the files is called."""
+TOOLS = "tools"
+"""The folder in ``FOLDER`` whose functions are tools."""
+_KINDS = {**ACTING, TOOLS: "tool"}
 MAX_FILES = 2_000
 MAX_BYTES = 4_000_000
 """A project with more than this in those places is not trusted at all."""
@@ -199,8 +203,11 @@ def _items(project: Path, files: list[Path]) -> Iterator[TrustItem]:
         elif path.name == CONFIG and path.parent.name == FOLDER:
             yield from _settings(project, path)
         else:
-            kinds = [ACTING[part] for part in path.relative_to(project).parts if part in ACTING]
-            yield TrustItem(kinds[0] if kinds else "file", shown, _first_line(project, path) if kinds else "")
+            kinds = [_KINDS[part] for part in path.relative_to(project).parts if part in _KINDS]
+            told = (
+                _functions(project, path) if kinds == [_KINDS[TOOLS]] else _first_line(project, path) if kinds else ""
+            )
+            yield TrustItem(kinds[0] if kinds else "file", shown, told)
 
 
 def _settings(project: Path, path: Path) -> Iterator[TrustItem]:
@@ -242,6 +249,15 @@ def _command(server: Mapping[str, Any]) -> str:
 
 def _text(project: Path, path: Path) -> str:
     return read_inside(project, path, MAX_BYTES)[0].decode("utf-8")
+
+
+def _functions(project: Path, path: Path) -> str:
+    """Return the names of the functions of a tool file, as far as its text tells."""
+    try:
+        names = re.findall(r"^(?:async )?def ([a-zA-Z]\w*)", _text(project, path), re.MULTILINE)
+    except (OSError, UnicodeDecodeError):
+        return ""
+    return ", ".join(names)
 
 
 def _first_line(project: Path, path: Path) -> str:

@@ -39,7 +39,7 @@ class Meet(Tool[Nothing]):
         self.most = max(self.most, self.running)
         if self.running == self._expected:
             self._full.set()
-        await asyncio.wait_for(self._full.wait(), 10)
+        await asyncio.wait_for(self._full.wait(), 60)
         self.running -= 1
         return ToolResult("met")
 

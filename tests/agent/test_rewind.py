@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from tests.support.agents import Harness, make_agent
 from tests.support.real_stage import SUMMARY
 from tests.support.scripted_client import Call, Reply, ScriptedClient
-from tui_agent.agent.checkpoints import manifest, plan, recorder
+from tests.support.thoroughness import examples
+from tui_agent.agent.checkpoints import file_watch, manifest, plan, recorder
 from tui_agent.agent.checkpoints.images import digest_of
 from tui_agent.agent.checkpoints.recorder import SnapshotStore
 from tui_agent.agent.events import Notice
@@ -214,7 +215,7 @@ async def test_a_command_that_only_reads_is_not_watched(
     tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looked: list[Path] = []
-    monkeypatch.setattr(recorder, "manifest_of", looked.append)
+    monkeypatch.setattr(file_watch, "manifest_of", looked.append)
     harness = rewinding(tmp_path, (bash("cat a.py | wc -l"), call("read", path="a.py")))
     harness.agent.files.get_ready = lambda: None  # type: ignore[method-assign]
     await harness.say("look")
@@ -478,7 +479,7 @@ def shell_of(action: str, name: str, number: int) -> str:
             return f"[ ! -e {name} ] || mv {name} {name}.{number}"
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(15), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.lists(ACTIONS, min_size=1, max_size=3), min_size=1, max_size=4))
 @example([[("append", "deep/er/x.txt", 0)], [("move", "deep/er/x.txt", 0), ("user", "deep/er/x.txt", 0)]])
 def test_random_work_goes_back_and_what_the_user_did_stays(
@@ -537,5 +538,5 @@ async def test_images_are_trimmed_to_the_limit_while_one_works(tmp_path: Path, p
     harness = rewinding(tmp_path, (bash("echo y >> a.py"),), checkpoints=keeping)
     await harness.say("do it")
     await harness.agent.files.plan(None)
-    await asyncio.wait_for(trimmed.wait(), 10)
+    await asyncio.wait_for(trimmed.wait(), 60)
     await harness.agent.aclose()

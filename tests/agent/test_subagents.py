@@ -114,14 +114,18 @@ async def test_several_run_side_by_side(tmp_path: Path) -> None:
     most = 0
 
     class Counting(ScriptedClient):
-        async def _events(self, reply, number):
+        """Answers no subagent before the other one has asked, too."""
+
+        async def stream(self, request):
             nonlocal running, most
-            running += 1
+            running += is_child(request)
             most = max(most, running)
-            await asyncio.sleep(0.01)
-            async for event in super()._events(reply, number):
+            async with asyncio.timeout(60):
+                while is_child(request) and most < 2:
+                    await asyncio.sleep(0.001)
+            async for event in super().stream(request):
                 yield event
-            running -= 1
+            running -= is_child(request)
 
     def script(request: ModelRequest) -> Reply:
         if is_child(request):
@@ -158,7 +162,7 @@ async def test_it_ends_with_its_parent(tmp_path: Path) -> None:
     client = ScriptedClient(script)
     harness, opened = with_subagents(tmp_path, client)
     harness.agent.submit("go")
-    await asyncio.wait_for(client.hanging.wait(), 30)
+    await asyncio.wait_for(client.hanging.wait(), 60)
     harness.agent.interrupt()
     assert (await harness.ended()).reason == "interrupted"
     await harness.agent.aclose()
@@ -242,7 +246,7 @@ async def test_a_subagent_of_an_agent_that_plans_changes_nothing(tmp_path: Path,
     if begun:
         agent = Agent(harness.session, harness.agent.ports, model=MODEL, mode="plan")
         agent.submit("go")
-        await asyncio.wait_for(agent.wait_idle(), 10)
+        await asyncio.wait_for(agent.wait_idle(), 60)
     else:
         harness.agent.change_mode("plan")
         await harness.say("go")

@@ -44,7 +44,7 @@ def test_bash_completes_commands_options_and_values(
     script = tmp_path / "completion.bash"
     script.write_text(capsys.readouterr().out, encoding="utf-8")
     command = BASH.format(script=script, words=words)
-    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True, timeout=20)
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True, timeout=300)
     assert done.stdout.split() == expected
 
 

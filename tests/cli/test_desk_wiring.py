@@ -2,8 +2,8 @@
 
 import asyncio
 import threading
-import time
 from argparse import Namespace
+from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -14,7 +14,7 @@ from tui_agent.cli.desk_wiring import DeskWiring
 from tui_agent.session.session import Session
 from tui_agent.ui import app
 
-PAUSE = 0.05
+PAUSE = 0.02
 
 
 class Parts:
@@ -34,6 +34,32 @@ class Parts:
         return SimpleNamespace(model="m", warm=warm)
 
 
+@dataclass
+class Clock:
+    """Stands still until it is moved on."""
+
+    now: float = 1_000.0
+    looks: int = 0
+
+    def time(self) -> float:
+        self.looks += 1
+        return self.now
+
+    async def looked_at(self) -> None:
+        """Wait until whoever waits for a time has looked again whether it has come."""
+        looks = self.looks
+        async with asyncio.timeout(60):
+            while self.looks < looks + 2:
+                await asyncio.sleep(0.001)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(desk_wiring, "time", clock)
+    return clock
+
+
 @pytest.fixture
 def parts(monkeypatch: pytest.MonkeyPatch) -> Parts:
     monkeypatch.setattr(desk_wiring, "TYPING_PAUSE", PAUSE)
@@ -46,20 +72,25 @@ def opened(parts: Parts) -> DeskWiring:
     return wiring
 
 
-async def test_the_host_starts_at_once_and_the_rest_waits_for_a_pause(parts: Parts) -> None:
-    began = time.time()
+async def test_the_host_starts_at_once_and_the_rest_waits_for_a_pause(parts: Parts, clock: Clock) -> None:
     opened(parts).on_ready()
+    await clock.looked_at()
     assert parts.asked == ["host for m"]
-    await asyncio.wait_for(parts.ready.wait(), 10)
-    assert time.time() - began >= PAUSE
+    clock.now += PAUSE * 1.01
+    await asyncio.wait_for(parts.ready.wait(), 60)
     assert parts.asked == ["host for m", "encoding"]
 
 
-async def test_nothing_is_loaded_while_somebody_types(parts: Parts) -> None:
-    typed_until = time.time() + 4 * PAUSE
-    opened(parts).watch_typing(lambda: min(time.time(), typed_until))
-    await asyncio.wait_for(parts.ready.wait(), 10)
-    assert time.time() - typed_until >= PAUSE
+async def test_nothing_is_loaded_while_somebody_types(parts: Parts, clock: Clock) -> None:
+    typed = clock.now
+    opened(parts).watch_typing(lambda: typed)
+    for _ in range(4):
+        clock.now += PAUSE
+        typed = clock.now
+        await clock.looked_at()
+        assert not parts.ready.is_set()
+    clock.now += PAUSE * 1.01
+    await asyncio.wait_for(parts.ready.wait(), 60)
 
 
 async def test_keys_are_answered_while_the_parts_are_built(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ ROOT = Path(__file__).parents[2]
 def test_the_documents_have_the_table() -> None:
     assert exit_codes_table() in (ROOT / "docs/headless.md").read_text(encoding="utf-8")
     assert exit_codes_line() in EPILOG
+    assert exit_codes_line() in (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def test_every_code_is_used() -> None:

@@ -46,7 +46,7 @@ def one_shot(home: Path, *arguments: str, program: str = PROGRAM) -> subprocess.
         capture_output=True,
         text=True,
         check=False,
-        timeout=100,
+        timeout=500,
     )
 
 

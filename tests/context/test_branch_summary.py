@@ -1,9 +1,9 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.context_profiles import EXAMPLES
 from tests.support.entry_strategies import paths
 from tests.support.session_paths import PathBuilder, metadata
+from tests.support.thoroughness import EXAMPLES
 from tui_agent.context.branch_summary import (
     BranchBudget,
     MovePlan,

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.support.context_profiles import EXAMPLES
 from tests.support.entry_strategies import MODELS, active, grown_paths, paths
+from tests.support.thoroughness import EXAMPLES
 from tui_agent.context.budget import (
     Meter,
     ModelLimits,

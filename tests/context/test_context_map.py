@@ -5,8 +5,8 @@ from itertools import pairwise
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.support.context_profiles import EXAMPLES
 from tests.support.entry_strategies import MODELS, paths
+from tests.support.thoroughness import EXAMPLES
 from tui_agent.context.budget import ModelLimits, estimate_tokens
 from tui_agent.context.calibration import Calibration, Factor
 from tui_agent.context.context_map import context_map

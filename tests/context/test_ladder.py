@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.context_profiles import EXAMPLES
 from tests.support.entry_strategies import paths
 from tests.support.request_validator import validate
 from tests.support.session_paths import PathBuilder
+from tests.support.thoroughness import EXAMPLES
 from tui_agent.context.budget import ContextSize
 from tui_agent.context.compaction import CompactionPlan, PlanOptions, Refusal, RefusalReason, plan_compaction
 from tui_agent.context.ladder import Commit, Measures, plan_commit, plan_cuts, provisional

@@ -1,9 +1,9 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.context_profiles import EXAMPLES
 from tests.support.entry_strategies import paths
 from tests.support.session_paths import PathBuilder
+from tests.support.thoroughness import EXAMPLES
 from tui_agent.context.anchors import find_anchors
 from tui_agent.context.lines import choose_lines, decode_lines, encode_lines, texts_of
 from tui_agent.tools.registry import tool_traits

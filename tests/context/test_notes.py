@@ -1,10 +1,10 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.context_profiles import EXAMPLES
 from tests.support.entry_strategies import paths
 from tests.support.request_validator import validate
 from tests.support.session_paths import PathBuilder
+from tests.support.thoroughness import EXAMPLES
 from tui_agent.context.anchors import find_anchors
 from tui_agent.context.notes import write_notes
 from tui_agent.context.projection import ModelTraits, project

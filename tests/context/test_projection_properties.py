@@ -5,9 +5,9 @@ from dataclasses import replace
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.support.context_profiles import EXAMPLES
 from tests.support.entry_strategies import CACHE_BREAKING, MODELS, active, grown_paths, paths
 from tests.support.request_validator import validate
+from tests.support.thoroughness import EXAMPLES
 from tui_agent.context.projection import ModelTraits, project
 from tui_agent.context.request import request_bytes
 from tui_agent.context.view import resolve

@@ -4,6 +4,7 @@ from hypothesis import strategies as st
 
 from tests.support.entry_strategies import paths
 from tests.support.session_paths import PathBuilder, metadata
+from tests.support.thoroughness import examples
 from tui_agent.context.budget import ContextSize, ViewWeights, stored_tokens
 from tui_agent.context.cutting import Cutter, outputs
 from tui_agent.context.projection import ModelTraits, project
@@ -277,7 +278,7 @@ def test_images_the_model_has_not_seen_may_fill_what_is_allowed_and_not_more():
     assert too_many.id in plan.targets
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(
     st.lists(st.tuples(st.integers(0, 4), st.booleans(), st.booleans()), max_size=14),
     st.integers(0, 8),

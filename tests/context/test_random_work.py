@@ -1,15 +1,15 @@
 """Work of any shape goes on in any window: nothing stops it, and no request is over the window.
 
 Steps are drawn at random: calls in parallel, outputs of any size and script, files written, long messages and
-commands of the user. ``TUI_AGENT_EXAMPLES`` asks for more of them.
+commands of the user. Every night there are more of them.
 """
 
 from random import Random
 
 import pytest
 
-from tests.support.context_profiles import EXAMPLES
 from tests.support.request_validator import validate
+from tests.support.thoroughness import EXAMPLES
 from tui_agent.context.budget import ContextSize, RequestModel, estimate_path
 from tui_agent.context.compaction import CompactionPlan, PlanOptions, plan_compaction
 from tui_agent.context.compaction_policy import is_due

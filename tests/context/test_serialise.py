@@ -1,8 +1,8 @@
 from hypothesis import given, settings
 
-from tests.support.context_profiles import EXAMPLES
 from tests.support.entry_strategies import paths
 from tests.support.session_paths import PathBuilder
+from tests.support.thoroughness import EXAMPLES
 from tui_agent.context.budget import ContextSize
 from tui_agent.context.compaction import CompactionPlan, PlanOptions, plan_compaction
 from tui_agent.context.serialise import cut, serialise

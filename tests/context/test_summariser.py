@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.context_profiles import EXAMPLES
+from tests.support.thoroughness import EXAMPLES
 from tui_agent.context.request import ContentText, Message, ModelRequest, ToolSchema
 from tui_agent.context.summariser import (
     ATTEMPTS,

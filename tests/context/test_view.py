@@ -2,8 +2,8 @@
 
 from hypothesis import given, settings
 
-from tests.support.context_profiles import EXAMPLES
 from tests.support.entry_strategies import active, paths
+from tests.support.thoroughness import EXAMPLES
 from tui_agent.context.view import EntryState, resolve
 from tui_agent.session.effort import Effort
 from tui_agent.session.entries import (

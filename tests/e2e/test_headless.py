@@ -120,7 +120,7 @@ def test_an_interrupt_ends_the_run_and_keeps_what_was_said(
                 process.send_signal(number)
                 break
         rest = process.stdout.read()
-        assert process.wait(30) == 130
+        assert process.wait(60) == 130
     ended = json.loads(rest.splitlines()[-1])
     assert ended["reason"] == "interrupted"
     assert warm_server.wait(lambda server: server.calls[0].aborted)

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from tests.support.agents import Harness, make_agent
-from tests.support.context_profiles import EXAMPLES
 from tests.support.model_client import Provider
 from tests.support.model_script import Call, Recorded, Turn, status
 from tests.support.model_server import ModelServer
+from tests.support.thoroughness import NIGHTLY
 from tui_agent.agent.permissions import Action, Rule
 from tui_agent.context.tokens import TokenCounter
 from tui_agent.model.client import ProviderClient
@@ -20,7 +20,6 @@ from tui_agent.session.entries import AssistantEntry, CompactionEntry
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 SUMMARY = "## Goal\nRead every file.\n\n## Next Steps\n1. Go on with the next file.\n"
-THOROUGH = EXAMPLES > 200
 ALLOW_ALL = (Rule("*", "*", Action.ALLOW, "flag"),)
 
 
@@ -88,20 +87,20 @@ def check_room_was_made(harness: Harness) -> int:
     return compactions
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize(
     ("window", "steps", "usage", "least"),
     [
-        (32_000, 300, "honest", 15),
-        (16_000, 1_000 if THOROUGH else 300, "honest", 7),
+        (32_000, 300 if NIGHTLY else 150, "honest", 15),
+        (16_000, 1_000 if NIGHTLY else 150, "honest", 7),
         (16_000, 60, "missing", 7),
         (16_000, 60, "zero", 7),
         (16_000, 60, "absurd", 7),
         (16_000, 60, "stale", 7),
         (16_000, 60, "first", 7),
         (16_000, 60, "summed", 7),
-        (8_192, 300 if THOROUGH else 100, "honest", 5),
-        (4_096, 300 if THOROUGH else 100, "honest", 1.5),
+        (8_192, 300 if NIGHTLY else 100, "honest", 5),
+        (4_096, 300 if NIGHTLY else 100, "honest", 1.5),
         (4_096, 60, "missing", 1.5),
     ],
 )

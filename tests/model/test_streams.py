@@ -130,7 +130,7 @@ async def test_text_for_a_slow_reader_is_joined_and_the_sender_waits() -> None:
 
     assert sent < 300
     writer.open.set()
-    await asyncio.wait_for(waiting, 1)
+    await asyncio.wait_for(waiting, 60)
     await asyncio.sleep(0)
     running.cancel()
 

@@ -128,7 +128,7 @@ async def test_a_job_tells_in_its_result_what_the_network_refused(bench: Bench) 
     fetch = "python3 -c 'import urllib.request as u; u.urlopen(\"http://example.org\")'"
     await bench.run(fetch, background=True)
     job = bench.jobs.find(1)
-    await asyncio.wait_for(job.ended.wait(), 20)
+    await asyncio.wait_for(job.ended.wait(), 60)
     assert job.note == "[The sandbox does not let this command reach example.org. Only the user can allow it.]"
 
 

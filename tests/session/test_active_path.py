@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from tests.support.big_session import fill
 from tests.support.entry_strategies import paths
 from tests.support.texts import answered, said
+from tests.support.thoroughness import examples
 from tui_agent.context.view import resolve
 from tui_agent.session.effort import Effort
 from tui_agent.session.entries import (
@@ -119,7 +120,7 @@ def test_pinned_entries_come_along_with_their_calls_results_and_prunes(session: 
 
 
 @given(path=paths(max_size=20))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_it_resolves_to_the_same_view_as_the_whole_path(path: list[Entry]) -> None:
     with TemporaryDirectory() as directory, Store(Path(directory) / "s.db") as store:
         session = Session(store, store.create_session("/").id, estimate=lambda _entry: 1)

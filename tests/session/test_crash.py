@@ -6,14 +6,16 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.support.thoroughness import NIGHTLY
+
 ROOT = Path(__file__).parents[2]
-ROUNDS = int(os.environ.get("TUI_AGENT_TEST_KILLS", "50"))
+ROUNDS = int(os.environ.get("TUI_AGENT_TEST_KILLS", "500" if NIGHTLY else "50"))
 SEED = 20_250_607
 
 
 def test_a_killed_writer_loses_nothing_it_had_committed(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "tests.support.kill_rounds", str(tmp_path / "s.db"), str(ROUNDS), str(SEED)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=100, check=False)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=500, check=False)
     assert done.returncode == 0, done.stderr
     outcome = json.loads(done.stdout)
     assert outcome["wrong"] == []

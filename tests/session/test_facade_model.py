@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from tests.support.texts import answered, said
+from tests.support.thoroughness import examples
 from tui_agent.session.session import Session
 from tui_agent.session.store import Store
 
@@ -150,4 +151,4 @@ class SessionMachine(RuleBasedStateMachine):
 
 
 TestSessionMachine = SessionMachine.TestCase
-TestSessionMachine.settings = settings(max_examples=40, stateful_step_count=30, deadline=None)
+TestSessionMachine.settings = settings(max_examples=examples(40), stateful_step_count=30, deadline=None)

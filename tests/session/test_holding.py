@@ -120,7 +120,7 @@ def test_a_killed_program_holds_nothing(session: Session) -> None:
         with pytest.raises(SessionHeld, match=f"process {child.pid} on"):
             session.hold()
         child.send_signal(signal.SIGKILL)
-        child.wait(timeout=10)
+        child.wait(timeout=60)
     assert session.info.held_by is None
     session.hold()
 

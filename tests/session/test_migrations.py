@@ -130,14 +130,14 @@ def test_several_programs_may_make_the_file_at_once(tmp_path: Path) -> None:
     gate = threading.Barrier(6)
 
     def open_store() -> None:
-        gate.wait(timeout=10)
+        gate.wait(timeout=60)
         stores.append(Store(tmp_path / "new.db", busy_timeout=10_000))
 
     threads = [threading.Thread(target=open_store) for _ in range(6)]
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(timeout=20)
+        thread.join(timeout=60)
     assert len(stores) == 6
     for store in stores:
         store.create_session("/", title="kept")

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.thoroughness import examples
 from tui_agent.session.entries import AssistantEntry, CompactionEntry, TextPart, Usage, UserEntry
 from tui_agent.session.session import Session
 from tui_agent.session.store import Store
@@ -58,7 +59,7 @@ def test_subagents_of_a_session_are_told_of_and_forks_are_not(store: Store) -> N
     assert [record.cost for record in store.subagent_requests(session.id)] == [0.25]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(moves=st.lists(st.tuples(st.integers(0, 30), st.integers(1, 4)), max_size=8))
 def test_branches_part_where_the_tree_says(
     tmp_path_factory: pytest.TempPathFactory, moves: list[tuple[int, int]]

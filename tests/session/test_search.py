@@ -165,7 +165,7 @@ def test_a_search_may_run_in_a_thread_while_appends_go_on(session: Session) -> N
     thread.start()
     for number in range(50):
         session.append(said(f"needle {number}"))
-    thread.join(timeout=20)
+    thread.join(timeout=60)
     assert len(results) == 50
     assert results == sorted(results)
     assert len(session.search("needle", 100)) == 51

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.bypass_project import blocks, make_project
+from tests.support.thoroughness import examples
 from tui_agent.permission import Permission
 from tui_agent.shell.needs import command_needs
 from tui_agent.shell.reader import MAX_CHARS, read_script
@@ -119,7 +120,7 @@ PIECES = st.sampled_from(
 )  # fmt: skip
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.lists(PIECES, max_size=25).map("".join) | st.text(max_size=60))
 def test_no_text_raises(project_text: str) -> None:
     assert isinstance(command_needs(project_text, Path("/nowhere/project"), Path("/nowhere/project")), tuple)
@@ -138,7 +139,7 @@ PREFIXES = st.sampled_from(
 WORDS = st.from_regex(r"[a-z]{1,3}zq[a-z0-9]{0,3}", fullmatch=True)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(outer=PREFIXES, inner=PREFIXES, program=WORDS)
 def test_a_program_nobody_listed_is_never_free(outer: str, inner: str, program: str) -> None:
     quotes = "'" in outer and "'" in inner

@@ -98,14 +98,14 @@ class Harness:
         return await self.ended()
 
     async def ended(self) -> RunEnded:
-        await asyncio.wait_for(self.agent.wait_idle(), 100)
+        await asyncio.wait_for(self.agent.wait_idle(), 500)
         await asyncio.sleep(0)
         last: RunEnded = self.of(RunEnded)[-1]
         return last
 
     async def until(self, condition: Callable[[], bool]) -> None:
         """Let the loop turn until something holds; fails after half a minute."""
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while not condition():
                 await asyncio.sleep(0.001)
 

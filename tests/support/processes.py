@@ -5,13 +5,16 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import TypeVar
 
 import psutil
 
+Result = TypeVar("Result")
+
 STEP = 0.02
-PATIENCE = 20.0
+PATIENCE = 60.0
 
 
 async def eventually(condition: Callable[[], object], what: str) -> None:
@@ -20,6 +23,20 @@ async def eventually(condition: Callable[[], object], what: str) -> None:
     while not condition():
         assert time.monotonic() < deadline, what
         await asyncio.sleep(STEP)
+
+
+async def limited(
+    run: Callable[[float], Awaitable[Result]], reached: Callable[[Result], object]
+) -> tuple[float, Result]:
+    """Run something with a time limit, a longer one each time until it got as far as it has to.
+
+    Returns the last limit, in seconds, and what ``run`` returned for it.
+    """
+    for seconds in (0.3, 3.0, 30.0):
+        result = await run(seconds)
+        if reached(result):
+            return seconds, result
+    raise AssertionError("it does not get there in half a minute")
 
 
 def alive(pid: int) -> bool:

@@ -39,6 +39,8 @@ def app_services(**given: Any) -> AppServices:
         "judge_model": lambda _name: None,
         "reread_cost": lambda _model, _tokens: None,
         "price": lambda _model, _usage: None,
+        "check_command": str,
+        "keep_check": lambda _command: None,
         "provider_keys": tuple,
         "logins": NoLogins(),
         "own_servers": tuple,

@@ -22,7 +22,7 @@ from typing import Self
 
 import pyte
 
-TIMEOUT = 30.0
+TIMEOUT = 60.0
 """Seconds a wait may take; generous, because a loaded machine is slow and a passed wait costs nothing."""
 
 KEYS = {

@@ -9,6 +9,7 @@ from textual.app import App, ComposeResult
 from textual.message import Message
 from textual.pilot import Pilot
 
+from tests.support import parsed_styles, settled  # noqa: F401 - pilots wait, and start sooner
 from tui_agent.resources import style_path
 from tui_agent.session.entries import AssistantEntry, TextPart, ToolCallPart, UserEntry
 from tui_agent.ui.widgets.transcript import EntrySource, Transcript
@@ -55,7 +56,7 @@ class Shown:
         for _ in range(2):
             done = asyncio.Event()
             self.pane.call_after_refresh(done.set)
-            await asyncio.wait_for(done.wait(), 10)
+            await asyncio.wait_for(done.wait(), 60)
 
     def screen(self) -> list[str]:
         """Return the rows on screen without trailing spaces."""

@@ -7,11 +7,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from textual import _wait, events
+from textual import events
 from textual.keys import _character_to_key
 from textual.message import Message
 from textual.pilot import Pilot
 
+from tests.support import parsed_styles, settled  # noqa: F401 - pilots wait, and start sooner
 from tests.support.fake_agent import FakeAgent
 from tests.support.services import app_services
 from tui_agent.app.services import (
@@ -30,9 +31,6 @@ from tui_agent.session.store import Store
 from tui_agent.ui.app import TuiAgentApp
 from tui_agent.ui.screens.main import MainScreen
 from tui_agent.ui.widgets.session_view import SessionView
-
-# A pilot looks fifty times a second whether the program is idle, twice after each key: most of a test's time.
-_wait.SLEEP_GRANULARITY = 1 / 250
 
 NOW = 1_790_000_000.0
 """The time on every clock here, seconds since the epoch."""
@@ -193,8 +191,8 @@ async def write(pilot: Pilot[Any], text: str) -> None:
 
 async def until(condition: Any, pilot: Any = None) -> None:
     """Let the loop turn until something holds; fails after half a minute, which only a busy machine comes near."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while not condition():
             if pilot is not None:
                 await pilot.pause()
-            await asyncio.sleep(0)
+            await asyncio.sleep(0.001)

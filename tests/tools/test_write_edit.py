@@ -6,6 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.support.thoroughness import examples
 from tests.support.tooling import Workspace
 from tui_agent.errors import ToolError
 from tui_agent.permission import Permission
@@ -288,7 +289,7 @@ CONTENT = st.text(alphabet="ab \té“\r\n", max_size=80)
 
 
 @given(before=CONTENT, after=CONTENT, old=st.text(alphabet="XY", min_size=1, max_size=3), new=st.text("Zß", max_size=4))
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 async def test_bytes_outside_the_edit_are_the_same(
     space: Workspace, before: str, after: str, old: str, new: str
 ) -> None:

@@ -32,6 +32,7 @@ Act = Callable[[RealStage, Any], Awaitable[None]]
 async def _map(stage: RealStage, pilot: Any) -> None:
     await pilot.press("ctrl+g", "end", "up", "up", "up")
     await pilot.press("m", "y")
+    await until(lambda: not stage.screen.is_waiting, pilot)
 
 
 async def _map_asks(stage: RealStage, pilot: Any) -> None:
@@ -75,6 +76,7 @@ async def _markers(stage: RealStage, pilot: Any) -> None:
     assert view is not None
     view.transcript.focus()
     await pilot.press("end", "k", "space")
+    await until(lambda: stage.main.status.block, pilot)
 
 
 async def _panel(stage: RealStage, pilot: Any) -> None:

@@ -29,7 +29,7 @@ async def typed(stage: RealStage, letter: str) -> list[str]:
     try:
         with CallLog() as log:
             stage.app.post_message(events.Key(letter, letter))
-            await asyncio.wait_for(drawn.wait(), 10)
+            await asyncio.wait_for(drawn.wait(), 60)
             for _ in range(20):
                 await asyncio.sleep(0)
     finally:

@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.support.fake_agent import FakeAgent
+from tests.support.thoroughness import examples
 from tests.support.transcript import Shown, shown
 from tui_agent.agent.events import AgentEvent
 from tui_agent.context.projection import ModelTraits, project
@@ -232,7 +233,7 @@ def check_all(view: Shown, agent: FakeAgent) -> None:
     check_map_and_gauge(agent)
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(20), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(steps=actions)
 def test_margin_tree_map_and_gauge_agree(steps: list[tuple[str, int]]) -> None:
     with TemporaryDirectory() as name:

@@ -11,6 +11,7 @@ from tui_agent.agent.checkpoints.recorder import Recorder
 from tui_agent.agent.checkpoints.rewind import FileRewind, RewindContext
 from tui_agent.agent.context_keeper import ContextKeeper
 from tui_agent.agent.costs import Costs
+from tui_agent.agent.diagnostics.diagnostics import Diagnostics
 from tui_agent.agent.events import (
     AgentEvent,
     CostKnown,
@@ -47,6 +48,7 @@ from tui_agent.session.entries import (
     EffortChangeEntry,
     ModeChangeEntry,
     ModelChangeEntry,
+    RaceEntry,
     ShellEntry,
     SystemEntry,
     TextPart,
@@ -167,6 +169,25 @@ class Agent:
 
         return Navigator(self._journal, self.ports, self._context, running=lambda: self.running)
 
+    async def lay_head(self) -> None:
+        """See to it that the path has the head of its next request, so that branches from here begin with its bytes."""
+        await self._context.warm()
+        await self._context.gather_tools()
+        self._context.ensure_head()
+
+    async def ask_for(self, request: PermissionRequest) -> PermissionAnswer:
+        """Ask the user in the name of another agent; they answer with ``answer_permission`` here."""
+        return await self._questions.ask(request)
+
+    def emit(self, event: AgentEvent) -> None:
+        """Tell those who listen here of something that happens beside this agent."""
+        self._channel.emit(event)
+
+    def keep_race(self, race: RaceEntry) -> RaceEntry:
+        """Append what came of a race."""
+        self._runs.append(race)
+        return race
+
     def _make_subagents(self) -> Subagents | None:
         """Return what starts subagents; None for one that is a subagent itself."""
         if self.ports.open_child is None:
@@ -232,6 +253,11 @@ class Agent:
     def effort(self) -> EffortInForce:
         """How much the model of the next request is to think."""
         return self._context.effort
+
+    @property
+    def chosen_effort(self) -> Effort | None:
+        """How much models are to think by what the user chose; None: as the settings say."""
+        return self._context.chosen_effort
 
     @property
     def mode(self) -> str:
@@ -339,6 +365,11 @@ class Agent:
             self._subagents.adopt(adjusted)
 
     @property
+    def diagnostics(self) -> Diagnostics:
+        """What checkers find in what the agent edits."""
+        return self._tools.diagnostics
+
+    @property
     def gate(self) -> Gate:
         """The permission rules that hold: to be looked at, removed and put back."""
         return self._tools.gate
@@ -424,6 +455,7 @@ class Agent:
         await self.wait_idle()
         await self._titles.aclose()
         await self._tools.aclose()
+        await self.diagnostics.aclose()
         await self.jobs.aclose()
         await self.files.aclose()
         if self.ports.sandbox is not None and self.session.info.parent_session is None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from tui_agent.agent.agent_specs import builtin_specs
 from tui_agent.agent.clients import RoutedClient
+from tui_agent.agent.knowledge.folders import Folders
 from tui_agent.agent.knowledge.knowledge import Knowledge
 from tui_agent.agent.ports import AgentPorts, OpenChild
 from tui_agent.agent.system_prompt import find_project
@@ -20,10 +21,12 @@ from tui_agent.model.route import Router
 from tui_agent.model.settings import HostSettings, ModelSettings, ProviderSettings
 from tui_agent.session.session import Session
 from tui_agent.session.store import Store
+from tui_agent.tools.functions.found import FoundFile
 from tui_agent.tools.registry import builtin_tools
 from tui_agent.tools.skill import SkillTool
 from tui_agent.tools.task import TaskTool
 from tui_agent.tools.window import WindowTool
+from tui_agent.trust import FOLDER, TOOLS
 from tui_agent.web.settings import FetchSettings
 
 
@@ -122,6 +125,21 @@ def make_ports(
         fork_child=places.fork_child,
         **more,
     )
+
+
+def find_tool_files(folders: Folders, *, trusted: bool) -> tuple[list[FoundFile], list[str]]:
+    """Return the user's tool files and, in a trusted project, its own, with what is wrong with others."""
+    problems: list[str] = []
+    places: list[tuple[Path, Path | None]] = [(place, None) for place in folders.of_user(TOOLS)]
+    if trusted:
+        places += [(place, folders.project) for place in folders.of_project(TOOLS, (FOLDER,), problems)]
+    found = [
+        FoundFile(path, folders.name(path), inside)
+        for place, inside in places
+        for path in sorted(place.glob("*.py"))
+        if not path.name.startswith("_")
+    ]
+    return found, problems
 
 
 def hold(session: Session, *, take_over: bool = False) -> Session:

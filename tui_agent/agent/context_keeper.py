@@ -66,7 +66,7 @@ _EARLY_SHARE = 0.5
 """Share of a threshold below the window's end from which on a person is told of it."""
 _LEAST_WINDOW = 4_000
 """Tokens of the smallest window that is learnt from a refusal without numbers."""
-ROUGH_SHARE = 0.3
+ROUGH_SHARE = 0.15
 """Share of the window up to which tokens by a rule of thumb will do: some text has three times as many."""
 _FIRST = 50
 """Entries among which the head of a session is. Where it is not, they came from another program."""
@@ -150,10 +150,12 @@ class ContextKeeper:
     # -- requests -------------------------------------------------------------------------------------------
 
     async def warm(self) -> None:
-        """Load what files tell, and the model's encoding where it is wanted; in a thread, because it takes a moment."""
+        """Load what files tell, tools in files, and the model's encoding where it is wanted: it takes a moment."""
         await asyncio.to_thread(self._ports.knowledge.load)
-        if problem := self._ports.knowledge.take_problems():
-            self._channel.emit(Notice(problem, "warning"))
+        await self._ports.read_tool_files()
+        for problem in (self._ports.knowledge.take_problems(), self._ports.tool_files.take_problems()):
+            if problem:
+                self._channel.emit(Notice(problem, "warning"))
         if self.model not in self._warmed:
             counter = self._ports.directory.counter(self.model)
             if counter.exact:

@@ -10,7 +10,7 @@ from typing import Literal
 from tui_agent.lazy import dataclass
 from tui_agent.permission import PermissionNeed
 from tui_agent.processes.jobs import JobState
-from tui_agent.session.entries import Entry, ToolMetadata
+from tui_agent.session.entries import Entry, RaceRunner, ToolMetadata
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +83,13 @@ class ToolFinished:
     status: str
     metadata: ToolMetadata
     seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class ChecksAwaited:
+    """The next request waits a moment for checkers of edited files, by their names."""
+
+    checkers: tuple[str, ...]
 
 
 class Decision(StrEnum):
@@ -256,6 +263,37 @@ class CostKnown:
 
 
 @dataclass(frozen=True, slots=True)
+class RaceStarted:
+    """A race began: its runners from ``start`` on, and the most it can cost in US dollars, None where nobody knows."""
+
+    race: str
+    start: int | None
+    prompt: str
+    check: str
+    runners: tuple[RaceRunner, ...]
+    most: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class RunnerChanged:
+    """A runner of a race is further: another state, an entry, a figure. ``number`` counts from 1."""
+
+    race: str
+    number: int
+    runner: RaceRunner
+
+
+@dataclass(frozen=True, slots=True)
+class RaceEnded:
+    """No runner of a race does anything any more; one may be taken. ``picked`` is who was first, if that was asked."""
+
+    race: str
+    picked: int | None = None
+    saved: float = 0.0
+    """US dollars that stopping the others early saved, at the rate they were spending."""
+
+
+@dataclass(frozen=True, slots=True)
 class RunEnded:
     """The agent is idle. ``error`` is one sentence for a person when it ended for another reason than being done."""
 
@@ -278,6 +316,7 @@ AgentEvent = (
     | ToolStarted
     | ToolOutput
     | ToolFinished
+    | ChecksAwaited
     | PermissionAsked
     | PermissionSettled
     | RetryScheduled
@@ -293,6 +332,9 @@ AgentEvent = (
     | JobsChanged
     | CostKnown
     | HeadKnown
+    | RaceStarted
+    | RunnerChanged
+    | RaceEnded
     | RunEnded
 )
 

@@ -102,15 +102,21 @@ class Gate:
 
         A page whose address the user wrote is theirs to have read: such an address carries nothing of the project.
         """
-        rule = decide_in_mode(need, self.rules(), self._mode(), tool)
+        rule = decide_in_mode(need, self.rules(), self._mode_in_force(), tool)
         asks = rule.action is Action.ASK and rule.source == "default"
         if asks and need.permission is Permission.WEBFETCH and is_named(need.pattern, self._said()):
             return Rule("webfetch", need.pattern, Action.ALLOW, literal=True)
         return rule
 
+    def _mode_in_force(self) -> str:
+        """Return the mode that decides. In a copy files change unasked: nothing comes of that by itself."""
+        mode = self._mode()
+        in_copy = self._ports.stands_for is not None and mode not in {Mode.PLAN, Mode.YOLO}
+        return Mode.AUTO_EDIT if in_copy else mode
+
     def view(self) -> View:
         """Return what commands in the sandbox may change and reach now."""
-        return view_in_mode(self.rules(), self._mode())
+        return view_in_mode(self.rules(), self._mode_in_force())
 
     def opened_by(self, needs: Sequence[PermissionNeed], project: Path, tool: str) -> Holes:
         """Return what was opened for a call by allowing what it needs."""
@@ -118,11 +124,11 @@ class Gate:
         for need in needs:
             holes |= holes_of(need, project)
             rule = self.decide(need, tool)
-            by_name = need.permission is Permission.BASH and rule.action is Action.ALLOW and rule.source != "default"
+            by_name = need.permission.runs and rule.action is Action.ALLOW and rule.source != "default"
             if by_name:
                 # Who allows a command by its name lets it do its work.
                 holes |= Holes(sources=True)
-        return Holes(secrets=holes.secrets, read=holes.read) if self._mode() == Mode.PLAN else holes
+        return holes.changing_nothing if self._mode() == Mode.PLAN else holes
 
     def opens_network(self, command: str) -> bool:
         """Whether a rule lets a command reach every host."""
@@ -133,12 +139,14 @@ class Gate:
         self, call_id: str, tool: Tool[Any], arguments: ToolInput, wanted: Holes, context: ToolContext
     ) -> Holes | str:
         """Ask for what a command ended for want of; return what was opened, or why not for the model to read."""
-        if self._mode() == Mode.PLAN and wanted.beyond(
-            Holes(secrets=wanted.secrets, read=wanted.read, hosts=wanted.hosts)
-        ):
+        if self._mode() == Mode.PLAN and wanted.beyond(wanted.changing_nothing):
             return "The session is in plan mode, in which nothing is changed."
-        command = str(getattr(arguments, "command", ""))
-        needs = await asyncio.to_thread(needs_of_holes, wanted, command, context.cwd, context.project)
+
+        def needs_now() -> tuple[PermissionNeed, ...]:
+            parts = [need for need in needs_of(tool, arguments, context) if need.permission.runs]
+            return needs_of_holes(wanted, tool.command(arguments), parts, context.project)
+
+        needs = await asyncio.to_thread(needs_now)
         refusal = await self.refusal(call_id, tool, arguments, needs, again=True)
         return wanted if refusal is None else refusal
 
@@ -201,7 +209,7 @@ class Gate:
                 needs=tuple(need for need, _rule in asked),
                 reason=reasons_for(asked),
                 rules=tuple(str(rule) for rule in offered),
-                command=str(getattr(arguments, "command", "")),
+                command=tool.command(arguments),
                 again=again,
             )
         )

@@ -76,10 +76,10 @@ class Head:
         """Return the tools a head that is rendered now tells the model of."""
         directory = self._ports.directory
         servers = self._ports.mcp.offered(directory.limits(model).window, directory.counter(model).schema)
-        return (*self._own_tools(mode), *self._choose(servers, mode))
+        return (*self._own_tools(mode), *self._choose(self._ports.of_servers(servers), mode))
 
     def _own_tools(self, mode: str) -> Sequence[Tool[Any]]:
-        return self._choose((tool for tool in self._ports.tools if tool.offered), mode)
+        return self._choose((tool for tool in self._ports.own_tools if tool.offered), mode)
 
     def _choose(self, tools: Iterable[Tool[Any]], mode: str) -> Sequence[Tool[Any]]:
         spec = self._ports.knowledge.primary(mode)
@@ -95,7 +95,7 @@ class Head:
         own = tuple(tool.schema() for tool in self._own_tools(mode))
         of_servers = {tool.name for tool in head.tools[len(own) :]}
         self._ports.mcp.note_announced(of_servers)
-        return head.tools[: len(own)] == own and of_servers.isdisjoint(tool.name for tool in self._ports.tools)
+        return head.tools[: len(own)] == own and of_servers.isdisjoint(tool.name for tool in self._ports.own_tools)
 
     def preview(self, model: str, mode: str) -> SystemEntry:
         """Return the head that a first message would be sent with; the same object as long as it is the same."""
@@ -112,7 +112,8 @@ class Head:
 
     def _made(self, model: str, mode: str) -> SystemEntry:
         ports, knowledge = self._ports, self._ports.knowledge
-        place = SessionPlace(ports.cwd, ports.project, self._session.info.created_at or ports.clock())
+        started = self._session.info.created_at or ports.clock()
+        place = SessionPlace(ports.told(ports.cwd), ports.told(ports.project), started)
         spec: AgentSpec | None = knowledge.primary(mode)
         tools = self.tools(model, mode)
         window, counter = ports.directory.limits(model).window, ports.directory.counter(model)

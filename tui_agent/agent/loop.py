@@ -75,7 +75,7 @@ class Loop:
         """Work until there is nothing left to do, and say how it ended."""
         self.channel.emit(RunStarted())
         self.step = 0
-        with self.ports.meter.run(self.ports.budget):
+        with self.ports.meter.run(self.ports.budget), self.tools.diagnostics.during_run():
             ended = await self._run_to_its_end()
         self._notify_hooks(ended)
         return ended
@@ -129,6 +129,7 @@ class Loop:
             self.context.ensure_head()
             if not self._is_paused():
                 await self._take_messages()
+                await self._report_problems()
                 if self._nothing_left():
                     await self._settle_files()
                     return RunEnded("done", steps=self.step)
@@ -207,6 +208,16 @@ class Loop:
         """Append which background jobs ended by themselves since the last request."""
         entry = ended_jobs(self.tools.jobs)
         if entry is not None:
+            self.journal.append(entry)
+
+    async def _report_problems(self) -> None:
+        """Append what checkers found in what was edited, as far as they have ended by then.
+
+        What they find while the model writes its last answer is a reason to go on: it says it is done, and is not.
+        """
+        self.tools.diagnostics.start()
+        await self.tools.diagnostics.settle()
+        if (entry := self.tools.diagnostics.take()) is not None:
             self.journal.append(entry)
 
     async def _take_messages(self) -> None:

@@ -3,13 +3,14 @@
 import asyncio
 import random
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import field, fields
 from pathlib import Path
 from typing import Any, Protocol
 
 from tui_agent.agent.agent_specs import AgentSpec
 from tui_agent.agent.checkpoints.recorder import SnapshotStore
+from tui_agent.agent.diagnostics.settings import DiagnosticSettings
 from tui_agent.agent.hooks.hooks import Hooks
 from tui_agent.agent.knowledge.knowledge import Knowledge
 from tui_agent.agent.mcp.hub import McpHub
@@ -26,6 +27,7 @@ from tui_agent.sandbox import Sandbox
 from tui_agent.session.effort import Effort
 from tui_agent.session.session import Session
 from tui_agent.tools.base import EditorText, Tool
+from tui_agent.tools.functions.tool_files import ToolFiles, ToolPlace
 
 OpenChild = Callable[[str, int | None, str], Session]
 
@@ -67,6 +69,7 @@ class Adjustable:
     rules: tuple[Rule, ...]
     max_steps: int
     budget: RunBudget
+    diagnostics: DiagnosticSettings
     parallel_calls: int
     small_model: str | None
     sandbox: Sandbox | None
@@ -100,6 +103,8 @@ class AgentPorts:
     max_steps: int = 200
     budget: RunBudget = RunBudget()
     """What a run may use up."""
+    diagnostics: DiagnosticSettings = DiagnosticSettings(enabled=False)
+    """What looks over edited files."""
     meter: BudgetMeter = field(default_factory=BudgetMeter)
     """What the run that is going on has used up; subagents have their agent's."""
     parallel_calls: int = 8
@@ -124,15 +129,41 @@ class AgentPorts:
     """What files tell the agent: instructions, skills, commands, kinds of agents."""
     mcp: McpHub = field(default_factory=McpHub)
     """Servers whose tools join ``tools`` where a head is rendered."""
+    tool_files: ToolFiles = field(default_factory=ToolFiles)
+    """Files whose functions are tools, beside ``tools``."""
     hooks: Hooks = field(default_factory=Hooks)
     """What of the user's is asked and told at fixed points; an agent binds them to its session."""
     editor: EditorText | None = None
     """The editor in which the session goes on; None where there is none."""
+    stands_for: Path | None = None
+    """The project that ``project`` is a copy of: the model is told that one's paths. None where it is no copy."""
+    copies: Path | None = None
+    """Where copies of projects for races are kept; None where there are no races."""
     checkpoints: SnapshotStore | None = None
     """Where images of changed files are kept; None where changes are not recorded."""
     clock: Callable[[], int] = lambda: time.time_ns() // 1_000_000
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     random: Callable[[], float] = random.random
+
+    def told(self, path: Path) -> Path:
+        """Return a path as the model is told it: one in a copy is that of the project the copy is of."""
+        if self.stands_for is None or not path.is_relative_to(self.project):
+            return path
+        return self.stands_for / path.relative_to(self.project)
+
+    @property
+    def own_tools(self) -> tuple[Tool[Any], ...]:
+        """Every tool but those of servers."""
+        return (*self.tools, *self.tool_files.tools)
+
+    async def read_tool_files(self) -> None:
+        """Read the tool files that are new or changed."""
+        await self.tool_files.load(ToolPlace(self.cwd, self.project, self.environment, self.sandbox))
+
+    def of_servers(self, tools: Iterable[Tool[Any]]) -> tuple[Tool[Any], ...]:
+        """Return tools of servers without those that have the name of one of ours."""
+        taken = {tool.name for tool in self.own_tools}
+        return tuple(tool for tool in tools if tool.name not in taken)
 
     def adjustable(self) -> Adjustable:
         """Return what of these ports follows the settings, as it is now."""

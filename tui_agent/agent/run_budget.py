@@ -38,7 +38,7 @@ class BudgetMeter:
 
     def __init__(self, has_price: Callable[[str], bool] = lambda _model: True) -> None:
         """Make a meter; ``has_price`` says whether it is known what a model costs."""
-        self._has_price = has_price
+        self.has_price = has_price
         self._runs = 0
         self.cost = 0.0
         self.tokens = 0
@@ -86,7 +86,7 @@ class BudgetMeter:
         Raises:
             BudgetUsedUpError: it may not.
         """
-        if budget.cost is not None and not self._has_price(model):
+        if budget.cost is not None and not self.has_price(model):
             raise BudgetUsedUpError(
                 "cost", f"Stopped: what {model} costs is not known, so no budget of money can be kept; limit tokens."
             )

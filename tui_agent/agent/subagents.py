@@ -34,6 +34,7 @@ from tui_agent.session.effort import Effort
 from tui_agent.session.entries import AssistantEntry
 from tui_agent.session.session import Session
 from tui_agent.tools.base import SubagentReport
+from tui_agent.tools.functions.tool_files import ToolFiles
 
 if TYPE_CHECKING:
     from tui_agent.agent.agent import Agent
@@ -182,7 +183,7 @@ class Subagents:
         from tui_agent.agent.agent import Agent
 
         ports = self._parent.ports
-        tools = tuple(tool for tool in spec.choose(ports.tools) if not tool.traits.starts_agents)
+        tools = tuple(tool for tool in spec.choose(ports.own_tools) if not tool.traits.starts_agents)
 
         def prompt(name: str) -> str:
             return spec.prompt if name == "system" and spec.prompt is not None else ports.prompt(name)
@@ -190,6 +191,7 @@ class Subagents:
         own = replace(
             ports,
             tools=tools,
+            tool_files=ToolFiles(),
             prompt=prompt,
             open_child=None,
             checkpoints=None,

@@ -15,6 +15,7 @@ from tui_agent.agent.archive import SessionArchive
 from tui_agent.agent.channel import Questions
 from tui_agent.agent.checkpoints.recorder import Recorder
 from tui_agent.agent.checkpoints.watching import run_watched
+from tui_agent.agent.diagnostics.diagnostics import Diagnostics
 from tui_agent.agent.doom_loop import (
     MAX_REPEATED_ANSWERS,
     DoomLoop,
@@ -116,6 +117,8 @@ class ToolRunner:
         self.room_left: Callable[[], int] | None = None
         """Tokens left before room has to be made."""
         self.jobs = jobs
+        self.diagnostics = Diagnostics(ports, self._channel.emit)
+        """Checks what calls wrote."""
         self.recorder: Recorder | None = None
         """Watches what calls change in files; None where nobody does."""
         self.on_late_end: Callable[[], None] = lambda: None
@@ -179,7 +182,7 @@ class ToolRunner:
             raise ToolError(f"Not run: {tool.name} is not for {kind.name}, which has: {has}.")
 
     def _known_tools(self) -> tuple[Tool[Any], ...]:
-        tools = (*self._ports.tools, *self._ports.mcp.known())
+        tools = (*self._ports.own_tools, *self._ports.of_servers(self._ports.mcp.known()))
         chosen = self._ports.knowledge.primary(self._mode())
         return tools if chosen is None else chosen.choose(tools)
 
@@ -246,7 +249,7 @@ class ToolRunner:
         self, call: _Call, tool: Tool[Any], arguments: ToolInput, needs: Sequence[PermissionNeed], context: ToolContext
     ) -> None:
         """Give a call the view it runs in, and whom to ask when that is not enough."""
-        command = str(getattr(arguments, "command", ""))
+        command = tool.command(arguments)
         holes = self.gate.opened_by(needs, context.project, tool.name)
         if getattr(arguments, "network", False) and self.gate.opens_network(command):
             holes |= Holes(hosts=frozenset({EVERY_HOST}))
@@ -283,7 +286,7 @@ class ToolRunner:
         return await add_to_result(self._ports.hooks, call.part.call_id, tool, checked, result, seconds)
 
     async def _run_tool(self, tool: Tool[Any], arguments: ToolInput, context: ToolContext) -> ToolResult:
-        task = asyncio.ensure_future(run_watched(self.recorder, tool, arguments, context))
+        task = asyncio.ensure_future(self._run_checked(tool, arguments, context))
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
@@ -292,6 +295,12 @@ class ToolRunner:
             self._leftovers.add(task)
             task.add_done_callback(self._forget)
             raise
+
+    async def _run_checked(self, tool: Tool[Any], arguments: ToolInput, context: ToolContext) -> ToolResult:
+        """Run a call; what it writes is looked over by checkers afterwards."""
+        written = await asyncio.to_thread(tool.touches, arguments, context) if tool.traits.writes else ()
+        async with self.diagnostics.watching(written):
+            return await run_watched(self.recorder, tool, arguments, context)
 
     def _forget(self, task: "asyncio.Task[ToolResult]") -> None:
         self._leftovers.discard(task)
@@ -307,6 +316,7 @@ class ToolRunner:
         return ToolContext(
             cwd=self._ports.cwd,
             project=self._ports.project,
+            stands_for=self._ports.stands_for,
             limits=self.limits,
             reads=self._reads,
             put_blob=self._ports.put_blob,

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from tui_agent.agent.events import AgentEvent
     from tui_agent.agent.mcp.questions import Answer, ServerQuestion
     from tui_agent.agent.preparing import Prepared
+    from tui_agent.agent.race.race import Race
     from tui_agent.app.services import AppServices
     from tui_agent.app.undo_words import Move, UndoResult
     from tui_agent.session.entries import UserPart
@@ -91,6 +92,8 @@ class Desk:
         """What ``/undo`` did since the last message, newest last."""
         self.undo_moves: set[Move] = set()
         """The moves that ``/undo`` made in the open session."""
+        self.race: Race | None = None
+        """The race of the open session; None where none is to be looked after."""
         self.review: FindingsPage | None = None
         """What the last ``/review`` found."""
         self.outbox = Outbox(self)
@@ -197,9 +200,13 @@ class Desk:
             return True
 
         done = await self.attempt(through())
+        await self.tasks_done()
+        return done is True
+
+    async def tasks_done(self) -> None:
+        """Wait for everything that was begun with ``soon``."""
         while self._tasks:
             await asyncio.wait(self._tasks)
-        return done is True
 
     def unknown(self, name: str) -> str:
         """Return what to say of a command that does not exist."""
@@ -270,7 +277,22 @@ class Desk:
         self.undo_moves.clear()
         self.face.opened(agent, request.entry)
         self.outbox.send_early()
+        if agent.ports.copies is not None and agent.ports.copies.is_dir():
+            await self._find_race(agent)
         return agent
+
+    async def _find_race(self, agent: Agent) -> None:
+        """Take up the race of the open session that a program left which was killed, and tell of it."""
+        from tui_agent.agent.race.race import Race
+
+        left = Race.left_by_crash(agent)
+        for race in left[:-1]:
+            await race.aclose()
+        if left:
+            self.race = left[-1]
+            what = one_line(self.race.record.prompt, 60)
+            actions = "/race shows it; /race continue goes on, /race drop ends it."
+            self.say(f"A race was cut off: “{what}”. {actions}", "warning")
 
     def _heard(self, agent: Agent, event: AgentEvent) -> None:
         """Pass an event on; a run in plan mode ends in a question."""
@@ -313,6 +335,9 @@ class Desk:
         agent, self.agent = self.agent, None
         if agent is None:
             return
+        race, self.race = self.race, None
+        if race is not None:
+            await race.aclose()
         if self._unsubscribe is not None:
             self._unsubscribe()
         await agent.aclose()

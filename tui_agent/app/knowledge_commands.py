@@ -23,6 +23,17 @@ async def skills(desk: Desk, _argument: str) -> None:
         desk.show(Report("Skills", reports.skills_lines(desk.agent.commands())))
 
 
+async def tools(desk: Desk, _argument: str) -> None:
+    """List the tools, those of files as they are now."""
+    from tui_agent.app import reports
+
+    if (owner := desk.agent) is not None:
+        ports = owner.ports
+        await ports.read_tool_files()
+        count = ports.directory.counter(owner.model).schema
+        desk.show(Report("Tools", reports.tools_lines(ports.tools, ports.tool_files, count)))
+
+
 async def agent(desk: Desk, argument: str) -> None:
     """Switch to another agent; without a name ask which."""
     if (chooser := desk.agent) is None:
@@ -80,6 +91,7 @@ async def init(desk: Desk, argument: str) -> None:
 
 
 COMMANDS = (
+    Command("tools", "list the tools, and what is wrong with tool files", tools, "Tools", place=245),
     Command("skills", "list the skills the agent can load", skills, "Skills", place=250),
     Command(
         "mcp",

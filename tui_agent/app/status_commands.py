@@ -55,6 +55,7 @@ def status_lines(agent: Agent, sandbox: str) -> Iterator[str]:
     rules = Counter(str(rule.action) for rule in agent.gate.rules() if rule.source != "default")
     made = ", ".join(f"{count} {action}" for action, count in sorted(rules.items()))
     yield _row("rules", f"{made or 'none of your own'} (/permissions)")
+    yield _row("diagnostics", f"{_diagnostics_state(agent)} (/diagnostics)")
     yield _row("jobs", f"{agent.jobs.running} running (/jobs)" if agent.jobs.running else "none running")
     yield ""
     yield Heading("Context")
@@ -71,6 +72,50 @@ def status_lines(agent: Agent, sandbox: str) -> Iterator[str]:
     known = bool(costs or side)
     yield _row("this branch", money(on_path) if known else "nothing yet")
     yield _row("all branches", f"{money(sum(costs.values()) + side)} (/cost)" if known else "nothing yet")
+
+
+def _diagnostics_state(agent: Agent) -> str:
+    from tui_agent.agent.diagnostics.diagnostics import state_lines
+
+    if not agent.diagnostics.enabled:
+        return "off"
+    return "; ".join(state_lines(agent.diagnostics)) or "on, nothing edited yet"
+
+
+async def diagnostics(desk: Desk, argument: str) -> None:
+    """Say what looks over edits, or switch it on or off for this session."""
+    if (agent := desk.agent) is None:
+        return
+    word = argument.strip()
+    if word in {"on", "off"}:
+        agent.diagnostics.switch(on=word == "on")
+        always = f"; diagnostics.enabled = {'true' if word == 'on' else 'false'} in the settings does so for all"
+        desk.say(f"Edits of this session are {'' if word == 'on' else 'not '}checked{always}.")
+    elif word:
+        desk.say("Use /diagnostics, /diagnostics on or /diagnostics off.", "warning")
+    else:
+        desk.show(Report("Diagnostics", await asyncio.to_thread(_diagnostics_lines, agent)))
+
+
+def _diagnostics_lines(agent: Agent) -> list[str]:
+    from tui_agent.agent.diagnostics.checks import KNOWN_CHECKERS, find_checker
+    from tui_agent.agent.diagnostics.diagnostics import state_lines
+
+    checked, project = agent.diagnostics, agent.ports.project
+    on = "Edits are checked" if checked.enabled else "Edits are not checked; /diagnostics on changes that"
+    lines = [f"{on}. What is new since an edit is told to the model.", "", Heading("In this session")]
+    lines += [f"  {one_line(line, 200)}" for line in state_lines(checked)] or ["  nothing was edited yet"]
+    lines += ["", Heading("Checkers")]
+    lines += [
+        f"  {pattern}: {one_line(commands if isinstance(commands, str) else '; '.join(commands), 120) or 'none'}"
+        for pattern, commands in checked.settings.commands.items()
+    ]
+    for checker in KNOWN_CHECKERS:
+        found = find_checker(checker.name, project, project)
+        needs = " or ".join(f"{name}{f' with {text}]' if text else ''}" for name, text in checker.markers)
+        where = short_path(found) if found else "not found"
+        lines.append(f"  {' '.join(checker.patterns)}: {checker.name}, {where}{f'; needs {needs}' if needs else ''}")
+    return lines
 
 
 def _row(name: str, text: str) -> str:
@@ -135,6 +180,15 @@ COMMANDS = (
         "Changes",
         argument="[#ENTRY]",
         place=320,
+        yields=True,
+    ),
+    Command(
+        "diagnostics",
+        "show what checks edited files, and switch it on or off",
+        diagnostics,
+        "Diagnostics",
+        argument="[on|off]",
+        place=325,
         yields=True,
     ),
     Command(

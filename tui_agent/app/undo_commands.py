@@ -134,7 +134,7 @@ def _leads_here(session: Session, move: Move) -> bool:
     target, here = move[1], session.leaf
     while here is not None and here != target:
         entry = session.entry(here)
-        if not (entry.sets_state or entry.kind == "branch_summary"):
+        if not (entry.sets_state or entry.ends_move):
             return False
         here = entry.parent_id
     return here == target

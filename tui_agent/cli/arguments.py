@@ -8,6 +8,7 @@ from tui_agent.cli.exit_codes import exit_codes_line
 from tui_agent.session.effort import Effort
 from tui_agent.version import __version__
 
+PICKS = ("none", "first-green", "best")
 MODES = ("build", "auto-edit", "plan", "yolo")
 SUBCOMMANDS = (
     "sessions", "tree", "context", "compact", "cost", "models", "login", "logout", "config", "mcp", "doctor", "acp",
@@ -69,12 +70,23 @@ def parse(argv: list[str]) -> argparse.Namespace:
         arguments.print, arguments.prompt = arguments.prompt, None
     if arguments.json and arguments.print is None:
         raise UsageError("--json goes with -p. See: tui-agent --help")
+    _check_race(arguments)
     chosen = [name for name in ("continue_", "resume", "fork") if getattr(arguments, name) is not None]
     if len(chosen) > 1:
         raise UsageError("Use one of -c, -r and --fork. See: tui-agent --help")
     if not arguments.cwd.is_dir():
         raise UsageError(f"{arguments.cwd} is not a directory")
     return arguments
+
+
+def _check_race(arguments: argparse.Namespace) -> None:
+    """Refuse options of a race that say nothing."""
+    if arguments.race is not None and arguments.print is None:
+        raise UsageError("--race goes with -p; in the program it is /race. See: tui-agent --help")
+    if arguments.race is None and (arguments.check is not None or arguments.pick is not None):
+        raise UsageError("--check and --pick go with --race. See: tui-agent --help")
+    if arguments.pick == "first-green" and arguments.check == "":
+        raise UsageError("--pick first-green needs a --check.")
 
 
 def _with_action(argv: list[str]) -> list[str]:
@@ -145,6 +157,11 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
         metavar="PROMPT",
         help="answer on standard output and exit; standard input is added",
     )
+    headless.add_argument(
+        "--race", metavar="RUNNERS", help="let several work on it, each in a copy: 3, or 'same, sonnet, 2x effort=high'"
+    )
+    headless.add_argument("--check", metavar="COMMAND", help="run it in each copy: exit code 0 is green")
+    headless.add_argument("--pick", choices=PICKS, default=None, help="whose changes are taken; default: none")
     headless.add_argument("--json", action="store_true", help="one JSON event per line instead of the answer")
     how = parser.add_argument_group("how it works")
     how.add_argument("--demo", action="store_true", help="a scripted model: no key, no network, a scratch directory")
@@ -221,7 +238,9 @@ def _add_commands(parser: argparse.ArgumentParser, *, required: bool) -> None:
     mcp = commands.add_parser("mcp", help="servers of the Model Context Protocol")
     _add_mcp(mcp)
 
-    commands.add_parser("doctor", help="what is set up and what is missing").add_argument("--json", action="store_true")
+    doctor = commands.add_parser("doctor", help="what is set up and what is missing")
+    doctor.add_argument("--json", action="store_true")
+    doctor.add_argument("--clean", action="store_true", help="remove copies of projects that no race needs any more")
     _add_acp(commands)
     commands.add_parser("schema", help="print the JSON schema of the lines that --json prints")
     completion = commands.add_parser("completion", help="print what completes these arguments in a shell")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -145,6 +146,8 @@ class DeskWiring:
             judge_model=lambda name: judge(name, wiring.catalog),
             reread_cost=self.reread_cost,
             price=lambda model, usage: self._wiring.catalog.info(model).cost(usage),
+            check_command=self.check_command,
+            keep_check=self.keep_check,
             provider_keys=self.provider_keys,
             logins=LoginDesk(wiring.logins, lambda: wiring.loaded.config, self.reread_settings, wiring.default_model),
             own_servers=self.own_servers,
@@ -165,6 +168,21 @@ class DeskWiring:
         from tui_agent.setting_rows import setting_rows
 
         return setting_rows(self._wiring.read_config())
+
+    def check_command(self) -> str:
+        """Return the command that checks what runners did in this project."""
+        own = self._wiring.loaded.config.projects.get(str(find_project(self._wiring.cwd).resolve()))
+        return "" if own is None else own.check
+
+    def keep_check(self, command: str) -> None:
+        """Remember the command for this project, in the user's file.
+
+        Raises:
+            ConfigError, OSError: it can't be written.
+        """
+        project = json.dumps(str(find_project(self._wiring.cwd).resolve()), ensure_ascii=False)
+        set_value(f"projects.{project}.check", command)
+        self._wiring.reload()
 
     def ui_settings(self) -> UiSettings:
         """Return the interface's settings."""

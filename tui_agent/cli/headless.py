@@ -2,7 +2,8 @@
 
 import asyncio
 import sys
-from typing import TextIO, TypeVar
+from collections.abc import Coroutine
+from typing import Any, TextIO, TypeVar
 
 from tui_agent.agent.agent import Agent
 from tui_agent.agent.events import (
@@ -26,6 +27,7 @@ from tui_agent.app.face import (
     Output,
     Page,
     Question,
+    RacePage,
     Remedy,
     Report,
     Severity,
@@ -33,6 +35,7 @@ from tui_agent.app.face import (
     diff_text,
 )
 from tui_agent.app.intent import CommandIntent, parse
+from tui_agent.app.race_commands import RaceWish
 from tui_agent.app.services import AppServices, OpenRequest
 from tui_agent.cli import events
 from tui_agent.cli.daily_notices import DailyNotices
@@ -40,7 +43,7 @@ from tui_agent.cli.exit_codes import ExitCode
 from tui_agent.cli.output import say, say_json
 from tui_agent.cli.signals import ENDING, listening
 from tui_agent.errors import CommandError
-from tui_agent.session.entries import AssistantEntry, TextPart, ToolResultEntry, ToolStatus
+from tui_agent.session.entries import AssistantEntry, RunnerState, TextPart, ToolResultEntry, ToolStatus
 from tui_agent.session.ids import short_id
 
 T = TypeVar("T")
@@ -106,7 +109,24 @@ class HeadlessRun(WordsFace):
             CommandError: the message is a command that cannot be used.
             OSError: what came of it could not be written, and so the run was interrupted.
         """
-        work = asyncio.ensure_future(self._begin(message, piped))
+        code = await self._interruptible(self._begin(message, piped))
+        if code is None and self._ended.done():
+            return self._report(self._ended.result())
+        return code or (ExitCode.FAILED if self._failed else ExitCode.DONE)
+
+    async def race(self, wish: RaceWish) -> ExitCode:
+        """Hold a race, take whom it is to pick, and write what each runner reached; raises as `run`.
+
+        One that is interrupted can be continued: its copies stay, and so do its branches.
+        """
+        code = await self._interruptible(self._race(wish))
+        if code is None and self._failed:
+            code = ExitCode.FAILED
+        return code or ExitCode.DONE
+
+    async def _interruptible(self, todo: Coroutine[Any, Any, None]) -> ExitCode | None:
+        """Do something, and the run it starts, until a signal comes; returns the exit code of an interrupted run."""
+        work = asyncio.ensure_future(todo)
 
         def interrupt(_number: int) -> None:
             work.cancel()
@@ -121,9 +141,29 @@ class HeadlessRun(WordsFace):
                 await self._ended
         if self._untold is not None:
             raise self._untold
-        if self._ended.done():
-            return self._report(self._ended.result())
-        return ExitCode.FAILED if self._failed else ExitCode.DONE
+        return None
+
+    async def _race(self, wish: RaceWish) -> None:
+        from tui_agent.app import race_commands
+        from tui_agent.app.race_words import entry_lines
+
+        desk = self.desk
+        order = await race_commands.order_of(desk, wish)
+        if wish.pick == "first-green" and not order.check:
+            raise CommandError("--pick first-green needs a --check: nothing else says what is green.")
+        self.say(race_commands.price_of(desk, order).sentence())
+        await (await race_commands.begin(desk, order)).wait()
+        await desk.tasks_done()
+        if desk.race is not None:
+            await race_commands.drop(desk)
+        entry = race_commands.last_race(desk)
+        if entry is None:
+            return
+        self.show(Report("The race", entry_lines(entry)))
+        if wish.pick != "none" and entry.taken is None:
+            self.say("Nothing was taken: no runner reached what is asked for.", "error")
+        elif not any(row.state in {RunnerState.DONE, RunnerState.PASSED, RunnerState.FAILED} for row in entry.runners):
+            self.say("No runner came to an end.", "error")
 
     async def _begin(self, message: str, piped: str) -> None:
         """Do what the message asks for; when it returns, the run it started may be going on."""
@@ -176,7 +216,7 @@ class HeadlessRun(WordsFace):
                 say(page.text, file=self._out)
             case DiffPage():
                 self.show(Output(page.title, diff_text(page.files)))
-            case FindingsPage():
+            case FindingsPage() | RacePage():
                 self.show(Output(page.title, page.text))
             case _:
                 self._failed = True

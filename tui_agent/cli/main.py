@@ -128,6 +128,7 @@ def _headless(arguments: Namespace) -> int:
     gc.disable()
     import asyncio
 
+    from tui_agent.app.race_commands import RaceWish
     from tui_agent.cli.daily_notices import DailyNotices
     from tui_agent.cli.desk_wiring import DeskWiring
     from tui_agent.cli.headless import HeadlessRun
@@ -152,7 +153,11 @@ def _headless(arguments: Namespace) -> int:
                     print(wiring.told, file=sys.stderr)
                 gc.freeze()
                 gc.enable()
-                code = await run.run(message, piped)
+                if arguments.race is None:
+                    code = await run.run(message, piped)
+                else:
+                    prompt = "\n\n".join(filter(str.strip, [message, piped]))
+                    code = await run.race(RaceWish(prompt, arguments.race, arguments.check, arguments.pick or "none"))
             finally:
                 parts.failed = code == ExitCode.FAILED
                 await run.aclose()

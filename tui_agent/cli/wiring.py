@@ -15,7 +15,7 @@ from typing import Any, Self
 
 from tui_agent.agent.agent import Agent
 from tui_agent.agent.agent_specs import AgentSpec, find_spec, load_specs
-from tui_agent.agent.assembly import Models, ModelSources, SessionPlaces, hold, make_ports
+from tui_agent.agent.assembly import Models, ModelSources, SessionPlaces, find_tool_files, hold, make_ports
 from tui_agent.agent.checkpoints.recorder import SnapshotStore
 from tui_agent.agent.clients import NO_MODEL
 from tui_agent.agent.hooks.hooks import Hooks
@@ -50,6 +50,8 @@ from tui_agent.session.errors import StoreError
 from tui_agent.session.ids import short_id
 from tui_agent.session.session import Session
 from tui_agent.session.store import Store
+from tui_agent.tools.functions.found import FoundFile
+from tui_agent.tools.functions.tool_files import ToolFiles
 from tui_agent.trust import ProjectState, TrustDecision, TrustStore, Untrusted, project_config, project_state
 
 
@@ -141,7 +143,6 @@ class Wiring:
             config.providers,
             self.logins,
             data_dir() / "learnt.json",
-            exact_counts=not self.headless,
         )
         self.models = Models(sources, prompt, host=config.host, log_path=log_dir() / "model-host.log")
         self.router, self.directory = self.models.router, self.models.directory
@@ -264,8 +265,10 @@ class Wiring:
             fetch=config.webfetch,
             environment=SafeEnvironment(os.environ, config.sandbox.env),
             titles=not self.headless,
+            tool_files=ToolFiles() if demo else self.tool_files_of(cwd),
             mcp=McpHub() if demo else self.extensions.hub(cwd, servers),
             hooks=Hooks() if demo else self.extensions.hooks(cwd),
+            copies=cache_dir() / "races",
             checkpoints=self._keeping(find_project(cwd)),
             keep_here=partial(keep_rule, project=find_project(cwd)),
             meter=BudgetMeter(self._has_price),
@@ -319,6 +322,7 @@ class Wiring:
             rules=(Rule("task", "*", Action.ALLOW), *self._rules_in(ports.cwd), *self.flag_rules),
             max_steps=config.max_steps,
             budget=config.budget,
+            diagnostics=config.diagnostics,
             parallel_calls=config.parallel_calls,
             small_model=config.small_model,
             sandbox=sandbox,
@@ -341,6 +345,19 @@ class Wiring:
             folders, self.loaded.config.instructions, data_dir() / "instructions", self.loaded.config.notes_tokens
         )
         return Knowledge(sources, prompt=prompt, trusted=lambda: self.trusts(cwd))
+
+    def tool_files_of(self, cwd: Path) -> ToolFiles:
+        """Return the tool files that hold in a directory; nothing is read yet."""
+        folders = Folders(cwd, find_project(cwd), config_dir(), Path.home())
+
+        def find() -> tuple[list[FoundFile], list[str]]:
+            trusted = self.trusts(cwd)
+            found, problems = find_tool_files(folders, trusted=trusted)
+            if not trusted and len(find_tool_files(folders, trusted=True)[0]) > len(found):
+                problems.append("Tools of this project are not read: you have not trusted it (--trust, for one run).")
+            return found, problems
+
+        return ToolFiles(find)
 
     def _keeping(self, project: Path) -> SnapshotStore | None:
         """Return where images of a project's changed files go; None when they are not wanted."""

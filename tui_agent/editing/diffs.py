@@ -51,6 +51,16 @@ def diff_texts(shown: str, before: str | None, after: str) -> FileDiff:
     )
 
 
+def line_origins(before: str, after: str) -> list[int | None]:
+    """Return for each line of the new version which one it was in the old, from 0; None for one that is new."""
+    new = lines_of(after)
+    origins: list[int | None] = [None] * len(new)
+    for tag, old_start, _, start, end in _opcodes(lines_of(before), new):
+        if tag == "equal":
+            origins[start:end] = range(old_start, old_start + end - start)
+    return origins
+
+
 def _opcodes(old: list[str], new: list[str]) -> list[_Opcode]:
     """Compare only what lies between the common start and the common end: an edit is small, a file is not."""
     start = _common(old, new)

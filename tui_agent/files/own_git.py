@@ -11,6 +11,7 @@ Only the subcommands in ``_SUBCOMMANDS`` are run: they read.
 
 import os
 import re
+import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -166,6 +167,45 @@ def repository_of(top: Path) -> Path | None:
         return None
     place = top / pointer.removeprefix("gitdir:").strip()
     return place if place.is_dir() else None
+
+
+def private_repository(project: Path, place: Path, original: Path) -> tuple[Path, Path] | None:
+    """Make a repository at a place that knows what the project's knows, and shares nothing that can be written to.
+
+    Index and references are copies. Objects are read from the project's repository, by the name that they have below
+    ``original``, a link to the project: the project itself may be hidden where git runs.
+
+    Returns:
+        The place that the objects are read from and where that is in truth; None where nothing could be made.
+    """
+    repository = repository_of(project)
+    if repository is None:
+        return None
+    shared = _shared(repository).resolve()
+    head = _line(repository / "HEAD")
+    if head is None or not (_BRANCH.fullmatch(head) or _COMMIT.fullmatch(head)):
+        return None
+    real = shared / "objects"
+    seen = original / real.relative_to(project) if real.is_relative_to(project) else real
+    (place / "objects" / "info").mkdir(parents=True)
+    (place / "objects" / "info" / "alternates").write_text(f"{seen}\n", encoding="utf-8")
+    (place / "config").write_text(
+        "[core]\n    bare = false\n    repositoryformatversion = 1\n" + "".join(_settings(shared / "config")),
+        encoding="utf-8",
+    )
+    (place / "HEAD").write_text(f"{head}\n", encoding="utf-8")
+    for name in ("refs/heads", "refs/tags", "info"):
+        (place / name).mkdir(parents=True)
+    for source in (repository / "index", shared / "packed-refs", shared / "info" / "exclude"):
+        inner = source.relative_to(repository if source.name == "index" else shared)
+        if source.is_file() and not source.is_symlink():
+            shutil.copy2(source, place / inner)
+    for branch in (shared / "refs").rglob("*"):
+        if branch.is_file() and (commit := _line(branch)) is not None and _COMMIT.fullmatch(commit):
+            target = place / branch.relative_to(shared)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(f"{commit}\n", encoding="utf-8")
+    return seen, real
 
 
 def _top(folder: Path) -> Path | None:

@@ -1,6 +1,7 @@
 """A view as the list of what is put where, and how bubblewrap and sandbox-exec are told. Pure."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from enum import Enum
 from pathlib import Path
 
@@ -32,13 +33,28 @@ class MountKind(Enum):
 class Mount:
     """What is put at one place. ``source`` is where it comes from when not from the place itself.
 
-    For a layer ``source`` is the directory of its changes and ``work`` the kernel's beside it.
+    For a layer ``source`` is the directory of its changes, ``work`` the kernel's beside it, and ``below`` what it is
+    over when not over the place itself.
     """
 
     place: Path
     put: MountKind
     source: Path | None = None
     work: Path | None = None
+    below: Path | None = None
+
+    def moved(self, root: Path, to: Path) -> "Mount":
+        """Return the mount with what it puts into one directory put into another instead."""
+        if not self.place.is_relative_to(root):
+            return self
+        place = to / self.place.relative_to(root)
+        match self.put:
+            case MountKind.READ | MountKind.WRITE:
+                return replace(self, place=place, source=self.source or self.place)
+            case MountKind.LAYER:
+                return replace(self, place=place, below=self.place)
+            case _:
+                return replace(self, place=place)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +65,32 @@ class Layout:
     empty: Path
     mounts: tuple[Mount, ...]
 
+    def showing(self, copy: "CopyOf", root: Path, *, at_its_place: bool) -> "Layout":
+        """Return the layout for a copy of a project: with what it reads of the project's.
+
+        With ``at_its_place`` the copy is found where the project is, so that paths mean the same in both; nothing of
+        the project itself can be changed then.
+        """
+        shared = tuple(Mount(place if at_its_place else real, MountKind.READ, real) for place, real in copy.shared)
+        if not at_its_place:
+            return replace(self, mounts=(*self.mounts, *shared))
+        changing = {MountKind.WRITE, MountKind.LAYER, MountKind.PRIVATE}
+        kept = (m for m in self.mounts if not (m.put in changing and m.place.is_relative_to(copy.of)))
+        moved = {mount.place: mount for mount in (mount.moved(root, copy.of) for mount in kept)}
+        cwd = copy.of / self.cwd.relative_to(root) if self.cwd.is_relative_to(root) else self.cwd
+        return replace(self, cwd=cwd, mounts=(*moved.values(), *shared))
+
     def ordered(self) -> list[Mount]:
         """Return the mounts from outside in: what lies deeper is put there later, and counts."""
         return sorted(self.mounts, key=lambda mount: len(mount.place.parts))
+
+
+@dataclass(frozen=True, slots=True)
+class CopyOf:
+    """That a project is a copy of another one, and what it reads of that one's: places, each with where it is."""
+
+    of: Path
+    shared: tuple[tuple[Path, Path], ...] = ()
 
 
 class Proc(Enum):
@@ -120,7 +159,7 @@ def _words(mount: Mount, empty: Path) -> tuple[str, ...]:
         MountKind.WRITE: ("--bind-try", source, place),
         MountKind.EMPTY: ("--tmpfs", place),
         MountKind.PRIVATE: ("--bind", source, place),
-        MountKind.LAYER: ("--overlay-src", place, "--overlay", source, str(mount.work), place),
+        MountKind.LAYER: ("--overlay-src", str(mount.below or place), "--overlay", source, str(mount.work), place),
         MountKind.HIDDEN_FILE: ("--ro-bind", str(empty), place),
         MountKind.HIDDEN_DIRECTORY: ("--tmpfs", place, "--remount-ro", place),
         MountKind.LINK: ("--symlink", source, place),

@@ -81,6 +81,9 @@ class ViewPlan:
     private: tuple[Path, ...] = ()
     """Directories of this program."""
 
+    shared: tuple[Path, ...] = ()
+    """Directories of another project that this one, a copy of it, reads."""
+
     def layout(self) -> Layout:
         """Return what is put where."""
         mounts = [*self._of_machine(), *self._of_settings(), *self._of_project(), *self._of_holes()]
@@ -167,7 +170,7 @@ class ViewPlan:
         if self.machine.home.is_relative_to(root):
             yield from self._dots_of_home()
         chosen = self.wish.environment.get("VIRTUAL_ENV")
-        for folder in (*self.seen.environments, *([Path(chosen)] if chosen else [])):
+        for folder in (*self.seen.environments, *self.shared, *([Path(chosen)] if chosen else [])):
             for part in base_of_environment(folder):
                 if not part.is_relative_to(root) and not part.is_relative_to("/usr"):
                     yield Mount(part, MountKind.READ)

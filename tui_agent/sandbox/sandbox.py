@@ -16,9 +16,10 @@ import threading
 import weakref
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import field
+from dataclasses import field, replace
 from functools import cached_property, partial
 from pathlib import Path
+from types import MappingProxyType
 
 from tui_agent.files.ignore import IgnoreRules
 from tui_agent.files.own_git import run_git
@@ -30,7 +31,15 @@ from tui_agent.sandbox.evidence import lacking, named
 from tui_agent.sandbox.finding import TRIAL_SECONDS, SandboxState, find_sandbox, system_mounts
 from tui_agent.sandbox.keeping import NEVER_KEPT, JudgedChanges, ProjectFacts, judge, names_of, needs_knowledge
 from tui_agent.sandbox.layer import MAX_CHANGES, Layer, Outputs, changes_in, discard, keep, make_layer
-from tui_agent.sandbox.layout import BubblewrapForm, Layout, Mount, MountKind, bubblewrap_command, seatbelt_command
+from tui_agent.sandbox.layout import (
+    BubblewrapForm,
+    CopyOf,
+    Layout,
+    Mount,
+    MountKind,
+    bubblewrap_command,
+    seatbelt_command,
+)
 from tui_agent.sandbox.machine import (
     DROPPED_VARIABLES,
     TOOLCHAIN_VARIABLES,
@@ -158,6 +167,7 @@ class Sandbox:
     ) -> None:
         self.settings = settings
         self._outside = project
+        self._copy: CopyOf | None = None
         self.proxy_reaches: Callable[[str], bool] | None = None
         self._private = tuple(path.resolve() for path in private)
         self._cache = cache
@@ -172,6 +182,20 @@ class Sandbox:
         self._network: _Network | None = None
         self._network_lock: asyncio.Lock | None = None
 
+    def for_copy(self, root: Path, of: Path, shared: Iterable[tuple[Path, Path]]) -> "Sandbox":
+        """Return a sandbox like this one for a copy of a project.
+
+        Args:
+            root: the copy, links resolved.
+            of: the project. Where the system can do that, commands find the copy in its place.
+            shared: places that the copy reads the project's things at, each with where those are.
+        """
+        other = Sandbox(self.settings, self._private, self._cache, home=self._home, project=root, find=self._find)
+        other.__dict__["state"] = self.state
+        other.proxy_reaches, other._told = self.proxy_reaches, self._told
+        other._copy = CopyOf(of.resolve(), tuple(shared))
+        return other
+
     # -- what there is -------------------------------------------------------------------------------------------
 
     @cached_property
@@ -185,6 +209,11 @@ class Sandbox:
     def active(self) -> bool:
         """Whether commands run in a sandbox, those excluded aside."""
         return self.state.kind is not None
+
+    @property
+    def replaces_files(self) -> bool:
+        """Whether a command can be shown other contents of files than there are."""
+        return self.state.kind == "bubblewrap"
 
     def covers(self, command: str) -> bool:
         """Whether a command would run inside."""
@@ -281,6 +310,7 @@ class Sandbox:
         *,
         live: bool = False,
         allow_host: AllowHost | None = None,
+        replaced: Mapping[Path, Path] = MappingProxyType({}),
     ) -> Launch:
         """Lay out the view of a command; ``finish`` must be called when it has ended, however it did.
 
@@ -292,14 +322,21 @@ class Sandbox:
             environment: the environment it is to have.
             live: it works on the project itself, not on a layer: for what goes on for long and follows changes.
             allow_host: asks about hosts while the command runs; without, those of the view are all there are.
+            replaced: files of the project in whose place it sees others, read-only; only bubblewrap can do that.
 
         Raises:
             SandboxError: it can't be done here.
         """
+        if replaced and not self.replaces_files:
+            raise SandboxError("this sandbox can't put one file in the place of another.")
         if lack := await asyncio.to_thread(self.lacks, view, project):
             raise SandboxError(f"{lack}.")
         network = await self._own_network()
         launch = await asyncio.to_thread(self._laid_out, cwd, project, view, dict(environment), live=live)
+        others = (
+            Mount(place, MountKind.READ, other) for place, other in replaced.items() if place not in launch.hidden
+        )
+        launch.layout = replace(launch.layout, mounts=(*launch.layout.mounts, *others))
         launch.gateway = Gateway(view.holes.hosts, allow_host)
         if network is not None:
             launch.environment |= proxy_environment(network.proxy.open(launch.gateway))
@@ -361,7 +398,10 @@ class Sandbox:
         linked = {} if layer is not None else self._linked(root, view)
         plan = self._plan(ViewRequest(root, cwd.resolve(), view, layer, environment, linked), caches)
         inside = self._environment(environment, root)
-        launch = Launch(inside, view, plan.seen, plan.layout(), plan.hidden(), layer, owned=owned, made=made)
+        layout = plan.layout()
+        if self._copy is not None:
+            layout = layout.showing(self._copy, root, at_its_place=self.state.kind == "bubblewrap")
+        launch = Launch(inside, view, plan.seen, layout, plan.hidden(), layer, owned=owned, made=made)
         launch.thrown_away = tuple(filter(None, linked.values()))
         if len(launch.layout.mounts) > MAX_MOUNTS:
             self._clear_up(launch)
@@ -377,7 +417,10 @@ class Sandbox:
     def _plan(self, wish: ViewRequest, caches: Path | None = None) -> ViewPlan:
         room = SandboxFolders(self._place, self._cache_of(wish.root), caches)
         machine, seen = self._machine_of(wish.environment or os.environ), self._survey(wish.root)
-        return ViewPlan(wish, seen, machine, self.settings, room, self.state.kind or "bubblewrap", self._private)
+        shared = () if self._copy is None else tuple(real for _place, real in self._copy.shared)
+        return ViewPlan(
+            wish, seen, machine, self.settings, room, self.state.kind or "bubblewrap", self._private, shared
+        )
 
     def _made_layer(self, root: Path) -> Layer | None:
         parent = self._layer_parent(root)
@@ -470,7 +513,12 @@ class Sandbox:
         def shows(path: Path) -> bool:
             return self.shows(path, launch.seen.root)
 
-        wanted = lacking(output, launch.layout.cwd, launch.view, launch.seen, shows)
+        cwd, root = launch.layout.cwd, launch.seen.root
+        if self._copy is not None:
+            # What it calls the project is the copy.
+            output = output.replace(str(self._copy.of), str(root))
+            cwd = Path(str(cwd).replace(str(self._copy.of), str(root), 1))
+        wanted = lacking(output, cwd, launch.view, launch.seen, shows)
         return wanted or Holes(secrets=named(launch.hidden, launch.seen.root, output))
 
     @staticmethod

@@ -52,6 +52,11 @@ class Holes:
         """Whether anything is opened."""
         return self != Holes()
 
+    @property
+    def changing_nothing(self) -> "Holes":
+        """What of these lets nothing be changed."""
+        return Holes(secrets=self.secrets, read=self.read, hosts=self.hosts)
+
     def beyond(self, other: "Holes") -> "Holes":
         """Return what these open and others don't."""
         paths = {

@@ -19,6 +19,8 @@ SKILL_PREFIX = "skill:"
 """Begins the path of an attached part that is a skill's text."""
 AGENT_PREFIX = "agent:"
 """Begins the path of an attached part that names an agent for a task."""
+DIAGNOSTICS_PREFIX = "diagnostics:"
+"""Begins the path of an attached part that says what checkers found in a file, and first how much that is."""
 PLAN_PATH = "plan:"
 """The path of an attached part that is a plan the user approved."""
 
@@ -59,7 +61,9 @@ class FilePart(_Record):
     @property
     def is_file(self) -> bool:
         """Whether it is a file."""
-        named = self.path.startswith(("#", SKILL_PREFIX, AGENT_PREFIX, PLAN_PATH)) or "://" in self.path
+        named = (
+            self.path.startswith(("#", SKILL_PREFIX, AGENT_PREFIX, DIAGNOSTICS_PREFIX, PLAN_PATH)) or "://" in self.path
+        )
         return not named and not self.path.endswith("/")
 
 
@@ -225,6 +229,65 @@ class FileChange(_Record):
     """It was seen while a background job ran, so that the user may have made it."""
 
 
+class RunnerState(StrEnum):
+    """How far a runner of a race is."""
+
+    WAITING = "waiting"
+    """Its copy of the project is being made."""
+    WORKING = "working"
+    CHECKING = "checking"
+    """It has ended, and the check runs in its copy."""
+    DONE = "done"
+    """It has ended by itself; there was no check."""
+    PASSED = "passed"
+    """The check ended with exit code 0."""
+    FAILED = "failed"
+    """The check ended otherwise, or could not be run."""
+    STOPPED = "stopped"
+    """The user stopped it, or another one was first."""
+    ERROR = "error"
+    """It could not go on; ``problem`` says why."""
+    CUT_OFF = "cut_off"
+    """The program ended in the middle of it. It can be continued."""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it does nothing any more by itself."""
+        return self not in {RunnerState.WAITING, RunnerState.WORKING, RunnerState.CHECKING}
+
+
+class CheckResult(_Record):
+    """How a race's check ended in one copy. ``exit_code`` is None where it could not be run or took too long."""
+
+    exit_code: int | None
+    seconds: float = 0.0
+    last_lines: tuple[str, ...] = ()
+
+
+class RaceRunner(_Record):
+    """What one runner of a race is, and what it reached. Money is US dollars; the branch is ``root`` to ``leaf``."""
+
+    name: str
+    model: str = ""
+    effort: Effort | None = None
+    mode: str = ""
+    root: int | None = None
+    """The first entry of its branch; None before there is one."""
+    leaf: int | None = None
+    """The last entry of its branch."""
+    state: RunnerState = RunnerState.WAITING
+    problem: str = ""
+    check: CheckResult | None = None
+    files: int = 0
+    additions: int = 0
+    deletions: int = 0
+    steps: int = 0
+    tokens: int = 0
+    cost: float = 0.0
+    seconds: float = 0.0
+    """How long it worked, its check left out."""
+
+
 # -- entries ------------------------------------------------------------------------------------------------
 
 
@@ -264,6 +327,8 @@ class EntryBase(_Record):
     """The transcript shows it as one line."""
     is_quiet: ClassVar[bool] = False
     """The tree shows it only where it shows everything."""
+    ends_move: ClassVar[bool] = False
+    """Is appended as the last part of a move, which is undone with it."""
 
     id: int = 0
     parent_id: int | None = None
@@ -315,6 +380,16 @@ class UserEntry(EntryBase):
     def text(self) -> str:
         """The text as it is sent, without attachments."""
         return "\n".join(part.text for part in self.parts if isinstance(part, TextPart))
+
+    @property
+    def diagnostics(self) -> dict[str, int]:
+        """How many problems checkers found that are new, by file of the project; empty for any other message."""
+        return {
+            part.path.removeprefix(DIAGNOSTICS_PREFIX): int(count)
+            for part in self.parts
+            if self.synthetic and isinstance(part, FilePart) and part.path.startswith(DIAGNOSTICS_PREFIX)
+            if (count := part.text.partition(" ")[0]).isdecimal()
+        }
 
 
 class ShellEntry(EntryBase):
@@ -426,6 +501,7 @@ class BranchSummaryEntry(EntryBase):
     """A summary of a branch that was left at ``from_id``, told to the branch it was appended to."""
 
     letter = "i"
+    ends_move = True
     is_message = True
     costs = True
     starts_turn = True
@@ -440,6 +516,34 @@ class BranchSummaryEntry(EntryBase):
     model: str | None = None
     usage: Usage | None = None
     cost: float | None = None
+
+
+class RaceEntry(EntryBase):
+    """A race that ended: who ran from ``start`` on, what each reached, and which one was taken."""
+
+    letter = "o"
+    ends_move = True
+    in_outline = True
+    is_marker = True
+
+    kind: Literal["race"] = "race"
+    prompt: str
+    start: int | None = None
+    """The entry whose children the runners' branches are."""
+    check: str = ""
+    """The command that was run in each copy, "" for none."""
+    runners: tuple[RaceRunner, ...]
+    taken: int | None = None
+    """The number of the runner whose branch goes on, counted from 1; None when none was taken."""
+    saved: float = 0.0
+    """US dollars that stopping the others early saved, at the rate they were spending."""
+    comparison: str = ""
+    """How the changes differ, as a model sees it."""
+
+    @property
+    def winner(self) -> RaceRunner | None:
+        """The runner that was taken."""
+        return None if self.taken is None else self.runners[self.taken - 1]
 
 
 class PruneEntry(EntryBase):
@@ -542,6 +646,7 @@ Entry = Annotated[
     | ToolResultEntry
     | CompactionEntry
     | BranchSummaryEntry
+    | RaceEntry
     | PruneEntry
     | ContextEditEntry
     | ModelChangeEntry

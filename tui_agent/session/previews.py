@@ -11,6 +11,7 @@ from tui_agent.session.entries import (
     ModeChangeEntry,
     ModelChangeEntry,
     PruneEntry,
+    RaceEntry,
     ShellEntry,
     SystemEntry,
     TextPart,
@@ -30,7 +31,7 @@ def preview_of(entry: Entry) -> str:
     return " ".join(_preview_source(entry)[: PREVIEW_LENGTH * 4].split())[:PREVIEW_LENGTH]
 
 
-def _preview_source(entry: Entry) -> str:  # noqa: C901, PLR0911 - one arm per kind of a closed union
+def _preview_source(entry: Entry) -> str:  # noqa: C901, PLR0911, PLR0912 - one arm per kind of a closed union
     match entry:
         case UserEntry():
             names = [part.path or part.type for part in entry.parts if not isinstance(part, TextPart)]
@@ -50,6 +51,9 @@ def _preview_source(entry: Entry) -> str:  # noqa: C901, PLR0911 - one arm per k
             return entry.summary
         case SystemEntry():
             return f"{entry.model} · {entry.mode}"
+        case RaceEntry(winner=winner):
+            taken = "none taken" if winner is None else f"{winner.name} taken"
+            return f"{taken} of {len(entry.runners)} · {entry.prompt}"
         case PruneEntry():
             return f"{len(entry.targets)} tool outputs · {entry.reason}"
         case ContextEditEntry():

@@ -199,6 +199,22 @@ class Session:
         self._access = WriteAccess(store, session_id, self._writer, self._clock, read_only=read_only)
         self._has_draft = False
         self._history: MoveHistory | None = None
+        self._is_beside = False
+
+    def beside(self, leaf: int | None) -> "Session":
+        """Return another object on this session, for work on a branch beside it, in the same thread.
+
+        It has a leaf of its own, which is nobody's to open the session at: appending below it and moving it are not
+        written down. When the session is taken over from this object, that one can't change anything either.
+
+        Raises:
+            EntryNotFound: there is no such entry.
+        """
+        other = Session(self._store, self.id, estimate=self._estimate, clock=self._clock)
+        self._reader.ids_to(leaf)
+        other._reader, other._access, other._is_beside = self._reader, self._access, True
+        other._path = LeafPath(self._reader, leaf)
+        return other
 
     # -- what it is -----------------------------------------------------------------------------------------
 
@@ -283,7 +299,7 @@ class Session:
                 complete.append(completed(entry, entry_id, parent, at, self._estimate))
                 parent = entry_id
             entry_table.append(connection, self._number, complete)
-            if moves_leaf:
+            if moves_leaf and not self._is_beside:
                 navigation.set_leaf(connection, self._number, complete[-1].id, at)
         self._has_draft = self._has_draft and draft != self._writer
         self._reader.add(complete)
@@ -440,6 +456,9 @@ class Session:
         return self._history
 
     def _move(self, target: int | None, action: Literal["move", "undo", "redo"]) -> None:
+        if self._is_beside:
+            self._path = LeafPath(self._reader, target)
+            return
         history = self.move_history
         move = LeafMove(self.leaf, target, action, self._clock())
         with self._access.changing() as connection:
@@ -525,5 +544,8 @@ class Session:
 
     def release(self) -> None:
         """Let others hold the session. A draft of this object counts as left over from now on."""
-        self._access.release(has_draft=self._has_draft)
+        if self._is_beside:
+            self.clear_draft()
+        else:
+            self._access.release(has_draft=self._has_draft)
         self._has_draft = False

@@ -140,6 +140,8 @@ class ToolContext:
     reads: ReadRecord
     put_blob: Callable[[bytes], str]
     report: Callable[[str], None] = lambda _text: None
+    stands_for: Path | None = None
+    """The project that ``project`` is a copy of: its paths mean those of the copy. None where it is no copy."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """Environment for child processes, secrets already taken out."""
     vision: bool = True
@@ -236,6 +238,10 @@ class Tool(ABC, Generic[InputT]):
             ToolError: the call cannot work.
         """
         return () if self.read_only else None
+
+    def command(self, arguments: InputT) -> str:  # noqa: ARG002 - for subclasses
+        """Return what a call runs in the sandbox, as a line; "" where it runs nothing there."""
+        return ""
 
     def title(self, arguments: InputT) -> str:
         """Return a few words for the card while the call runs: a path, a command, a pattern."""

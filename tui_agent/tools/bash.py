@@ -5,8 +5,7 @@ import contextlib
 import os
 import re
 import shutil
-import signal
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
 from typing import ClassVar
@@ -14,27 +13,32 @@ from typing import ClassVar
 from pydantic import Field, field_validator
 
 from tui_agent.errors import ToolError
-from tui_agent.lazy import dataclass
 from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.processes.capture import plain_text
 from tui_agent.processes.environment import SafeEnvironment, command_environment, withheld_from
-from tui_agent.processes.process import Command, FinishedCommand, run_command
-from tui_agent.sandbox import Holes, Launch, Sandbox, SandboxError, View, Writes
+from tui_agent.processes.process import Command, FinishedCommand
+from tui_agent.sandbox import Sandbox, Writes
 from tui_agent.session.entries import ToolMetadata, Truncation
 from tui_agent.session.tool_traits import ToolTraits
 from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
 from tui_agent.tools.job import job_result
 from tui_agent.tools.outputs import FILTER_OUTPUT, Output, finish
 from tui_agent.tools.paths import check_allowed
+from tui_agent.tools.programs import (
+    EndedProgram,
+    Program,
+    ending,
+    launch_program,
+    not_started,
+    recorded,
+    run_program,
+)
 
 DEFAULT_TIMEOUT = 120
 """Seconds a command may take when the model names none."""
 
 MAX_TIMEOUT = 600
 """Seconds a command may take at most."""
-
-MAX_RUNS = 4
-"""How often one command runs at most: each time with what it lacked before and the user opened."""
 
 JOB_START_SECONDS = 0.5
 """Seconds a background job is watched before its call returns: most that can't work end by then."""
@@ -66,7 +70,7 @@ class BashTool(Tool[BashInput]):
 
     name = "bash"
     description = (
-        "Run a bash command without terminal or input. Each call starts in the working directory. "
+        "Run a bash command in the working directory, without terminal or input. "
         "It ends after timeout (default 120 s); servers go in the background, as a job."
     )
     Input = BashInput
@@ -108,114 +112,38 @@ class BashTool(Tool[BashInput]):
             context.notify(notice)
         sandbox = await asyncio.to_thread(_sandbox_of, arguments, context)
         environment = await asyncio.to_thread(_child_environment, arguments, context, inside=sandbox is not None)
-        if sandbox is not None:
-            return await _SandboxedCommand(arguments, context, sandbox, environment).run()
-        command = Command(_words(arguments), context.cwd, environment, _timeout(arguments))
+        program = Program(arguments.command, (_shell(), "-c", arguments.command), environment, _timeout(arguments))
         if arguments.background:
-            return await _as_job(arguments, command, context)
-        run = FinishedCommand()
-        try:
-            await run_command(command, context.report, run)
-            _adopt(arguments, context, run)
-        except OSError as error:
-            raise _not_started(error) from error
-        return await finish(await asyncio.to_thread(_output, arguments, run, context), context)
+            return await _in_background(program, context, sandbox)
+        ended = await run_program(program, context, sandbox)
+        return await finish(await asyncio.to_thread(_output, arguments, ended, context), context)
+
+    def command(self, arguments: BashInput) -> str:
+        """Return the command as it is."""
+        return arguments.command
 
     def title(self, arguments: BashInput) -> str:
         """Return the command on one line."""
         return " ".join(arguments.command.split())[:_TITLE_CHARS]
 
 
-@dataclass(slots=True)
-class _SandboxedCommand:
-    """One command in the sandbox: run in its view, and once more where the user opens what it lacked."""
-
-    arguments: BashInput
-    context: ToolContext
-    sandbox: Sandbox
-    environment: dict[str, str]
-
-    async def run(self) -> ToolResult:
-        """Run it, in the background as a job."""
-        view = self.context.view
-        if self.arguments.background:
-            return await self._in_background(view)
-        for _ in range(MAX_RUNS - 1):
-            output, wanted = await self._once(view)
-            if wanted is None or self.context.open_holes is None:
-                break
-            granted = await self.context.open_holes(wanted, self.arguments.command)
-            if isinstance(granted, str):
-                output = replace(output, footer="\n".join(filter(None, [output.footer, f"[{granted}]"])))
-                break
-            if self.sandbox.lacks(view.opened(granted), self.context.project) or not granted.beyond(view.holes):
-                break
-            view = view.opened(granted)
-        else:
-            output, _wanted = await self._once(view)
-        return await finish(output, self.context)
-
-    async def _once(self, view: View) -> tuple[Output, Holes | None]:
-        run = FinishedCommand()
-        context = self.context
-        async with self._recorded(view, live=False):
-            launch = await self._launched(view, live=False)
-            try:
-                await run_command(self._command(launch), context.report, run)
-                _adopt(self.arguments, self.context, run)
-            except OSError as error:
-                raise _not_started(error) from error
-            finally:
-                said = plain_text(run.capture.raw())
-                code = None if run.timed_out else run.exit_code
-                ending = asyncio.ensure_future(self.sandbox.finish(launch, said, code, context.recorded))
-                await asyncio.shield(ending)
-            outcome = ending.result()
-        output = await asyncio.to_thread(_output, self.arguments, run, context, outcome.note)
-        return output, outcome.wanted
-
-    async def _in_background(self, view: View) -> ToolResult:
-        # What goes on works on the project itself, to follow what changes there. In plan mode nothing does.
-        live = view.writes is not Writes.NOTHING or view.changes_sources
-        async with self._recorded(view, live=live):
-            return await self._started(await self._launched(view, live=live))
-
-    async def _started(self, launch: Launch) -> ToolResult:
-        command = self._command(launch)
+async def _in_background(program: Program, context: ToolContext, sandbox: Sandbox | None) -> ToolResult:
+    if sandbox is None:
+        return await _as_job(program.outside(context), program.name, context)
+    view = context.view
+    # What goes on works on the project itself, to follow what changes there. In plan mode nothing does.
+    live = view.writes is not Writes.NOTHING or view.changes_sources
+    async with recorded(context, sandbox, view, live=live):
+        launch = await launch_program(program, context, sandbox, view, live=live)
 
         async def ended(said: str, code: int | None) -> str:
-            return (await self.sandbox.finish(launch, said, code, self.context.recorded)).note
+            return (await sandbox.finish(launch, said, code, context.recorded)).note
 
         try:
-            return await _as_job(self.arguments, replace(command, ended=ended), self.context)
+            return await _as_job(replace(program.inside(context, launch), ended=ended), program.name, context)
         except (ToolError, OSError):
-            await self.sandbox.finish(launch, "", None)
+            await sandbox.finish(launch, "", None)
             raise
-
-    async def _launched(self, view: View, *, live: bool) -> Launch:
-        try:
-            return await self.sandbox.launch(
-                _words(self.arguments), self.context.cwd, self.context.project, view, self.environment,
-                live=live, allow_host=self.context.allow_host,
-            )  # fmt: skip
-        except (SandboxError, OSError) as error:
-            raise ToolError(f"The sandbox could not be laid out, so nothing was run: {error}") from error
-
-    def _command(self, launch: Launch) -> Command:
-        return Command(
-            launch.arguments, self.context.cwd, launch.environment, _timeout(self.arguments), launch.descriptors,
-            gone=launch.gone if launch.ends_whole else None,
-        )  # fmt: skip
-
-    @contextlib.asynccontextmanager
-    async def _recorded(self, view: View, *, live: bool) -> AsyncIterator[None]:
-        """Have the whole project watched where a command works on it itself; what a layer changes is told by it."""
-        layered = not live and await asyncio.to_thread(self.sandbox.is_layered, self.context.project, view)
-        if layered or not view.changes_sources or self.context.recorded is None:
-            yield
-            return
-        async with self.context.recorded(None):
-            yield
 
 
 def _sandbox_of(arguments: BashInput, context: ToolContext) -> Sandbox | None:
@@ -250,25 +178,17 @@ def _child_environment(arguments: BashInput, context: ToolContext, *, inside: bo
     return environment | ENVIRONMENT if context.harmless else environment
 
 
-def _words(arguments: BashInput) -> tuple[str, ...]:
-    return (_shell(), "-c", arguments.command)
-
-
 def _timeout(arguments: BashInput) -> float:
     return min(arguments.timeout, MAX_TIMEOUT)
 
 
-def _not_started(error: OSError) -> ToolError:
-    return ToolError(f"The command could not be started: {error.strerror or error}.")
-
-
-async def _as_job(arguments: BashInput, command: Command, context: ToolContext) -> ToolResult:
+async def _as_job(command: Command, name: str, context: ToolContext) -> ToolResult:
     if context.jobs is None:
         raise ToolError("Nothing can run in the background here; run it without.")
     try:
-        job = await context.jobs.start(arguments.command, command, context.put_blob)
+        job = await context.jobs.start(name, command, context.put_blob)
     except OSError as error:
-        raise _not_started(error) from error
+        raise not_started(error) from error
     try:
         with job.listening(context.report), contextlib.suppress(TimeoutError):
             async with asyncio.timeout(JOB_START_SECONDS):
@@ -279,7 +199,8 @@ async def _as_job(arguments: BashInput, command: Command, context: ToolContext) 
     return await job_result(job, context, first=True)
 
 
-def _output(arguments: BashInput, run: FinishedCommand, context: ToolContext, note: str = "") -> Output:
+def _output(arguments: BashInput, ended: EndedProgram, context: ToolContext) -> Output:
+    run = ended.run
     raw, capture = run.capture.raw(), run.capture
     text = plain_text(raw)
     failed = run.timed_out or run.exit_code != 0
@@ -287,15 +208,15 @@ def _output(arguments: BashInput, run: FinishedCommand, context: ToolContext, no
 
     hint = advice(arguments.command, text, failed=failed)
     withheld = withheld_from(context.environment, arguments.command, text, failed=failed)
-    ending = "\n".join(filter(None, [_ending(run, _timeout(arguments)), hint, note, withheld]))
-    if not text.strip() and not ending:
-        ending = "[No output.]"
+    footer = "\n".join(filter(None, [_ending(run, _timeout(arguments)), hint, ended.note, withheld]))
+    if not text.strip() and not footer:
+        footer = "[No output.]"
     seen = Truncation(total_lines=capture.total_lines, total_bytes=capture.total_bytes, kept_lines=0, kept_bytes=0)
     return Output(
         text=text,
         title=BashTool().title(arguments),
         keep="ends",
-        footer=ending,
+        footer=footer,
         cut_hint=FILTER_OUTPUT,
         metadata=ToolMetadata(exit_code=run.exit_code),
         is_error=run.exit_code != 0,
@@ -304,30 +225,11 @@ def _output(arguments: BashInput, run: FinishedCommand, context: ToolContext, no
     )
 
 
-def _adopt(arguments: BashInput, context: ToolContext, run: FinishedCommand) -> None:
-    """List what the command left behind with the jobs."""
-    if run.left is not None and context.jobs is not None:
-        run.job = context.jobs.adopt(arguments.command, run.left).id
-
-
 def _ending(run: FinishedCommand, timeout: float) -> str:
     if run.timed_out:
         longer = "Give a longer timeout or use" if timeout < MAX_TIMEOUT else "For what takes longer use"
         return f"[Stopped after {timeout:g} s with everything it started. {longer} background.]"
-    notes = []
-    if run.exit_code is not None and run.exit_code < 0:
-        notes.append(f"[Ended by {_signal_name(-run.exit_code)}.]")
-    elif run.exit_code:
-        notes.append(f"[Exit code {run.exit_code}.]")
-    if run.left is not None:
-        job = f" It is job {run.job}." if run.job is not None else ""
-        notes.append(f"[Left running, its output is lost: {run.left.names()}.{job} It ends with this program.]")
-    return "\n".join(notes)
-
-
-def _signal_name(number: int) -> str:
-    known = {member.value: member.name for member in signal.Signals}
-    return known.get(number, f"signal {number}")
+    return ending(run)
 
 
 def _checked(command: str) -> str:

@@ -46,7 +46,7 @@ def locate(raw: str, context: ToolContext) -> Location:
     text = raw.strip()
     if not text or "\0" in text:
         raise ToolError("path is empty or holds a NUL character")
-    written = context.cwd / _expanded(text, context.cwd)
+    written = _in_copy(context.cwd / _expanded(text, context.cwd), context)
     path, real = Path(os.path.normpath(written)), Path(os.path.realpath(written))
     project = Path(os.path.realpath(context.project))
     if os.path.realpath(path) != str(real) or (
@@ -62,6 +62,14 @@ def locate(raw: str, context: ToolContext) -> Location:
         real_pattern=_relative(real, project),
         inside=real.is_relative_to(project),
     )
+
+
+def _in_copy(path: Path, context: ToolContext) -> Path:
+    """Return where a path is in the copy of a project that a call works on, if it works on one."""
+    project = context.stands_for
+    if project is None or not path.is_relative_to(project) or path.is_relative_to(context.project):
+        return path
+    return context.project / path.relative_to(project)
 
 
 def find(raw: str, context: ToolContext) -> Location:

@@ -11,6 +11,7 @@ from functools import partial
 from importlib import import_module
 from typing import ClassVar
 
+import textual.screen
 from rich.segment import Segment
 from rich.text import Text
 from textual import events, work
@@ -22,6 +23,7 @@ from textual.drivers.linux_driver import LinuxDriver
 from textual.filter import LineFilter
 from textual.geometry import Size
 from textual.message import Message
+from textual.reactive import var
 from textual.screen import Screen
 from textual.timer import Timer
 
@@ -61,6 +63,9 @@ FIRST_STYLES = ("app.tcss", "prompt.tcss", "standing.tcss")
 LATER_STYLES = ("transcript.tcss", "permission.tcss", "screens.tcss", "tree.tcss", "lists.tcss")
 """Style sheets of what comes after it, in the order they are read."""
 
+# Paints a second, at most. With Textual's 60 a key or a first word waits 8 ms on average.
+textual.screen.UPDATE_PERIOD = 1 / 120  # type: ignore[misc]
+
 RESIZE_SETTLES = 0.3
 """Seconds after a resize in which another one would have arrived."""
 
@@ -93,6 +98,8 @@ class TuiAgentApp(GuardedApp[int]):
     ENABLE_COMMAND_PALETTE = True
     COMMAND_PALETTE_BINDING = "ctrl+p"
     PAUSE_GC_ON_SCROLL = True
+    # No widget shows it, so that nothing is to be painted when it changes: Textual would paint the whole screen.
+    sub_title = var("")
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+q", "leave", "Quit", show=False, priority=True),
         Binding("ctrl+c", "help_quit", show=False, system=True),

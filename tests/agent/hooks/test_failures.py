@@ -99,7 +99,7 @@ async def test_what_a_hook_leaves_in_the_background_holds_nothing_up(tmp_path: P
     )
     client = ScriptedClient([Reply("Hello.")])
     harness = make_agent(tmp_path, client, hooks=hooks)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         await harness.say("hi")
     assert "told" in request_bytes(client.requests[0]).decode()
     os.kill(int((tmp_path / "project" / "pid").read_text()), 9)
@@ -334,7 +334,7 @@ async def test_the_end_of_the_program_does_not_wait_for_ever(tmp_path: Path, mon
     harness = make_agent(tmp_path, ScriptedClient([Reply("Hello.")]), hooks=hooks)
     await harness.say("hi")
     await harness.until((tmp_path / "project" / "pid").exists)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         await harness.agent.aclose()
     pid = int((tmp_path / "project" / "pid").read_text())
     await harness.until(lambda: not Path(f"/proc/{pid}").exists())

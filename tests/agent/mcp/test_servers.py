@@ -263,7 +263,7 @@ async def test_an_http_server_that_was_restarted_is_reached_again(tmp_path: Path
                 return (await place.call("tracker_add", a=1, b=2)).output == "3"
             return False
 
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while not await works():
                 await asyncio.sleep(0.02)
         await place.hub.aclose()

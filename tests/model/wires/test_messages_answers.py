@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.thoroughness import examples
 from tests.support.wire_rounds import Heard, first_path, read, request_of, route_to, second_body
 from tui_agent.model.errors import classify
 from tui_agent.model.protocol import ErrorKind, ModelError, ReasoningDelta, TextDelta
@@ -367,7 +368,7 @@ OBJECTS = st.recursive(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(
     st.lists(st.tuples(st.sampled_from(TYPES), st.dictionaries(st.sampled_from(NAMES[1:]), OBJECTS | JUNK)), max_size=5)
 )

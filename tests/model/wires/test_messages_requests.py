@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from tests.support.entry_strategies import paths
 from tests.support.messages_rules import check
+from tests.support.thoroughness import examples
 from tests.support.wire_rounds import first_path, request_of, route_to
 from tui_agent.context.projection import ModelTraits, project
 from tui_agent.context.request import ContentText, Effort, ImageRef, Message, ModelRequest, RequestToolCall
@@ -129,7 +130,7 @@ def _with_blobs(draw: st.DrawFn, path: list[Entry], model: str) -> list[Entry]:
     return given
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(requests(), st.booleans())
 def test_any_path_makes_a_request_that_is_accepted(request: ModelRequest, with_reasoning: bool) -> None:
     if not any(message.role != "system" for message in request.messages):

@@ -11,6 +11,7 @@ from tests.support.entry_strategies import Growing, arguments, images, texts
 from tests.support.responses_checker import check
 from tests.support.responses_runs import MODEL, encoded, read, route
 from tests.support.responses_wire import Item, function_call, message, reasoning, response, stream
+from tests.support.thoroughness import examples
 from tests.support.wire_rounds import Heard
 from tui_agent.context.projection import ModelTraits, project
 from tui_agent.context.request import ModelRequest
@@ -144,7 +145,7 @@ def _cut_short(talk: Talk, events: list[Item]) -> None:
 
 
 LOOSE = settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+    max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )
 
 

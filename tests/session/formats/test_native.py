@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from tests.support.entry_strategies import paths
+from tests.support.thoroughness import examples
 from tui_agent.session.entries import (
     AssistantEntry,
     BranchSummaryEntry,
@@ -103,7 +104,9 @@ def test_a_session_comes_back_identically(store, session, other, tmp_path):
 
 
 @settings(
-    max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], deadline=None
+    max_examples=examples(40),
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    deadline=None,
 )
 @given(paths())
 def test_any_entries_survive(tmp_path_factory, drawn):
@@ -253,3 +256,61 @@ def test_digests_name_contents(store, session, tmp_path):
     assert len(blobs) == 2
     for line in blobs:
         assert hashlib.sha256(base64.b64decode(line["data"])).hexdigest() == line["digest"]
+
+
+# -- a whole store --------------------------------------------------------------------------------------------
+
+
+def test_a_store_is_taken_in_with_all_its_sessions(store, session, other):
+    fill(store, session)
+    second = Session(store, store.create_session("/work").id, estimate=lambda _entry: 1)
+    second.append(say("another task"))
+    second.set_title("Another task")
+    store.create_session("/empty")
+    came = {one.session_id: one.came for one in take(other, store.path)}
+    child = next(info for info in came if info not in {session.id, second.id})
+    assert set(came.values()) == {ImportChange.NEW}
+    for session_id in (session.id, second.id, child):
+        assert everything(other, session_id) == everything(store, session_id)
+    assert {one.came for one in take(other, store.path)} == {ImportChange.KNOWN}
+    second.append(say("one more"))
+    assert {one.came for one in take(other, store.path)} == {ImportChange.KNOWN, ImportChange.MORE}
+    assert len(other.sessions()) == 2
+
+
+def test_a_store_that_is_read_is_not_touched(store, session, other, tmp_path):
+    fill(store, session)
+    store.close()
+    before = {path.name: path.read_bytes() for path in store.path.parent.glob("*.db*")}
+    store.path.parent.chmod(0o500)
+    try:
+        take(other, store.path)
+    finally:
+        store.path.parent.chmod(0o700)
+    assert {path.name: path.read_bytes() for path in store.path.parent.glob("*.db*")} == before
+
+
+def test_a_store_takes_itself_in_as_known(store, session):
+    fill(store, session)
+    assert {one.came for one in take(store, store.path)} == {ImportChange.KNOWN}
+
+
+def test_one_damaged_session_of_a_store_keeps_out_no_other(store, session, other):
+    fill(store, session)
+    second = Session(store, store.create_session("/work").id, estimate=lambda _entry: 1)
+    second.append(say("another task"))
+    with store.writer() as connection:
+        connection.execute("UPDATE bodies SET body = '{' WHERE rowid IN (SELECT max(rowid) FROM bodies)")
+    came = take(other, store.path)
+    assert session.id in {one.session_id for one in came}
+
+
+@pytest.mark.parametrize("cut", [100, 4_096, 10_000])
+def test_a_store_that_is_cut_is_refused_in_a_sentence(store, session, other, tmp_path, cut):
+    fill(store, session)
+    store.close()
+    damaged = tmp_path / "cut.db"
+    damaged.write_bytes(store.path.read_bytes()[:cut])
+    with pytest.raises(ImportRefused, match=r"cut\.db"):
+        take(other, damaged)
+    assert other.sessions() == []

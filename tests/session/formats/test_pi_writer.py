@@ -178,7 +178,7 @@ def test_real_pi_opens_it_and_goes_on(session, tmp_path, leaf, known, unknown):
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=100,
+            timeout=500,
             check=False,
         )
         assert ran.stdout.strip() == "Gone on.", ran.stderr

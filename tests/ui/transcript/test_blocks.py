@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.transcript_samples import DIFF, every_kind
+from tests.support.transcript_samples import DIFF, ListSource, every_kind
 from tui_agent.agent.permissions.notes import with_note
 from tui_agent.context.standing import Standing
 from tui_agent.session.entries import (
@@ -30,7 +30,9 @@ from tui_agent.ui.widgets.transcript.build import BuildContext, blocks_of
 from tui_agent.ui.widgets.transcript.cards import CardBlock
 from tui_agent.ui.widgets.transcript.code import CHUNK, RESET, Code
 from tui_agent.ui.widgets.transcript.diffs import DiffBody
+from tui_agent.ui.widgets.transcript.feed import LiveFeed
 from tui_agent.ui.widgets.transcript.lines import Line, runs_width
+from tui_agent.ui.widgets.transcript.model import TranscriptModel
 from tui_agent.ui.widgets.transcript.wording import count_text, duration_text
 
 CALL = ToolCallPart(call_id="c1", tool="bash", arguments='{"command": "make test"}')
@@ -82,6 +84,17 @@ def test_a_call_goes_from_written_to_done_without_jumping() -> None:
     card.set_result(result("one\ntwo"))
     assert live[1:] == rows(card)[1:] == ["  one", "  two"]
     assert rows(card)[0].startswith("● bash make test")
+
+
+def test_what_a_tool_in_a_file_prints_is_shown_while_it_runs() -> None:
+    card = CardBlock(ToolCallPart(call_id="c1", tool="count_words", arguments="{}"))
+    card.start("a.txt", "{}")
+    assert len(rows(card)) == 1
+    card.add_output("".join(f"line {number}\n" for number in range(50)))
+    assert rows(card)[-1] == "  line 49"
+    card.finish(ToolStatus.COMPLETED, ToolMetadata(), 1.25)
+    card.set_result(result("six words"))
+    assert len(rows(card)) == 1
 
 
 @pytest.mark.parametrize(
@@ -361,3 +374,65 @@ def test_an_attached_file_is_told_with_its_lines(text: str, told: str) -> None:
     entry = UserEntry(id=1, parts=(TextPart(text="Look at this."), FilePart(path="app.py", text=text)))
     (block,) = blocks_of(entry, BuildContext())
     assert f"@app.py · {told}" in [part.strip() for line in block.lines(70) for part in row(line).split("  ")]
+
+
+# -- diagnostics --------------------------------------------------------------------------------------------
+
+
+def told_problems(**counts: int) -> UserEntry:
+    files = [
+        FilePart(path=f"diagnostics:{path}.py", text=f"{n} new problems:\n{path}.py:3: Bad (ruff)")
+        for path, n in counts.items()
+    ]
+    return UserEntry(id=8, parts=(TextPart(text="<system-reminder>"), *files), synthetic="diagnostics")
+
+
+def edits() -> list[Entry]:
+    """Two edits of one answer, and what checkers found in one of the files."""
+    calls = tuple(ToolCallPart(call_id=name, tool="edit", arguments="{}") for name in ("a", "b", "a again"))
+    results = [
+        ToolResultEntry(
+            id=2 + at, parent_id=1 + at, call_id=name, tool="edit", status=ToolStatus.COMPLETED, output="Edited.",
+            metadata=ToolMetadata(path=f"{name[0]}.py", additions=1),
+        )
+        for at, name in enumerate(("a", "b", "a again"))
+    ]  # fmt: skip
+    answer = AssistantEntry(id=1, parts=calls, model="test/model", finish="tool_calls")
+    return [answer, *results, told_problems(a=2).model_copy(update={"parent_id": 4})]
+
+
+def card_heads(model: TranscriptModel) -> list[str]:
+    return [rows(block)[0] for block in model.item(0).blocks if isinstance(block, CardBlock)]
+
+
+def test_the_card_of_an_edit_tells_how_many_problems_it_made() -> None:
+    model = TranscriptModel(80)
+    model.open(ListSource(edits()))
+    heads = card_heads(model)
+    assert ["2 new problems" in head for head in heads] == [False, False, True], "the last edit of the file tells"
+    assert "+1 −0 · 2 new problems" in heads[2]
+    (fact,) = [
+        style
+        for block in model.item(0).blocks
+        for line in block.lines(80)
+        for text, style in line.tail
+        if "new problem" in text
+    ]
+    assert fact == "status-warning"
+
+
+def test_a_card_that_is_there_already_tells_it_too() -> None:
+    model = TranscriptModel(80)
+    answer, *rest = edits()
+    model.open(ListSource([]))
+    feed = LiveFeed(model, lambda: 0.0)
+    for entry in (answer, *rest):
+        feed.append(entry)
+    assert ["2 new problems" in head for head in card_heads(model)] == [False, False, True]
+
+
+def test_what_checkers_found_is_one_line_that_opens() -> None:
+    block = only(told_problems(a=2, b=1))
+    assert rows(block) == ["▸ 3 new problems in a.py, b.py"]
+    block.cycle()
+    assert rows(block)[1:] == ["  a.py:3: Bad (ruff)", "  b.py:3: Bad (ruff)"]

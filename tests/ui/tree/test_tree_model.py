@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.thoroughness import examples
 from tui_agent.session.records import EntryHeader
 from tui_agent.session.skeleton import Headers
 from tui_agent.ui.widgets.tree.finding import Hits
@@ -60,14 +61,14 @@ def leaf_of(headers: Sequence[EntryHeader]) -> int | None:
     return headers[len(headers) // 2].id if headers else None
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(trees())
 def test_every_entry_has_one_row_when_everything_is_shown(headers: list[EntryHeader]) -> None:
     outline = unfolded(tree_of(headers, leaf_of(headers)), TreeOptions(Filter.EVERYTHING))
     assert sorted(first for first, _ in lines(outline)) == [one.id for one in headers]
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(trees())
 def test_every_entry_can_be_reached_from_the_folds_at_first(headers: list[EntryHeader]) -> None:
     index = tree_of(headers, leaf_of(headers))
@@ -80,7 +81,7 @@ def test_every_entry_can_be_reached_from_the_folds_at_first(headers: list[EntryH
         assert line.ids == (one.id, one.id)
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(trees(), st.sampled_from(list(Filter)))
 def test_parents_stand_above_their_children(headers: list[EntryHeader], wanted: Filter) -> None:
     outline = unfolded(tree_of(headers, None), TreeOptions(wanted, {one.id: "x" for one in headers[::3]}))
@@ -90,7 +91,7 @@ def test_parents_stand_above_their_children(headers: list[EntryHeader], wanted: 
             assert place[one.parent_id] <= place[one.id]
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(trees(), st.data())
 def test_folding_keeps_the_order_of_what_is_left(headers: list[EntryHeader], data: st.DataObject) -> None:
     index = tree_of(headers, leaf_of(headers))
@@ -104,7 +105,7 @@ def test_folding_keeps_the_order_of_what_is_left(headers: list[EntryHeader], dat
     assert Outline(index, TreeOptions(folds=dict.fromkeys(folds, False)), folded).total == whole.total
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(trees())
 def test_totals_are_those_of_the_branch(headers: list[EntryHeader]) -> None:
     index = tree_of(headers, None, {one.id: 0.5 for one in headers})
@@ -118,7 +119,7 @@ def test_totals_are_those_of_the_branch(headers: list[EntryHeader]) -> None:
         assert segment.cost == pytest.approx(segment.count * 0.5)
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(trees())
 def test_the_path_to_the_leaf_is_marked(headers: list[EntryHeader]) -> None:
     leaf = leaf_of(headers)
@@ -132,7 +133,7 @@ def test_the_path_to_the_leaf_is_marked(headers: list[EntryHeader]) -> None:
     assert {one for one, place in places if place is not None and place[1] < place[0].active} == path
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(trees(), st.data())
 def test_hits_go_from_top_to_bottom_and_around(headers: list[EntryHeader], data: st.DataObject) -> None:
     outline = Outline(tree_of(headers, leaf_of(headers)), TreeOptions())

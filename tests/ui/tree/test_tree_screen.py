@@ -141,7 +141,7 @@ async def test_entries_that_come_while_one_looks_are_shown(tmp_path: Path) -> No
     stage = tree_stage(tmp_path)
     async with stage.opened("home") as pilot:
         stage.agent.submit("and another thing")
-        await asyncio.wait_for(stage.agent.wait_idle(), 10)
+        await asyncio.wait_for(stage.agent.wait_idle(), 60)
         await until(lambda: any("another thing" in row for row in stage.rows()), pilot)
         assert stage.at() == stage.names["question"], "the cursor stays"
 

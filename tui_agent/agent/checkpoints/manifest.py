@@ -29,6 +29,8 @@ class Manifest(dict[str, Stamp]):
 
     began = 0
     """When it was begun to be made."""
+    linked: tuple[str, ...] = ()
+    """Files that have other names too, by which they may be changed unseen."""
 
     def had(self, stamp: Stamp) -> bool:
         """Whether a file that is new since was among these under another name, or has been written since."""
@@ -78,6 +80,35 @@ async def manifest_of(root: Path, apart: Sequence[Path] = ()) -> Manifest:
     return found
 
 
+def followed(root: Path, last: Manifest, touched: set[str]) -> Manifest | None:
+    """Return what is in a project where something happened to these names only since the last manifest.
+
+    That is the last one itself where nothing is different, and None where only a listing tells: a file is new, and an
+    ignore file may be about it.
+    """
+    began = time.time_ns()
+    different: dict[str, Stamp | None] = {}
+    for name in touched.union(last.linked):
+        if name.rpartition("/")[2] in IGNORE_FILES:
+            return None
+        try:
+            state = os.lstat(root / name)
+        except OSError:
+            state = None
+        stamp = Stamp.of(state) if state is not None and stat.S_ISREG(state.st_mode) else None
+        if name not in last and stamp is not None:
+            return None
+        if stamp != last.get(name):
+            different[name] = stamp
+    if different:
+        kept = Manifest((name, stamp) for name, stamp in last.items() if different.get(name, stamp) is not None)
+        kept.update((name, stamp) for name, stamp in different.items() if stamp is not None)
+        kept.linked = last.linked
+        last = kept
+    last.began = began
+    return last
+
+
 async def _names(root: Path) -> list[str]:
     names: list[str] = []
 
@@ -98,6 +129,7 @@ def _stamped(root: Path, names: list[str], apart: Sequence[Path]) -> Manifest:
     if len(names) > MAX_FILES:
         raise TooLargeError(f"has more than {MAX_FILES:,} files", for_good=True)
     found = Manifest()
+    linked = []
     prefix = f"{root}{os.sep}"
     without = tuple(f"{place.relative_to(root).as_posix()}/" for place in apart if place.is_relative_to(root))
     without += tuple(_bare_repositories(names))
@@ -110,6 +142,9 @@ def _stamped(root: Path, names: list[str], apart: Sequence[Path]) -> Manifest:
             continue
         if stat.S_ISREG(state.st_mode):
             found[name] = Stamp.of(state)
+            if state.st_nlink > 1:
+                linked.append(name)
+    found.linked = tuple(linked)
     return found
 
 

@@ -14,8 +14,9 @@ from dataclasses import field
 from pathlib import Path
 from typing import TypeVar
 
+from tui_agent.agent.checkpoints.file_watch import WatchedProject
 from tui_agent.agent.checkpoints.images import MAX_FILE_BYTES, NOT_A_FILE, Image, Reading, Stamp, read_image
-from tui_agent.agent.checkpoints.manifest import IGNORE_FILES, Manifest, TooLargeError, manifest_of
+from tui_agent.agent.checkpoints.manifest import IGNORE_FILES, Manifest, TooLargeError
 from tui_agent.agent.checkpoints.plan import after_of, before_of, follows
 from tui_agent.agent.checkpoints.shelf import Shelf
 from tui_agent.lazy import dataclass
@@ -110,6 +111,7 @@ class Recorder:
         self._trimming: asyncio.Future[object] | None = None
         self._unstored = ""
         self._looking: set[asyncio.Future[None]] = set()
+        self._files = WatchedProject(self._root, keeping.apart)
 
     async def warm(self) -> None:
         """Copy now what a command would have to wait for."""
@@ -174,6 +176,7 @@ class Recorder:
         if self._shelf is not None:
             self._shelf.close()
             self._shelf = None
+        self._files.close()
 
     # -- calls that name their files ----------------------------------------------------------------------------
 
@@ -231,7 +234,7 @@ class Recorder:
     async def _look(self) -> Manifest | None:
         """Return what is in the project; None when it can't be watched."""
         try:
-            return await manifest_of(self._root, self._keeping.apart)
+            return await self._files.look()
         except TooLargeError as error:
             self._failures += 1
             self._watched = not error.for_good and self._failures < MAX_SLOW_LISTINGS
@@ -251,6 +254,8 @@ class Recorder:
         self._shelf.prepare(manifest)
 
     async def _compare(self, before: Manifest, after: Manifest, *, job: bool) -> None:
+        if before is after:
+            return
         changed = await asyncio.to_thread(_differing, before, after)
         self._changes.omitted += max(0, len(changed) - MAX_CHANGES)
         changed = changed[:MAX_CHANGES]

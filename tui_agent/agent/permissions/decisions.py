@@ -31,7 +31,7 @@ def decide(need: PermissionNeed, rules: Iterable[Rule], tool: str = "") -> Rule:
     if winner.action is Action.ASK and winner.pattern == "*" and is_free(need):
         return Rule("bash", "*", Action.ALLOW)
     if winner.action is Action.ASK and winner.source == "default" and is_contained(need, rules):
-        return Rule("bash", "*", Action.ALLOW)
+        return Rule(need.permission.value, "*", Action.ALLOW)
     return winner
 
 
@@ -50,14 +50,14 @@ def is_free(need: PermissionNeed) -> bool:
 
 
 def is_contained(need: PermissionNeed, rules: Iterable[Rule]) -> bool:
-    """Whether a need is a command that the sandbox holds to its mode, so that what it is called does not matter.
+    """Whether a need is to run something that the sandbox holds to its mode, so that what it is called does not matter.
 
     A rule against particular commands still counts: one that can't be told from those is asked about.
     """
-    if need.permission is not Permission.BASH or not need.sandboxed or need.changes:
+    if not need.permission.runs or not need.sandboxed or need.changes:
         return False
     against = (rule for rule in rules if rule.action is not Action.ALLOW and rule.pattern != "*")
-    return not (need.unclear and any(rule.is_about(Permission.BASH.value) for rule in against))
+    return not (need.unclear and any(rule.is_about(need.permission.value) for rule in against))
 
 
 def is_named(address: str, said: Iterable[str]) -> bool:
@@ -122,6 +122,7 @@ def reason_for(need: PermissionNeed, rule: Rule) -> str:
         Permission.EXTERNAL_DIRECTORY: f"{need.pattern} is outside the project",
         Permission.EDIT: "it changes a file",
         Permission.BASH: "it runs a command",
+        Permission.TOOL: "it runs a function of a tool file",
         Permission.NETWORK: f"it wants to reach {need.pattern} on the network",
     }
     return known.get(need.permission, f"the rule “{rule}” asks")
@@ -135,7 +136,9 @@ _CHANGED = {
 
 
 def _program(need: PermissionNeed) -> str:
-    """Return the words a command is known by: ``ruff format``, ``git commit``; for a file "it"."""
+    """Return the words a command is known by: ``ruff format``, ``git commit``; a tool's name; for a file "it"."""
+    if need.permission is Permission.TOOL:
+        return need.pattern
     if need.permission is not Permission.BASH:
         return "it"
     words = need.pattern.split()[:2]

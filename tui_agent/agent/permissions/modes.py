@@ -68,7 +68,7 @@ def view_in_mode(rules: Iterable[Rule], mode: str) -> View:
 
 def is_refused_by_plan(need: PermissionNeed) -> bool:
     """Whether plan mode refuses a need, whatever the rules say."""
-    if need.permission is Permission.BASH:
+    if need.permission.runs:
         # What the sandbox throws away has changed nothing.
         return not is_free(need) and not (need.sandboxed and not need.changes)
     return need.permission in {Permission.EDIT, Permission.MCP}

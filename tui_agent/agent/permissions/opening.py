@@ -1,7 +1,7 @@
 """Between what needs to be allowed and what a view of the sandbox is opened for. Looks at files."""
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from tui_agent.files.sensitive import is_sensitive, rules_programs
 from tui_agent.permission import Change, Permission, PermissionNeed
 from tui_agent.sandbox import Sandbox
 from tui_agent.sandbox.view import Holes
-from tui_agent.shell.needs import command_needs, outside
+from tui_agent.shell.needs import outside
 
 _PRIVATE = tuple(map(Path, ("/tmp", "/var/tmp", "/run", "/dev", "/proc")))  # noqa: S108 - commands have their own
 """Places that commands in the sandbox have of their own."""
@@ -53,7 +53,9 @@ def holes_of(need: PermissionNeed, project: Path) -> Holes:
     one = frozenset({real})
     holes = Holes()
     match need.permission:
-        case Permission.BASH:
+        case Permission.NETWORK:
+            holes = Holes(hosts=frozenset({need.pattern}))
+        case Permission.BASH | Permission.TOOL:
             holes = Holes(sources="sources" in need.changes, repository="repository" in need.changes)
         case Permission.READ if need.secret or is_sensitive(real):
             holes = Holes(secrets=one)
@@ -69,18 +71,24 @@ def holes_of(need: PermissionNeed, project: Path) -> Holes:
     return holes
 
 
-def needs_of_holes(wanted: Holes, command: str, cwd: Path, project: Path) -> tuple[PermissionNeed, ...]:
-    """Return what has to be allowed for a command to be given what it ended for want of."""
-    return tuple(_needs_of_holes(wanted, command, cwd, Path(os.path.realpath(project))))
+def needs_of_holes(
+    wanted: Holes, command: str, parts: Sequence[PermissionNeed], project: Path
+) -> tuple[PermissionNeed, ...]:
+    """Return what has to be allowed for a command, or a tool, to be given what it ended for want of.
+
+    ``parts`` are its needs to run; it has one at least.
+    """
+    return tuple(_needs_of_holes(wanted, command, parts, Path(os.path.realpath(project))))
 
 
-def _needs_of_holes(wanted: Holes, command: str, cwd: Path, project: Path) -> Iterator[PermissionNeed]:
+def _needs_of_holes(
+    wanted: Holes, command: str, parts: Sequence[PermissionNeed], project: Path
+) -> Iterator[PermissionNeed]:
     changes: tuple[Change, ...] = (
         *(("sources",) if wanted.sources else ()),
         *(("repository",) if wanted.repository else ()),
     )
     if changes:
-        parts = [need for need in command_needs(command, cwd, project) if need.permission is Permission.BASH]
         acting = [need for need in parts if not need.harmless] or parts
         yield from (replace(need, sandboxed=True, harmless=False, changes=changes) for need in acting)
     for path in sorted(wanted.protected):

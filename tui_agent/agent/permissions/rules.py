@@ -97,6 +97,7 @@ _ALL = {
     Permission.WEBFETCH: "all web pages",
     Permission.NETWORK: "reaching every host",
     Permission.MCP: "all tools of servers",
+    Permission.TOOL: "all tools in files",
     Permission.TASK: "tasks for every agent",
     Permission.EXTERNAL_DIRECTORY: "all directories outside the project",
 }
@@ -107,6 +108,7 @@ _ONE = {
     Permission.WEBFETCH: "the page {}",
     Permission.NETWORK: "reaching {}",
     Permission.MCP: "the tool {}",
+    Permission.TOOL: "the tool {}",
     Permission.TASK: "tasks for {}",
     Permission.EXTERNAL_DIRECTORY: "the directory {}",
     Permission.DOOM_LOOP: "this repetition",

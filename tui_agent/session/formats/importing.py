@@ -116,7 +116,7 @@ def import_file(
     imported: list[Imported] = []
     for together in _read(row, file):
         # A database changes with every session in it: what it holds of one is what tells two copies apart.
-        digest = _digest(path) if row.is_line is not None else ""
+        digest = "" if file.is_database or row.is_line is None else _digest(path)
         with store.writer() as connection:
             stored = [_SessionImport(store, connection, estimate, digest).take(session) for session in together]
             for session in together:

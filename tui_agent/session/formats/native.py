@@ -22,7 +22,7 @@ from tui_agent.session.records import LeafMove
 from tui_agent.session.rows import blobs_of
 from tui_agent.session.schema import SCHEMA_VERSION
 
-__all__ = ["FORMAT", "is_header", "read", "write"]
+__all__ = ["FORMAT", "is_header", "nodes", "read", "write"]
 
 FORMAT = "tui-agent"
 _MAX_ID = 2**32 - 1
@@ -32,12 +32,22 @@ _DAY = 24 * 3600 * 1000
 
 def write(copies: Sequence[SessionCopy], put: Callable[[str], object]) -> None:
     """Write sessions, line by line, each with its line end."""
+    for line in _whole(copies):
+        put(_json(line) + "\n")
+
+
+def nodes(copies: Sequence[SessionCopy], where: str) -> Iterator[Node]:
+    """Yield the lines of sessions as they are read from a file; ``where`` says in complaints where that is."""
+    yield from (Node(line, where) for line in _whole(copies))
+
+
+def _whole(copies: Sequence[SessionCopy]) -> Iterator[dict[str, Any]]:
     lines, blobs = 0, set[str]()
     for copy in copies:
         for line in _lines(copy, blobs):
-            put(_json(line) + "\n")
+            yield line
             lines += 1
-    put(_json({"type": "end", "lines": lines}) + "\n")
+    yield {"type": "end", "lines": lines}
 
 
 def _json(line: dict[str, Any]) -> str:

@@ -5,7 +5,19 @@ from enum import StrEnum
 from pathlib import Path
 
 from tui_agent.lazy import dataclass
-from tui_agent.session.formats import aider, claude_code, codex, crush, gemini, native, opencode, pi, vibe, vibe_logs
+from tui_agent.session.formats import (
+    aider,
+    claude_code,
+    codex,
+    crush,
+    gemini,
+    native,
+    native_store,
+    opencode,
+    pi,
+    vibe,
+    vibe_logs,
+)
 from tui_agent.session.formats.incoming import IncomingSession
 from tui_agent.session.formats.reading import ImportRefused, NoConversation, Node
 from tui_agent.session.formats.source import SourceFile
@@ -48,6 +60,13 @@ class Format:
     """Names of those of its files whose session is the whole directory they stand in."""
     project: Callable[[SourceFile], str] | None = None
     """Returns the directory a file's sessions worked in, where its first lines don't say it."""
+
+
+def _tui_agent(source: SourceFile) -> Iterator[Sequence[IncomingSession]]:
+    if native_store.is_store(source):
+        yield from native_store.read(source)
+    else:
+        yield native.read(source.lines(), source.limits, cut_off=source.skip_damaged)
 
 
 def _gemini(source: SourceFile) -> Iterator[Sequence[IncomingSession]]:
@@ -99,7 +118,9 @@ FORMATS: tuple[Format, ...] = (
         name=FileFormat.TUI_AGENT,
         program="tui-agent",
         is_line=native.is_header,
-        read=lambda source: iter([native.read(source.lines(), source.limits, cut_off=source.skip_damaged)]),
+        is_file=native_store.is_store,
+        read=_tui_agent,
+        file_names=("*.jsonl", "*.db"),
     ),
     Format(
         name=FileFormat.PI,

@@ -1,5 +1,6 @@
 """A function of the program that uses the library, as a tool. It runs in that program's process."""
 
+import contextlib
 import traceback
 from collections.abc import Callable
 from typing import Any
@@ -23,12 +24,7 @@ class FunctionTool(DynamicTool):
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._signature = signature = signature_of(function)
-        schema = ToolSchema(
-            name=signature.name,
-            description=signature.description,
-            parameters=slim_schema(signature.parameters),
-        )
-        super().__init__(schema)
+        super().__init__(schema_of(signature.name, signature.description, signature.parameters))
 
     def needs(self, arguments: RawInput, context: ToolContext) -> tuple[PermissionNeed, ...]:
         """Return nothing: who gave the function wants it called."""
@@ -46,8 +42,15 @@ class FunctionTool(DynamicTool):
         return await told(value, self.title(arguments), context)
 
 
-async def told(value: Returned, title: str, context: ToolContext) -> ToolResult:
-    """Return what a function gave as the result of a call."""
+def schema_of(name: str, description: str, parameters: dict[str, Any]) -> ToolSchema:
+    """Return a function's schema without what pydantic adds; that of a type which holds itself stays whole."""
+    with contextlib.suppress(RecursionError):
+        parameters = slim_schema(parameters)
+    return ToolSchema(name=name, description=description, parameters=parameters)
+
+
+async def told(value: Returned, title: str, context: ToolContext, footer: str = "") -> ToolResult:
+    """Return what a function gave as the result of a call; ``footer`` stands at its end."""
     said: list[str] = [value.text] if value.text else []
     images: list[ImagePart] = []
     for raw in value.images:
@@ -55,5 +58,5 @@ async def told(value: Returned, title: str, context: ToolContext) -> ToolResult:
         said.append(about)
         images += () if image is None else (image,)
     text = "\n\n".join(said) or "(no output)"
-    output = Output(text, title=title, keep="ends", cut_hint=FILTER_OUTPUT, attachments=tuple(images))
+    output = Output(text, title=title, keep="ends", footer=footer, cut_hint=FILTER_OUTPUT, attachments=tuple(images))
     return await finish(output, context)

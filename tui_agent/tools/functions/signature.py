@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Annotated, Any, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
-from pydantic.errors import PydanticUserError
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 _SECTION = re.compile(r"\s*(?:Args|Arguments|Parameters|Returns?|Yields?|Raises|Examples?|Notes?):\s*")
@@ -71,8 +70,10 @@ def signature_of(function: Callable[..., Any]) -> FunctionSignature:
             fields[f"field_{number}"] = _field(name, parameter, hints, about)
         accepted = create_model(name, __config__=ConfigDict(extra="forbid"), **fields)
         schema = accepted.model_json_schema()
-    except (NameError, TypeError, PydanticUserError) as error:
-        raise SignatureError(f"{name}: {str(error).splitlines()[0]}") from None
+    except SignatureError:
+        raise
+    except Exception as error:  # noqa: BLE001 - types are the author's, and anything may stand there
+        raise SignatureError(f"{name}: {(str(error) or type(error).__name__).splitlines()[0]}") from None
     return FunctionSignature(function, name, description, schema, accepted)
 
 

@@ -17,6 +17,7 @@ VERBS = {
     Permission.WEBFETCH: "Fetch",
     Permission.NETWORK: "Reach",
     Permission.MCP: "Use",
+    Permission.TOOL: "Use",
     Permission.TASK: "Start",
     Permission.EXTERNAL_DIRECTORY: "Leave the project for",
     Permission.DOOM_LOOP: "Go on repeating",
@@ -51,15 +52,21 @@ def question(request: PermissionRequest) -> str:
         return request.question
     if not request.needs:
         return f"Use {one_line(request.tool, 40)}?"
-    if request.command:
-        if request.needs[0].permission is Permission.NETWORK:
-            return f"Let it reach {one_line(request.needs[0].pattern, 80)}?"
-        return "Run it again with that allowed?" if request.again else "Run this command?"
     need = request.needs[0]
+    if request.command:
+        return _about_command(request, need)
     what = WHAT.get(need.permission) or one_line(request.title or need.pattern, 120)
     if need.permission is Permission.EDIT and need.detail_kind == "diff":
         return f"{'Create' if need.detail.startswith(NEW_FILE) else 'Change'} {what}{_amount(need.detail)}?"
     return f"{VERBS[need.permission]} {what}?"
+
+
+def _about_command(request: PermissionRequest, need: PermissionNeed) -> str:
+    if need.permission is Permission.NETWORK:
+        return f"Let it reach {one_line(need.pattern, 80)}?"
+    if request.again:
+        return "Run it again with that allowed?"
+    return f"Use {one_line(request.tool, 80)}?" if need.permission is Permission.TOOL else "Run this command?"
 
 
 def _amount(diff: str) -> str:
@@ -102,7 +109,7 @@ def _detail_lines(text: str, kind: str, width: int) -> Iterable[Line]:
 def _asked(need: PermissionNeed) -> str:
     """Return a part of a command that asks, on one line, with what it is about."""
     text = one_line(need.detail if need.detail_kind == "command" else need.pattern, 160)
-    if need.permission is Permission.BASH:
+    if need.permission.runs:
         changed = " and ".join(CHANGED[change] for change in need.changes)
         return f"{changed} with {text}" if changed else text
     return f"{ABOUT.get(need.permission, need.permission.value)} {text}"

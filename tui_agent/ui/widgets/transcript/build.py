@@ -21,6 +21,7 @@ from tui_agent.session.entries import (
     ModeChangeEntry,
     ModelChangeEntry,
     PruneEntry,
+    RaceEntry,
     ReasoningPart,
     ShellEntry,
     SummaryDetails,
@@ -47,6 +48,7 @@ from tui_agent.ui.widgets.transcript.bodies import INDENT, TextBody, Window, bod
 from tui_agent.ui.widgets.transcript.cards import CardBlock
 from tui_agent.ui.widgets.transcript.document import MarkdownDocument
 from tui_agent.ui.widgets.transcript.lines import Line
+from tui_agent.ui.widgets.transcript.races import race_block
 from tui_agent.ui.widgets.transcript.shell import ShellBlock
 from tui_agent.ui.widgets.transcript.source import SizeOf, stored_size
 from tui_agent.ui.widgets.transcript.wording import count_text
@@ -86,7 +88,7 @@ class BuildContext:
     size_of: SizeOf = stored_size
 
 
-def blocks_of(entry: Entry, around: BuildContext) -> list[Block]:  # noqa: C901, PLR0911 - one arm per kind of a closed union
+def blocks_of(entry: Entry, around: BuildContext) -> list[Block]:  # noqa: C901, PLR0911, PLR0912 - an arm per kind
     """Return the blocks an entry is shown as; none for entries that only matter to the program."""
     match entry:
         case UserEntry():
@@ -102,6 +104,8 @@ def blocks_of(entry: Entry, around: BuildContext) -> list[Block]:  # noqa: C901,
         case BranchSummaryEntry():
             text = f"Summary of the branch left at #{entry.from_id}"
             return [_summary("branch_summary", text, entry, ("jump",))]
+        case RaceEntry():
+            return [race_block(entry)]
         case PruneEntry():
             return [_prune(entry)]
         case ContextEditEntry():
@@ -119,6 +123,8 @@ def blocks_of(entry: Entry, around: BuildContext) -> list[Block]:  # noqa: C901,
 
 
 def _user(entry: UserEntry) -> Block:
+    if entry.diagnostics:
+        return _diagnostics(entry)
     if entry.synthetic:
         return MarkerBlock(
             "synthetic",
@@ -139,6 +145,23 @@ def _user(entry: UserEntry) -> Block:
     note = "sent while working" if entry.mid_run else ""
     sent = entry.text if command_line(entry.parts) is not None else ""
     return UserBlock(typed_text(entry.parts), attachments, note, sent)
+
+
+def _diagnostics(entry: UserEntry) -> Block:
+    """Return what checkers found after edits, as the model was told it."""
+    texts = [part.text for part in entry.parts if isinstance(part, FilePart)]
+    found = count_text(sum(entry.diagnostics.values()), "new problem")
+    text = f"{found} in {', '.join(entry.diagnostics)}"
+    told = "\n".join(line for text in texts for line in text.splitlines()[1:])
+    return MarkerBlock("diagnostics", text, style="status-warning", body=_text_body(told), copied=told)
+
+
+def mark_problems(blocks: Sequence[Block], problems: Mapping[str, int]) -> None:
+    """Have the last card of each file say how many problems its edits made."""
+    cards = {block.path: block for block in blocks if isinstance(block, CardBlock)}
+    for path, count in problems.items():
+        if path in cards:
+            cards[path].tell_problems(count)
 
 
 def _assistant(entry: AssistantEntry, around: BuildContext) -> Iterator[Block]:

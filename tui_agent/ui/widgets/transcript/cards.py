@@ -80,6 +80,7 @@ class CardBlock(FoldingBlock):
         self._seconds = 0.0
         self._began = 0.0
         self._elapsed = 0.0
+        self._problems = 0
         self._edited = False
         self._content: Body | None = None
         self._chosen = False
@@ -113,6 +114,16 @@ class CardBlock(FoldingBlock):
     def count(self) -> int | None:
         """What the tool counted."""
         return self._metadata.count
+
+    @property
+    def path(self) -> str | None:
+        """The file that the call was about."""
+        return self._metadata.path if self.traits.writes else None
+
+    def tell_problems(self, count: int) -> None:
+        """Show how many problems checkers found that the call made."""
+        self._problems = count
+        self._changed()
 
     @property
     def tokens(self) -> int:
@@ -155,6 +166,7 @@ class CardBlock(FoldingBlock):
     def add_output(self, text: str) -> None:
         """Show what the running call prints."""
         self._live = (self._live + text)[-_LIVE_CHARS:]
+        self._default_fold()
         self._changed()
 
     def finish(self, status: str, metadata: ToolMetadata, seconds: float) -> None:
@@ -219,7 +231,8 @@ class CardBlock(FoldingBlock):
     def _default_fold(self) -> None:
         if self._chosen:
             return
-        shows_itself = self._metadata.diff or self._is_log or self.status == ToolStatus.ERROR
+        prints = bool(self._live) and not self.traits.starts_agents
+        shows_itself = self._metadata.diff or self._is_log or prints or self.status == ToolStatus.ERROR
         denied = self.status in {ToolStatus.DENIED, ToolStatus.INTERRUPTED}
         self.fold = Fold.PART if shows_itself and not denied else Fold.CLOSED
 
@@ -273,6 +286,8 @@ class CardBlock(FoldingBlock):
             facts.append((f"exit {metadata.exit_code}", "status-warning"))
         if metadata.additions or metadata.deletions:
             facts.append((f"+{metadata.additions} −{metadata.deletions}", "muted"))
+        if self._problems:
+            facts.append((count_text(self._problems, "new problem"), "status-warning"))
         if metadata.count is not None:
             facts.append((count_text(metadata.count, self.traits.counts or "line"), "muted"))
         if metadata.truncation is not None:
@@ -315,7 +330,8 @@ class CardBlock(FoldingBlock):
             return Window(None)
         if self._metadata.diff:
             return Window(_DIFF_ROWS)
-        return Window(_OUTPUT_ROWS, "tail" if self.traits.output == "log" else "head")
+        tail = self.traits.output == "log" or self._result is None
+        return Window(_OUTPUT_ROWS, "tail" if tail else "head")
 
     def _shown_body(self, width: int) -> Body:
         if self._content is None:

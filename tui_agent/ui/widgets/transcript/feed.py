@@ -15,9 +15,17 @@ from tui_agent.session.entries import (
     ToolCallPart,
     ToolMetadata,
     ToolResultEntry,
+    UserEntry,
 )
 from tui_agent.ui.widgets.transcript.blocks import ActivityBlock, AnswerBlock, Block, EndingBlock, ReasoningBlock
-from tui_agent.ui.widgets.transcript.build import BuildContext, blocks_of, compaction_note, notice_block, tool_status
+from tui_agent.ui.widgets.transcript.build import (
+    BuildContext,
+    blocks_of,
+    compaction_note,
+    mark_problems,
+    notice_block,
+    tool_status,
+)
 from tui_agent.ui.widgets.transcript.cards import CardBlock
 from tui_agent.ui.widgets.transcript.document import MarkdownDocument
 from tui_agent.ui.widgets.transcript.items import Item
@@ -170,6 +178,13 @@ class LiveFeed:
         elif isinstance(entry, ToolResultEntry) and self._attach(entry):
             return
         else:
+            if (
+                isinstance(entry, UserEntry)
+                and entry.diagnostics
+                and (owner := self._model.owner_of(self._end)) is not None
+            ):
+                mark_problems(self._model.item(owner).blocks, entry.diagnostics)
+                self.changed.add(owner)
             self._append_before_live(entry)
 
     def _settle(self, entry: Entry) -> int | None:

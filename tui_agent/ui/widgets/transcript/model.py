@@ -11,10 +11,17 @@ from tui_agent.context.standing import Standing
 from tui_agent.context.standings import Standings
 from tui_agent.context.tokens import TokenCounter
 from tui_agent.lazy import dataclass
-from tui_agent.session.entries import CompactionEntry, Entry, ToolResultEntry, kinds
+from tui_agent.session.entries import CompactionEntry, Entry, ToolResultEntry, UserEntry, kinds
 from tui_agent.session.records import Outlines
 from tui_agent.ui.widgets.transcript.blocks import Block, EndingBlock, Fold, ToldBlock
-from tui_agent.ui.widgets.transcript.build import BuildContext, blocks_of, compaction_note, is_rule, notice_block
+from tui_agent.ui.widgets.transcript.build import (
+    BuildContext,
+    blocks_of,
+    compaction_note,
+    is_rule,
+    mark_problems,
+    notice_block,
+)
 from tui_agent.ui.widgets.transcript.cards import CardBlock
 from tui_agent.ui.widgets.transcript.groups import GroupBlock, arrange
 from tui_agent.ui.widgets.transcript.heights import HeightIndex
@@ -235,7 +242,7 @@ class TranscriptModel:
         wanted = [place for place in range(start, end) if self._needs_loading(place)]
         if index not in wanted:
             return
-        results = {place: self._results_of(place) for place in wanted if self.kinds[place] == "assistant"}
+        results = {place: self._following(place) for place in wanted if self.kinds[place] == "assistant"}
         places = sorted({*wanted, *(result for found in results.values() for result in found)})
         entries = self._entries(places)
         for place in wanted:
@@ -262,11 +269,15 @@ class TranscriptModel:
         return {place: loaded[self.ids[place]] for place in places if self.ids[place] in loaded}
 
     def _results_of(self, index: int) -> list[int]:
+        return [place for place in self._following(index) if self.kinds[place] == "tool_result"]
+
+    def _following(self, index: int) -> list[int]:
+        """Return the places of the results of an answer's calls, and of what was said after them."""
         found: list[int] = []
         for place in range(index + 1, min(index + _MAX_RESULT_DISTANCE, len(self.ids))):
             if self.kinds[place] == "assistant":
                 break
-            if self.kinds[place] == "tool_result":
+            if self.kinds[place] in {"tool_result", "user"}:
                 found.append(place)
         return found
 
@@ -279,6 +290,9 @@ class TranscriptModel:
             around, newest=not following, running=self.running and not following, mended=following == "assistant"
         )
         own = self._note_of(entry) if isinstance(entry, CompactionEntry) else blocks_of(entry, around)
+        for told in results:
+            if isinstance(told, UserEntry):
+                mark_problems(own, told.diagnostics)
         blocks = [*self._rules_at(index), *own]
         item = Item(entry.id, entry.kind, blocks, self._results_of(index) if by_call else ())
         self._apply_folds(item)

@@ -167,15 +167,18 @@ class Transcript(BlockPane, can_focus=True):
             before = self.model.standings or Standings()
             self.set_standings(before.grown(self._agent.session.active_path()))
 
-    def set_entries(self, source: EntrySource | None) -> None:
-        """Show the entries of a source. Where the user was is kept if it is still there, else the end is shown."""
-        anchor = self._anchor_id()
+    def set_entries(self, source: EntrySource | None, *, from_start: bool = False) -> None:
+        """Show the entries of a source. Where the user was is kept if it is still there, else the end is shown.
+
+        With ``from_start`` they are shown, and measured, from the first on.
+        """
+        anchor = None if from_start else self._anchor_id()
         self._source = source
         self._feed.clear()
         self.model.open(source)
         self.focused_block = None
         place = None if self.following or anchor is None else self.model.index_of(anchor[0])
-        self.following = place is None
+        self.following = place is None and not from_start
         self.top = Position(place or 0, anchor[1] if anchor else 0)
         self.has_new = False
         self.settle()

@@ -75,7 +75,7 @@ class EntryPreview(Vertical):
         headers = headers_of(index, line)
         self.facts.update(self._facts(headers, line))
         self.transcript.model.set_counter(self._agent.counter)
-        self.transcript.set_entries(_Source(self._session, headers))
+        self.transcript.set_entries(_Source(self._session, headers), from_start=True)
         self.transcript.set_standings(standings if line is not None and line.active else None)
         if line is not None and len(headers) <= _OPENED and self.transcript.page:
             self._unfold()

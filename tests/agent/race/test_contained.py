@@ -1,0 +1,57 @@
+"""A runner's commands in the sandbox: they find the copy where the project is, and can't touch the project."""
+
+import subprocess
+from pathlib import Path
+
+from tests.support.races import RacingClient, begin, git, make_project, racing_agent, runs, state_of, writes
+from tests.support.scripted_client import Reply
+from tui_agent.agent.race.copies import MAX_COPIED_IGNORED
+from tui_agent.sandbox import Sandbox
+from tui_agent.sandbox.settings import SandboxSettings
+from tui_agent.session.entries import RunnerState, ToolResultEntry
+
+
+def outputs(race: object, number: int) -> list[str]:
+    runner = race.runners[number - 1]  # type: ignore[attr-defined]
+    return [entry.output for entry in runner.session.path() if isinstance(entry, ToolResultEntry)]
+
+
+async def test_commands_find_the_copy_in_the_projects_place(tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    make_project(project)
+    (project / ".gitignore").write_text("*.log\nnode_modules\n")
+    for number in range(MAX_COPIED_IGNORED + 1):
+        (project / "node_modules" / f"m{number % 50}").mkdir(parents=True, exist_ok=True)
+        (project / "node_modules" / f"m{number % 50}" / f"{number}.js").write_text("1\n")
+    (tmp_path / "home").mkdir()
+
+    def play(_number: int, step: int) -> Reply:
+        if step == 0:
+            return Reply(
+                calls=(
+                    runs("pwd; cat f1.txt; git status --short; git log --oneline; ls node_modules | wc -l"),
+                    runs(f"echo bad > {project}/f0.txt; echo worse > node_modules/m0/0.js; echo $?"),
+                    writes(str(project / "absolute.txt"), "in the copy\n"),
+                    runs("cat absolute.txt; git add -A; git commit -qm x; true"),
+                )
+            )
+        return Reply("Done.")
+
+    box = Sandbox(SandboxSettings(), cache=tmp_path / "cache", home=tmp_path / "home")
+    harness = racing_agent(tmp_path, RacingClient(play), sandbox=box)
+    before = state_of(project)
+    race = await begin(harness, check="test -f absolute.txt && test -d node_modules/m1")
+    await race.wait()
+
+    seen = outputs(race, 1)
+    assert seen[0].splitlines()[0] == str(project)
+    assert "changed by the user" in seen[0]
+    assert all(text in seen[0] for text in (" M f1.txt", "?? new.txt", "first"))
+    assert "50" in seen[0]
+    assert "in the copy" in seen[3]
+    assert [runner.state for runner in race.runners] == [RunnerState.PASSED] * 2, race.runners[0].record
+    assert state_of(project) == before
+    assert git(project, "status", "--short").count("\n") == 3
+    await race.finish(None)
+    await harness.agent.aclose()
+    assert not subprocess.run(["ls", tmp_path / "races"], capture_output=True, check=True).stdout

@@ -1,0 +1,508 @@
+"""Functions of tool files as a user meets them: how they run, what they are asked about, and what bad ones can do."""
+
+import json
+import os
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.agents import Harness, make_agent
+from tests.support.scripted_client import Call, Reply, ScriptedClient
+from tui_agent.agent.assembly import find_tool_files
+from tui_agent.agent.events import Decision, Notice, PermissionAnswer, PermissionAsked, PermissionRequest, ToolOutput
+from tui_agent.agent.knowledge.folders import Folders
+from tui_agent.agent.permissions import Action, Rule
+from tui_agent.permission import Permission
+from tui_agent.sandbox import Sandbox, SandboxState, find_sandbox
+from tui_agent.sandbox.settings import SandboxSettings
+from tui_agent.session.entries import SystemEntry, ToolResultEntry, ToolStatus
+from tui_agent.tools.functions import tool_files
+from tui_agent.tools.functions.tool_files import ToolFiles, ToolPlace
+
+NO = PermissionAnswer(Decision.DENY)
+ONCE = PermissionAnswer(Decision.ONCE)
+ALWAYS = PermissionAnswer(Decision.SESSION)
+PNG = (
+    "89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c489"
+    "0000000d49444154789c626001000000ffff03000006000557bfabd40000000049454e44ae426082"
+)
+
+works = pytest.mark.skipif(find_sandbox().kind != "bubblewrap", reason="bubblewrap does not work here")
+
+
+class Stage:
+    """A project with tool files, and agents in it."""
+
+    def __init__(self, tmp_path: Path) -> None:
+        self.root = tmp_path
+        self.project = tmp_path / "project"
+        self.home = tmp_path / "home"
+        self.config = self.home / ".config" / "tui-agent"
+        self.trusted = True
+        for folder in (self.project, self.config):
+            folder.mkdir(parents=True)
+        self.box: Sandbox | None = Sandbox(
+            SandboxSettings(), (self.config,), tmp_path / "cache", home=self.home, project=self.project
+        )
+        self.harness: Harness | None = None
+        folders = Folders(self.project, self.project, self.config, self.home)
+        self.files = ToolFiles(lambda: find_tool_files(folders, trusted=self.trusted))
+
+    def write(self, text: str, name: str = "mine.py", *, of_user: bool = False) -> Path:
+        path = (self.config if of_user else self.project / ".tui-agent") / "tools" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        return path
+
+    async def load(self) -> ToolFiles:
+        await self.files.load(ToolPlace(self.project, self.project, {"PATH": os.environ["PATH"]}, self.box))
+        return self.files
+
+    def agent(self, *calls: tuple[str, dict[str, Any]], answer: PermissionAnswer = NO, **ports: Any) -> Harness:
+        replies = [Reply(calls=(Call(name, json.dumps(arguments)),)) for name, arguments in calls]
+        client = ScriptedClient([*replies, Reply("Done.")])
+        mode = ports.pop("mode", "build")
+        self.harness = make_agent(
+            self.root, client, answer=answer, sandbox=self.box, tool_files=self.files, keeps_files=True, **ports
+        )
+        self.harness.agent.change_mode(mode)
+        return self.harness
+
+    async def call(self, name: str, arguments: dict[str, Any] | None = None, **more: Any) -> ToolResultEntry:
+        harness = self.agent((name, arguments or {}), **more)
+        await harness.say("go")
+        return results(harness)[-1]
+
+
+@pytest.fixture
+async def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Stage]:
+    monkeypatch.setattr(tool_files, "DESCRIBE_SECONDS", 100.0)  # a loaded machine reads slowly
+    made = Stage(tmp_path)
+    yield made
+    if made.harness is not None:
+        await made.harness.agent.aclose()
+    elif made.box is not None:
+        await made.box.aclose()
+
+
+def results(harness: Harness) -> list[ToolResultEntry]:
+    return [entry for entry in harness.path() if isinstance(entry, ToolResultEntry)]
+
+
+def asked(stage: Stage) -> list[PermissionRequest]:
+    assert stage.harness is not None
+    return [event.request for event in stage.harness.of(PermissionAsked)]
+
+
+def live(stage: Stage) -> str:
+    assert stage.harness is not None
+    return "".join(event.text for event in stage.harness.of(ToolOutput))
+
+
+# -- what a file is ---------------------------------------------------------------------------------------------
+
+
+async def test_typed_functions_with_a_docstring_are_tools(stage: Stage) -> None:
+    stage.write(
+        "import os\n"
+        "from pathlib import Path\n"
+        "def count(path: str, shortest: int = 1) -> dict[str, int]:\n"
+        '    """Count the words of a file.\n\n    Args:\n        path: in the project\n    """\n'
+        "    print('counting', path)\n"
+        "    return {'words': sum(len(w) >= shortest for w in Path(path).read_text().split()), 'pid': os.getpid()}\n"
+        "def helper(x):\n    return x\n"
+        "def _private() -> str:\n    'Not told.'\n    return ''\n"
+    )
+    (stage.project / "a.txt").write_text("to be or not")
+
+    result = await stage.call("count", {"path": "a.txt", "shortest": 3})
+
+    head = next(entry for entry in stage.harness.path() if isinstance(entry, SystemEntry))  # type: ignore[union-attr]
+    schema = head.tools[-1]
+    assert (schema.name, schema.description) == ("count", "Count the words of a file.")
+    assert schema.parameters["properties"]["path"] == {"type": "string", "description": "in the project"}
+    assert schema.parameters["required"] == ["path"]
+    assert [tool.name for tool in stage.files.tools] == ["count"]
+    told = json.loads(result.output)
+    assert told["words"] == 1
+    assert told["pid"] != os.getpid()
+    assert "counting a.txt" in live(stage)
+    assert asked(stage) == []
+
+
+async def test_errors_name_the_lines_of_the_file_and_arguments_are_checked(stage: Stage) -> None:
+    stage.write(
+        "import asyncio\n"
+        "async def fail(number: int) -> str:\n"
+        '    """Fail."""\n'
+        "    await asyncio.sleep(0)\n"
+        "    return inner(number)\n"
+        "def inner(number):\n"
+        "    raise ValueError(f'no luck with {number}')\n"
+    )
+    failed = await stage.call("fail", {"number": 7})
+    assert failed.status is ToolStatus.ERROR
+    assert failed.output.splitlines() == [
+        "ValueError: no luck with 7",
+        "  mine.py:5 in fail: return inner(number)",
+        "  mine.py:7 in inner: raise ValueError(f'no luck with {number}')",
+    ]
+
+
+async def test_a_call_that_does_not_fit_is_told_what_does(stage: Stage) -> None:
+    stage.write("def double(number: int) -> int:\n    'Double.'\n    return 2 * number\n")
+    wrong = await stage.call("double", {"number": "many", "more": 1})
+    assert "number: input should be a valid integer" in wrong.output
+    assert "there is no argument more" in wrong.output
+
+
+async def test_images_are_shown_to_the_model(stage: Stage) -> None:
+    stage.write(f"def draw() -> list:\n    'Draw.'\n    return ['a dot', bytes.fromhex('{PNG}')]\n")
+    result = await stage.call("draw")
+    assert result.output.startswith("a dot")
+    assert [image.mime for image in result.attachments] == ["image/png"]
+
+
+async def test_a_changed_file_is_read_again_and_the_model_told(stage: Stage) -> None:
+    stage.write("def one() -> str:\n    'First.'\n    return 'one'\n")
+    harness = stage.agent(("one", {}), ("two", {}))
+    await harness.say("go")
+    stage.write(
+        "def one() -> str:\n    'First.'\n    return 'uno'\ndef two() -> str:\n    'Second.'\n    return 'two'\n"
+    )
+    harness.agent.session.move(None)
+    await harness.say("again")
+
+    heads = [entry for entry in harness.path() if isinstance(entry, SystemEntry)]
+    assert [tool.name for tool in heads[-1].tools][-2:] == ["one", "two"]
+
+
+async def test_what_is_called_is_the_file_as_it_is_then(stage: Stage) -> None:
+    path = stage.write("def one() -> str:\n    'First.'\n    return 'one'\n")
+    await stage.load()
+    path.write_text("def one() -> str:\n    'First.'\n    return 'uno'\n")
+    tool = stage.files.tools[0]
+    context = ToolPlace(stage.project, stage.project, {}, stage.box).context()
+    assert (await tool.run(tool.Input(values={}), context)).output == "uno"
+
+
+async def test_files_beside_it_can_be_imported_those_of_the_user_too(stage: Stage) -> None:
+    for of_user in (False, True):
+        where = "user" if of_user else "project"
+        stage.write(f"WORD = '{where}'\n", f"_shared_{where}.py", of_user=of_user)
+        text = f"from _shared_{where} import WORD\ndef of_{where}() -> str:\n    'Tell.'\n    return WORD\n"
+        stage.write(text, f"{where}.py", of_user=of_user)
+    harness = stage.agent(("of_project", {}), ("of_user", {}))
+    await harness.say("go")
+    assert [entry.output for entry in results(harness)] == ["project", "user"]
+    assert [tool.shown for tool in stage.files.tools] == [
+        "~/.config/tui-agent/tools/user.py",
+        ".tui-agent/tools/project.py",
+    ]
+
+
+async def test_a_project_that_is_not_trusted_offers_none(stage: Stage) -> None:
+    stage.write("raise SystemExit('must not run')\n")
+    stage.trusted = False
+    assert (await stage.load()).tools == ()
+    assert stage.files.problems == ()
+
+
+# -- what may be done -------------------------------------------------------------------------------------------
+
+
+@works
+async def test_what_it_changes_in_the_project_is_asked_for_and_can_be_declared(stage: Stage) -> None:
+    body = (
+        "from pathlib import Path\ndef note(text: str) -> str:\n    'Note.'\n"
+        "    Path('n.txt').write_text(text)\n    return 'ok'\n"
+    )
+    stage.write(body)
+    refused = await stage.call("note", {"text": "x"})
+    assert not (stage.project / "n.txt").exists()
+    assert "note wants to change files of the project" in asked(stage)[0].reason
+    assert asked(stage)[0].again
+    assert "did not allow" in refused.output
+
+    allowed = await stage.call("note", {"text": "x"}, answer=ONCE)
+    assert (stage.project / "n.txt").read_text() == "x"
+    assert allowed.output.startswith("ok")
+
+    stage.write(f"WRITES = ['.']\n{body}")
+    await stage.call("note", {"text": "y"}, answer=ONCE)
+    assert (stage.project / "n.txt").read_text() == "y"
+    assert [request.again for request in asked(stage)] == [False]
+
+
+@works
+async def test_always_asks_once_and_modes_decide_as_for_commands(stage: Stage) -> None:
+    stage.write(
+        "WRITES = ['.']\nfrom pathlib import Path\ndef note(text: str) -> str:\n    'Note.'\n"
+        "    Path('n.txt').write_text(text)\n    return 'ok'\n"
+    )
+    harness = stage.agent(("note", {"text": "1"}), ("note", {"text": "2"}), answer=ALWAYS)
+    await harness.say("go")
+    assert (stage.project / "n.txt").exists(), [entry.output for entry in results(harness)]
+    assert (stage.project / "n.txt").read_text() == "2"
+    assert [request.rules for request in asked(stage)] == [("allow tool: note",)]
+
+    await stage.call("note", {"text": "3"}, mode="plan")
+    assert (stage.project / "n.txt").read_text() == "2", "plan mode throws away what changed"
+    assert asked(stage) == []
+    await stage.call("note", {"text": "4"}, mode="auto-edit")
+    assert (stage.project / "n.txt").read_text() == "4"
+    assert asked(stage) == []
+
+
+@works
+async def test_a_rule_decides_by_the_name_of_the_tool(stage: Stage) -> None:
+    stage.write("def one() -> str:\n    'First.'\n    return 'one'\n")
+    denied = await stage.call("one", rules=(Rule("tool", "o*", Action.DENY, "user"),))
+    assert denied.status is ToolStatus.DENIED
+    await stage.call("one", rules=(Rule("tool", "one", Action.ASK, "user"),))
+    assert [need.permission for need in asked(stage)[0].needs] == [Permission.TOOL]
+
+
+@works
+async def test_declared_hosts_variables_and_paths_are_asked_for_before(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRACKER_TOKEN", "s3cret-value-9")
+    data = stage.root / "data"
+    data.mkdir()
+    (data / "in.txt").write_text("given")
+    stage.write(
+        f"NETWORK = ['tracker.example.com']\nENVIRONMENT = ['TRACKER_TOKEN']\nREADS = [{str(data / 'in.txt')!r}]\n"
+        f"WRITES = [{str(data / 'out.txt')!r}]\n"
+        "import os\nfrom pathlib import Path\n"
+        "def fetch() -> str:\n    'Fetch.'\n"
+        f"    Path({str(data / 'out.txt')!r}).write_text(Path({str(data / 'in.txt')!r}).read_text())\n"
+        "    return os.environ.get('TRACKER_TOKEN', 'none')\n"
+    )
+    denied = await stage.call("fetch")
+    assert denied.status is ToolStatus.DENIED
+    needs = {(need.permission.value, Path(need.pattern).name) for need in asked(stage)[0].needs}
+    assert needs == {
+        ("network", "tracker.example.com"), ("read", "$TRACKER_TOKEN"),
+        ("external_directory", "data"), ("edit", "out.txt"),
+    }  # fmt: skip
+    allowed = await stage.call("fetch", answer=ONCE)
+    assert allowed.output == "s3cret-value-9"
+    assert (data / "out.txt").read_text() == "given"
+
+
+@works
+async def test_one_that_declares_nothing_reaches_and_reads_nothing_else(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRACKER_TOKEN", "s3cret-value-9")
+    (stage.home / ".ssh").mkdir()
+    (stage.home / ".ssh" / "id_ed25519").write_text("PRIVATE")
+    outside = stage.root / "outside.txt"
+    stage.write(
+        "import os, socket\nfrom pathlib import Path\n"
+        "def attack() -> dict:\n    'Attack.'\n    found = {}\n"
+        f"    key, settings = {str(stage.home / '.ssh/id_ed25519')!r}, {str(stage.config)!r}\n"
+        "    for name, path in (('key', key), ('settings', settings)):\n"
+        "        found[name] = os.path.exists(path) and (os.path.isfile(path) or bool(os.listdir(path)))\n"
+        f"    try:\n        Path({str(outside)!r}).write_text('x')\n        found['wrote'] = True\n"
+        "    except OSError:\n        found['wrote'] = False\n"
+        "    found['token'] = os.environ.get('TRACKER_TOKEN', '')\n"
+        "    try:\n        socket.create_connection(('192.0.2.1', 80), 3).close()\n        found['net'] = True\n"
+        "    except OSError:\n        found['net'] = False\n"
+        "    return found\n"
+    )
+    (stage.config / "secret.toml").write_text("key = 1")
+    result = await stage.call("attack")
+    found = json.loads(result.output.partition("\n\n[")[0].partition("\n[")[0])
+    assert (found["key"], found["settings"], found["token"], found["net"]) == (False, False, "", False)
+    assert not outside.exists()
+
+
+@works
+async def test_read_only_functions_change_nothing_in_any_mode(stage: Stage) -> None:
+    stage.write(
+        "READ_ONLY = True\nfrom pathlib import Path\ndef look() -> str:\n    'Look.'\n"
+        "    Path('n.txt').write_text('x')\n    return 'ok'\n"
+    )
+    await stage.call("look", mode="auto-edit")
+    assert not (stage.project / "n.txt").exists()
+
+
+async def test_without_a_sandbox_each_call_is_asked_about(stage: Stage) -> None:
+    stage.box = Sandbox(SandboxSettings(), find=lambda: SandboxState(None, reason="there is none"))
+    stage.write("def one() -> str:\n    'First.'\n    return 'one'\n")
+    denied = await stage.call("one")
+    assert denied.status is ToolStatus.DENIED
+    assert asked(stage)[0].reason == "it runs a function of a tool file"
+    assert (await stage.call("one", answer=ONCE)).output == "one"
+
+
+async def test_where_a_sandbox_is_required_nothing_of_a_file_runs_without(stage: Stage) -> None:
+    required = SandboxSettings.model_validate("required")
+    stage.box = Sandbox(required, find=lambda: SandboxState(None, reason="it is broken"))
+    stage.write(f"open({str(stage.root / 'ran')!r}, 'w')\ndef one() -> str:\n    'First.'\n    return 'one'\n")
+    assert (await stage.load()).tools == ()
+    assert "it is broken" in stage.files.problems[0]
+    assert not (stage.root / "ran").exists()
+
+
+# -- bad files --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("def f(:\n", "mine.py:1: "),
+        ("import sys\n\nraise RuntimeError('no')\n", "mine.py:3: RuntimeError: no."),
+        ("import nothing_like_it\n", "mine.py:1: ModuleNotFoundError"),
+        ("\nimport sys\nsys.exit(3)\n", "mine.py:3: it called sys.exit(3)."),
+        ("import os\nos._exit(0)\n", "could not be loaded: Its process ended without an answer."),
+        ("\ndef f(x) -> str:\n    'Doc.'\n    return x\n", "mine.py:2: f: the argument x has no type."),
+        ("def f(*x: int) -> str:\n    'Doc.'\n    return x\n", "mine.py:1: f: *x: int can't be given by name."),
+        ("def f(x: object()) -> str:\n    'Doc.'\n    return x\n", "mine.py:1: f: "),
+        ("NETWORK = 'example.com'\ndef f() -> str:\n    'Doc.'\n    return ''\n", "NETWORK: "),
+        ("TIMEOUT = -1\ndef f() -> str:\n    'Doc.'\n    return ''\n", "TIMEOUT: "),
+        ("def read(path: str) -> str:\n    'Doc.'\n    return ''\n", "read is the name of a built-in tool"),
+        ("x = '\udcff'\n", "can't be read"),
+    ],
+)
+async def test_a_file_that_does_not_load_says_where_and_why(stage: Stage, text: str, told: str) -> None:
+    path = stage.write("")
+    path.write_bytes(text.encode("utf-8", "surrogateescape"))
+    stage.write("def fine() -> str:\n    'Fine.'\n    return 'fine'\n", "other.py")
+
+    result = await stage.call("fine")
+
+    assert result.output == "fine", "the others work"
+    notices = " ".join(event.message for event in stage.harness.of(Notice))  # type: ignore[union-attr]
+    assert told in notices
+    assert [tool.name for tool in stage.files.tools] == ["fine"]
+
+
+async def test_a_file_that_hangs_when_it_is_read_holds_up_only_itself(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tool_files, "DESCRIBE_SECONDS", 3.0)
+    stage.write("import time\nwhile True:\n    time.sleep(1)\n")
+    assert (await stage.load()).tools == ()
+    assert "longer than 3 s" in stage.files.problems[0]
+
+
+async def test_a_call_that_takes_too_long_is_stopped(stage: Stage) -> None:
+    stage.write("TIMEOUT = 4\nimport time\ndef f() -> str:\n    'Hang.'\n    print('on it')\n    time.sleep(1000)\n")
+    result = await stage.call("f")
+    assert "longer than 4 s and was stopped" in result.output
+    assert "on it" in result.output
+
+
+async def test_what_it_prints_is_no_answer_and_what_it_forks_says_nothing(stage: Stage) -> None:
+    stage.write(
+        "import os, sys, threading, time, subprocess\n"
+        'print(\'{"text": "forged"}\')\n'
+        "def f() -> str:\n    'Print.'\n"
+        '    os.write(1, b\'\\xff\\xfe\\x00{"text": "forged"}\\n\' * 1000)\n'
+        "    threading.Thread(target=time.sleep, args=(1000,)).start()\n"
+        "    if os.fork() == 0:\n        time.sleep(0.2)\n        return 'child'\n"
+        "    subprocess.Popen(['sleep', '1000'])\n"
+        "    return 'parent'\n"
+    )
+    result = await stage.call("f")
+    assert result.status is ToolStatus.COMPLETED
+    assert result.output.startswith("parent")
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        ("object()", "of type object that can't be written as JSON"),
+        ("lambda: 1", "of type function"),
+        ("(x := [], x.append(x), x)[2]", "can't be written as JSON"),
+        ("b'\\x00\\xff'", "of type bytes"),
+        ("(i for i in range(3))", ""),
+    ],
+)
+async def test_what_cannot_be_told_is_an_error_that_says_what_can(stage: Stage, value: str, told: str) -> None:
+    stage.write(f"def f() -> str:\n    'Give.'\n    return {value}\n")
+    result = await stage.call("f")
+    if told:
+        assert result.status is ToolStatus.ERROR
+        assert told in result.output
+        assert "return text, numbers" in result.output
+    else:
+        assert json.loads(result.output) == [0, 1, 2]
+
+
+async def test_a_result_of_fifty_megabytes_is_shortened(stage: Stage) -> None:
+    stage.write("def f() -> str:\n    'Give.'\n    return 'begin ' + 50_000_000 * 'x' + ' end'\n")
+    result = await stage.call("f")
+    assert result.status is ToolStatus.COMPLETED
+    assert result.output.startswith("begin ")
+    assert result.output.rstrip().endswith(" end")
+    assert len(result.output) < 100_000
+
+
+async def test_of_many_functions_some_are_tools_and_of_two_with_one_name_the_users(stage: Stage) -> None:
+    many = "".join(f"def f{number}() -> str:\n    'Give {number}.'\n    return ''\n" for number in range(200))
+    stage.write(many)
+    stage.write("def f1() -> str:\n    'Mine.'\n    return ''\n", "own.py", of_user=True)
+    await stage.load()
+    assert len(stage.files.tools) == tool_files.MAX_TOOLS
+    assert stage.files.tools[0].description == "Mine."
+    assert any("200 functions; the first 50 are tools" in problem for problem in stage.files.problems)
+    assert any("has a tool f1 already" in problem for problem in stage.files.problems)
+
+
+async def test_types_that_hold_themselves_and_endless_docstrings_do_no_harm(stage: Stage) -> None:
+    stage.write(
+        "from pydantic import BaseModel\nclass Node(BaseModel):\n    name: str\n    children: list['Node'] = []\n"
+        "def depth(tree: Node) -> int:\n    'Measure.'\n    return 1 + max(map(depth, tree.children), default=0)\n"
+        "def long() -> str:\n    return ''\nlong.__doc__ = 100_000 * 'word '\n"
+    )
+    result = await stage.call("depth", {"tree": {"name": "a", "children": [{"name": "b"}]}})
+    assert result.output == "2"
+    assert len(stage.files.tools[1].description) <= tool_files.MAX_DESCRIPTION + 2
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        "{}",
+        "{'name': 'a b', 'description': 'x', 'parameters': {}}",
+        "{'name': 'f', 'description': 'x', 'parameters': 1}",
+        "{'name': 'f', 'description': 'x', 'parameters': {'$ref': '#/$defs/none'}}",
+        "{'name': 'f', 'description': 'x', 'parameters': {'properties': 3}}",
+    ],
+)
+async def test_a_file_that_speaks_for_its_process_is_held_to_the_form(stage: Stage, row: str) -> None:
+    stage.write(
+        "from tui_agent.tools.functions import runner\n"
+        f"runner._described = lambda module: {{'tools': [{row}], 'problems': [], 'declared': {{}}}}\n"
+    )
+    assert (await stage.load()).tools == ()
+    assert len(stage.files.problems) == 1
+
+
+async def test_a_link_out_of_the_project_is_not_followed(stage: Stage) -> None:
+    secret = stage.root / "elsewhere.py"
+    secret.write_text("def f() -> str:\n    'Give.'\n    return ''\n")
+    path = stage.write("")
+    path.unlink()
+    path.symlink_to(secret)
+    assert (await stage.load()).tools == ()
+    assert "can't be read" in stage.files.problems[0]
+
+
+async def test_a_crash_of_the_process_is_told_with_what_it_printed(stage: Stage) -> None:
+    stage.write(
+        "import os, signal\ndef f() -> str:\n    'Die.'\n    print('last words')\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    result = await stage.call("f")
+    assert result.status is ToolStatus.ERROR
+    assert "ended without an answer" in result.output
+    assert "last words" in result.output
+    assert sys.executable not in result.output

@@ -1,0 +1,97 @@
+"""What a person asks of races: at any face, in words."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from tests.support.agents import Harness
+from tests.support.races import RacingClient, racing_agent, runs, state_of, writes
+from tests.support.scripted_client import Reply
+from tui_agent.app.commands import command_table, find
+from tui_agent.app.desk import Desk
+from tui_agent.app.face import Choice, WordsFace
+from tui_agent.app.race_commands import read_wish
+from tui_agent.app.services import OpenRequest
+from tui_agent.errors import CommandError
+from tui_agent.session.entries import RaceEntry
+
+
+@dataclass
+class Told(WordsFace):
+    """A face that says yes."""
+
+    words: list[str] = field(default_factory=list)
+
+    def say(self, message: str, severity: str = "information", remedy: object = None) -> None:
+        self.words.append(message)
+
+    async def ask(self, question: Choice) -> str:  # type: ignore[override]
+        self.words.append(question.details)
+        return question.answers[-1][0] if "changed in between" in question.question else question.answers[0][0]
+
+
+async def desk_of(harness: Harness) -> Desk:
+    desk = Desk(Told(), lambda _event: None)
+    desk.attach(harness.services())
+    await desk.open_or_raise(OpenRequest(harness.session.id))
+    return desk
+
+
+async def do(desk: Desk, name: str, argument: str = "") -> bool:
+    command = find(name, command_table())
+    assert command is not None
+    return await desk.run_through(command, argument)
+
+
+def work(number: int, step: int) -> Reply:
+    if step == 0:
+        return Reply(calls=(writes("answer.txt", f"from {number}\n"), runs("rm f2.txt")), cost=0.01)
+    return Reply("Done.")
+
+
+async def test_one_is_taken_with_its_files_and_undo_takes_the_choice_back(tmp_path: Path) -> None:
+    harness, project = racing_agent(tmp_path, RacingClient(work)), tmp_path / "project"
+    desk = await desk_of(harness)
+    before = state_of(project)
+    assert await do(desk, "race", "2 --check 'test -f answer.txt' -- Answer it.")
+    assert state_of(project) == before
+    start = harness.session.leaf
+
+    assert await do(desk, "race", "take 2")
+    assert (project / "answer.txt").read_text().startswith("from ")
+    assert not (project / "f2.txt").exists()
+    last = harness.path()[-1]
+    assert isinstance(last, RaceEntry)
+    assert last.taken == 2
+    assert desk.race is None
+
+    assert await do(desk, "undo")
+    assert state_of(project) == before
+    assert harness.session.leaf == start
+    await desk.close()
+
+
+async def test_first_green_is_taken_by_itself(tmp_path: Path) -> None:
+    def play(number: int, step: int) -> Reply:
+        if number == 1:
+            return Reply("I wait.", hang=True)
+        return work(number, step)
+
+    harness = racing_agent(tmp_path, RacingClient(play))
+    desk = await desk_of(harness)
+    assert await do(desk, "race", "2 --check 'test -f answer.txt' --pick first-green -- Answer it.")
+    last = harness.path()[-1]
+    assert isinstance(last, RaceEntry)
+    assert last.winner is not None
+    assert last.winner.state.value == "passed"
+    assert {row.state.value for row in last.runners} == {"passed", "stopped"}
+    await desk.close()
+
+
+def test_a_wish_is_read() -> None:
+    wish = read_wish("2x same, effort=high --check 'make test' --pick first-green --cost 0.5 -- Fix it: now")
+    assert (wish.runners, wish.check, wish.pick, wish.cost) == ("2x same, effort=high", "make test", "first-green", 0.5)
+    assert wish.prompt == "Fix it: now"
+    with pytest.raises(CommandError):
+        read_wish("3")

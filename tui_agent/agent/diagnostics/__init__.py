@@ -1,0 +1,1 @@
+"""What programs that check a project find in what the agent changed."""

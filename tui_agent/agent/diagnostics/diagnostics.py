@@ -1,0 +1,353 @@
+"""Runs checkers in the background after edits, and tells what they found that is new.
+
+Edits never wait for them. The next request waits a moment for a check that runs, once; what comes later goes with a
+later request. What is told is an entry behind everything else: nothing the model was sent before changes.
+
+What was there before an edit is found by running the checker once more in a view in which the edited files are as
+they were, the first time that it runs; after that its last findings are what was there before.
+"""
+
+import asyncio
+import contextlib
+import logging
+import os
+import tempfile
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from dataclasses import field
+from pathlib import Path
+
+from tui_agent.agent.diagnostics.checks import Check, checks_for
+from tui_agent.agent.diagnostics.problems import Origins, Problem, new_problems, parse_problems, problems_on_new_lines
+from tui_agent.agent.diagnostics.settings import DiagnosticSettings
+from tui_agent.agent.events import AgentEvent, ChecksAwaited, Notice
+from tui_agent.agent.ports import AgentPorts
+from tui_agent.editing.diffs import line_origins
+from tui_agent.lazy import dataclass
+from tui_agent.processes.capture import plain_text
+from tui_agent.processes.environment import command_environment
+from tui_agent.processes.process import Command, FinishedCommand, run_command
+from tui_agent.sandbox import Sandbox
+from tui_agent.sandbox.sandbox import SandboxError
+from tui_agent.sandbox.view import View, Writes
+from tui_agent.session.entries import DIAGNOSTICS_PREFIX, FilePart, TextPart, UserEntry
+
+log = logging.getLogger(__name__)
+
+REASON = "diagnostics"
+"""Why the entry was made, as ``UserEntry.synthetic`` says it."""
+MAX_TOLD = 10
+"""Problems of one file that the model is told."""
+MAX_FILES_TOLD = 5
+MAX_OUTPUT = 8_000_000
+"""Bytes a checker may print; one that prints more is left alone."""
+MAX_KNOWN = 20
+"""Command lines of one checker whose last findings are kept."""
+MAX_FILE_BYTES = 2_000_000
+"""Size of an edited file from which on its lines are not followed."""
+
+Before = Mapping[Path, bytes | None]
+"""Edited files with what they held before, None for one that was not there."""
+
+
+class _GaveUpError(Exception):
+    """A checker can't be used; the message goes on after its name."""
+
+
+@dataclass(slots=True)
+class Checker:
+    """One command, and what is known of it. ``seconds`` is how long it took last."""
+
+    check: Check
+    edited: dict[Path, bytes | None] = field(default_factory=dict)
+    """Files that were edited since the last check began, as they were before."""
+    checking: Before = field(default_factory=dict)
+    known: dict[tuple[str, ...], list[Problem]] = field(default_factory=dict)
+    """The last findings of each command line."""
+    untold: list[Problem] = field(default_factory=list)
+    found: int = 0
+    """Problems of the last check, old and new."""
+    seconds: float | None = None
+    gave_up: str = ""
+    task: asyncio.Task[None] | None = None
+    was_waited_for: bool = False
+
+    @property
+    def running(self) -> bool:
+        """Whether it runs now."""
+        return self.task is not None and not self.task.done()
+
+
+class Diagnostics:
+    """The checks of one agent's edits."""
+
+    def __init__(self, ports: AgentPorts, emit: Callable[[AgentEvent], None]) -> None:
+        self._ports = ports
+        self._emit = emit
+        self._root = Path(os.path.realpath(ports.project))
+        self._switched: bool | None = None
+        self._is_told_by_run = False
+        self.checkers: dict[Check, Checker] = {}
+        """Those that had something to do, in their order."""
+
+    @property
+    def settings(self) -> DiagnosticSettings:
+        """The user's settings."""
+        return self._ports.diagnostics
+
+    @property
+    def enabled(self) -> bool:
+        """Whether edits are checked."""
+        return self.settings.enabled if self._switched is None else self._switched
+
+    def switch(self, *, on: bool) -> None:
+        """Check edits of this session or not, whatever the settings say; those that were left alone are tried again."""
+        self._switched = on
+        for checker in self.checkers.values():
+            checker.gave_up = ""
+
+    # -- edits ----------------------------------------------------------------------------------------------------
+
+    @contextlib.asynccontextmanager
+    async def watching(self, paths: Sequence[Path] | None) -> AsyncIterator[None]:
+        """Take note of what is changed inside of some files; nothing is run yet."""
+        if not self.enabled or not paths:
+            yield
+            return
+        before = await asyncio.to_thread(lambda: {path: _content(path) for path in paths})
+        yield
+        for path, checks in (await asyncio.to_thread(self._checks, before)).items():
+            for check in checks:
+                self.checkers.setdefault(check, Checker(check)).edited.setdefault(path, before[path])
+
+    def _checks(self, before: Before) -> dict[Path, list[Check]]:
+        """Return what has to look over files that are not as they were."""
+        changed = [path for path, was in before.items() if _content(path) != was]
+        return {path: checks_for(path, self._root, self.settings) for path in changed}
+
+    def start(self) -> None:
+        """Check in the background what was edited."""
+        for checker in self.checkers.values():
+            if checker.edited and not checker.running and not checker.gave_up and self.enabled:
+                checker.was_waited_for = False
+                checker.task = asyncio.get_running_loop().create_task(self._work(checker))
+
+    @contextlib.contextmanager
+    def during_run(self) -> Iterator[None]:
+        """While a run goes on it tells the model; what is found after it the user is told."""
+        self._is_told_by_run = True
+        try:
+            yield
+        finally:
+            self._is_told_by_run = False
+
+    async def settle(self) -> None:
+        """Wait for checks that run, so long as the settings say, and for each once; not for what took longer before."""
+        running = [checker for checker in self.checkers.values() if checker.running and not checker.was_waited_for]
+        waited = [checker for checker in running if (checker.seconds or 0) <= self.settings.wait]
+        if not waited or not self.enabled:
+            return
+        for checker in waited:
+            checker.was_waited_for = True
+        self._emit(ChecksAwaited(tuple(dict.fromkeys(checker.check.name for checker in waited))))
+        await asyncio.wait([checker.task for checker in waited if checker.task], timeout=self.settings.wait)
+
+    def take(self) -> UserEntry | None:
+        """Return the entry that tells the model what is new, None when nothing is; it is told once."""
+        told: dict[str, list[str]] = {}
+        for checker in self.checkers.values():
+            # What is being changed or looked at again may not be so any more.
+            moving = {path.relative_to(self._root).as_posix() for path in (*checker.edited, *checker.checking)}
+            for problem in checker.untold:
+                if problem.path not in moving:
+                    told.setdefault(problem.path, []).append(f"{problem} ({checker.check.name})")
+            checker.untold = [problem for problem in checker.untold if problem.path in moving]
+        if not told:
+            return None
+        files = list(told.items())
+        parts = [
+            FilePart(path=f"{DIAGNOSTICS_PREFIX}{path}", text=_told(lines)) for path, lines in files[:MAX_FILES_TOLD]
+        ]
+        more = f"\nThere is more in {len(files) - MAX_FILES_TOLD} other files." if files[MAX_FILES_TOLD:] else ""
+        return UserEntry(
+            parts=(TextPart(text=self._ports.prompt("diagnostics").strip() + more), *parts), synthetic=REASON
+        )
+
+    async def aclose(self) -> None:
+        """End what runs."""
+        tasks = [checker.task for checker in self.checkers.values() if checker.task is not None]
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+
+    def _notify(self, text: str) -> None:
+        self._emit(Notice(text, action="diagnostics"))
+
+    # -- one check ------------------------------------------------------------------------------------------------
+
+    async def _work(self, checker: Checker) -> None:
+        while checker.edited and not checker.gave_up:
+            checker.checking, checker.edited = checker.edited, {}
+            try:
+                await self._check(checker, checker.checking)
+            except _GaveUpError as error:
+                self._give_up(checker, str(error))
+            except Exception as error:  # the outermost edge of a check: a run must not end for it
+                log.exception("a check failed")
+                self._give_up(checker, f"failed: {type(error).__name__}: {error}")
+            finally:
+                checker.checking = {}
+        if checker.untold and not self._is_told_by_run:
+            files = ", ".join(dict.fromkeys(problem.path for problem in checker.untold))
+            found = f"{checker.check.name} found {len(checker.untold):,} new in {files}."
+            self._notify(f"{found} The model is told with your next message.")
+
+    def _give_up(self, checker: Checker, why: str) -> None:
+        checker.gave_up, checker.untold, checker.edited = why, [], {}
+        self._notify(f"{checker.check.name} {why} It is left alone from now on; /diagnostics on tries it again.")
+
+    async def _check(self, checker: Checker, edited: Before) -> None:
+        files = sorted(path for path in edited if path.is_file())
+        words = checker.check.command(files)
+        known = checker.known.get(words)
+        began = self._ports.clock()
+        after = await self._problems(checker.check, words)
+        checker.seconds = (self._ports.clock() - began) / 1_000
+        if known is None:
+            # After it, because caches are warm now; and where all is well nothing can be new.
+            known = await self._problems_before(checker.check, words, edited) if after else []
+        origins = await asyncio.to_thread(self._origins, edited)
+        if known is None:
+            new = problems_on_new_lines(after, origins)
+        else:
+            new = await asyncio.to_thread(new_problems, known, after, origins)
+        checker.known.pop(words, None)
+        checker.known[words] = after
+        if len(checker.known) > MAX_KNOWN:
+            del checker.known[next(iter(checker.known))]
+        still, names = {problem.key for problem in after}, set(origins)
+        kept = [problem for problem in checker.untold if problem.path not in names or problem.key in still]
+        checker.untold, checker.found = list(dict.fromkeys([*kept, *new])), len(after)
+
+    async def _problems_before(self, check: Check, words: tuple[str, ...], edited: Before) -> list[Problem] | None:
+        """Return what a checker finds with the edited files as they were, None where nobody can know."""
+        sandbox = await asyncio.to_thread(self._sandbox_for, check)
+        if sandbox is None or not sandbox.replaces_files:
+            return None
+        with tempfile.TemporaryDirectory(prefix="tui-agent-before-") as place:
+            replaced = await asyncio.to_thread(_written, Path(place), edited)
+            try:
+                return await self._problems(check, words, replaced)
+            except _GaveUpError:
+                return None
+
+    async def _problems(
+        self, check: Check, words: tuple[str, ...], replaced: Mapping[Path, Path] | None = None
+    ) -> list[Problem]:
+        """Run a checker and return what it finds.
+
+        Raises:
+            _GaveUpError: it can't be used.
+        """
+        timeout = self.settings.timeout
+        run = FinishedCommand()
+        try:
+            await self._run(check, words, run, replaced or {})
+        except (SandboxError, OSError) as error:
+            raise _GaveUpError(f"could not be started: {error}".rstrip(".") + ".") from None
+        if run.timed_out:
+            raise _GaveUpError(f"took longer than {timeout:g} s after an edit.")
+        if run.capture.total_bytes > MAX_OUTPUT:
+            raise _GaveUpError(f"printed more than {MAX_OUTPUT // 1_000_000} MB.")
+        output = await asyncio.to_thread(plain_text, run.capture.raw())
+        found = await asyncio.to_thread(parse_problems, output, check.where, self._root)
+        if run.exit_code and not found:
+            said = next((line.strip() for line in output.splitlines() if line.strip()), "nothing")[:160]
+            raise _GaveUpError(f"ended with exit code {run.exit_code} and named no place in a file. It said: {said}")
+        return found
+
+    async def _run(
+        self, check: Check, words: tuple[str, ...], run: FinishedCommand, replaced: Mapping[Path, Path]
+    ) -> None:
+        ports, timeout = self._ports, self.settings.timeout
+        sandbox = await asyncio.to_thread(self._sandbox_for, check)
+        environment = command_environment(ports.environment)
+        if sandbox is None:
+            await run_command(Command(words, check.where, environment, timeout), _unshown, run)
+            return
+        # Caches of a look at what is not there any more are of no use.
+        view = View(Writes.NOTHING if replaced else Writes.OUTPUTS)
+        launch = await sandbox.launch(words, check.where, ports.project, view, environment, replaced=replaced)
+        gone = launch.gone if launch.ends_whole else None
+        command = Command(launch.arguments, check.where, launch.environment, timeout, launch.descriptors, gone=gone)
+        try:
+            await run_command(command, _unshown, run)
+        finally:
+            await asyncio.shield(sandbox.finish(launch, "", None if run.timed_out else run.exit_code))
+
+    def _sandbox_for(self, check: Check) -> Sandbox | None:
+        """Return the sandbox a checker runs in, None for one of the user's where there is none.
+
+        Raises:
+            _GaveUpError: it may be the project's own, and only a sandbox could hold it.
+        """
+        sandbox = self._ports.sandbox
+        if sandbox is not None and sandbox.active:
+            return sandbox
+        if not check.is_users or (sandbox is not None and sandbox.refusal()):
+            raise _GaveUpError("runs in a sandbox only, and there is none.")
+        return None
+
+    def _origins(self, edited: Before) -> Origins:
+        """Return where the lines of edited files come from."""
+        return {
+            path.relative_to(self._root).as_posix(): _origins_of(was, _content(path)) for path, was in edited.items()
+        }
+
+
+def _origins_of(was: bytes | None, now: bytes | None) -> list[int | None]:
+    before, after = (data or b"" for data in (was, now))
+    if max(len(before), len(after)) > MAX_FILE_BYTES:
+        return list(range(after.count(b"\n") + 1))
+    return line_origins(before.decode("utf-8", "replace"), after.decode("utf-8", "replace"))
+
+
+def _told(lines: Sequence[str]) -> str:
+    """Return what a part says of a file: how many problems are new, and the first of them."""
+    count = f"{len(lines)} new {'problem' if len(lines) == 1 else 'problems'}"
+    shown = f", {MAX_TOLD} of them shown" if len(lines) > MAX_TOLD else ""
+    return "\n".join([f"{count}{shown}:", *lines[:MAX_TOLD]])
+
+
+def _content(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return None
+
+
+def _written(place: Path, edited: Before) -> dict[Path, Path]:
+    """Write down what files held, those empty that were not there; return the copies by file."""
+    copies: dict[Path, Path] = {}
+    for number, (path, was) in enumerate(edited.items()):
+        if path.is_file():
+            copy = copies[path] = place / f"{number}-{path.name}"
+            copy.write_bytes(was or b"")
+    return copies
+
+
+def _unshown(_text: str) -> None:
+    """Take live output that nobody looks at."""
+
+
+def state_lines(diagnostics: Diagnostics) -> Iterator[str]:
+    """Yield what is known of the checkers that had something to do, a line each."""
+    for checker in diagnostics.checkers.values():
+        took = "" if checker.seconds is None else f", {checker.seconds:.1f} s"
+        if checker.gave_up:
+            state = f"left alone: it {checker.gave_up}"
+        elif checker.running:
+            state = "running"
+        else:
+            state = f"{checker.found:,} found in all{took}"
+        yield f"{checker.check.name}: {state}"

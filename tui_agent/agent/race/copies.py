@@ -1,0 +1,223 @@
+"""Copies of a project for the runners of a race: made without writing anything to the project or its repository.
+
+A copy has the files as they are, uncommitted and untracked ones too, with a repository of its own: the index and the
+references are copies, new objects stay in it, and the old ones are read from the project's. Of what is ignored, files
+and small directories are copied; a large directory (``node_modules``) becomes a link where a sandbox keeps commands
+from writing through it, and is copied otherwise. Caches that programs make anew are left out.
+
+Everything here reads and writes many files: call it in a thread.
+"""
+
+import contextlib
+import fcntl
+import os
+import shutil
+import stat
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from tui_agent.agent.checkpoints.images import MAX_FILE_BYTES
+from tui_agent.agent.checkpoints.manifest import CACHES
+from tui_agent.files.own_git import private_repository, run_git
+from tui_agent.lazy import dataclass
+
+ORIGINAL = "original"
+"""In a race's directory, the name under which its copies find the project."""
+
+MAX_COPIED_IGNORED = 2_000
+"""An ignored directory with more files is linked rather than copied."""
+
+_FICLONE = 0x40049409
+"""Linux's request to share the blocks of one file with another."""
+_REPOSITORIES = frozenset({".git", ".hg", ".svn", ".jj"})
+_WORKERS = 4
+_BATCH = 200
+_PIECE = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """One copy: its root, the project it is of, and what in ``original`` it reads of the project's."""
+
+    root: Path
+    project: Path
+    shared: tuple[tuple[Path, Path], ...] = ()
+    """Places beside the copy that stand for places of the project's, each with that place."""
+
+    def place(self, path: Path) -> Path:
+        """Return where a path of the project is in the copy; others are as they are."""
+        return self.root / path.relative_to(self.project) if path.is_relative_to(self.project) else path
+
+
+def make_copy(project: Path, names: Iterable[str], home: Path, name: str, *, may_link: bool) -> Copy:
+    """Copy a project into ``home/name``.
+
+    Args:
+        project: what is copied.
+        names: the files that are not ignored, relative to it; what git tracks is added.
+        home: the directory of the race.
+        name: what the copy is called in it.
+        may_link: nothing can be written through a link out of the copy.
+
+    Raises:
+        OSError: there is no room, or it can't be written.
+    """
+    project = Path(os.path.realpath(project))
+    root = home / name
+    root.mkdir(parents=True, mode=0o700)
+    original = home / ORIGINAL
+    if not original.is_symlink():
+        with contextlib.suppress(FileExistsError):
+            original.symlink_to(project)
+    tracked = run_git(project, "ls-files", "-z") or b""
+    listed = {*names, *map(os.fsdecode, filter(None, tracked.split(b"\0")))}
+    work = _Walk(project, root, listed, original, may_link=may_link)
+    work.directory("")
+    _copy_all(work.files)
+    shared = [(original / name, project / name) for name in work.linked]
+    objects = private_repository(project, root / ".git", original)
+    if objects is not None:
+        shared.append(objects)
+    return Copy(root, project, tuple(shared))
+
+
+def remove_home(home: Path) -> None:
+    """Remove the directory of a race with its copies; directories that may not be written to are no hindrance."""
+
+    def make_writable(function: object, path: str, _error: object) -> None:
+        del function
+        with contextlib.suppress(OSError):
+            Path(path).parent.chmod(0o700)
+            target = Path(path)
+            if target.is_dir() and not target.is_symlink():
+                target.chmod(0o700)
+                shutil.rmtree(target, ignore_errors=True)
+            else:
+                target.unlink()
+
+    shutil.rmtree(home, onerror=make_writable)
+
+
+class _Walk:
+    """Goes through a project once: makes directories and links, and lists the files to be copied."""
+
+    def __init__(self, project: Path, root: Path, listed: set[str], original: Path, *, may_link: bool) -> None:
+        self._project, self._root = str(project), str(root)
+        self._listed = listed
+        self._directories = {parent for name in listed for parent in _parents(name)}
+        self._original = original
+        self._may_link = may_link
+        self.files: list[tuple[str, str, os.stat_result]] = []
+        self.linked: list[str] = []
+
+    def directory(self, name: str) -> None:
+        """Take in what is in a directory of the project that holds files which are not ignored."""
+        with os.scandir(f"{self._project}/{name}") as rows:
+            for row in rows:
+                below = f"{name}{row.name}"
+                if row.name in _REPOSITORIES:
+                    continue
+                if row.is_symlink():
+                    os.symlink(os.readlink(row.path), f"{self._root}/{below}")  # noqa: PTH115, PTH211 - thousands of them
+                elif row.is_dir(follow_symlinks=False):
+                    self._inner(row, below)
+                elif row.is_file(follow_symlinks=False):
+                    state = row.stat(follow_symlinks=False)
+                    if below in self._listed or state.st_size <= MAX_FILE_BYTES:
+                        self.files.append((row.path, f"{self._root}/{below}", state))
+
+    def _inner(self, row: "os.DirEntry[str]", below: str) -> None:
+        if below in self._directories:
+            self._make(row, below)
+            self.directory(f"{below}/")
+        elif row.name in CACHES - {"node_modules"}:
+            return
+        elif self._may_link and _has_more(row.path, MAX_COPIED_IGNORED):
+            os.symlink(self._original / below, f"{self._root}/{below}")  # noqa: PTH211 - as above
+            self.linked.append(below)
+        else:
+            self._make(row, below)
+            self._whole(row.path, below)
+
+    def _whole(self, path: str, name: str) -> None:
+        """Take in a directory nothing of which is known, with everything in it."""
+        with os.scandir(path) as rows:
+            for row in rows:
+                below = f"{name}/{row.name}"
+                if row.is_symlink():
+                    os.symlink(os.readlink(row.path), f"{self._root}/{below}")  # noqa: PTH115, PTH211 - as above
+                elif row.is_dir(follow_symlinks=False):
+                    if row.name not in CACHES or row.name == "node_modules":
+                        self._make(row, below)
+                        self._whole(row.path, below)
+                elif row.is_file(follow_symlinks=False):
+                    self.files.append((row.path, f"{self._root}/{below}", row.stat(follow_symlinks=False)))
+
+    def _make(self, row: "os.DirEntry[str]", below: str) -> None:
+        mode = stat.S_IMODE(row.stat(follow_symlinks=False).st_mode)
+        os.mkdir(f"{self._root}/{below}", mode | 0o700)  # noqa: PTH102 - as above
+
+
+def _parents(name: str) -> Iterator[str]:
+    while "/" in name:
+        name = name.rpartition("/")[0]
+        yield name
+
+
+def _has_more(path: str, limit: int) -> bool:
+    count = 0
+    for _place, _directories, files in os.walk(path):
+        count += len(files)
+        if count > limit:
+            return True
+    return False
+
+
+def _copy_all(files: list[tuple[str, str, os.stat_result]]) -> None:
+    batches = [files[at : at + _BATCH] for at in range(0, len(files), _BATCH)]
+    shares = bool(files) and _shares_blocks(*files[0][:2])
+    with ThreadPoolExecutor(_WORKERS) as workers:
+        for _done in workers.map(lambda batch: _copy_batch(batch, shares=shares), batches):
+            pass
+
+
+def _copy_batch(files: list[tuple[str, str, os.stat_result]], *, shares: bool) -> None:
+    for source, target, state in files:
+        with contextlib.suppress(FileNotFoundError, PermissionError):  # it went meanwhile, or nobody may read it
+            _copy_file(source, target, state, shares=shares)
+
+
+def _shares_blocks(source: str, target: str) -> bool:
+    """Whether files in the one place can share blocks with files in the other."""
+    with contextlib.suppress(OSError), open(source, "rb") as reading, open(f"{target}.try", "wb") as writing:  # noqa: PTH123 - two files of many
+        try:
+            fcntl.ioctl(writing, _FICLONE, reading.fileno())
+        except OSError:
+            return False
+        finally:
+            os.unlink(f"{target}.try")  # noqa: PTH108 - as above
+        return True
+    return False
+
+
+def _copy_file(source: str, target: str, state: os.stat_result, *, shares: bool) -> None:
+    """Copy one file with its permission bits and times; blocks are shared where the file system can do that."""
+    mode = state.st_mode & 0o777
+    reading = os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        writing = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+        try:
+            if shares:
+                fcntl.ioctl(writing, _FICLONE, reading)
+            else:
+                while data := os.read(reading, _PIECE):
+                    os.write(writing, data)
+                    if len(data) < _PIECE:
+                        break
+            os.fchmod(writing, mode)  # the umask may have taken some away
+            os.utime(writing, ns=(state.st_atime_ns, state.st_mtime_ns))
+        finally:
+            os.close(writing)
+    finally:
+        os.close(reading)

@@ -1,0 +1,159 @@
+"""The directories of races, each with its copies and a record that outlives the program, so that a crash loses nothing.
+
+A race's directory belongs to the program that holds the lock in it. One that nobody holds was left by a program that
+was killed: it is found again with its session, or removed.
+"""
+
+import contextlib
+import fcntl
+import os
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from tui_agent.agent.race.copies import Copy, remove_home
+from tui_agent.files.atomic import write_atomically
+from tui_agent.lazy import dataclass
+from tui_agent.session.entries import RaceRunner, UserPart
+
+Pick = Literal["none", "first-green", "best"]
+"""What happens by itself at the end: nothing; the first that passes is taken, and the others are stopped; the one that
+comes first in the order of the result is taken."""
+
+_RECORD, _LOCK = "race.json", "lock"
+
+
+class RaceRecord(BaseModel):
+    """What has to be known of a race to show it as it stood and to go on with it."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    id: str
+    session: str
+    project: str
+    cwd: str
+    start: int | None = None
+    prompt: str
+    parts: tuple[UserPart, ...]
+    check: str = ""
+    pick: Pick = "none"
+    cost: float | None = None
+    """US dollars that each runner may spend; None is no limit."""
+    runners: tuple[RaceRunner, ...] = ()
+    shared: dict[int, tuple[tuple[str, str], ...]] = {}
+    """By a runner's number, the places that its copy shares with the project; only for copies that are whole."""
+
+    def copy_of(self, home: Path, number: int) -> Copy | None:
+        """Return a runner's copy, None when it was never finished."""
+        if number not in self.shared:
+            return None
+        places = tuple((Path(place), Path(real)) for place, real in self.shared[number])
+        return Copy(home / str(number), Path(self.project), places)
+
+
+@dataclass(slots=True)
+class RaceHome:
+    """The directory of one race, held by this program until ``release``."""
+
+    path: Path
+    lock: int
+
+    @classmethod
+    def make(cls, parent: Path) -> "RaceHome":
+        """Make a directory for a new race.
+
+        Raises:
+            OSError: it can't be made.
+        """
+        parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        path = parent / secrets.token_hex(6)
+        path.mkdir(mode=0o700)
+        held = cls.claim(path)
+        if held is None:
+            raise OSError(f"{path} was taken at once by another program")
+        return held
+
+    @classmethod
+    def claim(cls, path: Path) -> "RaceHome | None":
+        """Take hold of a race's directory; None when a live program has it, or it is gone."""
+        try:
+            lock = os.open(path / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError:
+            return None
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(lock)
+            return None
+        return cls(path, lock)
+
+    def save(self, record: RaceRecord) -> None:
+        """Write the record down; a crash leaves this one or the one before.
+
+        Raises:
+            OSError: it can't be written.
+        """
+        write_atomically(self.path / _RECORD, record.model_dump_json().encode(), mode=0o600)
+
+    def release(self) -> None:
+        """Let go of the directory as it is."""
+        with contextlib.suppress(OSError):
+            os.close(self.lock)
+
+    def remove(self) -> None:
+        """Remove the directory with its copies. Takes a moment: call it in a thread."""
+        # Without its record it is nobody's race any more, should this be cut short.
+        (self.path / _RECORD).unlink(missing_ok=True)
+        remove_home(self.path)
+        self.release()
+
+
+def read_record(path: Path) -> RaceRecord | None:
+    """Return what is written down in a race's directory, None when nothing can be read."""
+    try:
+        return RaceRecord.model_validate_json((path / _RECORD).read_bytes())
+    except (OSError, ValidationError):
+        return None
+
+
+def homes_in(parent: Path) -> Iterator[Path]:
+    """Yield the directories of all races, whoever they belong to."""
+    with contextlib.suppress(OSError):
+        yield from sorted(path for path in parent.iterdir() if path.is_dir() and not path.is_symlink())
+
+
+@dataclass(frozen=True, slots=True)
+class HomeState:
+    """What there is of a race: whether a live program works on it, and what is written down of it."""
+
+    path: Path
+    in_use: bool
+    record: RaceRecord | None
+
+
+def look_through(parent: Path) -> Iterator[HomeState]:
+    """Yield what there is of all races; nothing is kept hold of."""
+    for path in homes_in(parent):
+        held = RaceHome.claim(path)
+        if held is not None:
+            held.release()
+        yield HomeState(path, held is None, read_record(path))
+
+
+def remove_left(path: Path) -> bool:
+    """Remove the directory of a race that no live program works on; returns whether it is gone."""
+    held = RaceHome.claim(path)
+    if held is not None:
+        held.remove()
+    return not path.exists()
+
+
+def left_over(parent: Path, session: str) -> Iterator[tuple[RaceHome, RaceRecord]]:
+    """Take hold of the races of a session that a program left which is no more."""
+    for path in homes_in(parent):
+        record = read_record(path)
+        if record is not None and record.session == session and (home := RaceHome.claim(path)) is not None:
+            yield home, record

@@ -1,0 +1,499 @@
+"""A race: runners that work on the same prompt at the same time, each on a branch of the session and in its own copy.
+
+A runner is an agent like any other: the same loop, recorder and sandbox, on a session object with a leaf of its own.
+What it changes in its copy is recorded as checkpoints on its branch, so that taking it is a move in the tree.
+"""
+
+import asyncio
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tui_agent.agent.checkpoints.plan import RestorePlan
+from tui_agent.agent.checkpoints.restoring import Restorer
+from tui_agent.agent.events import (
+    AgentEvent,
+    EntryAppended,
+    PermissionAsked,
+    RaceEnded,
+    RaceStarted,
+    RequestStarted,
+    RunEnded,
+    RunnerChanged,
+    RunStarted,
+)
+from tui_agent.agent.race.check import run_check
+from tui_agent.agent.race.copies import Copy, make_copy
+from tui_agent.agent.race.homes import Pick, RaceHome, RaceRecord, left_over
+from tui_agent.agent.race.sharing import SharedClient, SharedQuestions
+from tui_agent.agent.race.specs import RunnerSpec, names_of
+from tui_agent.agent.run_budget import BudgetMeter
+from tui_agent.errors import UserFacingError
+from tui_agent.lazy import dataclass
+from tui_agent.sandbox.plan import shared_files
+from tui_agent.session.entries import (
+    EffortChangeEntry,
+    Entry,
+    ModeChangeEntry,
+    ModelChangeEntry,
+    RaceEntry,
+    RaceRunner,
+    RunnerState,
+    UserPart,
+)
+from tui_agent.session.session import Session
+
+if TYPE_CHECKING:
+    from tui_agent.agent.agent import Agent
+
+
+class RaceError(UserFacingError):
+    """A race can't do what was asked; the message is one sentence for a person."""
+
+
+@dataclass(frozen=True, slots=True)
+class RaceOrder:
+    """What is to be run. ``cost`` is US dollars for each runner; ``start`` is where the branches begin."""
+
+    prompt: str
+    parts: tuple[UserPart, ...]
+    specs: tuple[RunnerSpec, ...]
+    start: int | None
+    check: str = ""
+    pick: Pick = "none"
+    cost: float | None = None
+
+
+class Runner:
+    """One runner. ``record`` is what is known of it; ``agent`` works for it, None before its copy is made."""
+
+    def __init__(self, race: "Race", number: int, record: RaceRunner) -> None:
+        self._race = race
+        self.number = number
+        """Counted from 1."""
+        self.record = record
+        self.agent: Agent | None = None
+        self.session: Session | None = None
+        self.copy: Copy | None = None
+        self.task: asyncio.Task[None] | None = None
+        self.is_asking = False
+        """Whether it waits for the answer to a question."""
+        self._asking: set[asyncio.Task[None]] = set()
+        self._began: float | None = None
+        self._ended: RunEnded | None = None
+        self._stopped = False
+
+    @property
+    def state(self) -> RunnerState:
+        """How far it is."""
+        return self.record.state
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return self.record.name
+
+    @property
+    def figures(self) -> RaceRunner:
+        """What it has reached up to now, the run that goes on included."""
+        record = self.record
+        if self._began is None or self.agent is None:
+            return record
+        meter = self.agent.ports.meter
+        return record.model_copy(
+            update={
+                "seconds": record.seconds + time.monotonic() - self._began,
+                "cost": record.cost + meter.cost,
+                "tokens": record.tokens + meter.tokens,
+            }
+        )
+
+    def update(self, **changes: Any) -> None:
+        """Change what is known, write it down where it has to outlive the program, and tell."""
+        kept = {"state", "root", "check", "leaf"} & {k for k, v in changes.items() if v != getattr(self.record, k)}
+        self.record = self.record.model_copy(update=changes)
+        if kept - {"leaf"}:
+            self._race.save()
+        self._race.tell(self)
+
+    def stop(self) -> None:
+        """Stop it where it is; its branch stays, and it can be steered on."""
+        self._stopped = True
+        if self.agent is not None:
+            self.agent.interrupt()
+        if self.task is not None and self.state in {RunnerState.WAITING, RunnerState.CHECKING}:
+            self.task.cancel()
+
+    def begin(self, message: Sequence[UserPart] | None) -> None:
+        """Let it work in a task of its own: on a message, or on its branch as it stands."""
+        self._stopped = False
+        self.task = asyncio.get_running_loop().create_task(self._work(message))
+
+    async def _work(self, message: Sequence[UserPart] | None) -> None:
+        try:
+            if self.agent is None:
+                await self._get_ready()
+            assert self.agent is not None  # noqa: S101 - made just now
+            if self._stopped:
+                self.update(state=RunnerState.STOPPED)
+                return
+            self.update(state=RunnerState.WORKING, problem="", check=None)
+            if message is None:
+                self.agent.retry()
+            else:
+                self.agent.submit(message)
+            await self.agent.wait_idle()
+            await asyncio.sleep(0)
+            await self._after_run(self.agent)
+        except asyncio.CancelledError:
+            self.update(state=RunnerState.STOPPED)
+        except Exception as error:  # noqa: BLE001 - one runner's failure is not the others'
+            self.update(state=RunnerState.ERROR, problem=str(error) or type(error).__name__)
+        finally:
+            self._race.after(self)
+
+    async def _get_ready(self) -> None:
+        race = self._race
+        if self.copy is None:
+            self.copy = await race.copied(self.number)
+        main = race.main
+        self.session = main.session.beside(race.record.start if self.record.root is None else self.record.leaf)
+        if self.record.root is None:
+            changes = self.session.append_many(_changes(self.record, main))
+            if changes:
+                self.update(root=changes[0].id, leaf=changes[-1].id)
+        self.agent = race.make_agent(self)
+        self.agent.subscribe(self._hear)
+
+    async def _after_run(self, agent: "Agent") -> None:
+        ended = self._ended or RunEnded("interrupted")
+        await agent.files.settle()
+        amount = (await agent.files.amounts([self._race.record.start]))[0]
+        found = {"files": amount.files, "additions": amount.additions, "deletions": amount.deletions}
+        if ended.reason != "done":
+            state = RunnerState.STOPPED if ended.reason == "interrupted" else RunnerState.ERROR
+            self.update(state=state, problem=ended.error or "", **found)
+            return
+        command = self._race.record.check
+        if not command:
+            self.update(state=RunnerState.DONE, **found)
+            return
+        self.update(state=RunnerState.CHECKING, **found)
+        check = await run_check(command, agent)
+        self.update(state=RunnerState.PASSED if check.exit_code == 0 else RunnerState.FAILED, check=check)
+
+    def _hear(self, event: AgentEvent) -> None:
+        match event:
+            case RunStarted():
+                self._began = time.monotonic()
+            case EntryAppended(entry=entry):
+                self.update(leaf=entry.id, root=self.record.root or entry.id)
+            case RequestStarted():
+                self.update(steps=self.record.steps + 1)
+            case PermissionAsked():
+                asking = asyncio.ensure_future(self._ask(event))
+                self._asking.add(asking)
+                asking.add_done_callback(self._asking.discard)
+            case RunEnded():
+                self._ended = event
+                figures, self._began = self.figures, None
+                self.update(seconds=figures.seconds, cost=figures.cost, tokens=figures.tokens)
+            case _:
+                pass
+
+    async def _ask(self, event: PermissionAsked) -> None:
+        assert self.agent is not None  # noqa: S101 - it asks
+        self.is_asking = True
+        self._race.tell(self)
+        try:
+            answer = await self._race.questions.ask(event.request, self.name)
+        finally:
+            self.is_asking = False
+            self._race.tell(self)
+        self.agent.answer_permission(event.request.call_id, answer)
+
+    async def aclose(self) -> None:
+        """End everything it started; what it changed last is in a checkpoint then."""
+        self.stop()
+        if self.task is not None:
+            await asyncio.wait([self.task])
+        for asking in tuple(self._asking):
+            asking.cancel()
+        if self.agent is not None and self.session is not None:
+            await self.agent.aclose()
+            self.record = self.record.model_copy(update={"leaf": self.session.leaf})
+            self.session.release()
+            self.agent = None
+
+
+class Race:
+    """One race of one session. Everything is called on the event loop's thread. ``main`` is the session's agent."""
+
+    def __init__(self, main: "Agent", home: RaceHome, record: RaceRecord) -> None:
+        self.main = main
+        self.record = record
+        """What the race is about, and its runners as they were written down last."""
+        self.runners = tuple(Runner(self, number, row) for number, row in enumerate(record.runners, 1))
+        self.picked: int | None = None
+        """The number of the runner that ``pick`` chose; None before that."""
+        self.saved = 0.0
+        self.comparison = ""
+        self.client = SharedClient(main.ports.client)
+        self.questions = SharedQuestions(main.ask_for)
+        self._home = home
+        self._listing: asyncio.Task[list[str]] | None = None
+        self._plan = RestorePlan()
+        self._over = asyncio.Event()
+        if all(runner.state.is_over for runner in self.runners):
+            self._over.set()
+        self._closed = False
+
+    # -- beginning --------------------------------------------------------------------------------------------
+
+    @classmethod
+    async def begin(cls, main: "Agent", order: RaceOrder, most: float | None = None) -> "Race":
+        """Begin a race; its runners work in tasks of their own from then on.
+
+        ``most`` is what it can cost at most in US dollars, as it was told.
+
+        Raises:
+            RaceError: there can be none here.
+            OSError: there is no room for its copies.
+        """
+        ports = main.ports
+        if ports.copies is None or ports.checkpoints is None or main.session.read_only:
+            raise RaceError("There can be no race here: changes of files are not recorded (checkpoints.enabled).")
+        start = order.start
+        if start == main.session.leaf:
+            await main.lay_head()
+            start = main.session.leaf
+        home = RaceHome.make(ports.copies)
+        rows = tuple(
+            RaceRunner(name=name, model=spec.model, effort=spec.effort, mode=spec.mode)
+            for name, spec in zip(names_of(order.specs), order.specs, strict=True)
+        )
+        record = RaceRecord(
+            id=home.path.name, session=main.session.id, project=str(ports.project), cwd=str(ports.cwd), start=start,
+            prompt=order.prompt, parts=order.parts, check=order.check, pick=order.pick, cost=order.cost, runners=rows,
+        )  # fmt: skip
+        home.save(record)
+        race = cls(main, home, record)
+        race._plan = await main.files.plan(start)
+        main.emit(RaceStarted(record.id, start, record.prompt, record.check, rows, most))
+        for runner in race.runners:
+            runner.begin(record.parts)
+        return race
+
+    @classmethod
+    def left_by_crash(cls, main: "Agent") -> "list[Race]":
+        """Return the races of the session that ended with a program that was killed, as they stood."""
+        if main.ports.copies is None or main.session.read_only:
+            return []
+        races = []
+        for home, record in left_over(main.ports.copies, main.session.id):
+            rows = [_as_it_stands(row, main.session) for row in record.runners]
+            races.append(cls(main, home, record.model_copy(update={"runners": tuple(rows)})))
+        return races
+
+    async def copied(self, number: int) -> Copy:
+        """Make the copy of a runner, or find the one it has: with the files as they are at the start of the race."""
+        home, main = self._home.path, self.main
+        found = self.record.copy_of(home, number)
+        if found is not None:
+            return found
+        if self._listing is None:
+            self._listing = asyncio.ensure_future(shared_files(main.ports.project))
+        names = await asyncio.shield(self._listing)
+        sandbox = main.ports.sandbox
+        contained = sandbox is not None and await asyncio.to_thread(lambda: sandbox.active)
+        copy = await asyncio.to_thread(make_copy, main.ports.project, names, home, str(number), may_link=contained)
+        if self._plan:
+            keeping = main.ports.checkpoints
+            assert keeping is not None  # noqa: S101 - a race needs it
+            await asyncio.to_thread(Restorer(copy.root, _outside(keeping, copy.root)).carry_out, self._plan)
+        self.record.shared[number] = tuple((str(place), str(real)) for place, real in copy.shared)
+        self.save()
+        return copy
+
+    def make_agent(self, runner: Runner) -> "Agent":
+        """Return the agent of a runner: the session's own, but for where it works and what it may spend."""
+        from tui_agent.agent.agent import Agent
+
+        main, copy, session = self.main, runner.copy, runner.session
+        assert copy is not None and session is not None and main.ports.checkpoints is not None  # noqa: S101, PT018
+        sandbox = main.ports.sandbox
+        ports = replace(
+            main.ports,
+            client=self.client,
+            sandbox=None if sandbox is None else sandbox.for_copy(copy.root, copy.project, copy.shared),
+            cwd=copy.place(main.ports.cwd),
+            project=copy.root,
+            stands_for=main.ports.project,
+            checkpoints=_outside(main.ports.checkpoints, copy.root),
+            copies=None,
+            editor=None,
+            titles=False,
+            meter=BudgetMeter(main.ports.meter.has_price),
+            budget=replace(main.ports.budget, cost=self.record.cost or main.ports.budget.cost),
+        )
+        agent = Agent(session, ports, model=main.model, mode=main.mode, effort=main.chosen_effort)
+        agent.share_rules(main.gate.session_rules)
+        return agent
+
+    # -- what a user does -------------------------------------------------------------------------------------
+
+    @property
+    def is_over(self) -> bool:
+        """Whether no runner does anything any more."""
+        return self._over.is_set()
+
+    def runner(self, number: int) -> Runner:
+        """Return a runner by its number.
+
+        Raises:
+            RaceError: there is none.
+        """
+        if not 1 <= number <= len(self.runners):
+            raise RaceError(f"There is no runner {number}; there are {len(self.runners)}.")
+        return self.runners[number - 1]
+
+    def stop(self, number: int | None = None) -> None:
+        """Stop a runner, or all of them; raises as `runner`."""
+        for runner in self.runners if number is None else (self.runner(number),):
+            if not runner.state.is_over:
+                runner.stop()
+
+    def steer(self, number: int, message: Sequence[UserPart]) -> None:
+        """Send a message to a runner: while it works, for its next step; afterwards it begins to work again.
+
+        Raises as `runner`.
+        """
+        runner = self.runner(number)
+        if runner.agent is not None and runner.agent.running:
+            runner.agent.submit(message)
+        elif runner.state.is_over:
+            self._over.clear()
+            runner.begin(tuple(message))
+        else:
+            raise RaceError(f"{runner.name} is {runner.state.value}: wait until it works, or is over.")
+
+    def resume(self, number: int) -> None:
+        """Let a runner go on that was cut off, stopped or failed with an error; raises as `runner`."""
+        runner = self.runner(number)
+        if not runner.state.is_over:
+            raise RaceError(f"{runner.name} is {runner.state.value} already.")
+        self._over.clear()
+        runner.begin(self.record.parts if runner.record.root is None else None)
+
+    async def wait(self) -> None:
+        """Wait until no runner does anything any more."""
+        await self._over.wait()
+
+    def ranking(self) -> list[Runner]:
+        """Return the runners, the best first: by the check, then by cost."""
+        order = [RunnerState.PASSED, RunnerState.DONE, RunnerState.FAILED]
+        rank = {state: at for at, state in enumerate(order)}
+        return sorted(
+            self.runners,
+            key=lambda runner: (rank.get(runner.state, len(order)), runner.figures.cost, runner.figures.seconds),
+        )
+
+    async def settle(self) -> None:
+        """End what all runners do; what they changed is on their branches then."""
+        await asyncio.gather(*(runner.aclose() for runner in self.runners))
+        self.questions.close()
+
+    async def finish(self, taken: int | None) -> RaceEntry:
+        """Write down what came of it below the leaf, and remove the copies. ``taken`` is a runner's number.
+
+        Raises:
+            StoreError: it can't be stored; the copies are still there.
+        """
+        await self.settle()
+        entry = self.main.keep_race(
+            RaceEntry(
+                prompt=self.record.prompt,
+                start=self.record.start,
+                check=self.record.check,
+                runners=tuple(runner.record for runner in self.runners),
+                taken=taken,
+                saved=self.saved,
+                comparison=self.comparison,
+            )
+        )
+        self._closed = True
+        await asyncio.to_thread(self._home.remove)
+        return entry
+
+    async def aclose(self) -> None:
+        """Let go of the race as it stands: it is found again with its session."""
+        if not self._closed:
+            self._closed = True
+            at_work = [runner for runner in self.runners if not runner.state.is_over]
+            await self.settle()
+            for runner in at_work:
+                runner.record = runner.record.model_copy(update={"state": RunnerState.CUT_OFF})
+            self.record = self.record.model_copy(update={"runners": tuple(runner.record for runner in self.runners)})
+            self._home.save(self.record)
+            self._home.release()
+
+    # -- what runners tell ------------------------------------------------------------------------------------
+
+    def save(self) -> None:
+        """Write down how it stands."""
+        self.record = self.record.model_copy(update={"runners": tuple(runner.record for runner in self.runners)})
+        self._home.save(self.record)
+
+    def tell(self, runner: Runner) -> None:
+        """Tell that a runner is further."""
+        self.main.emit(RunnerChanged(self.record.id, runner.number, runner.figures))
+
+    def after(self, runner: Runner) -> None:
+        """Look what follows from a runner's end."""
+        if self.record.pick == "first-green" and runner.state is RunnerState.PASSED and self.picked is None:
+            self.picked = runner.number
+            self.saved = self._stop_others(runner)
+        if all(other.state.is_over for other in self.runners):
+            if self.record.pick == "best" and self.picked is None:
+                best = self.ranking()[0]
+                self.picked = best.number if best.state in {RunnerState.PASSED, RunnerState.DONE} else None
+            self._over.set()
+            self.main.emit(RaceEnded(self.record.id, self.picked, self.saved))
+
+    def _stop_others(self, winner: Runner) -> float:
+        """Stop all others; returns what they would still have spent to spend as much as the winner."""
+        saved = 0.0
+        for other in self.runners:
+            if not other.state.is_over:
+                saved += max(0.0, winner.figures.cost - other.figures.cost)
+                other.stop()
+        return saved
+
+
+def _outside(keeping: Any, root: Path) -> Any:
+    """Return where images go, for a copy that is in a directory of this program's."""
+    return replace(keeping, apart=tuple(place for place in keeping.apart if not root.is_relative_to(place)))
+
+
+def _changes(row: RaceRunner, main: "Agent") -> Iterable[Entry]:
+    """Yield the entries a runner's branch begins with where it is not the conversation's model, effort and mode."""
+    if row.model and row.model != main.model:
+        yield ModelChangeEntry(model=row.model)
+    if row.effort is not None and row.effort != main.chosen_effort:
+        yield EffortChangeEntry(effort=row.effort)
+    if row.mode and row.mode != main.mode:
+        yield ModeChangeEntry(mode=row.mode)
+
+
+def _as_it_stands(row: RaceRunner, session: Session) -> RaceRunner:
+    """Return a runner as the session shows it after a crash: its branch goes on to the newest entry below its root."""
+    state = row.state if row.state.is_over else RunnerState.CUT_OFF
+    if row.root is None:
+        return row.model_copy(update={"state": state})
+    below = {row.root}
+    for header in session.skeleton():
+        if header.parent_id in below:
+            below.add(header.id)
+    return row.model_copy(update={"state": state, "leaf": max(below)})

@@ -1,0 +1,104 @@
+"""What runs in a race: as it is typed, ``2x same, sonnet, effort=high``, and as the runners that come of it. Pure."""
+
+import re
+from collections.abc import Callable, Collection
+
+from tui_agent.errors import UserFacingError
+from tui_agent.lazy import dataclass
+from tui_agent.session.effort import Effort
+
+LEAST_RUNNERS = 2
+MOST_RUNNERS = 8
+SAME = "same"
+"""Stands for a runner with the conversation's own model, effort and mode."""
+
+_TIMES = re.compile(r"(\d+)\s*(?:[x×*]\s*(.*))?", re.IGNORECASE)
+
+
+class RunnersError(UserFacingError):
+    """The runners of a race can't be understood; the message is one sentence for a person."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunnerSpec:
+    """One runner. What is "" or None is the conversation's. ``mode`` may be the name of an agent."""
+
+    model: str = ""
+    effort: Effort | None = None
+    mode: str = ""
+
+    @property
+    def label(self) -> str:
+        """What tells it from the others, in a few characters."""
+        parts = (self.model.rsplit("/", 1)[-1], self.effort or "", self.mode)
+        return " ".join(filter(None, parts)) or SAME
+
+
+def parse_runners(
+    text: str, modes: Collection[str] = (), find_model: Callable[[str], str | None] = lambda name: name
+) -> tuple[RunnerSpec, ...]:
+    """Return the runners that a text names, separated by commas; only a number is so many of the same.
+
+    Each is words: ``same``, ``model=NAME``, ``effort=LEVEL``, ``mode=NAME`` or ``agent=NAME``; alone, a word is a
+    level, a mode or agent of ``modes``, or else a model. ``3x`` before them makes three of it.
+
+    Args:
+        text: what was typed.
+        modes: the names of modes and agents there are.
+        find_model: returns the id of the model that a word names, None when there is none.
+
+    Raises:
+        RunnersError: there are too few, too many, or something is named that there is not.
+    """
+    found: list[RunnerSpec] = []
+    for item in filter(None, (part.strip() for part in re.split(r"[,;\n]", text))):
+        times = _TIMES.fullmatch(item)
+        count, words = (int(times[1]), times[2] or SAME) if times else (1, item)
+        found += [_spec(words.split(), modes, find_model)] * min(count, MOST_RUNNERS + 1)
+    if not LEAST_RUNNERS <= len(found) <= MOST_RUNNERS:
+        raise RunnersError(
+            f"A race has {LEAST_RUNNERS} to {MOST_RUNNERS} runners; “{text.strip()}” makes {len(found)}."
+            " Write for example: 3, or: 2x same, effort=high."
+        )
+    return tuple(found)
+
+
+def names_of(specs: Collection[RunnerSpec]) -> tuple[str, ...]:
+    """Return a name for each runner; those that are alike are counted: ``same 1``, ``same 2``."""
+    labels = [spec.label for spec in specs]
+    seen: dict[str, int] = {}
+    names = []
+    for label in labels:
+        seen[label] = seen.get(label, 0) + 1
+        names.append(f"{label} {seen[label]}" if labels.count(label) > 1 else label)
+    return tuple(names)
+
+
+def _spec(words: list[str], modes: Collection[str], find_model: Callable[[str], str | None]) -> RunnerSpec:
+    fields: dict[str, str] = {}
+    for word in words:
+        key, named, value = word.partition("=")
+        if not named:
+            key, value = _kind(word, modes), word
+        fields[{"agent": "mode", "think": "effort"}.get(key, key)] = value
+    fields.pop(SAME, None)
+    model, effort, mode = (fields.pop(key, "") for key in ("model", "effort", "mode"))
+    if fields:
+        raise RunnersError(f"“{next(iter(fields))}=” is none of model, effort, mode and agent.")
+    if mode and mode not in modes:
+        raise RunnersError(f"There is no mode or agent “{mode}”. There are: {', '.join(modes)}.")
+    found = find_model(model) if model else ""
+    if found is None:
+        raise RunnersError(f"There is no model “{model}” that can be used here. /model lists them.")
+    try:
+        return RunnerSpec(found, Effort(effort) if effort else None, mode)
+    except ValueError:
+        raise RunnersError(f"There is no effort “{effort}”; there are {', '.join(Effort)}.") from None
+
+
+def _kind(word: str, modes: Collection[str]) -> str:
+    if word.lower() == SAME:
+        return SAME
+    if word in modes:
+        return "mode"
+    return "effort" if word.lower() in set(Effort) else "model"

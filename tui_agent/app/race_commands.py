@@ -1,0 +1,399 @@
+"""Races: one prompt, several runners at the same time, one of them taken. ``/race`` begins one and looks after it."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import shlex
+from typing import TYPE_CHECKING, Any, cast
+
+from tui_agent.app.commands import Command
+from tui_agent.app.face import Choice, RacePage
+from tui_agent.app.files_along import carry_out
+from tui_agent.app.format import money, one_line
+from tui_agent.app.race_words import RacePrice, entry_lines, race_lines
+from tui_agent.errors import CommandError
+from tui_agent.lazy import dataclass
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from tui_agent.agent.agent import Agent
+    from tui_agent.agent.race.homes import Pick
+    from tui_agent.agent.race.race import Race, RaceOrder
+    from tui_agent.agent.race.specs import RunnerSpec
+    from tui_agent.app.desk import Desk
+    from tui_agent.session.entries import RaceEntry
+
+PICKS = ("none", "first-green", "best")
+USAGE = (
+    "/race RUNNERS [--check COMMAND] [--pick first-green] [--cost USD] -- PROMPT, for example: /race 3 -- Fix the test"
+)
+NO_RACE = "No race is going on. Begin one with " + USAGE
+START, LEAVE = "start", "leave"
+
+
+@dataclass(frozen=True, slots=True)
+class RaceWish:
+    """A race as a person asks for it, in words.
+
+    ``start`` None is where the conversation stands; ``check`` None is what is remembered for the project, "" is none.
+    """
+
+    prompt: str
+    runners: str
+    check: str | None = None
+    pick: str = "none"
+    cost: float | None = None
+    start: int | None = None
+
+
+# -- before it starts ---------------------------------------------------------------------------------------------
+
+
+def read_wish(text: str) -> RaceWish:
+    """Return what ``/race`` was asked for.
+
+    Raises:
+        CommandError: it can't be understood.
+    """
+    head, separator, prompt = text.partition(" -- ") if " -- " in text else text.partition("\n")
+    if not separator or not prompt.strip():
+        raise CommandError(f"There is no prompt. Write: {USAGE}")
+    try:
+        words = shlex.split(head)
+    except ValueError:
+        raise CommandError("A quotation mark is not closed.") from None
+    options: dict[str, str] = {}
+    runners: list[str] = []
+    while words:
+        word = words.pop(0)
+        if not word.startswith("--"):
+            runners.append(word)
+            continue
+        name, given, value = word[2:].partition("=")
+        if name not in {"check", "pick", "cost", "from"} or not (given or words):
+            raise CommandError(f"“{word}” is not understood. Write: {USAGE}")
+        options[name] = value if given else words.pop(0)
+    return RaceWish(
+        prompt.strip(),
+        " ".join(runners) or "3",
+        options.get("check"),
+        options.get("pick", "none"),
+        _number(options.get("cost")),
+        _entry(options.get("from")),
+    )
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        return None if text is None else float(text.lstrip("$"))
+    except ValueError:
+        raise CommandError(f"“{text}” is no amount of US dollars.") from None
+
+
+def _entry(text: str | None) -> int | None:
+    if text is None:
+        return None
+    if not text.lstrip("#").isdigit():
+        raise CommandError(f"“{text}” is no entry; write its number: --from 412.")
+    return int(text.lstrip("#"))
+
+
+async def order_of(desk: Desk, wish: RaceWish) -> RaceOrder:
+    """Return the order for a race: runners, message and check looked up.
+
+    Raises:
+        CommandError, UserFacingError: something in it can't be had.
+    """
+    from tui_agent.agent.attachments import load_message
+    from tui_agent.agent.race.race import RaceOrder
+
+    agent = _agent(desk)
+    if wish.pick not in PICKS:
+        raise CommandError(f"“{wish.pick}” can't be picked by; there are {', '.join(PICKS)}.")
+    session, start = agent.session, wish.start
+    if start is None:
+        start = session.leaf
+    else:
+        session.entry(start)
+    loaded = await load_message(wish.prompt, desk.cwd, session, desk.services.store.put_blob, named=agent.load_named)
+    check = wish.check if wish.check is not None else desk.services.check_command()
+    specs = await asyncio.to_thread(runner_specs, desk, wish.runners)
+    return RaceOrder(wish.prompt, loaded.parts, specs, start, check.strip(), cast("Pick", wish.pick), wish.cost)
+
+
+def runner_specs(desk: Desk, text: str) -> tuple[RunnerSpec, ...]:
+    """Return the runners that a text names. Reads the catalog: call it in a thread.
+
+    Raises:
+        RunnersError: there is something in it that there is not.
+    """
+    from tui_agent.agent.permissions import Mode
+    from tui_agent.agent.race.specs import parse_runners
+
+    agent = _agent(desk)
+    modes = (*Mode, *(row.name for row in agent.agents()))
+    rows: list[Any] = []
+
+    def find_model(name: str) -> str | None:
+        if not rows:
+            rows.extend(desk.services.models())
+        if name == agent.model or any(row.id == name for row in rows):
+            return name
+        provider = agent.model.partition("/")[0]
+        named = [row.id for row in rows if row.has_key and name.lower() in row.id.lower()]
+        # The conversation's own provider first, of its models the newest.
+        best = max(named, key=lambda model: _likeness(model, provider), default=None)
+        return best or (name if "/" in name else None)
+
+    return parse_runners(text, modes, find_model)
+
+
+def _likeness(model: str, provider: str) -> tuple[bool, tuple[int, ...], int]:
+    version = tuple(int(number) for number in re.findall(r"(?<![\d.])\d{1,2}(?!\d)", model))
+    return model.partition("/")[0] == provider, version, -len(model)
+
+
+def price_of(desk: Desk, order: RaceOrder) -> RacePrice:
+    """Return what a race can cost at most."""
+    from tui_agent.session.entries import Usage
+
+    agent = _agent(desk)
+    prefix = agent.context_size().total
+    models = [spec.model or agent.model for spec in order.specs]
+    costs: list[float | None] = []
+    for at, model in enumerate(models):
+        known = model in models[:at] or (model == agent.model and agent.session.leaf is not None)
+        usage = Usage(cache_read=prefix) if known else Usage(cache_write=prefix)
+        costs.append(desk.services.price(model, usage))
+    total = None if None in costs else sum(filter(None, costs))
+    each = order.cost if order.cost is not None else agent.ports.budget.cost
+    return RacePrice(len(order.specs), each, prefix, total)
+
+
+# -- what is done with one ----------------------------------------------------------------------------------------
+
+
+async def begin(desk: Desk, order: RaceOrder) -> Race:
+    """Begin a race; it goes on in the background. Its price was shown.
+
+    Raises:
+        CommandError: there is one already.
+        RaceError, OSError: it can't be begun.
+    """
+    from tui_agent.agent.race.race import Race
+
+    agent = _agent(desk)
+    if desk.race is not None:
+        raise CommandError("A race is going on in this session: take one with /race take N, or end it with /race drop.")
+    if agent.running:
+        raise CommandError("The agent is working: press Escape first.")
+    if order.check and order.check != desk.services.check_command():
+        desk.services.keep_check(order.check)
+    race = desk.race = await Race.begin(agent, order, price_of(desk, order).most)
+    desk.soon(look_after(desk, race))
+    return race
+
+
+async def look_after(desk: Desk, race: Race) -> None:
+    """Wait for the end of a race, and take whom it picked."""
+    await race.wait()
+    if desk.race is not race:
+        return
+    if race.picked is None:
+        desk.say("The race is over. /race shows what each reached.")
+    elif desk.agent is not None and not desk.agent.running:
+        await take(desk, race.picked)
+
+
+async def take(desk: Desk, number: int) -> None:
+    """Go on with what a runner did: the conversation and the files; the other branches stay where they are.
+
+    After the race it goes to the branch of a runner of the last one on the path.
+
+    Raises:
+        CommandError, RaceError: there is no such runner, or it did nothing.
+        NavigationError, StoreError: the move could not be made.
+    """
+    if (agent := desk.idle_agent) is None:
+        return
+    race = desk.race
+    if race is not None:
+        race.runner(number)
+        await race.settle()
+    name, leaf = _branch(desk, number)
+    move = agent.navigator.plan(leaf, continue_from_here=True)
+    await carry_out(agent, move, await agent.files.plan(leaf))
+    if race is not None:
+        await race.finish(number)
+        desk.race = None
+    desk.undone.clear()
+    saved = f" Stopping the others early saved about {money(race.saved)}." if race is not None and race.saved else ""
+    desk.say(f"Took {name}.{saved} /undo takes that back; the others are branches in /tree.")
+    desk.face.refresh_facts()
+
+
+async def drop(desk: Desk) -> None:
+    """End a race without taking anybody: the branches stay, the copies go; raises as `take`."""
+    race = _race(desk)
+    await race.finish(None)
+    desk.race = None
+    desk.say("The race is over, nothing was taken. What the runners did are branches in /tree.")
+
+
+async def merge(desk: Desk, number: int) -> None:
+    """Tell the conversation what a runner found, as a summary; its files stay where they are; raises as `take`."""
+    if (agent := desk.idle_agent) is None:
+        return
+    name, leaf = _branch(desk, number)
+    desk.say(f"Summarising what {name} found …")
+    await agent.navigator.merge(leaf)
+    desk.say(f"What {name} found is in the conversation now.")
+
+
+async def steer(desk: Desk, number: int, text: str) -> None:
+    """Send a message to a runner; raises as `take`."""
+    from tui_agent.agent.attachments import load_message
+
+    race, agent = _race(desk), _agent(desk)
+    if not text.strip():
+        raise CommandError("Write the message after the number: /race steer 2 Use the other file.")
+    put_blob = desk.services.store.put_blob
+    loaded = await load_message(text, desk.cwd, agent.session, put_blob, named=agent.load_named)
+    race.steer(number, loaded.parts)
+
+
+def show(desk: Desk) -> None:
+    """Show the race that goes on, or the last one on the path; raises a `CommandError` where there is none."""
+    race = desk.race
+    if race is not None:
+        desk.show(RacePage(race, race_lines([runner.figures for runner in race.runners])))
+        return
+    entry = last_race(desk)
+    if entry is None:
+        raise CommandError(NO_RACE)
+    desk.show(RacePage(entry, entry_lines(entry)))
+
+
+def last_race(desk: Desk) -> RaceEntry | None:
+    """Return the newest race that ended on the path."""
+    from tui_agent.session.entries import RaceEntry
+
+    session = _agent(desk).session
+    found = session.entries(session.path_outline().of_kind("race")[-1:])
+    return found[0] if found and isinstance(found[0], RaceEntry) else None
+
+
+def _branch(desk: Desk, number: int) -> tuple[str, int]:
+    """Return a runner's name and the end of its branch: of the race that goes on, or of the last one on the path."""
+    if desk.race is not None:
+        row = desk.race.runner(number).record
+    else:
+        entry = last_race(desk)
+        if entry is None:
+            raise CommandError(NO_RACE)
+        if not 1 <= number <= len(entry.runners):
+            raise CommandError(f"There is no runner {number}; there are {len(entry.runners)}.")
+        row = entry.runners[number - 1]
+    if row.leaf is None:
+        raise CommandError(f"{row.name} has done nothing.")
+    return row.name, row.leaf
+
+
+# -- the command --------------------------------------------------------------------------------------------------
+
+
+async def race(desk: Desk, argument: str) -> None:
+    """Begin a race, or do something with the one that goes on."""
+    from tui_agent.app import race_form
+
+    word, _, rest = argument.strip().partition(" ")
+    actions: dict[str, Callable[[Desk, str], Awaitable[None]]] = {
+        "take": lambda desk, rest: take(desk, _chosen(rest)),
+        "merge": lambda desk, rest: merge(desk, _chosen(rest)),
+        "drop": lambda desk, _rest: drop(desk),
+        "stop": _stop,
+        "continue": _continue,
+        "steer": lambda desk, rest: steer(desk, _chosen(rest.partition(" ")[0]), rest.partition(" ")[2]),
+    }
+    if not word and desk.race is None and desk.face.has_screen:
+        await race_form.ask(desk, desk.face.draft.strip())
+    elif not word or word == "show":
+        show(desk)
+    elif word in actions and " -- " not in argument:
+        await actions[word](desk, rest.strip())
+    elif " -- " not in argument and "\n" not in argument and desk.race is None and desk.face.has_screen:
+        await race_form.ask(desk, argument.strip())
+    else:
+        await _ask_and_begin(desk, read_wish(argument))
+
+
+async def _ask_and_begin(desk: Desk, wish: RaceWish) -> None:
+    order = await order_of(desk, wish)
+    question = Choice(
+        "Start the race?",
+        [(START, "Start"), (LEAVE, "Don't start")],
+        price_of(desk, order).sentence() + (f"\nCheck: {one_line(order.check, 100)}" if order.check else ""),
+        unasked=START,
+    )
+    if await desk.ask(question) == START:
+        begun = await begin(desk, order)
+        if desk.face.has_screen:
+            show(desk)
+        else:
+            desk.say(f"{len(begun.runners)} runners work. /race shows how far they are.")
+
+
+async def _stop(desk: Desk, rest: str) -> None:
+    _race(desk).stop(_chosen(rest) if rest else None)
+
+
+async def _continue(desk: Desk, rest: str) -> None:
+    from tui_agent.session.entries import RunnerState
+
+    cut = [runner.number for runner in _race(desk).runners if runner.state is RunnerState.CUT_OFF]
+    numbers = [_chosen(rest)] if rest else cut
+    if not numbers:
+        raise CommandError("No runner was cut off; name one: /race continue 2.")
+    go_on(desk, numbers)
+
+
+def go_on(desk: Desk, numbers: Sequence[int]) -> None:
+    """Let runners go on that were cut off, stopped or failed with an error; raises as `take`."""
+    race = _race(desk)
+    for number in numbers:
+        race.resume(number)
+    desk.soon(look_after(desk, race))
+
+
+def _chosen(text: str) -> int:
+    if not text.strip().isdigit():
+        raise CommandError("Name a runner by its number: /race take 2.")
+    return int(text)
+
+
+def _agent(desk: Desk) -> Agent:
+    if desk.agent is None:
+        raise CommandError("No session is open.")
+    return desk.agent
+
+
+def _race(desk: Desk) -> Race:
+    if desk.race is None:
+        raise CommandError(NO_RACE)
+    return desk.race
+
+
+COMMANDS = (
+    Command(
+        "race",
+        "run one prompt several times at once and take the best",
+        race,
+        "Race",
+        key="f7",
+        argument="[PROMPT|RUNNERS -- PROMPT|take N|stop|drop]",
+        place=165,
+        yields=True,
+    ),
+)

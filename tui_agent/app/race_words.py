@@ -1,0 +1,110 @@
+"""Races in words: the table of a result, and what a race can cost before it starts. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tui_agent.app.face import Heading
+from tui_agent.app.format import money, one_line, plural, seconds, tokens
+from tui_agent.lazy import dataclass
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from tui_agent.session.entries import RaceEntry, RaceRunner
+
+STATE_MARKS: Mapping[str, str] = {
+    "waiting": "·",
+    "working": "●",
+    "checking": "◐",
+    "done": "○",
+    "passed": "✓",
+    "failed": "✗",
+    "stopped": "■",
+    "error": "!",
+    "cut_off": "…",
+}
+"""One glyph for each state of a runner."""
+
+_BY_CHECK = ("passed", "done", "failed")
+
+
+def state_word(state: str) -> str:
+    """Return a runner's state as people read it."""
+    return state.replace("_", " ")
+
+
+@dataclass(frozen=True, slots=True)
+class RacePrice:
+    """What a race can cost, in US dollars; None where nobody knows. ``prefix`` is tokens all runners begin with."""
+
+    runners: int
+    each: float | None
+    prefix: int
+    prefix_cost: float | None
+
+    @property
+    def most(self) -> float | None:
+        """The most that all runners together may spend, None without a limit."""
+        return None if self.each is None else self.each * self.runners
+
+    def sentence(self) -> str:
+        """Return what is said before the start."""
+        who = plural(self.runners, "runner")
+        if self.most is None or self.each is None:
+            limit = f"{who}, without a limit of money: one can be set for each."
+        else:
+            limit = f"{who}, at most {money(self.each)} each, {money(self.most)} together."
+        if not self.prefix:
+            return limit
+        price = "" if self.prefix_cost is None else f", about {money(self.prefix_cost)} for all"
+        return f"{limit} All begin with the same {tokens(self.prefix)} tokens{price}."
+
+
+def ranked(rows: Sequence[RaceRunner]) -> list[tuple[int, RaceRunner]]:
+    """Return runners with their numbers, the best first: by the check, then by cost, then by time."""
+    order = {state: at for at, state in enumerate(_BY_CHECK)}
+    numbered = list(enumerate(rows, 1))
+    return sorted(numbered, key=lambda row: (order.get(row[1].state, len(order)), row[1].cost, row[1].seconds))
+
+
+def cells(row: RaceRunner) -> tuple[str, ...]:
+    """Return what a table says of a runner: state, check, changes, steps, tokens, cost, time."""
+    check = "" if row.check is None else "not run" if row.check.exit_code is None else f"exit {row.check.exit_code}"
+    lines = f" +{row.additions} −{row.deletions}" if row.additions or row.deletions else ""
+    return (
+        f"{STATE_MARKS[row.state]} {state_word(row.state)}",
+        check,
+        f"{plural(row.files, 'file')}{lines}" if row.files else "no change",
+        plural(row.steps, "step"),
+        tokens(row.tokens),
+        money(row.cost),
+        seconds(row.seconds),
+    )
+
+
+def race_lines(rows: Sequence[RaceRunner], taken: int | None = None) -> list[str]:
+    """Return the result as lines: a runner each, the best first, and below it why it is not better."""
+    told = [(number, row, (f"{number}", row.name, *cells(row))) for number, row in ranked(rows)]
+    widths = [max(len(line[at]) for _, _, line in told) for at in range(len(told[0][2]))] if told else []
+    lines: list[str] = []
+    for number, row, line in told:
+        text = "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        lines.append(f"{text}  ← taken" if number == taken else text)
+        if row.problem:
+            lines.append(f"   {one_line(row.problem, 200)}")
+        if row.state == "failed" and row.check is not None:
+            lines += [f"   {one_line(line, 200)}" for line in row.check.last_lines[-3:]]
+    return lines
+
+
+def entry_lines(entry: RaceEntry) -> list[str]:
+    """Return all a race's entry says, as lines."""
+    return [Heading(one_line(entry.prompt, 200)), *race_lines(entry.runners, entry.taken), *tail_lines(entry)]
+
+
+def tail_lines(entry: RaceEntry) -> list[str]:
+    """Return what a race's entry says beside its table."""
+    check = [f"check: {one_line(entry.check, 200)}"] if entry.check else []
+    saved = [f"Stopping the others early saved about {money(entry.saved)}."] if entry.saved else []
+    return [*check, *saved, *entry.comparison.splitlines()]

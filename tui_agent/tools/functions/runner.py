@@ -1,0 +1,137 @@
+"""The process of a tool file: reads it and tells what its functions are, or calls one of them.
+
+What to do comes as JSON in one open file, the answer goes as JSON into another. What the functions print is for people:
+it may be anything, and is no answer.
+"""
+
+import asyncio
+import base64
+import inspect
+import io
+import json
+import linecache
+import os
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from tui_agent.tools.functions.returned import NotSerialisableError, returned
+from tui_agent.tools.functions.signature import FunctionSignature, SignatureError, signature_of
+
+DECLARATIONS = ("NETWORK", "READS", "WRITES", "ENVIRONMENT", "READ_ONLY", "TIMEOUT")
+"""Constants of a tool file that say what its functions need."""
+MAX_FRAMES = 5
+"""Lines of a traceback that are told, those nearest to the error."""
+
+
+def main() -> None:
+    """Do what the first of two descriptors asks, and write the answer to the second."""
+    request, answer = (int(word) for word in sys.argv[1:3])
+    process = os.getpid()
+    for descriptor in (request, answer):
+        os.set_inheritable(descriptor, False)  # noqa: FBT003 - it has no name
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(line_buffering=True, errors="replace")
+    failed = False
+    try:
+        said = _done(json.loads(_read(request)))
+    except BaseException as error:  # noqa: BLE001 - whatever the file does, sys.exit included
+        said, failed = {"error": _told(error), "frames": (frames := _frames(error))}, True
+        places = [f"  {frame['file']}:{frame['line']}" for frame in frames]
+        sys.stderr.write("\n".join([_told(error), *places, ""]))
+    if os.getpid() != process:
+        os._exit(0)  # a copy of this process that came back from the function says nothing
+    data = json.dumps(said).encode()
+    os.ftruncate(answer, 0)
+    while data:
+        data = data[os.pwrite(answer, data, os.fstat(answer).st_size) :]
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    os._exit(1 if failed else 0)  # threads that go on do not hold it up
+
+
+def _done(request: dict[str, Any]) -> dict[str, Any]:
+    module = _loaded(Path(request["path"]), request["source"])
+    if "function" not in request:
+        return _described(module)
+    name = request["function"]
+    functions = {function.__name__: function for function in _functions(module)}
+    if name not in functions:
+        raise SignatureError(f"the file has no function {name} any more")
+    value = returned(asyncio.run(signature_of(functions[name]).call(request["arguments"])))
+    return {"text": value.text, "images": [base64.b64encode(image).decode() for image in value.images]}
+
+
+def _loaded(path: Path, source: str) -> ModuleType:
+    """Return the module that a text is; the text is what was read, so that nothing else is run."""
+    module = ModuleType(f"tools_{path.stem}")
+    module.__file__ = str(path)
+    sys.modules[module.__name__] = module
+    # The last place: a file beside it must not stand for a module of Python's own.
+    sys.path.append(str(path.parent))
+    linecache.cache[str(path)] = (len(source), None, source.splitlines(keepends=True), str(path))
+    exec(compile(source, str(path), "exec"), module.__dict__)  # noqa: S102 - what this process is for
+    return module
+
+
+def _functions(module: ModuleType) -> list[Callable[..., Any]]:
+    """Return the functions of a module that are to be tools, in their order."""
+    named = getattr(module, "__all__", None)
+    if named is not None:
+        return [getattr(module, name) for name in named if inspect.isfunction(getattr(module, name, None))]
+    own = [thing for name, thing in vars(module).items() if inspect.isfunction(thing) and not name.startswith("_")]
+    return [thing for thing in dict.fromkeys(own) if thing.__module__ == module.__name__ and thing.__doc__]
+
+
+def _described(module: ModuleType) -> dict[str, Any]:
+    tools: list[dict[str, Any]] = []
+    problems: list[dict[str, Any]] = []
+    for function in _functions(module):
+        try:
+            signature: FunctionSignature = signature_of(function)
+        except SignatureError as error:
+            problems.append({"text": str(error), "line": function.__code__.co_firstlineno})
+        else:
+            named = {"name": signature.name, "description": signature.description, "parameters": signature.parameters}
+            tools.append(named)
+    declared = {name: getattr(module, name) for name in DECLARATIONS if hasattr(module, name)}
+    return {"tools": tools, "problems": problems, "declared": json.loads(json.dumps(declared, default=list))}
+
+
+def _told(error: BaseException) -> str:
+    if isinstance(error, SignatureError | NotSerialisableError):
+        return str(error)
+    if isinstance(error, SystemExit):
+        return f"it called sys.exit({error.code!r})"
+    return "".join(traceback.format_exception_only(error)).strip()
+
+
+def _frames(error: BaseException) -> list[dict[str, Any]]:
+    """Return where in tool files an error was raised, its own place last."""
+    if isinstance(error, SyntaxError) and error.filename:
+        return [{"file": error.filename, "line": error.lineno or 0, "function": "", "code": ""}]
+    return list(_own_frames(error))[-MAX_FRAMES:]
+
+
+def _own_frames(error: BaseException) -> Iterator[dict[str, Any]]:
+    places = {str(Path(module.__file__).parent) for module in _tool_modules() if module.__file__}
+    for frame in traceback.extract_tb(error.__traceback__):
+        if str(Path(frame.filename).parent) in places:
+            name = "" if frame.name == "<module>" else frame.name
+            yield {"file": frame.filename, "line": frame.lineno, "function": name, "code": frame.line or ""}
+
+
+def _tool_modules() -> list[ModuleType]:
+    return [module for name, module in tuple(sys.modules.items()) if name.startswith("tools_")]
+
+
+def _read(descriptor: int) -> bytes:
+    return os.pread(descriptor, os.fstat(descriptor).st_size, 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,179 @@
+"""The tool files of a session: found, described by their own process, described anew when they changed."""
+
+import asyncio
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from tui_agent.errors import ToolError
+from tui_agent.lazy import dataclass
+from tui_agent.processes.environment import SafeEnvironment, command_environment
+from tui_agent.sandbox import Sandbox, View, Writes
+from tui_agent.session.entries import ToolSchema
+from tui_agent.tools.base import OutputLimits, ToolContext
+from tui_agent.tools.functions.found import FoundFile
+from tui_agent.tools.reads import FileReads
+from tui_agent.tools.registry import BUILTIN
+
+if TYPE_CHECKING:
+    from tui_agent.tools.functions.file_tool import FileTool
+    from tui_agent.tools.functions.process import Ended
+
+# What runs a file is loaded when there is one.
+
+DESCRIBE_SECONDS = 30.0
+"""How long reading a file may take before it counts as one that hangs."""
+MAX_TOOLS = 50
+"""Functions of one file that are offered: each is paid for with every request."""
+MAX_FILES = 100
+MAX_DESCRIPTION = 4_000
+"""Characters of a docstring that the model is told."""
+_RESERVED = frozenset({*BUILTIN, "mcp"})
+
+
+@dataclass(frozen=True, slots=True)
+class ToolPlace:
+    """Where the functions work: as commands of the session do."""
+
+    cwd: Path
+    project: Path
+    environment: Mapping[str, str]
+    sandbox: Sandbox | None
+
+    def context(self) -> ToolContext:
+        """Return the context for reading a file: nothing it does then is kept, and it reaches nothing."""
+        return ToolContext(
+            cwd=self.cwd, project=self.project, limits=OutputLimits(), reads=FileReads(), put_blob=lambda _data: "",
+            environment=self.environment, sandbox=self.sandbox, view=View(Writes.NOTHING),
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedFile:
+    """What a file said of itself. ``tools`` is empty when it could not be read; ``problems`` say why."""
+
+    source: str
+    tools: "tuple[FileTool, ...]" = ()
+    problems: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class ToolFiles:
+    """The tool files that ``find`` names, with what is wrong with others; none without it."""
+
+    find: Callable[[], tuple[list[FoundFile], list[str]]] = lambda: ([], [])
+    tools: "tuple[FileTool, ...]" = ()
+    """What they offer, as they were when they were read last."""
+    problems: tuple[str, ...] = ()
+    _loaded: dict[FoundFile, LoadedFile] = field(default_factory=dict)
+    _told: set[str] = field(default_factory=set)
+    _reading: asyncio.Lock | None = None
+
+    async def load(self, place: ToolPlace) -> None:
+        """Read what is new or changed; the files run in the sandbox for it, side by side."""
+        self._reading = self._reading or asyncio.Lock()
+        async with self._reading:
+            found, problems = await asyncio.to_thread(self.find)
+            if not found and not problems and not self._loaded:
+                return
+            read = await asyncio.gather(*(self._read(file, place) for file in found[:MAX_FILES]))
+            self._loaded = dict(zip(found[:MAX_FILES], read, strict=True))
+            if len(found) > MAX_FILES:
+                problems.append(f"There are {len(found)} tool files; {MAX_FILES} are read.")
+            tools: dict[str, FileTool] = {}
+            for file, loaded in self._loaded.items():
+                problems += loaded.problems
+                problems += _offer(file, loaded, tools)
+            self.tools, self.problems = tuple(tools.values()), tuple(problems)
+
+    def take_problems(self) -> str:
+        """Return in a sentence or more what is wrong and was not told yet."""
+        news = [problem for problem in self.problems if problem not in self._told]
+        self._told.update(news)
+        return " ".join(news)
+
+    async def _read(self, file: FoundFile, place: ToolPlace) -> LoadedFile:
+        try:
+            source = await asyncio.to_thread(file.source)
+        except (OSError, ValueError) as error:
+            return LoadedFile("", problems=(f"{file.shown} can't be read: {error}.",))
+        known = self._loaded.get(file)
+        return known if known is not None and known.source == source else await _describe(file, source, place)
+
+
+def _offer(file: FoundFile, loaded: LoadedFile, tools: "dict[str, FileTool]") -> Iterator[str]:
+    """Add the tools of a file to others; yields why one is left out."""
+    for tool in loaded.tools[:MAX_TOOLS]:
+        if tool.name in _RESERVED:
+            yield f"{file.shown}: {tool.name} is the name of a built-in tool; call the function something else."
+        elif tool.name in tools:
+            yield f"{file.shown}: {tools[tool.name].shown} has a tool {tool.name} already."
+        else:
+            tools[tool.name] = tool
+    if len(loaded.tools) > MAX_TOOLS:
+        yield f"{file.shown}: {len(loaded.tools)} functions; the first {MAX_TOOLS} are tools. __all__ chooses others."
+
+
+async def _describe(file: FoundFile, source: str, place: ToolPlace) -> LoadedFile:
+    """Have a file's own process say what its functions are."""
+    from tui_agent.tools.functions.file_tool import view_of_file
+    from tui_agent.tools.functions.process import run_file
+
+    context, sandbox = place.context(), place.sandbox
+    if sandbox is not None and (refusal := await asyncio.to_thread(sandbox.refusal)):
+        return LoadedFile(source, problems=(f"{file.shown}: {refusal}",))
+    try:
+        active = sandbox if sandbox is not None and sandbox.active else None
+        context.view = await asyncio.to_thread(view_of_file, file.path, context, active)
+        environment = command_environment(place.environment or SafeEnvironment(os.environ))
+        ended = await run_file(
+            file.path, {"source": source}, context, active, environment, name=file.shown, seconds=DESCRIBE_SECONDS
+        )
+    except ToolError as error:
+        return LoadedFile(source, problems=(f"{file.shown}: {error}",))
+    return _said(file, source, ended)
+
+
+def _said(file: FoundFile, source: str, ended: "Ended") -> LoadedFile:
+    from tui_agent.tools.functions.file_tool import Declared, FileTool
+
+    answer = ended.answer
+    if answer is None:
+        why = " ".join(ended.why(DESCRIBE_SECONDS).split())
+        return LoadedFile(source, problems=(f"{file.shown} could not be loaded: {why}",))
+    if answer.error:
+        line = f":{answer.frames[-1].line}" if answer.frames else ""
+        return LoadedFile(source, problems=(f"{file.shown}{line}: {' '.join(answer.error.split())}.",))
+    problems = [f"{file.shown}:{row.get('line')}: {row.get('text')}." for row in answer.problems]
+    try:
+        declared = Declared.model_validate(answer.declared)
+        tools = tuple(FileTool(_schema(row), file, declared) for row in answer.tools)
+    except (ValidationError, LookupError, TypeError, AttributeError) as error:
+        told = error.errors(include_url=False)[0] if isinstance(error, ValidationError) else None
+        why = "it says nothing sensible of itself" if told is None else f"{told['loc'][0]}: {told['msg']}"
+        return LoadedFile(source, problems=(*problems, f"{file.shown}: {why}."))
+    return LoadedFile(source, tools, tuple(problems))
+
+
+class _SaidTool(BaseModel):
+    """A tool as the file's process tells of it: the file may have changed what runs there."""
+
+    model_config = ConfigDict(defer_build=True)
+
+    name: str = Field(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,63}$")
+    description: str = Field(min_length=1)
+    parameters: dict[str, Any]
+
+
+def _schema(row: dict[str, Any]) -> ToolSchema:
+    from tui_agent.tools.functions.in_process import schema_of
+
+    said = _SaidTool.model_validate(row)
+    description = said.description
+    if len(description) > MAX_DESCRIPTION:
+        description = f"{description[:MAX_DESCRIPTION]} …"
+    return schema_of(said.name, description, said.parameters)

@@ -1,0 +1,146 @@
+"""Runs a program for a call: in the view of the sandbox, and once more where the user opens what it lacked."""
+
+import asyncio
+import contextlib
+import signal
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import replace
+
+from tui_agent.errors import ToolError
+from tui_agent.lazy import dataclass
+from tui_agent.processes.capture import plain_text
+from tui_agent.processes.process import Command, FinishedCommand, run_command
+from tui_agent.sandbox import Holes, Launch, Sandbox, SandboxError, View
+from tui_agent.tools.base import ToolContext
+
+MAX_RUNS = 4
+"""How often one program runs at most: each time with what it lacked before and the user opened."""
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What a call runs. ``name`` is what the user is asked about, ``timeout`` in seconds, ``descriptors`` stay open."""
+
+    name: str
+    words: tuple[str, ...]
+    environment: Mapping[str, str]
+    timeout: float
+    descriptors: tuple[int, ...] = ()
+
+    def outside(self, context: ToolContext) -> Command:
+        """Return the command without a sandbox."""
+        return Command(self.words, context.cwd, self.environment, self.timeout, self.descriptors)
+
+    def inside(self, context: ToolContext, launch: Launch) -> Command:
+        """Return the command in its view."""
+        return Command(
+            launch.arguments, context.cwd, launch.environment, self.timeout, (*launch.descriptors, *self.descriptors),
+            gone=launch.gone if launch.ends_whole else None,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class EndedProgram:
+    """How the last run of a program ended; ``note`` says for the model what the sandbox did to it."""
+
+    run: FinishedCommand
+    note: str = ""
+
+
+async def run_program(program: Program, context: ToolContext, sandbox: Sandbox | None) -> EndedProgram:
+    """Run a program to its end, without a sandbox for None. A cancelled call has reported what came out until then.
+
+    Raises:
+        ToolError: it could not be started.
+    """
+    if sandbox is None:
+        run = FinishedCommand()
+        await _run(program, program.outside(context), context, run)
+        return EndedProgram(run)
+    view, runs = context.view, 1
+    ended, wanted = await _run_in(view, program, context, sandbox)
+    while wanted is not None and context.open_holes is not None and runs < MAX_RUNS:
+        granted = await context.open_holes(wanted, program.name)
+        if isinstance(granted, str):
+            return replace(ended, note="\n".join(filter(None, [ended.note, f"[{granted}]"])))
+        if sandbox.lacks(view.opened(granted), context.project) or not granted.beyond(view.holes):
+            break
+        view, runs = view.opened(granted), runs + 1
+        ended, wanted = await _run_in(view, program, context, sandbox)
+    return ended
+
+
+async def _run_in(
+    view: View, program: Program, context: ToolContext, sandbox: Sandbox
+) -> tuple[EndedProgram, Holes | None]:
+    run = FinishedCommand()
+    async with recorded(context, sandbox, view, live=False):
+        launch = await launch_program(program, context, sandbox, view, live=False)
+        try:
+            await _run(program, program.inside(context, launch), context, run)
+        finally:
+            said = plain_text(run.capture.raw())
+            code = None if run.timed_out else run.exit_code
+            ending = asyncio.ensure_future(sandbox.finish(launch, said, code, context.recorded))
+            await asyncio.shield(ending)
+        outcome = ending.result()
+    return EndedProgram(run, outcome.note), outcome.wanted
+
+
+async def _run(program: Program, command: Command, context: ToolContext, run: FinishedCommand) -> None:
+    try:
+        await run_command(command, context.report, run)
+    except OSError as error:
+        raise not_started(error) from error
+    if run.left is not None and context.jobs is not None:
+        # What it left behind is listed with the jobs.
+        run.job = context.jobs.adopt(program.name, run.left).id
+
+
+async def launch_program(program: Program, context: ToolContext, sandbox: Sandbox, view: View, *, live: bool) -> Launch:
+    """Lay out the view of a program; see ``Sandbox.launch``.
+
+    Raises:
+        ToolError: it can't be done here.
+    """
+    try:
+        return await sandbox.launch(
+            program.words, context.cwd, context.project, view, program.environment,
+            live=live, allow_host=context.allow_host,
+        )  # fmt: skip
+    except (SandboxError, OSError) as error:
+        raise ToolError(f"The sandbox could not be laid out, so nothing was run: {error}") from error
+
+
+@contextlib.asynccontextmanager
+async def recorded(context: ToolContext, sandbox: Sandbox, view: View, *, live: bool) -> AsyncIterator[None]:
+    """Have the whole project watched where a program works on it itself; what a layer changes is told by it."""
+    layered = not live and await asyncio.to_thread(sandbox.is_layered, context.project, view)
+    if layered or not view.changes_sources or context.recorded is None:
+        yield
+        return
+    async with context.recorded(None):
+        yield
+
+
+def not_started(error: OSError) -> ToolError:
+    """Return what the model is told of a program that could not be started."""
+    return ToolError(f"The command could not be started: {error.strerror or error}.")
+
+
+def ending(run: FinishedCommand) -> str:
+    """Return what there is to say of how a program ended that was not stopped: code, signal, what goes on."""
+    notes = []
+    if run.exit_code is not None and run.exit_code < 0:
+        notes.append(f"[Ended by {_signal_name(-run.exit_code)}.]")
+    elif run.exit_code:
+        notes.append(f"[Exit code {run.exit_code}.]")
+    if run.left is not None:
+        job = f" It is job {run.job}." if run.job is not None else ""
+        notes.append(f"[Left running, its output is lost: {run.left.names()}.{job} It ends with this program.]")
+    return "\n".join(notes)
+
+
+def _signal_name(number: int) -> str:
+    known = {member.value: member.name for member in signal.Signals}
+    return known.get(number, f"signal {number}")
