@@ -20,6 +20,7 @@ BENCHMARKS = {
     "sessions": "sessions",
     "tree": "tree",
     "files": "files",
+    "race": "race",
     "context": "context",
     "headless": "headless",
 }
