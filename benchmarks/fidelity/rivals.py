@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from benchmarks.fidelity.policies import FIXED, Policy, Summaries
 from tui_agent.context.budget import ViewWeights
-from tui_agent.context.cuts import find_cut
+from tui_agent.context.compaction import find_cut
 from tui_agent.context.files import file_operations
 from tui_agent.context.settings import TruncationSettings
 from tui_agent.context.truncation import limits_for, truncate

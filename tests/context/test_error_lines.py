@@ -2,8 +2,7 @@
 
 import pytest
 
-from tui_agent.context.error_lines import error_looking, most_informative
-from tui_agent.context.truncation import SizedLimits, truncate
+from tui_agent.context.truncation import SizedLimits, error_looking, most_informative, truncate
 
 NOISE = 1_500
 

@@ -13,11 +13,13 @@ from tui_agent.model.errors import (
     concerns_reasoning,
     concerns_roles,
     missing_key,
+    retry_after,
+    span,
+    spoken,
 )
 from tui_agent.model.overflow import find_overflow
 from tui_agent.model.protocol import ErrorKind
 from tui_agent.model.retry import RetryPolicy
-from tui_agent.model.waits import retry_after, span, spoken
 
 NOW = 1_800_000_000.0
 TARGET = Target("anthropic/claude", "Anthropic", "api.example", "set ANTHROPIC_API_KEY")

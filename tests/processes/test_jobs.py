@@ -15,7 +15,7 @@ from tests.support.tooling import Workspace
 from tui_agent.errors import ToolError
 from tui_agent.processes import jobs
 from tui_agent.processes.jobs import Jobs, JobState
-from tui_agent.processes.watching import Watch
+from tui_agent.processes.process import Watch
 from tui_agent.tools import bash
 from tui_agent.tools.base import ToolResult
 from tui_agent.tools.bash import BashTool
@@ -118,7 +118,8 @@ async def test_waiting_ends_and_the_job_does_not(space: Workspace, running: Jobs
     result = await space.call(JOB, id=1, wait=1)
     assert "is running for" in result.output
     waiting = asyncio.ensure_future(space.call(JOB, id=1, wait=60))
-    await asyncio.sleep(0.01)
+    for _ in range(20):
+        await asyncio.sleep(0)
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await waiting
@@ -324,7 +325,7 @@ async def test_nothing_is_left_when_the_program_is_killed(space: Workspace, pids
 
 async def test_the_watcher_ends_with_the_program(space: Workspace) -> None:
     code = (
-        "from tui_agent.processes.watching import watch; import psutil, os\n"
+        "from tui_agent.processes.process import watch; import psutil, os\n"
         "watch.started('x', 2**22 + 1); watch.ended('x'); print(*[p.pid for p in psutil.Process().children()])"
     )
     program = await asyncio.create_subprocess_exec(sys.executable, "-c", code, cwd=ROOT, stdout=asyncio.subprocess.PIPE)

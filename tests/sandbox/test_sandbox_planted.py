@@ -108,7 +108,6 @@ async def test_a_name_is_no_line_of_ours(box: Contained) -> None:
     assert "\x1b" not in ran.outcome.note
 
 
-@pytest.mark.timeout(30)
 @pytest.mark.parametrize("command", ["mkfifo pipe.log", "mkdir dist && mkfifo dist/pipe && echo kept > dist/file"])
 async def test_a_pipe_left_behind_holds_nothing_up(box: Contained, command: str) -> None:
     await box.run(command)

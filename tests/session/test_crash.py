@@ -6,8 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.support.thoroughness import NIGHTLY
+
 ROOT = Path(__file__).parents[2]
-ROUNDS = int(os.environ.get("TUI_AGENT_TEST_KILLS", "50"))
+ROUNDS = int(os.environ.get("TUI_AGENT_TEST_KILLS", "500" if NIGHTLY else "50"))
 SEED = 20_250_607
 
 

@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tui_agent.session import tree
-from tui_agent.session.moves import MoveHistory
 from tui_agent.session.records import EntryHeader, LeafMove
+from tui_agent.session.session import MoveHistory
 from tui_agent.session.spine import Spine, SpineRows
 
 

@@ -7,7 +7,6 @@ costs milliseconds where a new interpreter costs a second, and forking is safe o
 import json
 import os
 import random
-import select
 import signal
 import sys
 import time
@@ -20,8 +19,10 @@ from tui_agent.session.session import DraftText, Session
 from tui_agent.session.store import Store
 
 WORDS = "streamed words of an answer that is being written "
-LIVES = 0.03
-"""Seconds a writer lives at most, counted from its first report."""
+LIVES = 40
+"""Reports a writer lives for at most."""
+AFTER = 0.002
+"""Seconds at most between the last of them and its end."""
 
 
 def work(path: Path, session_id: str, pipe: int) -> NoReturn:
@@ -67,11 +68,11 @@ def one_life(path: Path, session_id: str, chance: random.Random) -> list[list[ob
         os.close(read_end)
         work(path, session_id, write_end)
     os.close(write_end)
-    heard = os.read(read_end, 4096)
-    deadline = time.monotonic() + chance.uniform(0, LIVES)
-    while (left := deadline - time.monotonic()) > 0:
-        if select.select([read_end], [], [], left)[0]:
-            heard += os.read(read_end, 65_536)
+    heard = b""
+    lives = chance.randint(1, LIVES)
+    while heard.count(b"\n") < lives:
+        heard += os.read(read_end, 65_536)
+    time.sleep(chance.uniform(0, AFTER))
     os.kill(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
     while piece := os.read(read_end, 65_536):

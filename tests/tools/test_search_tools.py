@@ -10,9 +10,8 @@ from tui_agent.files import ripgrep
 from tui_agent.permission import Permission
 from tui_agent.tools import grep as grep_module
 from tui_agent.tools.glob import GlobInput, GlobTool
-from tui_agent.tools.grep import GrepInput, GrepTool
+from tui_agent.tools.grep import MAX_ROWS, GrepInput, GrepTool
 from tui_agent.tools.ls import LsTool
-from tui_agent.tools.matches import MAX_ROWS
 
 GREP, GLOB, LS = GrepTool(), GlobTool(), LsTool()
 

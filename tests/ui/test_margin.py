@@ -37,8 +37,8 @@ from tui_agent.session.entries import (
     UserEntry,
 )
 from tui_agent.ui.widgets.gauge import GaugeReading
-from tui_agent.ui.widgets.new_chip import NewChip
 from tui_agent.ui.widgets.permission import PermissionPrompt
+from tui_agent.ui.widgets.session_view import NewChip
 
 MODEL = "m"
 
@@ -128,12 +128,12 @@ async def test_with_the_focus_on_a_block_the_last_line_says_how_the_model_has_it
         transcript = stage.view.transcript
         transcript.focus()
         assert transcript.jump_to(3)
-        await pilot.pause(0.3)
+        await pilot.pause()
         assert "#3 · " in rows(stage)[-1]
         assert "cleared for 1 answer · not cached" in rows(stage)[-1]
         stage.agent.append(compacted(5))
         assert transcript.jump_to(1)
-        await pilot.pause(0.3)
+        await pilot.pause()
         assert "#1 · summarised by #7" in rows(stage)[-1]
         await pilot.press("escape")
         await pilot.pause()

@@ -8,7 +8,7 @@ import pytest
 from tests.support.ui_app import Stage, make_stage
 from tests.support.ui_scenes import question_bash, question_edit
 from tui_agent.agent.events import PermissionAsked, RunStarted
-from tui_agent.ui.widgets.question_chip import QuestionChip
+from tui_agent.ui.widgets.session_view import QuestionChip
 
 
 def chips(stage: Stage) -> list[str]:

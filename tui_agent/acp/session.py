@@ -1,23 +1,30 @@
 """One session that is open in an editor: its agent, what is told of it in order, and its questions."""
 
+from __future__ import annotations
+
 import asyncio
 import contextlib
+import hashlib
 from collections.abc import Awaitable, Callable
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from acp import RequestError, helpers
 from acp.interfaces import Client
 from acp.schema import (
+    AcceptElicitationResponse,
     AllowedOutcome,
     ClientCapabilities,
     ConfigOptionUpdate,
+    ElicitationFormSessionMode,
+    ElicitationSchema,
+    ElicitationStringPropertySchema,
+    FileSystemCapabilities,
     PermissionOption,
     StopReason,
     ToolCallUpdate,
 )
 
-from tui_agent.acp.editor_files import UnsavedText
-from tui_agent.acp.face import EditorFace
 from tui_agent.acp.prompts import Prompt
 from tui_agent.acp.updates import Updates, usage_update
 from tui_agent.agent.agent import Agent
@@ -35,9 +42,163 @@ from tui_agent.agent.permissions import in_words
 from tui_agent.agent.preparing import prepare
 from tui_agent.app.commands import command_table, find
 from tui_agent.app.desk import Desk
+from tui_agent.app.face import (
+    Choice,
+    FindPage,
+    JobsPage,
+    Page,
+    Pick,
+    Question,
+    Remedy,
+    Report,
+    Severity,
+    TextLine,
+    WordsFace,
+)
+from tui_agent.app.find_commands import find_report
 from tui_agent.app.intent import CommandIntent, parse
 from tui_agent.app.services import AppServices, OpenRequest
+from tui_agent.app.status_commands import job_lines
 from tui_agent.session.entries import AssistantEntry, EffortChangeEntry, ModeChangeEntry, ModelChangeEntry
+
+if TYPE_CHECKING:
+    from tui_agent.app.services import OpenRequest
+
+T = TypeVar("T")
+
+MAX_OFFERED = 12
+"""Rows of a long list that are offered as answers: the first ones."""
+
+
+class EditorFace(WordsFace):
+    """Speaks for the desk of one session in an editor."""
+
+    def __init__(self, session: EditorSession) -> None:
+        self._session = session
+        self._asked = 0
+
+    def say(self, message: str, severity: Severity = "information", remedy: Remedy | None = None) -> None:
+        """Tell a sentence as a message of the agent's."""
+        del severity, remedy
+        self._session.tell(helpers.update_agent_message_text(f"{message}\n\n"))
+
+    async def ask(self, question: Question[T]) -> T | None:
+        """Ask for a choice by a permission request, for a text by a form if there are any; nothing else is asked."""
+        match question:
+            case Choice():
+                return await self._ask(question)  # type: ignore[return-value]  # a choice is answered by a key
+            case Pick():
+                offered = [(row.key, row.text[:80]) for row in question.rows[:MAX_OFFERED]]
+                return await self._ask(Choice(question.question, offered))  # type: ignore[return-value]  # so is this
+            case TextLine():
+                return await self._ask_text(question)  # type: ignore[return-value]  # a line is answered by a text
+            case _:
+                return None
+
+    async def _ask(self, question: Choice) -> str | None:
+        self._asked += 1
+        options = [PermissionOption(option_id=key, name=text, kind="allow_once") for key, text in question.answers]
+        content = [helpers.tool_content(helpers.text_block(question.details))] if question.details else None
+        call = ToolCallUpdate(tool_call_id=f"question-{self._asked}", title=question.question, content=content)
+        await self._session.settle()
+        with contextlib.suppress(RequestError, ConnectionError):
+            response = await self._session.client.request_permission(self._session.agent.session.id, call, options)
+            offered = {option.option_id for option in options}
+            if isinstance(response.outcome, AllowedOutcome) and response.outcome.option_id in offered:
+                return response.outcome.option_id
+        return None
+
+    async def _ask_text(self, question: TextLine) -> str | None:
+        able = self._session.able.elicitation
+        if able is None or able.form is None:
+            return None
+        field = ElicitationStringPropertySchema(type="string", title="Answer", default=question.text or None)
+        form = ElicitationFormSessionMode(
+            session_id=self._session.agent.session.id, requested_schema=ElicitationSchema(properties={"answer": field})
+        )
+        await self._session.settle()
+        with contextlib.suppress(RequestError, ConnectionError):
+            response = await self._session.client.create_elicitation(message=question.question, mode=form)
+            if isinstance(response, AcceptElicitationResponse):
+                return str((response.content or {}).get("answer") or "")
+        return None
+
+    def show(self, page: Page) -> None:
+        """Tell what was found and the jobs too."""
+        match page:
+            case FindPage(query=query) if query:
+                self._session.desk.soon(self._tell_found(query))
+            case JobsPage():
+                self.show(Report(page.title, job_lines(self._session.agent.jobs)))
+            case _:
+                super().show(page)
+
+    async def _tell_found(self, query: str) -> None:
+        self.show(await find_report(self._session.desk, query))
+
+    def go_to(self, request: OpenRequest) -> None:
+        """Editors open sessions from their own list."""
+        del request
+        self.say("Open sessions from the editor's own list.")
+
+
+MAX_BYTES = 5_000_000
+"""Larger files are read from disk: their text would travel as one message."""
+
+
+class UnsavedText:
+    """Reads files of one session through the editor, where it offers that, and has it save what an edit builds on."""
+
+    def __init__(self, client: Client, able: FileSystemCapabilities, session: str) -> None:
+        self._client = client
+        self._able = able
+        self._session = session
+        self._told: dict[Path, bytes] = {}
+
+    async def unsaved(self, path: Path) -> str | None:
+        """Return the text of a file as the editor has it, None where that is what is on disk."""
+        text = await self._differing(path)
+        if text is not None:
+            self._told[path] = _digest(text)
+        return text
+
+    async def save(self, path: Path) -> bool:
+        """Have the editor save a file it has other text of; returns whether that is the text the model has read."""
+        text = await self._differing(path) if self._able.write_text_file else None
+        if text is None:
+            return False
+        with contextlib.suppress(RequestError, ConnectionError):
+            await self._client.write_text_file(session_id=self._session, path=str(path), content=text)
+            return self._told.get(path) == _digest(text)
+        return False
+
+    async def _differing(self, path: Path) -> str | None:
+        on_disk = await asyncio.to_thread(_read, path) if self._able.read_text_file else None
+        if on_disk is None:
+            return None
+        try:
+            answer = await self._client.read_text_file(session_id=self._session, path=str(path))
+        except (RequestError, ConnectionError):
+            return None
+        return None if _plain(answer.content) == _plain(on_disk) else answer.content
+
+
+def _read(path: Path) -> str | None:
+    """Return a file's text, None for what no editor would show as such."""
+    try:
+        return path.read_text(encoding="utf-8") if path.stat().st_size <= MAX_BYTES else None
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+def _plain(text: str) -> str:
+    """Return a text without what editors change on their own: the form of line ends."""
+    return text.replace("\r\n", "\n")
+
+
+def _digest(text: str) -> bytes:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
+
 
 NEEDS_KEY = -32000
 """The protocol's error for an agent that wants somebody to log in first."""

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -21,8 +22,8 @@ from tui_agent.app.intent import CommandIntent, MessageIntent, ShellIntent, pars
 from tui_agent.app.pasted_images import PastedImages
 from tui_agent.app.problems import report
 from tui_agent.app.services import OpenHow, OpenRequest
-from tui_agent.app.warnings import WarningLog
 from tui_agent.errors import CommandError
+from tui_agent.lazy import dataclass
 
 if TYPE_CHECKING:
     from tui_agent.agent.agent import Agent
@@ -34,6 +35,28 @@ if TYPE_CHECKING:
     from tui_agent.app.undo_words import Move, UndoResult
     from tui_agent.session.entries import UserPart
     from tui_agent.session.errors import SessionHeld
+
+MAX_WARNINGS = 100
+"""Warnings that are kept, the newest ones."""
+
+
+@dataclass(slots=True)
+class WarningLog:
+    """What the program warned of since it was started, and how much of that left the screen unread."""
+
+    said: deque[tuple[float, str]] = field(default_factory=lambda: deque(maxlen=MAX_WARNINGS))
+    """When, in seconds since the epoch, and what."""
+    unread: int = 0
+    """Warnings that something new took from the screen since somebody looked at them all."""
+
+    def add(self, now: float, sentence: str) -> None:
+        """Keep a warning."""
+        self.said.append((now, sentence))
+
+    def lines(self) -> list[str]:
+        """Return all of them as lines of the doctor's page."""
+        return [f"! {time.strftime('%H:%M', time.localtime(when)):<14} {sentence}" for when, sentence in self.said]
+
 
 T = TypeVar("T")
 

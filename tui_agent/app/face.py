@@ -17,9 +17,12 @@ if TYPE_CHECKING:
     # Only for annotations: this module is there before the first paint.
     from tui_agent.agent.agent import Agent
     from tui_agent.agent.checkpoints.differing import ChangedFile
+    from tui_agent.agent.race.race import Race, RaceOrder
+    from tui_agent.agent.race.specs import RunnerSpec
     from tui_agent.agent.subagents import FinishedSubagent
     from tui_agent.app.services import LoginRow, OpenRequest, UiSettings
     from tui_agent.app.spending import Spending
+    from tui_agent.session.entries import RaceEntry
 
 Severity = Literal["information", "warning", "error"]
 Remedy = tuple[str, str, str]
@@ -116,6 +119,20 @@ class SessionChoice(Question["OpenRequest"]):
     """A session to open."""
 
     current: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class RaceForm(Question["RaceOrder"]):
+    """What a race is to be like, beginning with ``order``."""
+
+    order: RaceOrder
+    here: RunnerSpec
+    """What a runner is like where it names nothing else."""
+    modes: Sequence[str]
+    """The modes and agents there are."""
+    price: Callable[[RaceOrder], str]
+    """Returns in words what an order costs at most."""
+    question: str = "Race"
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +233,7 @@ class SubagentPage(Page):
 class RacePage(Page):
     """A race: the one that goes on, with its runners at work, or the entry of one that is over. ``lines`` say it."""
 
-    race: Any
+    race: Race | RaceEntry
     lines: Sequence[str] = ()
     title: str = "The race"
 
@@ -224,6 +241,16 @@ class RacePage(Page):
     def text(self) -> str:
         """What each runner reached."""
         return "\n".join(self.lines)
+
+
+@dataclass(frozen=True, slots=True)
+class RunnerPage(Page):
+    """A runner of a race: ``watched`` is its agent, or a session that ends where it did; ``race`` is a ``RaceView``."""
+
+    watched: Agent | FinishedSubagent
+    race: Any
+    number: int
+    title: str = "A runner of the race"
 
 
 @dataclass(frozen=True, slots=True)

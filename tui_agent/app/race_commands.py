@@ -306,6 +306,8 @@ def _branch(desk: Desk, number: int) -> tuple[str, int]:
 
 async def race(desk: Desk, argument: str) -> None:
     """Begin a race, or do something with the one that goes on."""
+    from tui_agent.app import race_form
+
     word, _, rest = argument.strip().partition(" ")
     actions: dict[str, Callable[[Desk, str], Awaitable[None]]] = {
         "take": lambda desk, rest: take(desk, _chosen(rest)),
@@ -315,10 +317,14 @@ async def race(desk: Desk, argument: str) -> None:
         "continue": _continue,
         "steer": lambda desk, rest: steer(desk, _chosen(rest.partition(" ")[0]), rest.partition(" ")[2]),
     }
-    if not word or word == "show":
+    if not word and desk.race is None and desk.face.has_screen:
+        await race_form.ask(desk, desk.face.draft.strip())
+    elif not word or word == "show":
         show(desk)
     elif word in actions and " -- " not in argument:
         await actions[word](desk, rest.strip())
+    elif " -- " not in argument and "\n" not in argument and desk.race is None and desk.face.has_screen:
+        await race_form.ask(desk, argument.strip())
     else:
         await _ask_and_begin(desk, read_wish(argument))
 
@@ -346,11 +352,16 @@ async def _stop(desk: Desk, rest: str) -> None:
 async def _continue(desk: Desk, rest: str) -> None:
     from tui_agent.session.entries import RunnerState
 
-    race = _race(desk)
-    cut = [runner.number for runner in race.runners if runner.state is RunnerState.CUT_OFF]
-    numbers: Sequence[int] = [_chosen(rest)] if rest else cut
+    cut = [runner.number for runner in _race(desk).runners if runner.state is RunnerState.CUT_OFF]
+    numbers = [_chosen(rest)] if rest else cut
     if not numbers:
         raise CommandError("No runner was cut off; name one: /race continue 2.")
+    go_on(desk, numbers)
+
+
+def go_on(desk: Desk, numbers: Sequence[int]) -> None:
+    """Let runners go on that were cut off, stopped or failed with an error; raises as `take`."""
+    race = _race(desk)
     for number in numbers:
         race.resume(number)
     desk.soon(look_after(desk, race))
@@ -380,7 +391,8 @@ COMMANDS = (
         "run one prompt several times at once and take the best",
         race,
         "Race",
-        argument="[RUNNERS -- PROMPT|take N|stop|drop]",
+        key="f7",
+        argument="[PROMPT|RUNNERS -- PROMPT|take N|stop|drop]",
         place=165,
         yields=True,
     ),

@@ -52,7 +52,7 @@ class RacePrice:
         """Return what is said before the start."""
         who = plural(self.runners, "runner")
         if self.most is None or self.each is None:
-            limit = f"{who}, without a limit of money (--cost sets one for each)."
+            limit = f"{who}, without a limit of money: one can be set for each."
         else:
             limit = f"{who}, at most {money(self.each)} each, {money(self.most)} together."
         if not self.prefix:
@@ -100,8 +100,11 @@ def race_lines(rows: Sequence[RaceRunner], taken: int | None = None) -> list[str
 
 def entry_lines(entry: RaceEntry) -> list[str]:
     """Return all a race's entry says, as lines."""
-    begin: list[str] = [Heading(one_line(entry.prompt, 200))]
-    if entry.check:
-        begin.append(f"check: {one_line(entry.check, 200)}")
-    end = [f"Stopping the others early saved about {money(entry.saved)}."] if entry.saved else []
-    return [*begin, *race_lines(entry.runners, entry.taken), *end, *entry.comparison.splitlines()]
+    return [Heading(one_line(entry.prompt, 200)), *race_lines(entry.runners, entry.taken), *tail_lines(entry)]
+
+
+def tail_lines(entry: RaceEntry) -> list[str]:
+    """Return what a race's entry says beside its table."""
+    check = [f"check: {one_line(entry.check, 200)}"] if entry.check else []
+    saved = [f"Stopping the others early saved about {money(entry.saved)}."] if entry.saved else []
+    return [*check, *saved, *entry.comparison.splitlines()]

@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from tui_agent.app.commands import Command
-from tui_agent.app.face import SubagentPage
+from tui_agent.app.face import RacePage, SubagentPage
 from tui_agent.app.services import OpenHow, OpenRequest
 
 if TYPE_CHECKING:
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 
 async def enter(desk: Desk, entry_id: int, call_id: str) -> None:
-    """Show the subagent of a task: the one that works on the call, or the session its result names."""
-    from tui_agent.session.entries import ToolResultEntry
+    """Show what an entry leads to: a race that is over, or the subagent of a task, at work or finished."""
+    from tui_agent.session.entries import RaceEntry, ToolResultEntry
 
     if desk.agent is None:
         return
@@ -23,6 +23,9 @@ async def enter(desk: Desk, entry_id: int, call_id: str) -> None:
         desk.show(SubagentPage(worker))
         return
     entry = desk.agent.session.entry(entry_id) if entry_id else None
+    if isinstance(entry, RaceEntry):
+        desk.show(RacePage(entry))
+        return
     if isinstance(entry, ToolResultEntry) and entry.metadata.session is not None:
         show_session(desk, entry.metadata.session)
     else:

@@ -1,8 +1,11 @@
 """Builds what a desk is given from the wired parts: for the full-screen application, and for each editor session."""
 
+from __future__ import annotations
+
 import asyncio
 import contextlib
 import json
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -17,6 +20,7 @@ from tui_agent.agent.system_prompt import find_project
 from tui_agent.app.services import (
     AppServices,
     FirstView,
+    ImportOutcome,
     KeyStatus,
     LocalServer,
     ModelRow,
@@ -25,7 +29,6 @@ from tui_agent.app.services import (
     SettingsReread,
     UiSettings,
 )
-from tui_agent.cli.file_transfer import FileTransfer
 from tui_agent.cli.login import LoginDesk
 from tui_agent.cli.model_choice import own_models
 from tui_agent.cli.models import is_usable, price
@@ -43,7 +46,46 @@ from tui_agent.session.session import Session
 from tui_agent.trust import Untrusted
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tui_agent.app.exporting import ExportOrder
+    from tui_agent.session.store import Store
     from tui_agent.setting_rows import SettingRow
+
+
+class FileTransfer:
+    """The ``TransferPort`` over a store. ``window_of`` returns a model's context window in tokens."""
+
+    def __init__(self, store: Store, window_of: Callable[[str], int] = lambda _model: 0) -> None:
+        self._store = store
+        self._window_of = window_of
+
+    def text(self, order: ExportOrder) -> str:
+        """Return what would be exported."""
+        from tui_agent.app.exporting import export_text
+
+        return export_text(self._store, order, os.environ, self._window_of)
+
+    def export(self, order: ExportOrder, target: Path) -> Path:
+        """Write a session to a file that is not there yet, or into a directory."""
+        from tui_agent.app.exporting import write_export
+
+        if target.is_dir():
+            info = self._store.session(order.session_id)
+            target /= order.file_name(info.title or info.first_message, target)
+        if target.exists():
+            raise FileExistsError(str(target))
+        write_export(self._store, order, target, os.environ, self._window_of)
+        return target
+
+    def import_files(self, path: Path) -> ImportOutcome:
+        """Take in a file, or every file of a directory."""
+        from tui_agent.app.importing import import_all
+
+        told, imported, failed = import_all(self._store, path.expanduser())
+        return ImportOutcome(told, imported[0].session_id if len(imported) == 1 else None, failed)
+
 
 MAX_FILES = 50_000
 BRANCH_SECONDS = 3.0
@@ -121,7 +163,7 @@ class DeskWiring:
             on_ready=self.on_ready,
         )
 
-    def settings_rows(self) -> "Sequence[SettingRow]":
+    def settings_rows(self) -> Sequence[SettingRow]:
         """Return every setting as it is in the file and the environment now."""
         from tui_agent.setting_rows import setting_rows
 

@@ -9,13 +9,235 @@ only one at its level, and what the edit does not mean to change stays as it is 
 import bisect
 import difflib
 import re
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from fractions import Fraction
 
-from tui_agent.editing.indentation import reindented
-from tui_agent.editing.near_matches import ambiguous, closest
-from tui_agent.editing.slips import Pair, without_blank_ends, without_escapes, without_line_numbers
 from tui_agent.editing.text_files import lines_of, newline_of, with_newlines
 from tui_agent.lazy import dataclass
+
+# A block that a model copied with other indentation: either every line is shifted by the same white space, or every
+# line's indentation is the same multiple: tabs for spaces, two spaces for four.
+
+
+def reindented(old: Sequence[str], there: Sequence[str], new: str) -> str | None:
+    """Return a new text with the file's indentation; None when the lines don't all differ alike.
+
+    Args:
+        old: the lines that were looked for.
+        there: the lines the file has in their place, alike but for white space at their ends.
+        new: the text for them, indented like ``old``.
+    """
+    pairs = [(indent_of(a), indent_of(b)) for a, b in zip(old, there, strict=True) if a.strip()]
+    shifted = _shifted(pairs, new)
+    return _rescaled(pairs, new) if shifted is None else shifted
+
+
+def indent_of(line: str) -> str:
+    """Return the white space a line begins with."""
+    return line[: len(line) - len(line.lstrip(" \t"))]
+
+
+def _shifted(pairs: Sequence[tuple[str, str]], new: str) -> str | None:
+    narrower, wider = pairs[0]
+    if wider.endswith(narrower):
+        prefix = wider[: len(wider) - len(narrower)]
+        if any(there != prefix + here for here, there in pairs):
+            return None
+        return "".join(prefix + line if line.strip() else line for line in lines_of(new))
+    if narrower.endswith(wider):
+        prefix = narrower[: len(narrower) - len(wider)]
+        if any(here != prefix + there for here, there in pairs):
+            return None
+        rows = lines_of(new)
+        if any(row.strip() and not row.startswith(prefix) for row in rows):
+            return None
+        return "".join(row.removeprefix(prefix) for row in rows)
+    return None
+
+
+def _rescaled(pairs: Sequence[tuple[str, str]], new: str) -> str | None:
+    known = dict(pairs)
+    scale = _scale_of(known)
+    if scale is None or any(known[here] != there for here, there in pairs):
+        return None
+    rows = []
+    for line in lines_of(new):
+        indent = indent_of(line)
+        wanted = known.get(indent, scale.applied(indent)) if line.strip() else indent
+        if wanted is None:
+            return None
+        rows.append(wanted + line[len(indent) :])
+    return "".join(rows)
+
+
+@dataclass(frozen=True, slots=True)
+class _Scale:
+    """So many of one character for each of another, and so many more."""
+
+    here: str
+    there: str
+    factor: Fraction
+    more: Fraction
+
+    def applied(self, indent: str) -> str | None:
+        """Return what an indentation becomes; None where that is no whole number of characters."""
+        width = self.factor * len(indent) + self.more
+        fits = set(indent) <= {self.here} and width >= 0 and width.denominator == 1
+        return self.there * int(width) if fits else None
+
+
+def _scale_of(known: dict[str, str]) -> _Scale | None:
+    """Return the scale by which all of some indentations became others."""
+    used_here, used_there = set("".join(known)), set("".join(known.values()))
+    if len(used_here) != 1 or len(used_there) != 1:
+        return None
+    points = {(len(here), len(there)) for here, there in known.items()}
+    if used_here != used_there:
+        points.add((0, 0))
+    (first, first_there), (last, last_there) = min(points), max(points)
+    if first == last or first_there == last_there:
+        return None
+    factor = Fraction(last_there - first_there, last - first)
+    scale = _Scale(used_here.pop(), used_there.pop(), factor, first_there - factor * first)
+    steady = 1 in {factor.numerator, factor.denominator}
+    return scale if steady and all(factor * here + scale.more == there for here, there in points) else None
+
+
+# What an edit is told whose text is not in the file, or not only once: the lines it comes closest to.
+
+_MAX_PLACES = 8
+_MAX_LINES = 16
+_MAX_CHARS = 200
+_COMPARED_LINES = 20_000
+_MIN_SIMILARITY = 0.6
+
+
+def ambiguous(numbers: Sequence[int]) -> str:
+    """Return a message that names the lines a text is at; in order."""
+    more = ", ..." if len(numbers) > _MAX_PLACES else ""
+    return (
+        f"old is there {len(numbers)} times (lines {', '.join(map(str, numbers[:_MAX_PLACES]))}{more}). "
+        "Add lines around it to name one place, or set all to true."
+    )
+
+
+def closest(text: str, old: str) -> str:
+    """Return a message that shows where the text comes closest to what was looked for."""
+    lines, wanted = text.removesuffix("\n").split("\n")[:_COMPARED_LINES], old.strip("\n").split("\n")
+    if not old.strip():
+        return "old is only white space that is not in the file like that."
+    start = _best_start(lines, wanted)
+    if start is not None:
+        return _differing(lines, wanted, start)
+    sought = next(line.strip() for line in wanted if line.strip())
+    near = difflib.get_close_matches(sought, {line.strip() for line in lines}, n=1, cutoff=_MIN_SIMILARITY)
+    if not near:
+        return "old was not found, nor anything like it. Read the file again."
+    number = next(index for index, line in enumerate(lines) if line.strip() == near[0])
+    return "\n".join(["old was not found. Closest is:", *_numbered(lines, range(number, number + 1))])
+
+
+def _best_start(lines: list[str], old: list[str]) -> int | None:
+    """Return the index at which most lines of ``old`` are where they should be."""
+    places: dict[str, list[int]] = {}
+    for index, line in enumerate(lines):
+        places.setdefault(line.strip(), []).append(index)
+    votes: Counter[int] = Counter()
+    for offset, line in enumerate(old):
+        if line.strip():
+            votes.update(index - offset for index in places.get(line.strip(), ())[:100] if index >= offset)
+    return min(votes, key=lambda start: (-votes[start], start)) if votes else None
+
+
+def _differing(lines: list[str], old: list[str], start: int) -> str:
+    end = min(start + len(old), len(lines))
+    offset = next(
+        (at for at, line in enumerate(old) if start + at >= end or lines[start + at].strip() != line.strip()), None
+    )
+    if offset is None:
+        told, middle = f"Lines {start + 1}-{end} differ from it in white space only, copy them exactly:", start
+    elif start + offset >= end:
+        told, middle = f"The file ends after line {end}, old goes on with {_short(old[offset])}:", end
+    else:
+        told, middle = (
+            f"Closest is this, but line {start + offset + 1} in old is {_short(old[offset])}:",
+            start + offset,
+        )
+    first = max(start, min(middle - _MAX_LINES // 2, end - _MAX_LINES))
+    return "\n".join([f"old was not found. {told}", *_numbered(lines, range(first, min(end, first + _MAX_LINES)))])
+
+
+def _numbered(lines: Sequence[str], places: Iterable[int]) -> list[str]:
+    """Return lines as `read` shows them, so that they can be copied."""
+    return [f"{place + 1}\t{_cut(lines[place])}" for place in places]
+
+
+def _short(line: str) -> str:
+    return repr(_cut(line.strip()))
+
+
+def _cut(line: str) -> str:
+    line = line.removesuffix("\r")
+    return line if len(line) <= _MAX_CHARS else f"{line[:_MAX_CHARS]} [...]"
+
+
+# What models put into a text they copy that the file has not: line numbers, escapes, blank lines around it. Each
+# function takes the text to find and the text to put in its place, and returns both without the slip; None where there
+# is none, or where it is not the same in both, so that it may be meant.
+
+Pair = tuple[str, str]
+
+_NUMBERED = re.compile(r"^ *(\d+)(\t|→|: | \| )")
+_FIRST_BLANKS = re.compile(r"\A(?:[ \t]*\r?\n)+")
+_LAST_BLANKS = re.compile(r"(?:\r?\n[ \t]*)+\Z")
+
+_ESCAPES = {
+    "\\\\": "\\", "\\n": "\n", "\\t": "\t", '\\"': '"', "\\'": "'", "\\`": "`",
+    "&lt;": "<", "&gt;": ">", "&quot;": '"', "&#39;": "'", "&amp;": "&",
+}  # fmt: skip
+_ESCAPED = re.compile("|".join(map(re.escape, _ESCAPES)))
+
+
+def without_line_numbers(old: str, new: str) -> Pair | None:
+    """Take off the numbers that `read` and searches put in front of lines."""
+    lines = old.split("\n")
+    found = [_NUMBERED.match(line) for line in (lines[:-1] if lines[-1] == "" else lines)]
+    matches = [match for match in found if match]
+    if len(matches) < len(found) or len({match[2] for match in matches}) != 1:
+        return None
+    numbers = [int(match[1]) for match in matches]
+    if numbers != list(range(numbers[0], numbers[0] + len(numbers))):
+        return None
+    mark = re.compile(rf"^ *\d+{re.escape(matches[0][2])}", re.MULTILINE)
+    return mark.sub("", old), mark.sub("", new)
+
+
+def without_blank_ends(old: str, new: str) -> Pair | None:
+    """Take off blank lines at the beginning and end."""
+    if not old.strip():
+        return None
+    bare_old, bare_new = old, new
+    for blanks in (_FIRST_BLANKS, _LAST_BLANKS):
+        if blanks.search(bare_old):
+            bare_old, bare_new = blanks.sub("", bare_old), blanks.sub("", bare_new)
+    return None if bare_old == old else (bare_old, bare_new)
+
+
+def without_escapes(old: str, new: str) -> Pair | None:
+    """Undo one escaping too many, as in JSON or HTML; only of characters that are nowhere written plainly."""
+    kinds = set(_ESCAPED.findall(old))
+    if not kinds:
+        return None
+
+    def undone(text: str) -> str:
+        return _ESCAPED.sub(lambda match: _ESCAPES[match[0]] if match[0] in kinds else match[0], text)
+
+    rest = _ESCAPED.sub(lambda match: "" if match[0] in kinds else match[0], f"{old} {new}")
+    if any(_ESCAPES[kind] in rest for kind in kinds):
+        return None
+    return undone(old), undone(new)
+
 
 _TYPOGRAPHIC = str.maketrans(
     {

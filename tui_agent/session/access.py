@@ -1,15 +1,69 @@
 """What one session object may change: as asked for, as the file allows, and as long as nobody else took the session."""
 
+import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from sqlite3 import Connection
 
-from tui_agent.session import drafts, holding
-from tui_agent.session.errors import SessionTakenOver, StoreReadOnly
+from tui_agent.session import drafts
+from tui_agent.session.errors import SessionHeld, SessionNotFound, SessionTakenOver, StoreReadOnly
 from tui_agent.session.ids import Clock
 from tui_agent.session.store import Store
 
 __all__ = ["WriteAccess"]
+
+
+# A session's row names the writer that holds it. The name means something only while that writer lives, which the
+# system's locks tell, so that a crash frees its sessions. Callers own the transaction.
+
+
+def _hold(
+    connection: sqlite3.Connection,
+    session: int,
+    writer: str,
+    *,
+    identity: tuple[int, str],
+    at: int,
+    alive: Callable[[str | None], bool] | None,
+) -> None:
+    """Make a writer the holder. ``alive`` tells whether the present one lives; None takes the session over.
+
+    Raises:
+        SessionHeld: another live writer holds it.
+    """
+    row = connection.execute(
+        "SELECT id, holder, holder_pid, holder_host, held_since FROM sessions WHERE number = ?", (session,)
+    ).fetchone()
+    if row is None:
+        raise SessionNotFound(str(session))
+    session_id, holder, pid, host, since = row
+    if holder == writer:
+        return
+    if alive is not None and alive(holder):
+        raise SessionHeld(session_id, pid, host, since)
+    connection.execute(
+        "UPDATE sessions SET holder = ?, holder_pid = ?, holder_host = ?, held_since = ? WHERE number = ?",
+        (writer, *identity, at, session),
+    )
+
+
+def _release(connection: sqlite3.Connection, session: int, writer: str) -> None:
+    """Free a session if this writer holds it."""
+    connection.execute("UPDATE sessions SET holder = NULL WHERE number = ? AND holder = ?", (session, writer))
+
+
+def _check_holder(connection: sqlite3.Connection, session: int, writer: str) -> None:
+    """Make sure that a writer still holds a session.
+
+    Raises:
+        SessionTakenOver: another one does.
+        SessionNotFound: the session was deleted for good.
+    """
+    row = connection.execute("SELECT id, holder FROM sessions WHERE number = ?", (session,)).fetchone()
+    if row is None:
+        raise SessionNotFound(str(session))
+    if row[1] != writer:
+        raise SessionTakenOver(row[0])
 
 
 class WriteAccess:
@@ -66,7 +120,7 @@ class WriteAccess:
         """Let others hold the session; a draft that is left over becomes nobody's."""
         if (self._holding or has_draft) and self._store.read_only is None:
             with self._store.writer() as connection:
-                holding.release(connection, self._number, self._writer)
+                _release(connection, self._number, self._writer)
                 drafts.orphan(connection, self._number, self._writer)
         self._holding = False
 
@@ -98,7 +152,7 @@ class WriteAccess:
     def _hold(self, alive: Callable[[str | None], bool] | None) -> None:
         self.announce()
         with self._store.writer() as connection:
-            holding.hold(
+            _hold(
                 connection,
                 self._number,
                 self._writer,
@@ -111,7 +165,7 @@ class WriteAccess:
 
     def _check(self, connection: Connection) -> None:
         try:
-            holding.check(connection, self._number, self._writer)
+            _check_holder(connection, self._number, self._writer)
         except SessionTakenOver:
             self._taken_over = True
             raise

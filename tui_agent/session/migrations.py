@@ -91,7 +91,9 @@ def migrate(path: Path, found: int, target: int, migrations: Mapping[int, Migrat
     copy = path.with_name(path.name + ".migrating")
     copy.unlink(missing_ok=True)
     try:
-        _copy(path, backup)
+        # Killed in between, half a backup would pass for a whole one.
+        _copy(path, copy)
+        copy.replace(backup)
         _copy(backup, copy)
         _convert(copy, range(found, target), migrations)
         _check(backup, copy, path)

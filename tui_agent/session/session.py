@@ -1,16 +1,18 @@
 """A session: the facade through which everything above reads and extends one tree of entries."""
 
+from array import array
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import field
 from typing import Final, Literal
 
+from tui_agent.lazy import dataclass
 from tui_agent.session import drafts, entry_table, navigation
 from tui_agent.session.access import WriteAccess
 from tui_agent.session.drafts import StoredDraft
 from tui_agent.session.entries import AssistantEntry, Entry
-from tui_agent.session.errors import EntryDamaged, EntryNotFound
+from tui_agent.session.errors import EntryDamaged, EntryNotFound, NothingToUndo
 from tui_agent.session.ids import Clock
-from tui_agent.session.leaf_path import LeafPath
-from tui_agent.session.moves import MoveHistory
 from tui_agent.session.reading import EntryReader
 from tui_agent.session.records import (
     Divergence,
@@ -24,9 +26,127 @@ from tui_agent.session.records import (
 )
 from tui_agent.session.rows import completed, storable
 from tui_agent.session.skeleton import Headers
+from tui_agent.session.spine import active_ids
 from tui_agent.session.store import Store
 
-__all__ = ["AT_LEAF", "DraftText", "EntryHeader", "LeafMove", "SearchHit", "Session", "SessionInfo"]
+__all__ = [
+    "AT_LEAF",
+    "DraftText",
+    "EntryHeader",
+    "LeafMove",
+    "LeafPath",
+    "MoveHistory",
+    "SearchHit",
+    "Session",
+    "SessionInfo",
+]
+
+
+@dataclass(slots=True)
+class MoveHistory:
+    """The moves that can be undone and redone now, each as (where it started, where it led)."""
+
+    undoable: list[tuple[int | None, int | None]] = field(default_factory=list)
+    redoable: list[tuple[int | None, int | None]] = field(default_factory=list)
+    earlier: int = 0
+    """How many of those that can be undone were made before the session was opened here."""
+
+    @classmethod
+    def of(cls, moves: Iterable[LeafMove]) -> "MoveHistory":
+        """Return the state a log of moves leads to."""
+        history = cls()
+        for move in moves:
+            history.apply(move)
+        return history
+
+    def undo_target(self) -> int | None:
+        """Return where undoing the last move leads.
+
+        Raises:
+            NothingToUndo: there is no move to undo.
+        """
+        if not self.undoable:
+            raise NothingToUndo("There is no move to undo.")
+        return self.undoable[-1][0]
+
+    def redo_target(self) -> int | None:
+        """Return where redoing the move undone last leads.
+
+        Raises:
+            NothingToUndo: no move was undone since the last one.
+        """
+        if not self.redoable:
+            raise NothingToUndo("There is no move to redo.")
+        return self.redoable[-1][1]
+
+    def apply(self, move: LeafMove) -> None:
+        """Take one more logged move into account. An undo or redo without anything to undo or redo is ignored."""
+        if move.action == "move":
+            self.undoable.append((move.from_leaf, move.to_leaf))
+            self.redoable.clear()
+        elif move.action == "undo" and self.undoable:
+            start, _ = self.undoable.pop()
+            self.earlier = min(self.earlier, len(self.undoable))
+            self.redoable.append((start, move.from_leaf))
+        elif move.action == "redo" and self.redoable:
+            _, end = self.redoable.pop()
+            self.undoable.append((move.from_leaf, end))
+
+
+class LeafPath:
+    """The path from the root to one leaf. What is asked for is made once; lists are returned as copies."""
+
+    def __init__(self, reader: EntryReader, leaf: int | None) -> None:
+        self.leaf = leaf
+        self._reader = reader
+        self._ids: array[int] | None = None
+        self._entries: list[Entry] | None = None
+        self._active: list[Entry] | None = None
+
+    def ids(self) -> "array[int]":
+        """Return the ids, root first."""
+        if self._ids is None:
+            self._ids = array("q", self._reader.ids_to(self.leaf))
+        return self._ids
+
+    def holds(self, entry_id: int) -> bool:
+        """Whether an entry is on the path."""
+        ids = self.ids()
+        at = bisect_left(ids, entry_id)
+        return at < len(ids) and ids[at] == entry_id
+
+    def entries(self) -> list[Entry]:
+        """Return all entries that can be read, root first."""
+        if self._entries is None:
+            self._entries = self._reader.entries(self.ids())
+        return list(self._entries)
+
+    def active(self) -> list[Entry]:
+        """Return the entries that a request depends on, root first."""
+        if self._active is None:
+            wanted = active_ids(self._reader.spine(), self.ids(), self._reader.entries)
+            self._active = self._reader.entries(wanted)
+        return list(self._active)
+
+    def outline(self) -> Outlines:
+        """Return the least that is known of every entry, root first; nothing is read for it."""
+        return self._reader.spine().outline(self.ids()[:])
+
+    def headers(self) -> list[EntryHeader]:
+        """Return all headers that can be read, root first."""
+        return self._reader.headers(self.ids())
+
+    def extend(self, appended: Sequence[Entry]) -> None:
+        """Go on to the last of some entries that were appended below the leaf."""
+        self.leaf = appended[-1].id
+        if self._ids is not None:
+            self._ids.extend(entry.id for entry in appended)
+        if self._entries is not None:
+            self._entries.extend(appended)
+        if any(entry.sets_state or entry.edits_view for entry in appended):
+            self._active = None
+        elif self._active is not None:
+            self._active.extend(appended)
 
 
 class _AtLeaf:

@@ -1,6 +1,7 @@
 """The store: all sessions of a user in one SQLite file. What happens inside a session is `Session`'s."""
 
 import os
+import re
 import socket
 import sqlite3
 from collections.abc import Sequence
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Any, Self
 from weakref import WeakValueDictionary
 
-from tui_agent.session import blobs, entry_table, file_images, finding, forking
+from tui_agent.session import blobs, entry_table, finding, forking
 from tui_agent.session import unsent as unsents
 from tui_agent.session.database import Database, SchemaTarget
 from tui_agent.session.errors import (
@@ -36,7 +37,56 @@ from tui_agent.session.records import (
 from tui_agent.session.rows import storable
 from tui_agent.session.unsent import Unsent
 
-__all__ = ["EntryHeader", "Holder", "SearchHit", "SessionInfo", "Store"]
+__all__ = ["EntryHeader", "Holder", "SearchHit", "SessionInfo", "Store", "drop_images", "surplus_images"]
+
+# Images of files in the blob store: what they take together, and which go first when that is too much.
+
+_KEPT_SHARE = 0.8
+"""Images are dropped down to this part of the limit, so that it is not reached again at once."""
+
+_IMAGES = """
+SELECT digest, length(content) FROM blobs WHERE digest IN (
+    SELECT json_extract(file.value, '$.' || side.value)
+    FROM entries
+    JOIN bodies ON bodies.key = (entries.session << 32) | entries.id
+    JOIN json_each(bodies.body, '$.files') AS file
+    JOIN json_each('["before", "after"]') AS side
+    WHERE entries.kind = 'checkpoint'
+)
+ORDER BY used_at, digest
+"""
+_OTHERS = """
+SELECT bodies.body FROM entries JOIN bodies ON bodies.key = (entries.session << 32) | entries.id
+WHERE entries.kind IN ('tool_result', 'user')
+AND (instr(bodies.body, '"full_output":"') OR instr(bodies.body, '"blob":"'))
+"""
+_DIGEST = re.compile(r'"(?:full_output|blob)":"([0-9a-f]{64})"')
+
+
+def surplus_images(connection: sqlite3.Connection, limit: int) -> list[str]:
+    """Return the images to drop, those used longest ago first, when all of them take more than ``limit`` bytes.
+
+    Bytes that are an output or an attached image as well are not among them.
+    """
+    images: list[tuple[str, int]] = connection.execute(_IMAGES).fetchall()
+    total = sum(size for _, size in images)
+    if total <= limit:
+        return []
+    needed = {digest for (body,) in connection.execute(_OTHERS) for digest in _DIGEST.findall(body)}
+    chosen: list[str] = []
+    for digest, size in images:
+        if total <= limit * _KEPT_SHARE:
+            break
+        if digest not in needed:
+            chosen.append(digest)
+            total -= size
+    return chosen
+
+
+def drop_images(connection: sqlite3.Connection, digests: Sequence[str]) -> None:
+    """Delete images; the entries that name them stay."""
+    connection.executemany("DELETE FROM blobs WHERE digest = ?", [(digest,) for digest in digests])
+
 
 _ABANDONED = 24 * 3600 * 1000
 """Milliseconds after which what a program left that never ended properly is cleared away by another one."""
@@ -289,10 +339,10 @@ class Store:
         Returns how many were dropped. Takes a moment in a large store: call it in a thread.
         """
         with self.reader() as connection:
-            digests = file_images.surplus(connection, limit)
+            digests = surplus_images(connection, limit)
         if digests:
             with self.writer() as connection:
-                file_images.drop(connection, digests)
+                drop_images(connection, digests)
         return len(digests)
 
     def search(

@@ -13,13 +13,49 @@ from pathlib import Path
 
 from tui_agent.files.secret_files import file_holds_secret
 from tui_agent.files.sensitive import is_sensitive
-from tui_agent.lazy import dataclass
-from tui_agent.permission import Permission, PermissionNeed
-from tui_agent.shell.changes import changes_of
+from tui_agent.lazy import LazyPattern, dataclass
+from tui_agent.permission import Change, Permission, PermissionNeed
 from tui_agent.shell.families import escaped, family, run_by
 from tui_agent.shell.grammar import TABLE, is_free
 from tui_agent.shell.reader import read_script
 from tui_agent.shell.words import ParsedLine, Redirect, SimpleCommand, Word, listed
+
+# What commands are known to change: asked about before a run in the sandbox that would be for nothing. It is never a
+# reason to allow anything: what is not here is asked about when it has failed.
+
+_REPOSITORY = listed("add commit update-index update-ref gc init fetch")
+_BOTH = listed("am checkout cherry-pick merge mv pull rebase reset restore revert rm switch")
+"""Subcommands of git that write to the repository, and those that change files, too."""
+_FORMATTERS: dict[str, tuple[str, str]] = {
+    "ruff": (r"format|--fix", r"--check|--diff"),
+    "black": (r"", r"--check|--diff"),
+    "isort": (r"", r"-c|--check(-only)?|--diff"),
+    "rustfmt": (r"", r"--check"),
+    "cargo": (r"fmt|fix|--fix", r"--check"),
+    "gofmt": (r"-w", r"-d"),
+    "prettier": (r"-w|--write", r"--check"),
+    "eslint": (r"--fix", r"--fix-dry-run"),
+    "sed": (r"-i|--in-place", r"(?!)"),
+}
+"""A word with which a program rewrites files, "" for none that is needed, and one with which it only looks."""
+
+
+def changes_of(words: Sequence[str | None]) -> tuple[Change, ...]:
+    """Return what a simple command is known to change beyond build output."""
+    program, *rest = [word or "" for word in words] or [""]
+    if program in {"npx", "bunx"} and rest:
+        program, *rest = rest
+    if program == "git":
+        while rest and rest[0].startswith("-"):
+            rest = rest[2:] if rest[0] in {"-c", "-C"} else rest[1:]
+        name = rest[0] if rest else ""
+        return ("repository", "sources") if name in _BOTH else ("repository",) if name in _REPOSITORY else ()
+    if program not in _FORMATTERS:
+        return ()
+    rewrites, looks = _FORMATTERS[program]
+    meant = not rewrites or any(re.fullmatch(rewrites, word) for word in rest)
+    return ("sources",) if meant and not any(re.fullmatch(looks, word) for word in rest) else ()
+
 
 MAX_NESTING = 5
 """Scripts within scripts (``sh -c 'sh -c …'``) that are looked into."""
@@ -34,20 +70,20 @@ _CARRIERS = listed(
     """
 )
 """Programs that run others: a rule against a command means it however it is carried; one that allows it does not."""
-_QUIET_SETTINGS = re.compile(
+_QUIET_SETTINGS = LazyPattern(
     r"LANG|LANGUAGE|LC_\w+|TZ|NO_COLOR|FORCE_COLOR|CLICOLOR|CI|COLUMNS|LINES|TERM|DEBUG|VERBOSE|RUST_LOG|RUST_BACKTRACE|"
     r"NODE_ENV|PYTHONDONTWRITEBYTECODE|PYTHONUNBUFFERED|PYTHONHASHSEED|LOG_LEVEL|TEST_\w+|SOURCE_DATE_EPOCH"
 )
 """Variables that change no more than how a program writes."""
-_PROGRAM = re.compile(r"[A-Za-z0-9_.+\[:/@-]+", re.ASCII)
+_PROGRAM = LazyPattern(r"[A-Za-z0-9_.+\[:/@-]+", re.ASCII)
 _PROSE = frozenset({"-m", "-am", "--message", "--body", "-b", "--title", "-t", "--notes", "--comment"})
 """Options whose value is prose, whatever it is."""
-_SEPARATORS = re.compile(r"[=@:,]")
-_MOVED_FIRST = re.compile(r"\s*cd\s+[^\s;&|]+\s*&&")
-_NOT_A_CHAIN = re.compile(r"\|\||;|\n|(?<!&)&(?!&)")
+_SEPARATORS = LazyPattern(r"[=@:,]")
+_MOVED_FIRST = LazyPattern(r"\s*cd\s+[^\s;&|]+\s*&&")
+_NOT_A_CHAIN = LazyPattern(r"\|\||;|\n|(?<!&)&(?!&)")
 """What may be at the beginning and must not be in a line for all that follows a ``cd`` to run where it leads."""
-_LONE_DASH = re.compile(r"(?<!\S)-(?!\S)")
-_SECONDS = re.compile(r"\d+(?:\.\d+)?[smh]?")
+_LONE_DASH = LazyPattern(r"(?<!\S)-(?!\S)")
+_SECONDS = LazyPattern(r"\d+(?:\.\d+)?[smh]?")
 
 
 def command_needs(command: str, cwd: Path, project: Path) -> tuple[PermissionNeed, ...]:

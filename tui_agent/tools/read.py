@@ -7,25 +7,99 @@ import mimetypes
 import os
 import re
 import stat
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from pydantic import Field, model_validator
 
+from tui_agent.editing.diffs import diff_texts
 from tui_agent.editing.text_files import SAMPLE_BYTES, Encoding, detect
 from tui_agent.errors import ToolError
 from tui_agent.files.opening import open_file
 from tui_agent.lazy import dataclass
 from tui_agent.permission import Permission, PermissionNeed
-from tui_agent.session.entries import ImagePart, ToolMetadata, Truncation
+from tui_agent.session.entries import ImagePart, ToolMetadata, ToolResultEntry, Truncation
 from tui_agent.session.tool_traits import ToolTraits
 from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
 from tui_agent.tools.image_size import image_size
 from tui_agent.tools.listing import list_tree
 from tui_agent.tools.outputs import MAX_IMAGE_BYTES, READ_END, READ_ON, Output, finish, size_text
 from tui_agent.tools.paths import Location, explain, find, missing, path_needs, relocate
-from tui_agent.tools.rereads import short_answer
+
+MIN_SAVED_CHARS = 600
+"""Characters of an output below which saying that it is known saves nothing."""
+MAX_DIFF_SHARE = 0.5
+"""Share of the whole output a difference may take: a model reads the whole with less effort."""
+
+_SPAN = re.compile(r"^\[Lines \d+-\d+ of ((?:more than )?\d+)[.,].*\]\s*\Z", re.MULTILINE)
+"""The last line of a read that is not the whole file, with how long that is; as ``READ_ON`` and ``READ_END`` say it."""
+_NUMBERED = re.compile(r"^(\d+)\t(.*)$", re.MULTILINE)
+
+
+def short_answer(title: str, shown: str, output: str, earlier: Iterable[ToolResultEntry]) -> tuple[str, int] | None:
+    """Return what to answer instead of a file's lines, and the entry that has them; None to show them.
+
+    Args:
+        title: what was asked for, path and lines; the same read has the same one.
+        shown: the file's name.
+        output: the numbered lines that would be shown.
+        earlier: the results of reads of this file that are in the model's view as they were, newest first.
+    """
+    if len(output) < MIN_SAVED_CHARS:
+        return None
+    lines = _lines(output)
+    for result in earlier:
+        same_read = result.title == title
+        if result.metadata.known_from is not None:
+            if same_read:
+                break  # It was told already, and asks again.
+            continue
+        known = _lines(result.output)
+        # A file that grew or shrank has changed, though the lines that are still there have not.
+        if lines and lines.items() <= known.items() and _length(output, lines) == _length(result.output, known):
+            return _unchanged(shown, lines, result.id), result.id
+        whole = _is_whole(output, lines) and _is_whole(result.output, known)
+        if same_read and whole and (told := _difference(shown, known, lines, len(output), result.id)):
+            return told, result.id
+        if lines.keys() <= known.keys():
+            break  # What it knows of these lines holds no longer, and neither does what was read before.
+    return None
+
+
+def _lines(output: str) -> dict[int, str]:
+    return {int(found[1]): found[2] for found in _NUMBERED.finditer(output)}
+
+
+def _length(output: str, lines: dict[int, str]) -> str:
+    """Return how many lines the file has: a read of a part says so, otherwise it is those that are shown."""
+    found = _SPAN.search(output)
+    return str(max(lines, default=0)) if found is None else found[1]
+
+
+def _is_whole(output: str, lines: dict[int, str]) -> bool:
+    return bool(lines) and min(lines) == 1 and _length(output, lines) == str(max(lines))
+
+
+def _unchanged(shown: str, lines: dict[int, str], entry_id: int) -> str:
+    return (
+        f"[Unchanged: lines {min(lines)}-{max(lines)} of {shown} are as in the read of #{entry_id}, which you still "
+        "see. Make the same call again to have them repeated.]"
+    )
+
+
+def _difference(shown: str, known: dict[int, str], lines: dict[int, str], whole: int, entry_id: int) -> str | None:
+    """Return what changed since a read of the whole file, None where that is too much."""
+    before, after = ("".join(f"{text}\n" for text in held.values()) for held in (known, lines))
+    diff = diff_texts(shown, before, after).text
+    if not diff or len(diff) > whole * MAX_DIFF_SHARE:
+        return None
+    return (
+        f"[Changed since the read of #{entry_id}, which you can still see. This is the difference; make the same call "
+        f"again to have all of it.]\n{diff}"
+    )
+
 
 MAX_COUNTED_BYTES = 512 * 1024 * 1024
 """Bytes after what is shown in which lines are still counted."""
@@ -128,7 +202,7 @@ class ReadTool(Tool[ReadInput]):
 
     name = "read"
     description = (
-        "Read a text file (each line comes as number, tab, text), an image or a directory. "
+        "Read a text file (lines come as number, tab, text), image or directory. "
         "Long files come in part: go on with offset."
     )
     Input = ReadInput

@@ -42,6 +42,10 @@ def screen_for(question: face.Question[Any], desk: Desk) -> Screen[Any]:  # noqa
             from tui_agent.ui.screens.models import ModelPicker
 
             return ModelPicker(services, question.current)
+        case face.RaceForm():
+            from tui_agent.ui.screens.race_start import RaceStartScreen
+
+            return RaceStartScreen(desk, question)
         case face.SessionChoice():
             from tui_agent.ui.screens.sessions import SessionPicker
 
@@ -79,9 +83,14 @@ def screen_of(page: face.Page, desk: Desk) -> Screen[Any]:  # noqa: C901, PLR091
 
             return FindingsScreen(desk, page)
         case face.RacePage():
-            from tui_agent.ui.screens.report import ReportScreen
+            from tui_agent.app.race_views import RaceView
+            from tui_agent.ui.screens.race import RaceScreen
 
-            return ReportScreen(page.title, _content(face.Report(page.title, page.lines)))
+            return RaceScreen(desk, RaceView(desk, page.race))
+        case face.RunnerPage():
+            from tui_agent.ui.screens.runner import RunnerScreen
+
+            return RunnerScreen(desk, page.watched, page.race, page.number)
         case face.SettingsPage():
             from tui_agent.ui.screens.settings import SettingsScreen
 

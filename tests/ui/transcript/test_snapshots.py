@@ -12,7 +12,7 @@ from tui_agent.agent.events import LiveAnswer
 from tui_agent.context.standing import Standing
 from tui_agent.context.standings import Standings
 from tui_agent.session.entries import Entry, TextPart, ToolMetadata, UserEntry
-from tui_agent.ui.widgets.transcript.events import show_live
+from tui_agent.ui.widgets.transcript.transcript import show_live
 
 Compare = Callable[..., bool]
 

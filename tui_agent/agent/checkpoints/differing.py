@@ -27,7 +27,17 @@ def diff_of(found: Iterable[Difference], restorer: Restorer) -> tuple[ChangedFil
     """Return how files are now compared to how they were there. Reads files."""
     found = tuple(found)
     restorer.expect(difference.there for difference in found)
-    return tuple(row for difference in found if (row := _row(difference, restorer)) is not None)
+    rows = (_row(difference, restorer.current(difference.path), restorer) for difference in found)
+    return tuple(row for row in rows if row is not None)
+
+
+def diff_of_recorded(found: Iterable[Difference], restorer: Restorer) -> tuple[ChangedFile, ...]:
+    """Return how files were here compared to how they were there, as they are recorded. Reads files."""
+    found = tuple(found)
+    restorer.expect(image for difference in found for image in (difference.there, difference.here))
+    heres = ((difference, difference.here) for difference in found)
+    rows = (_row(difference, Reading(here, restorer.content(here)), restorer) for difference, here in heres)
+    return tuple(row for row in rows if row is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +72,8 @@ class ChangeCounter:
         return self._lines[key]
 
 
-def _row(difference: Difference, restorer: Restorer) -> ChangedFile | None:
-    there, now, path = difference.there, restorer.current(difference.path), difference.path
+def _row(difference: Difference, now: Reading, restorer: Restorer) -> ChangedFile | None:
+    there, path = difference.there, difference.path
     if now.image == there and not there.problem:
         return None
     content = restorer.content(there)

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import cast
 
-from tui_agent.agent.checkpoints.differing import ChangeAmount, ChangeCounter, ChangedFile, diff_of
+from tui_agent.agent.checkpoints.differing import ChangeAmount, ChangeCounter, ChangedFile, diff_of, diff_of_recorded
 from tui_agent.agent.checkpoints.plan import RestorePlan, changes_in, differences
 from tui_agent.agent.checkpoints.recorder import Recorder
 from tui_agent.agent.checkpoints.restoring import Restored, Restorer
@@ -125,6 +125,17 @@ class FileRewind:
         back, forth = self._between(self._session.leaf, target)
         found = differences(changes_in(back), changes_in(forth))
         return await asyncio.to_thread(diff_of, found, self._restorer)
+
+    async def diff_between(self, old: int | None, new: int | None) -> tuple[ChangedFile, ...]:
+        """Return how files differ between two entries, as they were recorded: from ``old`` to ``new``.
+
+        Raises as `plan`.
+        """
+        if self._restorer is None:
+            return ()
+        back, forth = self._between(new, old)
+        found = differences(changes_in(back), changes_in(forth))
+        return await asyncio.to_thread(diff_of_recorded, found, self._restorer)
 
     async def amounts(self, places: Sequence[int | None]) -> list[ChangeAmount]:
         """Return how much the session changed since each of some entries of its path, None for the beginning."""

@@ -19,6 +19,7 @@ from pathlib import Path
 from tui_agent.agent.diagnostics.checks import Check, checks_for
 from tui_agent.agent.diagnostics.problems import Origins, Problem, new_problems, parse_problems, problems_on_new_lines
 from tui_agent.agent.diagnostics.settings import DiagnosticSettings
+from tui_agent.agent.events import AgentEvent, ChecksAwaited, Notice
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.editing.diffs import line_origins
 from tui_agent.lazy import dataclass
@@ -77,11 +78,11 @@ class Checker:
 
 
 class Diagnostics:
-    """The checks of one agent's edits. ``notify`` tells the user a sentence."""
+    """The checks of one agent's edits."""
 
-    def __init__(self, ports: AgentPorts, notify: Callable[[str], None]) -> None:
+    def __init__(self, ports: AgentPorts, emit: Callable[[AgentEvent], None]) -> None:
         self._ports = ports
-        self._notify = notify
+        self._emit = emit
         self._root = Path(os.path.realpath(ports.project))
         self._switched: bool | None = None
         self._is_told_by_run = False
@@ -140,12 +141,14 @@ class Diagnostics:
             self._is_told_by_run = False
 
     async def settle(self) -> None:
-        """Wait for checks that run, so long as the settings say, and for each of them once."""
-        waited = [checker for checker in self.checkers.values() if checker.running and not checker.was_waited_for]
+        """Wait for checks that run, so long as the settings say, and for each once; not for what took longer before."""
+        running = [checker for checker in self.checkers.values() if checker.running and not checker.was_waited_for]
+        waited = [checker for checker in running if (checker.seconds or 0) <= self.settings.wait]
         if not waited or not self.enabled:
             return
         for checker in waited:
             checker.was_waited_for = True
+        self._emit(ChecksAwaited(tuple(dict.fromkeys(checker.check.name for checker in waited))))
         await asyncio.wait([checker.task for checker in waited if checker.task], timeout=self.settings.wait)
 
     def take(self) -> UserEntry | None:
@@ -177,6 +180,9 @@ class Diagnostics:
         if tasks:
             await asyncio.wait(tasks)
 
+    def _notify(self, text: str) -> None:
+        self._emit(Notice(text, action="diagnostics"))
+
     # -- one check ------------------------------------------------------------------------------------------------
 
     async def _work(self, checker: Checker) -> None:
@@ -205,11 +211,11 @@ class Diagnostics:
         words = checker.check.command(files)
         known = checker.known.get(words)
         began = self._ports.clock()
-        if known is None:
-            known, after = await self._both(checker.check, words, edited)
-        else:
-            after = await self._problems(checker.check, words)
+        after = await self._problems(checker.check, words)
         checker.seconds = (self._ports.clock() - began) / 1_000
+        if known is None:
+            # After it, because caches are warm now; and where all is well nothing can be new.
+            known = await self._problems_before(checker.check, words, edited) if after else []
         origins = await asyncio.to_thread(self._origins, edited)
         if known is None:
             new = problems_on_new_lines(after, origins)
@@ -223,29 +229,11 @@ class Diagnostics:
         kept = [problem for problem in checker.untold if problem.path not in names or problem.key in still]
         checker.untold, checker.found = list(dict.fromkeys([*kept, *new])), len(after)
 
-    async def _both(
-        self, check: Check, words: tuple[str, ...], edited: Before
-    ) -> tuple[list[Problem] | None, list[Problem]]:
-        """Return what a checker finds with the edited files as they were (None: nobody knows), and as they are."""
+    async def _problems_before(self, check: Check, words: tuple[str, ...], edited: Before) -> list[Problem] | None:
+        """Return what a checker finds with the edited files as they were, None where nobody can know."""
         sandbox = await asyncio.to_thread(self._sandbox_for, check)
         if sandbox is None or not sandbox.replaces_files:
-            return None, await self._problems(check, words)
-        async with asyncio.TaskGroup() as group:
-            before = group.create_task(self._problems_before(check, words, edited))
-            after = group.create_task(self._guarded(check, words))
-        found = after.result()
-        if isinstance(found, _GaveUpError):
-            raise found
-        return before.result(), found
-
-    async def _guarded(self, check: Check, words: tuple[str, ...]) -> "list[Problem] | _GaveUpError":
-        """Return why a checker gave up instead of raising it: a group of tasks would wrap it."""
-        try:
-            return await self._problems(check, words)
-        except _GaveUpError as error:
-            return error
-
-    async def _problems_before(self, check: Check, words: tuple[str, ...], edited: Before) -> list[Problem] | None:
+            return None
         with tempfile.TemporaryDirectory(prefix="tui-agent-before-") as place:
             replaced = await asyncio.to_thread(_written, Path(place), edited)
             try:

@@ -15,7 +15,7 @@ class DiagnosticSettings(BaseModel):
         le=60,
         description="Seconds the next request waits for them; later results come with a later one.",
     )
-    timeout: float = Field(default=60.0, gt=0, le=3600, description="Seconds after which one is ended and left alone.")
+    timeout: float = Field(default=120.0, gt=0, le=3600, description="Seconds after which one is ended and left alone.")
     commands: dict[str, str | tuple[str, ...]] = Field(
         default_factory=dict,
         description="A command, or several, for files by pattern, in place of those that are found; {files} stands for "

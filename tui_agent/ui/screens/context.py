@@ -15,6 +15,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Container
 from textual.content import Content
+from textual.widget import Widget
 from textual.widgets import Static
 
 from tui_agent.agent.agent import Agent
@@ -27,20 +28,50 @@ from tui_agent.context.context_map import ContextMap, MapChange, change_between
 from tui_agent.lazy import dataclass
 from tui_agent.session.entries import ContextEditEntry
 from tui_agent.session.errors import StoreError
+from tui_agent.ui.edge import Guarded
 from tui_agent.ui.screens.leaving import PageScreen
 from tui_agent.ui.widgets.context_map.arrange import HEAD, Grouping, SortOrder
 from tui_agent.ui.widgets.context_map.block_list import BlockList
-from tui_agent.ui.widgets.context_map.preview import BlockPreview
 from tui_agent.ui.widgets.gauge import Gauge, GaugeReading
 from tui_agent.ui.widgets.key_line import KeyLine
 from tui_agent.ui.widgets.line_list import LineList
 from tui_agent.ui.widgets.plot import Plot
+from tui_agent.ui.widgets.transcript import sanitize
 
 if TYPE_CHECKING:
     from textual.timer import Timer
 
     from tui_agent.context.request import ModelRequest
     from tui_agent.context.timeline import Step
+
+_CHARS_PER_CELL = 2
+
+
+class BlockPreview(Guarded, Widget):
+    """Shows one line of facts, and as much of the text as there is room for."""
+
+    ALLOW_SELECT = False
+    COMPONENT_CLASSES = {"block-preview--facts"}  # noqa: RUF012 - as inherited
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._facts = ""
+        self._text = ""
+
+    def show(self, facts: str, text: str) -> None:
+        """Show another block."""
+        self._facts = sanitize.line(facts)
+        self._text = text
+        self.refresh()
+
+    def render(self) -> Content:
+        """Draw what fits; more is not even looked at."""
+        room = self.size.width * self.size.height * _CHARS_PER_CELL
+        text = sanitize.output(self._text[:room]).expandtabs(4)
+        lines = text.split("\n")[: self.size.height]
+        facts = Content.styled(self._facts, self.get_visual_style("block-preview--facts", partial=True))
+        return Content("\n").join([facts.truncate(self.size.width, ellipsis=True), Content("\n".join(lines))])
+
 
 MemberT = TypeVar("MemberT", bound=StrEnum)
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tui_agent.app.desk import Desk
-    from tui_agent.ui.widgets.transcript.events import ShownAgent
+    from tui_agent.ui.widgets.transcript.transcript import ShownAgent
 
 KEYS = "j/k blocks  space fold  y copy  f continue in a copy  esc back to the parent"
 
@@ -29,6 +29,7 @@ KEYS = "j/k blocks  space fold  y copy  f continue in a copy  esc back to the pa
 class SubagentScreen(PageScreen[None]):
     """Shows a subagent over its parent, which goes on beneath. ``close`` lets go of a session opened for this."""
 
+    KEYS: ClassVar[str] = KEYS
     AUTO_FOCUS = "Transcript"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,backspace", "dismiss(None)", "back", show=False, id="subagent.back"),
@@ -53,7 +54,7 @@ class SubagentScreen(PageScreen[None]):
         yield Static("", id="heading", markup=False)
         yield Static("", id="facts", markup=False)
         yield Transcript()
-        yield KeyLine(KEYS, id="keys")
+        yield KeyLine(self.KEYS, id="keys")
 
     def on_mount(self) -> None:
         """Show what there is, and what comes."""

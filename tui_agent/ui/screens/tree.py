@@ -16,16 +16,25 @@ from textual.timer import Timer
 from textual.widgets import Input, Static
 
 from tui_agent.agent.checkpoints.plan import RestorePlan
-from tui_agent.agent.events import AgentEvent, EntryAppended, LeafMoved, RunEnded, RunStarted
+from tui_agent.agent.events import (
+    AgentEvent,
+    EntryAppended,
+    LeafMoved,
+    RaceEnded,
+    RunEnded,
+    RunnerChanged,
+    RunStarted,
+)
 from tui_agent.agent.navigator import NavigationError
 from tui_agent.app.desk import COPYING
-from tui_agent.app.face import Choice
+from tui_agent.app.face import Choice, RacePage
 from tui_agent.app.files_along import RESTORE, carry_out, files_question, move_with_files
+from tui_agent.app.race_views import runners_by_leaf, watch_at
 from tui_agent.app.services import OpenRequest
 from tui_agent.app.subagent_commands import show_session
 from tui_agent.context.branch_summary import MovePlan
 from tui_agent.lazy import dataclass
-from tui_agent.session.entries import Entry, ToolResultEntry
+from tui_agent.session.entries import Entry, RaceEntry, ToolResultEntry
 from tui_agent.session.errors import StoreError
 from tui_agent.session.typed import prompt_text
 from tui_agent.ui.screens.diff import DiffScreen
@@ -36,9 +45,8 @@ from tui_agent.ui.widgets.notice import NoticeLine
 from tui_agent.ui.widgets.transcript import messages
 from tui_agent.ui.widgets.transcript.wording import count_text
 from tui_agent.ui.widgets.tree.facts import copy_text
-from tui_agent.ui.widgets.tree.finding import Hits
+from tui_agent.ui.widgets.tree.finding import Hits, SearchBegun, hit_from
 from tui_agent.ui.widgets.tree.heading import HINTS, KEYS, LABEL_HINTS, SEARCH_HINTS, facts_of_tree
-from tui_agent.ui.widgets.tree.hit_steps import SearchBegun, hit_from
 from tui_agent.ui.widgets.tree.outline import Outline
 from tui_agent.ui.widgets.tree.preview import EntryPreview, headers_of
 from tui_agent.ui.widgets.tree.rows import Filter
@@ -56,6 +64,8 @@ REFRESH_SECONDS = 0.2
 
 REFRESH_SHARE = 9
 """Showing them is followed by a pause of at least so many times its cost: a tenth of one core at most."""
+FOLLOWED = EntryAppended | LeafMoved | RunStarted | RunEnded | RunnerChanged | RaceEnded
+"""Events after which the tree is another."""
 LARGE_TREE_ENTRIES = 20_000
 """A tree with so many entries is painted before its costs are read."""
 
@@ -77,10 +87,11 @@ class TreeScreen(PageScreen[None]):
         Binding("l", "label", "label", show=False),
         Binding("y", "copy", "copy", show=False),
         Binding("d", "diff", "diff of files", show=False),
-        Binding("o", "subagent", "open the subagent", show=False),
+        Binding("o", "subagent", "open the subagent or runner", show=False),
         Binding("m", "merge", "merge", show=False),
         Binding("s", "compact", "summarise up to here", show=False),
         Binding("f", "fork", "fork", show=False),
+        Binding("r", "race", "race from here", show=False),
         Binding("u", "undo", "undo", show=False),
         Binding("ctrl+r", "redo", "redo", show=False),
         Binding("space,p", "preview", "preview", show=False),
@@ -152,7 +163,8 @@ class TreeScreen(PageScreen[None]):
         self._priced = self._priced or len(headers) < LARGE_TREE_ENTRIES
         costs = session.costs() if self._priced else {}
         index = TreeIndex(headers, session.leaf, costs, self._agent.counter.calibrated)
-        self.session_tree.show(index, session.labels(), self._agent.inspector.standings(), at=at)
+        standings, runners = self._agent.inspector.standings(), runners_by_leaf(self._desk)
+        self.session_tree.show(index, session.labels(), standings, at=at, runners=runners)
         self._show_head()
         if not self._priced:
             self._priced = True
@@ -199,7 +211,7 @@ class TreeScreen(PageScreen[None]):
         return next(iter(self._session.entries([entry_id])), None)
 
     def _on_agent_event(self, event: AgentEvent) -> None:
-        if isinstance(event, EntryAppended | LeafMoved | RunStarted | RunEnded) and self._refresh_timer is None:
+        if isinstance(event, FOLLOWED) and self._refresh_timer is None:
             self._refresh_timer = self.set_timer(self._pause, self._refresh_tree)
 
     @property
@@ -487,16 +499,29 @@ class TreeScreen(PageScreen[None]):
             self.say("No change of a file is recorded between this entry and here.")
 
     def action_subagent(self) -> None:
-        """Open the session of the subagent in the highlighted row."""
-        results = (entry for entry in self._highlighted_entries() if isinstance(entry, ToolResultEntry))
-        if session := next(filter(None, (entry.metadata.session for entry in results)), None):
+        """Open the session of the subagent in the highlighted row, the runner that works there, or its race."""
+        line, entries = self.session_tree.line, self._highlighted_entries()
+        results = (entry for entry in entries if isinstance(entry, ToolResultEntry))
+        race = next((entry for entry in entries if isinstance(entry, RaceEntry)), None)
+        if line is not None and watch_at(self._desk, line.entry):
+            return
+        if race is not None:
+            self._desk.show(RacePage(race))
+        elif session := next(filter(None, (entry.metadata.session for entry in results)), None):
             show_session(self._desk, session)
         else:
-            self.say("No subagent worked here.")
+            self.say("No subagent or runner worked here.")
 
     def _highlighted_entries(self) -> list[Entry]:
         headers = headers_of(self.session_tree.outline.index, self.session_tree.line)
         return list(self._session.entries([header.id for header in headers]))
+
+    def action_race(self) -> None:
+        """Run one prompt several times at once, from the highlighted entry."""
+        from tui_agent.app import race_form
+
+        if (line := self.session_tree.line) is not None and not self._refused():
+            self._desk.soon(race_form.ask(self._desk, start=line.entry))
 
     def action_copy(self) -> None:
         """Copy the text of the highlighted row."""

@@ -1,16 +1,167 @@
 """All of a long text: the output a card shows only the beginning of, a block of the context, a request."""
 
+from bisect import bisect_right
+from collections.abc import Sequence
 from typing import ClassVar
 
+from rich.style import Style as RichStyle
 from textual import getters, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.widgets import Input, Static
 
 from tui_agent.app.format import one_line, plural
+from tui_agent.lazy import dataclass
 from tui_agent.ui.screens.leaving import PageScreen
 from tui_agent.ui.widgets.key_line import KeyLine
-from tui_agent.ui.widgets.text_lines import TextLines
+from tui_agent.ui.widgets.line_list import LineList, StyledSpan
+from tui_agent.ui.widgets.transcript import sanitize
+from tui_agent.ui.widgets.transcript.lines import wrap
+
+TAB = 4
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A row on screen: characters of a line of the text."""
+
+    line: int
+    start: int
+    end: int
+
+
+class TextLines(LineList):
+    """The text under a cursor that is only there to scroll. ``find`` marks a text and goes to it."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up,k", "scroll(-1)", "up", show=False),
+        Binding("down,j", "scroll(1)", "down", show=False),
+        Binding("pageup", "scroll_pages(-1)", "page up", show=False),
+        Binding("pagedown,space", "scroll_pages(1)", "page down", show=False),
+        Binding("home", "scroll_home", "first", show=False),
+        Binding("end", "scroll_end", "last", show=False),
+        Binding("n", "next_match(1)", "next", show=False),
+        Binding("N,shift+n,p", "next_match(-1)", "previous", show=False),
+    ]
+
+    def __init__(self, text: str) -> None:
+        super().__init__(id="text")
+        self.lines: list[str] = [line.expandtabs(TAB) for line in sanitize.output(text).split("\n")]
+        self._rows: list[_Row] = []
+        self._width = 0
+        self._query = ""
+        self.matches: list[tuple[int, int]] = []
+        """Line and character of everything found."""
+        self.current: int | None = None
+        """Which match was gone to last."""
+
+    # -- layout
+
+    def on_resize(self) -> None:
+        """Wrap for the new width."""
+        width = max(1, self.scrollable_content_region.width - 1)
+        if width != self._width:
+            first = self._rows[self.scroll_offset.y].line if self._rows else 0
+            self._width = width
+            self._rows = list(self._wrapped(width))
+            self.set_count(len(self._rows))
+            self.scroll_to(y=self._row_of(first, 0), animate=False)
+        super().on_resize()
+
+    def _wrapped(self, width: int) -> Sequence[_Row]:
+        rows: list[_Row] = []
+        for number, line in enumerate(self.lines):
+            if len(line) <= width and line.isascii():
+                rows.append(_Row(number, 0, len(line)))
+                continue
+            start = 0
+            for swallowed, runs in wrap([(line, "text")], width):
+                start += len(swallowed)
+                end = start + sum(len(text) for text, _ in runs)
+                rows.append(_Row(number, start, end))
+                start = end
+        return rows
+
+    def _row_of(self, line: int, character: int) -> int:
+        """Return the row that shows a character of a line."""
+        return max(0, bisect_right(self._rows, (line, character), key=lambda row: (row.line, row.start)) - 1)
+
+    # -- scrolling
+
+    def _show_cursor(self) -> None:
+        """There is no cursor to keep on screen."""
+
+    def action_scroll(self, rows: int) -> None:
+        """Scroll by rows."""
+        self.scroll_relative(y=rows, animate=False)
+
+    def action_scroll_pages(self, pages: int) -> None:
+        """Scroll by pages."""
+        self.scroll_relative(y=pages * max(1, self.page - 1), animate=False)
+
+    # -- search
+
+    def find(self, query: str) -> int:
+        """Mark a text wherever it is, whatever its case, go to the first place below the top, and count them."""
+        self._query = query.lower()
+        self.matches = list(self._found()) if self._query else []
+        top = self._rows[self.scroll_offset.y] if self._rows else _Row(0, 0, 0)
+        below = [at for at, match in enumerate(self.matches) if match >= (top.line, top.start)]
+        self.current = below[0] if below else 0 if self.matches else None
+        self._show_match()
+        return len(self.matches)
+
+    def _found(self) -> Sequence[tuple[int, int]]:
+        found: list[tuple[int, int]] = []
+        for number, line in enumerate(self.lines):
+            lowered = line.lower()
+            at = lowered.find(self._query)
+            while at >= 0:
+                found.append((number, at))
+                at = lowered.find(self._query, at + len(self._query))
+        return found
+
+    def action_next_match(self, step: int) -> None:
+        """Go to the next or the previous place."""
+        if self.matches:
+            self.current = ((self.current or 0) + step) % len(self.matches)
+            self._show_match()
+
+    def _show_match(self) -> None:
+        if self.current is not None:
+            row = self._row_of(*self.matches[self.current])
+            if not self.scroll_offset.y <= row < self.scroll_offset.y + self.page:
+                self.scroll_to(y=max(0, row - self.page // 3), animate=False)
+        self.refresh()
+
+    # -- painting
+
+    def row(self, index: int, width: int) -> Sequence[StyledSpan]:  # noqa: ARG002 - wrapped before
+        """Return a row with what was searched marked."""
+        row = self._rows[index]
+        line = self.lines[row.line]
+        runs: list[StyledSpan] = []
+        position = row.start
+        for start, end in self._marks(row, line):
+            runs += [(line[position:start], "text"), (line[start:end], "match")]
+            position = end
+        return [*runs, (line[position : row.end], "text")]
+
+    def _marks(self, row: _Row, line: str) -> Sequence[tuple[int, int]]:
+        if not self._query:
+            return ()
+        marks = []
+        lowered, size = line.lower(), len(self._query)
+        at = lowered.find(self._query, max(0, row.start - size + 1))
+        while 0 <= at < row.end:
+            marks.append((max(at, row.start), min(at + size, row.end)))
+            at = lowered.find(self._query, at + size)
+        return marks
+
+    def style_of(self, names: str, *, cursor: bool = False) -> RichStyle:  # noqa: ARG002 - no cursor is drawn
+        """Return the style of a run; there is no cursor to draw."""
+        return super().style_of(names)
+
 
 MAX_CHARS = 5_000_000
 """Characters shown; the rest is named at the end."""

@@ -3,12 +3,18 @@
 It is mounted after the first paint, because what it is made of takes longer to import than a prompt takes to show.
 """
 
-from typing import TYPE_CHECKING
+from __future__ import annotations
 
-from textual import getters, on
+from typing import TYPE_CHECKING, Any
+
+from textual import events, getters, on
 from textual.app import ComposeResult
 from textual.containers import Container
+from textual.content import Content
 from textual.message import Message
+from textual.reactive import reactive
+from textual.widget import Widget
+from textual.widgets import Static
 
 from tui_agent.agent.agent import Agent
 from tui_agent.agent.events import (
@@ -31,27 +37,111 @@ from tui_agent.agent.events import (
     TitleChanged,
 )
 from tui_agent.app.cold_cache import ColdCache, warn_of_missed_cache
-from tui_agent.app.format import plural, tokens
+from tui_agent.app.format import one_line, plural, tokens
 from tui_agent.app.run_progress import next_state
 from tui_agent.app.run_state import RunState, describe_run
 from tui_agent.app.services import AppServices, OpenRequest
+from tui_agent.lazy import dataclass
 from tui_agent.model.demo import DEMO_MODEL
 from tui_agent.session.entries import AssistantEntry
 from tui_agent.ui.edge import Guarded
 from tui_agent.ui.inbox import AgentEvents, Inbox
 from tui_agent.ui.widgets.find_bar import FindBar
 from tui_agent.ui.widgets.first_hints import MAX_BEGINNER_MESSAGES, FirstHints
-from tui_agent.ui.widgets.new_chip import NewChip
 from tui_agent.ui.widgets.permission import PermissionPrompt
 from tui_agent.ui.widgets.prompt import PLACEHOLDER, READ_ONLY
-from tui_agent.ui.widgets.question_chip import show_question
-from tui_agent.ui.widgets.queue import QueueList
 from tui_agent.ui.widgets.side_panel import MIN_WIDTH_FOR_PANEL, SidePanel
 from tui_agent.ui.widgets.status import StatusLine
 from tui_agent.ui.widgets.transcript import Transcript, messages
 
 if TYPE_CHECKING:
+    from textual.screen import Screen
+
+    from tui_agent.agent.events import PermissionRequest
     from tui_agent.ui.screens.main import MainScreen
+
+
+class QuestionChip(Guarded, Static):
+    """One line; a click goes to the question."""
+
+    ALLOW_SELECT = False
+
+    def __init__(self, main: Screen[Any], request: PermissionRequest) -> None:
+        super().__init__(markup=False)
+        self._main = main
+        self.ask(request)
+
+    def ask(self, request: PermissionRequest) -> None:
+        """Tell of a question."""
+        self.update(f"▲ The agent asks about {request.tool}, esc goes back to it: {one_line(request.title, 200)}")
+
+    def on_click(self, event: events.Click) -> None:
+        """Close every screen over the conversation."""
+        event.stop()
+        self._main.run_worker(self._go(), group="question")
+
+    async def _go(self) -> None:
+        app = self._main.app
+        while app.screen is not self._main and len(app.screen_stack) > 1:
+            await app.pop_screen()
+
+
+def show_question(main: Screen[Any], request: PermissionRequest | None) -> None:
+    """Have the screen on top tell of a question, unless it is the conversation, and no other screen."""
+    stack = main.app.screen_stack
+    for screen in stack:
+        chips = screen.query(QuestionChip)
+        if request is None or screen is main or screen is not stack[-1]:
+            chips.remove()
+        elif chips:
+            chips.first().ask(request)
+        elif screen.is_attached:
+            screen.mount(QuestionChip(main, request))
+
+
+MAX_MESSAGES = 4
+"""Messages shown; more are counted."""
+
+
+class QueueList(Guarded, Widget):
+    """One line per message. Hidden while nothing waits."""
+
+    ALLOW_SELECT = False
+    queue: reactive[QueueChanged] = reactive(QueueChanged(), layout=True)
+    """What waits."""
+
+    def watch_queue(self, queue: QueueChanged) -> None:
+        """Take room only when there is something to show."""
+        self.display = bool(queue.steer or queue.follow_up)
+
+    def render(self) -> Content:
+        """Draw the oldest messages; what goes in sooner stands first."""
+        width = max(20, self.size.width - 12)
+        lines = [f"↳ next   {one_line(text, width)}" for text in self.queue.steer]
+        lines += [f"↳ later  {one_line(text, width)}" for text in self.queue.follow_up]
+        if len(lines) > MAX_MESSAGES:
+            lines = [*lines[: MAX_MESSAGES - 1], f"  and {len(lines) - MAX_MESSAGES + 1} more"]
+        if lines:
+            lines[-1] += "   alt+up takes back" if len(lines[-1]) + 20 <= self.size.width else ""
+        return Content("\n".join(lines))
+
+
+class NewChip(Guarded, Static):
+    """A few words under the conversation; a click goes to its end."""
+
+    ALLOW_SELECT = False
+
+    @dataclass
+    class Pressed(Message):
+        """The user wants to see what is new."""
+
+    def __init__(self) -> None:
+        super().__init__("↓ new  ctrl+end", markup=False)
+        self.display = False
+
+    def on_click(self) -> None:
+        """Go there."""
+        self.post_message(self.Pressed())
 
 
 FACTS_SECONDS = 0.1
@@ -78,7 +168,7 @@ class SessionView(Guarded, Container):
     class Opened(Message):
         """A session was opened and is shown."""
 
-    def __init__(self, main: "MainScreen", services: AppServices) -> None:
+    def __init__(self, main: MainScreen, services: AppServices) -> None:
         super().__init__()
         self._main = main
         self._desk = main.desk

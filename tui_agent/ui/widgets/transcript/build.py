@@ -48,6 +48,7 @@ from tui_agent.ui.widgets.transcript.bodies import INDENT, TextBody, Window, bod
 from tui_agent.ui.widgets.transcript.cards import CardBlock
 from tui_agent.ui.widgets.transcript.document import MarkdownDocument
 from tui_agent.ui.widgets.transcript.lines import Line
+from tui_agent.ui.widgets.transcript.races import race_block
 from tui_agent.ui.widgets.transcript.shell import ShellBlock
 from tui_agent.ui.widgets.transcript.source import SizeOf, stored_size
 from tui_agent.ui.widgets.transcript.wording import count_text
@@ -104,7 +105,7 @@ def blocks_of(entry: Entry, around: BuildContext) -> list[Block]:  # noqa: C901,
             text = f"Summary of the branch left at #{entry.from_id}"
             return [_summary("branch_summary", text, entry, ("jump",))]
         case RaceEntry():
-            return [MarkerBlock("race", f"Race: {entry.preview}", rule="marker")]
+            return [race_block(entry)]
         case PruneEntry():
             return [_prune(entry)]
         case ContextEditEntry():

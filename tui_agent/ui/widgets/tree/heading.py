@@ -30,6 +30,7 @@ HINTS: tuple[Hint, ...] = (
     ("m", "merge", "screen.merge"),
     ("s", "summarise up to here", "screen.compact"),
     ("f", "fork", "screen.fork"),
+    ("r", "race", "screen.race"),
     ("d", "diff", "screen.diff"),
     ("y", "copy", "screen.copy"),
     ("u", "undo move", "screen.undo"),
@@ -53,7 +54,8 @@ m                        merge: summarise this branch where you are
 s                        summarise up to here: what is before it, after a look
 f                        fork: a new session that ends here
 d                        how files differ between the entry and here
-o                        open the session of a subagent
+r                        race: one prompt several times at once, from here
+o                        open the session of a subagent, or the runner of a race
 y                        copy
 u, ctrl+r                undo and redo the last move, files too
 esc                      back, nothing changed"""

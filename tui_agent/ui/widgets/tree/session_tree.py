@@ -17,7 +17,7 @@ from tui_agent.app.standing_marks import GLYPHS, style_of
 from tui_agent.app.standing_marks import STYLES as STANDING_STYLES
 from tui_agent.context.standing import Standing, together
 from tui_agent.context.standings import Standings
-from tui_agent.session.entries import AssistantEntry, Entry, kinds
+from tui_agent.session.entries import AssistantEntry, Entry, RaceRunner, kinds
 from tui_agent.session.skeleton import Headers
 from tui_agent.ui.edge import Guarded
 from tui_agent.ui.widgets.transcript.lines import StyledSpan, cells
@@ -30,10 +30,11 @@ from tui_agent.ui.widgets.tree.wording import RowTexts, pieces
 _PREFIX: Final = "session-tree--"
 _STYLES: Final = (
     "text", "faint", "guide", "mark", "user", "assistant", "aside", "label", "here", "match", "cursor",
-    "status-ok", "status-error", "status-warning", *STANDING_STYLES,
+    "status-ok", "status-error", "status-warning", "status-running", "status-idle", *STANDING_STYLES,
 )  # fmt: skip
 NONE_KNOWN: Final = Standings()
 """The standings of a tree that nothing is known of."""
+NOBODY: Final[Mapping[int, RaceRunner]] = {}
 _MARK: Final = "• "
 _STEP: Final = frozenset(kinds(lambda kind: kind.follows_calls or kind is AssistantEntry))
 
@@ -123,14 +124,18 @@ class SessionTree(Guarded, ScrollView, can_focus=True):
         standings: Standings = NONE_KNOWN,
         *,
         at: int | None = None,
+        runners: Mapping[int, RaceRunner] = NOBODY,
     ) -> None:
-        """Show an index; the cursor goes to the entry ``at``, else it stays where it is."""
+        """Show an index; the cursor goes to the entry ``at``, else it stays where it is.
+
+        ``runners`` are those of a race that is not over, by the last entry of their branches.
+        """
         self.standings = standings
         line = self.line
         entry = at if at is not None or line is None else line.entry
         was_fold = at is None and line is not None and line.what is LineKind.FOLD
         view = replace(self.view, labels=dict(labels))
-        self._words = RowTexts(index, dict(labels), self._load, self._clock())
+        self._words = RowTexts(index, dict(labels), self._load, self._clock(), runners)
         self._apply(Outline(index, view), entry, on_fold=was_fold)
 
     def see(self, view: TreeOptions, *, at: int | None = None) -> None:

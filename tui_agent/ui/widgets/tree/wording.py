@@ -1,19 +1,21 @@
 """What the rows of the tree say: one line per row, as runs of text and the style they are drawn in."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
 from datetime import datetime
 
 from tui_agent.app import format as wording
+from tui_agent.app import race_words
 from tui_agent.app.plain_text import plain_preview
 from tui_agent.lazy import dataclass
-from tui_agent.session.entries import CompactionEntry, Entry, PruneEntry, ToolResultEntry, ToolStatus
+from tui_agent.session.entries import CompactionEntry, Entry, PruneEntry, RaceRunner, ToolResultEntry, ToolStatus
 from tui_agent.session.records import EntryHeader
 from tui_agent.session.skeleton import Headers
 from tui_agent.ui.widgets.transcript import sanitize
 from tui_agent.ui.widgets.transcript.cards import ICONS
 from tui_agent.ui.widgets.transcript.lines import StyledSpan, cells, crop
+from tui_agent.ui.widgets.transcript.races import STYLES
 from tui_agent.ui.widgets.tree.outline import LineKind, TreeLine
 from tui_agent.ui.widgets.tree.segments import Segment, TreeIndex
 
@@ -36,6 +38,8 @@ class RowTexts:
     labels: dict[int, str]
     load: Callable[[int], Entry | None]
     now: float
+    runners: Mapping[int, RaceRunner] = field(default_factory=dict)
+    """The runners of a race that is not over, by the last entry of their branches."""
     _icons: dict[int, StyledSpan] = field(default_factory=dict)
 
     def text(self, line: TreeLine, room: int) -> list[StyledSpan]:
@@ -54,6 +58,7 @@ class RowTexts:
         """Return what stands at the right edge: label, what a branch costs, time, and whether one is here."""
         room = max(width // 4, 6)
         runs: list[StyledSpan] = [(f"[{crop(sanitize.line(label), room)}]", "label") for label in self._labels(line)]
+        runs += self._runner(line, width)
         if line.is_head and width >= 50:
             runs.append((f"{wording.tokens(line.segment.tokens):>6}", "faint"))
             if line.segment.cost and width >= 60:
@@ -64,6 +69,23 @@ class RowTexts:
         if is_here:
             runs.append((HERE_MARK, "here"))
         return [run for position, run in enumerate(runs) for run in ((("  ", "text"), run) if position else (run,))]
+
+    def _runner(self, line: TreeLine, width: int) -> list[StyledSpan]:
+        """Return how the runner is doing whose branch ends in a row, or below a fold."""
+        ids = line.segment.headers.ids[line.row.first : line.row.last + 1]
+        shown = [
+            runner
+            for leaf, runner in self.runners.items()
+            if (line.what is LineKind.FOLD and leaf > ids[-1] and self._is_in(leaf, line)) or leaf in ids
+        ]
+        if not shown or (line.is_folded and line.what is not LineKind.FOLD):
+            return []
+        (runner, *_) = shown
+        mark = race_words.STATE_MARKS[runner.state]
+        cost = wording.money(runner.cost) if runner.cost else ""
+        progress = (runner.name, wording.plural(runner.steps, "step"), cost)
+        told = " · ".join(filter(None, progress)) if width >= 60 else ""
+        return [(f"{mark} {sanitize.line(told)}".rstrip(), STYLES[runner.state])]
 
     def _labels(self, line: TreeLine) -> list[str]:
         if not self.labels:

@@ -1,0 +1,182 @@
+"""The page of a race: what it shows while runners work and when they are over, and what each key does."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.ui_app import Stage, make_stage, screen_text, until
+from tui_agent.errors import CommandError
+from tui_agent.session.entries import CheckResult, RaceRunner, RunnerState
+from tui_agent.ui.screens.race import RaceScreen
+
+RED = CheckResult(exit_code=1, seconds=0.4, last_lines=("FAIL: test_ten_pieces_are_cheaper", "FAILED (failures=1)"))
+GREEN = CheckResult(exit_code=0, seconds=0.3, last_lines=("Ran 2 tests in 0.000s", "OK"))
+
+
+def runner(name: str, state: RunnerState, **facts: Any) -> RaceRunner:
+    given = {"model": "anthropic/claude-sonnet-4-5", "mode": "auto-edit", "steps": 3, "tokens": 8_123, "seconds": 14.0}
+    return RaceRunner(name=name, state=state, **{**given, **facts})
+
+
+WORKING = [
+    runner("same 1", RunnerState.WORKING, steps=2, cost=0.01),
+    runner("same 2", RunnerState.CHECKING, cost=0.03, files=1, additions=6),
+    runner("gpt-5-mini high", RunnerState.WAITING, steps=0, tokens=0, seconds=0),
+]
+OVER = [
+    runner("same 1", RunnerState.FAILED, cost=0.02, files=1, additions=4, check=RED),
+    runner("same 2", RunnerState.PASSED, cost=0.03, files=1, additions=6, deletions=1, check=GREEN),
+    runner("gpt-5-mini high", RunnerState.CUT_OFF, cost=0.01, steps=1, problem="The program ended."),
+]
+
+
+@dataclass
+class FakeRace:
+    """A race that does nothing by itself, and notes what it is asked for."""
+
+    runners: list[RaceRunner]
+    taken: int | None = None
+    prompt: str = "give a discount: ten pieces or more are a tenth cheaper"
+    check: str = "python3 -m unittest tests.discount"
+    asked: list[tuple[Any, ...]] = field(default_factory=list)
+    listeners: list[Callable[[], None]] = field(default_factory=list)
+
+    def subscribe(self, callback: Callable[[], None]) -> Callable[[], None]:
+        self.listeners.append(callback)
+        return lambda: self.listeners.remove(callback)
+
+    def change(self, number: int, runner: RaceRunner) -> None:
+        self.runners[number - 1] = runner
+        for listener in self.listeners:
+            listener()
+
+    is_past: bool = False
+
+    def now(self) -> "FakeRace":
+        return self
+
+    asking: int = 0
+
+    def asks(self, number: int) -> bool:
+        return number == self.asking
+
+    def watch(self, number: int) -> None:
+        self.asked.append(("watch", number))
+
+    def stop(self, number: int | None) -> None:
+        self.asked.append(("stop", number))
+
+    def go_on(self, number: int) -> None:
+        self.asked.append(("go_on", number))
+
+    async def diff(self, number: int, other: int | None) -> None:
+        self.asked.append(("diff", number, other))
+
+    async def take(self, number: int) -> bool:
+        self.asked.append(("take", number))
+        return True
+
+    async def merge(self, number: int) -> None:
+        self.asked.append(("merge", number))
+
+    async def steer(self, number: int, text: str) -> None:
+        self.asked.append(("steer", number, text))
+
+    async def end(self) -> bool:
+        raise CommandError("It can't be ended now.")
+
+
+async def open_race(stage: Stage, pilot: Any, race: FakeRace) -> RaceScreen:
+    screen = RaceScreen(stage.main.desk, race)
+    stage.app.push_screen(screen)
+    await until(lambda: screen.is_mounted and screen.table.count and race.runners[0].name in screen_text(stage), pilot)
+    return screen
+
+
+@pytest.mark.parametrize("size", [(40, 12), (80, 24), (200, 50)])
+async def test_it_follows_the_runners_and_puts_the_best_first_at_the_end(tmp_path: Path, size: tuple[int, int]) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run(size) as pilot:
+        race = FakeRace(list(WORKING))
+        screen = await open_race(stage, pilot, race)
+        assert "enter watch" in screen_text(stage)
+        for number, state in enumerate(OVER, 1):
+            race.change(number, state)
+        await until(lambda: "enter take" in screen_text(stage), pilot)
+        table = [screen.table.row(at, 80) for at in range(3)]
+        assert ["".join(part for part, _ in row).split()[0] for row in table] == ["2", "1", "3"]
+        assert screen.number == 1  # the cursor stays at its runner
+        await pilot.press("home")
+        await until(lambda: "Ran 2 tests" in screen_text(stage), pilot)
+
+
+KEYS = {
+    "enter": ("take", 2),
+    "t": ("take", 2),
+    "d": ("diff", 2, None),
+    "o": ("watch", 2),
+    "m": ("merge", 2),
+    "x": ("stop", 2),
+    "X": ("stop", None),
+    "c": ("go_on", 2),
+}
+
+
+@pytest.mark.parametrize("key", KEYS)
+async def test_each_key_asks_the_race(tmp_path: Path, key: str) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run((80, 24)) as pilot:
+        race = FakeRace(list(OVER))
+        await open_race(stage, pilot, race)
+        await pilot.press(key)
+        await until(lambda: race.asked, pilot)
+        assert race.asked == [KEYS[key]]
+        if race.asked[0][0] == "take":
+            await until(lambda: stage.app.screen is stage.main, pilot)
+        else:
+            await pilot.press("escape")
+            await until(lambda: stage.app.screen is stage.main, pilot)
+        assert not race.listeners
+
+
+async def test_enter_watches_one_that_works_and_s_steers_it(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run((80, 24)) as pilot:
+        race = FakeRace(list(WORKING))
+        await open_race(stage, pilot, race)
+        await pilot.press("down", "enter", "s")
+        await until(lambda: "Message to same 2" in screen_text(stage), pilot)
+        await pilot.press("h", "i", "enter")
+        await until(lambda: len(race.asked) == 2, pilot)
+        assert race.asked == [("watch", 2), ("steer", 2, "hi")]
+
+
+async def test_what_can_not_be_done_is_said_there(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run((80, 24)) as pilot:
+        race = FakeRace(list(OVER))
+        await open_race(stage, pilot, race)
+        await pilot.press("e")
+        await until(lambda: "End the race and take nobody?" in screen_text(stage), pilot)
+        await pilot.press("enter")
+        await until(lambda: "It can't be ended now." in screen_text(stage), pilot)
+
+
+async def test_one_that_waits_for_an_answer_says_so(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run((80, 24)) as pilot:
+        await open_race(stage, pilot, FakeRace(list(WORKING), asking=1))
+        assert "? asks you" in screen_text(stage)
+
+
+async def test_a_diff_compares_the_marked_one_with_another(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run((80, 24)) as pilot:
+        race = FakeRace(list(OVER))
+        await open_race(stage, pilot, race)
+        await pilot.press("space", "down", "d")
+        await until(lambda: race.asked, pilot)
+        assert race.asked == [("diff", 1, 2)]

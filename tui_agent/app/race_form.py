@@ -1,0 +1,49 @@
+"""Asks what a race is to be like, and begins it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tui_agent.app.face import RaceForm
+from tui_agent.app.race_commands import begin, price_of, show
+from tui_agent.errors import CommandError
+
+if TYPE_CHECKING:
+    from tui_agent.app.desk import Desk
+
+RUNNERS = 3
+"""How many runners the form begins with."""
+
+
+async def ask(desk: Desk, prompt: str = "", start: int | None = None) -> bool:
+    """Ask for a race from an entry, from the leaf by default; returns whether one was begun.
+
+    Raises as ``race_commands.begin``.
+    """
+    from tui_agent.agent.attachments import load_message
+    from tui_agent.agent.permissions import Mode
+    from tui_agent.agent.race.race import RaceOrder
+    from tui_agent.agent.race.specs import RunnerSpec
+
+    if (agent := desk.agent) is None or not desk.may_change():
+        return False
+    if agent.running:
+        raise CommandError("The agent is working: press Escape first.")
+    session = agent.session
+    at = session.leaf if start is None else start
+    order = RaceOrder(prompt, (), (RunnerSpec(),) * RUNNERS, at, desk.services.check_command())
+    here = RunnerSpec(agent.model, agent.effort.level, agent.mode)
+    modes = (*Mode, *(row.name for row in agent.agents()))
+    where = "Race" if start is None else f"Race from #{start}"
+    form = RaceForm(order, here, modes, lambda wanted: price_of(desk, wanted).sentence(), where)
+    chosen = await desk.ask(form)
+    if chosen is None or desk.agent is not agent:
+        return False
+    put_blob = desk.services.store.put_blob
+    loaded = await load_message(chosen.prompt, desk.cwd, session, put_blob, named=agent.load_named)
+    await begin(desk, replace(chosen, parts=loaded.parts))
+    if prompt and desk.face.draft.strip() == prompt:
+        desk.face.set_draft("")
+    show(desk)
+    return True

@@ -1,0 +1,178 @@
+"""What the page of a race shows and does: of the one that goes on, and of one that is over."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tui_agent.agent.events import EntryAppended, RaceEnded, RaceStarted, RunnerChanged
+from tui_agent.agent.subagents import FinishedSubagent
+from tui_agent.app import race_commands
+from tui_agent.app.face import DiffPage, RunnerPage
+from tui_agent.app.files_along import carry_out
+from tui_agent.app.format import plural
+from tui_agent.errors import CommandError
+from tui_agent.session.entries import RaceEntry
+from tui_agent.session.path_queries import newest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from tui_agent.agent.agent import Agent
+    from tui_agent.agent.race.race import Race
+    from tui_agent.app.desk import Desk
+    from tui_agent.session.entries import RaceRunner
+
+
+class RaceView:
+    """A race with what one can ask of it. Runners are named by their numbers, counted from 1.
+
+    Whatever is asked raises a `UserFacingError` where it can't be done.
+    """
+
+    def __init__(self, desk: Desk, race: Race | RaceEntry) -> None:
+        self._desk = desk
+        self._entry = race if isinstance(race, RaceEntry) else None
+        self._race = None if isinstance(race, RaceEntry) else race
+        told = race if isinstance(race, RaceEntry) else race.record
+        self.prompt = told.prompt
+        self.check = told.check
+        self._start = told.start
+
+    @property
+    def is_past(self) -> bool:
+        """Whether it is written down already, and its copies are gone."""
+        return self._entry is not None
+
+    @property
+    def taken(self) -> int | None:
+        """The runner that was taken."""
+        return None if self._entry is None else self._entry.taken
+
+    @property
+    def runners(self) -> Sequence[RaceRunner]:
+        """How each of them stands now."""
+        if self._entry is not None:
+            return self._entry.runners
+        return [runner.figures for runner in self._live.runners]
+
+    @property
+    def _live(self) -> Race:
+        if self._race is None:
+            raise CommandError("The race is over. Go to the runner's branch, and on from there.")
+        return self._race
+
+    @property
+    def _agent(self) -> Agent:
+        if self._desk.agent is None:
+            raise CommandError("No session is open.")
+        return self._desk.agent
+
+    def _leaf(self, number: int) -> int:
+        runner = self.runners[number - 1]
+        if runner.leaf is None:
+            raise CommandError(f"{runner.name} has done nothing yet.")
+        return runner.leaf
+
+    def now(self) -> RaceView:
+        """Return what to show instead once the race is written down; until then itself."""
+        if self.is_past or self._desk.race is self._race:
+            return self
+        entry = newest(self._agent.session.active_path(), RaceEntry)
+        same = entry is not None and (entry.prompt, entry.start) == (self.prompt, self._start)
+        return RaceView(self._desk, entry) if same and entry is not None else self
+
+    def asks(self, number: int) -> bool:
+        """Whether a runner waits for the answer to a question."""
+        return self._race is not None and self._race.runner(number).is_asking
+
+    def subscribe(self, callback: Callable[[], None]) -> Callable[[], None]:
+        """Call ``callback`` when something changed; the returned function ends that."""
+
+        def heard(event: object) -> None:
+            match event:
+                case RaceStarted() | RunnerChanged() | RaceEnded() | EntryAppended(entry=RaceEntry()):
+                    callback()
+                case _:
+                    pass
+
+        return self._agent.subscribe(heard)
+
+    # -- looking ----------------------------------------------------------------------------------------------
+
+    def watch(self, number: int) -> None:
+        """Show what a runner does, or did."""
+        agent = None if self._race is None else self._race.runner(number).agent
+        if agent is not None:
+            self._desk.show(RunnerPage(agent, self, number))
+            return
+        main = self._agent
+        session = main.session.beside(self._leaf(number))
+        self._desk.show(RunnerPage(FinishedSubagent(session, main.ports.directory.counter(main.model)), self, number))
+
+    async def diff(self, number: int, other: int | None) -> None:
+        """Show what a runner changed since the start, or what is otherwise in its files than in another's."""
+        old = self._start if other is None else self._leaf(other)
+        files = await self._agent.files.diff_between(old, self._leaf(number))
+        name = self.runners[number - 1].name
+        beside = "the start" if other is None else self.runners[other - 1].name
+        if not files:
+            raise CommandError(f"No file of {name} differs from {beside}.")
+        self._desk.show(DiffPage(f"{plural(len(files), 'file')} from {beside} to {name}", files))
+
+    # -- acting -----------------------------------------------------------------------------------------------
+
+    async def take(self, number: int) -> bool:
+        """Go on with a runner's branch and files; returns whether that was done."""
+        agent = self._agent
+        if agent.running:
+            raise CommandError("The agent is working: press Escape in the conversation first.")
+        if not self.is_past:
+            await race_commands.take(self._desk, number)
+            return True
+        leaf = self._leaf(number)
+        move = agent.navigator.plan(leaf, continue_from_here=True)
+        await carry_out(agent, move, await agent.files.plan(leaf))
+        return True
+
+    async def merge(self, number: int) -> None:
+        """Have a summary of what a runner found told where the conversation stands."""
+        if self._agent.running:
+            raise CommandError("The agent is working: press Escape in the conversation first.")
+        await self._agent.navigator.merge(self._leaf(number))
+
+    async def steer(self, number: int, text: str) -> None:
+        """Send a runner a message: while it works for its next step, afterwards it begins to work again."""
+        self._live.runner(number)
+        await race_commands.steer(self._desk, number, text)
+
+    def stop(self, number: int | None) -> None:
+        """Stop one runner, None: all of them."""
+        self._live.stop(number)
+
+    def go_on(self, number: int) -> None:
+        """Continue a runner that was stopped or cut off."""
+        self._live.runner(number)
+        race_commands.go_on(self._desk, [number])
+
+    async def end(self) -> bool:
+        """End the race and take nobody; returns whether that was done."""
+        if self.is_past:
+            return True
+        await race_commands.drop(self._desk)
+        return True
+
+
+def runners_by_leaf(desk: Desk) -> dict[int, RaceRunner]:
+    """Return the runners of the race that goes on, by the last entry of their branches."""
+    runners = [runner.figures for runner in desk.race.runners] if desk.race is not None else []
+    return {runner.leaf: runner for runner in runners if runner.leaf is not None}
+
+
+def watch_at(desk: Desk, leaf: int) -> bool:
+    """Show the runner of the race that goes on whose branch ends at an entry; returns whether there is one."""
+    if desk.race is None:
+        return False
+    number = next((runner.number for runner in desk.race.runners if runner.record.leaf == leaf), None)
+    if number is not None:
+        RaceView(desk, desk.race).watch(number)
+    return number is not None

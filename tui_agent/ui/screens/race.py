@@ -1,0 +1,274 @@
+"""The page of a race: how each runner is doing while they run, and which one is taken when they have ended."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from textual import getters, on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.widgets import Static
+
+from tui_agent.app import race_words
+from tui_agent.app.face import Choice, TextLine
+from tui_agent.app.format import money, one_line, short_model, visible
+from tui_agent.errors import UserFacingError
+from tui_agent.session.entries import RunnerState
+from tui_agent.ui.screens.leaving import PageScreen
+from tui_agent.ui.widgets.hanging import HangingText
+from tui_agent.ui.widgets.key_line import KeyLine
+from tui_agent.ui.widgets.line_list import LineList, StyledSpan
+from tui_agent.ui.widgets.notice import NoticeLine
+from tui_agent.ui.widgets.table_list import TableList
+from tui_agent.ui.widgets.transcript.races import COLUMNS, race_cells, ranked
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterator, Sequence
+
+    from textual.timer import Timer
+
+    from tui_agent.app.desk import Desk
+    from tui_agent.app.race_views import RaceView
+    from tui_agent.session.entries import RaceRunner
+
+    Act = Callable[[int], Awaitable[object] | None]
+    """What is asked of the race for one runner."""
+
+REFRESH_SECONDS: Final = 0.25
+"""What the runners do is shown together after so long, however many pieces of their answers come."""
+MARK: Final = "▸"
+"""Stands at the runner that the next diff is compared to."""
+CLOCK_SECONDS: Final = 1.0
+"""How often times and costs are looked at, which nobody tells of."""
+
+TONES: Final = {
+    RunnerState.WAITING: "faint",
+    RunnerState.WORKING: "accent",
+    RunnerState.CHECKING: "accent",
+    RunnerState.DONE: "text",
+    RunnerState.PASSED: "good",
+    RunnerState.FAILED: "error",
+    RunnerState.STOPPED: "warning",
+    RunnerState.ERROR: "error",
+    RunnerState.CUT_OFF: "warning",
+}
+RUNNING_KEYS: Final = "enter watch  x stop  X stop all  s steer  d diff  space mark for diff  esc close"
+OVER_KEYS: Final = "enter take  d diff  space mark for diff  o look at  m merge  s steer  e end  esc close"
+HELD_UP_KEYS: Final = "enter take  c continue  d diff  space mark for diff  o look at  m merge  e end  esc close"
+"""Of a runner that did not come to its end."""
+PAST_KEYS: Final = "enter go there  d diff  space mark for diff  o look at  m merge  esc close"
+HELD_UP: Final = frozenset({RunnerState.CUT_OFF, RunnerState.STOPPED, RunnerState.ERROR})
+
+
+class RaceScreen(PageScreen[None]):
+    """Follows a race. Leaving it stops nothing."""
+
+    AUTO_FOCUS = "TableList"
+    VERTICAL_BREAKPOINTS = [(0, "-tiny"), (20, "-low"), (32, "-tall")]  # noqa: RUF012 - as inherited
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q", "dismiss(None)", "close", show=False),
+        Binding("space", "mark", "mark", show=False, priority=True),
+        Binding("d", "diff", "diff", show=False),
+        Binding("o", "watch", "look at", show=False),
+        Binding("t", "take", "take", show=False),
+        Binding("m", "merge", "merge", show=False),
+        Binding("s", "steer", "steer", show=False),
+        Binding("x", "stop", "stop", show=False),
+        Binding("X", "stop(True)", "stop all", show=False),
+        Binding("c", "go_on", "continue", show=False),
+        Binding("e", "end", "end", show=False),
+        Binding("pageup", "scroll(-1)", "up", show=False, priority=True),
+        Binding("pagedown", "scroll(1)", "down", show=False, priority=True),
+    ]
+
+    heading = getters.query_one("#heading", Static)
+    facts = getters.query_one("#facts", Static)
+    table = getters.query_one(TableList)
+    pane = getters.query_one(VerticalScroll)
+    details = getters.query_one(HangingText)
+    notice = getters.query_one(NoticeLine)
+    keys = getters.query_one("#keys", KeyLine)
+
+    def __init__(self, desk: Desk, race: RaceView) -> None:
+        super().__init__()
+        self._desk = desk
+        self._race = race
+        self._numbers: list[int] = []
+        self._marked: int | None = None
+        self._timer: Timer | None = None
+        self._unsubscribe: Callable[[], None] = lambda: None
+
+    def compose(self) -> ComposeResult:
+        """What is to be done, how it stands, the runners, more of the highlighted one, keys."""
+        yield Static("", id="heading", markup=False)
+        yield Static("", id="facts", markup=False)
+        yield TableList(COLUMNS, id="runners")
+        with VerticalScroll(can_focus=False):
+            yield HangingText("", id="details", markup=False)
+        yield NoticeLine()
+        yield KeyLine(id="keys")
+
+    def on_mount(self) -> None:
+        """Show how it stands, and follow it."""
+        self._unsubscribe = self._race.subscribe(self._look_soon)
+        self.set_interval(CLOCK_SECONDS, self._tick)
+        self._look()
+
+    def _tick(self) -> None:
+        """Follow the clock while somebody works."""
+        if not self._is_over:
+            self._look()
+
+    def on_unmount(self) -> None:
+        """Stop listening."""
+        self._unsubscribe()
+
+    def on_resize(self) -> None:
+        """Give the runners the room they need, and the rest to what is told of one."""
+        self._look()
+
+    # -- showing ----------------------------------------------------------------------------------------------
+
+    def _look_soon(self, _event: object = None) -> None:
+        """Look once for many events."""
+        if self._timer is None:
+            self._timer = self.set_timer(REFRESH_SECONDS, self._look)
+
+    def _look(self) -> None:
+        self._timer = None
+        race, at = self._race.now(), self.number
+        self._race = race
+        runners = ranked(race.runners)
+        self._numbers = [number for number, _runner in runners]
+        rows = [self._row(number, runner) for number, runner in runners]
+        self.heading.update(one_line(race.prompt, 300))
+        counts = Counter(race_words.state_word(runner.state) for _number, runner in runners)
+        cost = money(sum(runner.cost for _number, runner in runners))
+        self.facts.update(" · ".join([*(f"{count} {state}" for state, count in counts.items()), cost]))
+        self.table.show(rows, cursor=self._numbers.index(at) if at in self._numbers else None)
+        self.table.styles.height = min(len(rows) + 1, max(3, self.size.height // 2))
+        self._tell()
+
+    def _row(self, number: int, runner: RaceRunner) -> Sequence[StyledSpan]:
+        row = race_cells(number, runner, TONES[runner.state], taken=number == self._race.taken)
+        if self._race.asks(number):
+            row[2] = ("? asks you", "warning")
+        row[0] = (f"{MARK}{number}", "accent") if number == self._marked else (f" {number}", "text")
+        return row
+
+    @property
+    def number(self) -> int | None:
+        """The number of the highlighted runner."""
+        cursor = self.table.cursor
+        return self._numbers[cursor] if cursor < len(self._numbers) else None
+
+    @property
+    def runner(self) -> RaceRunner | None:
+        """The highlighted runner as it is now."""
+        return None if self.number is None else self._race.runners[self.number - 1]
+
+    @on(LineList.Highlighted)
+    def _highlighted(self, message: LineList.Highlighted) -> None:
+        message.stop()
+        self._tell()
+
+    def _tell(self) -> None:
+        """Tell more of the highlighted runner, and which keys act on it."""
+        if (runner := self.runner) is None or self.number is None:
+            return
+        self.details.update("\n".join(map(visible, self._details(runner))))
+        keys = HELD_UP_KEYS if runner.state in HELD_UP else OVER_KEYS
+        self.keys.show(PAST_KEYS if self._race.is_past else keys if self._is_over else RUNNING_KEYS)
+
+    def _details(self, runner: RaceRunner) -> Iterator[str]:
+        what = (short_model(runner.model), runner.effort and f"effort {runner.effort}", runner.mode)
+        yield " · ".join(filter(None, (runner.name, *what)))
+        if runner.problem:
+            yield runner.problem
+        if runner.check is not None:
+            yield f"$ {self._race.check}"
+            yield from runner.check.last_lines
+
+    # -- acting -----------------------------------------------------------------------------------------------
+
+    def action_scroll(self, pages: int) -> None:
+        """Scroll what is told of a runner."""
+        self.pane.scroll_relative(y=pages * max(1, self.pane.size.height - 1), animate=False)
+
+    def action_mark(self) -> None:
+        """Mark the highlighted runner for the next diff, or take its mark."""
+        self._marked = None if self._marked == self.number else self.number
+        self._look()
+
+    @on(LineList.Chosen)
+    def _chosen(self, message: LineList.Chosen) -> None:
+        """Watch a runner that works; take one when all are over."""
+        message.stop()
+        (self.action_take if self._is_over else self.action_watch)()
+
+    @property
+    def _is_over(self) -> bool:
+        return all(runner.state.is_over for runner in self._race.runners)
+
+    def action_watch(self) -> None:
+        """Show what the highlighted runner does, or did."""
+        self._do(self._race.watch)
+
+    def action_diff(self) -> None:
+        """Show what the highlighted runner changed, or how it differs from the one that is marked."""
+        marked = self._marked
+        self._do(lambda number: self._race.diff(number, None if marked == number else marked))
+
+    def action_take(self) -> None:
+        """Go on with what the highlighted runner did."""
+        self._do(self._race.take, leaves=True)
+
+    def action_merge(self) -> None:
+        """Have a summary of what the highlighted runner found told where the conversation stands."""
+        self.notice.say("Summarising what it found …")
+        self._do(self._race.merge, done="What it found is in the conversation now.")
+
+    def action_stop(self, everyone: bool = False) -> None:  # noqa: FBT001, FBT002 - a key's argument
+        """Stop the highlighted runner, or all of them."""
+        self._do(lambda number: self._race.stop(None if everyone else number))
+
+    def action_steer(self) -> None:
+        """Send the highlighted runner a message."""
+        self._do(self._steer)
+
+    async def _steer(self, number: int) -> None:
+        question = TextLine(f"Message to {self._race.runners[number - 1].name}", confirm="send")
+        if text := await self._desk.ask(question):
+            await self._race.steer(number, text)
+
+    def action_go_on(self) -> None:
+        """Continue the highlighted runner."""
+        self._do(self._race.go_on)
+
+    def action_end(self) -> None:
+        """End the race and take nobody, after a question."""
+        self._do(self._end, leaves=True)
+
+    async def _end(self, _number: int) -> bool:
+        answers = [("end", "End it: the branches stay in the tree, the copies go"), ("stay", "Go back")]
+        answer = await self._desk.ask(Choice("End the race and take nobody?", answers))
+        return answer == "end" and await self._race.end()
+
+    def _do(self, act: Act, *, leaves: bool = False, done: str = "") -> None:
+        """Ask something of the race for the highlighted runner, and say here what was in the way."""
+        if self.number is not None:
+            self._desk.soon(self._done(act, self.number, leaves=leaves, done=done))
+
+    async def _done(self, act: Act, number: int, *, leaves: bool, done: str) -> None:
+        try:
+            work = act(number)
+            result = await work if work is not None else None
+        except UserFacingError as error:
+            self.notice.say_briefly(str(error))
+            return
+        if leaves and result:
+            self.dismiss(None)
+        elif done:
+            self.notice.say_briefly(done)

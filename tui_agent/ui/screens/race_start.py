@@ -1,0 +1,258 @@
+"""The dialog of a race: the task, who runs, the check, which one is taken, and what it costs at most."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from textual import getters, on, work
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal
+from textual.message import Message
+from textual.widgets import Input, Static, TextArea
+
+from tui_agent.agent.race.specs import LEAST_RUNNERS, MOST_RUNNERS
+from tui_agent.app.face import Choice, ModelChoice
+from tui_agent.app.format import one_line, short_model, visible
+from tui_agent.session.effort import Effort
+from tui_agent.ui.screens.leaving import PageScreen
+from tui_agent.ui.widgets.key_line import KeyLine
+from tui_agent.ui.widgets.line_list import LineList
+from tui_agent.ui.widgets.notice import NoticeLine
+from tui_agent.ui.widgets.table_list import Column, TableList
+
+if TYPE_CHECKING:
+    from textual import events
+
+    from tui_agent.agent.race.homes import Pick
+    from tui_agent.agent.race.race import RaceOrder
+    from tui_agent.app.desk import Desk
+    from tui_agent.app.face import RaceForm
+
+COLUMNS: Final = (Column("", 9), Column("model", 8, grows=True), Column("effort", 7), Column("mode", 6))
+LIST_KEYS: Final = "a add  ctrl+s start  x remove  m model  e effort  o mode  tab next  esc back"
+FIELD_KEYS: Final = "ctrl+s start  tab next  esc back"
+PICKS: Final[dict[Pick, str]] = {
+    "none": "one that I choose",
+    "first-green": "the first that passes",
+    "best": "the best of all",
+}
+"""Which one is taken at the end, in words."""
+AS_HERE: Final = ""
+"""The answer that leaves something of a runner as it is in the conversation."""
+PRICE_SECONDS: Final = 0.2
+"""What it costs is looked up when nothing has changed for so long."""
+
+
+class RunnerList(TableList):
+    """The runners, with the keys that change them."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("a,d,plus", "screen.add", "add", show=False),
+        Binding("x,delete,backspace", "screen.remove", "remove", show=False),
+        Binding("m", "screen.change('model')", "model", show=False),
+        Binding("e", "screen.change('effort')", "effort", show=False),
+        Binding("o", "screen.change('mode')", "mode", show=False),
+    ]
+
+
+class PickField(Static, can_focus=True):
+    """What happens at the end by itself; space, the arrows or a click go through the answers."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("space,enter,right", "step(1)", "next", show=False),
+        Binding("left", "step(-1)", "previous", show=False),
+    ]
+
+    class Changed(Message):
+        """Another one was chosen."""
+
+    def __init__(self, pick: Pick, *, id: str) -> None:  # noqa: A002 - Textual's name
+        super().__init__(id=id, markup=False)
+        self.pick: Pick = pick
+        """What was chosen."""
+
+    def on_mount(self) -> None:
+        """Show it."""
+        self.action_step(0)
+
+    def action_step(self, by: int) -> None:
+        """Choose the next, or another."""
+        picks = list(PICKS)
+        self.pick = picks[(picks.index(self.pick) + by) % len(picks)]
+        self.update(f"‹ {PICKS[self.pick]} ›")
+        self.post_message(self.Changed())
+
+    def on_click(self) -> None:
+        """Choose the next."""
+        self.action_step(1)
+
+
+class RaceStartScreen(PageScreen["RaceOrder | None"]):
+    """Dismissed with the order, None when the user went back. Nothing has begun before that."""
+
+    AUTO_FOCUS = "TextArea"
+    VERTICAL_BREAKPOINTS = [(0, "-tiny"), (20, "-low"), (32, "-tall")]  # noqa: RUF012 - as inherited
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "dismiss(None)", "back", show=False),
+        Binding("ctrl+s", "start", "start", show=False, priority=True),
+    ]
+
+    prompt = getters.query_one("#task", TextArea)
+    runners = getters.query_one(RunnerList)
+    check = getters.query_one("#check", Input)
+    limit = getters.query_one("#limit", Input)
+    pick = getters.query_one(PickField)
+    cost = getters.query_one("#cost", Static)
+    notice = getters.query_one(NoticeLine)
+    keys = getters.query_one("#keys", KeyLine)
+
+    def __init__(self, desk: Desk, form: RaceForm) -> None:
+        super().__init__()
+        self._desk = desk
+        self._form = form
+        self._specs = list(form.order.specs)
+
+    def compose(self) -> ComposeResult:
+        """Heading, task, runners, check, rule, price, keys."""
+        order = self._form.order
+        yield Static(self._form.question, id="heading", markup=False)
+        yield TextArea(
+            order.prompt,
+            id="task",
+            soft_wrap=True,
+            show_line_numbers=False,
+            tab_behavior="focus",
+            placeholder="What every runner is to do",
+            compact=True,
+        )
+        yield RunnerList(COLUMNS, id="runners")
+        with Horizontal(classes="field -first"):
+            yield Static("Check", classes="name", markup=False)
+            yield Input(order.check, placeholder="a command, such as make test", id="check", compact=True)
+        with Horizontal(classes="field"):
+            yield Static("Limit $", classes="name", markup=False)
+            cost = "" if order.cost is None else f"{order.cost:g}"
+            yield Input(cost, placeholder="for each runner", id="limit", type="number", compact=True)
+        with Horizontal(classes="field"):
+            yield Static("Take", classes="name", markup=False)
+            yield PickField(order.pick, id="pick")
+        yield Static("", id="cost", markup=False)
+        yield NoticeLine()
+        yield KeyLine(FIELD_KEYS, id="keys")
+
+    def on_mount(self) -> None:
+        """Show the runners and what they cost."""
+        self.prompt.move_cursor(self.prompt.document.end)
+        self._show()
+
+    def on_resize(self) -> None:
+        """Give the runners the room there is."""
+        self._show()
+
+    def on_descendant_focus(self, _event: events.DescendantFocus) -> None:
+        """Show the keys of what has the focus."""
+        self.keys.show(LIST_KEYS if self.runners.has_focus else FIELD_KEYS)
+
+    @property
+    def order(self) -> RaceOrder:
+        """What is asked for now."""
+        return replace(
+            self._form.order,
+            prompt=self.prompt.text.strip(),
+            specs=tuple(self._specs),
+            check=self.check.value.strip(),
+            pick=self.pick.pick,
+            cost=float(self.limit.value) if self.limit.is_valid and self.limit.value else None,
+        )
+
+    def _show(self, at: int | None = None) -> None:
+        here = self._form.here
+        rows = [
+            (
+                (str(number), "faint"),
+                (short_model(spec.model or here.model), "text" if spec.model else "faint"),
+                (str(spec.effort or here.effort or "default"), "text" if spec.effort else "faint"),
+                (visible(spec.mode or here.mode), "text" if spec.mode else "faint"),
+            )
+            for number, spec in enumerate(self._specs, 1)
+        ]
+        self.runners.show(rows, cursor=at)
+        beside = 9 if self.has_class("-tiny") else 17
+        self.runners.styles.height = min(len(rows) + 1, max(3, self.size.height - beside))
+        self._show_price()
+
+    @on(TextArea.Changed)
+    @on(Input.Changed)
+    @on(PickField.Changed)
+    def _changed(self) -> None:
+        self._show_price()
+
+    @work(exclusive=True, group="price")
+    async def _show_price(self) -> None:
+        await asyncio.sleep(PRICE_SECONDS)
+        self.cost.update(self._form.price(self.order))
+
+    # -- the runners ------------------------------------------------------------------------------------------
+
+    def action_add(self) -> None:
+        """Add a runner like the highlighted one, below it."""
+        if len(self._specs) == MOST_RUNNERS:
+            self.notice.say_briefly(f"A race has at most {MOST_RUNNERS} runners.")
+            return
+        at = self.runners.cursor
+        self._specs.insert(at, self._specs[at])
+        self._show(at + 1)
+
+    def action_remove(self) -> None:
+        """Remove the highlighted runner."""
+        if len(self._specs) == LEAST_RUNNERS:
+            self.notice.say_briefly(f"A race has at least {LEAST_RUNNERS} runners.")
+            return
+        del self._specs[self.runners.cursor]
+        self._show(min(self.runners.cursor, len(self._specs) - 1))
+
+    @on(LineList.Chosen)
+    def _chosen(self, message: LineList.Chosen) -> None:
+        message.stop()
+        self._ask("")
+
+    def action_change(self, what: str) -> None:
+        """Ask for another model, effort or mode of the highlighted runner."""
+        self._ask(what)
+
+    @work(exclusive=True, group="change")
+    async def _ask(self, what: str) -> None:
+        at = self.runners.cursor
+        number = f"runner {at + 1}"
+        if not what:
+            answers = [("model", "Another model"), ("effort", "Another effort"), ("mode", "Another mode or agent")]
+            what = await self._desk.ask(Choice(f"What of {number}?", answers)) or ""
+        spec, here = self._specs[at], self._form.here
+        match what:
+            case "model":
+                model = await self._desk.ask(ModelChoice(spec.model or here.model))
+                changed = None if model is None else replace(spec, model="" if model == here.model else model)
+            case "effort":
+                levels = [(AS_HERE, f"as here: {here.effort or 'default'}"), *((level, level) for level in Effort)]
+                effort = await self._desk.ask(Choice(f"How much {number} thinks", levels, at=spec.effort or AS_HERE))
+                changed = None if effort is None else replace(spec, effort=Effort(effort) if effort else None)
+            case "mode":
+                modes = [(AS_HERE, f"as here: {here.mode}"), *((mode, one_line(mode, 40)) for mode in self._form.modes)]
+                mode = await self._desk.ask(Choice(f"The mode or agent of {number}", modes, at=spec.mode or AS_HERE))
+                changed = None if mode is None else replace(spec, mode=mode)
+            case _:
+                changed = None
+        if changed is not None:
+            self._specs[at] = changed
+            self._show()
+
+    def action_start(self) -> None:
+        """Begin, if there is something to do."""
+        if self.prompt.text.strip():
+            self.dismiss(self.order)
+        else:
+            self.notice.say_briefly("Say what the runners are to do.")
+            self.prompt.focus()

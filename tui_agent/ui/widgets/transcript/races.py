@@ -1,0 +1,77 @@
+"""A race in the conversation: one line that says who was taken, and the table of who ran below it."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from tui_agent.app import race_words
+from tui_agent.session.entries import RaceEntry, RaceRunner, RunnerState
+from tui_agent.ui.widgets.table_list import Column, table_row, widths
+from tui_agent.ui.widgets.transcript import sanitize
+from tui_agent.ui.widgets.transcript.blocks import Fold, MarkerBlock
+from tui_agent.ui.widgets.transcript.bodies import INDENT, TextBody, Window, body_lines
+from tui_agent.ui.widgets.transcript.lines import Line, StyledSpan
+
+COLUMNS: Final = (
+    Column("", 9),
+    Column("runner", 8, grows=True),
+    Column("state", 7),
+    Column("check", 6),
+    Column("changes", 3),
+    Column("steps", 1, right=True),
+    Column("tokens", 2, right=True),
+    Column("cost", 5, right=True),
+    Column("time", 4, right=True),
+)
+"""A race's table, here and on its page."""
+STYLES: Final = {
+    RunnerState.WAITING: "status-idle",
+    RunnerState.WORKING: "status-running",
+    RunnerState.CHECKING: "status-running",
+    RunnerState.DONE: "status-idle",
+    RunnerState.PASSED: "status-ok",
+    RunnerState.FAILED: "status-error",
+    RunnerState.STOPPED: "status-warning",
+    RunnerState.ERROR: "status-error",
+    RunnerState.CUT_OFF: "status-warning",
+}
+"""The style of each state, in the conversation and the tree."""
+
+
+def ranked(runners: Sequence[RaceRunner]) -> list[tuple[int, RaceRunner]]:
+    """Return runners with their numbers: while one works in their order, then the best first."""
+    if all(runner.state.is_over for runner in runners):
+        return race_words.ranked(runners)
+    return list(enumerate(runners, 1))
+
+
+def race_cells(number: int, runner: RaceRunner, style: str, *, taken: bool = False) -> list[StyledSpan]:
+    """Return what the table says of a runner, a span for each of ``COLUMNS``; ``style`` is that of its state."""
+    state, *others = race_words.cells(runner)
+    name = f"{runner.name} · taken" if taken else runner.name
+    told = [(sanitize.line(name), "strong" if taken else "text"), (state, style)]
+    return [(str(number), "text"), *told, *((text, "text") for text in others)]
+
+
+def race_block(entry: RaceEntry) -> MarkerBlock:
+    """Return the block of a race that is over. It is open at first: it says what goes on from here."""
+    copied = "\n".join(race_words.entry_lines(entry))
+    text = f"Race: {entry.preview}"
+    block = MarkerBlock(
+        "race", text, rule="marker", actions=("enter",), body=lambda width: _body(entry, width), copied=copied
+    )
+    block.fold = Fold.FULL
+    return block
+
+
+def _body(entry: RaceEntry, width: int) -> Iterator[Line]:
+    heads = [(column.title, "muted") for column in COLUMNS]
+    rows = [
+        race_cells(number, runner, STYLES[runner.state], taken=number == entry.taken)
+        for number, runner in ranked(entry.runners)
+    ]
+    wide = widths(COLUMNS, rows, width - len(INDENT))
+    for row in (heads, *rows):
+        yield Line(table_row(COLUMNS, wide, row), prefix=((INDENT, "text"),))
+    if told := "\n".join(race_words.tail_lines(entry)):
+        yield Line()
+        yield from body_lines(TextBody(sanitize.text(told), "muted"), width, Window(None))
