@@ -5,6 +5,7 @@ from dataclasses import replace
 from tui_agent.agent.events import (
     AgentEvent,
     AnswerDelta,
+    ChecksAwaited,
     CompactionEnded,
     CompactionProgress,
     CompactionStarted,
@@ -40,12 +41,13 @@ def _following(state: RunState, event: AgentEvent, now: float) -> RunState:  # n
             return _entered(state, Phase.STREAMING, now)
         case ReasoningProgress():
             return _entered(state, Phase.THINKING, now)
-        case ToolStarted(call_id=call_id, tool=tool) if not state.active:
-            return RunState(Phase.TOOL, now, tools=((call_id, tool),), in_run=False)
         case ToolStarted(call_id=call_id, tool=tool):
-            return _with_tools(state, (*state.tools, (call_id, tool)), now)
+            alone = RunState(Phase.TOOL, now, tools=((call_id, tool),), in_run=False)
+            return _with_tools(state, (*state.tools, (call_id, tool)), now) if state.active else alone
         case ToolFinished(call_id=call_id):
             return _with_tools(state, tuple(call for call in state.tools if call[0] != call_id), now)
+        case ChecksAwaited(checkers=names):
+            return RunState(Phase.CHECKING, now, " + ".join(one_line(name, 20) for name in names))
         case PermissionAsked(request=request):
             # A runner of a race asks through an agent that may be idle.
             in_run = state.active and state.in_run
