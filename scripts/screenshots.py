@@ -30,20 +30,26 @@ from textual.screen import Screen
 from tests.support import settled  # noqa: F401 - a pause ends when everything is painted
 from tests.support.services import app_services
 from tui_agent.agent.agent import Agent
+from tui_agent.agent.checkpoints.recorder import SnapshotStore
 from tui_agent.agent.events import PermissionAsked, RunEnded
 from tui_agent.agent.ports import AgentPorts
+from tui_agent.agent.race.race import RaceOrder
+from tui_agent.agent.race.specs import RunnerSpec
+from tui_agent.app import race_commands
 from tui_agent.app.services import OpenRequest, UiSettings
 from tui_agent.context.tokens import TokenCounter
 from tui_agent.model.demo import DEMO_MODEL, DemoClient, create_demo_workspace
 from tui_agent.model.demo_catalog import DemoCatalog
 from tui_agent.model.directory import CatalogDirectory
 from tui_agent.resources import prompt
+from tui_agent.session.entries import TextPart
 from tui_agent.session.session import Session
 from tui_agent.session.store import Store
 from tui_agent.tools.registry import builtin_tools
 from tui_agent.ui.app import TuiAgentApp
 from tui_agent.ui.screens.compact import CompactScreen
 from tui_agent.ui.screens.context import ContextScreen
+from tui_agent.ui.screens.race import RaceScreen
 from tui_agent.ui.screens.tree import TreeScreen
 from tui_agent.ui.widgets.session_view import SessionView
 from tui_agent.ui.widgets.transcript import Transcript
@@ -56,6 +62,13 @@ TIMEOUT = 60
 PYTHON = """#!/bin/sh
 # Runs the real interpreter; only the time that the tests took and the place are always the same.
 "{python}" -B "$@" 2>&1 | sed -E -e 's/ in [0-9.]+s$/ in 0.001s/' -e "s|$PWD|{shown}|g"
+"""
+
+CHECKED = """#!/bin/sh
+# The same, ending as the interpreter does.
+said=$("{python}" -B "$@" 2>&1); code=$?
+echo "$said" | sed -E -e 's/ in [0-9.]+s$/ in 0.001s/' -e "s|$PWD|{shown}|g"
+exit $code
 """
 
 
@@ -147,6 +160,26 @@ async def compaction(scene: Scene) -> None:
     await scene.opened("f4", CompactScreen)
 
 
+async def race(scene: Scene) -> None:
+    """Three runners have ended, one of them passed the check."""
+    agent, desk = scene.agents[-1], scene.app.main.desk
+    agent.change_mode("auto-edit")
+    await scene.say("explain this project", RunEnded)
+    parts, specs = (TextPart(text="give a discount"),), (RunnerSpec(),) * 3
+    order = RaceOrder("give a discount", parts, specs, agent.session.leaf, "python3 -m unittest tests.discount")
+    running = await race_commands.begin(desk, order)
+    await asyncio.wait_for(running.wait(), TIMEOUT)
+    # Who answered first, and in how long, is another each time.
+    records = sorted((runner.record for runner in running.runners), key=lambda record: record.tokens)
+    for runner, record in zip(running.runners, records, strict=True):
+        told = {"name": f"same {runner.number}", "seconds": 11.0 + 3 * runner.number}
+        runner.record = record.model_copy(update=told)
+    race_commands.show(desk)
+    async with asyncio.timeout(TIMEOUT):
+        while not (isinstance(scene.app.screen, RaceScreen) and scene.app.screen.number):
+            await scene.pilot.pause(0.05)
+
+
 async def fill(scene: Scene) -> None:
     """Fill the window until outputs are cleared."""
     await scene.say("explain this project", RunEnded)
@@ -167,6 +200,7 @@ PICTURES: dict[str, tuple[tuple[int, int], Callable[[Scene], Awaitable[None]]]] 
     "markdown": (WIDE, markdown),
     "doom-loop": (WIDE, doom_loop),
     "tree": ((120, 24), tree),
+    "race": ((120, 20), race),
     "context-map": (WIDE, context_map),
     "markers": (WIDE, markers),
     "compaction": (WIDE, compaction),
@@ -175,7 +209,7 @@ PICTURES: dict[str, tuple[tuple[int, int], Callable[[Scene], Awaitable[None]]]] 
 
 
 @asynccontextmanager
-async def stage(root: Path, size: tuple[int, int]):  # type: ignore[no-untyped-def]  # asynccontextmanager names the type
+async def stage(root: Path, size: tuple[int, int], *, races: bool = False):  # type: ignore[no-untyped-def]  # asynccontextmanager names the type
     """Run the application on a new demo project."""
     project = root / "shop"
     project.mkdir()
@@ -183,7 +217,7 @@ async def stage(root: Path, size: tuple[int, int]):  # type: ignore[no-untyped-d
     programs = root / "bin"
     programs.mkdir()
     python = programs / "python3"
-    python.write_text(PYTHON.format(python=sys.executable, shown=SHOWN), encoding="utf-8")
+    python.write_text((CHECKED if races else PYTHON).format(python=sys.executable, shown=SHOWN), encoding="utf-8")
     python.chmod(0o755)
     store = Store(root / "sessions.db", clock=lambda: NOW * 1000)
     agents: list[Agent] = []
@@ -205,6 +239,8 @@ async def stage(root: Path, size: tuple[int, int]):  # type: ignore[no-untyped-d
             environment={"PATH": f"{programs}:/usr/bin:/bin"},
             clock=lambda: NOW * 1000,
             parallel_calls=1,  # else the order of results depends on the machine
+            copies=root / "races" if races else None,
+            checkpoints=SnapshotStore(store.put_blob, store.blob) if races else None,
         )
         agents.append(Agent(session, ports, model=DEMO_MODEL))
         return agents[-1]
@@ -252,7 +288,7 @@ async def draw(directory: Path, names: Sequence[str]) -> None:
                 continue
             root = Path(name) / picture
             root.mkdir()
-            async with stage(root, size) as scene:
+            async with stage(root, size, races=act is race) as scene:
                 await act(scene)
                 await see_all(scene)
                 await scene.pilot.pause()

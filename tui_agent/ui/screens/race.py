@@ -114,7 +114,8 @@ class RaceScreen(PageScreen[None]):
         """Show how it stands, and follow it."""
         self._unsubscribe = self._race.subscribe(self._look_soon)
         self.set_interval(CLOCK_SECONDS, self._tick)
-        self._look()
+        # What a container composes may come later than this.
+        self.call_after_refresh(self._look)
 
     def _tick(self) -> None:
         """Follow the clock while somebody works."""
@@ -127,7 +128,8 @@ class RaceScreen(PageScreen[None]):
 
     def on_resize(self) -> None:
         """Give the runners the room they need, and the rest to what is told of one."""
-        self._look()
+        if self._numbers:
+            self._look()
 
     # -- showing ----------------------------------------------------------------------------------------------
 
@@ -161,6 +163,8 @@ class RaceScreen(PageScreen[None]):
     @property
     def number(self) -> int | None:
         """The number of the highlighted runner."""
+        if not self._numbers:
+            return None
         cursor = self.table.cursor
         return self._numbers[cursor] if cursor < len(self._numbers) else None
 

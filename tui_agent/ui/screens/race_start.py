@@ -146,7 +146,8 @@ class RaceStartScreen(PageScreen["RaceOrder | None"]):
     def on_mount(self) -> None:
         """Show the runners and what they cost."""
         self.prompt.move_cursor(self.prompt.document.end)
-        self._show()
+        # What a container composes may come later than this.
+        self.call_after_refresh(self._show)
 
     def on_resize(self) -> None:
         """Give the runners the room there is."""
