@@ -28,10 +28,11 @@ from textual.pilot import Pilot
 from textual.screen import Screen
 
 from tests.support import settled  # noqa: F401 - a pause ends when everything is painted
+from tests.support.services import app_services
 from tui_agent.agent.agent import Agent
 from tui_agent.agent.events import PermissionAsked, RunEnded
 from tui_agent.agent.ports import AgentPorts
-from tui_agent.app.services import AppServices, OpenRequest, UiSettings
+from tui_agent.app.services import OpenRequest, UiSettings
 from tui_agent.context.tokens import TokenCounter
 from tui_agent.model.demo import DEMO_MODEL, DemoClient, create_demo_workspace
 from tui_agent.model.demo_catalog import DemoCatalog
@@ -208,7 +209,7 @@ async def stage(root: Path, size: tuple[int, int]):  # type: ignore[no-untyped-d
         agents.append(Agent(session, ports, model=DEMO_MODEL))
         return agents[-1]
 
-    services = AppServices(
+    services = app_services(
         store=store,
         open_session=open_session,
         make_agent=make_agent,

@@ -12,7 +12,7 @@ PICKS = ("none", "first-green", "best")
 MODES = ("build", "auto-edit", "plan", "yolo")
 SUBCOMMANDS = (
     "sessions", "tree", "context", "compact", "cost", "models", "login", "logout", "config", "mcp", "doctor", "acp",
-    "schema", "completion",
+    "web", "schema", "completion",
 )  # fmt: skip
 USUAL_ACTIONS = {"sessions": "list", "config": "get", "mcp": "list"}
 """What a subcommand does when it is told nothing."""
@@ -33,6 +33,7 @@ commands:
   tui-agent config path|get|set|unset          settings
   tui-agent mcp list|add|remove|test|import    servers of the Model Context Protocol
   tui-agent acp                                the agent for editors, over standard input and output
+  tui-agent web                                the full screen in a browser on this machine
   tui-agent doctor                             what is set up, where it came from, what is missing
   tui-agent schema                             the JSON schema of the events that --json prints
   tui-agent completion SHELL                   completion of these arguments, for bash, zsh or fish
@@ -57,6 +58,8 @@ def parse(argv: list[str]) -> argparse.Namespace:
         UsageError: they make no sense.
         SystemExit: help or version was asked for and printed.
     """
+    if argv and argv[0] == "web":
+        return _parse_web(argv)
     if argv and argv[0] in SUBCOMMANDS:
         return _subcommand_parser().parse_args(_with_action(argv))
     if argv:
@@ -76,6 +79,16 @@ def parse(argv: list[str]) -> argparse.Namespace:
         raise UsageError("Use one of -c, -r and --fork. See: tui-agent --help")
     if not arguments.cwd.is_dir():
         raise UsageError(f"{arguments.cwd} is not a directory")
+    return arguments
+
+
+def _parse_web(argv: list[str]) -> argparse.Namespace:
+    """Read the arguments of ``web``; ``rest`` are those of the program in each tab, which are checked as well."""
+    arguments, rest = _subcommand_parser().parse_known_args(argv)
+    inner = parse(rest)
+    if inner.command != "run" or inner.print is not None:
+        raise UsageError(f"The browser shows the full screen, which {rest[0]} has not. See: tui-agent web --help")
+    arguments.rest = rest
     return arguments
 
 
@@ -178,6 +191,8 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     how.add_argument("--allow", action="append", default=[], metavar="RULE", help="allow permission[:pattern]")
     how.add_argument("--deny", action="append", default=[], metavar="RULE", help="refuse permission[:pattern]")
     how.add_argument("--debug", action="store_true", help="log more, show tracebacks")
+    # What `tui-agent web` starts for each tab: how large the tab is.
+    how.add_argument("--in-browser", type=_size, metavar="COLUMNSxROWS", help=argparse.SUPPRESS)
 
 
 def _subcommand_parser() -> argparse.ArgumentParser:
@@ -225,7 +240,22 @@ def _add_commands(parser: argparse.ArgumentParser, *, required: bool) -> None:
 
     _add_login(commands)
 
-    config = commands.add_parser("config", help="settings")
+    _add_config(commands.add_parser("config", help="settings"))
+    _add_mcp(commands.add_parser("mcp", help="servers of the Model Context Protocol"))
+    doctor = commands.add_parser("doctor", help="what is set up and what is missing")
+    doctor.add_argument("--json", action="store_true")
+    doctor.add_argument("--clean", action="store_true", help="remove copies of projects that no race needs any more")
+    _add_acp(commands)
+    _add_web(commands)
+    commands.add_parser("schema", help="print the JSON schema of the lines that --json prints")
+    completion = commands.add_parser("completion", help="print what completes these arguments in a shell")
+    completion.add_argument("shell", choices=("bash", "zsh", "fish"))
+    for sub in commands.choices.values():
+        if sub.get_default("debug") is None:
+            sub.set_defaults(debug=False)
+
+
+def _add_config(config: argparse.ArgumentParser) -> None:
     steps = config.add_subparsers(dest="action", required=True, parser_class=_Parser)
     steps.add_parser("path", help="where the file is")
     get = steps.add_parser("get", help="print one setting, or all of them with where each comes from")
@@ -234,18 +264,6 @@ def _add_commands(parser: argparse.ArgumentParser, *, required: bool) -> None:
     change.add_argument("key")
     change.add_argument("value")
     steps.add_parser("unset", help="remove one setting").add_argument("key")
-
-    mcp = commands.add_parser("mcp", help="servers of the Model Context Protocol")
-    _add_mcp(mcp)
-
-    commands.add_parser("doctor", help="what is set up and what is missing").add_argument("--json", action="store_true")
-    _add_acp(commands)
-    commands.add_parser("schema", help="print the JSON schema of the lines that --json prints")
-    completion = commands.add_parser("completion", help="print what completes these arguments in a shell")
-    completion.add_argument("shell", choices=("bash", "zsh", "fish"))
-    for sub in commands.choices.values():
-        if sub.get_default("debug") is None:
-            sub.set_defaults(debug=False)
 
 
 def _add_sessions(sessions: argparse.ArgumentParser) -> None:
@@ -306,6 +324,16 @@ def _add_acp(commands: "argparse._SubParsersAction[_Parser]") -> None:
     acp.set_defaults(**dict.fromkeys(RUN_LIMITS))
 
 
+def _add_web(commands: "argparse._SubParsersAction[_Parser]") -> None:
+    web = commands.add_parser(
+        "web",
+        help="the full screen in a browser on this machine",
+        description="Serve the full screen to browsers on this machine. Other options are those of tui-agent, for "
+        "the program in each tab: --demo, -c, -m NAME, --cwd DIR …",
+    )
+    web.add_argument("--port", type=_port, metavar="N", help="default: 8765, or a free one where that is taken")
+
+
 def _add_transfer(actions: "argparse._SubParsersAction[_Parser]") -> None:
     export = actions.add_parser("export", help="write a session to a file: Markdown, HTML, JSON lines, or Pi's own")
     export.add_argument("id", metavar="ID[#N]", help="the session; #N: the branch that leads to entry N")
@@ -359,6 +387,18 @@ def _positive(text: str) -> int:
     if value < 1:
         raise argparse.ArgumentTypeError(f"{text} is not a number above 0")
     return value
+
+
+def _port(text: str) -> int:
+    value = int(text) if text.isdigit() else -1
+    if not 0 < value < 65536:
+        raise argparse.ArgumentTypeError(f"{text} is not a port: 1 to 65535")
+    return value
+
+
+def _size(text: str) -> tuple[int, int]:
+    columns, _, rows = text.partition("x")
+    return _positive(columns), _positive(rows)
 
 
 def _dollars(text: str) -> float:

@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import sys
 import tomllib
 from argparse import Namespace
 from contextlib import suppress
@@ -46,7 +47,9 @@ async def _run(arguments: Namespace) -> int:
         screen.watch_typing(lambda: app.main.prompt.last_typed)
         return screen.services(), screen.start()
 
-    app = TuiAgentApp(load, settings=initial_settings(), memory=BackgroundMemory(cache_dir()))
+    app = TuiAgentApp(
+        load, settings=initial_settings(), memory=BackgroundMemory(cache_dir()), in_browser=bool(arguments.in_browser)
+    )
 
     def end(number: int) -> None:
         if app.end(number):
@@ -54,7 +57,7 @@ async def _run(arguments: Namespace) -> int:
 
     try:
         with listening(end, *ENDING):
-            await app.run_async()
+            await app.run_async(size=arguments.in_browser)
     finally:
         for wiring in wired:
             await wiring.aclose()
@@ -62,7 +65,8 @@ async def _run(arguments: Namespace) -> int:
         raise app.failure
     with suppress(OSError):  # a terminal that is gone
         for way in filter(None, (screen.way_back for screen in screens)):
-            print(f"Go on with: {way}", flush=True)
+            # In a browser standard output belongs to the packets; the server shows the other.
+            print(f"Go on with: {way}", file=sys.stderr if app.is_web else sys.stdout, flush=True)
     return app.return_code or 0
 
 

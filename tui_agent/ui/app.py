@@ -119,6 +119,7 @@ class TuiAgentApp(GuardedApp[int]):
         *,
         settings: UiSettings | None = None,
         memory: background.BackgroundMemory | None = None,
+        in_browser: bool = False,
     ) -> None:
         """Make the application.
 
@@ -128,9 +129,11 @@ class TuiAgentApp(GuardedApp[int]):
             start: What to show first, when ``services`` are the ports.
             settings: How the first paint looks, when ``services`` is a function; the ports' settings otherwise.
             memory: What the terminal's background was the last time; None remembers nothing.
+            in_browser: Whether it is shown in a tab of a browser, served by ``tui-agent web``.
         """
         # Without colour the terminal keeps its own, and what matters is bold, dim, underlined or reversed.
         colourless = True if "NO_COLOR" in os.environ else None
+        self._in_browser = in_browser  # Textual asks for the driver while it is made
         super().__init__(css_path=[style_path(name) for name in FIRST_STYLES], ansi_color=colourless)
         # The last of them: nothing that a terminal would act on gets through, whatever widget draws it.
         self._filters.append(ControlCharacterFilter())
@@ -236,6 +239,10 @@ class TuiAgentApp(GuardedApp[int]):
 
     def get_driver_class(self) -> type[Driver]:
         """Return the driver for where the program runs."""
+        if self._in_browser:
+            from tui_agent.ui.browser_driver import BrowserDriver
+
+            return BrowserDriver
         driver = super().get_driver_class()
         return TerminalDriver if driver is LinuxDriver else driver
 
@@ -292,7 +299,7 @@ class TuiAgentApp(GuardedApp[int]):
         """
         if self.screen_stack and event.size == self.screen.size:
             self.screen.refresh()
-        if self.is_headless:
+        if self.is_headless or self.is_web:
             return
         self._hasty = self._settling is not None
         if self._settling is not None:
@@ -317,8 +324,10 @@ class TuiAgentApp(GuardedApp[int]):
         return app_focus
 
     def watch_app_focus(self) -> None:
-        """The widget with the focus looks as it has to now."""
+        """The widget with the focus looks as it has to; where none has it since the start, the prompt gets it."""
         self.is_refocusing = False
+        if self.app_focus and self.screen_stack and self.screen is self.main and self.main.focused is None:
+            self.main.prompt.focus()
 
     def on_app_blur(self) -> None:
         """The user looks elsewhere."""
@@ -344,6 +353,8 @@ class TuiAgentApp(GuardedApp[int]):
     def action_suspend_process(self) -> None:
         """Stop until the shell brings the program back."""
         if not isinstance(self._driver, TerminalDriver):
+            if self.is_web:
+                self.notify("A browser has no shell to go back to.", markup=False)
             return
         self._write(terminal.POP_TITLE)
         stopped = self._driver.suspend_to_shell()
