@@ -109,7 +109,7 @@ def test_there_is_a_sample_of_every_kind_and_each_has_a_letter_of_its_own() -> N
 @every_kind
 def test_it_is_stored_listed_and_found_in_the_tree(grown: Callable[[str], Session], kind: str) -> None:
     session = grown(kind)
-    reopened = Session(session._store, session.id, estimate=lambda _entry: 1)
+    reopened = Session(session.store, session.id, estimate=lambda _entry: 1)
     assert reopened.entry(4).model_copy(update={"id": 0, "parent_id": None}).kind == kind
     assert reopened.path_outline().kinds[-1] == kind == reopened.skeleton()[3].kind
     assert reopened.skeleton().of_kinds([kind])[-1] == 3
@@ -164,7 +164,7 @@ def test_what_a_request_made_is_in_the_costs(grown: Callable[[str], Session], ki
 @every_kind
 def test_one_can_mention_what_says_something(grown: Callable[[str], Session], kind: str) -> None:
     session = grown(kind)
-    found = session._store.mentionable(session.id, "4", 10)
+    found = session.store.mentionable(session.id, "4", 10)
     assert (4 in [header.id for header in found]) is trait(kind).is_mentionable
 
 

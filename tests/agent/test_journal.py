@@ -39,7 +39,7 @@ def test_what_rests_on_an_entry_changes_after_it_is_stored_and_before_anybody_is
 def test_of_what_could_not_be_stored_nothing_is_told(session: Session) -> None:
     channel, told = EventChannel(), list[object]()
     channel.subscribe(told.append)
-    read_only = Session(session._store, session.id, estimate=lambda _entry: 1, read_only=True)
+    read_only = Session(session.store, session.id, estimate=lambda _entry: 1, read_only=True)
     with pytest.raises(StoreError):
         Journal(read_only, channel).append(said("lost"), lambda: told.append("changed"))
     assert told == []

@@ -285,8 +285,8 @@ async def test_an_empty_answer_is_tried_again_a_few_times_only(tmp_path: Path) -
 
 async def test_a_stream_that_just_ends_is_a_failure(tmp_path: Path) -> None:
     class Cut(ScriptedClient):
-        async def _events(self, reply, number):
-            async for event in super()._events(reply, number):
+        async def events(self, reply, number):
+            async for event in super().events(reply, number):
                 yield event
                 return
 

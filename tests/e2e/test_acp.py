@@ -232,7 +232,12 @@ async def test_servers_of_the_editor_are_used(place: Place, warm_server: ModelSe
     )  # fmt: skip
     async with connected(place, Editor()) as agent:
         session = await begin(agent, place, mcp_servers=[server])
-        await agent.prompt(session_id=session.session_id, prompt=say("hello"))
+        # A server that takes longer to start than a request waits for is there when another mode asks what there is.
+        for mode in ("plan", "build") * 5:
+            await agent.prompt(session_id=session.session_id, prompt=say("hello"))
+            if "notes_" in requests(warm_server):
+                break
+            await agent.set_session_mode(session_id=session.session_id, mode_id=mode)
     assert "notes_" in requests(warm_server)
 
 

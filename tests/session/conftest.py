@@ -29,7 +29,7 @@ def reopen() -> OpenSession:
     stores: list[Store] = []
 
     def open_again(session: Session, **options: bool) -> Session:
-        stores.append(Store(session._store.path, clock=count(5_000).__next__))
+        stores.append(Store(session.store.path, clock=count(5_000).__next__))
         return Session(stores[-1], session.id, estimate=lambda _entry: 7, **options)
 
     yield open_again

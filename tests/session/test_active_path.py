@@ -43,7 +43,7 @@ def active(session: Session) -> list[int]:
 
 
 def fresh(session: Session) -> Session:
-    return Session(session._store, session.id, estimate=lambda _entry: 1)
+    return Session(session.store, session.id, estimate=lambda _entry: 1)
 
 
 def test_without_a_compaction_it_is_the_whole_path(session: Session) -> None:

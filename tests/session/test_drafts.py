@@ -17,7 +17,7 @@ def call(arguments: str) -> ToolCallPart:
 
 def end(session: Session) -> None:
     """Let the program that works with this session end without a word."""
-    session._store.close()
+    session.store.close()
 
 
 def test_a_left_over_draft_becomes_an_interrupted_answer(session: Session, reopen: Reopen) -> None:
@@ -119,7 +119,7 @@ def test_a_read_only_session_recovers_nothing(session: Session, reopen: Reopen) 
 
 def test_a_damaged_draft_is_dropped(session: Session, reopen: Reopen) -> None:
     session.save_draft(DraftText("half"))
-    with session._store.writer() as connection:
+    with session.store.writer() as connection:
         connection.execute("UPDATE drafts SET body = substr(body, 5)")
     end(session)
     later = reopen(session)

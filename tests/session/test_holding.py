@@ -44,7 +44,7 @@ def test_a_held_session_can_be_read_and_forked(session: Session, reopen: Reopen)
     session.hold()
     other = reopen(session, read_only=True)
     assert texts(other.path()) == ["a"]
-    assert other._store.fork(session.id, 1).held_by is None
+    assert other.store.fork(session.id, 1).held_by is None
 
 
 def test_whoever_is_taken_over_is_told_and_can_only_read(session: Session, reopen: Reopen) -> None:
@@ -100,7 +100,7 @@ def test_releasing_frees_only_what_one_holds(session: Session, reopen: Reopen) -
 
 def test_an_ended_program_holds_nothing(session: Session, reopen: Reopen) -> None:
     session.hold()
-    session._store.close()
+    session.store.close()
     later = reopen(session)
     assert later.info.held_by is None
     later.hold()
@@ -113,7 +113,7 @@ def test_a_killed_program_holds_nothing(session: Session) -> None:
         "session = Session(Store(Path(sys.argv[1])), sys.argv[2], estimate=lambda entry: 1)\n"
         "session.hold(); print('held', flush=True); sys.stdin.read()"
     )
-    command = [sys.executable, "-c", program, str(session._store.path), session.id]
+    command = [sys.executable, "-c", program, str(session.store.path), session.id]
     with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
         assert child.stdout is not None
         assert child.stdout.readline() == "held\n"
@@ -126,11 +126,11 @@ def test_a_killed_program_holds_nothing(session: Session) -> None:
 
 
 def test_no_lock_files_are_left_behind(session: Session, reopen: Reopen) -> None:
-    locks = session._store.path.with_name("sessions.db.locks")
+    locks = session.store.path.with_name("sessions.db.locks")
     session.hold()
     other = reopen(session)
     other.take_over()
     assert len(list(locks.iterdir())) == 2
-    session._store.close()
-    other._store.close()
+    session.store.close()
+    other.store.close()
     assert list(locks.iterdir()) == []

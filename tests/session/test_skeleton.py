@@ -41,7 +41,7 @@ def test_sqlite_and_python_agree_on_what_only_calls_tools(session: Session, entr
 
 def test_columns_and_headers_tell_the_same_of_a_tree_with_branches_and_gaps(session: Session) -> None:
     fill(session, 300, branch_every=70, compact_every=40)
-    store = session._store
+    store = session.store
     with store.writer() as connection:
         connection.execute("DELETE FROM entries WHERE id IN (100, 101, 250)")
     headers = Session(store, session.id, estimate=lambda _entry: 1).skeleton()

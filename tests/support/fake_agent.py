@@ -63,10 +63,10 @@ class FakeAgent(Agent):
                 prompt=prompt,
                 cwd=Path(session.info.cwd),
                 project=Path(session.info.cwd),
-                put_blob=session._store.put_blob,
-                blob=session._store.blob,
+                put_blob=session.store.put_blob,
+                blob=session.store.blob,
                 environment={"PATH": "/usr/bin:/bin"},
-                clock=session._store.clock,
+                clock=session.store.clock,
             ),
             model=model,
         )

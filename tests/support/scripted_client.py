@@ -54,7 +54,7 @@ class ScriptedClient:
     """Answers each request with the next reply; the last one repeats."""
 
     def __init__(self, script: Script) -> None:
-        self._script = script
+        self.script = script
         self.requests: list[ModelRequest] = []
         self.hanging = asyncio.Event()
         self.closed = 0
@@ -62,14 +62,14 @@ class ScriptedClient:
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         self.requests.append(request)
         number = len(self.requests)
-        reply = self._script(request) if callable(self._script) else self._script[min(number, len(self._script)) - 1]
+        reply = self.script(request) if callable(self.script) else self.script[min(number, len(self.script)) - 1]
         try:
-            async for event in self._events(_counted(reply, request), number):
+            async for event in self.events(_counted(reply, request), number):
                 yield event
         finally:
             self.closed += 1
 
-    async def _events(self, reply: Reply, number: int) -> AsyncIterator[ModelEvent]:
+    async def events(self, reply: Reply, number: int) -> AsyncIterator[ModelEvent]:
         await asyncio.sleep(0)
         if reply.reasoning:
             yield ReasoningDelta(reply.reasoning)

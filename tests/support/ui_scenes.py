@@ -186,6 +186,8 @@ async def _found(stage: Stage, pilot: Any) -> None:
     await pilot.press("slash", *"redirect")
     listing = stage.app.screen.query_one("#rows")
     await until(lambda: len(listing.options) == 4, pilot)  # type: ignore[attr-defined]
+    # What was typed so far is looked for, too: the last of it counts.
+    await until(lambda: not any(worker.is_running for worker in stage.app.screen.workers), pilot)
 
 
 async def _models(stage: Stage, pilot: Any) -> None:

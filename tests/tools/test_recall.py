@@ -43,7 +43,7 @@ async def test_a_search_reaches_other_branches_and_says_so(tmp_path: Path) -> No
     harness = make_agent(tmp_path, client, rules=ALL)
     await harness.say("what is in it?")
     await harness.agent.navigator.go(harness.path()[0].id)
-    client._script = [Reply("x"), Reply(calls=(recall("cardamom"),)), Reply("It was cardamom.")]
+    client.script = [Reply("x"), Reply(calls=(recall("cardamom"),)), Reply("It was cardamom.")]
     await harness.say("what was it?")
     assert "(other branch)" in results(harness)[0].output
     assert "cardamom" in results(harness)[0].output

@@ -148,7 +148,7 @@ async def test_a_failed_summary_says_why_and_can_be_tried_again(tmp_path: Path) 
         await pilot.press("f4", "enter")
         await stage.until_text("The key was refused. Nothing was changed.", pilot)
         assert ids(stage) == before
-        stage.client._script = [Reply(SUMMARY)]
+        stage.client.script = [Reply(SUMMARY)]
         await pilot.press("enter")
         await until(lambda: stage.screen.phase is CompactPhase.EDIT, pilot)
 
@@ -227,7 +227,7 @@ async def test_with_a_focus_it_runs_at_once_with_a_line_and_escape_stops_it(tmp_
         await stage.until_text("The compaction was stopped. Nothing was changed.", pilot)
         assert ids(stage) == before
         assert stage.main.status.state.phase is RunPhase.IDLE
-        assert stage.main.status._timer is None
+        assert stage.main.status.ticking is None
         assert "Compacting " not in stage.text()
 
 
@@ -324,13 +324,13 @@ async def test_arrow_keys_move_where_the_summary_ends_and_the_sizes_follow(tmp_p
         await pilot.pause()
         dialog = stage.screen
         assert isinstance(dialog, CompactScreen)
-        seen = [dialog._ends_before]
+        seen = [dialog.ends_before]
         texts = [stage.text()]
         for key in ("up", "up", "down", "down"):
             await pilot.press(key)
             await pilot.app.workers.wait_for_complete()
             await pilot.pause()
-            seen.append(dialog._ends_before)
+            seen.append(dialog.ends_before)
             texts.append(stage.text())
         assert seen[1] < seen[0]
         assert seen[2] < seen[1]
@@ -379,13 +379,13 @@ async def test_any_block_and_any_row_of_the_tree_offers_it(tmp_path: Path) -> No
         await pilot.press("end", "k", "k", "s")
         await pilot.pause()
         assert isinstance(stage.screen, CompactScreen)
-        assert stage.screen._boundary is not None
+        assert stage.screen.boundary is not None
         await pilot.press("escape", "ctrl+t")
         await pilot.pause()
         await pilot.press("up", "up", "up", "s")
         await pilot.pause()
         assert isinstance(stage.screen, CompactScreen)
-        assert stage.screen._boundary is not None
+        assert stage.screen.boundary is not None
         await pilot.press("escape")
         await pilot.pause()
         assert not any(isinstance(entry, CompactionEntry) for entry in stage.harness.path())

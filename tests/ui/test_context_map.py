@@ -44,11 +44,11 @@ def result_ids(stage: RealStage) -> list[int]:
 
 async def put_cursor_on(screen: ContextScreen, entry_id: int, pilot: Any) -> None:
     listed = screen.blocks
-    places = [at for at, row in enumerate(listed._rows) if isinstance(row, ListedBlock)]
+    places = [at for at, row in enumerate(listed.rows) if isinstance(row, ListedBlock)]
     listed.cursor = next(
         at
         for at in places
-        if listed.shown and listed.shown.blocks[listed._rows[at].place].origin == (entry_id,)  # type: ignore[union-attr]
+        if listed.shown and listed.shown.blocks[listed.rows[at].place].origin == (entry_id,)  # type: ignore[union-attr]
     )
     await pilot.pause()
 
@@ -141,7 +141,7 @@ async def test_an_action_on_a_group_is_for_all_of_it_and_undone_as_one(tmp_path:
         screen = await opened(stage, pilot)
         await pilot.press("g", "g")
         assert screen.blocks.grouping is Grouping.TOOL
-        names = [row.name if isinstance(row, ListedGroup) else "" for row in screen.blocks._rows]
+        names = [row.name if isinstance(row, ListedGroup) else "" for row in screen.blocks.rows]
         screen.blocks.cursor = names.index("bash")
         await pilot.press("m", "y")
         await pilot.pause()
@@ -298,7 +298,7 @@ async def test_all_bars_of_a_list_have_one_scale(tmp_path: Path) -> None:
                 listed.group_by(grouping)
                 listed.sort_by(order)
                 rows = []
-                for index, listed_row in enumerate(listed._rows):
+                for index, listed_row in enumerate(listed.rows):
                     is_group = isinstance(listed_row, ListedGroup)
                     weight = listed_row.tokens if is_group else listed.shown.blocks[listed_row.place].tokens
                     drawn = next(text for text, style in listed.row(index, 80) if style == "bar")

@@ -86,7 +86,7 @@ async def _panel(stage: RealStage, pilot: Any) -> None:
     asked = [entry for entry in stage.harness.path() if entry.preview.startswith("Look at")]
     session.label(asked[1].id, "green")
     await agent.navigator.go(asked[3].parent_id)
-    stage.client._script = [
+    stage.client.script = [
         Reply("", (Call("todo", '{"todos": "[x] read the view\\n[>] write a test\\n[ ] tell the team"}'),)),
         Reply("", (Call("write", '{"path": "tests/test_redirect.py", "content": "def test():\\n    pass\\n"}'),)),
         Reply("I wrote a test."),

@@ -114,7 +114,7 @@ def a_stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, image: bytes | None
 async def pasted(stage: Stage, pilot: Any) -> str:
     await pilot.press("ctrl+v")
     await until(lambda: "clipboard-" in stage.main.prompt.text, pilot)
-    await until(lambda: stage.main._attachments.display, pilot)
+    await until(lambda: stage.main.attachments.display, pilot)
     await pilot.pause()
     return stage.main.prompt.text
 
@@ -132,7 +132,7 @@ async def test_an_image_of_the_clipboard_is_shown_and_sent(tmp_path: Path, monke
         ((parts, _follow_up),) = stage.agent.sent
         assert [type(part) for part in parts] == [TextPart, ImagePart]
         assert stage.store.blob(parts[1].blob) == PNG
-        await until(lambda: not stage.main._attachments.display, pilot)
+        await until(lambda: not stage.main.attachments.display, pilot)
 
 
 async def test_it_is_removed_as_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,7 +141,7 @@ async def test_it_is_removed_as_one(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         await pasted(stage, pilot)
         await pilot.press("backspace", "backspace")
         assert stage.main.prompt.text == ""
-        await until(lambda: not stage.main._attachments.display, pilot)
+        await until(lambda: not stage.main.attachments.display, pilot)
 
 
 async def test_a_dropped_path_is_shown_and_one_that_is_no_image_is_not(
@@ -152,9 +152,9 @@ async def test_a_dropped_path_is_shown_and_one_that_is_no_image_is_not(
     (tmp_path / "broken.png").write_bytes(b"no image")
     async with stage.run((80, 30)) as pilot:
         await write(pilot, f'@"{tmp_path}/my shot.png" @gone.png @broken.png @a.txt')
-        await until(lambda: stage.main._attachments.display, pilot)
+        await until(lambda: stage.main.attachments.display, pilot)
         await until(lambda: "2×2" in screen_text(stage), pilot)
-        assert len(stage.main._attachments._attachments) == 2
+        assert len(stage.main.attachments.attachments) == 2
         assert "▣ broken.png  ~" in screen_text(stage)
 
 

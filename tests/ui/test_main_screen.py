@@ -87,12 +87,12 @@ async def test_the_whole_screen_is_a_handful_of_nodes(tmp_path: Path) -> None:
 async def test_the_status_line_says_what_goes_on_and_ticks_only_then(tmp_path: Path) -> None:
     stage = make_stage(tmp_path)
     async with stage.run() as pilot:
-        assert stage.main.status._timer is None
+        assert stage.main.status.ticking is None
         stage.agent.emit(RunStarted(), RequestStarted(1, "m"))
         await pilot.pause()
         assert "◐ working 0 s · esc stops it" in screen_text(stage)
         assert "esc interrupt" in screen_text(stage)
-        assert stage.main.status._timer is not None
+        assert stage.main.status.ticking is not None
         stage.agent.emit(AnswerDelta("hello"))
         await pilot.pause()
         assert "working 0 s · ~1 tokens" in screen_text(stage)
@@ -101,7 +101,7 @@ async def test_the_status_line_says_what_goes_on_and_ticks_only_then(tmp_path: P
         assert "retry in 12 s, attempt 2 of 4: busy · esc stops it" in screen_text(stage)
         stage.agent.emit(RunEnded("done"))
         await pilot.pause()
-        assert stage.main.status._timer is None
+        assert stage.main.status.ticking is None
         assert "esc interrupt" not in screen_text(stage)
         assert "working" not in screen_text(stage)
 

@@ -38,7 +38,7 @@ async def settled(screen: ContextScreen, pilot: Any) -> None:
 
 
 def step(screen: ContextScreen) -> Any:
-    return screen._steps[screen.plot.cursor]
+    return screen.steps[screen.plot.cursor]
 
 
 async def test_it_begins_at_the_next_request_and_says_so(tmp_path: Path) -> None:
@@ -47,7 +47,7 @@ async def test_it_begins_at_the_next_request_and_says_so(tmp_path: Path) -> None
         screen = await opened(stage, pilot)
         assert step(screen).answer is None
         assert screen.blocks.shown == stage.harness.agent.inspector.map()
-        assert f"Next request, after {len(screen._steps) - 1} steps" in stage.text()
+        assert f"Next request, after {len(screen.steps) - 1} steps" in stage.text()
         assert "◆ compaction  ◇ prune  ↩ move  × cache miss" in stage.text()
 
 
@@ -130,8 +130,8 @@ async def test_the_mouse_does_the_same(tmp_path: Path) -> None:
     stage = a_stage(tmp_path)
     async with stage.run() as pilot:
         screen = await opened(stage, pilot)
-        column = next(at for at, one in enumerate(screen.plot._columns) if one.mark == "◇")
-        x = 7 + screen.plot._edges[column]
+        column = next(at for at, one in enumerate(screen.plot.columns) if one.mark == "◇")
+        x = 7 + screen.plot.edges[column]
         await pilot.click(screen.plot, offset=(x, 1))
         assert step(screen).marks[0] is Mark.PRUNE
         await pilot.click(screen.plot, offset=(x, 1), times=2)
@@ -159,10 +159,10 @@ async def test_it_follows_the_session_and_keeps_the_step_one_looks_at(tmp_path: 
         screen = await opened(stage, pilot)
         await pilot.press("left", "left")
         await settled(screen, pilot)
-        kept, count = step(screen).answer, len(screen._steps)
+        kept, count = step(screen).answer, len(screen.steps)
         await stage.say("Look at module 1.", pilot)
         await settled(screen, pilot)
-        assert len(screen._steps) > count
+        assert len(screen.steps) > count
         assert step(screen).answer == kept
 
 
@@ -174,5 +174,5 @@ async def test_every_width_draws(tmp_path: Path) -> None:
             await pilot.resize_terminal(*size)
             await pilot.pause()
             assert screen.plot.size.height >= 2
-            assert sum(column.cells for column in screen.plot._columns) <= screen.plot.size.width
+            assert sum(column.cells for column in screen.plot.columns) <= screen.plot.size.width
             assert "▲" in stage.text()

@@ -219,6 +219,11 @@ class Session:
     # -- what it is -----------------------------------------------------------------------------------------
 
     @property
+    def store(self) -> Store:
+        """Where the session is kept."""
+        return self._store
+
+    @property
     def info(self) -> SessionInfo:
         """The session as lists show it, read anew."""
         return self._store.session(self.id)

@@ -161,7 +161,7 @@ async def test_o_opens_the_session_of_a_subagent(tmp_path: Path) -> None:
     other: list[str] = []
 
     def planting(session: Session) -> dict[str, int]:
-        other.append(session._store.create_session(tmp_path).id)
+        other.append(session.store.create_session(tmp_path).id)
         added = session.append_many([said("look around"), *called(1, "task", "explore", session=other[0])])
         return {"leaf": added[-1].id}
 

@@ -93,9 +93,9 @@ class CompactScreen(Dialog[None]):
         super().__init__()
         self._agent = agent
         self._price = price
-        self._boundary = boundary
+        self.boundary = boundary
         self._boundaries: list[Boundary] = []
-        self._ends_before: int | None = boundary
+        self.ends_before: int | None = boundary
         self._by_itself: int | None = None
         self.phase = CompactPhase.PLAN
         self._refusal: Refusal | None = None
@@ -127,11 +127,11 @@ class CompactScreen(Dialog[None]):
 
     async def _look(self) -> None:
         """Show what a compaction would do that ends where it is to end."""
-        compactor, order = self._agent.compactor, self._agent.compaction(boundary=self._boundary)
+        compactor, order = self._agent.compactor, self._agent.compaction(boundary=self.boundary)
         plan = await compactor.plan(order)
         if not isinstance(plan, Refusal):
-            self._ends_before = next((entry.id for entry in plan.kept if entry.is_sent), None)
-            self._by_itself = self._ends_before if self._boundary is None else self._by_itself
+            self.ends_before = next((entry.id for entry in plan.kept if entry.is_sent), None)
+            self._by_itself = self.ends_before if self.boundary is None else self._by_itself
         forecast = plan if isinstance(plan, Refusal) else await compactor.forecast(plan, order)
         if isinstance(plan, Refusal):
             self._refuse(plan)
@@ -148,13 +148,13 @@ class CompactScreen(Dialog[None]):
         """Let what is summarised end at another place: the next one, or the next where a turn begins."""
         if self.phase not in {CompactPhase.PLAN, CompactPhase.REFUSED}:
             return
-        at = self._ends_before or self._agent.session.leaf or 0
+        at = self.ends_before or self._agent.session.leaf or 0
         places = [place.entry_id for place in self._boundaries if place.is_turn or not by_turn]
         ahead = [place for place in places if (place > at if step > 0 else place < at)]
         if not ahead:
             return
-        self._ends_before = min(ahead) if step > 0 else max(ahead)
-        self._boundary = None if self._ends_before == self._by_itself else self._ends_before
+        self.ends_before = min(ahead) if step > 0 else max(ahead)
+        self.boundary = None if self.ends_before == self._by_itself else self.ends_before
         self.run_worker(self._look(), group="plan", exclusive=True)
 
     def on_unmount(self) -> None:
@@ -214,7 +214,7 @@ class CompactScreen(Dialog[None]):
         await self._agent.compact(None)
 
     async def _summarise(self) -> None:
-        order = self._agent.compaction(self.field.value.strip() or None, self._boundary)
+        order = self._agent.compaction(self.field.value.strip() or None, self.boundary)
         drafted = await self._agent.compactor.draft(order)
         self._end_stream()
         if isinstance(drafted, Refusal):

@@ -170,7 +170,7 @@ class ContextScreen(PageScreen[None]):
         self._agent = agent
         self._reread_cost = reread_cost
         self._show_in_tree = show_in_tree
-        self._steps: list[Step] = []
+        self.steps: list[Step] = []
         self._at_next = True
         self._maps: dict[Step, ContextMap] = {}
         self._follow_timer: Timer | None = None
@@ -260,7 +260,7 @@ class ContextScreen(PageScreen[None]):
         steps = await self._agent.inspector.timeline()
         self._pause = max(LATER_SECONDS, 9 * (perf_counter() - start))
         kept = self._step.answer if self._step is not None and not self._at_next else None
-        self._steps = steps
+        self.steps = steps
         at = next((at for at, step in enumerate(steps) if step.answer == kept), len(steps) - 1)
         self.plot.show(timeline_words.series_of(steps), cursor=at)
         self.legend.update(timeline_words.legend(steps))
@@ -268,7 +268,7 @@ class ContextScreen(PageScreen[None]):
     @property
     def _step(self) -> Step | None:
         at = self.plot.cursor
-        return self._steps[at] if at < len(self._steps) else None
+        return self.steps[at] if at < len(self.steps) else None
 
     @on(Plot.Highlighted)
     def _step_highlighted(self, message: Plot.Highlighted) -> None:
@@ -276,7 +276,7 @@ class ContextScreen(PageScreen[None]):
         if (step := self._step) is None:
             return
         was_next, self._at_next = self._at_next, step.answer is None
-        self.heading.update(timeline_words.heading(self._steps, message.index))
+        self.heading.update(timeline_words.heading(self.steps, message.index))
         if self._at_next:
             if not was_next:
                 self._look()
@@ -295,7 +295,7 @@ class ContextScreen(PageScreen[None]):
         shown = await self._map_of(step)
         change = MapChange()
         if at:
-            change = change_between(await self._map_of(self._steps[at - 1]), shown)
+            change = change_between(await self._map_of(self.steps[at - 1]), shown)
         if step is not self._step:
             return
         dollars = self._reread_cost(step.model, step.miss.missed) if step.miss is not None else None

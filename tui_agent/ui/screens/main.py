@@ -125,8 +125,8 @@ class MainScreen(Guarded, Screen[None]):
         with Container(id="body"):
             yield NoticeLine()
             yield popup
-        self._attachments = AttachmentStrip(self._message_goes_to)
-        yield self._attachments
+        self.attachments = AttachmentStrip(self._message_goes_to)
+        yield self.attachments
         self._writing = Prompt(popup, self._history, self.clock)
         yield self._writing
         yield Gauge(self.clock)
@@ -271,7 +271,7 @@ class MainScreen(Guarded, Screen[None]):
         self.header.title = info.title or info.first_message
         self.header.directory = short_path(info.cwd)
         if self.status.model != agent.model:
-            self._attachments.look_again()
+            self.attachments.look_again()
         self.status.mode, self.status.model, self.status.leaf = agent.mode, agent.model, agent.session.leaf
         self.status.effort = agent.effort.level or ""
         self.gauge.reading = gauge_reading(agent, self.clock())
@@ -457,8 +457,8 @@ class MainScreen(Guarded, Screen[None]):
         self.unsent.changed()
         if self.attention.sign:
             self.attention.looked()
-        if self._attachments.names or "@" in message.text_area.text:
-            self._attachments.follow(message.text_area.text)
+        if self.attachments.names or "@" in message.text_area.text:
+            self.attachments.follow(message.text_area.text)
         has_draft, reading = bool(message.text_area.text), self.gauge.reading
         if has_draft and not self._is_writing:
             # Looked at with the first letter of a message, not with each.

@@ -68,7 +68,7 @@ class AttachmentStrip(Guarded, Widget):
         self._asked: Asked | None = None
         self.names: tuple[str, ...] = ()
         """The images that the text names."""
-        self._attachments: tuple[Attachment, ...] = ()
+        self.attachments: tuple[Attachment, ...] = ()
         self.display = False
 
     def follow(self, text: str) -> None:
@@ -91,7 +91,7 @@ class AttachmentStrip(Guarded, Widget):
     async def _look(self, names: Sequence[str]) -> None:
         asked = self._ask()
         if not names or asked is None:
-            self._attachments, self.display = (), False
+            self.attachments, self.display = (), False
             return
         with_pictures = self.app.size.height >= 24 and not self.app.no_color and find_spec("PIL") is not None
         found = await asyncio.to_thread(
@@ -102,18 +102,18 @@ class AttachmentStrip(Guarded, Widget):
     def on_attachment_strip_found(self, message: Found) -> None:
         """Show them."""
         message.stop()
-        self._attachments, self._asked = message.attachments, message.asked
-        self.display = bool(self._attachments)
+        self.attachments, self._asked = message.attachments, message.asked
+        self.display = bool(self.attachments)
         self.refresh(layout=True)
 
     def render(self) -> Content:
         """Draw a line for each image, the pictures over them."""
         if self._asked is None:
             return Content("")
-        shown = self._attachments[:MAX_SHOWN]
+        shown = self.attachments[:MAX_SHOWN]
         lines = [*_pictures(shown, self.size.width), *(self._line(item, self._asked) for item in shown)]
-        if len(self._attachments) > len(shown):
-            lines.append(Content(f"  and {len(self._attachments) - len(shown)} more images"))
+        if len(self.attachments) > len(shown):
+            lines.append(Content(f"  and {len(self.attachments) - len(shown)} more images"))
         if not self._asked.vision:
             warned = self.get_visual_style("attachments--warning", partial=True)
             lines.append(

@@ -83,8 +83,8 @@ class Plot(Guarded, Widget, can_focus=True):
         self._label = label
         self._series = _EMPTY
         self._arranged = Size()
-        self._columns: list[Column] = []
-        self._edges: list[int] = [0]
+        self.columns: list[Column] = []
+        self.edges: list[int] = [0]
         self._rows: list[list[Cell]] = []
         self._styles: dict[tuple[str, ...], RichStyle] = {}
 
@@ -107,10 +107,10 @@ class Plot(Guarded, Widget, can_focus=True):
         self._arranged = self.size
         height = max(1, self.size.height - 1)
         series = self._series
-        self._columns = columns(series, self.size.width - self._gutter)
-        self._edges = [0, *accumulate(column.cells for column in self._columns)]
+        self.columns = columns(series, self.size.width - self._gutter)
+        self.edges = [0, *accumulate(column.cells for column in self.columns)]
         self._rows = [
-            stacked([level[column.peak] for level in series.levels], series.top, height) for column in self._columns
+            stacked([level[column.peak] for level in series.levels], series.top, height) for column in self.columns
         ]
 
     @property
@@ -158,8 +158,8 @@ class Plot(Guarded, Widget, can_focus=True):
             return
         if event.chain > 1:
             self.action_choose()
-        elif not self._columns[at].first <= self.cursor < self._columns[at].end:
-            self.cursor = self._columns[at].peak
+        elif not self.columns[at].first <= self.cursor < self.columns[at].end:
+            self.cursor = self.columns[at].peak
 
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
         """Go a step back."""
@@ -172,7 +172,7 @@ class Plot(Guarded, Widget, can_focus=True):
         self.action_move(1)
 
     def _column_at(self, x: int) -> int | None:
-        return next((at for at, end in enumerate(self._edges[1:]) if 0 <= x < end), None)
+        return next((at for at, end in enumerate(self.edges[1:]) if 0 <= x < end), None)
 
     # -- painting
 
@@ -192,7 +192,7 @@ class Plot(Guarded, Widget, can_focus=True):
             self._arrange()
         height = max(1, self.size.height - 1)
         segments = [Segment(self._axis(y, height), self._style("axis"))] if self._gutter else []
-        for column, cells in zip(self._columns, self._rows, strict=True):
+        for column, cells in zip(self.columns, self._rows, strict=True):
             lit = column.first <= self.cursor < column.end
             if y < height:
                 segments.append(self._cell(cells[y], column.cells, lit=lit))

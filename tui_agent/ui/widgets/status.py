@@ -96,7 +96,7 @@ class StatusLine(Guarded, Widget):
     def __init__(self, clock: Callable[[], float]) -> None:
         super().__init__()
         self._clock = clock
-        self._timer: Timer | None = None
+        self.ticking: Timer | None = None
 
     def on_mount(self) -> None:
         """Follow the screen's bindings."""
@@ -111,11 +111,11 @@ class StatusLine(Guarded, Widget):
         """Run the timer exactly while something goes on, and offer the key that stops it."""
         if old.active != state.active and self.is_mounted:
             self.screen.refresh_bindings()
-        if not state.active and self._timer is not None:
-            self._timer.stop()
-            self._timer = None
-        elif state.active and self._timer is None and self.is_mounted:
-            self._timer = self.set_interval(1.0, self.refresh)
+        if not state.active and self.ticking is not None:
+            self.ticking.stop()
+            self.ticking = None
+        elif state.active and self.ticking is None and self.is_mounted:
+            self.ticking = self.set_interval(1.0, self.refresh)
 
     def render(self) -> Content:
         """Draw the left part, then as many hints as fit."""

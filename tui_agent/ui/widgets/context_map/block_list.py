@@ -52,7 +52,7 @@ class BlockList(LineList):
         self.order = SortOrder.REQUEST
         self.grouping = Grouping.NONE
         self._folded: set[str] = {HEAD}
-        self._rows: list[Listed] = []
+        self.rows: list[Listed] = []
         self._came: frozenset[tuple[str, tuple[int, ...], str]] = frozenset()
         self._largest = 1
         """Tokens that a whole bar stands for: the largest row's, whether a block's or a group's."""
@@ -90,8 +90,8 @@ class BlockList(LineList):
         if not set(self.places) <= set(group.places):
             return
         (self._folded.add if folded else self._folded.discard)(group.name)
-        self._rows = self._arranged()
-        self.set_count(len(self._rows), cursor=at)
+        self.rows = self._arranged()
+        self.set_count(len(self.rows), cursor=at)
 
     @property
     def places(self) -> tuple[int, ...]:
@@ -112,7 +112,7 @@ class BlockList(LineList):
         return row if isinstance(row, ListedGroup) else None
 
     def _at(self, index: int | None) -> Listed | None:
-        return self._rows[index] if index is not None and 0 <= index < len(self._rows) else None
+        return self.rows[index] if index is not None and 0 <= index < len(self.rows) else None
 
     def _address(self) -> tuple[str, tuple[int, ...], str] | str | None:
         row = self._at(self.cursor)
@@ -131,12 +131,12 @@ class BlockList(LineList):
         return arrange(blocks, self.order, self.grouping, folded)
 
     def _arrange(self, kept: tuple[str, tuple[int, ...], str] | str | None) -> None:
-        self._rows = self._arranged()
+        self.rows = self._arranged()
         weights = [block.tokens for block in self.shown.blocks] if self.shown is not None else []
-        weights += [row.tokens for row in self._rows if isinstance(row, ListedGroup)]
+        weights += [row.tokens for row in self.rows if isinstance(row, ListedGroup)]
         self._largest = max(weights, default=0) or 1
-        cursor = next((at for at, row in enumerate(self._rows) if kept is not None and self._is(row, kept)), None)
-        self.set_count(len(self._rows), cursor=cursor if cursor is not None else min(self.cursor, len(self._rows)))
+        cursor = next((at for at, row in enumerate(self.rows) if kept is not None and self._is(row, kept)), None)
+        self.set_count(len(self.rows), cursor=cursor if cursor is not None else min(self.cursor, len(self.rows)))
 
     def _is(self, row: Listed, kept: tuple[str, tuple[int, ...], str] | str) -> bool:
         return row.name == kept if isinstance(row, ListedGroup) else self._address_of(row.place) == kept
