@@ -17,6 +17,7 @@ BENCHMARKS = {
     "turns": "turns",
     "wires": "wires",
     "streaming": "streaming",
+    "racing": "racing",
     "idle": "idle",
     "sessions": "sessions",
     "tree": "tree",

@@ -1,5 +1,6 @@
 """Functions of tool files as a user meets them: how they run, what they are asked about, and what bad ones can do."""
 
+import asyncio
 import json
 import os
 import sys
@@ -292,6 +293,35 @@ async def test_declared_hosts_variables_and_paths_are_asked_for_before(
     allowed = await stage.call("fetch", answer=ONCE)
     assert allowed.output == "s3cret-value-9"
     assert (data / "out.txt").read_text() == "given"
+
+
+@works
+@pytest.mark.parametrize("declared", [True, False])
+async def test_a_host_is_asked_for_once_declared_or_not(stage: Stage, declared: bool) -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello")
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    assert stage.box is not None
+    stage.box.proxy_reaches = lambda address: address == "127.0.0.1"  # as good as public
+    stage.write(
+        f"NETWORK = {['127.0.0.1'] if declared else []}\nimport os, urllib.request\n"
+        "os.environ['no_proxy'] = os.environ['NO_PROXY'] = ''\n"
+        "def fetch() -> str:\n    'Fetch.'\n"
+        f"    return urllib.request.urlopen('http://127.0.0.1:{port}/', timeout=60).read().decode()\n"
+    )
+    harness = stage.agent(("fetch", {}), ("fetch", {}), answer=ALWAYS)
+    await harness.say("go")
+    assert [entry.output for entry in results(harness)] == ["hello", "hello"]
+    assert [need.pattern for request in asked(stage) for need in request.needs] == ["127.0.0.1"]
+
+    refused = await stage.call("fetch", answer=NO)
+    assert "hello" not in refused.output
+    server.close()
 
 
 @works

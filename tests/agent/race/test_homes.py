@@ -52,3 +52,33 @@ def test_what_belongs_to_nobody_is_removed(tmp_path: Path) -> None:
     assert not state.in_use
     assert state.record is None
     assert remove_left(state.path)
+
+
+async def test_what_was_changed_just_before_a_kill_is_the_runners(tmp_path: Path) -> None:
+    """A kill between a command and its checkpoint: the copy is further than the branch says."""
+    client = RacingClient(hanging)
+    harness = racing_agent(tmp_path, client)
+    race = await begin(harness)
+    await harness.until(lambda: RunnerState.DONE in states(race) and client.hanging.is_set())
+    cut = 1 - states(race).index(RunnerState.DONE)
+    copy = race.runners[cut].copy
+    assert copy is not None
+    await race.aclose()
+    (copy.root / "f0.txt").write_text("changed unseen\n")
+    (copy.root / "f2.txt").unlink()
+    (again,) = Race.left_by_crash(harness.agent)
+    client._replies = lambda number, step: Reply("Done.")
+    again.resume(cut + 1)
+    await again.wait()
+    row = again.runners[cut].record
+    assert (row.state, row.files) == (RunnerState.DONE, 3)
+    await again.settle()
+    leaf = again.runners[cut].record.leaf
+    plan = await harness.agent.files.plan(leaf)
+    assert {(step.path, step.what) for step in plan.steps} == {
+        ("f0.txt", "change"),
+        ("f2.txt", "delete"),
+        ("n.txt", "create"),
+    }
+    await again.finish(None)
+    await harness.agent.aclose()

@@ -27,7 +27,7 @@ MAX_TIMEOUT = 3_600.0
 """Seconds a call may take."""
 
 
-Host = Annotated[str, Field(pattern=r"^[A-Za-z0-9.*-]+$")]
+Host = Annotated[str, Field(pattern=r"^(\*|[A-Za-z0-9.-]+)$")]
 Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 
 
