@@ -1,6 +1,7 @@
 """How the modules hang together, every import counted: those in functions and those for types only, too."""
 
 import ast
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -92,3 +93,57 @@ def members(node: ast.ClassDef) -> set[str]:
         if isinstance(one, ast.Attribute) and isinstance(one.ctx, ast.Store) and ast.unparse(one.value) == "self"
     }
     return {name for name in methods | fields | own if not name.startswith("__")}
+
+
+CIRCLES_IN_FUNCTIONS = {
+    ("tui_agent.agent.subagents", "tui_agent.agent.agent"),
+    ("tui_agent.app.race_commands", "tui_agent.app.race_form"),
+}
+"""An agent starts subagents, which are agents; a form begins a race, whose command shows the form."""
+
+
+def test_imports_in_functions_keep_something_from_being_loaded() -> None:
+    """What a module has loaded anyway is imported at its top; two imports in functions stand for a circle."""
+    paths = {
+        ".".join(path.with_suffix("").parts).removesuffix(".__init__"): path for path in Path("tui_agent").rglob("*.py")
+    }
+    at_top: dict[str, set[str]] = {}
+    deferred: set[tuple[str, str]] = set()
+    for module, path in paths.items():
+        at_top[module] = set()
+        for kind, imported in imports(ast.parse(path.read_text()), paths.keys()):
+            if kind == "top":
+                at_top[module].add(imported)
+            elif kind == "function":
+                deferred.add((module, imported))
+    loaded = {module: reachable(module, at_top) for module in at_top}
+    assert sorted((one, two) for one, two in deferred if two in loaded[one]) == []
+    assert {(one, two) for one, two in deferred if one in loaded[two]} <= CIRCLES_IN_FUNCTIONS
+
+
+def imports(node: ast.AST, modules: Collection[str], kind: str = "top") -> Iterator[tuple[str, str]]:
+    """Yield the modules of ours that are imported: at the top, in a function, or for types only."""
+    for child in ast.iter_child_nodes(node):
+        inner = kind
+        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
+            inner = "function"
+        elif isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
+            inner = "type"
+        if isinstance(child, ast.ImportFrom) and child.module is not None:
+            for alias in child.names:
+                whole = f"{child.module}.{alias.name}"
+                found = whole if whole in modules else child.module
+                if found in modules:
+                    yield inner, found
+        yield from imports(child, modules, inner)
+
+
+def reachable(module: str, at_top: Mapping[str, set[str]]) -> set[str]:
+    """Return what is loaded with a module."""
+    found: set[str] = set()
+    waiting = [module]
+    while waiting:
+        new = at_top[waiting.pop()] - found
+        found |= new
+        waiting += new
+    return found

@@ -6,7 +6,8 @@ import re
 from typing import TYPE_CHECKING
 
 from tui_agent.app.commands import Command
-from tui_agent.app.face import CompactPage, ContextPage, SettingsPage
+from tui_agent.app.face import CompactPage, ContextPage, LongText, SettingsPage
+from tui_agent.app.format import plural
 
 if TYPE_CHECKING:
     from tui_agent.app.desk import Desk
@@ -64,7 +65,6 @@ async def prune(desk: Desk, _argument: str) -> None:
     """Prune old tool outputs, and say what that costs; nothing is lost, and nothing spent before the next request."""
     from tui_agent.app import plans
     from tui_agent.app.edit_price import Edit, plan_edit
-    from tui_agent.app.format import plural
 
     if (agent := desk.idle_agent) is None or not desk.may_change():
         return
@@ -85,7 +85,6 @@ async def prune(desk: Desk, _argument: str) -> None:
 
 async def edit_summary(desk: Desk, entry_id: int) -> None:
     """Change the summary in force; the former one stays in the tree and /undo brings it back."""
-    from tui_agent.app.face import LongText
     from tui_agent.session.entries import CompactionEntry
 
     if (agent := desk.idle_agent) is None or not desk.may_change():
@@ -150,7 +149,6 @@ async def jump(desk: Desk, entry_id: int) -> None:
 
 async def restore(desk: Desk, entry_id: int) -> None:
     """Show the model an entry again; for a prune, everything it took out that is still out."""
-    from tui_agent.app.format import plural
     from tui_agent.session.entries import PruneEntry
 
     if (agent := desk.agent) is None:

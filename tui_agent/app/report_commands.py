@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from tui_agent.app.commands import Command
 from tui_agent.app.face import CostPage, Heading, Report
+from tui_agent.app.format import visible
 
 if TYPE_CHECKING:
     from tui_agent.app.desk import Desk
@@ -60,8 +61,6 @@ async def keys(desk: Desk, _argument: str) -> None:
 
 async def doctor(desk: Desk, _argument: str) -> None:
     """Show what is set up, where it came from and what is missing."""
-    from tui_agent.app.format import visible
-
     desk.say("Looking …")
     lines = list(await asyncio.to_thread(desk.services.doctor))
     if warned := desk.warnings.lines():

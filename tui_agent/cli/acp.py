@@ -12,6 +12,7 @@ from tui_agent.agent.agent import Agent
 from tui_agent.agent.mcp.settings import McpServerSettings
 from tui_agent.app.services import AppServices
 from tui_agent.cli.desk_wiring import DeskWiring
+from tui_agent.cli.login import run_login
 from tui_agent.cli.models import is_usable
 from tui_agent.cli.wiring import Wiring
 from tui_agent.config import ConfigError
@@ -31,8 +32,6 @@ LINE_BYTES = 50 * 1024 * 1024
 def run_acp(arguments: Namespace) -> int:
     """Serve one editor until it closes standard input, or ask for a key where an editor has that done in a terminal."""
     if arguments.login:
-        from tui_agent.cli.login import run_login
-
         return run_login(Namespace(provider="", env=None, force=False))
     out = _own_output()
     asyncio.run(_serve(arguments, out))

@@ -31,13 +31,14 @@ from tui_agent.app.services import (
 )
 from tui_agent.cli.login import LoginDesk
 from tui_agent.cli.model_choice import own_models
-from tui_agent.cli.models import is_usable, price
+from tui_agent.cli.models import is_usable, price, told
 from tui_agent.cli.rules import forget_rule, keep_rule
 from tui_agent.cli.wiring import Wiring
 from tui_agent.config import set_value
 from tui_agent.files.own_git import branch_of, is_modified
 from tui_agent.files.ripgrep import NoRipgrepError, run_ripgrep
 from tui_agent.model.demo import DEMO_MODEL
+from tui_agent.model.discovery import discover, refresh, servers
 from tui_agent.model.naming import judge
 from tui_agent.model.providers import PROVIDERS
 from tui_agent.model.settings import ModelSettings
@@ -303,9 +304,6 @@ class DeskWiring:
 
         One model's server is asked when nothing is known of it or that is a day old. Returns how it went, a line each.
         """
-        from tui_agent.cli.models import told
-        from tui_agent.model.discovery import refresh, servers
-
         wiring, in_use = self._wiring, self._agent.model if self._agent is not None else ""
         catalog = wiring.catalog
         names = [*wiring.loaded.config.models, in_use] if model is None else [model]
@@ -347,8 +345,6 @@ class DeskWiring:
 
     async def find_servers(self) -> Sequence[LocalServer]:
         """Look for model servers on this machine and at the addresses of the settings."""
-        from tui_agent.model.discovery import discover
-
         found = await discover(own=self._wiring.loaded.config.models, catalog=self._wiring.catalog)
         self._found = {model.id: model.settings for model in found}
         return [

@@ -18,6 +18,7 @@ from tui_agent.agent.events import (
     ToolStarted,
 )
 from tui_agent.agent.preparing import prepare
+from tui_agent.app import race_commands
 from tui_agent.app.commands import command_table, find
 from tui_agent.app.desk import Desk
 from tui_agent.app.face import (
@@ -36,6 +37,7 @@ from tui_agent.app.face import (
 )
 from tui_agent.app.intent import CommandIntent, parse
 from tui_agent.app.race_commands import RaceWish
+from tui_agent.app.race_words import entry_lines
 from tui_agent.app.services import AppServices, OpenRequest
 from tui_agent.cli import events
 from tui_agent.cli.daily_notices import DailyNotices
@@ -45,6 +47,9 @@ from tui_agent.cli.signals import ENDING, listening
 from tui_agent.errors import CommandError
 from tui_agent.session.entries import AssistantEntry, RunnerState, TextPart, ToolResultEntry, ToolStatus
 from tui_agent.session.ids import short_id
+from tui_agent.shell.needs import command_needs
+from tui_agent.tools.arguments import parse_arguments
+from tui_agent.tools.registry import find_tool
 
 T = TypeVar("T")
 
@@ -144,8 +149,6 @@ class HeadlessRun(WordsFace):
         return None
 
     async def _race(self, wish: RaceWish) -> None:
-        from tui_agent.app import race_commands
-        from tui_agent.app.race_words import entry_lines
 
         desk = self.desk
         order = await race_commands.order_of(desk, wish)
@@ -297,15 +300,10 @@ class HeadlessRun(WordsFace):
 
     def _command(self, arguments: str) -> str:
         """Return the whole command of a call; its title is cut."""
-        from tui_agent.tools.arguments import parse_arguments
-        from tui_agent.tools.registry import find_tool
-
         return str(getattr(parse_arguments(find_tool("bash", self._agent.ports.tools), arguments), "command", ""))
 
     def _did_more_than_read(self, call_id: str) -> bool:
         """Whether a call was a command that needed to be allowed."""
-        from tui_agent.shell.needs import command_needs
-
         ports, command = self._agent.ports, self._commands.get(call_id)
         return command is not None and any(
             not need.harmless for need in command_needs(command, ports.cwd, ports.project)

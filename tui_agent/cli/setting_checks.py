@@ -5,6 +5,7 @@ from difflib import get_close_matches
 
 from tui_agent.agent.permissions import rules_from_table
 from tui_agent.config import Config, LoadedConfig, load_config, split_key
+from tui_agent.model.providers import PROVIDERS
 
 MODEL_KEYS = frozenset({"model", "small_model", "compaction.model"})
 """Settings that name a model."""
@@ -42,8 +43,6 @@ def _about_name(table: str, name: str, config: Config) -> str:
             others = {known: settings for known, settings in config.models.items() if known != name}
             return _judged(name, config.model_copy(update={"models": others}))
         case "providers":
-            from tui_agent.model.providers import PROVIDERS
-
             if name in PROVIDERS:
                 return ""
             close = get_close_matches(name, PROVIDERS, 3)

@@ -26,6 +26,7 @@ from tui_agent.app.unsent import UnsentKeeper
 from tui_agent.ui import pages
 from tui_agent.ui.attention import Attention
 from tui_agent.ui.edge import Guarded
+from tui_agent.ui.lending import EditorError, edit_outside
 from tui_agent.ui.prompting.completion import CommandName
 from tui_agent.ui.prompting.sources import FileSource, sources
 from tui_agent.ui.widgets.attachments import Asked, AttachmentStrip
@@ -219,7 +220,6 @@ class MainScreen(Guarded, Screen[None]):
         return await answer
 
     async def _edit(self, question: EditedText) -> str | None:
-        from tui_agent.ui.lending import EditorError, edit_outside
 
         try:
             return await edit_outside(self.app, question.text, question.name)
