@@ -48,7 +48,7 @@ def run(argv: list[str]) -> int:
         return _fail(_sentence(error), ExitCode.USAGE if type(error).__name__ in USAGE_ERRORS else ExitCode.FAILED)
 
 
-def _command(arguments: Namespace) -> Callable[[Namespace], int]:  # noqa: PLR0911 - one for each command
+def _command(arguments: Namespace) -> Callable[[Namespace], int]:  # noqa: C901, PLR0911, PLR0912 - one for each command
     """Return what does the command; each is imported only when it is asked for."""
     match arguments.command:
         case "sessions":
