@@ -1,4 +1,4 @@
-"""``python -m benchmarks [--json] [NAME...]``: run benchmarks and print one table, or JSON."""
+"""``python -m benchmarks [--json] [--compare] [NAME...]``: run benchmarks and print one table, or JSON."""
 
 import argparse
 import importlib
@@ -12,10 +12,12 @@ from benchmarks.report import Row, table
 
 BENCHMARKS = {
     "start-up": "start_up",
+    "first-turn": "first_turn",
     "keys": "keys",
     "turns": "turns",
     "wires": "wires",
     "streaming": "streaming",
+    "racing": "racing",
     "idle": "idle",
     "sessions": "sessions",
     "tree": "tree",
@@ -24,6 +26,8 @@ BENCHMARKS = {
     "headless": "headless",
 }
 """Name on the command line and module of each benchmark, in the order they run."""
+COMPARISON = "peers"
+"""The module that runs other agents; only where that was asked for."""
 
 
 def main() -> int:
@@ -31,13 +35,23 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"any of {', '.join(BENCHMARKS)}; all without one")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    parser.add_argument(
+        "--compare", action="store_true", help="take other agents that are installed through a few cases"
+    )
+    parser.add_argument("--why", action="store_true", help="print what a start imports, compiles and builds")
     options = parser.parse_args()
+    if options.why:
+        from benchmarks.why import explain
+
+        print(explain())
+        return 0
     if unknown := set(options.names) - set(BENCHMARKS):
         parser.error(f"no such benchmark: {', '.join(sorted(unknown))}")
     machine = describe()
     start = time.perf_counter()
     failed: list[str] = []
-    rows = list(_measured(options.names or list(BENCHMARKS), failed))
+    chosen = options.names or ([] if options.compare else list(BENCHMARKS))
+    rows = list(_measured([*chosen, *([COMPARISON] if options.compare else [])], failed))
     seconds = time.perf_counter() - start
     if options.json:
         print(json.dumps({"machine": machine, "seconds": seconds, "rows": [row.as_json() for row in rows]}, indent=1))
@@ -52,7 +66,7 @@ def _measured(names: list[str], failed: list[str]) -> Iterator[Row]:
     for name in names:
         print(f"{name} …", file=sys.stderr, flush=True)
         try:
-            yield from importlib.import_module(f"benchmarks.{BENCHMARKS[name]}").run()
+            yield from importlib.import_module(f"benchmarks.{BENCHMARKS.get(name, name)}").run()
         except AssertionError as error:
             failed.append(name)
             print(f"{name} failed: {error}", file=sys.stderr, flush=True)

@@ -19,8 +19,6 @@ SIZE = (120, 40)
 PROMPT_HINT = "Ask anything"
 MODEL = "openai/bench"
 
-EMPTY_APP = Path(__file__).with_name("empty_app.py")
-
 CONFIG = """
 model = "{model}"
 [models."{model}"]

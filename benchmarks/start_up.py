@@ -5,7 +5,8 @@ import time
 from collections.abc import Iterator
 from statistics import median
 
-from benchmarks.program import EMPTY_APP, Sandbox, sandbox
+from benchmarks.floors import empty_app
+from benchmarks.program import Sandbox, sandbox
 from benchmarks.report import Row
 from tests.support.terminal import Terminal
 
@@ -19,19 +20,16 @@ def run() -> Iterator[Row]:
         for size in ((80, 24), (200, 50)):
             early, ours, empty = [], [], []
             for _ in range(ROUNDS + 1):
-                empty.append(_until_a_key_is_shown(_empty(box, size)))
+                empty.append(_until_a_key_is_shown(empty_app(box.env, box.project, size)))
                 ours.append(_until_a_key_is_shown(box.terminal(size=size)))
                 early.append(_until_typed_is_shown(box, size))
             at = f"{size[0]}x{size[1]}"
             base, mine = median(empty[1:]), median(ours[1:])
             note = f"median of {ROUNDS}; by the prompt that is there before the interface, from the second start on"
-            yield Row(NAME, f"what is typed is shown, {at}", median(early[1:]) * 1000, "ms", 250, note)
+            shown = median(early[1:])
+            yield Row(NAME, f"what is typed is shown, {at}", shown * 1000, "ms", 250, note, shown / base)
             note = f"empty app {base * 1000:.0f} ms"
             yield Row(NAME, f"the interface takes keys, {at}", mine * 1000, "ms", 500, note, mine / base)
-
-
-def _empty(box: Sandbox, size: tuple[int, int]) -> Terminal:
-    return Terminal([sys.executable, EMPTY_APP], size=size, env=box.env, cwd=box.project, echo=False)
 
 
 def _until_typed_is_shown(box: Sandbox, size: tuple[int, int]) -> float:

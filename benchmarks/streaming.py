@@ -90,9 +90,12 @@ def _shape(box: Sandbox, shape: Shape) -> Iterator[Row]:
 
 def _prose(tokens: int) -> str:
     """Return Markdown of about that many tokens: paragraphs, a list now and then, a little code."""
-    block = (
-        "The cart adds up prices and quantities, and every **total** is a number of whole cents. "
-        "A discount is taken once, after the sum, and `round` is never called on the way.\n\n"
-        "- first the sum\n- then the discount\n\n```python\ntotal = sum(item.price for item in items)\n```\n\n"
+    # Numbered, so that nobody takes it for a model that repeats itself.
+    blocks = (
+        f"The cart {number} adds up prices and quantities, and every **total** is a number of whole cents. "
+        f"A discount of {number % 90} is taken once, after the sum, and `round_{number}` is never called.\n\n"
+        f"- first the sum {number}\n- then the discount\n\n"
+        f"```python\ntotal_{number} = sum(item.price for item in items)\n```\n\n"
+        for number in range(tokens // 85)
     )
-    return block * (tokens // 75)
+    return "".join(blocks)

@@ -8,6 +8,7 @@ import atexit
 import builtins
 import json
 import os
+import subprocess
 import sys
 import time
 from collections import defaultdict
@@ -18,14 +19,11 @@ from pathlib import Path
 from threading import local
 from typing import Any
 
-SHOWN = 25
-"""Lines of each kind that are printed; the rest is one line."""
+SHOWN = 20
+"""Lines of each kind that are printed; the sum is of all."""
 KINDS = ("module", "dataclass", "pydantic model", "class", "expression", "style sheet")
 REPORT = "TUI_AGENT_BENCH_WHY"
 """The variable with the file that the measured process writes."""
-
-Found = dict[str, dict[str, list[float]]]
-"""Kind → what → how often, seconds until the first paint, seconds after it."""
 
 
 class Ledger:
@@ -33,6 +31,7 @@ class Ledger:
 
     def __init__(self) -> None:
         self.found: dict[str, dict[str, list[float]]] = {kind: defaultdict(lambda: [0, 0.0, 0.0]) for kind in KINDS}
+        """Kind → what → how often, seconds until the first paint, seconds after it."""
         self.is_painted = False
         self._open = local()
 
@@ -51,6 +50,52 @@ class Ledger:
             line[0] += 1
             line[2 if self.is_painted else 1] += whole - inner.pop()
             inner[-1] += whole
+
+
+def explain() -> str:
+    """Run the program without and with a screen, each a second time, and return what the second starts were made of."""
+    from benchmarks.headless import MODEL
+    from benchmarks.program import PROMPT_HINT, sandbox
+    from tests.support.terminal import Terminal
+
+    root = str(Path(__file__).parent.parent)
+    told = []
+    with sandbox() as box:
+        report = box.root / "why.json"
+        env = {**box.env, REPORT: str(report), "PYTHONPATH": root}
+        env |= {"OPENAI_BASE_URL": box.server.openai_url, "OPENAI_API_KEY": "none"}
+        command = [sys.executable, "-m", "benchmarks.why"]
+        for _ in range(2):
+            with Terminal(command, size=(120, 40), env=env, cwd=box.project, echo=False) as terminal:
+                terminal.wait_for(PROMPT_HINT)
+                terminal.wait_quiet(1)
+                terminal.press("ctrl+q")
+                terminal.wait_exit()
+        told.append(_report("the screen", json.loads(report.read_text(encoding="utf-8"))))
+        words = [*command, "-p", "hello", "-m", MODEL, "--cwd", str(box.project)]
+        for _ in range(2):
+            subprocess.run(
+                words,
+                env={"PATH": os.environ["PATH"], **env},
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                check=True,
+            )
+        told.append(_report("a run without a screen", json.loads(report.read_text(encoding="utf-8"))))
+    return "\n\n".join(told)
+
+
+def _report(name: str, read: dict[str, Any]) -> str:
+    lines = [f"{name}: {read['modules']} modules, {read['cpu'] * 1000:.0f} ms of CPU with the measuring"]
+    for kind, found in read["found"].items():
+        before, after = (sum(line[part] for line in found.values()) * 1000 for part in (1, 2))
+        lines.append(f"\n{kind}: {len(found)}, {before:.1f} ms, {after:.1f} ms after the first paint")
+        ordered = sorted(found.items(), key=lambda item: -sum(item[1][1:]))
+        lines += [f"{line[1] * 1000:8.2f} {line[2] * 1000:8.2f}  {what}" for what, line in ordered[:SHOWN]]
+    return "\n".join(lines)
+
+
+# -- the measured process -----------------------------------------------------------------------------------
 
 
 def _wrapped(ledger: Ledger, kind: str, act: Callable[..., Any], name: Callable[..., str]) -> Callable[..., Any]:
@@ -82,7 +127,7 @@ def _watch(ledger: Ledger) -> None:
     builtins.__build_class__ = build_class  # type: ignore[assignment]
 
 
-def _watch_textual(ledger: Ledger) -> None:
+def _watch_screen(ledger: Ledger) -> None:
     from textual.css import stylesheet
 
     from tui_agent.ui.app import TuiAgentApp
@@ -107,11 +152,7 @@ def _full(kind: type) -> str:
 def _caller(pattern: object) -> str:
     """Return which module wanted an expression, and its beginning."""
     frame = sys._getframe(2)  # noqa: SLF001
-    while frame.f_back and frame.f_globals.get("__name__", "").split(".")[0] in {
-        "re",
-        "contextlib",
-        __name__.split(".")[0],
-    }:
+    while frame.f_back and frame.f_globals.get("__name__") in {"re", "contextlib", __name__}:
         frame = frame.f_back
     return f"{frame.f_globals.get('__name__')}: {str(pattern)[:50]!r}"
 
@@ -120,16 +161,17 @@ def _child(arguments: list[str]) -> int:
     """Run the program as it was asked for, and write down what it did when it ends."""
     ledger = Ledger()
     _watch(ledger)
-    atexit.register(lambda: Path(os.environ[REPORT]).write_text(json.dumps(_told(ledger)), encoding="utf-8"))
+
+    def tell() -> None:
+        told = {"found": ledger.found, "modules": len(sys.modules), "cpu": time.process_time()}
+        Path(os.environ[REPORT]).write_text(json.dumps(told), encoding="utf-8")
+
+    atexit.register(tell)
     if "-p" not in arguments:
-        _watch_textual(ledger)
+        _watch_screen(ledger)
     from tui_agent.cli.main import run
 
     return run(arguments)
-
-
-def _told(ledger: Ledger) -> dict[str, Any]:
-    return {"found": ledger.found, "modules": len(sys.modules), "cpu": time.process_time()}
 
 
 if __name__ == "__main__":

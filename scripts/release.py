@@ -18,6 +18,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from smoke import SmokeError, try_documents
+
 ROOT = Path(__file__).parent.parent
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 MAX_WHEEL_BYTES = 3_000_000
@@ -170,6 +172,10 @@ def check_installs(release: Release) -> str:
         smoke(place / "bin" / "tui-agent", release.scratch)
         run(place / "bin" / "pip", "install", "--quiet", f"{release.wheel}[web]")
         run(place / "bin" / "python", "-c", "import tui_agent.cli.web_server", cwd=release.scratch)
+        try:
+            try_documents(place / "bin" / "python", release.scratch / f"documents-{name}")
+        except SmokeError as error:
+            raise CheckError(str(error)) from None
         done.append(f"pip {name}")
         newest = python
     if not done:

@@ -7,7 +7,7 @@ import asyncio
 import os
 import sys
 import tempfile
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,10 +28,11 @@ from textual.pilot import Pilot
 from textual.screen import Screen
 
 from tests.support import settled  # noqa: F401 - a pause ends when everything is painted
+from tests.support.services import app_services
 from tui_agent.agent.agent import Agent
 from tui_agent.agent.events import PermissionAsked, RunEnded
 from tui_agent.agent.ports import AgentPorts
-from tui_agent.app.services import AppServices, OpenRequest, UiSettings
+from tui_agent.app.services import OpenRequest, UiSettings
 from tui_agent.context.tokens import TokenCounter
 from tui_agent.model.demo import DEMO_MODEL, DemoClient, create_demo_workspace
 from tui_agent.model.demo_catalog import DemoCatalog
@@ -208,7 +209,7 @@ async def stage(root: Path, size: tuple[int, int]):  # type: ignore[no-untyped-d
         agents.append(Agent(session, ports, model=DEMO_MODEL))
         return agents[-1]
 
-    services = AppServices(
+    services = app_services(
         store=store,
         open_session=open_session,
         make_agent=make_agent,
@@ -243,10 +244,12 @@ async def see_all(scene: Scene) -> None:
     transcript.scroll_end(animate=False)
 
 
-async def draw(directory: Path) -> None:
-    """Draw every picture into a directory."""
+async def draw(directory: Path, names: Sequence[str]) -> None:
+    """Draw pictures into a directory, every one if no name is given."""
     with tempfile.TemporaryDirectory() as name:
         for picture, (size, act) in PICTURES.items():
+            if names and picture not in names:
+                continue
             root = Path(name) / picture
             root.mkdir()
             async with stage(root, size) as scene:
@@ -261,4 +264,4 @@ async def draw(directory: Path) -> None:
 if __name__ == "__main__":
     target = Path(sys.argv[1]) if len(sys.argv) > 1 else IMAGES
     target.mkdir(parents=True, exist_ok=True)
-    asyncio.run(draw(target))
+    asyncio.run(draw(target, sys.argv[2:]))

@@ -13,7 +13,8 @@ from tui_agent.config import load_config
 from tui_agent.sandbox import Sandbox
 from tui_agent.sandbox.settings import SandboxSettings
 from tui_agent.tools.functions import tool_files
-from tui_agent.tools.functions.file_tool import FileTool, FoundFile
+from tui_agent.tools.functions.file_tool import FileTool
+from tui_agent.tools.functions.found import FoundFile
 from tui_agent.tools.functions.tool_files import ToolFiles, ToolPlace
 
 TEXT = (Path(__file__).parent.parent / "docs" / "tools.md").read_text(encoding="utf-8")
@@ -65,7 +66,7 @@ async def test_the_files_of_the_page_are_tools_that_work(place: ToolPlace, monke
     )}  # fmt: skip
     assert {("tool", "fetch_issue"), ("read", "$TRACKER_TOKEN")} <= needs
     assert tools["fetch_issue"].declared.words() == (
-        "reaches tracker.example.com; reads ~/.config/tracker; changes .; gets TRACKER_TOKEN"
+        "reaches tracker.example.com; reads ~/.config/tracker; changes files of the project; gets TRACKER_TOKEN"
     )
     assert tools["fetch_issue"].declared.TIMEOUT == 30
     if place.sandbox is not None:

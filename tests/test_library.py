@@ -16,11 +16,13 @@ from tests.support.model_script import Call, Turn, status
 from tests.support.model_server import ModelServer, serving
 from tui_agent import (
     Agent,
+    AgentEvent,
     AnswerDelta,
     AssistantEntry,
     LibraryError,
     PermissionRequest,
     Session,
+    ToolOutput,
     ToolResultEntry,
     UserFacingError,
 )
@@ -177,6 +179,25 @@ async def test_tools_may_be_asynchronous_give_images_and_fail(server: ModelServe
     assert offered[0]["parameters"] == {
         "type": "object", "properties": {"size": {"type": "integer"}}, "required": ["size"],
     }  # fmt: skip
+
+
+async def test_functions_of_a_file_run_in_processes_of_their_own(tmp_path: Path, server: ModelServer) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text("import os\ndef pid() -> int:\n    'Tell.'\n    print('telling')\n    return os.getpid()\n")
+    server.play(Turn(tool_calls=[Call("pid", "{}")]), Turn("done"))
+    printed: list[str] = []
+
+    def listen(event: AgentEvent) -> None:
+        if isinstance(event, ToolOutput):
+            printed.append(event.text)
+
+    with Session(cwd=tmp_path) as session:
+        async with Agent("m", base_url=server.openai_url, session=session, tools=[file], ask=lambda _: True) as agent:
+            turn = await agent.send("tell", listen)
+
+    (result,) = [entry for entry in turn.entries if isinstance(entry, ToolResultEntry)]
+    assert int(result.output) != os.getpid()
+    assert "telling" in "".join(printed)
 
 
 async def test_leaving_the_events_interrupts_and_the_session_goes_on(server: ModelServer) -> None:

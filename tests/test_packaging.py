@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from scripts.smoke import try_documents
 from tui_agent import __version__, resources
 
 ROOT = Path(__file__).parent.parent
@@ -62,6 +63,10 @@ def test_the_wheel_brings_every_prompt_style_and_data_file(installed: Path, tmp_
 
 def test_the_installed_command_prints_its_version(installed: Path, tmp_path: Path) -> None:
     assert run(installed / "tui-agent", "--version", cwd=tmp_path).strip() == f"tui-agent {__version__}"
+
+
+def test_what_the_pages_say_works_where_only_the_wheel_is(installed: Path, tmp_path: Path) -> None:
+    try_documents(installed / "python", tmp_path / "newcomer")
 
 
 @pytest.mark.skipif(not (ROOT / ".git").exists(), reason="git tells what belongs to a checkout")

@@ -5,12 +5,18 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.support.thoroughness import NIGHTLY
+
 ROOT = Path(__file__).parent.parent
+
+
+SOME = () if NIGHTLY else ("conversation", "permission", "tree")
+"""Pictures that are drawn, all if there are none."""
 
 
 def draw(directory: Path) -> dict[str, str]:
     done = subprocess.run(
-        [sys.executable, ROOT / "scripts" / "screenshots.py", directory],
+        [sys.executable, ROOT / "scripts" / "screenshots.py", directory, *SOME],
         capture_output=True,
         text=True,
         check=False,

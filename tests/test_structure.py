@@ -1,5 +1,8 @@
 """How the modules hang together, every import counted: those in functions and those for types only, too."""
 
+import ast
+from pathlib import Path
+
 import pytest
 from grimp import ImportGraph, build_graph
 
@@ -59,3 +62,33 @@ def test_no_import_points_up_however_it_is_written(graph: ImportGraph, upper: st
 
 def test_imports_in_functions_are_seen(graph: ImportGraph) -> None:
     assert "tui_agent.agent.compactor" in graph.find_modules_directly_imported_by("tui_agent.agent.context_keeper")
+
+
+def test_a_protocol_with_one_implementation_is_needed_by_a_layer(graph: ImportGraph) -> None:
+    """Its implementation is in another room, or could not be named there without a circle."""
+    classes: list[tuple[str, str, set[str], bool]] = []
+    for path in sorted(Path("tui_agent").rglob("*.py")):
+        module = ".".join(path.with_suffix("").parts).removesuffix(".__init__")
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef):
+                is_protocol = any(ast.unparse(base).startswith("Protocol") for base in node.bases)
+                classes.append((module, node.name, members(node), is_protocol))
+    needless = []
+    for module, name, wanted, is_protocol in classes:
+        made = [where for where, _, has, abstract in classes if not abstract and wanted <= has]
+        if is_protocol and wanted and len(made) == 1 and made[0].split(".")[1] == module.split(".")[1]:
+            needed_below = module in graph.find_upstream_modules(made[0])
+            needless += [] if needed_below else [f"{module}.{name}: name the class in {made[0]}"]
+    assert needless == []
+
+
+def members(node: ast.ClassDef) -> set[str]:
+    """Return the names of a class's methods and fields, dunder methods apart."""
+    methods = {one.name for one in node.body if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)}
+    fields = {one.target.id for one in node.body if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name)}
+    own = {
+        one.attr
+        for one in ast.walk(node)
+        if isinstance(one, ast.Attribute) and isinstance(one.ctx, ast.Store) and ast.unparse(one.value) == "self"
+    }
+    return {name for name in methods | fields | own if not name.startswith("__")}

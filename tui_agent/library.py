@@ -9,7 +9,6 @@ import os
 import tempfile
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -42,6 +41,7 @@ from tui_agent.agent.permissions import Action, Rule, parse_rule
 from tui_agent.context.request import ModelRequest
 from tui_agent.context.tokens import TokenCounter
 from tui_agent.errors import ToolError, UserFacingError
+from tui_agent.lazy import dataclass
 from tui_agent.model.demo import DemoClient
 from tui_agent.model.demo_catalog import DemoCatalog
 from tui_agent.model.settings import ModelSettings
@@ -54,7 +54,7 @@ from tui_agent.session.entries import AssistantEntry, Entry, ToolResultEntry, Us
 from tui_agent.session.records import EntryHeader
 from tui_agent.session.session import Session as StoredSession
 from tui_agent.session.store import Store
-from tui_agent.tools.functions.file_tool import FoundFile
+from tui_agent.tools.functions.found import FoundFile
 from tui_agent.tools.functions.in_process import FunctionTool
 from tui_agent.tools.functions.tool_files import ToolFiles
 

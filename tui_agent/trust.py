@@ -7,6 +7,7 @@ contents: whatever changes there afterwards has to be trusted again.
 import hashlib
 import json
 import os
+import re
 import time
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
@@ -203,7 +204,10 @@ def _items(project: Path, files: list[Path]) -> Iterator[TrustItem]:
             yield from _settings(project, path)
         else:
             kinds = [_KINDS[part] for part in path.relative_to(project).parts if part in _KINDS]
-            yield TrustItem(kinds[0] if kinds else "file", shown, _first_line(project, path) if kinds else "")
+            told = (
+                _functions(project, path) if kinds == [_KINDS[TOOLS]] else _first_line(project, path) if kinds else ""
+            )
+            yield TrustItem(kinds[0] if kinds else "file", shown, told)
 
 
 def _settings(project: Path, path: Path) -> Iterator[TrustItem]:
@@ -245,6 +249,15 @@ def _command(server: Mapping[str, Any]) -> str:
 
 def _text(project: Path, path: Path) -> str:
     return read_inside(project, path, MAX_BYTES)[0].decode("utf-8")
+
+
+def _functions(project: Path, path: Path) -> str:
+    """Return the names of the functions of a tool file, as far as its text tells."""
+    try:
+        names = re.findall(r"^(?:async )?def ([a-zA-Z]\w*)", _text(project, path), re.MULTILINE)
+    except (OSError, UnicodeDecodeError):
+        return ""
+    return ", ".join(names)
 
 
 def _first_line(project: Path, path: Path) -> str:

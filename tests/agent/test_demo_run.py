@@ -6,8 +6,10 @@ import pytest
 
 from tests.support.agents import make_agent
 from tui_agent.agent.events import Decision, PermissionAnswer, PermissionAsked
+from tui_agent.agent.race.race import Race, RaceOrder
+from tui_agent.agent.race.specs import RunnerSpec
 from tui_agent.model.demo import DEMO_WINDOW, DemoClient, create_demo_workspace
-from tui_agent.session.entries import AssistantEntry, PruneEntry, ToolResultEntry, ToolStatus
+from tui_agent.session.entries import AssistantEntry, PruneEntry, RunnerState, TextPart, ToolResultEntry, ToolStatus
 
 YES, NO = PermissionAnswer(Decision.ONCE), PermissionAnswer(Decision.DENY)
 
@@ -117,9 +119,29 @@ async def test_every_station_of_the_tour_exists(tmp_path: Path, project: Path) -
     harness = make_agent(tmp_path, DemoClient(pace=0), answer=YES, window=DEMO_WINDOW)
     await harness.say("tour")
     stations = [
-        words for words in ("fix the bug", "go round in circles", "fill the window") if words in last_text(harness)
+        words
+        for words in ("fix the bug", "go round in circles", "fill the window", "the tree", "the race", "the map")
+        if words in last_text(harness)
     ]
-    assert len(stations) == 3
+    assert len(stations) == 6
     for words in stations:
         await harness.say(words)
         assert "can't answer" not in last_text(harness)
+
+
+async def test_of_three_runners_two_fail_their_check_and_one_is_picked(tmp_path: Path, project: Path) -> None:
+    copies = tmp_path / "races"
+    harness = make_agent(tmp_path, DemoClient(pace=0), answer=YES, window=DEMO_WINDOW, keeps_files=True, copies=copies)
+    await harness.say("the race")
+    check = "python3 -m unittest tests.discount"
+    assert check in last_text(harness)
+    before = (project / "shop" / "cart.py").read_bytes()
+    parts, specs = (TextPart(text="give a discount"),), (RunnerSpec(),) * 3
+    order = RaceOrder("give a discount", parts, specs, harness.session.leaf, check, "best")
+    race = await Race.begin(harness.agent, order)
+    await race.wait()
+    states = [runner.state for runner in race.runners]
+    assert sorted(states) == [RunnerState.FAILED, RunnerState.FAILED, RunnerState.PASSED]
+    assert race.picked == states.index(RunnerState.PASSED) + 1
+    assert (project / "shop" / "cart.py").read_bytes() == before
+    await race.finish(race.picked)

@@ -12,6 +12,7 @@ import pytest
 from tests.support.agents import Harness, make_agent
 from tests.support.request_validator import validate
 from tests.support.scripted_client import Call, Reply, ScriptedClient
+from tests.support.thoroughness import NIGHTLY
 from tui_agent.agent.compactor import CompactionOutcome, Draft
 from tui_agent.agent.events import (
     CompactionEnded,
@@ -91,7 +92,8 @@ async def test_long_work_in_a_small_window_never_overflows_and_never_thrashes(
     tmp_path: Path, window: int, usage: str
 ) -> None:
     project_files(tmp_path)
-    worker = Worker(120 if usage != "honest" else 300, usage=usage)
+    steps = (120 if usage != "honest" else 300) if NIGHTLY else 90
+    worker = Worker(steps, usage=usage)
     harness = make_agent(tmp_path, ScriptedClient(worker), window=window, max_steps=1_000, rules=allow_all())
     ended = await harness.say("Read everything and tell me when you are done. Never stop early.")
     assert ended.reason == "done", ended

@@ -114,14 +114,18 @@ async def test_several_run_side_by_side(tmp_path: Path) -> None:
     most = 0
 
     class Counting(ScriptedClient):
-        async def _events(self, reply, number):
+        """Answers no subagent before the other one has asked, too."""
+
+        async def stream(self, request):
             nonlocal running, most
-            running += 1
+            running += is_child(request)
             most = max(most, running)
-            await asyncio.sleep(0.01)
-            async for event in super()._events(reply, number):
+            async with asyncio.timeout(60):
+                while is_child(request) and most < 2:
+                    await asyncio.sleep(0.001)
+            async for event in super().stream(request):
                 yield event
-            running -= 1
+            running -= is_child(request)
 
     def script(request: ModelRequest) -> Reply:
         if is_child(request):

@@ -1,5 +1,6 @@
 """Functions of tool files as a user meets them: how they run, what they are asked about, and what bad ones can do."""
 
+import asyncio
 import json
 import os
 import sys
@@ -295,6 +296,35 @@ async def test_declared_hosts_variables_and_paths_are_asked_for_before(
 
 
 @works
+@pytest.mark.parametrize("declared", [True, False])
+async def test_a_host_is_asked_for_once_declared_or_not(stage: Stage, declared: bool) -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello")
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    assert stage.box is not None
+    stage.box.proxy_reaches = lambda address: address == "127.0.0.1"  # as good as public
+    stage.write(
+        f"NETWORK = {['127.0.0.1'] if declared else []}\nimport os, urllib.request\n"
+        "os.environ['no_proxy'] = os.environ['NO_PROXY'] = ''\n"
+        "def fetch() -> str:\n    'Fetch.'\n"
+        f"    return urllib.request.urlopen('http://127.0.0.1:{port}/', timeout=60).read().decode()\n"
+    )
+    harness = stage.agent(("fetch", {}), ("fetch", {}), answer=ALWAYS)
+    await harness.say("go")
+    assert [entry.output for entry in results(harness)] == ["hello", "hello"]
+    assert [need.pattern for request in asked(stage) for need in request.needs] == ["127.0.0.1"]
+
+    refused = await stage.call("fetch", answer=NO)
+    assert "hello" not in refused.output
+    server.close()
+
+
+@works
 async def test_one_that_declares_nothing_reaches_and_reads_nothing_else(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -454,6 +484,36 @@ async def test_of_many_functions_some_are_tools_and_of_two_with_one_name_the_use
     assert stage.files.tools[0].description == "Mine."
     assert any("200 functions; the first 50 are tools" in problem for problem in stage.files.problems)
     assert any("has a tool f1 already" in problem for problem in stage.files.problems)
+
+
+async def test_types_that_hold_themselves_and_endless_docstrings_do_no_harm(stage: Stage) -> None:
+    stage.write(
+        "from pydantic import BaseModel\nclass Node(BaseModel):\n    name: str\n    children: list['Node'] = []\n"
+        "def depth(tree: Node) -> int:\n    'Measure.'\n    return 1 + max(map(depth, tree.children), default=0)\n"
+        "def long() -> str:\n    return ''\nlong.__doc__ = 100_000 * 'word '\n"
+    )
+    result = await stage.call("depth", {"tree": {"name": "a", "children": [{"name": "b"}]}})
+    assert result.output == "2"
+    assert len(stage.files.tools[1].description) <= tool_files.MAX_DESCRIPTION + 2
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        "{}",
+        "{'name': 'a b', 'description': 'x', 'parameters': {}}",
+        "{'name': 'f', 'description': 'x', 'parameters': 1}",
+        "{'name': 'f', 'description': 'x', 'parameters': {'$ref': '#/$defs/none'}}",
+        "{'name': 'f', 'description': 'x', 'parameters': {'properties': 3}}",
+    ],
+)
+async def test_a_file_that_speaks_for_its_process_is_held_to_the_form(stage: Stage, row: str) -> None:
+    stage.write(
+        "from tui_agent.tools.functions import runner\n"
+        f"runner._described = lambda module: {{'tools': [{row}], 'problems': [], 'declared': {{}}}}\n"
+    )
+    assert (await stage.load()).tools == ()
+    assert len(stage.files.problems) == 1
 
 
 async def test_a_link_out_of_the_project_is_not_followed(stage: Stage) -> None:

@@ -15,8 +15,8 @@ async def test_it_tells_and_switches(tmp_path: Path) -> None:
     harness = make_agent(tmp_path, ScriptedClient([Reply("Done.")]), diagnostics=settings)
     out, err = io.StringIO(), io.StringIO()
 
-    async def do(command: str) -> None:
-        assert await run_headless(harness, command, out=out, err=err) == 0
+    async def do(command: str, code: int = 0) -> None:
+        assert await run_headless(harness, command, out=out, err=err) == code
 
     await do("/diagnostics")
     assert "Edits are checked." in out.getvalue()
@@ -28,5 +28,7 @@ async def test_it_tells_and_switches(tmp_path: Path) -> None:
     assert any("diagnostics" in line and "off" in line for line in status_lines(harness.agent, "none"))
     await do("/diagnostics on")
     assert harness.agent.diagnostics.enabled
-    await do("/diagnostics maybe")
+    await do("/diagnostics maybe", 1)
     assert "Use /diagnostics" in err.getvalue()
+    await do("/diff nonsense", 1)
+    assert "Use /diff" in err.getvalue()

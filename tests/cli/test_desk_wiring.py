@@ -117,5 +117,5 @@ async def test_keys_are_answered_while_the_parts_are_built(monkeypatch: pytest.M
     monkeypatch.setattr(app, "TuiAgentApp", Painted)
 
     with pytest.raises(OSError, match="no parts today"):
-        await screen._run(Namespace())
+        await screen._run(Namespace(in_browser=None))
     assert answered == [True]

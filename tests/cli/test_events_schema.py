@@ -1,13 +1,17 @@
 """The schema of ``--json``: the file in the documents is what the code says, and real runs keep to it."""
 
+import dataclasses
 import io
 import json
 from pathlib import Path
-from typing import Any, get_args
+from types import UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
+from pydantic import BaseModel
 
 from tests.agent.test_run_budget import STEP
 from tests.support.agents import make_agent
@@ -75,6 +79,26 @@ def test_a_line_that_is_none_is_told() -> None:
 def test_every_entry_keeps_to_it(path: list[Entry]) -> None:
     lines = [json.loads(json.dumps(event_json(EntryAppended(entry)))) for entry in path]
     assert not [problem for line in lines for problem in problems(line)]
+
+
+def values(hint: Any) -> st.SearchStrategy[Any]:
+    """Return any values of a type."""
+    if dataclasses.is_dataclass(hint) or (isinstance(hint, type) and issubclass(hint, BaseModel)):
+        fields = {name: values(kind) for name, kind in get_type_hints(hint).items()}
+        return st.fixed_dictionaries(fields).map(lambda given: hint(**given))
+    if get_origin(hint) is tuple:
+        return st.lists(values(get_args(hint)[0]), max_size=2).map(tuple)
+    if get_origin(hint) in {Union, UnionType}:
+        return st.one_of(*map(values, get_args(hint)))
+    return st.from_type(hint)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in get_args(Line) if kind is not EntryAppended], ids=event_name)
+@given(data=st.data())
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_every_kind_of_line_keeps_to_it(kind: type, data: st.DataObject) -> None:
+    line = json.loads(json.dumps(event_json(data.draw(values(kind)))))
+    assert not problems(line)
 
 
 RUNS: dict[str, tuple[list[Reply], dict[str, Any]]] = {

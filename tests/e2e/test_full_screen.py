@@ -11,6 +11,7 @@ from tests.support.model_script import Call, Fault, Turn
 from tests.support.model_server import ModelServer
 from tests.support.place import PROMPT_HINT, Place
 from tests.support.terminal import TIMEOUT, Terminal
+from tests.support.thoroughness import NIGHTLY
 
 LIGHT_BACKGROUND = b"48;2;255;255;255"
 """How the background of the light theme is asked for; the cursor of the dark one has it too."""
@@ -81,7 +82,7 @@ def test_the_demo_leaves_the_file_alone_when_refused(own_place: Place) -> None:
     quit_program(terminal)
 
 
-@pytest.mark.parametrize("size", [(80, 24), (200, 50)])
+@pytest.mark.parametrize("size", [(80, 24), (200, 50)] if NIGHTLY else [(80, 24)])
 def test_a_newcomer_can_follow_the_tour_to_its_end(own_place: Place, size: tuple[int, int]) -> None:
     terminal = own_place.start("--demo", size=size)
     terminal.wait_for("This is the demo")

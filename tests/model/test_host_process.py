@@ -8,26 +8,53 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any, cast
 
 import psutil
 import pytest
 
 from tests.support.model_client import HOSTED_MODEL, OPENAI_KEY, PATIENT, ask, collect, host_client
 from tests.support.model_server import ModelServer, Turn
+from tests.support.processes import alive
 from tui_agent.model.client import ProviderClient
 from tui_agent.model.hosted import lines
 from tui_agent.model.hosted.link import host_environment
 from tui_agent.model.protocol import ErrorKind, ModelError, TextDelta
+from tui_agent.model.settings import HostSettings
 
 MODEL = HOSTED_MODEL
 
 
 @pytest.fixture
 async def own_client(server: ModelServer, tmp_path: Path) -> AsyncIterator[ProviderClient]:
-    settings = PATIENT.model_copy(update={"answer_timeout": 3})
-    client = host_client(server, log_path=tmp_path / "host.log", host=settings)
+    client = host_client(server, log_path=tmp_path / "host.log", host=PATIENT)
     yield client
     await client.aclose()
+
+
+class _Impatient:
+    """Settings that give a host that was stopped half a second, and any other all the time it needs."""
+
+    def __init__(self, stopped: int) -> None:
+        self._stopped = stopped
+
+    @property
+    def answer_timeout(self) -> float:
+        return 0.5 if alive(self._stopped) else PATIENT.answer_timeout
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(PATIENT, name)
+
+
+def _signal(client: ProviderClient, signal_number: int) -> int:
+    """Send the host a signal and return its process id."""
+    pid = client.hosted.pid
+    assert pid
+    if signal_number == signal.SIGSTOP:
+        client.settings = cast("HostSettings", _Impatient(pid))
+        assert client.hosted.settings is client.settings
+    os.kill(pid, signal_number)
+    return pid
 
 
 async def _gone(pid: int) -> None:
@@ -50,8 +77,7 @@ async def _until_error(client: ProviderClient, signal_number: int) -> tuple[int,
         async for event in client.stream(ask(MODEL)):
             taken.append(event)
             if not pid:
-                pid = client.hosted.pid or 0
-                os.kill(pid, signal_number)
+                pid = _signal(client, signal_number)
     except ModelError as error:
         return pid, taken, error
     raise AssertionError("the answer did not fail")
@@ -85,9 +111,8 @@ async def test_hung_in_an_answer_and_hung_idle(own_client: ProviderClient, serve
     await _gone(first)
 
     await own_client.hosted.wait_warm()
-    second = own_client.hosted.pid
-    assert second not in {None, first}
-    os.kill(second, signal.SIGSTOP)
+    second = _signal(own_client, signal.SIGSTOP)
+    assert second != first
     async with asyncio.timeout(60):
         assert (await collect(own_client, ask(MODEL))).text == "again"
     await _gone(second)

@@ -11,6 +11,7 @@ from tui_agent.model.hosted import lines
 from tui_agent.model.hosted.assembly import Assembly
 from tui_agent.model.hosted.lines import WINDOW, LineReader, encode, size_of
 from tui_agent.model.hosted.outlet import Outlet
+from tui_agent.model.written_calls import CallIds, WrittenCalls
 
 
 def chunk(finish: str | None = None, **delta: object) -> SimpleNamespace:
@@ -22,14 +23,14 @@ def call(index: int | None = None, call_id: str | None = None, **function: objec
 
 
 def test_arguments_given_as_an_object_become_text() -> None:
-    assembly = Assembly()
+    assembly = Assembly(WrittenCalls(CallIds(())))
     assembly.take(chunk(tool_calls=[call(0, "a", name="read", arguments={"path": "ö"})]))
 
     assert assembly.end()[0] == [lines.CALL, "a", "read", '{"path": "ö"}']
 
 
 def test_calls_without_index_begin_with_their_names() -> None:
-    assembly = Assembly(new_call_id=iter(["x", "y"]).__next__)
+    assembly = Assembly(WrittenCalls(CallIds((), iter(["x", "y"]).__next__)))
     for piece in (call(name="read", arguments='{"a"'), call(arguments=":1}"), call(name="ls", arguments="{}")):
         assembly.take(chunk(tool_calls=[piece]))
 
@@ -37,7 +38,7 @@ def test_calls_without_index_begin_with_their_names() -> None:
 
 
 def test_a_name_in_pieces_is_joined() -> None:
-    assembly = Assembly()
+    assembly = Assembly(WrittenCalls(CallIds(())))
     assembly.take(chunk(tool_calls=[call(0, "a", name="re")]))
     assembly.take(chunk(tool_calls=[call(0, name="ad", arguments="{}")]))
 
@@ -45,7 +46,7 @@ def test_a_name_in_pieces_is_joined() -> None:
 
 
 def test_signed_blocks_are_kept_apart() -> None:
-    assembly = Assembly()
+    assembly = Assembly(WrittenCalls(CallIds(())))
     for block in (
         {"type": "thinking", "thinking": "one "},
         {"type": "thinking", "thinking": "two"},
@@ -67,7 +68,7 @@ def test_signed_blocks_are_kept_apart() -> None:
 
 
 def test_reasoning_details_of_one_index_are_joined() -> None:
-    assembly = Assembly()
+    assembly = Assembly(WrittenCalls(CallIds(())))
     for detail in (
         {"type": "reasoning.text", "index": 0, "text": "a", "signature": None},
         {"type": "reasoning.text", "index": 0, "text": "b", "signature": "s"},

@@ -118,7 +118,8 @@ async def test_waiting_ends_and_the_job_does_not(space: Workspace, running: Jobs
     result = await space.call(JOB, id=1, wait=1)
     assert "is running for" in result.output
     waiting = asyncio.ensure_future(space.call(JOB, id=1, wait=60))
-    await asyncio.sleep(0.01)
+    for _ in range(20):
+        await asyncio.sleep(0)
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await waiting

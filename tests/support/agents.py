@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.support.services import app_services
 from tui_agent.agent.agent import Agent
 from tui_agent.agent.checkpoints.recorder import SnapshotStore
 from tui_agent.agent.events import AgentEvent, Decision, PermissionAnswer, PermissionAsked, RunEnded
@@ -86,7 +87,7 @@ class Harness:
             "cwd": Path(self.session.info.cwd),
             "clock": time.time,
         }
-        return AppServices(**given | more)
+        return app_services(**given | more)
 
     def kinds(self) -> list[str]:
         return [entry.kind for entry in self.path()]
@@ -97,7 +98,7 @@ class Harness:
         return await self.ended()
 
     async def ended(self) -> RunEnded:
-        await asyncio.wait_for(self.agent.wait_idle(), 100)
+        await asyncio.wait_for(self.agent.wait_idle(), 500)
         await asyncio.sleep(0)
         last: RunEnded = self.of(RunEnded)[-1]
         return last

@@ -156,6 +156,7 @@ def usage(turn: Turn) -> dict[str, Any] | None:
         "input_tokens": read,
         "input_tokens_details": {"cached_tokens": cached},
         "output_tokens": told.get("output", 0),
+        "total_tokens": sum(part for part in (read, told.get("output", 0)) if isinstance(part, int)),
         "output_tokens_details": {"reasoning_tokens": told.get("reasoning", 0)},
     }
 

@@ -14,6 +14,7 @@ from textual.pilot import Pilot
 
 from tests.support import parsed_styles, settled  # noqa: F401 - pilots wait, and start sooner
 from tests.support.fake_agent import FakeAgent
+from tests.support.services import app_services
 from tui_agent.app.services import (
     AppServices,
     FirstView,
@@ -142,7 +143,7 @@ def make_stage(
     async def find_servers() -> Sequence[LocalServer]:
         return servers
 
-    given = AppServices(
+    given = app_services(
         store=store,
         open_session=open_session,
         make_agent=make_agent,

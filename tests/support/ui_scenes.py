@@ -166,7 +166,7 @@ async def _palette(stage: Stage, pilot: Any) -> None:
     await _conversation(stage, pilot)
     await pilot.press("ctrl+p")
     await write(pilot, "co")
-    await pilot.pause(0.2)
+    await pilot.pause()
 
 
 async def _full(stage: Stage, pilot: Any) -> None:

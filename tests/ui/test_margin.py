@@ -128,12 +128,12 @@ async def test_with_the_focus_on_a_block_the_last_line_says_how_the_model_has_it
         transcript = stage.view.transcript
         transcript.focus()
         assert transcript.jump_to(3)
-        await pilot.pause(0.3)
+        await pilot.pause()
         assert "#3 · " in rows(stage)[-1]
         assert "cleared for 1 answer · not cached" in rows(stage)[-1]
         stage.agent.append(compacted(5))
         assert transcript.jump_to(1)
-        await pilot.pause(0.3)
+        await pilot.pause()
         assert "#1 · summarised by #7" in rows(stage)[-1]
         await pilot.press("escape")
         await pilot.pause()

@@ -99,18 +99,18 @@ class Agent:
         self._answerer = Answerer(self._journal, ports)
         self.jobs = make_jobs(channel.emit)
         """The commands that go on in the background; they end with the agent."""
-        self._tools = ToolRunner(self._journal, ports, self._questions, self.jobs, lambda: self.mode)
         self.files = FileRewind(
             session,
             ports,
             RewindContext(
                 append=lambda entry: self._runs.append(entry),  # noqa: PLW0108 - made later
-                leftovers=self._tools.aclose,
+                leftovers=lambda: self._tools.aclose(),  # noqa: PLW0108 - made later
                 jobs=lambda: self.jobs.running,
                 emit=channel.emit,
             ),
         )
         """The files of the project: what the session changed in them, and how they go along when one moves."""
+        self._tools = ToolRunner(self._journal, ports, self._questions, self.jobs, self._context, self.files)
         self.mcp = SessionMcp(
             self._journal,
             ports,
@@ -120,9 +120,6 @@ class Agent:
         )
         """The servers of the Model Context Protocol."""
         self._subagents = self._tools.subagents = self._make_subagents()
-        self._tools.recorder = self.files.recorder
-        self._tools.room_left = self._context.room_left
-        self._tools.on_late_end = self.files.keep_changes
         self._runs = Runs(
             Loop(
                 self._journal,

@@ -85,6 +85,13 @@ class ToolFinished:
     seconds: float
 
 
+@dataclass(frozen=True, slots=True)
+class ChecksAwaited:
+    """The next request waits a moment for checkers of edited files, by their names."""
+
+    checkers: tuple[str, ...]
+
+
 class Decision(StrEnum):
     """Answers to a permission question."""
 
@@ -309,6 +316,7 @@ AgentEvent = (
     | ToolStarted
     | ToolOutput
     | ToolFinished
+    | ChecksAwaited
     | PermissionAsked
     | PermissionSettled
     | RetryScheduled

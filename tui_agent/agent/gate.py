@@ -102,15 +102,21 @@ class Gate:
 
         A page whose address the user wrote is theirs to have read: such an address carries nothing of the project.
         """
-        rule = decide_in_mode(need, self.rules(), self._mode(), tool)
+        rule = decide_in_mode(need, self.rules(), self._mode_in_force(), tool)
         asks = rule.action is Action.ASK and rule.source == "default"
         if asks and need.permission is Permission.WEBFETCH and is_named(need.pattern, self._said()):
             return Rule("webfetch", need.pattern, Action.ALLOW, literal=True)
         return rule
 
+    def _mode_in_force(self) -> str:
+        """Return the mode that decides. In a copy files change unasked: nothing comes of that by itself."""
+        mode = self._mode()
+        in_copy = self._ports.stands_for is not None and mode not in {Mode.PLAN, Mode.YOLO}
+        return Mode.AUTO_EDIT if in_copy else mode
+
     def view(self) -> View:
         """Return what commands in the sandbox may change and reach now."""
-        return view_in_mode(self.rules(), self._mode())
+        return view_in_mode(self.rules(), self._mode_in_force())
 
     def opened_by(self, needs: Sequence[PermissionNeed], project: Path, tool: str) -> Holes:
         """Return what was opened for a call by allowing what it needs."""

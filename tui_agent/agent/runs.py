@@ -10,7 +10,6 @@ from tui_agent.agent.loop import Loop
 from tui_agent.agent.shell import interrupted, run_shell
 from tui_agent.context.pruning import Moment
 from tui_agent.session.entries import Entry, ShellEntry, UserPart
-from tui_agent.tools.base import OutputLimits
 
 if TYPE_CHECKING:
     from tui_agent.agent.compactor import CompactionOutcome
@@ -73,12 +72,6 @@ class Runs:
         """Start a run on the path as it is, unless one is going on."""
         if self.running:
             return
-        ports, context, tools = self._loop.ports, self._loop.context, self._loop.tools
-        limits, truncation = ports.directory.limits(context.model), ports.settings.truncation
-        tools.vision = limits.vision
-        tools.limits = OutputLimits(
-            truncation.lines, truncation.bytes, truncation.line_chars, truncation.tokens(limits.window)
-        )
         self._is_ready = False
         self._task = asyncio.get_running_loop().create_task(self._loop.run())
         self._task.add_done_callback(self._announce_end)

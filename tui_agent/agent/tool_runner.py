@@ -6,15 +6,16 @@ else runs in the order the model asked.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
 from tui_agent.agent.archive import SessionArchive
 from tui_agent.agent.channel import Questions
-from tui_agent.agent.checkpoints.recorder import Recorder
+from tui_agent.agent.checkpoints.rewind import FileRewind
 from tui_agent.agent.checkpoints.watching import run_watched
+from tui_agent.agent.context_keeper import ContextKeeper
 from tui_agent.agent.diagnostics.diagnostics import Diagnostics
 from tui_agent.agent.doom_loop import (
     MAX_REPEATED_ANSWERS,
@@ -100,7 +101,8 @@ class ToolRunner:
         ports: AgentPorts,
         questions: Questions,
         jobs: Jobs,
-        mode: Callable[[], str],
+        keeper: ContextKeeper,
+        files: FileRewind,
     ) -> None:
         self._journal = journal
         self._session = journal.session
@@ -111,20 +113,16 @@ class ToolRunner:
         self._archive = SessionArchive(self._session, ports.blob)
         self._leftovers: set[asyncio.Task[ToolResult]] = set()
         self._allowed_loops: set[str] = set()
-        self._mode = mode
-        self.gate = Gate(ports, self._channel, questions, mode, self._said)
+        self._keeper = keeper
+        self._files = files
+        self.gate = Gate(ports, self._channel, questions, lambda: keeper.mode, self._said)
         self.subagents: SubagentHost | None = None
-        self.room_left: Callable[[], int] | None = None
-        """Tokens left before room has to be made."""
+        """Starts subagents, which share the rules that are kept here; None in a subagent."""
         self.jobs = jobs
-        self.diagnostics = Diagnostics(ports, lambda text: self._channel.emit(Notice(text, action="diagnostics")))
+        self.diagnostics = Diagnostics(ports, self._channel.emit)
         """Checks what calls wrote."""
-        self.recorder: Recorder | None = None
+        self.recorder = files.recorder
         """Watches what calls change in files; None where nobody does."""
-        self.on_late_end: Callable[[], None] = lambda: None
-        """Called when an interrupted call has ended."""
-        self.limits = OutputLimits()
-        self.vision = True
 
     async def run(self, parts: Sequence[ToolCallPart]) -> None:
         """Run the calls of one answer and append one result for each.
@@ -183,7 +181,7 @@ class ToolRunner:
 
     def _known_tools(self) -> tuple[Tool[Any], ...]:
         tools = (*self._ports.own_tools, *self._ports.of_servers(self._ports.mcp.known()))
-        chosen = self._ports.knowledge.primary(self._mode())
+        chosen = self._ports.knowledge.primary(self._keeper.mode)
         return tools if chosen is None else chosen.choose(tools)
 
     async def _run_together(self, calls: list[_Call]) -> None:
@@ -306,18 +304,19 @@ class ToolRunner:
         self._leftovers.discard(task)
         if not task.cancelled():
             task.exception()
-        self.on_late_end()
+        self._files.keep_changes()
 
     def _context(self, call: _Call) -> ToolContext:
         def report(text: str) -> None:
             call.live = (call.live + text)[-LIVE_OUTPUT_CHARS:]
             self._channel.emit(ToolOutput(call.part.call_id, text))
 
+        limits, kept = self._ports.directory.limits(self._keeper.model), self._ports.settings.truncation
         return ToolContext(
             cwd=self._ports.cwd,
             project=self._ports.project,
             stands_for=self._ports.stands_for,
-            limits=self.limits,
+            limits=OutputLimits(kept.lines, kept.bytes, kept.line_chars, kept.tokens(limits.window)),
             reads=self._reads,
             put_blob=self._ports.put_blob,
             report=report,
@@ -325,9 +324,9 @@ class ToolRunner:
             sandbox=self._ports.sandbox,
             view=self.gate.view(),
             notify=lambda text: self._channel.emit(Notice(text, "warning")),
-            vision=self.vision,
+            vision=limits.vision,
             archive=self._archive,
-            room_left=self.room_left,
+            room_left=self._keeper.room_left,
             has_notes=window_notes(self._session.active_path()) is not None,
             in_view=self._reads_in_view if self._ports.settings.truncation.short_rereads else lambda _file: (),
             jobs=self.jobs,

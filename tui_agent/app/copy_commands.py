@@ -76,7 +76,7 @@ async def _copy_all(desk: Desk) -> None:
 
     assert desk.agent is not None  # noqa: S101 - the caller looked
     session = desk.agent.session
-    if desk.services.transfer is None or session.leaf is None:
+    if session.leaf is None:
         desk.say("There is nothing to copy yet.")
         return
     order = ExportOrder(session.id, leaf=session.leaf)

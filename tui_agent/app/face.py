@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Generic, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
 
 from tui_agent.app.format import visible
 from tui_agent.lazy import dataclass
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from tui_agent.agent.race.race import Race, RaceOrder
     from tui_agent.agent.race.specs import RunnerSpec
     from tui_agent.agent.subagents import FinishedSubagent
-    from tui_agent.app.race_views import RaceView
     from tui_agent.app.services import LoginRow, OpenRequest, UiSettings
     from tui_agent.app.spending import Spending
     from tui_agent.session.entries import RaceEntry
@@ -249,7 +248,7 @@ class RunnerPage(Page):
     """A runner of a race: ``watched`` is its agent, or a session that ends where it did; ``race`` is a ``RaceView``."""
 
     watched: Agent | FinishedSubagent
-    race: RaceView
+    race: Any
     number: int
     title: str = "A runner of the race"
 

@@ -17,15 +17,10 @@ if TYPE_CHECKING:
     from tui_agent.app.services import LoginPort, LoginRow
     from tui_agent.model.key_trial import Trial
 
-NOT_HERE = "Keys are entered where the program was started: tui-agent login."
-
 
 async def login(desk: Desk, argument: str) -> None:
     """Take a key of a provider, and begin with one of its models where none can be used yet."""
     port, (name, rest) = desk.services.logins, _words(argument)
-    if port is None:
-        desk.say(NOT_HERE, "warning")
-        return
     if rest:
         desk.say(f"The key is asked for, and not shown: write /login {one_line(name, 30)} alone.", "warning")
         return
@@ -43,9 +38,6 @@ async def login(desk: Desk, argument: str) -> None:
 async def logout(desk: Desk, argument: str) -> None:
     """Remove a key that was entered."""
     port, (name, _rest) = desk.services.logins, _words(argument)
-    if port is None:
-        desk.say(NOT_HERE, "warning")
-        return
     rows = [row for row in await asyncio.to_thread(port.rows) if row.is_kept]
     if not rows:
         desk.say("No key was entered with /login; those of the environment and of config.toml are removed there.")

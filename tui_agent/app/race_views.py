@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tui_agent.agent.events import RaceEnded, RaceStarted, RunnerChanged
+from tui_agent.agent.events import EntryAppended, RaceEnded, RaceStarted, RunnerChanged
 from tui_agent.agent.subagents import FinishedSubagent
 from tui_agent.app import race_commands
 from tui_agent.app.face import DiffPage, RunnerPage
-from tui_agent.app.files_along import RESTORE, carry_out, files_question
+from tui_agent.app.files_along import carry_out
 from tui_agent.app.format import plural
 from tui_agent.errors import CommandError
 from tui_agent.session.entries import RaceEntry
+from tui_agent.session.path_queries import newest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -72,6 +73,14 @@ class RaceView:
             raise CommandError(f"{runner.name} has done nothing yet.")
         return runner.leaf
 
+    def now(self) -> RaceView:
+        """Return what to show instead once the race is written down; until then itself."""
+        if self.is_past or self._desk.race is self._race:
+            return self
+        entry = newest(self._agent.session.active_path(), RaceEntry)
+        same = entry is not None and (entry.prompt, entry.start) == (self.prompt, self._start)
+        return RaceView(self._desk, entry) if same and entry is not None else self
+
     def asks(self, number: int) -> bool:
         """Whether a runner waits for the answer to a question."""
         return self._race is not None and self._race.runner(number).is_asking
@@ -80,8 +89,11 @@ class RaceView:
         """Call ``callback`` when something changed; the returned function ends that."""
 
         def heard(event: object) -> None:
-            if isinstance(event, RaceStarted | RunnerChanged | RaceEnded):
-                callback()
+            match event:
+                case RaceStarted() | RunnerChanged() | RaceEnded() | EntryAppended(entry=RaceEntry()):
+                    callback()
+                case _:
+                    pass
 
         return self._agent.subscribe(heard)
 
@@ -118,12 +130,9 @@ class RaceView:
             await race_commands.take(self._desk, number)
             return True
         leaf = self._leaf(number)
-        files = await agent.files.plan(leaf)
-        answer = await self._desk.ask(files_question(files)) if files.steps else RESTORE
-        if answer is not None:
-            move = agent.navigator.plan(leaf, continue_from_here=True)
-            await carry_out(agent, move, files if answer == RESTORE else None)
-        return answer is not None
+        move = agent.navigator.plan(leaf, continue_from_here=True)
+        await carry_out(agent, move, await agent.files.plan(leaf))
+        return True
 
     async def merge(self, number: int) -> None:
         """Have a summary of what a runner found told where the conversation stands."""

@@ -52,7 +52,7 @@ class RacePrice:
         """Return what is said before the start."""
         who = plural(self.runners, "runner")
         if self.most is None or self.each is None:
-            limit = f"{who}, without a limit of money (--cost sets one for each)."
+            limit = f"{who}, without a limit of money: one can be set for each."
         else:
             limit = f"{who}, at most {money(self.each)} each, {money(self.most)} together."
         if not self.prefix:

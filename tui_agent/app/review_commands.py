@@ -10,7 +10,7 @@ from tui_agent.app.commands import Command
 from tui_agent.app.face import Finding, FindingsPage
 from tui_agent.app.format import one_line, plural
 from tui_agent.errors import CommandError
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import LazyPattern, dataclass
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,10 +21,10 @@ MAX_DIFF_CHARS = 80_000
 """Characters of a change that are given to the reviewer; it reads the rest in the files."""
 MAX_NEW_FILES = 50
 """Files that git does not track yet whose contents are given."""
-_FILE = re.compile(r"^(?=diff --git |--- /dev/null$)", re.MULTILINE)
+_FILE = LazyPattern(r"^(?=diff --git |--- /dev/null$)", re.MULTILINE)
 """Where the diff of a file begins."""
-_PATH = re.compile(r"^(?:\+\+\+ b|--- a)/(.+)$", re.MULTILINE)
-_FINDING = re.compile(
+_PATH = LazyPattern(r"^(?:\+\+\+ b|--- a)/(.+)$", re.MULTILINE)
+_FINDING = LazyPattern(
     r"^[-*\s]*`?(?P<path>[^\s:`*][^:`]*):(?P<line>\d+)`?(?:-\d+)?:?\s*(?:\**(?P<severity>high|medium|low)\**\s*[:—–-]\s*)?(?P<text>.+)$",
     re.IGNORECASE,
 )

@@ -5,6 +5,7 @@ from dataclasses import replace
 from tui_agent.agent.events import (
     AgentEvent,
     AnswerDelta,
+    ChecksAwaited,
     CompactionEnded,
     CompactionProgress,
     CompactionStarted,
@@ -40,14 +41,17 @@ def _following(state: RunState, event: AgentEvent, now: float) -> RunState:  # n
             return _entered(state, Phase.STREAMING, now)
         case ReasoningProgress():
             return _entered(state, Phase.THINKING, now)
-        case ToolStarted(call_id=call_id, tool=tool) if not state.active:
-            return RunState(Phase.TOOL, now, tools=((call_id, tool),), in_run=False)
         case ToolStarted(call_id=call_id, tool=tool):
-            return _with_tools(state, (*state.tools, (call_id, tool)), now)
+            alone = RunState(Phase.TOOL, now, tools=((call_id, tool),), in_run=False)
+            return _with_tools(state, (*state.tools, (call_id, tool)), now) if state.active else alone
         case ToolFinished(call_id=call_id):
             return _with_tools(state, tuple(call for call in state.tools if call[0] != call_id), now)
+        case ChecksAwaited(checkers=names):
+            return RunState(Phase.CHECKING, now, " + ".join(one_line(name, 20) for name in names))
         case PermissionAsked(request=request):
-            return replace(state, phase=Phase.PERMISSION, since=now, detail=request.tool)
+            # A runner of a race asks through an agent that may be idle.
+            in_run = state.active and state.in_run
+            return replace(state, phase=Phase.PERMISSION, since=now, detail=request.tool, in_run=in_run)
         case PermissionSettled():
             return _with_tools(state, state.tools, now)
         case RetryScheduled():

@@ -14,6 +14,7 @@ class Phase(StrEnum):
     THINKING = "thinking"
     STREAMING = "streaming"
     TOOL = "tool"
+    CHECKING = "checking"
     PERMISSION = "permission"
     RETRY = "retry"
     COMPACTING = "compacting"
@@ -58,6 +59,8 @@ def describe(state: RunState, now: float) -> str:  # noqa: PLR0911 - one arm per
         case Phase.TOOL:
             names = " + ".join(dict.fromkeys(one_line(tool, 20) for _, tool in state.tools))
             return f"running {names} {passed}"
+        case Phase.CHECKING:
+            return f"checking with {state.detail} {passed}"
         case Phase.PERMISSION:
             return f"asks about {one_line(state.detail, 20)}"
         case Phase.RETRY:
@@ -70,7 +73,7 @@ def describe(state: RunState, now: float) -> str:  # noqa: PLR0911 - one arm per
 CHARACTERS_PER_TOKEN = 4
 """For a number that grows while something is written; the exact one comes with the answer."""
 
-_WORKING = {Phase.WAITING, Phase.STREAMING, Phase.THINKING, Phase.TOOL}
+_WORKING = {Phase.WAITING, Phase.STREAMING, Phase.THINKING, Phase.TOOL, Phase.CHECKING}
 _STOPS = "esc stops it"
 
 

@@ -219,104 +219,11 @@ class TransferPort(Protocol):
         ...
 
 
-async def _no_files(_root: Path) -> Sequence[str]:
-    return ()
-
-
-async def _no_branch(_root: Path) -> str | None:
-    return None
-
-
-async def _no_servers() -> Sequence[LocalServer]:
-    return ()
-
-
-def _no_own_servers() -> Sequence[LocalServer]:
-    return ()
-
-
-def _keep_nothing(_key: str, _value: object) -> None:
-    """Settings are not kept."""
-
-
-def _nothing_to_read() -> SettingsReread | None:
-    """There is no file."""
-    return None
-
-
-def _do_nothing() -> None:
-    """Nothing waits for the first paint."""
-
-
-def _keep_open(_session: Session) -> None:
-    """Nothing holds the session."""
-
-
-def _no_trust_question() -> None:
-    """Nothing has to be trusted."""
-
-
-def _ignore_trust(_answer: str | None) -> None:
-    """Nobody keeps the answer."""
-
-
-def _keep_no_rule(_rule: object) -> str | None:
-    return None
-
-
-def _no_models() -> Sequence[ModelRow]:
-    return ()
-
-
-async def _ask_nobody(_model: str | None = None) -> Sequence[str]:
-    return ()
-
-
-def _no_verdict(_model: str) -> NameVerdict | None:
-    """Every name will do."""
-    return None
-
-
-def _no_settings() -> Sequence[SettingRow]:
-    return ()
-
-
-def _no_report() -> Sequence[str]:
-    return ()
-
-
-def _no_keys() -> Sequence[KeyStatus]:
-    return ()
-
-
-def _no_cost(_model: str, _tokens: int) -> float | None:
-    """No price is known."""
-    return None
-
-
-def _no_price(_model: str, _usage: Reported) -> float | None:
-    """No price is known."""
-    return None
-
-
-def _no_check() -> str:
-    return ""
-
-
-def _forget_check(_command: str) -> None:
-    """Nobody remembers the check."""
-
-
-def _unconfigured(server: LocalServer, model: str) -> str:
-    return f"{server.name}/{model}"
-
-
 @dataclass(slots=True, eq=False, repr=False)
 class AppServices:
     """Everything the application is given.
 
     ``open_session`` raises ``SessionHeld`` when another live program has the session, or another ``StoreError``.
-    The functions with a default are optional: without them the feature shows nothing.
     """
 
     store: Store
@@ -326,61 +233,61 @@ class AppServices:
     """Where the program was started."""
     clock: Callable[[], float]
     """Seconds since the epoch."""
-    close_session: Callable[[Session], None] = _keep_open
+    close_session: Callable[[Session], None]
     """Lets go of a session, after its agent was closed."""
-    settings: UiSettings = field(default_factory=UiSettings)
-    save_setting: Callable[[str, object], None] = _keep_nothing
+    settings: UiSettings
+    save_setting: Callable[[str, object], None]
     """Keeps a setting (``ui.theme``, ``model``) in the user's configuration file."""
-    settings_rows: Callable[[], Sequence[SettingRow]] = _no_settings
+    settings_rows: Callable[[], Sequence[SettingRow]]
     """Every setting as it is in the file and the environment now."""
-    reread_settings: Callable[[], SettingsReread | None] = _nothing_to_read
+    reread_settings: Callable[[], SettingsReread | None]
     """Reads the settings anew and has the open session's agent follow them; what can't be read is a ``ConfigError``."""
-    warnings: Sequence[str] = ()
+    warnings: Sequence[str]
     """What is odd about the settings and arguments, to be told at the start."""
-    doctor: Callable[[], Sequence[str]] = _no_report
+    doctor: Callable[[], Sequence[str]]
     """The lines of ``tui-agent doctor``; called in a thread."""
-    config_path: Path = Path("config.toml")
-    state_dir: Path | None = None
-    """Where copies that no clipboard took are saved; None: the system's directory for temporary files."""
-    models: Callable[[], Sequence[ModelRow]] = _no_models
+    config_path: Path
+    state_dir: Path
+    """Where copies that no clipboard took are saved."""
+    models: Callable[[], Sequence[ModelRow]]
     """The catalog; called in a thread."""
-    ask_servers: Callable[[str | None], Awaitable[Sequence[str]]] = _ask_nobody
+    ask_servers: Callable[[str | None], Awaitable[Sequence[str]]]
     """Asks the servers of the settings, or that of one model, what they have; returns how it went, a line each."""
-    judge_model: Callable[[str], NameVerdict | None] = _no_verdict
+    judge_model: Callable[[str], NameVerdict | None]
     """What can be said of a model's name; called in a thread."""
-    reread_cost: Callable[[str, int], float | None] = _no_cost
+    reread_cost: Callable[[str, int], float | None]
     """What it costs more, in US dollars, when a model reads so many tokens anew instead of from its cache."""
-    price: Callable[[str, Reported], float | None] = _no_price
+    price: Callable[[str, Reported], float | None]
     """What a model takes for a request, in US dollars."""
-    check_command: Callable[[], str] = _no_check
+    check_command: Callable[[], str]
     """The command that checks what runners did in this project, "" when none is remembered."""
-    keep_check: Callable[[str], None] = _forget_check
+    keep_check: Callable[[str], None]
     """Remembers it in the user's settings."""
-    provider_keys: Callable[[], Sequence[KeyStatus]] = _no_keys
-    logins: LoginPort | None = None
-    """The keys a user enters in the program; None where none can be."""
-    own_servers: Callable[[], Sequence[LocalServer]] = _no_own_servers
+    provider_keys: Callable[[], Sequence[KeyStatus]]
+    logins: LoginPort
+    """The keys a user enters in the program."""
+    own_servers: Callable[[], Sequence[LocalServer]]
     """The servers of the settings; nobody is asked whether they run."""
-    find_servers: Callable[[], Awaitable[Sequence[LocalServer]]] = _no_servers
+    find_servers: Callable[[], Awaitable[Sequence[LocalServer]]]
     """Looks for model servers on their default ports and at the addresses of the settings; only ever called when the
     user asks."""
-    use_server: Callable[[LocalServer, str], str] = _unconfigured
+    use_server: Callable[[LocalServer, str], str]
     """Adds a server's model to the configuration and returns the model's id."""
-    list_files: Callable[[Path], Awaitable[Sequence[str]]] = _no_files
+    list_files: Callable[[Path], Awaitable[Sequence[str]]]
     """Lists the project's files, relative to the directory given, ignored ones left out."""
-    branch: Callable[[Path], Awaitable[str | None]] = _no_branch
+    branch: Callable[[Path], Awaitable[str | None]]
     """Names the branch checked out, with ``*`` after it when files are changed; None outside of a repository."""
-    trust_question: Callable[[], Any] = _no_trust_question
+    trust_question: Callable[[], Any]
     """What the project brings along that isn't trusted (``agent.trust.Untrusted``), None when there is no question."""
-    answer_trust: Callable[[str | None], None] = _ignore_trust
+    answer_trust: Callable[[str | None], None]
     """Takes the answer, ``trusted``, ``refused`` or None, before a session is opened."""
-    forget_rule: Callable[[Any], str | None] = _keep_no_rule
+    forget_rule: Callable[[Any], str | None]
     """Removes a permission rule from where it is kept; returns why that can't be done."""
-    keep_rule: Callable[[Any], str | None] = _keep_no_rule
+    keep_rule: Callable[[Any], str | None]
     """Keeps a permission rule in the user's configuration; returns why that can't be done."""
-    transfer: TransferPort | None = None
-    """Writes sessions to files and takes them in; None where there are no files."""
-    on_ready: Callable[[], None] = _do_nothing
+    transfer: TransferPort
+    """Writes sessions to files and takes them in."""
+    on_ready: Callable[[], None]
     """Called once after the first paint: the moment to start what is slow."""
 
 

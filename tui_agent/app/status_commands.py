@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from tui_agent.app.commands import Command
 from tui_agent.app.face import DiffPage, Heading, JobsPage, Report
 from tui_agent.app.format import money, one_line, plural, seconds, short_path, tokens
+from tui_agent.errors import CommandError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -92,7 +93,7 @@ async def diagnostics(desk: Desk, argument: str) -> None:
         always = f"; diagnostics.enabled = {'true' if word == 'on' else 'false'} in the settings does so for all"
         desk.say(f"Edits of this session are {'' if word == 'on' else 'not '}checked{always}.")
     elif word:
-        desk.say("Use /diagnostics, /diagnostics on or /diagnostics off.", "warning")
+        raise CommandError("Use /diagnostics, /diagnostics on or /diagnostics off.")
     else:
         desk.show(Report("Diagnostics", await asyncio.to_thread(_diagnostics_lines, agent)))
 
@@ -128,8 +129,7 @@ async def diff(desk: Desk, argument: str) -> None:
         return
     number = argument.strip().removeprefix("#")
     if argument.strip() and not number.isdigit():
-        desk.say("Use /diff, or /diff #12 for what changed since an entry.", "warning")
-        return
+        raise CommandError("Use /diff, or /diff #12 for what changed since an entry.")
     since = f"#{number}" if number else "the session began"
     if files := await agent.files.diff(int(number) if number else None):
         desk.show(DiffPage(f"{plural(len(files), 'file')} changed since {since}", files))
@@ -149,7 +149,7 @@ async def jobs(desk: Desk, argument: str) -> None:
     elif word == "stop" and known:
         desk.say(f"There is no job “{number.strip()}”. Jobs: {', '.join(known)}.", "warning")
     elif word and known:
-        desk.say("Use /jobs, or /jobs stop N.", "warning")
+        raise CommandError("Use /jobs, or /jobs stop N.")
     elif not known:
         desk.say("There are no background jobs in this session.")
     else:

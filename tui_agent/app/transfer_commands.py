@@ -70,10 +70,8 @@ async def ask_export(desk: Desk, session_id: str) -> None:
 
 async def _write(desk: Desk, order: ExportOrder, target: str) -> None:
     path = _place(desk, target)
-    if (transfer := desk.services.transfer) is None:
-        return
     try:
-        written = await asyncio.to_thread(transfer.export, order, path)
+        written = await asyncio.to_thread(desk.services.transfer.export, order, path)
     except FileExistsError:
         desk.face.announce(f"There is a {short_path(path)} already; take another name.", "warning")
     except OSError as error:
@@ -93,9 +91,7 @@ async def import_(desk: Desk, argument: str) -> None:
         return
     path = _place(desk, argument.strip("\"'"))
     desk.say(f"Importing {short_path(path)} …")
-    if (transfer := desk.services.transfer) is None:
-        return
-    outcome = await asyncio.to_thread(transfer.import_files, path)
+    outcome = await asyncio.to_thread(desk.services.transfer.import_files, path)
     severity: Severity = "warning" if outcome.failed else "information"
     if len(outcome.told) > 1:
         desk.say(one_line(outcome.told[-1], 200), severity)

@@ -242,7 +242,9 @@ def _add_commands(parser: argparse.ArgumentParser, *, required: bool) -> None:
 
     _add_config(commands.add_parser("config", help="settings"))
     _add_mcp(commands.add_parser("mcp", help="servers of the Model Context Protocol"))
-    commands.add_parser("doctor", help="what is set up and what is missing").add_argument("--json", action="store_true")
+    doctor = commands.add_parser("doctor", help="what is set up and what is missing")
+    doctor.add_argument("--json", action="store_true")
+    doctor.add_argument("--clean", action="store_true", help="remove copies of projects that no race needs any more")
     _add_acp(commands)
     _add_web(commands)
     commands.add_parser("schema", help="print the JSON schema of the lines that --json prints")

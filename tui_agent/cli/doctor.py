@@ -19,6 +19,7 @@ from tui_agent.agent.assembly import find_tool_files
 from tui_agent.agent.hooks.payloads import ANSWERS
 from tui_agent.agent.knowledge.folders import Folders
 from tui_agent.agent.knowledge.knowledge import Knowledge, Sources
+from tui_agent.agent.race.homes import look_through, remove_left
 from tui_agent.agent.system_prompt import find_project
 from tui_agent.cli.extensions import Extensions
 from tui_agent.cli.model_choice import catalog_of, choose_model, own_models
@@ -29,11 +30,13 @@ from tui_agent.lazy import dataclass
 from tui_agent.model.addresses import plain_url
 from tui_agent.model.keys import Keys
 from tui_agent.model.logins import SOURCE, Logins
-from tui_agent.paths import config_dir, data_dir, log_dir
+from tui_agent.paths import cache_dir, config_dir, data_dir, log_dir
 from tui_agent.processes.environment import SafeEnvironment
 from tui_agent.resources import prompt
 from tui_agent.sandbox import UNPROTECTED, Sandbox
-from tui_agent.session.errors import StoreError
+from tui_agent.session.errors import SessionNotFound, StoreError
+from tui_agent.session.ids import short_id
+from tui_agent.session.store import Store
 from tui_agent.tools.functions.tool_files import ToolFiles, ToolPlace
 from tui_agent.trust import NothingToTrust, Trusted, TrustItem, TrustStore, Untrusted, project_state
 from tui_agent.version import __version__
@@ -60,6 +63,9 @@ class Finding:
 def run_doctor(arguments: Namespace) -> int:
     """Print the report; the exit code is 1 when something needs doing."""
     logging.getLogger().addHandler(logging.NullHandler())  # what would be logged is in the report
+    if arguments.clean:
+        for path in list(orphaned_races()):
+            say(f"removed {path}" if remove_left(path) else f"could not remove {path}")
     found = list(findings())
     for finding in found:
         if arguments.json:
@@ -91,6 +97,7 @@ def findings() -> Iterator[Finding]:
     yield from _extensions(loaded.config)
     yield from _sandbox(loaded.config)
     yield _sessions()
+    yield from _races()
 
 
 def _settings(loaded: LoadedConfig) -> Iterator[Finding]:
@@ -257,6 +264,40 @@ def _sandbox(config: Config) -> Iterator[Finding]:
             yield Finding("sandbox", f"{state.kind} ({state.program}): commands see the project, and of this machine")
     for line in sandbox.view_lines():
         yield Finding("", line)
+
+
+def _races() -> Iterator[Finding]:
+    """Name the copies for races that nobody works on: those that wait for their session, and those of nobody."""
+    orphans = list(orphaned_races())
+    for state in look_through(cache_dir() / "races"):
+        if not state.in_use and state.record is not None and state.path not in orphans:
+            where = f"tui-agent -r {short_id(state.record.session)}"
+            yield Finding("race", f"one was cut off in {state.record.project}", advice=f"Continue or end it: {where}")
+    if orphans:
+        advice = "Remove them: tui-agent doctor --clean"
+        yield Finding("race", f"copies that belong to nobody: {', '.join(map(str, orphans))}", ok=False, advice=advice)
+
+
+def orphaned_races() -> Iterator[Path]:
+    """Yield the directories of races that no program works on and that no session would find again."""
+    left = [state for state in look_through(cache_dir() / "races") if not state.in_use]
+    if not left:
+        return
+    try:
+        with open_store() as store:
+            for state in left:
+                if state.record is None or not _is_there(store, state.record.session):
+                    yield state.path
+    except StoreError:
+        return  # whether there is a session can't be told
+
+
+def _is_there(store: Store, session: str) -> bool:
+    try:
+        store.number(session)
+    except SessionNotFound:
+        return False
+    return True
 
 
 def _sessions() -> Finding:

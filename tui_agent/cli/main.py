@@ -8,6 +8,7 @@ import threading
 from argparse import Namespace
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 
 from tui_agent.cli.arguments import UsageError, parse
@@ -21,6 +22,9 @@ STDIN_PATIENCE = 3.0
 STILL_OPEN = "Waiting for standard input to end. Where nothing is piped in, add </dev/null."
 USAGE_ERRORS = {"UsageError", "ConfigError", "RuleError", "UnknownModelError"}
 """By name, so that the modules they come from are not imported for every run."""
+
+_MODULES = {"tree": "context", "compact": "context", "logout": "login", "config": "settings"}
+"""Modules of subcommands that are not called like them."""
 
 
 def run(argv: list[str]) -> int:
@@ -48,59 +52,13 @@ def run(argv: list[str]) -> int:
         return _fail(_sentence(error), ExitCode.USAGE if type(error).__name__ in USAGE_ERRORS else ExitCode.FAILED)
 
 
-def _command(arguments: Namespace) -> Callable[[Namespace], int]:  # noqa: C901, PLR0911, PLR0912 - one for each command
-    """Return what does the command; each is imported only when it is asked for."""
-    match arguments.command:
-        case "sessions":
-            from tui_agent.cli.sessions import run_sessions
-
-            return run_sessions
-        case "models":
-            from tui_agent.cli.models import run_models
-
-            return run_models
-        case "login" | "logout" as name:
-            from tui_agent.cli.login import run_login, run_logout
-
-            return run_login if name == "login" else run_logout
-        case "config":
-            from tui_agent.cli.settings import run_config
-
-            return run_config
-        case "mcp":
-            from tui_agent.cli.mcp import run_mcp
-
-            return run_mcp
-        case "context" | "compact" | "tree" as name:
-            from tui_agent.cli.context import run_compact, run_context, run_tree
-
-            return {"context": run_context, "compact": run_compact, "tree": run_tree}[name]
-        case "cost":
-            from tui_agent.cli.cost import run_cost
-
-            return run_cost
-        case "acp":
-            from tui_agent.cli.acp import run_acp
-
-            return run_acp
-        case "web":
-            from tui_agent.cli.web import run_web
-
-            return run_web
-        case "doctor":
-            from tui_agent.cli.doctor import run_doctor
-
-            return run_doctor
-        case "schema":
-            from tui_agent.cli.schema import run_schema
-
-            return run_schema
-        case "completion":
-            from tui_agent.cli.completion import run_completion
-
-            return run_completion
-        case _:
-            return _full_screen if arguments.print is None else _headless
+def _command(arguments: Namespace) -> Callable[[Namespace], int]:
+    """Return what does the command: ``run_NAME`` of its module, imported only when it is asked for."""
+    name = arguments.command
+    if name == "run":
+        return _full_screen if arguments.print is None else _headless
+    run: Callable[[Namespace], int] = getattr(import_module(f"tui_agent.cli.{_MODULES.get(name, name)}"), f"run_{name}")
+    return run
 
 
 def _check_directory() -> None:

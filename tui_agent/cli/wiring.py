@@ -50,7 +50,7 @@ from tui_agent.session.errors import StoreError
 from tui_agent.session.ids import short_id
 from tui_agent.session.session import Session
 from tui_agent.session.store import Store
-from tui_agent.tools.functions.file_tool import FoundFile
+from tui_agent.tools.functions.found import FoundFile
 from tui_agent.tools.functions.tool_files import ToolFiles
 from tui_agent.trust import ProjectState, TrustDecision, TrustStore, Untrusted, project_config, project_state
 

@@ -14,7 +14,7 @@ from itertools import islice
 from typing import Literal, get_args
 
 from tui_agent.context.arguments import parse_object, strings_in
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import LazyPattern, dataclass
 from tui_agent.session.entries import (
     AssistantEntry,
     BranchSummaryEntry,
@@ -44,18 +44,18 @@ _ERROR_LINES = 8
 _WEIGHTS = {"user": 3.0, "assistant": 2.0, "output": 0.1, "fact": 1.0}
 """What a mention counts by who made it; a ``fact`` is a whole line that an output reports, such as an error."""
 
-_TOKEN = re.compile(r"[A-Za-z0-9_$@~./\\:+-]{3,200}")
-_PATH = re.compile(
+_TOKEN = LazyPattern(r"[A-Za-z0-9_$@~./\\:+-]{3,200}")
+_PATH = LazyPattern(
     r"(?:~|\.{1,2})?/?(?:[\w.@+$-]+/)+[\w.@+$-]*\w(?::\d+)*|[\w@+-][\w.@+-]*\.[A-Za-z]\w{0,7}(?::\d+)*", re.ASCII
 )
-_FILE = re.compile(
+_FILE = LazyPattern(
     r"\.(?:py|pyi|ts|tsx|js|jsx|mjs|cjs|json|jsonl|toml|ya?ml|md|mdx|rst|txt|rs|go|java|kt|c|h|cc|cpp|hpp|cs|rb|php"
     r"|swift|sh|zsh|sql|html|css|scss|tcss|vue|svelte|lock|cfg|ini|env|xml|csv|log|proto|gradle|tf|lua|ex|exs|zig)"
     r"(?::\d+)*$"
 )
-_TWO_WORDS = re.compile(r"[A-Za-z]+/[A-Za-z]+")
-_HASH = re.compile(r"[0-9a-f]{7,64}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-_NAME = re.compile(
+_TWO_WORDS = LazyPattern(r"[A-Za-z]+/[A-Za-z]+")
+_HASH = LazyPattern(r"[0-9a-f]{7,64}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_NAME = LazyPattern(
     r"[a-z$_][a-z0-9$]*(?:[A-Z][a-z0-9$]*)+"  # camelCase
     r"|[A-Z][a-z0-9$]+(?:[A-Z][A-Za-z0-9$]*)+"  # PascalCase
     r"|[A-Za-z$]*_[\w$]*[A-Za-z][\w$]*"  # snake_case, CONSTANT_CASE
@@ -63,24 +63,24 @@ _NAME = re.compile(
     r"|[A-Z]{2,}[0-9]{2,}"  # TS2304
     r"|[a-z]{2,}(?:-[a-z0-9]{2,})+",  # kebab-case
 )
-_DOTTED = re.compile(r"[A-Za-z_$][\w$]*(?:(?:\.|::)[A-Za-z_$][\w$]*)+")
-_NUMBER = re.compile(
+_DOTTED = LazyPattern(r"[A-Za-z_$][\w$]*(?:(?:\.|::)[A-Za-z_$][\w$]*)+")
+_NUMBER = LazyPattern(
     r"(?<![\w.-])\d[\d,]*(?:\.\d+)?\s?(?:ms|µs|ns|sec(?:onds)?|min(?:utes)?|[KMGT]i?B|kB|bytes|px|%|fps|Hz|tokens|lines)"
     r"(?![\w-])"
 )
-_ERROR = re.compile(
+_ERROR = LazyPattern(
     r"\b(?:\w*Error|\w*Exception|error|fatal|panic(?:ked)?|FAILED|FAIL|failed|Traceback|cannot|Cannot|not found"
     r"|No such file|undefined|ENOENT|EACCES|denied|refused|timed out)\b"
 )
-_RULE = re.compile(
+_RULE = LazyPattern(
     r"\b(?:must(?:n't)?|never|don'?t|do not|always|make sure|ensure|only use|avoid|should not|shouldn't|prefer)\b"
     r"|\b(?:muss|müssen|niemals|immer|darf nicht|auf keinen Fall)\b"
     r"|必须|必須|务必|務必|一定要|永远不|永遠不|绝不|絕不|不要|不能|不得|禁止|切勿|总是|總是|始终|始終|绝对",
     re.IGNORECASE,
 )
-_SENTENCE = re.compile(r"(?<=[.!?。！？])\s+|(?<=[。！？])|\n+")
-_EXIT = re.compile(r"exit(?:ed with)?(?: code| status)?:? (\d{1,3})\b", re.IGNORECASE)
-_ENCODED = re.compile(r"(\w+) ([\d.]+) (\d+) #(\d+) (.*)", re.DOTALL)
+_SENTENCE = LazyPattern(r"(?<=[.!?。！？])\s+|(?<=[。！？])|\n+")
+_EXIT = LazyPattern(r"exit(?:ed with)?(?: code| status)?:? (\d{1,3})\b", re.IGNORECASE)
+_ENCODED = LazyPattern(r"(\w+) ([\d.]+) (\d+) #(\d+) (.*)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ import re
 from functools import lru_cache
 from typing import Literal
 
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import LazyPattern, dataclass
 from tui_agent.session.effort import Effort
 
 _ALL_LEVELS = (Effort.OFF, Effort.MINIMAL, Effort.LOW, Effort.MEDIUM, Effort.HIGH, Effort.MAX)
@@ -80,7 +80,7 @@ _TABLE: dict[str, tuple[tuple[_Version, Claude], ...]] = {
 """The generations of each family, newest first, from the version on that begins them."""
 
 _NEWEST: _Version = (999, 0)
-_FAMILY = re.compile(
+_FAMILY = LazyPattern(
     # claude-opus-4-6, claude-opus-4.6, claude-4.5-sonnet, claude-3-7-sonnet, anthropic.claude-haiku-4-5-20251001-v1:0
     r"claude(?:[-.](?P<before>\d+(?:[-.]\d+)?))?-(?P<family>opus|sonnet|haiku|fable|mythos)"
     r"(?:[-.](?P<after>\d{1,2}(?:[-.]\d{1,2})?)(?!\d)|(?P<preview>-preview))?"

@@ -4,10 +4,12 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 
+from tui_agent.lazy import LazyPattern
+
 MAX_NAMED = 6
 """Variables that are named in a result."""
 _SEARCHED = 10_000
-_MISSES_SETTINGS = re.compile(
+_MISSES_SETTINGS = LazyPattern(
     r"not set|is required|missing|KeyError|unauthori[sz]ed|authenticat|credential|api.?key|access.?token|"
     r"secret|\b401\b",
     re.IGNORECASE,

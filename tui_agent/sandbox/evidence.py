@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from tui_agent.lazy import LazyPattern
 from tui_agent.sandbox.plan import OWN_PLACES, unrestorable
 from tui_agent.sandbox.survey import Survey, is_repository
 from tui_agent.sandbox.view import Holes, View
@@ -18,7 +19,7 @@ _WORDS = {
     **{errno.errorcode[number]: number for number in (errno.EROFS, errno.EACCES, errno.EBUSY, errno.ENOENT)},
 }
 """How the system says no, in its words and by name."""
-_REFUSAL = re.compile("|".join(map(re.escape, sorted(_WORDS, key=len, reverse=True))))
+_REFUSAL = LazyPattern("|".join(map(re.escape, sorted(_WORDS, key=len, reverse=True))))
 _QUOTED = re.compile(r"""['"‘“`]([^'"’”`\n]{1,400})['"’”`]""")
 _PATH = re.compile(r"(?:~|\.{0,2})/[^\s:'\"’”`,;()\[\]<>|]+|[\w.@+-]+(?:/[\w.@+-]+)*")
 

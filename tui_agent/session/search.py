@@ -11,6 +11,7 @@ Preparing means:
 
 import re
 
+from tui_agent.lazy import LazyPattern
 from tui_agent.session.entries import Entry
 from tui_agent.session.rows import storable, text_of
 
@@ -31,7 +32,7 @@ _LINES_AROUND = 1
 _PASSAGE_CHARS = 240
 """Characters of a line in a passage."""
 
-_UNSPACED = re.compile(
+_UNSPACED = LazyPattern(
     "([\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
     "\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff])"
 )

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tui_agent.files.secret_files import file_holds_secret
 from tui_agent.files.sensitive import is_sensitive
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import LazyPattern, dataclass
 from tui_agent.permission import Change, Permission, PermissionNeed
 from tui_agent.shell.families import escaped, family, run_by
 from tui_agent.shell.grammar import TABLE, is_free
@@ -70,20 +70,20 @@ _CARRIERS = listed(
     """
 )
 """Programs that run others: a rule against a command means it however it is carried; one that allows it does not."""
-_QUIET_SETTINGS = re.compile(
+_QUIET_SETTINGS = LazyPattern(
     r"LANG|LANGUAGE|LC_\w+|TZ|NO_COLOR|FORCE_COLOR|CLICOLOR|CI|COLUMNS|LINES|TERM|DEBUG|VERBOSE|RUST_LOG|RUST_BACKTRACE|"
     r"NODE_ENV|PYTHONDONTWRITEBYTECODE|PYTHONUNBUFFERED|PYTHONHASHSEED|LOG_LEVEL|TEST_\w+|SOURCE_DATE_EPOCH"
 )
 """Variables that change no more than how a program writes."""
-_PROGRAM = re.compile(r"[A-Za-z0-9_.+\[:/@-]+", re.ASCII)
+_PROGRAM = LazyPattern(r"[A-Za-z0-9_.+\[:/@-]+", re.ASCII)
 _PROSE = frozenset({"-m", "-am", "--message", "--body", "-b", "--title", "-t", "--notes", "--comment"})
 """Options whose value is prose, whatever it is."""
-_SEPARATORS = re.compile(r"[=@:,]")
-_MOVED_FIRST = re.compile(r"\s*cd\s+[^\s;&|]+\s*&&")
-_NOT_A_CHAIN = re.compile(r"\|\||;|\n|(?<!&)&(?!&)")
+_SEPARATORS = LazyPattern(r"[=@:,]")
+_MOVED_FIRST = LazyPattern(r"\s*cd\s+[^\s;&|]+\s*&&")
+_NOT_A_CHAIN = LazyPattern(r"\|\||;|\n|(?<!&)&(?!&)")
 """What may be at the beginning and must not be in a line for all that follows a ``cd`` to run where it leads."""
-_LONE_DASH = re.compile(r"(?<!\S)-(?!\S)")
-_SECONDS = re.compile(r"\d+(?:\.\d+)?[smh]?")
+_LONE_DASH = LazyPattern(r"(?<!\S)-(?!\S)")
+_SECONDS = LazyPattern(r"\d+(?:\.\d+)?[smh]?")
 
 
 def command_needs(command: str, cwd: Path, project: Path) -> tuple[PermissionNeed, ...]:

@@ -17,6 +17,7 @@ from tui_agent.sandbox import Sandbox
 from tui_agent.sandbox.view import AllowHost, Holes, View
 from tui_agent.session.entries import ImagePart, ToolMetadata, ToolResultEntry, ToolSchema
 from tui_agent.session.tool_traits import ToolTraits
+from tui_agent.tools.reads import FileReads
 
 InputT = TypeVar("InputT", bound="ToolInput")
 
@@ -35,18 +36,6 @@ class OutputLimits:
     bytes: int = 50 * 1024
     line_chars: int = 2_000
     tokens: int = 20_000
-
-
-class ReadRecord(Protocol):
-    """What has been read in this session, so that an edit notices a file that changed since."""
-
-    def note(self, path: Path) -> None:
-        """Remember the file's state now (after a read, write or edit)."""
-        ...
-
-    def changed_since(self, path: Path) -> bool | None:
-        """Whether the file differs from when it was last noted; None when it never was."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +126,7 @@ class ToolContext:
     cwd: Path
     project: Path
     limits: OutputLimits
-    reads: ReadRecord
+    reads: FileReads
     put_blob: Callable[[bytes], str]
     report: Callable[[str], None] = lambda _text: None
     stands_for: Path | None = None

@@ -70,7 +70,7 @@ class BashTool(Tool[BashInput]):
 
     name = "bash"
     description = (
-        "Run a bash command without terminal or input. Each call starts in the working directory. "
+        "Run a bash command in the working directory, without terminal or input. "
         "It ends after timeout (default 120 s); servers go in the background, as a job."
     )
     Input = BashInput

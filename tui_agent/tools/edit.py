@@ -98,8 +98,8 @@ class EditTool(Tool[EditInput]):
 
     name = "edit"
     description = (
-        "Replace text in a file. Copy each old exactly from the file, without line numbers and with enough lines to "
-        "be there only once, or set all to replace every place. Edits apply in order; if one fails none is made."
+        "Replace text in a file. Copy old exactly, without line numbers, with enough lines to be there only once; "
+        "all replaces every place. Edits apply in order, all or none."
     )
     Input = EditInput
     instead: ClassVar[Mapping[str, str]] = {"content": "to replace a whole file use write"}

@@ -126,10 +126,10 @@ _IGNORED_ARGUMENTS = ("-n", "line_numbers", "head_limit", "max_results", "limit"
 class GrepInput(ToolInput):
     """Arguments of ``grep``."""
 
-    pattern: str = Field(description="Regular expression; (?i) at its start ignores case")
+    pattern: str = Field(description="Regular expression; (?i) ignores case")
     path: str = "."
     glob: str = Field(default="", description="Only files like *.py or src/**/*.ts")
-    literal: bool = Field(default=False, description="pattern is plain text")
+    literal: bool = False
     context: int = Field(default=0, ge=0, description="Lines around each match")
 
     @model_validator(mode="before")
@@ -177,7 +177,7 @@ class GrepTool(Tool[GrepInput]):
     """Searches file contents."""
 
     name = "grep"
-    description = "Search file contents; gives path:line: text. Files that git ignores are left out."
+    description = "Search files that git does not ignore; gives path:line: text."
     Input = GrepInput
     traits = ToolTraits(
         kind="search",

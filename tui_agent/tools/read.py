@@ -202,7 +202,7 @@ class ReadTool(Tool[ReadInput]):
 
     name = "read"
     description = (
-        "Read a text file (each line comes as number, tab, text), an image or a directory. "
+        "Read a text file (lines come as number, tab, text), image or directory. "
         "Long files come in part: go on with offset."
     )
     Input = ReadInput

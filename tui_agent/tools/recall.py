@@ -23,10 +23,10 @@ _ADDRESS = re.compile(r"\s*#?(\d{1,9})\s*")
 class RecallInput(ToolInput):
     """Arguments of ``recall``."""
 
-    what: str = Field(description="#number of an entry, or words to search for")
-    offset: int = Field(default=1, ge=1, description="First line")
-    limit: int | None = Field(default=None, ge=1, description="Lines")
-    grep: str = Field(default="", description="Only the lines of the entry that hold this text")
+    what: str = Field(description="#number, or words to search for")
+    offset: int = Field(default=1, ge=1)
+    limit: int | None = Field(default=None, ge=1)
+    grep: str = Field(default="", description="Only lines with this text")
 
 
 class RecallTool(Tool[RecallInput]):

@@ -27,9 +27,7 @@ class RememberTool(Tool[RememberInput]):
     """Adds a line to the project's notes, which stand in the head of every session."""
 
     name: ClassVar[str] = "remember"
-    description: ClassVar[str] = (
-        "Keep a fact about this project or the user's wishes for later sessions, when it is not in the files."
-    )
+    description: ClassVar[str] = "Keep a fact or a wish of the user that no file holds for later sessions."
     Input = RememberInput
     traits = ToolTraits(
         kind="edit",

@@ -1,6 +1,5 @@
 """The ``todo`` tool: the model's list of what is to be done, and how the list is found again on a path."""
 
-import re
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import Any, ClassVar, TypeGuard
@@ -8,7 +7,7 @@ from typing import Any, ClassVar, TypeGuard
 from pydantic import Field, field_validator
 
 from tui_agent.errors import ToolError
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import LazyPattern, dataclass
 from tui_agent.permission import PermissionNeed
 from tui_agent.session.entries import (
     BranchSummaryEntry,
@@ -47,7 +46,7 @@ _MARKS = {
     TodoStatus.CANCELLED: "-",
 }
 _STATUS_OF = {mark: status for status, mark in _MARKS.items()} | {"X": TodoStatus.DONE, "~": TodoStatus.IN_PROGRESS}
-_LINE = re.compile(r"(?:[-*+•]\s+|\d+[.)]\s+)?(?:\[(?P<mark>[ >xX~-]?)\]\s*)?(?P<content>.*)")
+_LINE = LazyPattern(r"(?:[-*+•]\s+|\d+[.)]\s+)?(?:\[(?P<mark>[ >xX~-]?)\]\s*)?(?P<content>.*)")
 _CONTENT = ("content", "text", "title", "task", "step", "description", "name")
 """What other programs' lists call what is to be done."""
 _OTHER_NAMES = {"completed": "done", "complete": "done", "canceled": "cancelled", "doing": "in_progress"}

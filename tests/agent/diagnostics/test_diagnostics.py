@@ -16,9 +16,11 @@ from tests.support.scripted_client import Call, Reply, ScriptedClient
 from tui_agent.agent.diagnostics.checks import checks_for
 from tui_agent.agent.diagnostics.diagnostics import Checker
 from tui_agent.agent.diagnostics.settings import DiagnosticSettings
-from tui_agent.agent.events import Notice
+from tui_agent.agent.events import ChecksAwaited, Notice
 from tui_agent.agent.permissions import Action, Rule
 from tui_agent.agent.permissions.modes import Mode
+from tui_agent.app.run_progress import next_state
+from tui_agent.app.run_state import Phase, RunState, describe_run
 from tui_agent.context.request import ModelRequest
 from tui_agent.model.protocol import Finished, ModelEvent
 from tui_agent.processes.environment import SafeEnvironment
@@ -96,6 +98,9 @@ async def test_what_an_edit_makes_is_told_with_the_next_request(tmp_path: Path) 
     sent = json.dumps([message.text for message in harness.agent.ports.client.requests[-1].messages])  # type: ignore[attr-defined]
     assert "BAD new" in sent
     assert harness.kinds()[-3:] == ["tool_result", "user", "assistant"]
+    (awaited,) = harness.of(ChecksAwaited)
+    state = next_state(RunState(Phase.WAITING, 1.0), awaited, 2.0)
+    assert describe_run(state, 4.0, 0) == "working 4 s · checking with grep 2 s · esc stops it"
     await harness.agent.aclose()
 
 
@@ -358,6 +363,7 @@ async def test_mypy_is_found_where_a_project_is_set_up_for_it(tmp_path: Path, mo
     assert "no-untyped-def" not in texts(harness)
 
 
+@pytest.mark.neighbours
 @needs_bubblewrap
 async def test_tsc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tsc = Path(program("tsc"))

@@ -3,6 +3,7 @@
 import asyncio
 import warnings
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Literal
 
@@ -51,14 +52,21 @@ def asking() -> MCPServer:
     return server
 
 
-@pytest.fixture
-async def place(tmp_path: Path) -> AsyncIterator[Place]:
+@asynccontextmanager
+async def inn(tmp_path: Path, *, seconds: float) -> AsyncIterator[Place]:
+    """Have a server that asks, and ``seconds`` for each of its calls."""
     found, port = Place(tmp_path), free_port()
     async with served(asking(), port, sse=True):  # servers of the newest protocol ask in another way
-        found.add("inn", url=f"http://127.0.0.1:{port}/sse", type="sse", timeout=1)
+        found.add("inn", url=f"http://127.0.0.1:{port}/sse", type="sse", timeout=seconds)
         await found.hub.settle()
         yield found
         await found.hub.aclose()
+
+
+@pytest.fixture
+async def place(tmp_path: Path) -> AsyncIterator[Place]:
+    async with inn(tmp_path, seconds=60) as found:
+        yield found
 
 
 def agent(tmp_path: Path, place: Place, *replies: Reply):
@@ -70,7 +78,6 @@ async def test_a_form_is_asked_and_its_values_go_back(tmp_path, place):
 
     async def answer(question):
         asked.append(question)
-        await asyncio.sleep(1.3)  # longer than a call may take: a person's time does not count
         return Answer("accept", {"name": "Ann", "guests": 3, "room": "loud", "late": True})
 
     agent(tmp_path, place).agent.mcp.asker = answer
@@ -85,6 +92,27 @@ async def test_a_form_is_asked_and_its_values_go_back(tmp_path, place):
         ("late", "yes_no", False),
     ]
     assert form.fields[2].options == (("quiet", "quiet"), ("loud", "loud"))
+
+
+async def test_the_time_of_a_person_does_not_count(tmp_path: Path) -> None:
+    """A call may take longer each time until a loaded machine brings the question to the person at all."""
+    asked = 0.0
+    for seconds in (0.5, 5.0, 30.0):
+
+        async def answer(_question: object, seconds: float = seconds) -> Answer:
+            nonlocal asked
+            asked = seconds
+            await asyncio.sleep(seconds * 1.3)
+            return Answer("accept", {"name": "Ann"})
+
+        (tmp_path / str(seconds)).mkdir()
+        async with inn(tmp_path / str(seconds), seconds=seconds) as place:
+            agent(tmp_path / str(seconds), place).agent.mcp.asker = answer
+            with suppress(ToolError):
+                assert (await place.call("inn_book")).output.startswith("accept: ")
+                return
+        assert asked != seconds, "the time of the person counted"
+    raise AssertionError("no question within half a minute")
 
 
 @pytest.mark.parametrize("action", ["decline", "cancel"])

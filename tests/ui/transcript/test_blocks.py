@@ -86,6 +86,17 @@ def test_a_call_goes_from_written_to_done_without_jumping() -> None:
     assert rows(card)[0].startswith("● bash make test")
 
 
+def test_what_a_tool_in_a_file_prints_is_shown_while_it_runs() -> None:
+    card = CardBlock(ToolCallPart(call_id="c1", tool="count_words", arguments="{}"))
+    card.start("a.txt", "{}")
+    assert len(rows(card)) == 1
+    card.add_output("".join(f"line {number}\n" for number in range(50)))
+    assert rows(card)[-1] == "  line 49"
+    card.finish(ToolStatus.COMPLETED, ToolMetadata(), 1.25)
+    card.set_result(result("six words"))
+    assert len(rows(card)) == 1
+
+
 @pytest.mark.parametrize(
     ("status", "icon", "word"),
     [

@@ -168,6 +168,5 @@ def test_picture(snap_compare: Any, tmp_path: Path, name: str, size: tuple[int, 
         await stage.open()
         await STATES[name](stage, pilot)
         await pilot.pause()
-        await pilot.pause(0.1)
 
     assert snap_compare(stage.stage.app, terminal_size=size, run_before=act)

@@ -19,6 +19,7 @@ from pathlib import Path
 from tui_agent.agent.diagnostics.checks import Check, checks_for
 from tui_agent.agent.diagnostics.problems import Origins, Problem, new_problems, parse_problems, problems_on_new_lines
 from tui_agent.agent.diagnostics.settings import DiagnosticSettings
+from tui_agent.agent.events import AgentEvent, ChecksAwaited, Notice
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.editing.diffs import line_origins
 from tui_agent.lazy import dataclass
@@ -77,11 +78,11 @@ class Checker:
 
 
 class Diagnostics:
-    """The checks of one agent's edits. ``notify`` tells the user a sentence."""
+    """The checks of one agent's edits."""
 
-    def __init__(self, ports: AgentPorts, notify: Callable[[str], None]) -> None:
+    def __init__(self, ports: AgentPorts, emit: Callable[[AgentEvent], None]) -> None:
         self._ports = ports
-        self._notify = notify
+        self._emit = emit
         self._root = Path(os.path.realpath(ports.project))
         self._switched: bool | None = None
         self._is_told_by_run = False
@@ -147,6 +148,7 @@ class Diagnostics:
             return
         for checker in waited:
             checker.was_waited_for = True
+        self._emit(ChecksAwaited(tuple(dict.fromkeys(checker.check.name for checker in waited))))
         await asyncio.wait([checker.task for checker in waited if checker.task], timeout=self.settings.wait)
 
     def take(self) -> UserEntry | None:
@@ -177,6 +179,9 @@ class Diagnostics:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks)
+
+    def _notify(self, text: str) -> None:
+        self._emit(Notice(text, action="diagnostics"))
 
     # -- one check ------------------------------------------------------------------------------------------------
 

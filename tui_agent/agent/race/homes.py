@@ -125,6 +125,32 @@ def homes_in(parent: Path) -> Iterator[Path]:
         yield from sorted(path for path in parent.iterdir() if path.is_dir() and not path.is_symlink())
 
 
+@dataclass(frozen=True, slots=True)
+class HomeState:
+    """What there is of a race: whether a live program works on it, and what is written down of it."""
+
+    path: Path
+    in_use: bool
+    record: RaceRecord | None
+
+
+def look_through(parent: Path) -> Iterator[HomeState]:
+    """Yield what there is of all races; nothing is kept hold of."""
+    for path in homes_in(parent):
+        held = RaceHome.claim(path)
+        if held is not None:
+            held.release()
+        yield HomeState(path, held is None, read_record(path))
+
+
+def remove_left(path: Path) -> bool:
+    """Remove the directory of a race that no live program works on; returns whether it is gone."""
+    held = RaceHome.claim(path)
+    if held is not None:
+        held.remove()
+    return not path.exists()
+
+
 def left_over(parent: Path, session: str) -> Iterator[tuple[RaceHome, RaceRecord]]:
     """Take hold of the races of a session that a program left which is no more."""
     for path in homes_in(parent):

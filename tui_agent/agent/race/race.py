@@ -29,6 +29,7 @@ from tui_agent.agent.race.copies import Copy, make_copy
 from tui_agent.agent.race.homes import Pick, RaceHome, RaceRecord, left_over
 from tui_agent.agent.race.sharing import SharedClient, SharedQuestions
 from tui_agent.agent.race.specs import RunnerSpec, names_of
+from tui_agent.agent.race.unrecorded import note_stamps, unrecorded
 from tui_agent.agent.run_budget import BudgetMeter
 from tui_agent.errors import UserFacingError
 from tui_agent.lazy import dataclass
@@ -164,8 +165,18 @@ class Runner:
             changes = self.session.append_many(_changes(self.record, main))
             if changes:
                 self.update(root=changes[0].id, leaf=changes[-1].id)
+        else:
+            await self._catch_up(self.session, self.copy)
         self.agent = race.make_agent(self)
         self.agent.subscribe(self._hear)
+
+    async def _catch_up(self, session: Session, copy: Copy) -> None:
+        """Append what was changed in the copy just before the program was killed and is in no checkpoint."""
+        keeping = self._race.main.ports.checkpoints
+        changed = session.parting(session.leaf, self._race.record.start).left.of_kind("checkpoint")
+        lost = None if keeping is None else await unrecorded(copy, session.entries(changed), keeping)
+        if lost is not None:
+            self.update(leaf=session.append(lost).id)
 
     async def _after_run(self, agent: "Agent") -> None:
         ended = self._ended or RunEnded("interrupted")
@@ -226,6 +237,10 @@ class Runner:
             self.record = self.record.model_copy(update={"leaf": self.session.leaf})
             self.session.release()
             self.agent = None
+        elif self.state is RunnerState.CUT_OFF and self.record.leaf is not None:
+            copy = self._race.record.copy_of(self._race.home.path, self.number)
+            if copy is not None:
+                await self._catch_up(self._race.main.session.beside(self.record.leaf), copy)
 
 
 class Race:
@@ -242,7 +257,8 @@ class Race:
         self.comparison = ""
         self.client = SharedClient(main.ports.client)
         self.questions = SharedQuestions(main.ask_for)
-        self._home = home
+        self.home = home
+        """Where its copies are."""
         self._listing: asyncio.Task[list[str]] | None = None
         self._plan = RestorePlan()
         self._over = asyncio.Event()
@@ -299,7 +315,7 @@ class Race:
 
     async def copied(self, number: int) -> Copy:
         """Make the copy of a runner, or find the one it has: with the files as they are at the start of the race."""
-        home, main = self._home.path, self.main
+        home, main = self.home.path, self.main
         found = self.record.copy_of(home, number)
         if found is not None:
             return found
@@ -313,6 +329,7 @@ class Race:
             keeping = main.ports.checkpoints
             assert keeping is not None  # noqa: S101 - a race needs it
             await asyncio.to_thread(Restorer(copy.root, _outside(keeping, copy.root)).carry_out, self._plan)
+        await note_stamps(copy)
         self.record.shared[number] = tuple((str(place), str(real)) for place, real in copy.shared)
         self.save()
         return copy
@@ -424,24 +441,27 @@ class Race:
             )
         )
         self._closed = True
-        await asyncio.to_thread(self._home.remove)
+        await asyncio.to_thread(self.home.remove)
         return entry
 
     async def aclose(self) -> None:
         """Let go of the race as it stands: it is found again with its session."""
         if not self._closed:
             self._closed = True
+            at_work = [runner for runner in self.runners if not runner.state.is_over]
             await self.settle()
+            for runner in at_work:
+                runner.record = runner.record.model_copy(update={"state": RunnerState.CUT_OFF})
             self.record = self.record.model_copy(update={"runners": tuple(runner.record for runner in self.runners)})
-            self._home.save(self.record)
-            self._home.release()
+            self.home.save(self.record)
+            self.home.release()
 
     # -- what runners tell ------------------------------------------------------------------------------------
 
     def save(self) -> None:
         """Write down how it stands."""
         self.record = self.record.model_copy(update={"runners": tuple(runner.record for runner in self.runners)})
-        self._home.save(self.record)
+        self.home.save(self.record)
 
     def tell(self, runner: Runner) -> None:
         """Tell that a runner is further."""

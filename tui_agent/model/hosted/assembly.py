@@ -5,14 +5,14 @@ differ in how they number, name and cut tool calls; every call leaves here with 
 """
 
 import json
-import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import field
 from typing import Any
 
 from tui_agent.lazy import dataclass
 from tui_agent.model.hosted import lines
 from tui_agent.model.hosted.lines import Event
+from tui_agent.model.written_calls import WrittenCalls
 
 _REASONS = {
     "stop": "stop",
@@ -23,30 +23,13 @@ _REASONS = {
 }
 
 
-def _new_call_id() -> str:
-    return f"call_{uuid.uuid4().hex[:16]}"
-
-
-@dataclass(slots=True)
-class _Call:
-    """A tool call being written. ``given`` is the id the provider gave it, ``call_id`` the one it goes by."""
-
-    given: str
-    call_id: str
-    tool: str = ""
-    pieces: list[str] = field(default_factory=list)
-
-
 @dataclass(slots=True)
 class Assembly:
-    """One answer being put together. ``taken`` are call ids that occur in the request already."""
+    """One answer being put together, with its ``calls``."""
 
-    taken: set[str] = field(default_factory=set)
-    new_call_id: Callable[[], str] = _new_call_id
+    calls: WrittenCalls
     finish: str | None = None
     has_content: bool = False
-    _calls: list[_Call] = field(default_factory=list)
-    _by_index: dict[int, int] = field(default_factory=dict)
     _blocks: list[dict[str, Any]] = field(default_factory=list)
     _block_open: bool = False
     _reasoning: list[str] = field(default_factory=list)
@@ -75,13 +58,13 @@ class Assembly:
     @property
     def is_usable(self) -> bool:
         """Whether what came can stand for a whole answer: something was said, and every call is complete."""
-        return self.has_content and all(_is_object("".join(call.pieces)) for call in self._calls)
+        return self.has_content and self.calls.are_whole
 
     def end(self) -> list[Event]:
         """Return the events that end the answer: whole calls, why it ended, what to send back of the reasoning."""
-        events: list[Event] = [[lines.CALL, call.call_id, call.tool, "".join(call.pieces)] for call in self._calls]
+        events: list[Event] = [[lines.CALL, call.call_id, call.tool, call.arguments] for call in self.calls.calls]
         reason = _REASONS.get(self.finish or "stop", "stop")
-        if self._calls and reason == "stop":
+        if self.calls.calls and reason == "stop":
             reason = "tool_calls"
         events.append([lines.FINISHED, reason, self._blob()])
         return events
@@ -118,44 +101,9 @@ class Assembly:
 
     def _take_call(self, piece: Any) -> Event:
         function = _get(piece, "function")
-        given = _get(piece, "id") or ""
-        tool = _get(function, "name") or ""
-        arguments = _get(function, "arguments")
-        if not isinstance(arguments, str):
-            arguments = "" if arguments is None else json.dumps(arguments, ensure_ascii=False)
-        position = self._position(_get(piece, "index"), given, tool)
-        call = self._calls[position]
-        if tool and tool != call.tool:
-            call.tool = tool if not call.tool or call.pieces else call.tool + tool
-        if arguments:
-            call.pieces.append(arguments)
+        given, tool = _get(piece, "id") or "", _get(function, "name") or ""
+        position, call, arguments = self.calls.take(_get(piece, "index"), given, tool, _get(function, "arguments"))
         return [lines.CALL_DELTA, position, call.call_id, call.tool, arguments]
-
-    def _position(self, index: Any, given: str, tool: str) -> int:
-        """Return which call a piece belongs to, a new one where id and name say so.
-
-        Some servers number every call 0, some none, some repeat the id with every piece.
-        """
-        known = self._by_index.get(index) if isinstance(index, int) else (len(self._calls) - 1 if self._calls else None)
-        if known is not None:
-            call = self._calls[known]
-            starts_another = bool(given and tool and call.given and given != call.given)
-            if not starts_another and not (index is None and tool and call.pieces and not given):
-                return known
-        position = len(self._calls)
-        self._calls.append(_Call(given, self._unique(given)))
-        if isinstance(index, int):
-            self._by_index[index] = position
-        return position
-
-    def _unique(self, given: str) -> str:
-        call_id = given or self.new_call_id()
-        number = 2
-        while call_id in self.taken:
-            call_id = f"{given}_{number}" if given else self.new_call_id()
-            number += 1
-        self.taken.add(call_id)
-        return call_id
 
     def _blob(self) -> str | None:
         blob: dict[str, Any] = {}
@@ -186,13 +134,6 @@ def _extend_details(details: list[dict[str, Any]], piece: Any) -> None:
             last[key] = last[key] + value if joined else (value if value is not None else last.get(key))
     else:
         details.append(dict(piece))
-
-
-def _is_object(text: str) -> bool:
-    try:
-        return isinstance(json.loads(text), dict)
-    except ValueError:
-        return False
 
 
 def _get(thing: Any, name: str) -> Any:

@@ -22,6 +22,7 @@ from tui_agent.model.hosted.library import load
 from tui_agent.model.hosted.outlet import Channel
 from tui_agent.model.hosted.serving import Connection, SlowError
 from tui_agent.model.redaction import RedactingFormatter
+from tui_agent.model.written_calls import CallIds, WrittenCalls
 
 log = logging.getLogger("tui_agent.host")
 
@@ -50,7 +51,7 @@ class Caller:
         Raises:
             Exception: whatever litellm raises.
         """
-        assembly = Assembly(taken=call_ids(call["messages"]))
+        assembly = Assembly(WrittenCalls(CallIds(call_ids(call["messages"]))))
         first, stall, connect = limits["first_byte"], limits["stall"], limits["connect"]
         call["timeout"] = self._timeout(connect=connect, read=max(first, stall) + 60, write=first, pool=first)
         stream: Any = None

@@ -6,11 +6,9 @@ calls however they are numbered, reasoning in five places, usage in any chunk.
 
 import json
 from collections.abc import Mapping
-from dataclasses import field
 from typing import Any
 
 from tui_agent.context.request import Message, ModelRequest, wire_tool
-from tui_agent.lazy import dataclass
 from tui_agent.model.errors import Failure
 from tui_agent.model.protocol import (
     Finished,
@@ -27,14 +25,14 @@ from tui_agent.model.route import Route
 from tui_agent.model.usage import named_cost, usage_of
 from tui_agent.model.wires.wire import (
     Call,
-    CallIds,
     WireFailure,
     blobs,
+    call_ids,
     chat_part,
-    is_object,
     one_system_message,
     parse,
 )
+from tui_agent.model.written_calls import WrittenCalls
 from tui_agent.session.effort import Effort
 
 _REASONS: dict[str, FinishReason] = {
@@ -223,33 +221,16 @@ def reader(request: ModelRequest, route: Route) -> "ChatReader":
     return ChatReader(request, route)
 
 
-@dataclass(slots=True)
-class _Call:
-    """A tool call being written. ``given`` is the id the provider gave it, ``call_id`` the one it goes by."""
-
-    given: str
-    call_id: str
-    tool: str = ""
-    pieces: list[str] = field(default_factory=list)
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether nothing can be missing of its arguments."""
-        return bool(self.pieces) and self.pieces[-1].rstrip().endswith("}") and is_object("".join(self.pieces))
-
-
 class ChatReader:
     """Puts one answer together."""
 
     def __init__(self, request: ModelRequest, route: Route) -> None:
         self._route = route
-        self._ids = CallIds(request)
         self._finish: str | None = None
         self._refused = False
         self.done = False
         self._has_content = False
-        self._calls: list[_Call] = []
-        self._by_index: dict[int, int] = {}
+        self._written = WrittenCalls(call_ids(request))
         self._reasoning: dict[str, list[str]] = {}
         self._details = _Blocks()
         self._blocks = _Blocks()
@@ -305,14 +286,14 @@ class ChatReader:
         if self._finish == "model_context_window_exceeded" and not self._has_content:
             raise WireFailure(Failure(self._finish, status=400))
         events = self._tags.end()
-        events += [ToolCallReady(call.call_id, call.tool, "".join(call.pieces)) for call in self._calls]
+        events += [ToolCallReady(call.call_id, call.tool, call.arguments) for call in self._written.calls]
         usage = usage_of(self._usage)
         if usage is not None:
             events.append(UsageReport(usage, self._route.info.cost(usage) if self._cost is None else self._cost))
         reason = _REASONS.get(self._finish or "stop", "stop")
         if self._refused:
             reason = "content_filter"
-        elif self._calls and reason == "stop":
+        elif self._written.calls and reason == "stop":
             reason = "tool_calls"
         events.append(Finished(reason, self._blob()))
         return events
@@ -320,7 +301,7 @@ class ChatReader:
     @property
     def _is_usable(self) -> bool:
         """Whether what came can stand for a whole answer: something was said, and every call is complete."""
-        return self._has_content and all(is_object("".join(call.pieces)) for call in self._calls)
+        return self._has_content and self._written.are_whole
 
     def _take(self, delta: dict[str, Any]) -> list[ModelEvent]:
         events = self._take_reasoning(delta)
@@ -378,38 +359,10 @@ class ChatReader:
         function = piece.get("function")
         function = function if isinstance(function, dict) else {}
         given, tool = _str(piece.get("id")), _str(function.get("name"))
-        arguments = function.get("arguments")
-        if not isinstance(arguments, str):
-            arguments = "" if arguments is None else json.dumps(arguments, ensure_ascii=False)
-        position = self._position(piece.get("index"), given, tool, arguments)
-        call = self._calls[position]
-        if tool and tool != call.tool:
-            call.tool = tool if not call.tool or call.pieces else call.tool + tool
-        if arguments:
-            call.pieces.append(arguments)
+        position, call, arguments = self._written.take(piece.get("index"), given, tool, function.get("arguments"))
         if extra := piece.get("extra_content"):
             self._extras[call.call_id] = extra
         return ToolCallDelta(position, call.call_id, call.tool, arguments)
-
-    def _position(self, index: Any, given: str, tool: str, arguments: str) -> int:
-        """Return which call a piece belongs to, a new one where id and name say so.
-
-        Some servers number every call 0, some none, some repeat the id with every piece, some give no ids at all.
-        """
-        known = self._by_index.get(index) if isinstance(index, int) else (len(self._calls) - 1 if self._calls else None)
-        if known is not None:
-            call = self._calls[known]
-            starts_another = bool(given and tool and call.given and given != call.given)
-            if tool and call.pieces and not given:
-                # Without an id only what was written before can tell: more after a whole object is another call.
-                starts_another = index is None or bool(arguments and call.is_whole)
-            if not starts_another:
-                return known
-        position = len(self._calls)
-        self._calls.append(_Call(given, self._ids.take(given)))
-        if isinstance(index, int):
-            self._by_index[index] = position
-        return position
 
     def _take_usage(self, chunk: dict[str, Any]) -> None:
         """Take the numbers of a chunk, the last that is not zero of each: they come at the end, grow, or stay away."""

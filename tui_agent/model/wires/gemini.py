@@ -24,7 +24,16 @@ from tui_agent.model.protocol import (
 )
 from tui_agent.model.route import Route
 from tui_agent.model.usage import usage_of
-from tui_agent.model.wires.wire import LOST_IMAGE, Call, CallIds, WireFailure, blobs, image_base64, parse
+from tui_agent.model.wires.wire import (
+    LOST_IMAGE,
+    Call,
+    WireFailure,
+    blobs,
+    call_ids,
+    image_base64,
+    parse,
+)
+from tui_agent.model.written_calls import CallIds
 from tui_agent.session.effort import Effort
 
 _REASONS: dict[str, FinishReason] = {"STOP": "stop", "MAX_TOKENS": "length"}
@@ -207,7 +216,7 @@ def _signature(kept: dict[str, Any]) -> dict[str, str]:
 
 def reader(request: ModelRequest, route: Route) -> "GeminiReader":
     """Return a reader for the answer to a request."""
-    return GeminiReader(CallIds(request), route)
+    return GeminiReader(call_ids(request), route)
 
 
 @dataclass(frozen=True, slots=True)

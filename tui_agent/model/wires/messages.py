@@ -31,7 +31,16 @@ from tui_agent.model.protocol import (
 )
 from tui_agent.model.route import Route
 from tui_agent.model.usage import usage_of
-from tui_agent.model.wires.wire import LOST_IMAGE, Call, CallIds, WireFailure, blobs, image_base64, is_object, parse
+from tui_agent.model.wires.wire import (
+    LOST_IMAGE,
+    Call,
+    WireFailure,
+    blobs,
+    call_ids,
+    image_base64,
+    parse,
+)
+from tui_agent.model.written_calls import CallIds, is_object
 
 ContentBlock = dict[str, Any]
 """A content block as the format has it, or what holds the place of one in a blob."""
@@ -368,7 +377,7 @@ _STATUS = {
 
 def reader(request: ModelRequest, route: Route) -> "MessagesReader":
     """Return a reader for the answer to a request."""
-    return MessagesReader(route, CallIds(request))
+    return MessagesReader(route, call_ids(request))
 
 
 @dataclass(slots=True)

@@ -20,9 +20,9 @@ from tui_agent.model.usage import usage_of
 from tui_agent.model.wires.wire import (
     LOST_IMAGE,
     Call,
-    CallIds,
     WireFailure,
     blobs,
+    call_ids,
     image_base64,
     one_system_message,
     parse,
@@ -96,7 +96,7 @@ class OllamaReader:
 
     def __init__(self, request: ModelRequest, route: Route) -> None:
         self._route = route
-        self._ids = CallIds(request)
+        self._ids = call_ids(request)
         self._reasoning: list[str] = []
         self._calls: list[ToolCallReady] = []
         self._last: dict[str, Any] = {}

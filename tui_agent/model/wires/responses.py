@@ -38,14 +38,14 @@ from tui_agent.model.usage import named_cost, usage_of
 from tui_agent.model.wires.wire import (
     LOST_IMAGE,
     Call,
-    CallIds,
     WireFailure,
     blobs,
+    call_ids,
     image_url,
-    is_object,
     one_system_message,
     parse,
 )
+from tui_agent.model.written_calls import CallIds, is_object
 
 _PATH = "/responses"
 _MIN_OUTPUT_TOKENS = 16
@@ -254,7 +254,7 @@ def _function_call(place: dict[str, Any], each: RequestToolCall) -> dict[str, An
 
 def reader(request: ModelRequest, route: Route) -> "ResponsesReader":
     """Return a reader for the answer to a request."""
-    return ResponsesReader(CallIds(request), route)
+    return ResponsesReader(call_ids(request), route)
 
 
 _Part = tuple[str, int]

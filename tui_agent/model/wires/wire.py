@@ -6,8 +6,7 @@ events that somebody else read. ``http`` sends and receives for all of them.
 
 import base64
 import importlib
-import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import field
 from typing import Any, Protocol, cast
 
@@ -18,6 +17,7 @@ from tui_agent.model.errors import Failure
 from tui_agent.model.protocol import ModelEvent
 from tui_agent.model.providers import WireName
 from tui_agent.model.route import Route
+from tui_agent.model.written_calls import CallIds
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,14 +104,6 @@ def parse(data: str) -> dict[str, Any]:
     return value
 
 
-def is_object(text: str) -> bool:
-    """Tell whether a text is a whole JSON object, as a call's arguments must be."""
-    try:
-        return isinstance(loads(text), dict)
-    except ValueError:
-        return False
-
-
 def image_url(image: ImageRef, request: ModelRequest) -> str | None:
     """Return an image of a request as a data URL; None where its bytes are lost."""
     data = image_base64(image, request)
@@ -159,21 +151,6 @@ def blobs(message: Message) -> list[dict[str, Any]]:
     return found
 
 
-def _new_call_id() -> str:
-    return f"call_{uuid.uuid4().hex[:16]}"
-
-
-class CallIds:
-    """Gives each call of an answer an id that occurs nowhere else in its request."""
-
-    def __init__(self, request: ModelRequest, new: Callable[[], str] = _new_call_id) -> None:
-        self._taken = {call.call_id for message in request.messages for call in message.tool_calls}
-        self._new = new
-
-    def take(self, given: str | None) -> str:
-        """Return the id a call goes by: the provider's own, numbered when it was used before, a new one for none."""
-        call_id, number = given or self._new(), 2
-        while call_id in self._taken:
-            call_id, number = (f"{given}_{number}" if given else self._new()), number + 1
-        self._taken.add(call_id)
-        return call_id
+def call_ids(request: ModelRequest) -> CallIds:
+    """Return what gives each call of an answer an id that occurs nowhere in its request."""
+    return CallIds(call.call_id for message in request.messages for call in message.tool_calls)

@@ -11,14 +11,13 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 
 from tui_agent.errors import ToolError
-from tui_agent.files.inside import read_file, read_inside
-from tui_agent.lazy import dataclass
 from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.processes.environment import command_environment
 from tui_agent.sandbox import Holes, Sandbox, View, Writes
 from tui_agent.session.entries import ToolSchema
 from tui_agent.tools.base import ToolContext, ToolResult
 from tui_agent.tools.dynamic import DynamicTool, RawInput
+from tui_agent.tools.functions.found import FoundFile
 from tui_agent.tools.functions.in_process import told
 from tui_agent.tools.functions.process import Ended, interpreter_holes, run_file
 from tui_agent.tools.functions.returned import Returned
@@ -27,9 +26,8 @@ DEFAULT_TIMEOUT = 120.0
 MAX_TIMEOUT = 3_600.0
 """Seconds a call may take."""
 
-MAX_FILE_BYTES = 1_000_000
 
-Host = Annotated[str, Field(pattern=r"^[A-Za-z0-9.*-]+$")]
+Host = Annotated[str, Field(pattern=r"^(\*|[A-Za-z0-9.-]+)$")]
 Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 
 
@@ -52,35 +50,12 @@ class Declared(BaseModel):
 
     def words(self) -> str:
         """Return what is declared, for people."""
+        changed = tuple("files of the project" if _place(path) is None else path for path in self.WRITES)
         rows = {
-            "reaches": self.NETWORK, "reads": self.READS, "changes": self.WRITES, "gets": self.ENVIRONMENT,
+            "reaches": self.NETWORK, "reads": self.READS, "changes": changed, "gets": self.ENVIRONMENT,
             "changes nothing": ("",) if self.READ_ONLY else (),
         }  # fmt: skip
         return "; ".join(f"{what} {', '.join(names)}".strip() for what, names in rows.items() if names)
-
-
-@dataclass(frozen=True, slots=True)
-class FoundFile:
-    """A tool file. ``shown`` is its name for people, ``inside`` the project that it must be in; None for the user's."""
-
-    path: Path
-    shown: str
-    inside: Path | None = None
-
-    def source(self) -> str:
-        """Return its text.
-
-        Raises:
-            OSError: it can't be read, or leads out of the project.
-            ValueError: it is no text, or too large.
-        """
-        limit = MAX_FILE_BYTES + 1
-        data, _state = (
-            read_file(self.path, limit) if self.inside is None else read_inside(self.inside, self.path, limit)
-        )
-        if len(data) > MAX_FILE_BYTES:
-            raise ValueError(f"it is larger than {MAX_FILE_BYTES // 1_000_000} MB")
-        return data.decode("utf-8")
 
 
 class FileTool(DynamicTool):

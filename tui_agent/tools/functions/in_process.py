@@ -1,5 +1,6 @@
 """A function of the program that uses the library, as a tool. It runs in that program's process."""
 
+import contextlib
 import traceback
 from collections.abc import Callable
 from typing import Any
@@ -23,12 +24,7 @@ class FunctionTool(DynamicTool):
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._signature = signature = signature_of(function)
-        schema = ToolSchema(
-            name=signature.name,
-            description=signature.description,
-            parameters=slim_schema(signature.parameters),
-        )
-        super().__init__(schema)
+        super().__init__(schema_of(signature.name, signature.description, signature.parameters))
 
     def needs(self, arguments: RawInput, context: ToolContext) -> tuple[PermissionNeed, ...]:
         """Return nothing: who gave the function wants it called."""
@@ -44,6 +40,13 @@ class FunctionTool(DynamicTool):
         except Exception as error:  # the function's own
             raise ToolError(traceback.format_exception_only(error)[-1].strip()) from error
         return await told(value, self.title(arguments), context)
+
+
+def schema_of(name: str, description: str, parameters: dict[str, Any]) -> ToolSchema:
+    """Return a function's schema without what pydantic adds; that of a type which holds itself stays whole."""
+    with contextlib.suppress(RecursionError):
+        parameters = slim_schema(parameters)
+    return ToolSchema(name=name, description=description, parameters=parameters)
 
 
 async def told(value: Returned, title: str, context: ToolContext, footer: str = "") -> ToolResult:

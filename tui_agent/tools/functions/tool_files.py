@@ -5,25 +5,33 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from tui_agent.errors import ToolError
 from tui_agent.lazy import dataclass
 from tui_agent.processes.environment import SafeEnvironment, command_environment
 from tui_agent.sandbox import Sandbox, View, Writes
 from tui_agent.session.entries import ToolSchema
-from tui_agent.tools.base import OutputLimits, ToolContext, slim_schema
-from tui_agent.tools.functions.file_tool import Declared, FileTool, FoundFile, view_of_file
-from tui_agent.tools.functions.process import Ended, run_file
+from tui_agent.tools.base import OutputLimits, ToolContext
+from tui_agent.tools.functions.found import FoundFile
 from tui_agent.tools.reads import FileReads
 from tui_agent.tools.registry import BUILTIN
+
+if TYPE_CHECKING:
+    from tui_agent.tools.functions.file_tool import FileTool
+    from tui_agent.tools.functions.process import Ended
+
+# What runs a file is loaded when there is one.
 
 DESCRIBE_SECONDS = 30.0
 """How long reading a file may take before it counts as one that hangs."""
 MAX_TOOLS = 50
 """Functions of one file that are offered: each is paid for with every request."""
 MAX_FILES = 100
+MAX_DESCRIPTION = 4_000
+"""Characters of a docstring that the model is told."""
 _RESERVED = frozenset({*BUILTIN, "mcp"})
 
 
@@ -49,7 +57,7 @@ class LoadedFile:
     """What a file said of itself. ``tools`` is empty when it could not be read; ``problems`` say why."""
 
     source: str
-    tools: tuple[FileTool, ...] = ()
+    tools: "tuple[FileTool, ...]" = ()
     problems: tuple[str, ...] = ()
 
 
@@ -58,7 +66,7 @@ class ToolFiles:
     """The tool files that ``find`` names, with what is wrong with others; none without it."""
 
     find: Callable[[], tuple[list[FoundFile], list[str]]] = lambda: ([], [])
-    tools: tuple[FileTool, ...] = ()
+    tools: "tuple[FileTool, ...]" = ()
     """What they offer, as they were when they were read last."""
     problems: tuple[str, ...] = ()
     _loaded: dict[FoundFile, LoadedFile] = field(default_factory=dict)
@@ -97,7 +105,7 @@ class ToolFiles:
         return known if known is not None and known.source == source else await _describe(file, source, place)
 
 
-def _offer(file: FoundFile, loaded: LoadedFile, tools: dict[str, FileTool]) -> Iterator[str]:
+def _offer(file: FoundFile, loaded: LoadedFile, tools: "dict[str, FileTool]") -> Iterator[str]:
     """Add the tools of a file to others; yields why one is left out."""
     for tool in loaded.tools[:MAX_TOOLS]:
         if tool.name in _RESERVED:
@@ -112,6 +120,9 @@ def _offer(file: FoundFile, loaded: LoadedFile, tools: dict[str, FileTool]) -> I
 
 async def _describe(file: FoundFile, source: str, place: ToolPlace) -> LoadedFile:
     """Have a file's own process say what its functions are."""
+    from tui_agent.tools.functions.file_tool import view_of_file
+    from tui_agent.tools.functions.process import run_file
+
     context, sandbox = place.context(), place.sandbox
     if sandbox is not None and (refusal := await asyncio.to_thread(sandbox.refusal)):
         return LoadedFile(source, problems=(f"{file.shown}: {refusal}",))
@@ -127,7 +138,9 @@ async def _describe(file: FoundFile, source: str, place: ToolPlace) -> LoadedFil
     return _said(file, source, ended)
 
 
-def _said(file: FoundFile, source: str, ended: Ended) -> LoadedFile:
+def _said(file: FoundFile, source: str, ended: "Ended") -> LoadedFile:
+    from tui_agent.tools.functions.file_tool import Declared, FileTool
+
     answer = ended.answer
     if answer is None:
         why = " ".join(ended.why(DESCRIBE_SECONDS).split())
@@ -139,13 +152,28 @@ def _said(file: FoundFile, source: str, ended: Ended) -> LoadedFile:
     try:
         declared = Declared.model_validate(answer.declared)
         tools = tuple(FileTool(_schema(row), file, declared) for row in answer.tools)
-    except (ValidationError, KeyError) as error:
+    except (ValidationError, LookupError, TypeError, AttributeError) as error:
         told = error.errors(include_url=False)[0] if isinstance(error, ValidationError) else None
         why = "it says nothing sensible of itself" if told is None else f"{told['loc'][0]}: {told['msg']}"
         return LoadedFile(source, problems=(*problems, f"{file.shown}: {why}."))
     return LoadedFile(source, tools, tuple(problems))
 
 
-def _schema(row: dict[str, object]) -> ToolSchema:
-    schema = ToolSchema.model_validate(row)
-    return schema.model_copy(update={"parameters": slim_schema(schema.parameters)})
+class _SaidTool(BaseModel):
+    """A tool as the file's process tells of it: the file may have changed what runs there."""
+
+    model_config = ConfigDict(defer_build=True)
+
+    name: str = Field(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,63}$")
+    description: str = Field(min_length=1)
+    parameters: dict[str, Any]
+
+
+def _schema(row: dict[str, Any]) -> ToolSchema:
+    from tui_agent.tools.functions.in_process import schema_of
+
+    said = _SaidTool.model_validate(row)
+    description = said.description
+    if len(description) > MAX_DESCRIPTION:
+        description = f"{description[:MAX_DESCRIPTION]} …"
+    return schema_of(said.name, description, said.parameters)

@@ -138,7 +138,8 @@ class RaceScreen(PageScreen[None]):
 
     def _look(self) -> None:
         self._timer = None
-        race, at = self._race, self.number
+        race, at = self._race.now(), self.number
+        self._race = race
         runners = ranked(race.runners)
         self._numbers = [number for number, _runner in runners]
         rows = [self._row(number, runner) for number, runner in runners]
@@ -154,8 +155,7 @@ class RaceScreen(PageScreen[None]):
         row = race_cells(number, runner, TONES[runner.state], taken=number == self._race.taken)
         if self._race.asks(number):
             row[2] = ("? asks you", "warning")
-        if number == self._marked:
-            row[0] = (f"{MARK}{number}", "accent")
+        row[0] = (f"{MARK}{number}", "accent") if number == self._marked else (f" {number}", "text")
         return row
 
     @property

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tui_agent.app.face import RaceForm
 
 COLUMNS: Final = (Column("", 9), Column("model", 8, grows=True), Column("effort", 7), Column("mode", 6))
-LIST_KEYS: Final = "a add the same  x remove  m model  e effort  o mode  ctrl+s start  tab next  esc back"
+LIST_KEYS: Final = "a add  ctrl+s start  x remove  m model  e effort  o mode  tab next  esc back"
 FIELD_KEYS: Final = "ctrl+s start  tab next  esc back"
 PICKS: Final[dict[Pick, str]] = {
     "none": "one that I choose",
@@ -145,6 +145,7 @@ class RaceStartScreen(PageScreen["RaceOrder | None"]):
 
     def on_mount(self) -> None:
         """Show the runners and what they cost."""
+        self.prompt.move_cursor(self.prompt.document.end)
         self._show()
 
     def on_resize(self) -> None:

@@ -14,12 +14,15 @@ from tui_agent.app.face import TextLine
 from tui_agent.app.format import one_line, short_model, visible
 from tui_agent.errors import UserFacingError
 from tui_agent.ui.gauge_reading import gauge_reading
+from tui_agent.ui.screens.race import REFRESH_SECONDS, RaceScreen
 from tui_agent.ui.screens.subagent import SubagentScreen
 from tui_agent.ui.widgets.gauge import Gauge
 from tui_agent.ui.widgets.key_line import KeyLine
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
+    from collections.abc import Awaitable, Callable
+
+    from textual.timer import Timer
 
     from tui_agent.app.desk import Desk
     from tui_agent.app.race_views import RaceView
@@ -46,6 +49,8 @@ class RunnerScreen(SubagentScreen):
         super().__init__(desk, runner)
         self._race = race
         self._number = number
+        self._leave_race: Callable[[], None] = lambda: None
+        self._timer: Timer | None = None
 
     def compose(self) -> ComposeResult:
         """The subagent's page, with a gauge before the keys."""
@@ -54,15 +59,39 @@ class RunnerScreen(SubagentScreen):
         yield Gauge(self._desk.clock)
         yield keys
 
+    def on_mount(self) -> None:
+        """Follow the runner, and what the race says of it."""
+        super().on_mount()
+        self._leave_race = self._race.subscribe(self._measure_soon)
+
+    def on_unmount(self) -> None:
+        """Stop listening."""
+        self._leave_race()
+        super().on_unmount()
+
+    def _open(self) -> None:
+        super()._open()
+        self._measure()
+
+    def _measure_soon(self) -> None:
+        """Measure once for many events: an answer comes in hundreds of pieces."""
+        if self._timer is None:
+            self._timer = self.set_timer(REFRESH_SECONDS, self._measure)
+
+    def _measure(self) -> None:
+        """Show how much of its window is used."""
+        self._timer = None
+        if isinstance(self._subagent, Agent):
+            self.gauge.reading = gauge_reading(self._subagent, self._desk.clock())
+        self.gauge.display = self.gauge.reading is not None
+        self._tell()
+
     def _tell(self) -> None:
         runner = self._race.runners[self._number - 1]
         self.heading.update(f"{visible(runner.name)}: {one_line(self._race.prompt, 200)}")
         state, *others = race_words.cells(runner)
         self.facts.update(" · ".join(filter(None, [self._asking or state, short_model(runner.model), *others])))
         self.keys.show(OVER_KEYS if runner.state.is_over else self.KEYS)
-        if isinstance(self._subagent, Agent):
-            self.gauge.reading = gauge_reading(self._subagent, self._desk.clock())
-        self.gauge.display = self.gauge.reading is not None
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """A runner is no session that could be copied, and one that works can't be taken."""
@@ -97,7 +126,8 @@ class RunnerScreen(SubagentScreen):
 
     async def _take(self) -> None:
         if await self._race.take(self._number):
-            self.dismiss(None)
+            pages = [screen for screen in self.app.screen_stack if isinstance(screen, RaceScreen)]
+            (pages[0] if pages else self).dismiss(None)
 
     def _do(self, work: Awaitable[object]) -> None:
         self._desk.soon(self._done(work))

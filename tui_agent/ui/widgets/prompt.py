@@ -51,6 +51,8 @@ class Prompt(Guarded, TextArea):
         Binding("ctrl+underscore,ctrl+slash", "undo", "undo writing", show=False),
         # A text area selects a line with it.
         Binding("f6", "screen.command('redo')", "redo", show=False),
+        # And all of the text.
+        Binding("f7", "screen.command('race')", "race", show=False),
         Binding("pageup", "screen.scroll_page(-1)", "page up", show=False),
         Binding("pagedown", "screen.scroll_page(1)", "page down", show=False),
     ]

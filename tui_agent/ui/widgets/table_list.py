@@ -1,9 +1,9 @@
 """A table under a cursor, drawn by the line: columns leave, the least wanted first, where they find no room."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
+from tui_agent.lazy import dataclass
 from tui_agent.ui.widgets.line_list import LineList, StyledSpan
 from tui_agent.ui.widgets.transcript.lines import cells, crop_runs, runs_width
 

@@ -166,6 +166,7 @@ class CardBlock(FoldingBlock):
     def add_output(self, text: str) -> None:
         """Show what the running call prints."""
         self._live = (self._live + text)[-_LIVE_CHARS:]
+        self._default_fold()
         self._changed()
 
     def finish(self, status: str, metadata: ToolMetadata, seconds: float) -> None:
@@ -230,7 +231,8 @@ class CardBlock(FoldingBlock):
     def _default_fold(self) -> None:
         if self._chosen:
             return
-        shows_itself = self._metadata.diff or self._is_log or self.status == ToolStatus.ERROR
+        prints = bool(self._live) and not self.traits.starts_agents
+        shows_itself = self._metadata.diff or self._is_log or prints or self.status == ToolStatus.ERROR
         denied = self.status in {ToolStatus.DENIED, ToolStatus.INTERRUPTED}
         self.fold = Fold.PART if shows_itself and not denied else Fold.CLOSED
 
@@ -328,7 +330,8 @@ class CardBlock(FoldingBlock):
             return Window(None)
         if self._metadata.diff:
             return Window(_DIFF_ROWS)
-        return Window(_OUTPUT_ROWS, "tail" if self.traits.output == "log" else "head")
+        tail = self.traits.output == "log" or self._result is None
+        return Window(_OUTPUT_ROWS, "tail" if tail else "head")
 
     def _shown_body(self, width: int) -> Body:
         if self._content is None:

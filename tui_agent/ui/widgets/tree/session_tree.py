@@ -30,7 +30,7 @@ from tui_agent.ui.widgets.tree.wording import RowTexts, pieces
 _PREFIX: Final = "session-tree--"
 _STYLES: Final = (
     "text", "faint", "guide", "mark", "user", "assistant", "aside", "label", "here", "match", "cursor",
-    "status-ok", "status-error", "status-warning", *STANDING_STYLES,
+    "status-ok", "status-error", "status-warning", "status-running", "status-idle", *STANDING_STYLES,
 )  # fmt: skip
 NONE_KNOWN: Final = Standings()
 """The standings of a tree that nothing is known of."""

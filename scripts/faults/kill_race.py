@@ -1,0 +1,193 @@
+"""Kills races at random moments, counts what is lost or left: ``python scripts/faults/kill_race.py [ROUNDS]``.
+
+Each round is a race of the real program without a screen, against a scripted server on this machine: three runners
+that write files and have them checked, in a repository with uncommitted changes. It is killed (SIGKILL) at a random
+moment between its start and its end, and begun anew on what is left. Then is looked at:
+
+- the project: bytes, index and branches as before, or, killed while one was taken, its changes whole or not yet there;
+- the session: it opens, and every answer that was told of before the kill is there;
+- the race: the next start shows it, continues what was cut off and ends it; or it had not begun, or was over;
+- the copies: none is left once that is done and ``doctor --clean`` has run.
+
+Prints one line a round and a count at the end; the exit code is 1 when anything was wrong.
+"""
+
+import argparse
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+
+from tests.support.model_script import Call, Recorded, Turn  # noqa: E402 - the tests' server is beside the program
+from tests.support.model_server import ModelServer  # noqa: E402
+from tests.support.place import Place  # noqa: E402
+from tests.support.races import make_project, state_of  # noqa: E402
+from tui_agent.agent.race.homes import homes_in  # noqa: E402
+from tui_agent.cli.sessions import DATABASE  # noqa: E402
+from tui_agent.session.session import Session  # noqa: E402
+from tui_agent.session.store import Store  # noqa: E402
+
+PROGRAM = (sys.executable, "-m", "tui_agent")
+ARGUMENTS = ("-p", "begin: make it", "--race", "3", "--check", "test -f made.txt", "--pick", "best", "--json")
+MADE = {"made.txt": b"made\n", "f0.txt": b"file 0\nmore\n"}
+
+
+@dataclass
+class Life:
+    """One race that was killed: what it had told, and how long it lived in seconds; None when it ended by itself."""
+
+    told: list[int]
+    seconds: float
+    was_killed: bool
+
+
+def play(request: Recorded) -> Turn:
+    """Answer as a runner that does a little work in several steps."""
+    if "begin" not in json.dumps(request.json["messages"]):
+        return Turn(text="Hello.")
+    # A call that was cut off is not repeated by this model, so each does all of the work.
+    work = r"echo made > made.txt; printf 'file 0\nmore\n' > f0.txt"
+    commands = {1: work, 2: f"{work}; cat f0.txt", 3: f"{work}; ls"}
+    steps = json.dumps(request.json["messages"]).count("I begin step ")
+    if steps < len(commands):
+        text = f"I begin step {steps + 1}, and say a few words about it first."
+        return Turn(text=text, delay=0.01, tool_calls=(Call("bash", {"command": commands[steps + 1]}),))
+    return Turn(text="All of it is done now.", delay=0.01)
+
+
+def live(place: Place, seconds: float, *, running: bool = False) -> Life:
+    """Start a race and kill it after some seconds; with ``running`` they are counted from when its runners begin."""
+    with subprocess.Popen(
+        [*PROGRAM, *ARGUMENTS],
+        cwd=place.project,
+        env={"PATH": os.environ["PATH"], **place.env},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as process:
+        assert process.stdout
+        began = time.monotonic()
+        timer = threading.Timer(seconds, process.kill)
+        if not running:
+            timer.start()
+        told = []
+        for line in process.stdout:
+            if running and '"race_started"' in line:
+                began = time.monotonic()
+                timer.start()
+            if (leaf := _leaf_in(line)) is not None:
+                told.append(leaf)
+        timer.cancel()
+    return Life(told, time.monotonic() - began, process.returncode < 0)
+
+
+def _leaf_in(line: str) -> int | None:
+    """Return the entry that a line says a runner has come to."""
+    try:
+        event = json.loads(line)
+    except ValueError:
+        return None
+    return event["runner"]["leaf"] if event["type"] == "runner_changed" else None
+
+
+def look(place: Place, before: dict[str, tuple[int, bytes]], life: Life, phases: Counter[str]) -> list[str]:
+    """Return what is wrong after a kill; the race is ended on the way."""
+    wrong = _in_project(place, before)
+    races = list(homes_in(place.root / "data" / "cache" / "races"))
+    wrong += _in_session(place, life)
+    going_on = place.run("-c", "-p", "/race continue")
+    is_there = "A race was cut off" in going_on.stderr
+    phase = "before it began" if not life.told else "while it went on" if is_there else "at its end"
+    phases["ended before the kill" if not life.was_killed else phase] += 1
+    if is_there:
+        ended = place.run("-c", "-p", "/race take 1")
+        made = {name: (place.project / name).read_bytes() for name in MADE if (place.project / name).exists()}
+        if "Took " not in ended.stderr or made != MADE:
+            wrong.append(f"not taken whole, {sorted(made)}: {going_on.stderr[-300:]} | {ended.stderr[-300:]}")
+    elif life.told and life.was_killed and _has_record(races):
+        wrong.append("there is a race that was not found again")
+    if any(homes_in(place.root / "data" / "cache" / "races")):
+        place.run("doctor", "--clean")
+    if left := list(homes_in(place.root / "data" / "cache" / "races")):
+        wrong.append(f"left behind: {[path.name for path in left]}")
+    return wrong
+
+
+def _has_record(races: list[Path]) -> bool:
+    return any((path / "race.json").exists() for path in races)
+
+
+def _in_project(place: Place, before: dict[str, tuple[int, bytes]]) -> list[str]:
+    """Look at the project; what a runner made may be in it where it was being taken, each file whole."""
+    now = state_of(place.project)
+    changed = [name for name in now.keys() | before.keys() if now.get(name) != before.get(name)]
+    return [f"changed: {name}" for name in changed if name not in MADE or now.get(name, (0, b""))[1] != MADE[name]]
+
+
+def _in_session(place: Place, life: Life) -> list[str]:
+    if not life.told:
+        return []
+    with Store(place.root / "data" / DATABASE) as store:
+        if damage := store.damage():
+            return [f"damaged: {damage}"]
+        sessions = store.sessions()
+        if not sessions:
+            return ["the session is gone"]
+        session = Session(store, sessions[0].id, estimate=lambda _entry: 1, read_only=True)
+        known = {header.id for header in session.skeleton()}
+    return [f"#{entry} was told of and is gone" for entry in sorted(set(life.told) - known)]
+
+
+def main() -> int:
+    """Run the rounds."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("rounds", nargs="?", type=int, default=100)
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    chance, wrong, phases = random.Random(options.seed), 0, Counter[str]()
+    whole: tuple[float, float] | None = None
+    with ModelServer(play) as server:
+        for number in range(1, options.rounds + 1):
+            with tempfile.TemporaryDirectory(prefix="ta-") as name:
+                place = Place(Path(name))
+                place.configure(server.openai_url)
+                make_project(place.project)
+                before = state_of(place.project)
+                whole = whole or live_whole(place, before)
+                # Much of the time goes by before a runner begins: most kills come later.
+                running = number % 5 > 0
+                life = live(place, chance.uniform(0.0, whole[running]), running=running)
+                found = look(place, before, life, phases)
+            wrong += bool(found)
+            print(f"{number:4}  killed after {life.seconds:5.2f} s  {'; '.join(found) or 'nothing wrong'}", flush=True)
+    print(f"{options.rounds} rounds, {wrong} wrong; " + ", ".join(f"{n} {phase}" for phase, n in phases.items()))
+    return int(wrong > 0)
+
+
+def live_whole(place: Place, before: dict[str, tuple[int, bytes]]) -> tuple[float, float]:
+    """Return how long a race that nobody kills takes, all of it and its runners alone; the project is put back."""
+    began = time.monotonic()
+    running = live(place, 120, running=True).seconds
+    whole = time.monotonic() - began
+    place.run("-c", "-p", "/undo")
+    for name, (mode, data) in before.items():
+        (place.project / name).write_bytes(data)
+        (place.project / name).chmod(mode)
+    for name in MADE.keys() - before.keys():
+        (place.project / name).unlink(missing_ok=True)
+    return whole, running
+
+
+if __name__ == "__main__":
+    sys.exit(main())

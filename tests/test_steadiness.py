@@ -1,0 +1,53 @@
+"""No test asks a clock how fast something was, or waits for a time instead of for a state."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).parent
+STOPWATCHES = {"perf_counter", "perf_counter_ns", "monotonic", "monotonic_ns", "process_time", "thread_time"}
+FOR_EVER = 60
+"""Seconds from which on a sleep plays something that hangs."""
+
+
+def unsteady(tree: ast.AST) -> Iterator[str]:
+    """Say what in a test depends on how fast the machine is."""
+    polls = {id(inner) for loop in ast.walk(tree) if isinstance(loop, ast.While) for inner in ast.walk(loop)}
+    for call in ast.walk(tree):
+        if not isinstance(call, ast.Call):
+            continue
+        name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+        seconds = next((one.value for one in call.args if isinstance(one, ast.Constant)), None)
+        waits = isinstance(seconds, int | float) and 0 < seconds < FOR_EVER
+        if name in STOPWATCHES:
+            yield f"line {call.lineno} reads a stopwatch: count what is done, or measure it in benchmarks"
+        elif name in {"sleep", "pause"} and waits and id(call) not in polls:
+            yield f"line {call.lineno} waits for {seconds} s: wait for the state it stands for"
+
+
+def test_no_test_depends_on_how_fast_the_machine_is() -> None:
+    found = [
+        f"{file.relative_to(TESTS)}: {what}"
+        for file in sorted(TESTS.rglob("test_*.py"))
+        for what in unsteady(ast.parse(file.read_text(encoding="utf-8")))
+    ]
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("await asyncio.sleep(0)", 0),
+        ("await pilot.pause()", 0),
+        ("await asyncio.sleep(0.1)", 1),
+        ("await pilot.pause(0.2)", 1),
+        ("started = time.monotonic()", 1),
+        ("while not done():\n    await asyncio.sleep(0.01)", 0),
+        ("await asyncio.sleep(300)", 0),
+    ],
+)
+def test_what_counts_as_unsteady(text: str, count: int) -> None:
+    tree = ast.parse("async def test():\n" + "\n".join(f"    {line}" for line in text.splitlines()))
+    assert len(list(unsteady(tree))) == count

@@ -1,0 +1,179 @@
+"""A race of real agents on the real screen: begun, followed, entered, taken and looked at again."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.races import ALLOW, RacingClient, make_project, runs, writes
+from tests.support.real_stage import RealStage, real_stage
+from tests.support.scripted_client import Reply
+from tests.support.ui_app import until
+from tui_agent.session.entries import RaceEntry, RunnerState
+from tui_agent.ui.screens.diff import DiffScreen
+from tui_agent.ui.screens.race import RaceScreen
+from tui_agent.ui.screens.race_start import RaceStartScreen
+from tui_agent.ui.screens.runner import RunnerScreen
+from tui_agent.ui.screens.tree import TreeScreen
+
+CHECK = "test -f green.txt"
+NOW = 1_790_000_000_000
+
+
+def racing_stage(tmp_path: Path, replies: Any) -> RealStage:
+    """Return an application whose agent can race, in a repository."""
+    make_project(tmp_path / "project")
+    checks = {"check_command": lambda: CHECK}
+    copies = tmp_path / "races"
+    script = RacingClient(replies)._reply
+    return real_stage(
+        tmp_path, script, services=checks, keeps_files=True, copies=copies, rules=ALLOW, clock=lambda: NOW
+    )
+
+
+def one_green(number: int, step: int) -> Reply:
+    """Two fail the check: only the second writes what it looks for."""
+    if step == 0:
+        name = "green.txt" if number == 2 else f"red{number}.txt"
+        return Reply("I write it.", (writes(name, f"by {number}\n"), runs("rm f2.txt")), cost=0.01 * number)
+    return Reply("It is done.", cost=0.01)
+
+
+def one_hangs(number: int, step: int) -> Reply:
+    """The first waits in the middle of its answer, the second ends."""
+    return Reply("I think about it for long.", hang=True) if number == 1 else one_green(number, step)
+
+
+async def start(stage: RealStage, pilot: Any, *, runners: int = 3) -> None:
+    """Begin a race with the dialog."""
+    await pilot.press("f7")
+    await until(lambda: isinstance(stage.screen, RaceStartScreen) and stage.screen.runners.count, pilot)
+    dialog = stage.screen
+    dialog.prompt.text = "make it green"
+    while len(dialog.order.specs) > runners:
+        dialog.action_remove()
+    await until(lambda: f"{runners} runners" in stage.text(), pilot)
+    await pilot.press("ctrl+s")
+    await until(lambda: isinstance(stage.screen, RaceScreen), pilot)
+
+
+def states(stage: RealStage) -> list[RunnerState]:
+    race = stage.main.desk.race
+    return [] if race is None else [runner.state for runner in race.runners]
+
+
+async def over(stage: RealStage, pilot: Any) -> None:
+    """Wait until all runners have ended and the page says so."""
+    await until(lambda: states(stage) and all(state.is_over for state in states(stage)), pilot)
+    await stage.until_text("enter take", pilot)
+
+
+async def test_one_is_asked_for_followed_compared_and_taken(tmp_path: Path) -> None:
+    stage = racing_stage(tmp_path, one_green)
+    project = tmp_path / "project"
+    async with stage.run((100, 30)) as pilot:
+        await start(stage, pilot)
+        await over(stage, pilot)
+        assert sorted(states(stage)) == [RunnerState.FAILED, RunnerState.FAILED, RunnerState.PASSED]
+        assert not (project / "green.txt").exists()
+        await pilot.press("home", "d")
+        await until(lambda: isinstance(stage.screen, DiffScreen), pilot)
+        assert "green.txt" in stage.text()
+        assert "f2.txt" in stage.text()
+        await pilot.press("escape")
+        await until(lambda: isinstance(stage.screen, RaceScreen), pilot)
+        await pilot.press("space", "down", "d")
+        await until(lambda: isinstance(stage.screen, DiffScreen), pilot)
+        assert "red" in stage.text()
+        assert "f2.txt" not in stage.text()
+        await pilot.press("escape")
+        await until(lambda: isinstance(stage.screen, RaceScreen), pilot)
+        await pilot.press("home", "enter")
+        await until(lambda: stage.screen is stage.main, pilot)
+        assert (project / "green.txt").read_text() == "by 2\n"
+        await stage.until_text("· taken", pilot)
+        assert isinstance(stage.harness.path()[-1], RaceEntry)
+
+
+async def test_a_race_that_is_over_is_looked_at_again_from_the_conversation(tmp_path: Path) -> None:
+    stage = racing_stage(tmp_path, one_green)
+    async with stage.run((100, 30)) as pilot:
+        await start(stage, pilot)
+        await over(stage, pilot)
+        await pilot.press("home", "enter")
+        await stage.until_text("· taken", pilot)
+        stage.main.view.transcript.focus()
+        await pilot.press("end", "k", "e")
+        await until(lambda: isinstance(stage.screen, RaceScreen), pilot)
+        await stage.until_text("enter go there", pilot)
+        await pilot.press("down", "o")
+        await until(lambda: isinstance(stage.screen, RunnerScreen), pilot)
+        await stage.until_text("It is done.", pilot)
+        await pilot.press("escape")
+        await until(lambda: isinstance(stage.screen, RaceScreen), pilot)
+        await pilot.press("x")
+        await stage.until_text("The race is over.", pilot)
+
+
+async def test_a_runner_is_watched_steered_and_stopped(tmp_path: Path) -> None:
+    stage = racing_stage(tmp_path, one_hangs)
+    async with stage.run((100, 30)) as pilot:
+        await start(stage, pilot, runners=2)
+        await until(stage.client.hanging.is_set, pilot)
+        await until(lambda: RunnerState.PASSED in states(stage), pilot)
+        working = states(stage).index(RunnerState.WORKING)
+        await pilot.press("home", *["down"] * working, "enter")
+        await until(lambda: isinstance(stage.screen, RunnerScreen), pilot)
+        await stage.until_text("I think about it for long.", pilot)
+        assert stage.screen.gauge.reading is not None
+        await pilot.press("s")
+        await stage.until_text("Message to same", pilot)
+        await pilot.press("h", "m", "enter")
+        race = stage.main.desk.race
+        assert race is not None
+        agent = race.runners[working].agent
+        assert agent is not None
+        await until(lambda: agent.queue.steer, pilot)
+        await pilot.press("x")
+        await until(lambda: states(stage)[working] is RunnerState.STOPPED, pilot)
+        await stage.until_text("t take", pilot)
+        await pilot.press("escape")
+        await until(lambda: isinstance(stage.screen, RaceScreen), pilot)
+        await stage.until_text("■ stopped", pilot)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 35)])
+async def test_the_tree_shows_who_works(tmp_path: Path, size: tuple[int, int]) -> None:
+    stage = racing_stage(tmp_path, one_hangs)
+    async with stage.run(size) as pilot:
+        await start(stage, pilot, runners=2)
+        await until(stage.client.hanging.is_set, pilot)
+        await until(lambda: RunnerState.PASSED in states(stage), pilot)
+        working = states(stage).index(RunnerState.WORKING) + 1
+        await pilot.press("escape", "ctrl+t")
+        await until(lambda: isinstance(stage.screen, TreeScreen), pilot)
+        await stage.until_text("✓ same", pilot)
+        text = stage.text()
+        print(text)
+        assert f"● same {working}" in text
+        race = stage.main.desk.race
+        assert race is not None
+        stage.screen.session_tree.go_to_entry(race.runners[working - 1].record.leaf)
+        await pilot.press("o")
+        await until(lambda: isinstance(stage.screen, RunnerScreen), pilot)
+
+
+async def test_a_race_begins_at_any_entry_of_the_tree(tmp_path: Path) -> None:
+    stage = racing_stage(tmp_path, one_green)
+    async with stage.run((100, 30)) as pilot:
+        await stage.say("hello", pilot)
+        first = next(entry.id for entry in stage.harness.path() if entry.kind == "user")
+        await pilot.press("ctrl+t")
+        await until(lambda: isinstance(stage.screen, TreeScreen) and stage.screen.session_tree.outline.total, pilot)
+        stage.screen.session_tree.go_to_entry(first)
+        await pilot.press("r")
+        await until(lambda: isinstance(stage.screen, RaceStartScreen), pilot)
+        assert stage.screen.order.start == first
+        assert f"Race from #{first}" in stage.text()
+        await pilot.press("escape")
+        await until(lambda: isinstance(stage.screen, TreeScreen), pilot)

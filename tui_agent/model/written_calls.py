@@ -1,0 +1,108 @@
+"""Tool calls put together from pieces that every provider numbers, names and cuts a little otherwise."""
+
+import json
+import uuid
+from collections.abc import Callable, Iterable
+from dataclasses import field
+from typing import Any
+
+from tui_agent.json_text import loads
+from tui_agent.lazy import dataclass
+
+
+def _new_call_id() -> str:
+    return f"call_{uuid.uuid4().hex[:16]}"
+
+
+def is_object(text: str) -> bool:
+    """Tell whether a text is a whole JSON object, as a call's arguments must be."""
+    try:
+        return isinstance(loads(text), dict)
+    except ValueError:
+        return False
+
+
+class CallIds:
+    """Gives each call of an answer an id that is not among those ``taken``, which occur in its request."""
+
+    def __init__(self, taken: Iterable[str], new: Callable[[], str] = _new_call_id) -> None:
+        self._taken = set(taken)
+        self._new = new
+
+    def take(self, given: str | None) -> str:
+        """Return the id a call goes by: the provider's own, numbered when it was used before, a new one for none."""
+        call_id, number = given or self._new(), 2
+        while call_id in self._taken:
+            call_id, number = (f"{given}_{number}" if given else self._new()), number + 1
+        self._taken.add(call_id)
+        return call_id
+
+
+@dataclass(slots=True)
+class WrittenCall:
+    """A tool call being written. ``given`` is the id the provider gave it, ``call_id`` the one it goes by."""
+
+    given: str
+    call_id: str
+    tool: str = ""
+    pieces: list[str] = field(default_factory=list)
+
+    @property
+    def arguments(self) -> str:
+        """Its arguments so far."""
+        return "".join(self.pieces)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing can be missing of its arguments."""
+        return bool(self.pieces) and self.pieces[-1].rstrip().endswith("}") and is_object(self.arguments)
+
+
+class WrittenCalls:
+    """The calls of one answer, in their order."""
+
+    def __init__(self, ids: CallIds) -> None:
+        self.calls: list[WrittenCall] = []
+        self._ids = ids
+        self._by_index: dict[int, int] = {}
+
+    @property
+    def are_whole(self) -> bool:
+        """Whether the arguments of all of them are complete."""
+        return all(is_object(call.arguments) for call in self.calls)
+
+    def take(self, index: Any, given: str, tool: str, arguments: Any) -> tuple[int, WrittenCall, str]:
+        """Take a piece; return the place of the call it belongs to, the call, and the text of the piece.
+
+        ``index`` is the provider's number, None or nonsense where it has none. ``arguments`` that are no text become
+        JSON.
+        """
+        if not isinstance(arguments, str):
+            arguments = "" if arguments is None else json.dumps(arguments, ensure_ascii=False)
+        position = self._position(index, given, tool, arguments)
+        call = self.calls[position]
+        if tool and tool != call.tool:
+            call.tool = tool if not call.tool or call.pieces else call.tool + tool
+        if arguments:
+            call.pieces.append(arguments)
+        return position, call, arguments
+
+    def _position(self, index: Any, given: str, tool: str, arguments: str) -> int:
+        """Return which call a piece belongs to, a new one where id and name say so.
+
+        Some servers number every call 0, some none, some repeat the id with every piece, some give no ids at all.
+        """
+        known = self._by_index.get(index) if isinstance(index, int) else (len(self.calls) - 1 if self.calls else None)
+        if known is not None:
+            call = self.calls[known]
+            starts_another = bool(given and tool and call.given and given != call.given)
+            if tool and call.pieces and not given:
+                # Without an id only what was written before can tell: more after a whole object is another call.
+                starts_another = index is None or bool(arguments and call.is_whole)
+            if not starts_another:
+                return known
+        position = len(self.calls)
+        self.calls.append(WrittenCall(given, self._ids.take(given)))
+        if isinstance(index, int):
+            self._by_index[index] = position
+        return position
