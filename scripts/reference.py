@@ -82,8 +82,8 @@ def settings() -> str:
     told = (
         "`/settings` shows and changes them; `tui-agent config set KEY VALUE` writes one. Dots are tables of "
         "`config.toml`. In the environment, `TUI_AGENT_COMPACTION__AUTO=false` sets `compaction.auto`. "
-        "Flags win over variables, and variables over the file. Files of the same name in `prompts/` and `styles/` beside "
-        "`config.toml` replace the program's own."
+        "Flags win over variables, and variables over the file. Files of the same name in `prompts/` and `styles/` "
+        "beside `config.toml` replace the program's own."
     )
     return f"# Settings\n\n{told}\n\n{_table(('setting', 'default', 'takes', 'meaning'), cells)}\n"
 
