@@ -107,7 +107,7 @@ async def test_keys_are_answered_while_the_parts_are_built(monkeypatch: pytest.M
         def __init__(self, load: Any, **_more: object) -> None:
             self._load = load
 
-        async def run_async(self) -> None:
+        async def run_async(self, size: object = None) -> None:
             loading = asyncio.create_task(self._load())
             await asyncio.sleep(0)
             pressed.set()
