@@ -82,3 +82,24 @@ async def test_what_was_changed_just_before_a_kill_is_the_runners(tmp_path: Path
     }
     await again.finish(None)
     await harness.agent.aclose()
+
+
+async def test_a_copy_that_was_cut_short_is_made_anew(tmp_path: Path) -> None:
+    harness = racing_agent(tmp_path, RacingClient(lambda _number, _step: Reply("Done.")))
+    race = await begin(harness)
+    await race.wait()
+    await race.aclose()
+    record = race.record.model_copy(update={"shared": {}})
+    rows = [row.model_copy(update={"root": None, "leaf": None, "state": RunnerState.WAITING}) for row in record.runners]
+    race.home.save(record.model_copy(update={"runners": tuple(rows)}))
+    (race.home.path / "1" / "f0.txt").unlink()
+    (again,) = Race.left_by_crash(harness.agent)
+    again.resume(1)
+    again.resume(2)
+    await again.wait()
+    assert states(again) == [RunnerState.DONE] * 2
+    copy = again.runners[0].copy
+    assert copy is not None
+    assert (copy.root / "f0.txt").exists()
+    await again.finish(None)
+    await harness.agent.aclose()

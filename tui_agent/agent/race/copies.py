@@ -65,6 +65,8 @@ def make_copy(project: Path, names: Iterable[str], home: Path, name: str, *, may
     """
     project = Path(os.path.realpath(project))
     root = home / name
+    if root.exists():
+        remove_home(root)  # the program was killed while it was made
     root.mkdir(parents=True, mode=0o700)
     original = home / ORIGINAL
     if not original.is_symlink():

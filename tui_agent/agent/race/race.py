@@ -130,6 +130,8 @@ class Runner:
     def begin(self, message: Sequence[UserPart] | None) -> None:
         """Let it work in a task of its own: on a message, or on its branch as it stands."""
         self._stopped = False
+        if self.state.is_over:
+            self.update(state=RunnerState.WAITING)
         self.task = asyncio.get_running_loop().create_task(self._work(message))
 
     async def _work(self, message: Sequence[UserPart] | None) -> None:
