@@ -68,6 +68,7 @@ bench: $(VENV)/dev.stamp ## measure speed and size; ARGS="--json start-up" choos
 
 screenshots: $(VENV)/dev.stamp ## draw docs/images again
 	@$(BIN)/python scripts/screenshots.py
+	@$(BIN)/python scripts/recording.py
 
 lock: $(VENV)/lock/bin/uv ## choose versions again where pyproject.toml asks for it; ARGS="--upgrade" takes newer ones
 	@$(COMPILE) $(ARGS) pyproject.toml requirements-build.in -o requirements.lock

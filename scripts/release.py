@@ -83,6 +83,7 @@ def check_tree(_release: Release) -> str:
     if changed := run("git", "status", "--porcelain").strip():
         raise CheckError(f"not committed: {changed.splitlines()[0].strip()} …")
     run(sys.executable, "scripts/man_page.py", "--check")
+    run(sys.executable, "scripts/reference.py", "--check")
     return run("git", "rev-parse", "--short", "HEAD").strip()
 
 
@@ -118,6 +119,7 @@ def check_contents(release: Release) -> str:
         names = archive.namelist()
     needed = [f"tui_agent/_data/prompts/{path.name}" for path in (ROOT / "prompts").glob("*.md")]
     needed += [f"tui_agent/_data/styles/{path.name}" for path in (ROOT / "styles").glob("*.tcss")]
+    needed += [f"tui_agent/_data/styles/browser.{kind}" for kind in ("html", "js")]
     if missing := [name for name in [*needed, "tui_agent/py.typed"] if name not in names]:
         raise CheckError(f"the wheel lacks {missing[0]}")
     if not any(name.endswith("share/man/man1/tui-agent.1") for name in names):
@@ -159,7 +161,7 @@ def smoke(command: Path, scratch: Path) -> None:
 
 
 def check_installs(release: Release) -> str:
-    """Install the wheel with pip on each Python, and with uv and pipx on the newest; run it in each."""
+    """Install the wheel with pip on each Python, its extra `web` too, and with uv and pipx on the newest; run it."""
     assert release.wheel is not None
     done: list[str] = []
     newest = ""
@@ -168,6 +170,8 @@ def check_installs(release: Release) -> str:
         run(python, "-m", "venv", place)
         run(place / "bin" / "pip", "install", "--quiet", release.wheel)
         smoke(place / "bin" / "tui-agent", release.scratch)
+        run(place / "bin" / "pip", "install", "--quiet", f"{release.wheel}[web]")
+        run(place / "bin" / "python", "-c", "import tui_agent.cli.web_server", cwd=release.scratch)
         try:
             try_documents(place / "bin" / "python", release.scratch / f"documents-{name}")
         except SmokeError as error:

@@ -87,10 +87,10 @@ class Scene:
 
     async def say(self, text: str, until: type[object], *, keys: tuple[str, ...] = ()) -> None:
         """Send a message, press a key for each question, and wait for an event after the last."""
-        await self._after(PermissionAsked if keys else until, lambda: self.app.main.desk.outbox.send(text))
+        await self.after(PermissionAsked if keys else until, lambda: self.app.main.desk.outbox.send(text))
         for position, key in enumerate(keys, start=1):
             event = PermissionAsked if position < len(keys) else until
-            await self._after(event, lambda key=key: self.pilot.press(key))
+            await self.after(event, lambda key=key: self.pilot.press(key))
 
     async def opened(self, key: str, screen: type[Screen[object]]) -> None:
         """Press a key and wait until it has brought a screen."""
@@ -99,7 +99,7 @@ class Scene:
             while not isinstance(self.app.screen, screen):
                 await self.pilot.pause(0.05)
 
-    async def _after(self, event: type[object], action: Callable[[], Awaitable[None] | None]) -> None:
+    async def after(self, event: type[object], action: Callable[[], Awaitable[None] | None]) -> None:
         """Do something and wait until an event of the agent has reached the screen."""
         happened = asyncio.Event()
         leave = self.agents[-1].subscribe(lambda seen: happened.set() if isinstance(seen, event) else None)

@@ -34,6 +34,18 @@ def test_two_runs_draw_the_same_pictures(tmp_path: Path) -> None:
     assert not [name for name, svg in first.items() if str(tmp_path) in svg]
 
 
+def test_the_recording_of_the_tour_can_be_made_again(tmp_path: Path) -> None:
+    made = tmp_path / "tour.svg"
+    done = subprocess.run([sys.executable, ROOT / "scripts" / "recording.py", made], check=False, timeout=110)
+    assert done.returncode == 0
+    svg = made.read_text(encoding="utf-8")
+    assert svg.count('class="frame"') == 10
+    assert "Session&#160;tree" in svg
+    assert "Undone:&#160;compaction" in svg
+    assert "@font-face" not in svg
+    assert (ROOT / "docs" / "images" / "tour.svg").stat().st_size < 2_000_000
+
+
 def test_every_picture_the_documents_show_is_there() -> None:
     for document in (ROOT / "README.md", *(ROOT / "docs").glob("*.md")):
         for target in re.findall(r"!\[[^\]]*\]\(([^)]+)\)", document.read_text(encoding="utf-8")):

@@ -32,8 +32,11 @@ POLICY = (
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-class TabProgram(AppService):
+class TabProgram(AppService):  # type: ignore[misc]  # the extra may be missing where types are checked
     """The program of one tab."""
+
+    _task: asyncio.Task[None] | None
+    """Reads what the program draws, until it ends."""
 
     def __init__(self, program: Sequence[str], arguments: Sequence[str], **ports: Any) -> None:
         super().__init__(program[0], **ports)
@@ -74,7 +77,7 @@ class TabProgram(AppService):
         self._task = None
 
 
-class TabServer(Server):
+class TabServer(Server):  # type: ignore[misc]
     """Serves the page to whoever has the token, and to no page of another origin."""
 
     def __init__(self, program: Sequence[str], arguments: Sequence[str], *, port: int, token: str) -> None:

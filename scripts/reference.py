@@ -1,0 +1,170 @@
+"""Writes docs/reference/*.md from the program's own tables. `--check` says whether they are up to date."""
+
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+FOLDER = ROOT / "docs" / "reference"
+NOTE = "<!-- Written by scripts/reference.py. -->"
+
+
+def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    lines = [head, ("---",) * len(head), *rows]
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in lines)
+
+
+def _code(*words: str) -> str:
+    return " ".join(f"`{word}`" for word in words if word)
+
+
+def keys() -> str:
+    """Return the keys of the prompt, and the actions that can have other keys."""
+    import tui_agent.ui.widgets.transcript  # noqa: F401 - before the screens, which it imports in a circle
+    from tui_agent.ui.key_help import PROMPT_KEYS, rebindable_actions
+    from tui_agent.ui.screens.main import MainScreen
+
+    def shown(names: str) -> str:
+        return names if names.startswith(("/", "!", "any ")) else " ".join(f"`{key}`" for key in names.split())
+
+    actions = [
+        (_code(action.id), _code(*re.split(r",\s*", action.keys)), action.place, action.help)
+        for action in rebindable_actions(MainScreen.BINDINGS)
+    ]
+    prompt = _table(("key", "does"), [(shown(names), text) for names, text in PROMPT_KEYS])
+    named = _table(("name", "key", "where", "does"), actions)
+    change = (
+        'Give an action another key in `config.toml`: `[keys]`, then `compact = "f12"`. `F1` lists the keys in use.'
+    )
+    return f"# Keys\n\n{prompt}\n\n## Keys that can be changed\n\n{change}\n\n{named}\n"
+
+
+def commands() -> str:
+    """Return the table of commands."""
+    from tui_agent.app.commands import command_table
+
+    rows = [
+        (
+            _code(f"/{row.name}{' ' if row.argument else ''}{row.argument}")
+            + "".join(f", `/{alias}`" for alias in row.aliases),
+            _code(*row.key.split(",")) if row.key else "",
+            "screen" if row.needs_screen else "everywhere",
+            row.help,
+        )
+        for row in command_table()
+    ]
+    told = (
+        "Type one in the prompt, or choose it with `Ctrl+P`. “Everywhere” means editors and runs without a screen too. "
+        "Commands of your own are described in [knowledge](../knowledge.md)."
+    )
+    return f"# Commands\n\n{told}\n\n{_table(('command', 'key', 'works', 'does'), rows)}\n"
+
+
+def settings() -> str:
+    """Return every setting with its value as the program comes."""
+    from tui_agent.config import load_config
+    from tui_agent.setting_rows import UNSET, setting_rows
+
+    with tempfile.TemporaryDirectory() as empty:
+        rows = setting_rows(load_config(Path(empty) / "config.toml", environ={}))
+    cells = [
+        (
+            _code(row.key),
+            "" if row.value in {UNSET, ""} else _code(row.value.replace(str(Path.home()), "~")),
+            row.accepts,
+            row.description,
+        )
+        for row in rows
+    ]
+    told = (
+        "`/settings` shows and changes them; `tui-agent config set KEY VALUE` writes one. Dots are tables of "
+        "`config.toml`. In the environment, `TUI_AGENT_COMPACTION__AUTO=false` sets `compaction.auto`. "
+        "Flags win over variables, and variables over the file. Files of the same name in `prompts/` and `styles/` "
+        "beside `config.toml` replace the program's own."
+    )
+    return f"# Settings\n\n{told}\n\n{_table(('setting', 'default', 'takes', 'meaning'), cells)}\n"
+
+
+def exit_codes() -> str:
+    """Return the table of exit codes."""
+    from tui_agent.cli.exit_codes import ExitCode
+
+    rows = [(str(code.value), code.meaning) for code in ExitCode]
+    return f"# Exit codes\n\n{_table(('code', 'meaning'), rows)}\n"
+
+
+def events() -> str:
+    """Return the kinds of lines that ``--json`` prints."""
+    from tui_agent.cli.events import events_schema
+
+    schema = events_schema()
+    names = [reference["$ref"].rpartition("/")[2] for reference in schema["oneOf"]]
+    rows = [
+        (
+            _code(name),
+            ", ".join(f"`{field}`" for field in schema["$defs"][name]["properties"] if field != "type"),
+            schema["$defs"][name]["description"].replace("``", "`"),
+        )
+        for name in names
+    ]
+    told = (
+        f"`--json` prints one of these per line. This is version {schema['version']}; "
+        "[events.schema.json](../events.schema.json) has the type of each field, [automation](../automation.md) shows "
+        "them in use."
+    )
+    return f"# Events\n\n{told}\n\n{_table(('type', 'fields', 'meaning'), rows)}\n"
+
+
+def options() -> str:
+    """Return the help of the command line and of its subcommands."""
+    import argparse
+
+    from tui_agent.cli.arguments import whole_parser
+
+    os.environ["COLUMNS"] = "100"
+    parser = whole_parser()
+    parts = [f"# The command line\n\n```\n{_help(parser)}\n```"]
+    for action in parser._actions:  # noqa: SLF001 - argparse has no other way to list them
+        if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001
+            parts += [f"## {name}\n\n```\n{_help(sub)}\n```" for name, sub in action.choices.items()]
+    return "\n\n".join(parts) + "\n"
+
+
+def _help(parser: object) -> str:
+    return parser.format_help().strip()  # type: ignore[attr-defined]
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    "keys": keys,
+    "commands": commands,
+    "settings": settings,
+    "options": options,
+    "exit-codes": exit_codes,
+    "events": events,
+}
+
+
+def page(name: str) -> str:
+    """Return a page as it should be."""
+    return f"{NOTE}\n\n{PAGES[name]()}"
+
+
+def main() -> int:
+    """Write the pages, or with ``--check`` compare them; returns the exit code."""
+    FOLDER.mkdir(exist_ok=True)
+    stale = 0
+    for name in PAGES:
+        path, text = FOLDER / f"{name}.md", page(name)
+        if "--check" in sys.argv[1:]:
+            stale |= not path.is_file() or path.read_text(encoding="utf-8") != text
+        else:
+            path.write_text(text, encoding="utf-8")
+    return int(stale)
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(ROOT))
+    sys.exit(main())
