@@ -89,6 +89,26 @@ async def test_first_green_is_taken_by_itself(tmp_path: Path) -> None:
     await desk.close()
 
 
+async def test_the_changes_are_compared_by_the_small_model(tmp_path: Path) -> None:
+    def play(number: int, step: int) -> Reply:
+        return Reply("They differ.") if number > 2 else work(number, step)
+
+    client = RacingClient(play)
+    harness = racing_agent(tmp_path, client, small_model="test/small")
+    desk = await desk_of(harness)
+    assert await do(desk, "race", "2 --check '' -- Answer it.")
+    assert await do(desk, "race", "compare")
+    asked = client.requests[-1]
+    assert asked.model == "test/small"
+    assert "+from 1" in asked.messages[0].text
+    assert "+from 2" in asked.messages[0].text
+    assert await do(desk, "race", "drop")
+    last = harness.path()[-1]
+    assert isinstance(last, RaceEntry)
+    assert "They differ." in last.comparison
+    await desk.close()
+
+
 def test_a_wish_is_read() -> None:
     wish = read_wish("2x same, effort=high --check 'make test' --pick first-green --cost 0.5 -- Fix it: now")
     assert (wish.runners, wish.check, wish.pick, wish.cost) == ("2x same, effort=high", "make test", "first-green", 0.5)

@@ -8,7 +8,7 @@ import shlex
 from typing import TYPE_CHECKING, Any, cast
 
 from tui_agent.app.commands import Command
-from tui_agent.app.face import Choice, RacePage
+from tui_agent.app.face import Choice, RacePage, Report
 from tui_agent.app.files_along import carry_out
 from tui_agent.app.format import money, one_line
 from tui_agent.app.race_words import RacePrice, entry_lines, race_lines
@@ -252,6 +252,25 @@ async def merge(desk: Desk, number: int) -> None:
     desk.say(f"What {name} found is in the conversation now.")
 
 
+async def compare(desk: Desk) -> None:
+    """Have the small model say how the changes of the runners differ; it is kept with the result.
+
+    Raises:
+        CommandError: a runner still works, or there is nothing to compare.
+        ModelError: the model could not be asked.
+    """
+    from tui_agent.agent.race.comparing import compare as ask
+
+    race = _race(desk)
+    if not race.is_over:
+        raise CommandError("Runners still work: compare them when they are done, or stop them with /race stop.")
+    desk.say("Comparing the changes …")
+    told = await ask(race)
+    if not told:
+        raise CommandError("There is nothing to compare: fewer than two runners changed something.")
+    desk.show(Report("How the changes differ", told.splitlines()))
+
+
 async def steer(desk: Desk, number: int, text: str) -> None:
     """Send a message to a runner; raises as `take`."""
     from tui_agent.agent.attachments import load_message
@@ -313,6 +332,7 @@ async def race(desk: Desk, argument: str) -> None:
         "take": lambda desk, rest: take(desk, _chosen(rest)),
         "merge": lambda desk, rest: merge(desk, _chosen(rest)),
         "drop": lambda desk, _rest: drop(desk),
+        "compare": lambda desk, _rest: compare(desk),
         "stop": _stop,
         "continue": _continue,
         "steer": lambda desk, rest: steer(desk, _chosen(rest.partition(" ")[0]), rest.partition(" ")[2]),
