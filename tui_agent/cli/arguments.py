@@ -385,7 +385,7 @@ IMPORT_FORMATS = (
 def _positive(text: str) -> int:
     value = int(text) if text.isascii() and text.isdigit() else 0
     if value < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not a number above 0")
+        raise argparse.ArgumentTypeError(f"{text} is not a whole number above 0")
     return value
 
 
