@@ -87,7 +87,7 @@ def _parse_web(argv: list[str]) -> argparse.Namespace:
     arguments, rest = _subcommand_parser().parse_known_args(argv)
     inner = parse(rest)
     if inner.command != "run" or inner.print is not None:
-        raise UsageError(f"The browser shows the full screen, which {rest[0]} has not. See: tui-agent web --help")
+        raise UsageError(f"The browser shows the full screen; {rest[0]} has none. See: tui-agent web --help")
     arguments.rest = rest
     return arguments
 
