@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -255,10 +256,56 @@ def test_wrong_use_says_what_to_do() -> None:
         Agent("demo", tools=[read])
     with pytest.raises(LibraryError, match="no built-in tool “rread”"):
         Agent("demo", builtin_tools=["rread"])
-    with pytest.raises(ValueError, match="argument path has no type"):
+    with pytest.raises(LibraryError, match="argument path has no type"):
         Agent("demo", tools=[untyped])
-    with pytest.raises(ValueError, match="no permission"):
+    with pytest.raises(LibraryError, match="no permission"):
         Agent("demo", allow=["nonsense"])
+
+
+def same(text: str) -> str:
+    """Return a text."""
+    return text
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"tools": [same, same]}, "Two functions are called “same”"),
+        ({"tools": ["missing.py"]}, "There is no file .*missing.py"),
+        ({"tools": "words.py"}, "tools takes a list"),
+        ({"tools": [3]}, "3 can't be a tool"),
+        ({"allow": "edit"}, "allow takes a list"),
+        ({"mode": "careful"}, "no mode; there are build, auto-edit, plan, yolo"),
+        ({"sandbox": "strict"}, "mode: .*not 'strict'"),
+        ({"context_window": -1}, "context_window: .*not -1"),
+    ],
+)
+def test_what_it_can_not_use_is_named_at_once(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(LibraryError, match=said):
+        Agent("demo", **given)
+
+
+async def test_a_loop_that_was_left_does_not_hold_up_the_next_message(server: ModelServer) -> None:
+    server.play(Turn(text="one two three", delay=0.05), Turn(text="and on"))
+    async with Agent("m", base_url=server.openai_url, context_window=32_000) as agent:
+        async for event in agent.run("count"):
+            if isinstance(event, AnswerDelta):
+                break
+        turn = await agent.send("go on")
+
+    assert (turn.reason, turn.text) == ("done", "and on")
+
+
+async def test_a_plain_with_in_an_event_loop_says_what_to_write() -> None:
+    with pytest.raises(LibraryError, match="async with"), Agent("demo"):
+        pass
+
+
+def test_an_agent_that_was_left_says_so() -> None:
+    with Agent("demo") as agent:
+        pass
+    with pytest.raises(LibraryError, match="inside"):
+        agent.wait(agent.send("hello"))
 
 
 async def test_a_failure_of_the_provider_is_the_end_of_the_turn(server: ModelServer) -> None:

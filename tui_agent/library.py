@@ -8,13 +8,13 @@ import inspect
 import os
 import tempfile
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable, Mapping
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self, TypeVar
 
-from pydantic import SecretStr
+from pydantic import SecretStr, ValidationError
 
 from tui_agent.agent.agent import Agent as SessionAgent
 from tui_agent.agent.assembly import Models, ModelSources, SessionPlaces, hold, make_ports
@@ -37,7 +37,7 @@ from tui_agent.agent.events import (
     ToolOutput,
     ToolStarted,
 )
-from tui_agent.agent.permissions import Action, Rule, parse_rule
+from tui_agent.agent.permissions import Action, Mode, Rule, parse_rule
 from tui_agent.context.request import ModelRequest
 from tui_agent.context.tokens import TokenCounter
 from tui_agent.errors import ToolError, UserFacingError
@@ -230,8 +230,7 @@ class Agent:
         max_steps: requests that one message may cause.
 
     Raises:
-        LibraryError: there is no built-in tool of a name, or a function has one's name.
-        ValueError: a rule is written wrongly, or a function can't be a tool.
+        LibraryError: something that was given can't be used: a tool, a rule, a mode, a file that is not there.
     """
 
     def __init__(  # noqa: PLR0913 - each has a default and is given by its name
@@ -253,15 +252,21 @@ class Agent:
         sandbox: Literal["auto", "off", "required"] = "auto",
         max_steps: int = 200,
     ) -> None:
-        rules = [parse_rule(text, Action.ALLOW) for text in allow] + [parse_rule(text, Action.DENY) for text in deny]
-        added: list[FunctionTool] = []
-        files: list[FoundFile] = []
-        for tool in tools:
-            if isinstance(tool, str | os.PathLike):
-                path = Path(tool).resolve()
-                files.append(FoundFile(path, path.name))
-            else:
-                added.append(FunctionTool(tool))
+        _check_lists(tools=tools, builtin_tools=builtin_tools, allow=allow, deny=deny)
+        try:
+            rules = [parse_rule(rule, Action.ALLOW) for rule in allow]
+            rules += [parse_rule(rule, Action.DENY) for rule in deny]
+            added, files = _functions_and_files(tools)
+            if mode not in set(Mode):
+                raise LibraryError(f"“{mode}” is no mode; there are {', '.join(Mode)}.")
+            key = SecretStr(api_key) if api_key else None
+            own = ModelSettings(base_url=base_url or None, api_key=key, context_window=context_window)
+            held = SandboxSettings(mode=sandbox)
+        except ValidationError as error:
+            wrong = error.errors(include_url=False)[0]
+            raise LibraryError(f"{'.'.join(map(str, wrong['loc']))}: {wrong['msg']}, not {wrong['input']!r}.") from None
+        except ValueError as error:
+            raise LibraryError(str(error)) from None
         self._owned = Session() if session is None else None
         self.session: Session = session or self._owned  # type: ignore[assignment]  # one of them is there
         """The session it works in."""
@@ -269,10 +274,8 @@ class Agent:
         self._asking: set[asyncio.Task[None]] = set()
         self._failure: BaseException | None = None
         self._runner: asyncio.Runner | None = None
+        self._left = False
         model = f"openai/{model}" if base_url and "/" not in model else model
-        own = ModelSettings(
-            base_url=base_url or None, api_key=SecretStr(api_key) if api_key else None, context_window=context_window
-        )
         settings = {} if model == "demo" else {model: own}
         environ = dict(environ or {})
         sources = ModelSources(DemoCatalog(settings, {}, environ=environ), environ, settings, {})
@@ -286,7 +289,7 @@ class Agent:
             environment=SafeEnvironment(os.environ),
             checkpoints=SnapshotStore(store.put_blob, store.blob),
             rules=(Rule("task", "*", Action.ALLOW), *(() if ask else (_NO_LOOPS,)), *rules),
-            sandbox=Sandbox(SandboxSettings(mode=sandbox), (config_dir(), data_dir(), log_dir()), project=cwd),
+            sandbox=Sandbox(held, (config_dir(), data_dir(), log_dir()), project=cwd),
             max_steps=max_steps,
             tool_files=ToolFiles(lambda: (files, [])),
         )
@@ -296,8 +299,11 @@ class Agent:
             if unknown := [name for name in names if name not in known]:
                 raise LibraryError(f"There is no built-in tool “{unknown[0]}”; there are {', '.join(known)}.")
             ports.tools = tuple(tool for name, tool in known.items() if name in names)
-        if taken := [tool.name for tool in added if tool.name in known]:
-            raise LibraryError(f"“{taken[0]}” is the name of a built-in tool; call the function something else.")
+        for number, tool in enumerate(added):
+            if tool.name in known:
+                raise LibraryError(f"“{tool.name}” is the name of a built-in tool; call the function something else.")
+            if tool.name in {other.name for other in added[:number]}:
+                raise LibraryError(f"Two functions are called “{tool.name}”; call one of them something else.")
         ports.tools += tuple(added)
         self._agent = SessionAgent(self.session._session, ports, model=model, mode=mode)  # noqa: SLF001
         if self._agent.model != model:
@@ -313,6 +319,9 @@ class Agent:
         await self.aclose()
 
     def __enter__(self) -> Self:
+        with suppress(RuntimeError):
+            asyncio.get_running_loop()
+            raise LibraryError("An event loop runs here: write “async with”, and await instead of wait.")
         self._runner = asyncio.Runner()
         return self
 
@@ -320,6 +329,7 @@ class Agent:
         if self._runner is not None:
             self._runner.run(self.aclose())
             self._runner.close()
+            self._runner = None
 
     async def aclose(self) -> None:
         """End what goes on and close what was opened; a session that was given stays open."""
@@ -336,7 +346,7 @@ class Agent:
         """
         if self._runner is None:
             work.close()
-            raise LibraryError("wait is for agents that were entered with a plain “with”; use await.")
+            raise LibraryError("wait works inside of a plain “with”; elsewhere use await.")
         return self._runner.run(work)
 
     # -- a turn -----------------------------------------------------------------------------------------------
@@ -349,9 +359,15 @@ class Agent:
             Exception: what ``ask`` raised, once the run has ended.
         """
         if self._agent.running:
+            await asyncio.sleep(0)  # a loop that was just left: asyncio closes its generator in a task of its own, …
+            await asyncio.sleep(0)  # … which has begun now
+            if self._left:
+                await self._agent.wait_idle()
+        if self._agent.running:
             raise LibraryError("A message is being worked on; wait for its end.")
         events: asyncio.Queue[AgentEvent] = asyncio.Queue()
         leave = self._agent.subscribe(events.put_nowait)
+        self._left = False
         try:
             self._agent.submit(message)
             ended = False
@@ -360,6 +376,7 @@ class Agent:
                 ended = isinstance(event, RunEnded)
                 yield event
         finally:
+            self._left = True
             leave()
             self._agent.interrupt()
             await self._agent.wait_idle()
@@ -456,6 +473,30 @@ class Agent:
         await self._agent.warm()
         size = self._agent.context_size()
         return size.total, size.window
+
+
+def _check_lists(**given: object) -> None:
+    """Refuse a text where a list of texts belongs: it would be taken for a list of letters."""
+    if wrong := [name for name, value in given.items() if isinstance(value, str)]:
+        raise LibraryError(f"{wrong[0]} takes a list: write {wrong[0]}=[{given[wrong[0]]!r}].")
+
+
+def _functions_and_files(
+    tools: Iterable[Callable[..., Any] | str | os.PathLike[str]],
+) -> tuple[list[FunctionTool], list[FoundFile]]:
+    added: list[FunctionTool] = []
+    files: list[FoundFile] = []
+    for tool in tools:
+        if isinstance(tool, str | os.PathLike):
+            path = Path(tool).resolve()
+            if not path.is_file():
+                raise LibraryError(f"There is no file {path} with tools.")
+            files.append(FoundFile(path, path.name))
+        elif callable(tool):
+            added.append(FunctionTool(tool))
+        else:
+            raise LibraryError(f"{tool!r} can't be a tool: give a function, or the path of a file.")
+    return added, files
 
 
 _NO_LOOPS = Rule("doom_loop", "*", Action.DENY, "default")

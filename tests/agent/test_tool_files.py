@@ -516,6 +516,12 @@ async def test_a_file_that_speaks_for_its_process_is_held_to_the_form(stage: Sta
     assert len(stage.files.problems) == 1
 
 
+@pytest.mark.parametrize("does", ["return", "raise ValueError"])
+async def test_a_name_that_is_not_utf_8_is_told_nearly_as_it_is(stage: Stage, does: str) -> None:
+    stage.write(f"def f() -> str:\n    'Name a file.'\n    {does}('caf\\udce9.txt')\n")
+    assert "caf?.txt" in (await stage.call("f")).output
+
+
 async def test_a_link_out_of_the_project_is_not_followed(stage: Stage) -> None:
     secret = stage.root / "elsewhere.py"
     secret.write_text("def f() -> str:\n    'Give.'\n    return ''\n")

@@ -77,6 +77,14 @@ def test_one_that_is_not_trusted_is_not_read_and_that_is_said(work: Path, server
     assert "broken.py" not in done.stderr
 
 
+def test_one_that_can_not_be_trusted_says_why(work: Path, server: ModelServer) -> None:
+    (work / ".tui-agent" / "tools" / "loop.py").symlink_to("loop.py")
+    server.play(Turn(text="Done."))
+    ran = tui_agent(work, "-p", "Shout.", "--trust")
+    assert "loop.py cannot be read" in ran.stdout + ran.stderr
+    assert "shout" not in offered(server)
+
+
 def test_tools_and_doctor_tell_of_them(work: Path) -> None:
     listed = tui_agent(work, "-p", "/tools", "--trust")
     assert ".tui-agent/tools/echo.py" in listed.stdout

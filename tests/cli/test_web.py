@@ -42,12 +42,14 @@ class Served:
 
 
 @asynccontextmanager
-async def serving(home: Path) -> AsyncIterator[Served]:
+async def serving(home: Path, *arguments: str) -> AsyncIterator[Served]:
     words = ["env", f"HOME={home}", f"TUI_AGENT_CONFIG_DIR={home}", f"TUI_AGENT_DATA_DIR={home / 'data'}"]
     bound = socket.socket()
     bound.bind(("127.0.0.1", 0))
     port = bound.getsockname()[1]
-    server = TabServer([*words, sys.executable, "-P", "-m", "tui_agent"], ["--demo"], port=port, token=TOKEN)
+    server = TabServer(
+        [*words, sys.executable, "-P", "-m", "tui_agent"], ["--demo", *arguments], port=port, token=TOKEN
+    )
     runner = web.AppRunner(server.application(), access_log=None, shutdown_timeout=30)
     await runner.setup()
     await web.SockSite(runner, bound).start()
@@ -145,6 +147,17 @@ async def test_a_tab_has_a_program_of_its_own_that_ends_with_it(served: Served, 
     out, _ = await listing.communicate()
     assert b"explain this project" in out
     assert b"open elsewhere" not in out
+
+
+async def test_why_a_program_could_not_start_is_told_at_the_server(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    async with serving(tmp_path, "-r", "nosuch") as served:
+        await served.log_in()
+        async with asyncio.timeout(60), served.client.ws_connect(f"{served.base}/ws", origin=served.base) as tab:
+            async for _ in tab:
+                pass
+    assert "There is no session 'nosuch'" in capfd.readouterr().err
 
 
 async def test_the_end_of_the_server_ends_the_programs_of_all_tabs(tmp_path: Path) -> None:

@@ -87,7 +87,7 @@ def _parse_web(argv: list[str]) -> argparse.Namespace:
     arguments, rest = _subcommand_parser().parse_known_args(argv)
     inner = parse(rest)
     if inner.command != "run" or inner.print is not None:
-        raise UsageError(f"The browser shows the full screen, which {rest[0]} has not. See: tui-agent web --help")
+        raise UsageError(f"The browser shows the full screen; {rest[0]} has none. See: tui-agent web --help")
     arguments.rest = rest
     return arguments
 
@@ -385,7 +385,7 @@ IMPORT_FORMATS = (
 def _positive(text: str) -> int:
     value = int(text) if text.isascii() and text.isdigit() else 0
     if value < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not a number above 0")
+        raise argparse.ArgumentTypeError(f"{text} is not a whole number above 0")
     return value
 
 

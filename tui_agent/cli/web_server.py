@@ -53,11 +53,13 @@ class TabProgram(AppService):  # type: ignore[misc]  # the extra may be missing 
             *self._arguments,
             stdin=PIPE,
             stdout=PIPE,
-            stderr=PIPE,
+            stderr=None,  # why it could not start is told where the server was started
             env=environment,
             start_new_session=True,
         )
         self._stdin = self._process.stdin
+        self._process.stderr = asyncio.StreamReader()  # textual-serve reads one
+        self._process.stderr.feed_eof()
         return self._process
 
     async def stop(self) -> None:

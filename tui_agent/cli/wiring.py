@@ -164,9 +164,12 @@ class Wiring:
 
     def trusts(self, cwd: Path) -> bool:
         """Whether what the project of a directory brings along may act, as it is now."""
+        return self._trust_of(cwd).trusted
+
+    def _trust_of(self, cwd: Path) -> ProjectState:
         if self.project_state.trusted and find_project(cwd) == find_project(self.cwd):
-            return True
-        return project_state(find_project(cwd), self.trust, cwd=cwd).trusted
+            return self.project_state
+        return project_state(find_project(cwd), self.trust, cwd=cwd)
 
     async def __aenter__(self) -> Self:
         return self
@@ -351,10 +354,11 @@ class Wiring:
         folders = Folders(cwd, find_project(cwd), config_dir(), Path.home())
 
         def find() -> tuple[list[FoundFile], list[str]]:
-            trusted = self.trusts(cwd)
-            found, problems = find_tool_files(folders, trusted=trusted)
-            if not trusted and len(find_tool_files(folders, trusted=True)[0]) > len(found):
-                problems.append("Tools of this project are not read: you have not trusted it (--trust, for one run).")
+            state = self._trust_of(cwd)
+            found, problems = find_tool_files(folders, trusted=state.trusted)
+            if isinstance(state, Untrusted) and len(find_tool_files(folders, trusted=True)[0]) > len(found):
+                why = state.problem or "you have not trusted it (--trust, for one run)"
+                problems.append(f"Tools of this project are not read: {why}.")
             return found, problems
 
         return ToolFiles(find)

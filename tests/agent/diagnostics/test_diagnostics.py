@@ -200,7 +200,7 @@ async def test_what_is_found_during_the_last_answer_keeps_the_run_going(tmp_path
         (
             "echo 'cannot read settings' >&2; exit 2",
             {},
-            "ended with exit code 2 and named no place in a file. It said: cannot",
+            "ended with exit code 2 and named no place in a file (“cannot",
         ),
         ("no-such-checker {files}", {}, "ended with exit code 127"),
         ("head -c 100000000 /dev/zero | tr '\\0' 'x'", {}, "printed more than 8 MB"),

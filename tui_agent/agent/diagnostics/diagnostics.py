@@ -262,8 +262,8 @@ class Diagnostics:
         output = await asyncio.to_thread(plain_text, run.capture.raw())
         found = await asyncio.to_thread(parse_problems, output, check.where, self._root)
         if run.exit_code and not found:
-            said = next((line.strip() for line in output.splitlines() if line.strip()), "nothing")[:160]
-            raise _GaveUpError(f"ended with exit code {run.exit_code} and named no place in a file. It said: {said}")
+            said = next((line.strip() for line in output.splitlines() if line.strip()), "no output")[:160]
+            raise _GaveUpError(f"ended with exit code {run.exit_code} and named no place in a file (“{said}”).")
         return found
 
     async def _run(

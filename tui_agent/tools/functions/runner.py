@@ -45,7 +45,8 @@ def main() -> None:
         sys.stderr.write("\n".join([_told(error), *places, ""]))
     if os.getpid() != process:
         os._exit(0)  # a copy of this process that came back from the function says nothing
-    data = json.dumps(said).encode()
+    # Names of files that are not UTF-8 come as lone surrogates, which no answer can hold.
+    data = json.dumps(said, ensure_ascii=False).encode(errors="replace")
     os.ftruncate(answer, 0)
     while data:
         data = data[os.pwrite(answer, data, os.fstat(answer).st_size) :]
