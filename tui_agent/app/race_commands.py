@@ -120,6 +120,7 @@ async def order_of(desk: Desk, wish: RaceWish) -> RaceOrder:
     loaded = await load_message(wish.prompt, desk.cwd, session, desk.services.store.put_blob, named=agent.load_named)
     check = wish.check if wish.check is not None else desk.services.check_command()
     specs = await asyncio.to_thread(runner_specs, desk, wish.runners)
+    await agent.warm()  # what all begin with is told before the start
     return RaceOrder(wish.prompt, loaded.parts, specs, start, check.strip(), cast("Pick", wish.pick), wish.cost)
 
 
