@@ -211,7 +211,7 @@ async def look_after(desk: Desk, race: Race) -> None:
 async def take(desk: Desk, number: int) -> None:
     """Go on with what a runner did: the conversation and the files; the other branches stay where they are.
 
-    After the race it goes to the branch of a runner of the last one on the path.
+    After the race it goes to the branch of a runner of the last one that began on the path.
 
     Raises:
         CommandError, RaceError: there is no such runner, or it did nothing.
@@ -285,7 +285,7 @@ async def steer(desk: Desk, number: int, text: str) -> None:
 
 
 def show(desk: Desk) -> None:
-    """Show the race that goes on, or the last one on the path; raises a `CommandError` where there is none."""
+    """Show the race that goes on, or the last that began on the path; raises a `CommandError` where there is none."""
     race = desk.race
     if race is not None:
         desk.show(RacePage(race, race_lines([runner.figures for runner in race.runners])))
@@ -297,16 +297,17 @@ def show(desk: Desk) -> None:
 
 
 def last_race(desk: Desk) -> RaceEntry | None:
-    """Return the newest race that ended on the path."""
+    """Return the newest race that is over and began on the path, whatever came of it and whichever branch this is."""
     from tui_agent.session.entries import RaceEntry
 
     session = _agent(desk).session
-    found = session.entries(session.path_outline().of_kind("race")[-1:])
-    return found[0] if found and isinstance(found[0], RaceEntry) else None
+    tree, path = session.skeleton(), {None, *session.path_outline().ids}
+    races = session.entries(tree.ids[at] for at in reversed(tree.of_kinds(["race"])))
+    return next((race for race in races if isinstance(race, RaceEntry) and race.start in path), None)
 
 
 def _branch(desk: Desk, number: int) -> tuple[str, int]:
-    """Return a runner's name and the end of its branch: of the race that goes on, or of the last one on the path."""
+    """Return a runner's name and the end of its branch: of the race that goes on, or of the last that began here."""
     if desk.race is not None:
         row = desk.race.runner(number).record
     else:
