@@ -225,13 +225,16 @@ async def take(desk: Desk, number: int) -> None:
         await race.settle()
     name, leaf = _branch(desk, number)
     move = agent.navigator.plan(leaf, continue_from_here=True)
-    await carry_out(agent, move, await agent.files.plan(leaf))
+    stay = await carry_out(agent, move, await agent.files.plan(leaf))
     if race is not None:
         await race.finish(number)
         desk.race = None
     desk.undone.clear()
     saved = f" Stopping the others early saved about {money(race.saved)}." if race is not None and race.saved else ""
-    desk.say(f"Took {name}.{saved} /undo takes that back; the others are branches in /tree.")
+    # A screen shows the newest sentence only: what is not the runner's has to be in this one.
+    kept = f" These files stay as they were: {one_line(', '.join(stay), 200)}." if stay else ""
+    told = f"Took {name}.{kept}{saved} /undo takes that back; the others are branches in /tree."
+    desk.say(told, "warning" if stay else "information")
     desk.face.refresh_facts()
 
 
