@@ -56,3 +56,4 @@ async def test_commands_find_the_copy_in_the_projects_place(tmp_path: Path) -> N
     await race.finish(None)
     await harness.agent.aclose()
     assert not subprocess.run(["ls", tmp_path / "races"], capture_output=True, check=True).stdout
+    assert not list((tmp_path / "cache").glob("*/cache"))  # what commands cached in a copy went with it
