@@ -30,7 +30,7 @@ async def test_ctrl_c_copies_what_is_selected(tmp_path: Path) -> None:
     stage = make_stage(tmp_path)
     async with stage.run() as pilot:
         await write(pilot, "some text")
-        await pilot.press("f7", "ctrl+c")
+        await pilot.press("alt+a", "ctrl+c")
         await pilot.pause()
         assert stage.app.clipboard == "some text"
         assert stage.main.prompt.text == "some text"

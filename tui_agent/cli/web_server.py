@@ -17,7 +17,7 @@ from textual_serve.server import Server, to_int
 
 from tui_agent.resources import style_path
 
-COOKIE = "tui-agent"
+COOKIE_NAME = "tui-agent"
 STATIC = Path(textual_serve.__file__).parent / "static"
 SECONDS_TO_END = 10.0
 """Seconds the program of a closed tab has to end before it is terminated, and again before it is killed."""
@@ -127,9 +127,9 @@ class TabServer(Server):  # type: ignore[misc]
                 raise web.HTTPForbidden
             # The address without the token is what history and bookmarks keep.
             answer = web.HTTPSeeOther("/")
-            answer.set_cookie(COOKIE, self._cookie, httponly=True, samesite="Strict", path="/")
+            answer.set_cookie(COOKIE_NAME, self._cookie, httponly=True, samesite="Strict", path="/")
             raise answer
-        if not _same(request.cookies.get(COOKIE, ""), self._cookie):
+        if not _same(request.cookies.get(COOKIE_NAME, ""), self._cookie):
             raise web.HTTPForbidden
         return await handler(request)
 

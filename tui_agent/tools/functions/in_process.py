@@ -1,6 +1,7 @@
 """A function of the program that uses the library, as a tool. It runs in that program's process."""
 
-import contextlib
+import json
+import re
 import traceback
 from collections.abc import Callable
 from typing import Any
@@ -13,6 +14,8 @@ from tui_agent.tools.dynamic import DynamicTool, RawInput
 from tui_agent.tools.functions.returned import NotSerialisableError, Returned, image_type, returned
 from tui_agent.tools.functions.signature import SignatureError, signature_of
 from tui_agent.tools.outputs import FILTER_OUTPUT, Output, finish, stored_image
+
+_REFERENCE = re.compile(r'"#/\$defs/([^"]+)"')
 
 
 class FunctionTool(DynamicTool):
@@ -44,9 +47,20 @@ class FunctionTool(DynamicTool):
 
 def schema_of(name: str, description: str, parameters: dict[str, Any]) -> ToolSchema:
     """Return a function's schema without what pydantic adds; that of a type which holds itself stays whole."""
-    with contextlib.suppress(RecursionError):
+    if not _holds_itself(parameters.get("$defs", {})):
         parameters = slim_schema(parameters)
     return ToolSchema(name=name, description=description, parameters=parameters)
+
+
+def _holds_itself(definitions: dict[str, Any]) -> bool:
+    from graphlib import CycleError, TopologicalSorter
+
+    named = {name: _REFERENCE.findall(json.dumps(schema)) for name, schema in definitions.items()}
+    try:
+        TopologicalSorter(named).prepare()
+    except CycleError:
+        return True
+    return False
 
 
 async def told(value: Returned, title: str, context: ToolContext, footer: str = "") -> ToolResult:

@@ -51,8 +51,9 @@ class Prompt(Guarded, TextArea):
         Binding("ctrl+underscore,ctrl+slash", "undo", "undo writing", show=False),
         # A text area selects a line with it.
         Binding("f6", "screen.command('redo')", "redo", show=False),
-        # And all of the text.
+        # And all of the text, which has another key here.
         Binding("f7", "screen.command('race')", "race", show=False),
+        Binding("alt+a", "select_all", "select all", show=False),
         Binding("pageup", "screen.scroll_page(-1)", "page up", show=False),
         Binding("pagedown", "screen.scroll_page(1)", "page down", show=False),
     ]
