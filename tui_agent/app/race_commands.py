@@ -118,7 +118,7 @@ async def order_of(desk: Desk, wish: RaceWish) -> RaceOrder:
     else:
         session.entry(start)
     loaded = await load_message(wish.prompt, desk.cwd, session, desk.services.store.put_blob, named=agent.load_named)
-    check = wish.check if wish.check is not None else desk.services.check_command()
+    check = wish.check if wish.check is not None else desk.services.check_command(agent.ports.project)
     specs = await asyncio.to_thread(runner_specs, desk, wish.runners)
     await agent.warm()  # what all begin with is told before the start
     return RaceOrder(wish.prompt, loaded.parts, specs, start, check.strip(), cast("Pick", wish.pick), wish.cost)
@@ -190,8 +190,8 @@ async def begin(desk: Desk, order: RaceOrder) -> Race:
         raise CommandError("A race is going on in this session: take one with /race take N, or end it with /race drop.")
     if agent.running:
         raise CommandError("The agent is working: press Escape first.")
-    if order.check and order.check != desk.services.check_command():
-        desk.services.keep_check(order.check)
+    if order.check and order.check != desk.services.check_command(agent.ports.project):
+        desk.services.keep_check(agent.ports.project, order.check)
     race = desk.race = await Race.begin(agent, order, price_of(desk, order).most)
     desk.soon(look_after(desk, race))
     return race
