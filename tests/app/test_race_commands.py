@@ -72,6 +72,39 @@ async def test_one_is_taken_with_its_files_and_undo_takes_the_choice_back(tmp_pa
     await desk.close()
 
 
+async def test_numbers_mean_the_runners_of_the_newest_race_that_began_here(tmp_path: Path) -> None:
+    """Also after the choice was taken back, or when the conversation is on another runner's branch."""
+    harness, project = racing_agent(tmp_path, RacingClient(work)), tmp_path / "project"
+    desk = await desk_of(harness)
+    for _ in range(2):
+        assert await do(desk, "race", "2 -- Answer it.")
+        assert await do(desk, "race", "take 1")
+    newest = harness.path()[-1]
+    assert isinstance(newest, RaceEntry)
+    assert await do(desk, "undo")
+    for number in (2, 1):
+        assert await do(desk, "race", f"take {number}")
+        assert harness.session.leaf == newest.runners[number - 1].leaf
+        assert (project / "answer.txt").exists()
+    await desk.close()
+
+
+async def test_a_file_that_the_user_changed_meanwhile_stays_and_is_named_with_the_choice(tmp_path: Path) -> None:
+    harness, project = racing_agent(tmp_path, RacingClient(work)), tmp_path / "project"
+    desk = await desk_of(harness)
+    assert await do(desk, "race", "2 -- Answer it.")
+    assert desk.race is not None
+    await desk.race.wait()
+    (project / "f2.txt").write_text("mine\n")
+    assert await do(desk, "race", "take 1")
+    assert (project / "f2.txt").read_text() == "mine\n"
+    assert (project / "answer.txt").exists()
+    assert isinstance(desk.face, Told)
+    assert "f2.txt" in desk.face.words[-1]
+    assert "answer.txt" not in desk.face.words[-1]
+    await desk.close()
+
+
 async def test_first_green_is_taken_by_itself(tmp_path: Path) -> None:
     def play(number: int, step: int) -> Reply:
         if number == 1:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 
 from tests.support.model_script import Call, Recorded, Turn
 from tests.support.model_server import ModelServer
@@ -65,3 +66,28 @@ def test_another_one_can_be_taken_in_a_later_run(place: Place, warm_server: Mode
     assert taken.returncode == 0, taken.stderr
     assert (place.project / "made.txt").exists()
     assert "Took same 2" in taken.stderr
+
+
+def test_a_race_that_takes_nobody_is_kept_with_its_branches(place: Place, warm_server: ModelServer) -> None:
+    make_project(place.project)
+    warm_server.play_function(work)
+    done = place.run("-p", "make it", "--race", "2", "--check", "false", "--pick", "first-green")
+    assert done.returncode == 1, done.stderr
+    begun = re.search(r"same ([\d.]+)k tokens", done.stderr)
+    assert begun is not None, done.stderr
+    assert float(begun[1]) > 1  # instructions and tools count, though nothing was sent yet
+    taken = place.run("-c", "-p", "/race take 1")
+    assert taken.returncode == 0, taken.stderr
+    assert (place.project / "made.txt").exists()
+
+
+def test_the_check_belongs_to_the_project_of_the_session(place: Place, warm_server: ModelServer) -> None:
+    make_project(place.project)
+    warm_server.play_function(work)
+    assert place.run("-p", "make it", "--race", "2", "--check", "test -f made.txt").returncode == 0
+    place.move_to_new_project()
+    with Store(place.root / "data" / DATABASE) as store:
+        session = store.sessions()[0].id
+    done = place.run("-r", session, "-p", "make it", "--race", "2")
+    assert done.returncode == 0, done.stderr
+    assert "check: test -f made.txt" in done.stdout

@@ -23,7 +23,7 @@ NOW = 1_790_000_000_000
 def racing_stage(tmp_path: Path, replies: Any) -> RealStage:
     """Return an application whose agent can race, in a repository."""
     make_project(tmp_path / "project")
-    checks = {"check_command": lambda: CHECK}
+    checks = {"check_command": lambda _project: CHECK}
     copies = tmp_path / "races"
     script = RacingClient(replies)._reply
     return real_stage(

@@ -52,12 +52,17 @@ async def carry_out(
     *,
     focus: str | None = None,
     progress: Callable[[str], None] | None = None,
-) -> None:
-    """Move (see ``Navigator.move``) and restore files, None to keep them; undoing the move does likewise."""
+) -> list[str]:
+    """Move (see ``Navigator.move``) and restore files, None to keep them; undoing the move does likewise.
+
+    Returns the paths that stay as they are though they should have changed; the user was told why.
+    """
     await agent.navigator.move(move, focus=focus, progress=progress)
     agent.files.remember(move.from_id, move.leaf, along=files is not None)
-    if files is not None:
-        await agent.files.restore(files)
+    if files is None:
+        return []
+    done = await agent.files.restore(files)
+    return [conflict.path for conflict in (*done.failed, *files.conflicts)]
 
 
 async def move_with_files(

@@ -118,8 +118,9 @@ async def order_of(desk: Desk, wish: RaceWish) -> RaceOrder:
     else:
         session.entry(start)
     loaded = await load_message(wish.prompt, desk.cwd, session, desk.services.store.put_blob, named=agent.load_named)
-    check = wish.check if wish.check is not None else desk.services.check_command()
+    check = wish.check if wish.check is not None else desk.services.check_command(agent.ports.project)
     specs = await asyncio.to_thread(runner_specs, desk, wish.runners)
+    await agent.warm()  # what all begin with is told before the start
     return RaceOrder(wish.prompt, loaded.parts, specs, start, check.strip(), cast("Pick", wish.pick), wish.cost)
 
 
@@ -189,8 +190,8 @@ async def begin(desk: Desk, order: RaceOrder) -> Race:
         raise CommandError("A race is going on in this session: take one with /race take N, or end it with /race drop.")
     if agent.running:
         raise CommandError("The agent is working: press Escape first.")
-    if order.check and order.check != desk.services.check_command():
-        desk.services.keep_check(order.check)
+    if order.check and order.check != desk.services.check_command(agent.ports.project):
+        desk.services.keep_check(agent.ports.project, order.check)
     race = desk.race = await Race.begin(agent, order, price_of(desk, order).most)
     desk.soon(look_after(desk, race))
     return race
@@ -210,7 +211,7 @@ async def look_after(desk: Desk, race: Race) -> None:
 async def take(desk: Desk, number: int) -> None:
     """Go on with what a runner did: the conversation and the files; the other branches stay where they are.
 
-    After the race it goes to the branch of a runner of the last one on the path.
+    After the race it goes to the branch of a runner of the last one that began on the path.
 
     Raises:
         CommandError, RaceError: there is no such runner, or it did nothing.
@@ -224,13 +225,16 @@ async def take(desk: Desk, number: int) -> None:
         await race.settle()
     name, leaf = _branch(desk, number)
     move = agent.navigator.plan(leaf, continue_from_here=True)
-    await carry_out(agent, move, await agent.files.plan(leaf))
+    stay = await carry_out(agent, move, await agent.files.plan(leaf))
     if race is not None:
         await race.finish(number)
         desk.race = None
     desk.undone.clear()
     saved = f" Stopping the others early saved about {money(race.saved)}." if race is not None and race.saved else ""
-    desk.say(f"Took {name}.{saved} /undo takes that back; the others are branches in /tree.")
+    # A screen shows the newest sentence only: what is not the runner's has to be in this one.
+    kept = f" These files stay as they were: {one_line(', '.join(stay), 200)}." if stay else ""
+    told = f"Took {name}.{kept}{saved} /undo takes that back; the others are branches in /tree."
+    desk.say(told, "warning" if stay else "information")
     desk.face.refresh_facts()
 
 
@@ -284,7 +288,7 @@ async def steer(desk: Desk, number: int, text: str) -> None:
 
 
 def show(desk: Desk) -> None:
-    """Show the race that goes on, or the last one on the path; raises a `CommandError` where there is none."""
+    """Show the race that goes on, or the last that began on the path; raises a `CommandError` where there is none."""
     race = desk.race
     if race is not None:
         desk.show(RacePage(race, race_lines([runner.figures for runner in race.runners])))
@@ -296,16 +300,17 @@ def show(desk: Desk) -> None:
 
 
 def last_race(desk: Desk) -> RaceEntry | None:
-    """Return the newest race that ended on the path."""
+    """Return the newest race that is over and began on the path, whatever came of it and whichever branch this is."""
     from tui_agent.session.entries import RaceEntry
 
     session = _agent(desk).session
-    found = session.entries(session.path_outline().of_kind("race")[-1:])
-    return found[0] if found and isinstance(found[0], RaceEntry) else None
+    tree, path = session.skeleton(), {None, *session.path_outline().ids}
+    races = session.entries(tree.ids[at] for at in reversed(tree.of_kinds(["race"])))
+    return next((race for race in races if isinstance(race, RaceEntry) and race.start in path), None)
 
 
 def _branch(desk: Desk, number: int) -> tuple[str, int]:
-    """Return a runner's name and the end of its branch: of the race that goes on, or of the last one on the path."""
+    """Return a runner's name and the end of its branch: of the race that goes on, or of the last that began here."""
     if desk.race is not None:
         row = desk.race.runner(number).record
     else:

@@ -32,7 +32,7 @@ async def ask(desk: Desk, prompt: str = "", start: int | None = None) -> bool:
         raise CommandError("The agent is working: press Escape first.")
     session = agent.session
     at = session.leaf if start is None else start
-    order = RaceOrder(prompt, (), (RunnerSpec(),) * RUNNERS, at, desk.services.check_command())
+    order = RaceOrder(prompt, (), (RunnerSpec(),) * RUNNERS, at, desk.services.check_command(agent.ports.project))
     here = RunnerSpec(agent.model, agent.effort.level, agent.mode)
     modes = (*Mode, *(row.name for row in agent.agents()))
     where = "Race" if start is None else f"Race from #{start}"

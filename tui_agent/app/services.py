@@ -259,10 +259,10 @@ class AppServices:
     """What it costs more, in US dollars, when a model reads so many tokens anew instead of from its cache."""
     price: Callable[[str, Reported], float | None]
     """What a model takes for a request, in US dollars."""
-    check_command: Callable[[], str]
-    """The command that checks what runners did in this project, "" when none is remembered."""
-    keep_check: Callable[[str], None]
-    """Remembers it in the user's settings."""
+    check_command: Callable[[Path], str]
+    """The command that checks what runners did in a project, "" when none is remembered."""
+    keep_check: Callable[[Path, str], None]
+    """Remembers it for a project, in the user's settings."""
     provider_keys: Callable[[], Sequence[KeyStatus]]
     logins: LoginPort
     """The keys a user enters in the program."""

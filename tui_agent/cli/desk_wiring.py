@@ -170,19 +170,18 @@ class DeskWiring:
 
         return setting_rows(self._wiring.read_config())
 
-    def check_command(self) -> str:
-        """Return the command that checks what runners did in this project."""
-        own = self._wiring.loaded.config.projects.get(str(find_project(self._wiring.cwd).resolve()))
+    def check_command(self, project: Path) -> str:
+        """Return the command that checks what runners did in a project."""
+        own = self._wiring.loaded.config.projects.get(str(project.resolve()))
         return "" if own is None else own.check
 
-    def keep_check(self, command: str) -> None:
-        """Remember the command for this project, in the user's file.
+    def keep_check(self, project: Path, command: str) -> None:
+        """Remember the command for a project, in the user's file.
 
         Raises:
             ConfigError, OSError: it can't be written.
         """
-        project = json.dumps(str(find_project(self._wiring.cwd).resolve()), ensure_ascii=False)
-        set_value(f"projects.{project}.check", command)
+        set_value(f"projects.{json.dumps(str(project.resolve()), ensure_ascii=False)}.check", command)
         self._wiring.reload()
 
     def ui_settings(self) -> UiSettings:

@@ -214,7 +214,8 @@ class Wiring:
     def close_failed(self, session: Session) -> None:
         """Let go of a session whose only run failed; it is kept if a model answered, or something was done."""
         began_here = not (self.arguments.continue_ or self.arguments.resume or self.arguments.fork)
-        if began_here and not any(map(_is_work, session.path())):
+        # Of all branches: those of a race stand beside the path.
+        if began_here and not any(map(_is_work, session.entries(row.id for row in session.skeleton()))):
             session.release()
             self.store.delete(session.id)
         else:

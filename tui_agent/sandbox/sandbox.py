@@ -183,14 +183,15 @@ class Sandbox:
         self._network_lock: asyncio.Lock | None = None
 
     def for_copy(self, root: Path, of: Path, shared: Iterable[tuple[Path, Path]]) -> "Sandbox":
-        """Return a sandbox like this one for a copy of a project.
+        """Return a sandbox like this one for a copy of a project, with caches beside the copy that go with it.
 
         Args:
             root: the copy, links resolved.
             of: the project. Where the system can do that, commands find the copy in its place.
             shared: places that the copy reads the project's things at, each with where those are.
         """
-        other = Sandbox(self.settings, self._private, self._cache, home=self._home, project=root, find=self._find)
+        cache = None if self._cache is None else root.with_name(f"{root.name}.caches")
+        other = Sandbox(self.settings, self._private, cache, home=self._home, project=root, find=self._find)
         other.__dict__["state"] = self.state
         other.proxy_reaches, other._told = self.proxy_reaches, self._told
         other._copy = CopyOf(of.resolve(), tuple(shared))

@@ -19,7 +19,7 @@ def outputs(race: object, number: int) -> list[str]:
 async def test_commands_find_the_copy_in_the_projects_place(tmp_path: Path) -> None:
     project = tmp_path / "project"
     make_project(project)
-    (project / ".gitignore").write_text("*.log\nnode_modules\n")
+    (project / ".gitignore").write_text("*.log\nnode_modules/\n")
     for number in range(MAX_COPIED_IGNORED + 1):
         (project / "node_modules" / f"m{number % 50}").mkdir(parents=True, exist_ok=True)
         (project / "node_modules" / f"m{number % 50}" / f"{number}.js").write_text("1\n")
@@ -48,6 +48,7 @@ async def test_commands_find_the_copy_in_the_projects_place(tmp_path: Path) -> N
     assert "changed by the user" in seen[0]
     assert all(text in seen[0] for text in (" M f1.txt", "?? new.txt", "first"))
     assert "50" in seen[0]
+    assert "node_modules" not in seen[0]  # ignored as in the project, though a link is no directory
     assert "in the copy" in seen[3]
     assert [runner.state for runner in race.runners] == [RunnerState.PASSED] * 2, race.runners[0].record
     assert state_of(project) == before
@@ -55,3 +56,4 @@ async def test_commands_find_the_copy_in_the_projects_place(tmp_path: Path) -> N
     await race.finish(None)
     await harness.agent.aclose()
     assert not subprocess.run(["ls", tmp_path / "races"], capture_output=True, check=True).stdout
+    assert not list((tmp_path / "cache").glob("*/cache"))  # what commands cached in a copy went with it

@@ -11,6 +11,7 @@ Everything here reads and writes many files: call it in a thread.
 import contextlib
 import fcntl
 import os
+import re
 import shutil
 import stat
 from collections.abc import Iterable, Iterator
@@ -81,6 +82,9 @@ def make_copy(project: Path, names: Iterable[str], home: Path, name: str, *, may
     objects = private_repository(project, root / ".git", original)
     if objects is not None:
         shared.append(objects)
+        # A pattern like "node_modules/" ignores directories only, and here they are links.
+        with (root / ".git" / "info" / "exclude").open("a", encoding="utf-8", errors="surrogateescape") as excluded:
+            excluded.write("".join(f"\n{_as_pattern(name)}" for name in work.linked) + "\n")
     return Copy(root, project, tuple(shared))
 
 
@@ -159,6 +163,11 @@ class _Walk:
     def _make(self, row: "os.DirEntry[str]", below: str) -> None:
         mode = stat.S_IMODE(row.stat(follow_symlinks=False).st_mode)
         os.mkdir(f"{self._root}/{below}", mode | 0o700)  # noqa: PTH102 - as above
+
+
+def _as_pattern(name: str) -> str:
+    """Return a line for git that ignores one path."""
+    return "/" + re.sub(r"([\\\[*?]| $)", r"\\\1", name)
 
 
 def _parents(name: str) -> Iterator[str]:
