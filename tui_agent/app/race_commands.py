@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import shlex
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from tui_agent.app.commands import Command
 from tui_agent.app.face import Choice, RacePage, Report
@@ -19,13 +19,11 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from tui_agent.agent.agent import Agent
-    from tui_agent.agent.race.homes import Pick
     from tui_agent.agent.race.race import Race, RaceOrder
     from tui_agent.agent.race.specs import RunnerSpec
     from tui_agent.app.desk import Desk
-    from tui_agent.session.entries import RaceEntry
+    from tui_agent.session.entries import RaceEntry, UserPart
 
-PICKS = ("none", "first-green", "best")
 USAGE = (
     "/race RUNNERS [--check COMMAND] [--pick first-green] [--cost USD] -- PROMPT, for example: /race 3 -- Fix the test"
 )
@@ -106,8 +104,8 @@ async def order_of(desk: Desk, wish: RaceWish) -> RaceOrder:
     Raises:
         CommandError, UserFacingError: something in it can't be had.
     """
-    from tui_agent.agent.attachments import load_message
     from tui_agent.agent.race.race import RaceOrder
+    from tui_agent.agent.race.specs import PICKS
 
     agent = _agent(desk)
     if wish.pick not in PICKS:
@@ -117,11 +115,20 @@ async def order_of(desk: Desk, wish: RaceWish) -> RaceOrder:
         start = session.leaf
     else:
         session.entry(start)
-    loaded = await load_message(wish.prompt, desk.cwd, session, desk.services.store.put_blob, named=agent.load_named)
+    parts = await load_parts(desk, wish.prompt)
     check = wish.check if wish.check is not None else desk.services.check_command(agent.ports.project)
     specs = await asyncio.to_thread(runner_specs, desk, wish.runners)
     await agent.warm()  # what all begin with is told before the start
-    return RaceOrder(wish.prompt, loaded.parts, specs, start, check.strip(), cast("Pick", wish.pick), wish.cost)
+    return RaceOrder(wish.prompt, parts, specs, start, check.strip(), wish.pick, wish.cost)
+
+
+async def load_parts(desk: Desk, text: str) -> tuple[UserPart, ...]:
+    """Return a message to runners, with what it names."""
+    from tui_agent.agent.attachments import load_message
+
+    agent = _agent(desk)
+    put_blob = desk.services.store.put_blob
+    return (await load_message(text, desk.cwd, agent.session, put_blob, named=agent.load_named)).parts
 
 
 def runner_specs(desk: Desk, text: str) -> tuple[RunnerSpec, ...]:
@@ -130,11 +137,9 @@ def runner_specs(desk: Desk, text: str) -> tuple[RunnerSpec, ...]:
     Raises:
         RunnersError: there is something in it that there is not.
     """
-    from tui_agent.agent.permissions import Mode
     from tui_agent.agent.race.specs import parse_runners
 
     agent = _agent(desk)
-    modes = (*Mode, *(row.name for row in agent.agents()))
     rows: list[Any] = []
 
     def find_model(name: str) -> str | None:
@@ -148,7 +153,14 @@ def runner_specs(desk: Desk, text: str) -> tuple[RunnerSpec, ...]:
         best = max(named, key=lambda model: _likeness(model, provider), default=None)
         return best or (name if "/" in name else None)
 
-    return parse_runners(text, modes, find_model)
+    return parse_runners(text, modes_of(agent), find_model)
+
+
+def modes_of(agent: Agent) -> tuple[str, ...]:
+    """Return the names of modes and agents that a runner can work as."""
+    from tui_agent.agent.permissions import Mode
+
+    return (*Mode, *(row.name for row in agent.agents()))
 
 
 def _likeness(model: str, provider: str) -> tuple[bool, tuple[int, ...], int]:
@@ -277,14 +289,10 @@ async def compare(desk: Desk) -> None:
 
 async def steer(desk: Desk, number: int, text: str) -> None:
     """Send a message to a runner; raises as `take`."""
-    from tui_agent.agent.attachments import load_message
-
-    race, agent = _race(desk), _agent(desk)
+    race = _race(desk)
     if not text.strip():
         raise CommandError("Write the message after the number: /race steer 2 Use the other file.")
-    put_blob = desk.services.store.put_blob
-    loaded = await load_message(text, desk.cwd, agent.session, put_blob, named=agent.load_named)
-    race.steer(number, loaded.parts)
+    race.steer(number, await load_parts(desk, text))
 
 
 def show(desk: Desk) -> None:
@@ -311,15 +319,15 @@ def last_race(desk: Desk) -> RaceEntry | None:
 
 def _branch(desk: Desk, number: int) -> tuple[str, int]:
     """Return a runner's name and the end of its branch: of the race that goes on, or of the last that began here."""
+    from tui_agent.agent.race.race import numbered
+
     if desk.race is not None:
         row = desk.race.runner(number).record
     else:
         entry = last_race(desk)
         if entry is None:
             raise CommandError(NO_RACE)
-        if not 1 <= number <= len(entry.runners):
-            raise CommandError(f"There is no runner {number}; there are {len(entry.runners)}.")
-        row = entry.runners[number - 1]
+        row = numbered(entry.runners, number)
     if row.leaf is None:
         raise CommandError(f"{row.name} has done nothing.")
     return row.name, row.leaf

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tui_agent.app.face import RaceForm
-from tui_agent.app.race_commands import begin, price_of, show
+from tui_agent.app.race_commands import begin, load_parts, modes_of, price_of, show
 from tui_agent.errors import CommandError
 
 if TYPE_CHECKING:
@@ -21,8 +21,6 @@ async def ask(desk: Desk, prompt: str = "", start: int | None = None) -> bool:
 
     Raises as ``race_commands.begin``.
     """
-    from tui_agent.agent.attachments import load_message
-    from tui_agent.agent.permissions import Mode
     from tui_agent.agent.race.race import RaceOrder
     from tui_agent.agent.race.specs import RunnerSpec
 
@@ -34,15 +32,12 @@ async def ask(desk: Desk, prompt: str = "", start: int | None = None) -> bool:
     at = session.leaf if start is None else start
     order = RaceOrder(prompt, (), (RunnerSpec(),) * RUNNERS, at, desk.services.check_command(agent.ports.project))
     here = RunnerSpec(agent.model, agent.effort.level, agent.mode)
-    modes = (*Mode, *(row.name for row in agent.agents()))
     where = "Race" if start is None else f"Race from #{start}"
-    form = RaceForm(order, here, modes, lambda wanted: price_of(desk, wanted).sentence(), where)
+    form = RaceForm(order, here, modes_of(agent), lambda wanted: price_of(desk, wanted).sentence(), where)
     chosen = await desk.ask(form)
     if chosen is None or desk.agent is not agent:
         return False
-    put_blob = desk.services.store.put_blob
-    loaded = await load_message(chosen.prompt, desk.cwd, session, put_blob, named=agent.load_named)
-    await begin(desk, replace(chosen, parts=loaded.parts))
+    await begin(desk, replace(chosen, parts=await load_parts(desk, chosen.prompt)))
     if prompt and desk.face.draft.strip() == prompt:
         desk.face.set_draft("")
     show(desk)

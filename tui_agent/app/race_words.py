@@ -26,8 +26,6 @@ STATE_MARKS: Mapping[str, str] = {
 }
 """One glyph for each state of a runner."""
 
-_BY_CHECK = ("passed", "done", "failed")
-
 
 def state_word(state: str) -> str:
     """Return a runner's state as people read it."""
@@ -62,10 +60,8 @@ class RacePrice:
 
 
 def ranked(rows: Sequence[RaceRunner]) -> list[tuple[int, RaceRunner]]:
-    """Return runners with their numbers, the best first: by the check, then by cost, then by time."""
-    order = {state: at for at, state in enumerate(_BY_CHECK)}
-    numbered = list(enumerate(rows, 1))
-    return sorted(numbered, key=lambda row: (order.get(row[1].state, len(order)), row[1].cost, row[1].seconds))
+    """Return runners with their numbers, the best first."""
+    return sorted(enumerate(rows, 1), key=lambda row: row[1].rank)
 
 
 def cells(row: RaceRunner) -> tuple[str, ...]:

@@ -4,11 +4,11 @@ import argparse
 from pathlib import Path
 from typing import NoReturn
 
+from tui_agent.agent.race.specs import PICKS
 from tui_agent.cli.exit_codes import exit_codes_line
 from tui_agent.session.effort import Effort
 from tui_agent.version import __version__
 
-PICKS = ("none", "first-green", "best")
 MODES = ("build", "auto-edit", "plan", "yolo")
 SUBCOMMANDS = (
     "sessions", "tree", "context", "compact", "cost", "models", "login", "logout", "config", "mcp", "doctor", "acp",

@@ -287,6 +287,12 @@ class RaceRunner(_Record):
     seconds: float = 0.0
     """How long it worked, its check left out."""
 
+    @property
+    def rank(self) -> tuple[int, float, float]:
+        """Sorts runners, the best first: by the check, then by cost, then by time."""
+        best = (RunnerState.PASSED, RunnerState.DONE, RunnerState.FAILED)
+        return best.index(self.state) if self.state in best else len(best), self.cost, self.seconds
+
 
 # -- entries ------------------------------------------------------------------------------------------------
 

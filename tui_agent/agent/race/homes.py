@@ -10,18 +10,14 @@ import os
 import secrets
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from tui_agent.agent.race.copies import Copy, remove_home
+from tui_agent.agent.race.specs import Pick
 from tui_agent.files.atomic import write_atomically
 from tui_agent.lazy import dataclass
 from tui_agent.session.entries import RaceRunner, UserPart
-
-Pick = Literal["none", "first-green", "best"]
-"""What happens by itself at the end: nothing; the first that passes is taken, and the others are stopped; the one that
-comes first in the order of the result is taken."""
 
 _RECORD, _LOCK = "race.json", "lock"
 

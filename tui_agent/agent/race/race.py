@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tui_agent.agent.checkpoints.plan import RestorePlan
 from tui_agent.agent.checkpoints.restoring import Restorer
@@ -26,9 +26,9 @@ from tui_agent.agent.events import (
 )
 from tui_agent.agent.race.check import run_check
 from tui_agent.agent.race.copies import Copy, make_copy
-from tui_agent.agent.race.homes import Pick, RaceHome, RaceRecord, left_over
+from tui_agent.agent.race.homes import RaceHome, RaceRecord, left_over
 from tui_agent.agent.race.sharing import SharedClient, SharedQuestions
-from tui_agent.agent.race.specs import RunnerSpec, names_of
+from tui_agent.agent.race.specs import Pick, RunnerSpec, names_of
 from tui_agent.agent.race.unrecorded import note_stamps, unrecorded
 from tui_agent.agent.run_budget import BudgetMeter
 from tui_agent.errors import UserFacingError
@@ -48,6 +48,11 @@ from tui_agent.session.session import Session
 
 if TYPE_CHECKING:
     from tui_agent.agent.agent import Agent
+
+T = TypeVar("T")
+
+_KEPT = ("state", "root", "check")
+"""What of a runner is written down at once; the end of its branch is found in the session."""
 
 
 class RaceError(UserFacingError):
@@ -113,9 +118,9 @@ class Runner:
 
     def update(self, **changes: Any) -> None:
         """Change what is known, write it down where it has to outlive the program, and tell."""
-        kept = {"state", "root", "check", "leaf"} & {k for k, v in changes.items() if v != getattr(self.record, k)}
+        kept = any(name in changes and changes[name] != getattr(self.record, name) for name in _KEPT)
         self.record = self.record.model_copy(update=changes)
-        if kept - {"leaf"}:
+        if kept:
             self._race.save()
         self._race.tell(self)
 
@@ -374,9 +379,7 @@ class Race:
         Raises:
             RaceError: there is none.
         """
-        if not 1 <= number <= len(self.runners):
-            raise RaceError(f"There is no runner {number}; there are {len(self.runners)}.")
-        return self.runners[number - 1]
+        return numbered(self.runners, number)
 
     def stop(self, number: int | None = None) -> None:
         """Stop a runner, or all of them; raises as `runner`."""
@@ -409,15 +412,6 @@ class Race:
     async def wait(self) -> None:
         """Wait until no runner does anything any more."""
         await self._over.wait()
-
-    def ranking(self) -> list[Runner]:
-        """Return the runners, the best first: by the check, then by cost."""
-        order = [RunnerState.PASSED, RunnerState.DONE, RunnerState.FAILED]
-        rank = {state: at for at, state in enumerate(order)}
-        return sorted(
-            self.runners,
-            key=lambda runner: (rank.get(runner.state, len(order)), runner.figures.cost, runner.figures.seconds),
-        )
 
     async def settle(self) -> None:
         """End what all runners do; what they changed is on their branches then."""
@@ -454,8 +448,7 @@ class Race:
             await self.settle()
             for runner in at_work:
                 runner.record = runner.record.model_copy(update={"state": RunnerState.CUT_OFF})
-            self.record = self.record.model_copy(update={"runners": tuple(runner.record for runner in self.runners)})
-            self.home.save(self.record)
+            self.save()
             self.home.release()
 
     # -- what runners tell ------------------------------------------------------------------------------------
@@ -476,7 +469,7 @@ class Race:
             self.saved = self._stop_others(runner)
         if all(other.state.is_over for other in self.runners):
             if self.record.pick == "best" and self.picked is None:
-                best = self.ranking()[0]
+                best = min(self.runners, key=lambda other: other.figures.rank)
                 self.picked = best.number if best.state in {RunnerState.PASSED, RunnerState.DONE} else None
             self._over.set()
             self.main.emit(RaceEnded(self.record.id, self.picked, self.saved))
@@ -489,6 +482,17 @@ class Race:
                 saved += max(0.0, winner.figures.cost - other.figures.cost)
                 other.stop()
         return saved
+
+
+def numbered(runners: Sequence[T], number: int) -> T:
+    """Return a runner by its number, counted from 1.
+
+    Raises:
+        RaceError: there is none.
+    """
+    if not 1 <= number <= len(runners):
+        raise RaceError(f"There is no runner {number}; there are {len(runners)}.")
+    return runners[number - 1]
 
 
 def _outside(keeping: Any, root: Path) -> Any:
