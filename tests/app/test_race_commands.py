@@ -1,5 +1,6 @@
 """What a person asks of races: at any face, in words."""
 
+import asyncio
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -8,10 +9,12 @@ import pytest
 from tests.support.agents import Harness
 from tests.support.races import RacingClient, racing_agent, runs, state_of, writes
 from tests.support.scripted_client import Reply
+from tui_agent.app import race_commands
 from tui_agent.app.commands import command_table, find
 from tui_agent.app.desk import Desk
 from tui_agent.app.face import Choice, WordsFace
 from tui_agent.app.race_commands import read_wish
+from tui_agent.app.race_views import RaceView
 from tui_agent.app.services import OpenRequest
 from tui_agent.errors import CommandError
 from tui_agent.session.entries import RaceEntry
@@ -102,6 +105,40 @@ async def test_a_file_that_the_user_changed_meanwhile_stays_and_is_named_with_th
     assert isinstance(desk.face, Told)
     assert "f2.txt" in desk.face.words[-1]
     assert "answer.txt" not in desk.face.words[-1]
+    await desk.close()
+
+
+async def test_a_file_that_stays_is_named_by_the_page_of_a_race_that_is_over_too(tmp_path: Path) -> None:
+    harness, project = racing_agent(tmp_path, RacingClient(work)), tmp_path / "project"
+    desk = await desk_of(harness)
+    assert await do(desk, "race", "2 -- Answer it.")
+    assert await do(desk, "race", "take 1")
+    entry = harness.path()[-1]
+    assert isinstance(entry, RaceEntry)
+    assert await do(desk, "undo")
+    (project / "f2.txt").write_text("mine\n")
+    assert await RaceView(desk, entry).take(2)
+    assert harness.session.leaf == entry.runners[1].leaf
+    assert (project / "f2.txt").read_text() == "mine\n"
+    assert isinstance(desk.face, Told)
+    assert "f2.txt" in desk.face.words[-1]
+    await desk.close()
+
+
+async def test_a_race_whose_runner_is_continued_ends_once(tmp_path: Path) -> None:
+    def play(number: int, step: int) -> Reply:
+        return Reply("I wait.", hang=True) if number == 1 else work(number, step)
+
+    harness = racing_agent(tmp_path, RacingClient(play))
+    desk = await desk_of(harness)
+    race = await race_commands.begin(desk, await race_commands.order_of(desk, read_wish("2 -- Answer it.")))
+    await harness.until(lambda: sorted(runner.state for runner in race.runners) == ["done", "working"])
+    race_commands.go_on(desk, [runner.number for runner in race.runners if runner.state.is_over])
+    race.stop()
+    async with asyncio.timeout(60):
+        await desk.tasks_done()
+    assert isinstance(desk.face, Told)
+    assert sum(word.startswith("The race is over") for word in desk.face.words) == 1
     await desk.close()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import shlex
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from tui_agent.app.commands import Command
@@ -16,7 +17,7 @@ from tui_agent.errors import CommandError
 from tui_agent.lazy import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable, Iterator, Sequence
 
     from tui_agent.agent.agent import Agent
     from tui_agent.agent.race.race import Race, RaceOrder
@@ -220,10 +221,10 @@ async def look_after(desk: Desk, race: Race) -> None:
         await take(desk, race.picked)
 
 
-async def take(desk: Desk, number: int) -> None:
+async def take(desk: Desk, number: int, over: RaceEntry | None = None) -> None:
     """Go on with what a runner did: the conversation and the files; the other branches stay where they are.
 
-    After the race it goes to the branch of a runner of the last one that began on the path.
+    After the race it goes to the branch of a runner of the last one that began on the path; ``over`` is another one.
 
     Raises:
         CommandError, RaceError: there is no such runner, or it did nothing.
@@ -231,11 +232,11 @@ async def take(desk: Desk, number: int) -> None:
     """
     if (agent := desk.idle_agent) is None:
         return
-    race = desk.race
+    race = desk.race if over is None else None
     if race is not None:
         race.runner(number)
         await race.settle()
-    name, leaf = _branch(desk, number)
+    name, leaf = _branch(desk, number, over)
     move = agent.navigator.plan(leaf, continue_from_here=True)
     stay = await carry_out(agent, move, await agent.files.plan(leaf))
     if race is not None:
@@ -292,7 +293,9 @@ async def steer(desk: Desk, number: int, text: str) -> None:
     race = _race(desk)
     if not text.strip():
         raise CommandError("Write the message after the number: /race steer 2 Use the other file.")
-    race.steer(number, await load_parts(desk, text))
+    parts = await load_parts(desk, text)
+    with _looked_after(desk, race):
+        race.steer(number, parts)
 
 
 def show(desk: Desk) -> None:
@@ -317,14 +320,14 @@ def last_race(desk: Desk) -> RaceEntry | None:
     return next((race for race in races if isinstance(race, RaceEntry) and race.start in path), None)
 
 
-def _branch(desk: Desk, number: int) -> tuple[str, int]:
+def _branch(desk: Desk, number: int, over: RaceEntry | None = None) -> tuple[str, int]:
     """Return a runner's name and the end of its branch: of the race that goes on, or of the last that began here."""
     from tui_agent.agent.race.race import numbered
 
-    if desk.race is not None:
+    if desk.race is not None and over is None:
         row = desk.race.runner(number).record
     else:
-        entry = last_race(desk)
+        entry = over or last_race(desk)
         if entry is None:
             raise CommandError(NO_RACE)
         row = numbered(entry.runners, number)
@@ -395,9 +398,18 @@ async def _continue(desk: Desk, rest: str) -> None:
 def go_on(desk: Desk, numbers: Sequence[int]) -> None:
     """Let runners go on that were cut off, stopped or failed with an error; raises as `take`."""
     race = _race(desk)
-    for number in numbers:
-        race.resume(number)
-    desk.soon(look_after(desk, race))
+    with _looked_after(desk, race):
+        for number in numbers:
+            race.resume(number)
+
+
+@contextmanager
+def _looked_after(desk: Desk, race: Race) -> Iterator[None]:
+    """Look after a race whose runners begin again; while some still work that is done already."""
+    was_over = race.is_over
+    yield
+    if was_over and not race.is_over:
+        desk.soon(look_after(desk, race))
 
 
 def _chosen(text: str) -> int:

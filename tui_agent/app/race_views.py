@@ -8,7 +8,6 @@ from tui_agent.agent.events import EntryAppended, RaceEnded, RaceStarted, Runner
 from tui_agent.agent.subagents import FinishedSubagent
 from tui_agent.app import race_commands
 from tui_agent.app.face import DiffPage, RunnerPage
-from tui_agent.app.files_along import carry_out
 from tui_agent.app.format import plural
 from tui_agent.errors import CommandError
 from tui_agent.session.entries import RaceEntry
@@ -123,15 +122,9 @@ class RaceView:
 
     async def take(self, number: int) -> bool:
         """Go on with a runner's branch and files; returns whether that was done."""
-        agent = self._agent
-        if agent.running:
+        if self._agent.running:
             raise CommandError("The agent is working: press Escape in the conversation first.")
-        if not self.is_past:
-            await race_commands.take(self._desk, number)
-            return True
-        leaf = self._leaf(number)
-        move = agent.navigator.plan(leaf, continue_from_here=True)
-        await carry_out(agent, move, await agent.files.plan(leaf))
+        await race_commands.take(self._desk, number, self._entry)
         return True
 
     async def merge(self, number: int) -> None:

@@ -130,7 +130,8 @@ class Runner:
         if self.agent is not None:
             self.agent.interrupt()
         if self.task is not None and self.state in {RunnerState.WAITING, RunnerState.CHECKING}:
-            self.task.cancel()
+            # Cancelled before its first step, a task would not even say that it has ended.
+            asyncio.get_running_loop().call_soon(self.task.cancel)
 
     def begin(self, message: Sequence[UserPart] | None) -> None:
         """Let it work in a task of its own: on a message, or on its branch as it stands."""
