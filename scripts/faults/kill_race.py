@@ -14,9 +14,7 @@ Prints one line a round and a count at the end; the exit code is 1 when anything
 
 import argparse
 import json
-import os
 import random
-import subprocess
 import sys
 import tempfile
 import threading
@@ -37,8 +35,7 @@ from tui_agent.cli.sessions import DATABASE  # noqa: E402
 from tui_agent.session.session import Session  # noqa: E402
 from tui_agent.session.store import Store  # noqa: E402
 
-PROGRAM = (sys.executable, "-m", "tui_agent")
-ARGUMENTS = ("-p", "begin: make it", "--race", "3", "--check", "test -f made.txt", "--pick", "best", "--json")
+ARGUMENTS = ("-p", "begin: make it", "--race", "3", "--check", "test -f made.txt", "--pick", "best")
 MADE = {"made.txt": b"made\n", "f0.txt": b"file 0\nmore\n"}
 
 
@@ -67,15 +64,7 @@ def play(request: Recorded) -> Turn:
 
 def live(place: Place, seconds: float, *, running: bool = False) -> Life:
     """Start a race and kill it after some seconds; with ``running`` they are counted from when its runners begin."""
-    with subprocess.Popen(
-        [*PROGRAM, *ARGUMENTS],
-        cwd=place.project,
-        env={"PATH": os.environ["PATH"], **place.env},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    ) as process:
+    with place.report(*ARGUMENTS) as process:
         assert process.stdout
         began = time.monotonic()
         timer = threading.Timer(seconds, process.kill)

@@ -1,8 +1,6 @@
 """Runs in scripts: budgets of the real program, and going on after one was stopped or killed."""
 
 import json
-import subprocess
-import sys
 
 from tests.support.model_script import Call, Fault, Turn
 from tests.support.model_server import ModelServer
@@ -16,15 +14,7 @@ def entries(stdout: str) -> list[dict[str, object]]:
 
 def killed_run(place: Place, prompt: str) -> str:
     """Start a run, kill it in the middle of its answer; returns the id of its session."""
-    with subprocess.Popen(
-        [sys.executable, "-m", "tui_agent", "-p", prompt, "--json"],
-        cwd=place.project,
-        env=place.env,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    ) as process:
+    with place.report("-p", prompt) as process:
         assert process.stdout
         session = str(json.loads(process.stdout.readline())["id"])
         for line in process.stdout:

@@ -2,8 +2,6 @@
 
 import json
 import signal
-import subprocess
-import sys
 from itertools import pairwise
 
 import pytest
@@ -105,15 +103,7 @@ def test_an_interrupt_ends_the_run_and_keeps_what_was_said(
     place: Place, warm_server: ModelServer, number: signal.Signals
 ) -> None:
     warm_server.play(Turn(text="One two three four.", fault=Fault("stall", after=3)))
-    with subprocess.Popen(
-        [sys.executable, "-m", "tui_agent", "-p", "count", "--json"],
-        cwd=place.project,
-        env=place.env,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
+    with place.report("-p", "count") as process:
         assert process.stdout
         for line in process.stdout:
             if '"answer_delta"' in line:
@@ -146,15 +136,7 @@ def test_what_was_changed_before_the_program_is_killed_can_still_be_taken_back(
         Turn(tool_calls=(Call("bash", {"command": command}),)),
         Turn(text="One two three.", fault=Fault("stall", after=2)),
     )
-    with subprocess.Popen(
-        [sys.executable, "-m", "tui_agent", "-p", "change it", "--json", "--allow", "bash", "--allow", "edit"],
-        cwd=place.project,
-        env=place.env,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    ) as process:
+    with place.report("-p", "change it", "--allow", "bash", "--allow", "edit") as process:
         assert process.stdout
         for line in process.stdout:
             if '"answer_delta"' in line:

@@ -1,8 +1,6 @@
 """A conversation goes on in a new process, after a kill too, with what was sent before, byte for byte."""
 
 import itertools
-import subprocess
-import sys
 import threading
 
 import pytest
@@ -18,15 +16,7 @@ CLAUDE = "anthropic/claude-sonnet-4-5"
 
 def killed(place: Place, sign: str, *arguments: str) -> None:
     """Run the program until it reports ``sign``, then kill it without a warning."""
-    with subprocess.Popen(
-        [sys.executable, "-m", "tui_agent", "--json", *arguments],
-        cwd=place.project,
-        env=place.env,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    ) as process:
+    with place.report(*arguments) as process:
         assert process.stdout
         late = threading.Timer(30, process.kill)
         late.start()

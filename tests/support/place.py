@@ -92,6 +92,18 @@ class Place:
             timeout=90,
         )
 
+    def report(self, *arguments: str) -> "subprocess.Popen[str]":
+        """Start a run that tells what happens in lines of JSON; use it in a ``with`` block."""
+        return subprocess.Popen(
+            [sys.executable, "-m", "tui_agent", "--json", *arguments],
+            cwd=self.project,
+            env={"PATH": os.environ["PATH"], **self.env},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+
     def close(self) -> None:
         """End every program that still runs."""
         while self.terminals:
