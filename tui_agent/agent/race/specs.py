@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection
 from typing import Literal, get_args
 
 from tui_agent.errors import UserFacingError
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import LazyPattern, dataclass
 from tui_agent.session.effort import Effort
 
 LEAST_RUNNERS = 2
@@ -17,7 +17,7 @@ PICKS: tuple[Pick, ...] = get_args(Pick)
 SAME = "same"
 """Stands for a runner with the conversation's own model, effort and mode."""
 
-_TIMES = re.compile(r"(\d+)\s*(?:[x×*]\s*(.*))?", re.IGNORECASE)
+_TIMES = LazyPattern(r"(\d+)\s*(?:[x×*]\s*(.*))?", re.IGNORECASE)
 
 
 class RunnersError(UserFacingError):
