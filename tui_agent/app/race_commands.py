@@ -105,8 +105,8 @@ async def order_of(desk: Desk, wish: RaceWish) -> RaceOrder:
     Raises:
         CommandError, UserFacingError: something in it can't be had.
     """
+    from tui_agent.agent.race.picks import PICKS
     from tui_agent.agent.race.race import RaceOrder
-    from tui_agent.agent.race.specs import PICKS
 
     agent = _agent(desk)
     if wish.pick not in PICKS:

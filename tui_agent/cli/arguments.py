@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import NoReturn
 
-from tui_agent.agent.race.specs import PICKS
+from tui_agent.agent.race.picks import PICKS
 from tui_agent.cli.exit_codes import exit_codes_line
 from tui_agent.session.effort import Effort
 from tui_agent.version import __version__

@@ -27,8 +27,9 @@ from tui_agent.agent.events import (
 from tui_agent.agent.race.check import run_check
 from tui_agent.agent.race.copies import Copy, make_copy
 from tui_agent.agent.race.homes import RaceHome, RaceRecord, left_over
+from tui_agent.agent.race.picks import Pick
 from tui_agent.agent.race.sharing import SharedClient, SharedQuestions
-from tui_agent.agent.race.specs import Pick, RunnerSpec, names_of
+from tui_agent.agent.race.specs import RunnerSpec, names_of
 from tui_agent.agent.race.unrecorded import note_stamps, unrecorded
 from tui_agent.agent.run_budget import BudgetMeter
 from tui_agent.errors import UserFacingError

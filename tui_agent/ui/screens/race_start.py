@@ -26,8 +26,8 @@ from tui_agent.ui.widgets.table_list import Column, TableList
 if TYPE_CHECKING:
     from textual import events
 
+    from tui_agent.agent.race.picks import Pick
     from tui_agent.agent.race.race import RaceOrder
-    from tui_agent.agent.race.specs import Pick
     from tui_agent.app.desk import Desk
     from tui_agent.app.face import RaceForm
 
