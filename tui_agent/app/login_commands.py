@@ -70,7 +70,7 @@ async def _provider(desk: Desk, rows: Sequence[LoginRow], name: str) -> LoginRow
 def _pick_row(row: LoginRow) -> PickRow:
     """Return a provider as one of many; it is found by the id that /login takes, too."""
     name = one_line(row.name, 30)
-    if row.id not in name.lower():
+    if row.id.replace("_", " ") not in name.lower():
         name += f" ({row.id})"
     return PickRow(
         row.id, f"{'✓' if row.source else '·'} {name}", f"key from {row.source}" if row.source else row.variable
