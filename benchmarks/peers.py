@@ -179,7 +179,9 @@ def _cases(who: Contender) -> Iterator[Row]:
         try:
             for what, value, unit, note in case(who):
                 below = floor["CPU" if "CPU" in what else "wall"] * {"s": 1, "ms": 1000}.get(unit, 0)
-                yield Row(NAME, f"{who.name}: {what}", value, unit, note=note, ratio=value / below if below else None)
+                ratio = value / below if below else None
+                print(f"{who.name}: {what}: {value:.3g} {unit}", file=sys.stderr, flush=True)
+                yield Row(NAME, f"{who.name}: {what}", value, unit, note=note, ratio=ratio)
         except (AssertionError, psutil.NoSuchProcess) as error:
             print(f"{who.name}, {case.__name__.strip('_')}: {error}", file=sys.stderr, flush=True)
 
