@@ -81,7 +81,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
     if len(chosen) > 1:
         raise UsageError("Use one of -c, -r and --fork. See: tui-agent --help")
     if not arguments.cwd.is_dir():
-        raise UsageError(f"{arguments.cwd} is not a directory")
+        raise UsageError(f"Argument --cwd: {arguments.cwd} is not a directory")
     return arguments
 
 
