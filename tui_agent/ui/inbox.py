@@ -1,12 +1,17 @@
 """Brings the agent's events to a screen as messages, many at once when they come faster than the screen."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from time import monotonic
 
 from textual.message import Message
 from textual.message_pump import MessagePump
+from textual.timer import Timer
 
 from tui_agent.agent.events import AgentEvent, AnswerDelta, CompactionProgress, ReasoningProgress, ToolOutput
 from tui_agent.lazy import dataclass
+
+DELTA_SECONDS = 0.05
+"""Time from one look at what is streamed to the next."""
 
 
 @dataclass
@@ -20,22 +25,38 @@ class Inbox:
     """Collects events from the agent's callback until the screen gets to them.
 
     A burst of deltas costs one message and one text, however many there are, and a key pressed meanwhile stands
-    before the next burst in the screen's queue.
+    before the next burst in the screen's queue. Deltas that come more often than ``DELTA_SECONDS`` wait for each
+    other, because waking the screen costs more than what they say.
     """
 
-    def __init__(self, receiver: MessagePump) -> None:
+    def __init__(self, receiver: MessagePump, *, clock: Callable[[], float] = monotonic) -> None:
         self._receiver = receiver
+        self._clock = clock
         self._events: list[AgentEvent] = []
+        self._later: Timer | None = None
+        self._taken_at = -DELTA_SECONDS
 
     def put(self, event: AgentEvent) -> None:
         """Take an event; on the event loop's thread."""
         self._events.append(event)
-        if len(self._events) == 1:
-            self._receiver.post_message(AgentEvents(self))
+        if len(self._events) > 1 and self._later is None:
+            return  # the screen has been told
+        wait = self._taken_at + DELTA_SECONDS - self._clock() if _join(event, event) is not None else 0.0
+        if wait <= 0:
+            self._tell()
+        elif self._later is None:
+            self._later = self._receiver.set_timer(wait, self._tell)
+
+    def _tell(self) -> None:
+        if self._later is not None:
+            self._later.stop()
+            self._later = None
+        self._receiver.post_message(AgentEvents(self))
 
     def take(self) -> Sequence[AgentEvent]:
         """Return what came since the last time, neighbouring deltas joined."""
         events, self._events = self._events, []
+        self._taken_at = self._clock()
         joined: list[AgentEvent] = []
         for event in events:
             merged = _join(joined[-1], event) if joined else None
