@@ -15,6 +15,15 @@ def graph() -> ImportGraph:
     return build_graph("tui_agent", cache_dir=None)
 
 
+@pytest.fixture(scope="module")
+def trees() -> dict[str, ast.Module]:
+    """Every file, parsed, by the name of its module."""
+    return {
+        ".".join(path.with_suffix("").parts).removesuffix(".__init__"): ast.parse(path.read_text())
+        for path in sorted(Path("tui_agent").rglob("*.py"))
+    }
+
+
 def circles(graph: ImportGraph) -> list[list[str]]:
     """Return the groups of modules that reach each other (Tarjan's strongly connected components)."""
     found: list[list[str]] = []
@@ -65,12 +74,13 @@ def test_imports_in_functions_are_seen(graph: ImportGraph) -> None:
     assert "tui_agent.agent.compactor" in graph.find_modules_directly_imported_by("tui_agent.agent.context_keeper")
 
 
-def test_a_protocol_with_one_implementation_is_needed_by_a_layer(graph: ImportGraph) -> None:
+def test_a_protocol_with_one_implementation_is_needed_by_a_layer(
+    graph: ImportGraph, trees: Mapping[str, ast.Module]
+) -> None:
     """Its implementation is in another room, or could not be named there without a circle."""
     classes: list[tuple[str, str, set[str], bool]] = []
-    for path in sorted(Path("tui_agent").rglob("*.py")):
-        module = ".".join(path.with_suffix("").parts).removesuffix(".__init__")
-        for node in ast.walk(ast.parse(path.read_text())):
+    for module, tree in trees.items():
+        for node in ast.walk(tree):
             if isinstance(node, ast.ClassDef):
                 is_protocol = any(ast.unparse(base).startswith("Protocol") for base in node.bases)
                 classes.append((module, node.name, members(node), is_protocol))
@@ -102,16 +112,13 @@ CIRCLES_IN_FUNCTIONS = {
 """An agent starts subagents, which are agents; a form begins a race, whose command shows the form."""
 
 
-def test_imports_in_functions_keep_something_from_being_loaded() -> None:
+def test_imports_in_functions_keep_something_from_being_loaded(trees: Mapping[str, ast.Module]) -> None:
     """What a module has loaded anyway is imported at its top; two imports in functions stand for a circle."""
-    paths = {
-        ".".join(path.with_suffix("").parts).removesuffix(".__init__"): path for path in Path("tui_agent").rglob("*.py")
-    }
     at_top: dict[str, set[str]] = {}
     deferred: set[tuple[str, str]] = set()
-    for module, path in paths.items():
+    for module, tree in trees.items():
         at_top[module] = set()
-        for kind, imported in imports(ast.parse(path.read_text()), paths.keys()):
+        for kind, imported in imports(tree, trees.keys()):
             if kind == "top":
                 at_top[module].add(imported)
             elif kind == "function":
