@@ -1,4 +1,4 @@
-"""Servers, those of the ``place`` made with the SDK, over standard input and output and over HTTP: what they offer, do, and die of."""
+"""Servers over standard input and output and over HTTP: what they offer, do, and die of. Those of ``place`` are the SDK's."""
 
 import asyncio
 import contextlib
