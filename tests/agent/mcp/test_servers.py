@@ -1,4 +1,4 @@
-"""Servers over standard input and output and over HTTP: what they offer, do, and die of. Those of ``place`` are the SDK's."""
+"""Servers over standard input and output and over HTTP: what they offer, do, and die of."""
 
 import asyncio
 import contextlib
