@@ -5,12 +5,12 @@ import importlib
 import json
 import re
 import threading
-from functools import cache
 from pathlib import Path
 
 import pytest
 
 from tests.support.agents import Harness, make_agent
+from tests.support.request_sizes import request_size
 from tests.support.request_validator import validate
 from tests.support.scripted_client import Call, Reply, ScriptedClient
 from tests.support.thoroughness import NIGHTLY
@@ -26,7 +26,6 @@ from tui_agent.agent.events import (
 from tui_agent.context.ladder import Commit
 from tui_agent.context.request import ModelRequest, request_bytes
 from tui_agent.context.settings import CompactionSettings, ContextSettings, PruneSettings
-from tui_agent.context.tokens import TokenCounter
 from tui_agent.model.protocol import ErrorKind, ModelError
 from tui_agent.session.entries import AssistantEntry, CompactionEntry, PruneEntry, ToolResultEntry, Usage, UserEntry
 
@@ -49,15 +48,9 @@ class Worker:
         self.requests: list[ModelRequest] = []
         self.summaries = 0
         self.after_summary: list[int] = []
-        self._counter = TokenCounter("test/model")
-        self._message = cache(lambda message: self._counter.messages((message,)))
-        self._tools: dict[str, int] = {}
 
     def __call__(self, request: ModelRequest) -> Reply:
-        for tool in request.tools:
-            if tool.name not in self._tools:
-                self._tools[tool.name] = self._counter.schema(tool)
-        size = sum(map(self._message, request.messages)) + sum(self._tools[tool.name] for tool in request.tools)
+        size = request_size(request)
         self.sizes.append(size)
         if is_summary_call(request):
             self.summaries += 1

@@ -7,10 +7,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from tests.support.stores import open_store
 from tests.support.texts import answered, said
 from tests.support.thoroughness import examples
 from tui_agent.session.session import Session
-from tui_agent.session.store import Store
 
 choices = st.integers(0, 10_000)
 
@@ -21,7 +21,7 @@ class SessionMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.directory = TemporaryDirectory()
-        self.store = Store(Path(self.directory.name) / "s.db")
+        self.store = open_store(Path(self.directory.name) / "s.db")
         self.session = self.open(self.store.create_session("/").id)
         self.parents: dict[int, int | None] = {}
         self.texts: dict[int, str] = {}

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.services import app_services
+from tests.support.stores import open_store
 from tui_agent.agent.agent import Agent
 from tui_agent.agent.checkpoints.recorder import SnapshotStore
 from tui_agent.agent.events import AgentEvent, Decision, PermissionAnswer, PermissionAsked, RunEnded
@@ -126,7 +127,7 @@ def make_agent(
     """
     project = tmp_path / "project"
     project.mkdir(exist_ok=True)
-    store = Store(tmp_path / "sessions.db")
+    store = open_store(tmp_path / "sessions.db")
     if keeps_files:
         ports.setdefault("checkpoints", SnapshotStore(store.put_blob, store.blob))
     # What scripts have models say is often one word many times.
