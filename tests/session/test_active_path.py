@@ -25,6 +25,7 @@ from tui_agent.session.entries import (
     ToolResultEntry,
     ToolStatus,
 )
+from tui_agent.session.reading import EntryReader
 from tui_agent.session.session import Session
 
 
@@ -136,7 +137,7 @@ def test_only_what_is_needed_is_read(session: Session, monkeypatch: pytest.Monke
     fill(session, 3_000, compact_every=1_000)
     opened = fresh(session)
     loaded: list[Entry] = []
-    keep = opened._reader.keep
-    monkeypatch.setattr(opened._reader, "keep", lambda entries: (loaded.extend(entries), keep(entries)))
+    keep = EntryReader.keep
+    monkeypatch.setattr(EntryReader, "keep", lambda reader, entries: (loaded.extend(entries), keep(reader, entries)))
     needed = opened.active_path()
     assert len({entry.id for entry in loaded}) == len(needed) < 1_700
