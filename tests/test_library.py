@@ -278,6 +278,7 @@ def same(text: str) -> str:
         ({"mode": "careful"}, "no mode; there are build, auto-edit, plan, yolo"),
         ({"sandbox": "strict"}, "mode: .*not 'strict'"),
         ({"context_window": -1}, "context_window: .*not -1"),
+        ({"max_cost": 0}, "max_cost has to be more than 0, not 0"),
     ],
 )
 def test_what_it_can_not_use_is_named_at_once(given: dict[str, Any], said: str) -> None:
@@ -315,3 +316,26 @@ async def test_a_failure_of_the_provider_is_the_end_of_the_turn(server: ModelSer
 
     assert (turn.reason, turn.text, turn.ok) == ("error", "", False)
     assert turn.error
+
+
+@pytest.mark.parametrize(
+    ("limit", "sent", "said"),
+    [
+        ({"max_tokens": 10}, 0, "0 of 10 tokens are used"),
+        ({"max_cost": 1.0}, 0, "what openai/m costs is not known"),
+        ({"timeout": 0.2}, 1, "0.2 s for this run are over"),
+    ],
+)
+async def test_a_message_may_use_up_so_much_and_the_session_goes_on(
+    limit: dict[str, Any], sent: int, said: str, server: ModelServer
+) -> None:
+    server.play(Turn(text="one two three four five six seven eight nine ten", delay=0.5))
+    with Session() as session:
+        async with Agent("m", session=session, base_url=server.openai_url, context_window=32_000, **limit) as agent:
+            turn = await agent.send("hello")
+        assert turn.reason == "budget"
+        assert said in (turn.error or "")
+        assert len(server.requests) == sent
+        server.play(Turn(text="and on"))
+        async with Agent("m", session=session, base_url=server.openai_url, context_window=32_000) as agent:
+            assert (await agent.send("again")).text == "and on"

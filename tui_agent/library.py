@@ -38,6 +38,7 @@ from tui_agent.agent.events import (
     ToolStarted,
 )
 from tui_agent.agent.permissions import Action, Mode, Rule, parse_rule
+from tui_agent.agent.run_budget import RunBudget
 from tui_agent.context.request import ModelRequest
 from tui_agent.context.tokens import TokenCounter
 from tui_agent.errors import ToolError, UserFacingError
@@ -109,7 +110,7 @@ def user_store() -> Path:
 class Turn:
     """What came of a message. ``cost`` is US dollars, None where prices are not known.
 
-    ``reason`` is why it ended: done, interrupted, error, step_limit or stopped; ``error`` says what went wrong.
+    ``reason`` is why it ended: done, interrupted, error, step_limit, budget or stopped; ``error`` says what went wrong.
     """
 
     text: str
@@ -228,6 +229,10 @@ class Agent:
         instructions: what the model is told after the program's own prompt.
         sandbox: auto, off, or required: commands run in a sandbox where there is one, never, or not without.
         max_steps: requests that one message may cause.
+        max_cost: US dollars that one message may cause; the turn ends, with "budget" as its reason, before the first
+            request over it. A model whose prices are not known gets no request then.
+        max_tokens: tokens of all requests and answers that one message may cause, likewise.
+        timeout: seconds that one message may take.
 
     Raises:
         LibraryError: something that was given can't be used: a tool, a rule, a mode, a file that is not there.
@@ -251,8 +256,12 @@ class Agent:
         instructions: str = "",
         sandbox: Literal["auto", "off", "required"] = "auto",
         max_steps: int = 200,
+        max_cost: float | None = None,
+        max_tokens: int | None = None,
+        timeout: float | None = None,
     ) -> None:
         _check_lists(tools=tools, builtin_tools=builtin_tools, allow=allow, deny=deny)
+        _check_limits(max_cost=max_cost, max_tokens=max_tokens, timeout=timeout)
         try:
             rules = [parse_rule(rule, Action.ALLOW) for rule in allow]
             rules += [parse_rule(rule, Action.DENY) for rule in deny]
@@ -291,6 +300,7 @@ class Agent:
             rules=(Rule("task", "*", Action.ALLOW), *(() if ask else (_NO_LOOPS,)), *rules),
             sandbox=Sandbox(held, (config_dir(), data_dir(), log_dir()), project=cwd),
             max_steps=max_steps,
+            budget=RunBudget(max_cost, max_tokens, timeout),
             tool_files=ToolFiles(lambda: (files, [])),
         )
         known = {tool.name: tool for tool in ports.tools}
@@ -479,6 +489,15 @@ def _check_lists(**given: object) -> None:
     """Refuse a text where a list of texts belongs: it would be taken for a list of letters."""
     if wrong := [name for name, value in given.items() if isinstance(value, str)]:
         raise LibraryError(f"{wrong[0]} takes a list: write {wrong[0]}=[{given[wrong[0]]!r}].")
+
+
+def _check_limits(**given: float | None) -> None:
+    if wrong := [
+        f"{name} has to be more than 0, not {value}"
+        for name, value in given.items()
+        if value is not None and value <= 0
+    ]:
+        raise LibraryError(f"{wrong[0]}; None is no limit.")
 
 
 def _functions_and_files(

@@ -23,6 +23,7 @@ from tui_agent.agent.events import (
 )
 from tui_agent.session.entries import (
     AssistantEntry,
+    FilePart,
     ImagePart,
     ReasoningPart,
     TextPart,
@@ -174,3 +175,20 @@ def test_what_can_t_be_taken_is_refused_with_a_sentence(block: Any) -> None:
         read_prompt([block], CWD, lambda _data: "digest")
     assert refused.value.code == -32602
     assert str(refused.value).endswith(".")
+
+
+def test_new_problems_are_shown_where_they_arise_and_when_a_session_is_loaded() -> None:
+    problems = UserEntry(
+        parts=(
+            TextPart(text="A checker ran."),
+            FilePart(path="diagnostics:a.py", text="2 new problems:\na.py:1: one\na.py:2: two"),
+            FilePart(path="diagnostics:b.py", text="1 new problem:\nb.py:3: three"),
+        ),
+        synthetic="diagnostics",
+    )
+    (live,) = told(Updates(CWD), EntryAppended(problems))
+    (loaded,) = Updates(CWD).replay(problems)
+
+    assert live.session_update == "agent_thought_chunk"
+    assert live.content.text == "New problems after the edits:\na.py:1: one\na.py:2: two\nb.py:3: three\n"
+    assert loaded == live

@@ -11,7 +11,7 @@ from tui_agent.app.services import FirstView, LoginRow, OpenRequest
 from tui_agent.model.key_trial import Trial
 from tui_agent.ui.screens.choice import ChoiceScreen
 from tui_agent.ui.screens.line import LineScreen
-from tui_agent.ui.screens.providers import ProviderPicker
+from tui_agent.ui.screens.pick import PickScreen
 from tui_agent.ui.screens.welcome import WelcomeScreen
 
 KEY = "sk-entered-0123456789abcdef"
@@ -75,7 +75,7 @@ async def test_a_key_is_pasted_unseen_tried_and_kept(tmp_path: Path) -> None:
     stage = staged(tmp_path, logins)
     async with stage.run() as pilot:
         await stage.main.desk.run("login")
-        assert "key from OPENAI_API_KEY" in await shown(stage, pilot, ProviderPicker)
+        assert "key from OPENAI_API_KEY" in await shown(stage, pilot, PickScreen)
         await write(pilot, "gro")
         await pilot.press("enter")
         text = await shown(stage, pilot, ChoiceScreen)
@@ -176,7 +176,7 @@ async def test_logging_out_removes_only_what_was_entered(tmp_path: Path) -> None
         await stage.main.desk.run("logout", "openai")
         assert "There is no provider openai" in stage.main.notice.message
         await stage.main.desk.run("logout")
-        assert "OpenAI" not in await shown(stage, pilot, ProviderPicker)
+        assert "OpenAI" not in await shown(stage, pilot, PickScreen)
         await pilot.press("enter")
         await until(lambda: not logins.kept, pilot)
         await until(lambda: stage.main.notice.message == "The key of Groq is removed.", pilot)
@@ -189,11 +189,11 @@ async def test_a_first_start_begins_with_it_and_ends_with_a_model(tmp_path: Path
         await shown(stage, pilot, WelcomeScreen)
         stage.agent.change_model("")
         await pilot.press("l")
-        await shown(stage, pilot, ProviderPicker)
+        await shown(stage, pilot, PickScreen)
         await pilot.press("escape")
         await shown(stage, pilot, WelcomeScreen)
         await pilot.press("enter")
-        await shown(stage, pilot, ProviderPicker)
+        await shown(stage, pilot, PickScreen)
         await write(pilot, "groq")
         await pilot.press("enter")
         await shown(stage, pilot, ChoiceScreen)

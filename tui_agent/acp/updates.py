@@ -29,6 +29,7 @@ from tui_agent.session.entries import (
     AssistantEntry,
     CompactionEntry,
     Entry,
+    FilePart,
     ImagePart,
     ModeChangeEntry,
     ReasoningPart,
@@ -114,6 +115,8 @@ class Updates:
                 yield helpers.update_agent_thought_text(
                     f"Compacted: {entry.tokens_before:,} → {entry.tokens_after:,} tokens.\n"
                 )
+            case UserEntry() if entry.diagnostics:
+                yield helpers.update_agent_thought_text(_problems(entry))
             case _:
                 pass
 
@@ -209,7 +212,7 @@ class Updates:
                             yield self._begin(said.call_id, said.tool, said.tool)
                         case _:
                             pass
-            case ToolResultEntry() | CompactionEntry():
+            case ToolResultEntry() | CompactionEntry() | UserEntry():
                 yield from self._appended(entry)
             case _:
                 pass
@@ -276,6 +279,12 @@ def _aside(event: CompactionStarted | RetryScheduled | Notice) -> str:
             return message
         case _:
             return "Summarising the history to make room."
+
+
+def _problems(entry: UserEntry) -> str:
+    """Return what checkers found after edits, as the model was told it: a line a problem."""
+    found = "\n".join(part.text.partition("\n")[2] for part in entry.parts if isinstance(part, FilePart))
+    return f"New problems after the edits:\n{found}\n"
 
 
 def _text(text: str) -> Any:

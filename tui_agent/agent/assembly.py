@@ -9,11 +9,12 @@ from tui_agent.agent.clients import RoutedClient
 from tui_agent.agent.knowledge.folders import Folders
 from tui_agent.agent.knowledge.knowledge import Knowledge
 from tui_agent.agent.ports import AgentPorts, OpenChild
+from tui_agent.agent.run_budget import BudgetMeter
 from tui_agent.agent.system_prompt import find_project
 from tui_agent.context.templates import Templates
 from tui_agent.lazy import dataclass
 from tui_agent.model.client import ProviderClient
-from tui_agent.model.demo import DemoClient
+from tui_agent.model.demo import DEMO_MODEL, DemoClient
 from tui_agent.model.demo_catalog import DemoCatalog
 from tui_agent.model.directory import CatalogDirectory
 from tui_agent.model.logins import Logins
@@ -69,6 +70,10 @@ class Models:
         self.providers = ProviderClient(self.router, host=host, log_path=log_path)
         self.client = RoutedClient(self.providers, demo or DemoClient())
 
+    def has_price(self, model: str) -> bool:
+        """Whether it is known what a model costs."""
+        return model == DEMO_MODEL or bool(self.catalog.info(model).prices)
+
 
 @dataclass(frozen=True, slots=True)
 class SessionPlaces:
@@ -123,6 +128,7 @@ def make_ports(
         agents=builtin_specs(prompt),
         open_child=places.open_child,
         fork_child=places.fork_child,
+        meter=BudgetMeter(models.has_price),
         **more,
     )
 

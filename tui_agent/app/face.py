@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tui_agent.agent.race.race import Race, RaceOrder
     from tui_agent.agent.race.specs import RunnerSpec
     from tui_agent.agent.subagents import FinishedSubagent
-    from tui_agent.app.services import LoginRow, OpenRequest, UiSettings
+    from tui_agent.app.services import OpenRequest, UiSettings
     from tui_agent.app.spending import Spending
     from tui_agent.session.entries import RaceEntry
 
@@ -81,13 +81,6 @@ class TextLine(Question[str]):
     confirm: str = "keep"
     details: str = ""
     hidden: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class ProviderChoice(Question[str]):
-    """A provider to enter a key of, by its id."""
-
-    rows: Sequence[LoginRow]
 
 
 @dataclass(frozen=True, slots=True)

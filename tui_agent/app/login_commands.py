@@ -7,7 +7,7 @@ from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
 from tui_agent.app.commands import Command
-from tui_agent.app.face import Choice, ModelChoice, ProviderChoice, TextLine
+from tui_agent.app.face import Choice, ModelChoice, Pick, PickRow, TextLine
 from tui_agent.app.format import one_line
 
 if TYPE_CHECKING:
@@ -59,12 +59,22 @@ async def _provider(desk: Desk, rows: Sequence[LoginRow], name: str) -> LoginRow
         known = ", ".join(row.id for row in rows[:6])
         desk.say(f"There is no provider {one_line(name, 40)} here. Some are {known}; /login lists them all.", "warning")
         return None
-    chosen = name or await desk.ask(ProviderChoice(rows))
+    chosen = name or await desk.ask(Pick("Log in to", [_pick_row(row) for row in rows]))
     row = by_name.get(chosen) if chosen else None
     if row is not None and row.missing:
         desk.say(f"{row.name} needs {' and '.join(row.missing)} too: set that before you start tui-agent.", "warning")
         return None
     return row
+
+
+def _pick_row(row: LoginRow) -> PickRow:
+    """Return a provider as one of many; it is found by the id that /login takes, too."""
+    name = one_line(row.name, 30)
+    if row.id.replace("_", " ") not in name.lower():
+        name += f" ({row.id})"
+    return PickRow(
+        row.id, f"{'✓' if row.source else '·'} {name}", f"key from {row.source}" if row.source else row.variable
+    )
 
 
 async def _take_key(desk: Desk, port: LoginPort, row: LoginRow) -> str:

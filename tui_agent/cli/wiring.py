@@ -25,7 +25,6 @@ from tui_agent.agent.mcp.hub import McpHub
 from tui_agent.agent.mcp.settings import McpServerSettings
 from tui_agent.agent.permissions import Action, Rule, parse_rule, rules_from_table
 from tui_agent.agent.ports import Adjustable, AgentPorts
-from tui_agent.agent.run_budget import BudgetMeter
 from tui_agent.agent.system_prompt import find_project
 from tui_agent.cli.arguments import MODES, RUN_LIMITS, UsageError
 from tui_agent.cli.extensions import Extensions
@@ -275,7 +274,6 @@ class Wiring:
             copies=cache_dir() / "races",
             checkpoints=self._keeping(find_project(cwd)),
             keep_here=partial(keep_rule, project=find_project(cwd)),
-            meter=BudgetMeter(self._has_price),
         )
         ports.adopt(self.adjustable(ports))
         wanted, chosen = self.arguments.mode, self.chosen
@@ -311,9 +309,6 @@ class Wiring:
         except ModelError:
             return False
         return True
-
-    def _has_price(self, model: str) -> bool:
-        return model == DEMO_MODEL or bool(self.catalog.info(model).prices)
 
     def adjustable(self, ports: AgentPorts) -> Adjustable:
         """Return what the settings say now to the agent with these ports."""

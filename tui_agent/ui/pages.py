@@ -34,10 +34,6 @@ def screen_for(question: face.Question[Any], desk: Desk) -> Screen[Any]:  # noqa
             from tui_agent.ui.screens.long_text import LongTextScreen
 
             return LongTextScreen(question.question, question.text, keeps=question.confirm)
-        case face.ProviderChoice():
-            from tui_agent.ui.screens.providers import ProviderPicker
-
-            return ProviderPicker(question.rows)
         case face.ModelChoice():
             from tui_agent.ui.screens.models import ModelPicker
 
