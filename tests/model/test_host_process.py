@@ -116,7 +116,10 @@ async def test_hung_in_an_answer_and_hung_idle(own_client: ProviderClient, serve
     assert error.kind is ErrorKind.HOST
     await _gone(first)
 
-    await own_client.hosted.wait_warm()
+    own_client.hosted.warm()
+    async with asyncio.timeout(60):
+        while own_client.hosted.pid in {None, first}:
+            await asyncio.sleep(0.01)
     second = _signal(own_client, signal.SIGSTOP)
     assert second != first
     async with asyncio.timeout(60):

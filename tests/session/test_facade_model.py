@@ -69,9 +69,8 @@ class SessionMachine(RuleBasedStateMachine):
     @rule(choice=choices)
     def append_elsewhere(self, choice: int) -> None:
         parent = self.pick(choice)
-        entry = self.session.append_at(parent, said("elsewhere"))
+        entry = self.session.beside(parent).append(said("elsewhere"))
         self.grown(entry.id, parent, "elsewhere")
-        self.leaf = entry.id if parent == self.leaf else self.leaf
 
     @rule()
     def append_beside(self) -> None:
@@ -79,7 +78,7 @@ class SessionMachine(RuleBasedStateMachine):
 
     @rule()
     def another_program_appends(self) -> None:
-        entry = self.open(self.session.id).append_at(self.pick(3), said("from elsewhere"))
+        entry = self.open(self.session.id).beside(self.pick(3)).append(said("from elsewhere"))
         self.grown(entry.id, self.pick(3), "from elsewhere")
 
     @rule(choice=choices)
