@@ -1,5 +1,7 @@
 """The rules of the interface that need no screen."""
 
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -377,3 +379,10 @@ def test_a_cache_is_told_of_once_it_gave_something() -> None:
     assert cache_share([answer(0), answer(0)]) is None
     assert cache_share([answer(0), answer(50)]) == 0.5
     assert cache_share([answer(50), answer(0)]) == 0.0
+
+
+def test_a_list_can_be_imported_before_the_conversation() -> None:
+    program = (
+        "from tui_agent.ui.widgets.line_list import LineList; from tui_agent.ui.screens.context import ContextScreen"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=120)
