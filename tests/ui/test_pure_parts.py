@@ -1,7 +1,9 @@
 """The rules of the interface that need no screen."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given
@@ -257,13 +259,24 @@ def test_the_status_counts_seconds() -> None:
     assert describe(retry, 105.0) == "retry in 7 s, attempt 1 of 3"
 
 
+class Receiver:
+    """A screen that counts what it is told, and when it would be: its timers go off when the test says so."""
+
+    def __init__(self) -> None:
+        self.posted = 0
+        self.timers: list[Callable[[], None]] = []
+
+    def post_message(self, _message: object) -> None:
+        self.posted += 1
+
+    def set_timer(self, _delay: float, callback: Callable[[], None]) -> Mock:
+        self.timers.append(callback)
+        timer = Mock()
+        timer.stop.side_effect = lambda: self.timers.clear()
+        return timer
+
+
 def test_a_burst_of_deltas_is_one_event_and_keeps_its_order() -> None:
-    class Receiver:
-        posted = 0
-
-        def post_message(self, _message: object) -> None:
-            self.posted += 1
-
     receiver = Receiver()
     inbox = Inbox(receiver)  # type: ignore[arg-type]
     for event in (AnswerDelta("a"), AnswerDelta("b"), ToolOutput("1", "x"), ToolOutput("1", "y"), ToolOutput("2", "z")):
@@ -271,6 +284,36 @@ def test_a_burst_of_deltas_is_one_event_and_keeps_its_order() -> None:
     assert receiver.posted == 1
     assert inbox.take() == [AnswerDelta("ab"), ToolOutput("1", "xy"), ToolOutput("2", "z")]
     assert inbox.take() == []
+
+
+def test_the_beginning_of_a_run_is_shown_after_its_request() -> None:
+    receiver = Receiver()
+    inbox = Inbox(receiver)  # type: ignore[arg-type]
+    inbox.put(RunStarted())
+    inbox.put(RequestStarted(1, "m"))
+    assert (receiver.posted, len(receiver.timers)) == (0, 1)
+    receiver.timers[0]()
+    assert (receiver.posted, receiver.timers) == (1, [])
+    assert inbox.take() == [RunStarted(), RequestStarted(1, "m")]
+
+
+def test_the_first_word_of_an_answer_waits_for_nothing_and_comes_after_what_was_before_it() -> None:
+    receiver = Receiver()
+    inbox = Inbox(receiver)  # type: ignore[arg-type]
+    for event in (RunStarted(), RequestStarted(1, "m"), AnswerDelta("a"), RunEnded("done")):
+        inbox.put(event)
+    assert (receiver.posted, receiver.timers) == (1, [])
+    assert inbox.take() == [RunStarted(), RequestStarted(1, "m"), AnswerDelta("a"), RunEnded("done")]
+    inbox.put(RunStarted())
+    assert (receiver.posted, len(receiver.timers)) == (1, 1)
+
+
+def test_what_happens_between_two_runs_waits_for_nothing() -> None:
+    receiver = Receiver()
+    inbox = Inbox(receiver)  # type: ignore[arg-type]
+    inbox.put(RunEnded("done"))
+    inbox.put(RunStarted())
+    assert (receiver.posted, receiver.timers) == (1, [])
 
 
 # -- keys ---------------------------------------------------------------------------------------------------

@@ -236,6 +236,10 @@ class TuiAgentApp(GuardedApp[int]):
         gc.set_threshold(*COLLECTED_AFTER)
         gc.enable()
         services.on_ready()
+        from tui_agent.ui.widgets.transcript.markdown import parse_blocks
+
+        # What an answer is read with: loaded while nobody waits for one.
+        await asyncio.to_thread(parse_blocks, "")
 
     def get_driver_class(self) -> type[Driver]:
         """Return the driver for where the program runs."""

@@ -1,12 +1,25 @@
 """Brings the agent's events to a screen as messages, many at once when they come faster than the screen."""
 
 from collections.abc import Sequence
+from typing import Final
 
 from textual.message import Message
 from textual.message_pump import MessagePump
+from textual.timer import Timer
 
-from tui_agent.agent.events import AgentEvent, AnswerDelta, CompactionProgress, ReasoningProgress, ToolOutput
+from tui_agent.agent.events import (
+    AgentEvent,
+    AnswerDelta,
+    CompactionProgress,
+    ReasoningProgress,
+    RunStarted,
+    ToolCallProgress,
+    ToolOutput,
+)
 from tui_agent.lazy import dataclass
+
+REQUEST_FIRST_SECONDS: Final = 0.02
+"""How long the beginning of a run waits to be shown: the request goes out first, as both need the one thread."""
 
 
 @dataclass
@@ -26,15 +39,32 @@ class Inbox:
     def __init__(self, receiver: MessagePump) -> None:
         self._receiver = receiver
         self._events: list[AgentEvent] = []
+        self._timer: Timer | None = None
+        self._is_told = False
 
     def put(self, event: AgentEvent) -> None:
         """Take an event; on the event loop's thread."""
         self._events.append(event)
-        if len(self._events) == 1:
+        if isinstance(event, RunStarted) and not self._is_told:
+            self._timer = self._receiver.set_timer(REQUEST_FIRST_SECONDS, self._tell)
+        elif self._timer is None or isinstance(event, AnswerDelta | ReasoningProgress | ToolCallProgress):
+            self._tell()
+
+    def _tell(self) -> None:
+        self._stop_waiting()
+        if not self._is_told:
+            self._is_told = True
             self._receiver.post_message(AgentEvents(self))
+
+    def _stop_waiting(self) -> None:
+        if self._timer is not None:
+            self._timer.stop()
+            self._timer = None
 
     def take(self) -> Sequence[AgentEvent]:
         """Return what came since the last time, neighbouring deltas joined."""
+        self._stop_waiting()
+        self._is_told = False
         events, self._events = self._events, []
         joined: list[AgentEvent] = []
         for event in events:
