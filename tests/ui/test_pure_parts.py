@@ -22,6 +22,7 @@ from tui_agent.agent.events import (
     RetryScheduled,
     RunEnded,
     RunStarted,
+    ToolCallProgress,
     ToolFinished,
     ToolOutput,
     ToolStarted,
@@ -272,7 +273,7 @@ class Receiver:
     def set_timer(self, _delay: float, callback: Callable[[], None]) -> Mock:
         self.timers.append(callback)
         timer = Mock()
-        timer.stop.side_effect = lambda: self.timers.clear()
+        timer.stop.side_effect = self.timers.clear
         return timer
 
 
@@ -306,6 +307,24 @@ def test_the_first_word_of_an_answer_waits_for_nothing_and_comes_after_what_was_
     assert inbox.take() == [RunStarted(), RequestStarted(1, "m"), AnswerDelta("a"), RunEnded("done")]
     inbox.put(RunStarted())
     assert (receiver.posted, len(receiver.timers)) == (1, 1)
+
+
+def test_a_call_is_shown_with_what_follows_it_while_that_comes_at_once() -> None:
+    receiver = Receiver()
+    inbox = Inbox(receiver)  # type: ignore[arg-type]
+    events = [
+        ToolCallProgress("1", "bash", '{"command": "echo'),
+        ToolCallProgress("1", "bash", '{"command": "echo"}'),
+        ToolStarted("1", "bash", "echo", '{"command": "echo"}'),
+        ToolFinished("1", "bash", "completed", ToolMetadata(), 0.0),
+        RequestStarted(2, "m"),
+    ]
+    for event in events:
+        inbox.put(event)
+    assert (receiver.posted, len(receiver.timers)) == (0, 1)
+    receiver.timers[0]()
+    assert (receiver.posted, receiver.timers) == (1, [])
+    assert inbox.take() == events[1:]
 
 
 def test_what_happens_between_two_runs_waits_for_nothing() -> None:

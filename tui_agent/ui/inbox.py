@@ -1,6 +1,6 @@
 """Brings the agent's events to a screen as messages, many at once when they come faster than the screen."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from textual.message import Message
@@ -15,11 +15,15 @@ from tui_agent.agent.events import (
     RunStarted,
     ToolCallProgress,
     ToolOutput,
+    ToolStarted,
 )
 from tui_agent.lazy import dataclass
 
-REQUEST_FIRST_SECONDS: Final = 0.02
-"""How long the beginning of a run waits to be shown: the request goes out first, as both need the one thread."""
+REQUEST_FIRST_SECONDS: Final[Mapping[type, float]] = {RunStarted: 0.02, ToolCallProgress: 0.05, ToolStarted: 0.05}
+"""How long the beginning of a run, or of a call, waits to be shown with what follows it, unless that is words.
+
+The next request goes out first, as both need the one thread: a call may be over sooner than it is drawn.
+"""
 
 
 @dataclass
@@ -45,16 +49,20 @@ class Inbox:
     def put(self, event: AgentEvent) -> None:
         """Take an event; on the event loop's thread."""
         self._events.append(event)
-        if isinstance(event, RunStarted) and not self._is_told:
-            self._timer = self._receiver.set_timer(REQUEST_FIRST_SECONDS, self._tell)
-        elif self._timer is None or isinstance(event, AnswerDelta | ReasoningProgress | ToolCallProgress):
+        if self._is_told:
+            return
+        if isinstance(event, AnswerDelta | ReasoningProgress):
             self._tell()
+        elif self._timer is None:
+            if (wait := REQUEST_FIRST_SECONDS.get(type(event))) is None:
+                self._tell()
+            else:
+                self._timer = self._receiver.set_timer(wait, self._tell)
 
     def _tell(self) -> None:
         self._stop_waiting()
-        if not self._is_told:
-            self._is_told = True
-            self._receiver.post_message(AgentEvents(self))
+        self._is_told = True
+        self._receiver.post_message(AgentEvents(self))
 
     def _stop_waiting(self) -> None:
         if self._timer is not None:
@@ -85,6 +93,8 @@ def _join(first: AgentEvent, second: AgentEvent) -> AgentEvent | None:
             return ReasoningProgress(one + more)
         case CompactionProgress(text=one), CompactionProgress(text=more):
             return CompactionProgress(one + more)
+        case ToolCallProgress(call_id=call), ToolCallProgress(call_id=same) if call == same:
+            return second
         case ToolOutput(call_id=call, text=one), ToolOutput(call_id=same, text=more) if call == same:
             return ToolOutput(call, one + more)
         case _:
