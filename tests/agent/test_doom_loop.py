@@ -1,4 +1,5 @@
 from collections.abc import Sequence
+from copy import deepcopy
 
 import pytest
 from hypothesis import given
@@ -80,7 +81,7 @@ def asked_at(results: Sequence[str]) -> list[int]:
     """Return the numbers of the calls that are asked about when a call gives these results one after the other."""
     build, asked = started(), []
     for number, result in enumerate(results, 1):
-        if pending(_copy(build)) is not None:
+        if pending(deepcopy(build)) is not None:
             asked.append(number)
         build.run("bash", {"command": "make"}, result)
     return asked
@@ -111,7 +112,7 @@ def test_a_cycle_asks_in_its_third_round(length):
                 assert loop is not None
                 assert (loop.kind, loop.count, len(loop.keys)) == (LoopKind.CYCLE, 3, length)
             else:
-                assert pending(_copy(build), arguments={"command": command}) is None
+                assert pending(deepcopy(build), arguments={"command": command}) is None
                 build.run("bash", {"command": command}, f"result of {command}")
 
 
@@ -120,7 +121,7 @@ def test_a_polling_cycle_is_let_go_for_a_long_time():
     asked_in_round = None
     for round_number in range(1, 22):
         for command in ("sleep 5", "curl status"):
-            loop = pending(_copy(build), arguments={"command": command})
+            loop = pending(deepcopy(build), arguments={"command": command})
             if loop is not None and asked_in_round is None:
                 asked_in_round = round_number
             build.run("bash", {"command": command}, f"{command} {round_number}")
@@ -131,7 +132,7 @@ def test_edit_test_cycles_with_different_edits_are_honest_work():
     build = started()
     for attempt in range(10):
         build.run("edit", {"path": "a.py", "old": str(attempt), "new": "x"}, "ok")
-        assert pending(_copy(build), arguments={"command": "pytest"}) is None
+        assert pending(deepcopy(build), arguments={"command": "pytest"}) is None
         build.run("bash", {"command": "pytest"}, "1 failed")
 
 
@@ -169,7 +170,7 @@ def test_a_word_from_the_user_starts_over_and_a_synthetic_message_does_not():
     for _ in range(2):
         build.run("bash", {"command": "make"}, "same")
     build.user("Continue if you have next steps", synthetic="compaction")
-    assert pending(_copy(build)) is not None
+    assert pending(deepcopy(build)) is not None
     build.user("do it once more")
     assert pending(build) is None
 
@@ -240,19 +241,11 @@ def test_never_asks_before_the_third_call_and_always_after_two_that_gave_the_sam
     build = started()
     for command, output in calls:
         build.run("bash", {"command": command}, output)
-    loop = pending(_copy(build), arguments={"command": "a"})
+    loop = pending(deepcopy(build), arguments={"command": "a"})
     if len(calls) >= 2 and calls[-1] == calls[-2] and calls[-1][0] == "a":
         assert loop is not None
     if loop is not None:
         assert [command for command, _ in calls].count("a") >= 2
-
-
-def _copy(build: PathBuilder) -> PathBuilder:
-    copy = PathBuilder()
-    copy.path = list(build.path)
-    copy._next = build._next
-    copy._calls = build._calls
-    return copy
 
 
 # -- changes that fail, answers that repeat themselves -------------------------------------------------------

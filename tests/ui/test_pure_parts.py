@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from unittest.mock import Mock
 
 import pytest
@@ -33,7 +34,7 @@ from tui_agent.app.run_state import RunState, describe
 from tui_agent.context.budget import ContextSize
 from tui_agent.session.entries import AssistantEntry, ToolMetadata, Usage
 from tui_agent.ui.gauge_reading import cache_share
-from tui_agent.ui.inbox import Inbox
+from tui_agent.ui.inbox import DELTA_SECONDS, Inbox
 from tui_agent.ui.prompting.completion import (
     Candidate,
     CommandName,
@@ -272,7 +273,7 @@ class Receiver:
     def set_timer(self, _delay: float, callback: Callable[[], None]) -> Mock:
         self.timers.append(callback)
         timer = Mock()
-        timer.stop.side_effect = lambda: self.timers.clear()
+        timer.stop.side_effect = self.timers.clear
         return timer
 
 
@@ -314,6 +315,36 @@ def test_what_happens_between_two_runs_waits_for_nothing() -> None:
     inbox.put(RunEnded("done"))
     inbox.put(RunStarted())
     assert (receiver.posted, receiver.timers) == (1, [])
+
+
+def test_deltas_that_follow_closely_wait_for_each_other_and_nothing_waits_for_them() -> None:
+    timer = SimpleNamespace(stop=lambda: None)
+    told: list[str] = []
+    timers: list[Callable[[], None]] = []
+    receiver = SimpleNamespace(
+        post_message=lambda _message: told.append("message"),
+        set_timer=lambda _seconds, callback: timers.append(callback) or timer,
+    )
+    now = 100.0
+    inbox = Inbox(receiver, clock=lambda: now)  # type: ignore[arg-type]
+    inbox.put(AnswerDelta("a"))
+    assert (len(told), len(timers)) == (1, 0), "the first word is shown at once"
+    inbox.take()
+
+    now += DELTA_SECONDS / 2
+    inbox.put(AnswerDelta("b"))
+    inbox.put(AnswerDelta("c"))
+    assert (len(told), len(timers)) == (1, 1)
+    timers[0]()
+    assert (len(told), inbox.take()) == (2, [AnswerDelta("bc")])
+
+    inbox.put(AnswerDelta("d"))
+    inbox.put(RunEnded("done"))
+    assert (len(told), inbox.take()) == (3, [AnswerDelta("d"), RunEnded("done")])
+
+    now += DELTA_SECONDS
+    inbox.put(AnswerDelta("e"))
+    assert (len(told), len(timers)) == (4, 2)
 
 
 # -- keys ---------------------------------------------------------------------------------------------------

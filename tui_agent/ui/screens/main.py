@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, ClassVar, TypeVar
 from textual import events, getters, on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Container
-from textual.geometry import Size
+from textual.geometry import Region, Size
 from textual.screen import Screen
+from textual.strip import Strip
 
 from tui_agent.app.commands import command_table, find
 from tui_agent.app.desk import Desk
@@ -35,6 +35,7 @@ from tui_agent.ui.widgets.completion import CompletionPopup
 from tui_agent.ui.widgets.gauge import Gauge
 from tui_agent.ui.widgets.header import MIN_TERMINAL_SIZE, SessionHeader
 from tui_agent.ui.widgets.notice import NoticeLine, Severity
+from tui_agent.ui.widgets.plain import Room, empty_lines
 from tui_agent.ui.widgets.prompt import Prompt
 from tui_agent.ui.widgets.status import StatusLine
 from tui_agent.ui.widgets.user_status import UserStatusLine
@@ -92,7 +93,7 @@ class MainScreen(Guarded, Screen[None]):
     ]
 
     header = getters.query_one(SessionHeader)
-    body = getters.query_one("#body", Container)
+    body = getters.query_one("#body", Room)
     notice = getters.query_one(NoticeLine)
     popup = getters.query_one(CompletionPopup)
     prompt = getters.query_one(Prompt)
@@ -125,7 +126,7 @@ class MainScreen(Guarded, Screen[None]):
         """Header, room for the session, prompt, gauge, status."""
         popup = CompletionPopup(self._command_names, sources(self.desk, self._files))
         yield SessionHeader(short_path(Path.cwd()))
-        with Container(id="body"):
+        with Room(id="body"):
             yield NoticeLine()
             yield popup
         self.attachments = AttachmentStrip(self._message_goes_to)
@@ -149,6 +150,10 @@ class MainScreen(Guarded, Screen[None]):
         """Style nothing when it is shown for the first time: everything was, a moment ago."""
         event.refresh_styles = event.refresh_styles and self._was_shown
         self._was_shown = True
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """Return what is seen of the screen between its widgets."""
+        return empty_lines(self, crop) or super().render_lines(crop)
 
     async def attach(self, services: AppServices) -> None:
         """Take the ports and mount what shows a session."""
