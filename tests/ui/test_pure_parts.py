@@ -1,5 +1,7 @@
 """The rules of the interface that need no screen."""
 
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -34,7 +36,7 @@ from tui_agent.app.run_state import RunState, describe
 from tui_agent.context.budget import ContextSize
 from tui_agent.session.entries import AssistantEntry, ToolMetadata, Usage
 from tui_agent.ui.gauge_reading import cache_share
-from tui_agent.ui.inbox import Inbox
+from tui_agent.ui.inbox import STREAM_SECONDS, Inbox
 from tui_agent.ui.prompting.completion import (
     Candidate,
     CommandName,
@@ -335,6 +337,29 @@ def test_what_happens_between_two_runs_waits_for_nothing() -> None:
     assert (receiver.posted, receiver.timers) == (1, [])
 
 
+def test_what_is_streamed_waits_for_more_of_it_and_nothing_else_waits() -> None:
+    receiver, now = Receiver(), 100.0
+    inbox = Inbox(receiver, clock=lambda: now)  # type: ignore[arg-type]
+    inbox.put(AnswerDelta("a"))
+    assert (receiver.posted, receiver.timers) == (1, []), "the first word is shown at once"
+    inbox.take()
+
+    now += STREAM_SECONDS / 2
+    inbox.put(AnswerDelta("b"))
+    inbox.put(AnswerDelta("c"))
+    assert (receiver.posted, len(receiver.timers)) == (1, 1)
+    receiver.timers[0]()
+    assert (receiver.posted, inbox.take()) == (2, [AnswerDelta("bc")])
+
+    inbox.put(AnswerDelta("d"))
+    inbox.put(RunEnded("done"))
+    assert (receiver.posted, inbox.take()) == (3, [AnswerDelta("d"), RunEnded("done")])
+
+    now += STREAM_SECONDS
+    inbox.put(AnswerDelta("e"))
+    assert (receiver.posted, receiver.timers) == (4, [])
+
+
 # -- keys ---------------------------------------------------------------------------------------------------
 
 
@@ -373,3 +398,10 @@ def test_a_cache_is_told_of_once_it_gave_something() -> None:
     assert cache_share([answer(0), answer(0)]) is None
     assert cache_share([answer(0), answer(50)]) == 0.5
     assert cache_share([answer(50), answer(0)]) == 0.0
+
+
+def test_a_list_can_be_imported_before_the_conversation() -> None:
+    program = (
+        "from tui_agent.ui.widgets.line_list import LineList; from tui_agent.ui.screens.context import ContextScreen"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=120)

@@ -1,6 +1,7 @@
 """Brings the agent's events to a screen as messages, many at once when they come faster than the screen."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from time import monotonic
 from typing import Final
 
 from textual.message import Message
@@ -19,11 +20,20 @@ from tui_agent.agent.events import (
 )
 from tui_agent.lazy import dataclass
 
-REQUEST_FIRST_SECONDS: Final[Mapping[type, float]] = {RunStarted: 0.02, ToolCallProgress: 0.05, ToolStarted: 0.05}
-"""How long the beginning of a run, or of a call, waits to be shown with what follows it, unless that is words.
+STREAM_SECONDS: Final = 0.05
+"""Time from one look at what is streamed to the next."""
+REQUEST_FIRST_SECONDS: Final[Mapping[type, float]] = {
+    RunStarted: 0.02,
+    ToolCallProgress: STREAM_SECONDS,
+    ToolStarted: STREAM_SECONDS,
+    ToolOutput: STREAM_SECONDS,
+}
+"""How long the beginning of a run, and what a call says of itself, waits to be shown with what follows it.
 
 The next request goes out first, as both need the one thread: a call may be over sooner than it is drawn.
 """
+
+_Words = AnswerDelta | ReasoningProgress | CompactionProgress
 
 
 @dataclass
@@ -37,27 +47,33 @@ class Inbox:
     """Collects events from the agent's callback until the screen gets to them.
 
     A burst of deltas costs one message and one text, however many there are, and a key pressed meanwhile stands
-    before the next burst in the screen's queue.
+    before the next burst in the screen's queue. Words that come more often than ``STREAM_SECONDS`` wait for more of
+    them, because waking the screen costs more than what they say. Of all else only beginnings wait, and not for words.
     """
 
-    def __init__(self, receiver: MessagePump) -> None:
+    def __init__(self, receiver: MessagePump, *, clock: Callable[[], float] = monotonic) -> None:
         self._receiver = receiver
+        self._clock = clock
         self._events: list[AgentEvent] = []
-        self._timer: Timer | None = None
         self._is_told = False
+        self._timer: Timer | None = None
+        self._holds_words = False
+        """Whether words wait for the timer, not a beginning."""
+        self._next_words = 0.0
 
     def put(self, event: AgentEvent) -> None:
         """Take an event; on the event loop's thread."""
         self._events.append(event)
         if self._is_told:
             return
-        if isinstance(event, AnswerDelta | ReasoningProgress):
+        is_words = isinstance(event, _Words)
+        if self._timer is None:
+            wait = self._next_words - self._clock() if is_words else REQUEST_FIRST_SECONDS.get(type(event), 0.0)
+            if wait > 0:
+                self._timer, self._holds_words = self._receiver.set_timer(wait, self._tell), is_words
+                return
+        if self._timer is None or is_words != self._holds_words:
             self._tell()
-        elif self._timer is None:
-            if (wait := REQUEST_FIRST_SECONDS.get(type(event))) is None:
-                self._tell()
-            else:
-                self._timer = self._receiver.set_timer(wait, self._tell)
 
     def _tell(self) -> None:
         self._stop_waiting()
@@ -74,6 +90,8 @@ class Inbox:
         self._stop_waiting()
         self._is_told = False
         events, self._events = self._events, []
+        if any(isinstance(event, _Words) for event in events):
+            self._next_words = self._clock() + STREAM_SECONDS
         joined: list[AgentEvent] = []
         for event in events:
             merged = _join(joined[-1], event) if joined else None
@@ -93,9 +111,9 @@ def _join(first: AgentEvent, second: AgentEvent) -> AgentEvent | None:
             return ReasoningProgress(one + more)
         case CompactionProgress(text=one), CompactionProgress(text=more):
             return CompactionProgress(one + more)
-        case ToolCallProgress(call_id=call), ToolCallProgress(call_id=same) if call == same:
-            return second
         case ToolOutput(call_id=call, text=one), ToolOutput(call_id=same, text=more) if call == same:
             return ToolOutput(call, one + more)
+        case ToolCallProgress(call_id=call), ToolCallProgress(call_id=same) if call and call == same:
+            return second
         case _:
             return None
