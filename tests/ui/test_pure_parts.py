@@ -36,7 +36,7 @@ from tui_agent.app.run_state import RunState, describe
 from tui_agent.context.budget import ContextSize
 from tui_agent.session.entries import AssistantEntry, ToolMetadata, Usage
 from tui_agent.ui.gauge_reading import cache_share
-from tui_agent.ui.inbox import STREAM_SECONDS, Inbox
+from tui_agent.ui.inbox import WORDS_SECONDS, Inbox
 from tui_agent.ui.prompting.completion import (
     Candidate,
     CommandName,
@@ -344,7 +344,7 @@ def test_what_is_streamed_waits_for_more_of_it_and_nothing_else_waits() -> None:
     assert (receiver.posted, receiver.timers) == (1, []), "the first word is shown at once"
     inbox.take()
 
-    now += STREAM_SECONDS / 2
+    now += WORDS_SECONDS / 2
     inbox.put(AnswerDelta("b"))
     inbox.put(AnswerDelta("c"))
     assert (receiver.posted, len(receiver.timers)) == (1, 1)
@@ -355,7 +355,7 @@ def test_what_is_streamed_waits_for_more_of_it_and_nothing_else_waits() -> None:
     inbox.put(RunEnded("done"))
     assert (receiver.posted, inbox.take()) == (3, [AnswerDelta("d"), RunEnded("done")])
 
-    now += STREAM_SECONDS
+    now += WORDS_SECONDS
     inbox.put(AnswerDelta("e"))
     assert (receiver.posted, receiver.timers) == (4, [])
 

@@ -20,18 +20,18 @@ from tui_agent.agent.events import (
 )
 from tui_agent.lazy import dataclass
 
-STREAM_SECONDS: Final = 0.05
-"""Time from one look at what is streamed to the next."""
-REQUEST_FIRST_SECONDS: Final[Mapping[type, float]] = {
+HELD_SECONDS: Final[Mapping[type, float]] = {
     RunStarted: 0.02,
-    ToolCallProgress: STREAM_SECONDS,
-    ToolStarted: STREAM_SECONDS,
-    ToolOutput: STREAM_SECONDS,
+    ToolCallProgress: 0.05,
+    ToolStarted: 0.05,
+    ToolOutput: 0.05,
 }
-"""How long the beginning of a run, and what a call says of itself, waits to be shown with what follows it.
+"""How long the beginning of a run, and what is seen of a call, waits to be shown with what follows it, but for words.
 
 The next request goes out first, as both need the one thread: a call may be over sooner than it is drawn.
 """
+WORDS_SECONDS: Final = 0.05
+"""Time from one look at words that are streamed to the next."""
 
 _Words = AnswerDelta | ReasoningProgress | CompactionProgress
 
@@ -47,8 +47,8 @@ class Inbox:
     """Collects events from the agent's callback until the screen gets to them.
 
     A burst of deltas costs one message and one text, however many there are, and a key pressed meanwhile stands
-    before the next burst in the screen's queue. Words that come more often than ``STREAM_SECONDS`` wait for more of
-    them, because waking the screen costs more than what they say. Of all else only beginnings wait, and not for words.
+    before the next burst in the screen's queue. Words that come faster than ``WORDS_SECONDS`` wait for more of them,
+    because waking the screen costs more than what they say; and what ``HELD_SECONDS`` names waits for what follows.
     """
 
     def __init__(self, receiver: MessagePump, *, clock: Callable[[], float] = monotonic) -> None:
@@ -58,7 +58,7 @@ class Inbox:
         self._is_told = False
         self._timer: Timer | None = None
         self._holds_words = False
-        """Whether words wait for the timer, not a beginning."""
+        """Whether the timer is one of words, which nothing else waits for."""
         self._next_words = 0.0
 
     def put(self, event: AgentEvent) -> None:
@@ -67,12 +67,14 @@ class Inbox:
         if self._is_told:
             return
         is_words = isinstance(event, _Words)
-        if self._timer is None:
-            wait = self._next_words - self._clock() if is_words else REQUEST_FIRST_SECONDS.get(type(event), 0.0)
-            if wait > 0:
-                self._timer, self._holds_words = self._receiver.set_timer(wait, self._tell), is_words
-                return
-        if self._timer is None or is_words != self._holds_words:
+        if self._timer is not None:
+            if is_words != self._holds_words:
+                self._tell()
+            return
+        wait = self._next_words - self._clock() if is_words else HELD_SECONDS.get(type(event), 0.0)
+        if wait > 0:
+            self._timer, self._holds_words = self._receiver.set_timer(wait, self._tell), is_words
+        else:
             self._tell()
 
     def _tell(self) -> None:
@@ -91,7 +93,7 @@ class Inbox:
         self._is_told = False
         events, self._events = self._events, []
         if any(isinstance(event, _Words) for event in events):
-            self._next_words = self._clock() + STREAM_SECONDS
+            self._next_words = self._clock() + WORDS_SECONDS
         joined: list[AgentEvent] = []
         for event in events:
             merged = _join(joined[-1], event) if joined else None
