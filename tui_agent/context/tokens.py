@@ -11,6 +11,7 @@ import importlib.util
 import json
 import math
 import re
+import sys
 import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -102,7 +103,7 @@ class TokenCounter:
     """Counts in a model's tokens. ``calibration`` corrects the encoding to what the provider reports.
 
     Every method returns corrected tokens, but for those that return a ``Count``. Without ``exact``, texts of up to
-    ``ROUGH_CHARS`` are counted by a rule of thumb until somebody loads the encoding: a run of one short answer is
+    ``rough_chars`` are counted by a rule of thumb until somebody loads the encoding: a run of one short answer is
     over in the time.
     """
 
@@ -110,6 +111,7 @@ class TokenCounter:
     calibration: Calibration = Calibration()
     templates: Templates = Templates()
     exact: bool = True
+    rough_chars: int = ROUGH_CHARS
 
     def text(self, text: str) -> int:
         """Return the tokens of a text."""
@@ -142,7 +144,9 @@ class TokenCounter:
         if isinstance(entry, SystemEntry):
             return self.head(entry)
         messages = self.told(entry, _ALONE if isinstance(entry, ToolResultEntry) else resolve((entry,)))
-        count = self.messages(messages) + self.images(entry)
+        # What is said up to an answer is reported with it, so that nobody waits for 45 MB at the end of a long one.
+        counter = replace(self, rough_chars=sys.maxsize) if isinstance(entry, AssistantEntry) else self
+        count = counter.messages(messages) + self.images(entry)
         if isinstance(entry, AssistantEntry) and entry.usage and any(m.reasoning for m in messages):
             # An encrypted blob says nothing of its size; the provider's report does, as far as the blob can hold it.
             blobs = [blob for message in messages for blob in message.reasoning]
@@ -196,7 +200,7 @@ class TokenCounter:
     def _text(self, text: str) -> int:
         if not text:
             return 0
-        if len(text) <= ROUGH_CHARS and self.is_rough:
+        if len(text) <= self.rough_chars and self.is_rough:
             return rough_count(text)
         return count_text(text, encoding_name(self.model))
 

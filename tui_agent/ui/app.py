@@ -236,6 +236,10 @@ class TuiAgentApp(GuardedApp[int]):
         gc.set_threshold(*COLLECTED_AFTER)
         gc.enable()
         services.on_ready()
+        from tui_agent.ui.widgets.transcript.markdown import parse_blocks
+
+        # What an answer is read with: loaded while nobody waits for one.
+        await asyncio.to_thread(parse_blocks, "")
 
     def get_driver_class(self) -> type[Driver]:
         """Return the driver for where the program runs."""
@@ -419,14 +423,14 @@ class TuiAgentApp(GuardedApp[int]):
         self.notify(message.report.sentence(), markup=False, timeout=4)
 
     def action_help_quit(self) -> None:
-        """Ctrl+C with nothing selected: clear the prompt; pressed again soon, quit."""
+        """Ctrl+C with nothing selected: clear the prompt; pressed again soon, with nothing written since, quit."""
         now = self.main.clock()
-        if now - self._last_ctrl_c <= QUIT_WINDOW:
+        if self.screen is self.main and self.main.prompt.text:
+            self.main.prompt.reset()
+        elif now - self._last_ctrl_c <= QUIT_WINDOW:
             self.exit(0)
             return
         self._last_ctrl_c = now
-        if self.screen is self.main and self.main.prompt.text:
-            self.main.prompt.reset()
         self.notify("Press ctrl+c again to quit.", markup=False, timeout=QUIT_WINDOW)
 
     async def action_leave(self) -> None:

@@ -13,6 +13,7 @@ from textual.widget import Widget
 from tui_agent.context.standing import Standing
 from tui_agent.lazy import dataclass
 from tui_agent.ui.edge import Guarded
+from tui_agent.ui.widgets.plain import plain_lines
 from tui_agent.ui.widgets.transcript.blocks import Block
 from tui_agent.ui.widgets.transcript.lines import Line
 from tui_agent.ui.widgets.transcript.model import Position, Row, TranscriptModel
@@ -214,7 +215,7 @@ class Viewport(Guarded, ScrollView):
         """Paint rows; only here selection offsets are left out, which nobody reads from what is on screen."""
         self._painting = True
         try:
-            return super().render_lines(crop)
+            return plain_lines(self, crop, self.render_line) or super().render_lines(crop)
         finally:
             self._painting = False
 
