@@ -46,7 +46,7 @@ from tui_agent.session.session import Session, SessionInfo
 from tui_agent.ui.app import FIRST_STYLES, LATER_STYLES, TuiAgentApp
 from tui_agent.ui.screens.compact import CompactScreen
 from tui_agent.ui.screens.line import LineScreen
-from tui_agent.ui.widgets.transcript import Transcript
+from tui_agent.ui.widgets.transcript.transcript import Transcript
 
 
 def user(text: str) -> UserEntry:

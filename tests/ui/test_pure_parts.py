@@ -24,6 +24,7 @@ from tui_agent.agent.events import (
     RetryScheduled,
     RunEnded,
     RunStarted,
+    ToolCallProgress,
     ToolFinished,
     ToolOutput,
     ToolStarted,
@@ -35,7 +36,7 @@ from tui_agent.app.run_state import RunState, describe
 from tui_agent.context.budget import ContextSize
 from tui_agent.session.entries import AssistantEntry, ToolMetadata, Usage
 from tui_agent.ui.gauge_reading import cache_share
-from tui_agent.ui.inbox import STREAM_SECONDS, Inbox
+from tui_agent.ui.inbox import WORDS_SECONDS, Inbox
 from tui_agent.ui.prompting.completion import (
     Candidate,
     CommandName,
@@ -310,6 +311,24 @@ def test_the_first_word_of_an_answer_waits_for_nothing_and_comes_after_what_was_
     assert (receiver.posted, len(receiver.timers)) == (1, 1)
 
 
+def test_a_call_is_shown_with_what_follows_it_while_that_comes_at_once() -> None:
+    receiver = Receiver()
+    inbox = Inbox(receiver)  # type: ignore[arg-type]
+    events = [
+        ToolCallProgress("1", "bash", '{"command": "echo'),
+        ToolCallProgress("1", "bash", '{"command": "echo"}'),
+        ToolStarted("1", "bash", "echo", '{"command": "echo"}'),
+        ToolFinished("1", "bash", "completed", ToolMetadata(), 0.0),
+        RequestStarted(2, "m"),
+    ]
+    for event in events:
+        inbox.put(event)
+    assert (receiver.posted, len(receiver.timers)) == (0, 1)
+    receiver.timers[0]()
+    assert (receiver.posted, receiver.timers) == (1, [])
+    assert inbox.take() == events[1:]
+
+
 def test_what_happens_between_two_runs_waits_for_nothing() -> None:
     receiver = Receiver()
     inbox = Inbox(receiver)  # type: ignore[arg-type]
@@ -325,7 +344,7 @@ def test_what_is_streamed_waits_for_more_of_it_and_nothing_else_waits() -> None:
     assert (receiver.posted, receiver.timers) == (1, []), "the first word is shown at once"
     inbox.take()
 
-    now += STREAM_SECONDS / 2
+    now += WORDS_SECONDS / 2
     inbox.put(AnswerDelta("b"))
     inbox.put(AnswerDelta("c"))
     assert (receiver.posted, len(receiver.timers)) == (1, 1)
@@ -336,7 +355,7 @@ def test_what_is_streamed_waits_for_more_of_it_and_nothing_else_waits() -> None:
     inbox.put(RunEnded("done"))
     assert (receiver.posted, inbox.take()) == (3, [AnswerDelta("d"), RunEnded("done")])
 
-    now += STREAM_SECONDS
+    now += WORDS_SECONDS
     inbox.put(AnswerDelta("e"))
     assert (receiver.posted, receiver.timers) == (4, [])
 

@@ -448,12 +448,12 @@ class AssistantEntry(EntryBase):
     @property
     def text(self) -> str:
         """The answer without reasoning and tool calls."""
-        return "".join(part.text for part in self.parts if isinstance(part, TextPart))
+        return "".join([part.text for part in self.parts if part.type == "text"])
 
     @property
     def tool_calls(self) -> tuple[ToolCallPart, ...]:
         """The calls in the order the model made them."""
-        return tuple(part for part in self.parts if isinstance(part, ToolCallPart))
+        return tuple([part for part in self.parts if part.type == "tool_call"])
 
 
 class ToolResultEntry(EntryBase):

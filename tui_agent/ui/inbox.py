@@ -1,6 +1,6 @@
 """Brings the agent's events to a screen as messages, many at once when they come faster than the screen."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from time import monotonic
 from typing import Final
 
@@ -16,15 +16,29 @@ from tui_agent.agent.events import (
     RunStarted,
     ToolCallProgress,
     ToolOutput,
+    ToolStarted,
 )
 from tui_agent.lazy import dataclass
 
-REQUEST_FIRST_SECONDS: Final = 0.02
-"""How long the beginning of a run waits to be shown: the request goes out first, as both need the one thread."""
-STREAM_SECONDS: Final = 0.05
-"""Time from one look at what is streamed to the next."""
+HELD_SECONDS: Final[Mapping[type, float]] = {
+    RunStarted: 0.02,
+    ToolCallProgress: 0.05,
+    ToolStarted: 0.05,
+    ToolOutput: 0.05,
+}
+    RunStarted: 0.02,
+    ToolCallProgress: 0.05,
+    ToolStarted: 0.05,
+    ToolOutput: 0.05,
+}
+"""How long the beginning of a run, and what is seen of a call, waits to be shown with what follows it, but for words.
 
-_Streamed = AnswerDelta | ReasoningProgress | ToolCallProgress | CompactionProgress | ToolOutput
+The next request goes out first, as both need the one thread: a call may be over sooner than it is drawn.
+"""
+WORDS_SECONDS: Final = 0.05
+"""Time from one look at words that are streamed to the next."""
+
+_Words = AnswerDelta | ReasoningProgress | CompactionProgress
 
 
 @dataclass
@@ -38,8 +52,8 @@ class Inbox:
     """Collects events from the agent's callback until the screen gets to them.
 
     A burst of deltas costs one message and one text, however many there are, and a key pressed meanwhile stands
-    before the next burst in the screen's queue. What is streamed more often than ``STREAM_SECONDS`` waits for more of
-    it, because waking the screen costs more than what it says. Nothing else waits, but for the beginning of a run.
+    before the next burst in the screen's queue. Words that come faster than ``WORDS_SECONDS`` wait for more of them,
+    because waking the screen costs more than what they say; and what ``HELD_SECONDS`` names waits for what follows.
     """
 
     def __init__(self, receiver: MessagePump, *, clock: Callable[[], float] = monotonic) -> None:
@@ -48,31 +62,30 @@ class Inbox:
         self._events: list[AgentEvent] = []
         self._is_told = False
         self._timer: Timer | None = None
-        self._holds_streamed = False
-        """Whether the timer is one of streamed events, not of a run's beginning."""
-        self._next_stream = 0.0
+        self._holds_words = False
+        """Whether the timer is one of words, which nothing else waits for."""
+        self._next_words = 0.0
 
     def put(self, event: AgentEvent) -> None:
         """Take an event; on the event loop's thread."""
         self._events.append(event)
         if self._is_told:
             return
-        is_streamed = isinstance(event, _Streamed)
-        if self._timer is None:
-            wait = self._next_stream - self._clock() if is_streamed else 0.0
-            if isinstance(event, RunStarted):
-                wait = REQUEST_FIRST_SECONDS
-            if wait > 0:
-                self._timer, self._holds_streamed = self._receiver.set_timer(wait, self._tell), is_streamed
-                return
-        if self._timer is None or is_streamed != self._holds_streamed:
+        is_words = isinstance(event, _Words)
+        if self._timer is not None:
+            if is_words != self._holds_words:
+                self._tell()
+            return
+        wait = self._next_words - self._clock() if is_words else HELD_SECONDS.get(type(event), 0.0)
+        if wait > 0:
+            self._timer, self._holds_words = self._receiver.set_timer(wait, self._tell), is_words
+        else:
             self._tell()
 
     def _tell(self) -> None:
         self._stop_waiting()
-        if not self._is_told:
-            self._is_told = True
-            self._receiver.post_message(AgentEvents(self))
+        self._is_told = True
+        self._receiver.post_message(AgentEvents(self))
 
     def _stop_waiting(self) -> None:
         if self._timer is not None:
@@ -84,8 +97,8 @@ class Inbox:
         self._stop_waiting()
         self._is_told = False
         events, self._events = self._events, []
-        if any(isinstance(event, _Streamed) for event in events):
-            self._next_stream = self._clock() + STREAM_SECONDS
+        if any(isinstance(event, _Words) for event in events):
+            self._next_words = self._clock() + WORDS_SECONDS
         joined: list[AgentEvent] = []
         for event in events:
             merged = _join(joined[-1], event) if joined else None
