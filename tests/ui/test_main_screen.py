@@ -43,7 +43,7 @@ from tui_agent.session.entries import (
 )
 from tui_agent.session.errors import StoreBusy, StoreFull, StoreReadOnly
 from tui_agent.session.session import Session, SessionInfo
-from tui_agent.ui.app import FIRST_STYLES, LATER_STYLES, TuiAgentApp
+from tui_agent.ui.app import FIRST_STYLES, LATER_STYLES, SESSION_STYLES, TuiAgentApp
 from tui_agent.ui.screens.compact import CompactScreen
 from tui_agent.ui.screens.line import LineScreen
 from tui_agent.ui.widgets.transcript.transcript import Transcript
@@ -629,7 +629,8 @@ async def test_a_terminal_that_is_too_small_says_so_until_it_is_larger(tmp_path:
 
 
 async def test_styles_read_after_the_first_paint_change_nothing_of_it(tmp_path: Path) -> None:
-    assert sorted((*FIRST_STYLES, *LATER_STYLES)) == sorted(path.name for path in style_path("").glob("*.tcss"))
+    every = (*FIRST_STYLES, *SESSION_STYLES, *LATER_STYLES)
+    assert sorted(every) == sorted(path.name for path in style_path("").glob("*.tcss"))
     stage = make_stage(tmp_path)
     async with stage.run():
         main = stage.app.main

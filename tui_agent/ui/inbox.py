@@ -26,11 +26,6 @@ HELD_SECONDS: Final[Mapping[type, float]] = {
     ToolStarted: 0.05,
     ToolOutput: 0.05,
 }
-    RunStarted: 0.02,
-    ToolCallProgress: 0.05,
-    ToolStarted: 0.05,
-    ToolOutput: 0.05,
-}
 """How long the beginning of a run, and what is seen of a call, waits to be shown with what follows it, but for words.
 
 The next request goes out first, as both need the one thread: a call may be over sooner than it is drawn.

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, ClassVar, TypeVar
 from textual import events, getters, on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.geometry import Region
+from textual.geometry import Region, Size
 from textual.screen import Screen
 from textual.strip import Strip
 
@@ -120,6 +120,7 @@ class MainScreen(Guarded, Screen[None]):
         self.unsent = UnsentKeeper(self.desk)
         """Keeps what is in the prompt through whatever happens to the program."""
         self._is_writing = False
+        self._was_shown = False
         self._cooled_at: float | None = None
 
     def compose(self) -> ComposeResult:
@@ -137,6 +138,19 @@ class MainScreen(Guarded, Screen[None]):
         self._user_status = UserStatusLine(self._state, lambda: self.desk.cwd)
         yield self._user_status
         yield StatusLine(self.clock)
+
+    def fit(self, size: Size) -> None:
+        """Take the classes of a terminal's size before there is anything to style, which is not to be styled twice."""
+        for cells, breakpoints in (
+            (size.width, self.HORIZONTAL_BREAKPOINTS),
+            (size.height, self.VERTICAL_BREAKPOINTS),
+        ):
+            self.add_class(max((least, name) for least, name in breakpoints if cells >= least)[1], update=False)
+
+    def on_screen_resume(self, event: events.ScreenResume) -> None:
+        """Style nothing when it is shown for the first time: everything was, a moment ago."""
+        event.refresh_styles = event.refresh_styles and self._was_shown
+        self._was_shown = True
 
     def render_lines(self, crop: Region) -> list[Strip]:
         """Return what is seen of the screen between its widgets."""
