@@ -17,7 +17,7 @@ from tui_agent.agent.doom_loop import (
     find_repetition,
     headless,
 )
-from tui_agent.session.entries import ToolStatus
+from tui_agent.session.entries import ToolMetadata, ToolStatus
 
 
 def pending(build: PathBuilder, tool="bash", arguments=None):
@@ -85,6 +85,24 @@ def asked_at(results: Sequence[str]) -> list[int]:
             asked.append(number)
         build.run("bash", {"command": "make"}, result)
     return asked
+
+
+def test_a_read_that_is_answered_with_known_lines_brings_nothing_new():
+    build, whole = started(), "1\ttext\n" * 100
+    first = build.run("read", {"path": "a.py"}, whole)
+    known = ToolMetadata(path="a.py", known_from=first.id, is_known=True)
+    build.run("read", {"path": "a.py"}, f"[Unchanged: as in #{first.id}]", metadata=known)
+    assert pending(deepcopy(build), "read", {"path": "a.py"}) is None, "that is how it is told to see the lines again"
+    build.run("read", {"path": "a.py"}, whole)
+    assert pending(build, "read", {"path": "a.py"}) is not None
+
+
+def test_a_read_that_is_answered_with_a_difference_brings_news():
+    build = started()
+    first = build.run("read", {"path": "a.log"}, "1\ttext\n" * 100)
+    changed = ToolMetadata(path="a.log", known_from=first.id)
+    build.run("read", {"path": "a.log"}, f"[Changed since #{first.id}]\n+more", metadata=changed)
+    assert pending(build, "read", {"path": "a.log"}) is None
 
 
 def test_polling_whose_results_change_is_left_alone_for_a_long_time():

@@ -46,9 +46,7 @@ class RealStage:
         return "\n".join("".join(segment.text for segment in strip).rstrip() for strip in strips)
 
     @asynccontextmanager
-    async def run(
-        self, size: tuple[int, int] = (100, 30), *, after: Iterable[str] = ()
-    ) -> AsyncIterator[Pilot[int]]:
+    async def run(self, size: tuple[int, int] = (100, 30), *, after: Iterable[str] = ()) -> AsyncIterator[Pilot[int]]:
         """Run the application; the turns before, which begin with these messages, are had without a screen."""
         for text in after:
             await self.harness.say(text)

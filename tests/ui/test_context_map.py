@@ -121,7 +121,7 @@ async def test_mask_restore_and_pin_do_what_they_say_and_undo_takes_them_back(tm
         await pilot.pause()
         assert stage.harness.agent.inspector.next_request().messages == whole.messages
         await pilot.press("p")
-        assert "The request stays the same" in stage.text()
+        assert "The request keeps its size" in stage.text()
         await pilot.press("y")
         await pilot.pause()
         assert edits(stage) == [(read, "mask"), (read, "restore"), (read, "pin")]

@@ -1,9 +1,10 @@
 """The rules of the interface that need no screen."""
 
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from unittest.mock import Mock
 
 import pytest
@@ -23,6 +24,7 @@ from tui_agent.agent.events import (
     RetryScheduled,
     RunEnded,
     RunStarted,
+    ToolCallProgress,
     ToolFinished,
     ToolOutput,
     ToolStarted,
@@ -34,7 +36,7 @@ from tui_agent.app.run_state import RunState, describe
 from tui_agent.context.budget import ContextSize
 from tui_agent.session.entries import AssistantEntry, ToolMetadata, Usage
 from tui_agent.ui.gauge_reading import cache_share
-from tui_agent.ui.inbox import DELTA_SECONDS, Inbox
+from tui_agent.ui.inbox import WORDS_SECONDS, Inbox
 from tui_agent.ui.prompting.completion import (
     Candidate,
     CommandName,
@@ -309,6 +311,24 @@ def test_the_first_word_of_an_answer_waits_for_nothing_and_comes_after_what_was_
     assert (receiver.posted, len(receiver.timers)) == (1, 1)
 
 
+def test_a_call_is_shown_with_what_follows_it_while_that_comes_at_once() -> None:
+    receiver = Receiver()
+    inbox = Inbox(receiver)  # type: ignore[arg-type]
+    events = [
+        ToolCallProgress("1", "bash", '{"command": "echo'),
+        ToolCallProgress("1", "bash", '{"command": "echo"}'),
+        ToolStarted("1", "bash", "echo", '{"command": "echo"}'),
+        ToolFinished("1", "bash", "completed", ToolMetadata(), 0.0),
+        RequestStarted(2, "m"),
+    ]
+    for event in events:
+        inbox.put(event)
+    assert (receiver.posted, len(receiver.timers)) == (0, 1)
+    receiver.timers[0]()
+    assert (receiver.posted, receiver.timers) == (1, [])
+    assert inbox.take() == events[1:]
+
+
 def test_what_happens_between_two_runs_waits_for_nothing() -> None:
     receiver = Receiver()
     inbox = Inbox(receiver)  # type: ignore[arg-type]
@@ -317,34 +337,27 @@ def test_what_happens_between_two_runs_waits_for_nothing() -> None:
     assert (receiver.posted, receiver.timers) == (1, [])
 
 
-def test_deltas_that_follow_closely_wait_for_each_other_and_nothing_waits_for_them() -> None:
-    timer = SimpleNamespace(stop=lambda: None)
-    told: list[str] = []
-    timers: list[Callable[[], None]] = []
-    receiver = SimpleNamespace(
-        post_message=lambda _message: told.append("message"),
-        set_timer=lambda _seconds, callback: timers.append(callback) or timer,
-    )
-    now = 100.0
+def test_what_is_streamed_waits_for_more_of_it_and_nothing_else_waits() -> None:
+    receiver, now = Receiver(), 100.0
     inbox = Inbox(receiver, clock=lambda: now)  # type: ignore[arg-type]
     inbox.put(AnswerDelta("a"))
-    assert (len(told), len(timers)) == (1, 0), "the first word is shown at once"
+    assert (receiver.posted, receiver.timers) == (1, []), "the first word is shown at once"
     inbox.take()
 
-    now += DELTA_SECONDS / 2
+    now += WORDS_SECONDS / 2
     inbox.put(AnswerDelta("b"))
     inbox.put(AnswerDelta("c"))
-    assert (len(told), len(timers)) == (1, 1)
-    timers[0]()
-    assert (len(told), inbox.take()) == (2, [AnswerDelta("bc")])
+    assert (receiver.posted, len(receiver.timers)) == (1, 1)
+    receiver.timers[0]()
+    assert (receiver.posted, inbox.take()) == (2, [AnswerDelta("bc")])
 
     inbox.put(AnswerDelta("d"))
     inbox.put(RunEnded("done"))
-    assert (len(told), inbox.take()) == (3, [AnswerDelta("d"), RunEnded("done")])
+    assert (receiver.posted, inbox.take()) == (3, [AnswerDelta("d"), RunEnded("done")])
 
-    now += DELTA_SECONDS
+    now += WORDS_SECONDS
     inbox.put(AnswerDelta("e"))
-    assert (len(told), len(timers)) == (4, 2)
+    assert (receiver.posted, receiver.timers) == (4, [])
 
 
 # -- keys ---------------------------------------------------------------------------------------------------
@@ -385,3 +398,10 @@ def test_a_cache_is_told_of_once_it_gave_something() -> None:
     assert cache_share([answer(0), answer(0)]) is None
     assert cache_share([answer(0), answer(50)]) == 0.5
     assert cache_share([answer(50), answer(0)]) == 0.0
+
+
+def test_a_list_can_be_imported_before_the_conversation() -> None:
+    program = (
+        "from tui_agent.ui.widgets.line_list import LineList; from tui_agent.ui.screens.context import ContextScreen"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=120)

@@ -438,14 +438,14 @@ class TuiAgentApp(GuardedApp[int]):
         self.notify(message.report.sentence(), markup=False, timeout=4)
 
     def action_help_quit(self) -> None:
-        """Ctrl+C with nothing selected: clear the prompt; pressed again soon, quit."""
+        """Ctrl+C with nothing selected: clear the prompt; pressed again soon, with nothing written since, quit."""
         now = self.main.clock()
-        if now - self._last_ctrl_c <= QUIT_WINDOW:
+        if self.screen is self.main and self.main.prompt.text:
+            self.main.prompt.reset()
+        elif now - self._last_ctrl_c <= QUIT_WINDOW:
             self.exit(0)
             return
         self._last_ctrl_c = now
-        if self.screen is self.main and self.main.prompt.text:
-            self.main.prompt.reset()
         self.notify("Press ctrl+c again to quit.", markup=False, timeout=QUIT_WINDOW)
 
     async def action_leave(self) -> None:

@@ -22,6 +22,7 @@ from tui_agent.app.commands import command_table, find
 from tui_agent.app.desk import Desk
 from tui_agent.app.face import Choice, EditedText, FindPage, Output, Page, Question, Remedy
 from tui_agent.app.format import one_line, short_path
+from tui_agent.app.intent import CommandIntent, parse
 from tui_agent.app.services import OpenRequest, UiSettings
 from tui_agent.app.unsent import UnsentKeeper
 from tui_agent.ui import pages
@@ -492,6 +493,9 @@ class MainScreen(Guarded, Screen[None]):
 
     @on(Prompt.Sent)
     async def _prompt_sent(self, message: Prompt.Sent) -> None:
+        if not isinstance(parse(message.text), CommandIntent):
+            # Whoever says something wants to see what comes of it, wherever they were reading.
+            self.action_scroll_conversation("end")
         await self.desk.outbox.send(message.text, follow_up=message.follow_up)
         self.unsent.save()
 

@@ -52,7 +52,8 @@ from tui_agent.ui.widgets.plain import Room
 from tui_agent.ui.widgets.prompt import PLACEHOLDER, READ_ONLY
 from tui_agent.ui.widgets.side_panel import MIN_WIDTH_FOR_PANEL, SidePanel
 from tui_agent.ui.widgets.status import StatusLine
-from tui_agent.ui.widgets.transcript import Transcript, messages
+from tui_agent.ui.widgets.transcript import messages
+from tui_agent.ui.widgets.transcript.transcript import Transcript
 
 if TYPE_CHECKING:
     from textual.screen import Screen
