@@ -1,5 +1,6 @@
 """The rules of the interface that need no screen."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -258,19 +259,36 @@ def test_the_status_counts_seconds() -> None:
 
 
 def test_a_burst_of_deltas_is_one_event_and_keeps_its_order() -> None:
+    posted: list[object] = []
+    rung: list[Callable[[], None]] = []
+
+    class Timer:
+        def stop(self) -> None:
+            rung.clear()
+
     class Receiver:
-        posted = 0
+        post_message = posted.append
 
-        def post_message(self, _message: object) -> None:
-            self.posted += 1
+        def set_timer(self, _delay: float, callback: Callable[[], None]) -> Timer:
+            rung.append(callback)
+            return Timer()
 
-    receiver = Receiver()
-    inbox = Inbox(receiver)  # type: ignore[arg-type]
+    inbox = Inbox(Receiver())  # type: ignore[arg-type]
     for event in (AnswerDelta("a"), AnswerDelta("b"), ToolOutput("1", "x"), ToolOutput("1", "y"), ToolOutput("2", "z")):
         inbox.put(event)
-    assert receiver.posted == 1
+    assert len(posted) == 1
     assert inbox.take() == [AnswerDelta("ab"), ToolOutput("1", "xy"), ToolOutput("2", "z")]
     assert inbox.take() == []
+    inbox.put(AnswerDelta("c"))
+    assert (len(posted), len(rung)) == (1, 1)
+    inbox.put(RunEnded("done"))
+    assert (len(posted), len(rung)) == (2, 0)
+    assert inbox.take() == [AnswerDelta("c"), RunEnded("done")]
+    inbox.put(AnswerDelta("d"))
+    inbox.put(AnswerDelta("e"))
+    rung[0]()
+    assert len(posted) == 3
+    assert inbox.take() == [AnswerDelta("de")]
 
 
 # -- keys ---------------------------------------------------------------------------------------------------

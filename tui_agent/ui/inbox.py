@@ -1,12 +1,21 @@
 """Brings the agent's events to a screen as messages, many at once when they come faster than the screen."""
 
 from collections.abc import Sequence
+from time import monotonic
+from typing import Final
 
 from textual.message import Message
 from textual.message_pump import MessagePump
+from textual.timer import Timer
 
 from tui_agent.agent.events import AgentEvent, AnswerDelta, CompactionProgress, ReasoningProgress, ToolOutput
 from tui_agent.lazy import dataclass
+
+GATHER_SECONDS: Final = 0.1
+"""How long pieces of a text that comes steadily are gathered before the screen gets them."""
+
+_PIECES: Final = AnswerDelta | CompactionProgress | ReasoningProgress | ToolOutput
+"""Events that add to a text, of which many make one."""
 
 
 @dataclass
@@ -19,23 +28,40 @@ class AgentEvents(Message):
 class Inbox:
     """Collects events from the agent's callback until the screen gets to them.
 
-    A burst of deltas costs one message and one text, however many there are, and a key pressed meanwhile stands
-    before the next burst in the screen's queue.
+    The first piece of a text, and whatever is none, is told at once. Pieces that follow are gathered, so that a
+    burst costs one message and one text, and a key pressed meanwhile stands before the next in the screen's queue.
     """
 
     def __init__(self, receiver: MessagePump) -> None:
         self._receiver = receiver
         self._events: list[AgentEvent] = []
+        self._told = False
+        self._timer: Timer | None = None
+        self._last_told = 0.0
 
     def put(self, event: AgentEvent) -> None:
         """Take an event; on the event loop's thread."""
         self._events.append(event)
-        if len(self._events) == 1:
-            self._receiver.post_message(AgentEvents(self))
+        if self._told:
+            return
+        left = self._last_told + GATHER_SECONDS - monotonic()
+        if left <= 0 or not isinstance(event, _PIECES):
+            self._tell()
+        elif self._timer is None:
+            self._timer = self._receiver.set_timer(left, self._tell)
+
+    def _tell(self) -> None:
+        if self._timer is not None:
+            self._timer.stop()
+            self._timer = None
+        self._told = True
+        self._last_told = monotonic()
+        self._receiver.post_message(AgentEvents(self))
 
     def take(self) -> Sequence[AgentEvent]:
         """Return what came since the last time, neighbouring deltas joined."""
         events, self._events = self._events, []
+        self._told = False
         joined: list[AgentEvent] = []
         for event in events:
             merged = _join(joined[-1], event) if joined else None
