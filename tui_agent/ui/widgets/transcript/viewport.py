@@ -2,12 +2,14 @@
 
 from typing import ClassVar, Final
 
+from rich.style import Style
 from textual.cache import LRUCache
 from textual.geometry import Region, Size
 from textual.reactive import var
 from textual.scroll_view import ScrollView
 from textual.selection import Selection
 from textual.strip import Strip
+from textual.style import Style as VisualStyle
 from textual.widget import Widget
 
 from tui_agent.context.standing import Standing
@@ -55,8 +57,8 @@ class Viewport(Guarded, ScrollView):
         self._strips: LRUCache[tuple[Line, bool, Standing | None], Strip] = LRUCache(_KEPT_STRIPS)
         self._rows: list[Row] | None = None
         self._bar_extent = Size(0, 0)
+        self._bar_look = (0, False, 0, 0)
         self._settling = False
-        self._painting = False
         self._prefetch_asked = False
 
     # -- size and scroll position
@@ -115,9 +117,16 @@ class Viewport(Guarded, ScrollView):
         self.set_reactive(Widget.scroll_target_y, offset)
 
     def _show_bar(self) -> None:
-        if self._bar_extent != self.virtual_size:
-            self._bar_extent = self.virtual_size
-            self._scroll_update(self.virtual_size)
+        """Draw the bar anew where it looks otherwise: it is as high as the window, and drawn in eighths of a cell."""
+        extent, page = self.virtual_size, self.page
+        steps = page * 8 / max(extent.height, 1)
+        look = page, extent.height > page, round(steps * self.scroll_y), round(steps * page)
+        if look == self._bar_look:
+            return
+        self._bar_look = look
+        if self._bar_extent != extent:
+            self._bar_extent = extent
+            self._scroll_update(extent)
         if self.show_vertical_scrollbar:
             self.vertical_scrollbar.position = self.scroll_y
 
@@ -211,42 +220,51 @@ class Viewport(Guarded, ScrollView):
         self._strips.clear()
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """Paint rows; only here selection offsets are left out, which nobody reads from what is on screen."""
-        self._painting = True
-        try:
-            return super().render_lines(crop)
-        finally:
-            self._painting = False
+        """Paint rows, each kept by its line: Textual keeps them by their place and makes all that scroll anew."""
+        base, background = self.background_colors
+        gutter = VisualStyle(background=base + background).rich_style
+        selection, width = self.text_selection, self.outer_size.width
+        strips = [self._painted(y, selection, width, gutter) for y in crop.line_range]
+        for line_filter in self.get_line_filters():
+            strips = [strip.apply_filter(line_filter, background) for strip in strips]
+        return strips if crop.column_span == (0, width) else [strip.crop(*crop.column_span) for strip in strips]
 
     def render_line(self, y: int) -> Strip:
-        """Return a row of the window."""
+        """Return a row of the window that tells only which characters are where, as a selection asks it."""
         width = self.scrollable_content_region.width
         row = self.row_at(y)
         if row is None:
             return Strip.blank(width, self._palette["text"])
-        if not self._painting:
-            return offset_strip(row.line, width, row_id(row.index, row.item_line))
-        highlights = self._highlights(row)
-        focused = self.has_focus and row.block is not None and self._is_focused(row)
+        return offset_strip(row.line, width, row_id(row.index, row.item_line))
+
+    def _painted(self, y: int, selection: Selection | None, width: int, gutter: Style) -> Strip:
+        """Return what is seen of a row, as wide as the widget: what the bar leaves free is the gutter."""
+        inner = self.scrollable_content_region.width
+        row = self.row_at(y)
+        if row is None:
+            return Strip.blank(inner, self._palette["text"]).adjust_cell_length(width, gutter)
         standing = row.block.standing if row.block is not None else None
-        if highlights:
-            return paint(row.line, width, self._palette, standing=standing, focused=focused, highlights=highlights)
+        focused = self.has_focus and self._is_focused(row)
+        highlights = self._highlights(row, selection) if self.query_text or selection is not None else ()
         key = (row.line, focused, standing)
-        strip = self._strips.get(key)
+        strip = None if highlights else self._strips.get(key)
         if strip is None or strip.cell_length != width:
-            strip = self._strips[key] = paint(row.line, width, self._palette, standing=standing, focused=focused)
+            strip = paint(row.line, inner, self._palette, standing=standing, focused=focused, highlights=highlights)
+            strip = strip.adjust_cell_length(width, gutter)
+            if not highlights:
+                self._strips[key] = strip
         return strip
 
     def _is_focused(self, row: Row) -> bool:
         focus = self.focused_block
         return focus is not None and row.block is not None and focus == Focus(row.index, row.block.key)
 
-    def _highlights(self, row: Row) -> list[Highlight]:
+    def _highlights(self, row: Row, selection: Selection | None) -> list[Highlight]:
         found: list[Highlight] = []
         if self.query_text:
             style = self._palette["match"]
             found += [Highlight(start, end, style) for start, end in find_all(row.line.text, self.query_text)]
-        found += selected_part(row.line, row_id(row.index, row.item_line), self.text_selection, self.screen)
+        found += selected_part(row.line, row_id(row.index, row.item_line), selection, self.screen)
         return found
 
     # -- selection
