@@ -22,6 +22,9 @@ CODE := tui_agent benchmarks scripts tests
 COMPILE := $(VENV)/lock/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-emit-find-links --no-header
 
+# Tests start hundreds of programs, each of which would compile the modules it loads.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help run test nightly canaries neighbours lint format bench lock screenshots clean
 
 help: ## list what make can do

@@ -1,25 +1,30 @@
 """Other agents that are installed, taken through the same cases against the same scripted server.
 
-A peer is a row: how it is told of the server, and how it is run once. What is not on the ``PATH``
-is left out. Nothing is downloaded, nobody's real configuration is read: each has an empty home.
+A peer is a row: how it is told of the server, and how it is run once. What is not on the ``PATH`` is left out.
+Nothing is downloaded, nobody's real configuration is read: each has an empty home. What a peer asks of the network
+before it starts is switched off, because an answer that never comes is not its own slowness.
 """
 
 import json
 import os
+import random
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 
 import psutil
 
-from benchmarks.headless import spent
-from benchmarks.program import pss, sandbox
+from benchmarks.floors import key_shown
+from benchmarks.headless import import_cpu, spent
+from benchmarks.machine import describe
+from benchmarks.program import Sandbox, cpu_seconds, pss, sandbox
 from benchmarks.report import Row
-from tests.support.model_script import echo
+from tests.support.model_script import Recorded, Turn, echo
 from tests.support.model_server import ModelServer
 from tests.support.terminal import Terminal
 
@@ -27,7 +32,14 @@ NAME = "compare"
 ROUNDS = 3
 TURNS = 5
 SIZE = (120, 40)
-ANSWER = "You said"
+START_SECONDS = 90
+"""How long a peer may take until it shows a key."""
+SETTLE_SECONDS = 3.0
+"""How long a peer is left alone after it showed a key, before its first turn."""
+LONG = "longer"
+END = "thatisall"
+PARAGRAPHS = 400
+CHUNKS = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +47,9 @@ class Peer:
     """One agent. ``tell`` writes its configuration into a home, for the address of the server and the project."""
 
     name: str
-    version: tuple[str, ...]
     once: tuple[str, ...]
     tell: Callable[[Path, str, Path], None]
+    env: Mapping[str, str] = field(default_factory=dict)
 
 
 def _tell_pi(home: Path, url: str, _project: Path) -> None:
@@ -72,103 +84,236 @@ def _tell_opencode(home: Path, url: str, _project: Path) -> None:
     _write(home / ".config/opencode/opencode.json", json.dumps(config))
 
 
+def _tell_vibe(home: Path, url: str, project: Path) -> None:
+    text = f"""
+active_model = "bench"
+enable_telemetry = false
+enable_update_checks = false
+enable_auto_update = false
+[[providers]]
+name = "bench"
+api_base = "{url}"
+api_key_env_var = "OPENAI_API_KEY"
+[[models]]
+name = "bench"
+provider = "bench"
+alias = "bench"
+"""
+    _write(home / ".vibe/config.toml", text)
+    _write(home / ".vibe/trusted_folders.toml", f'trusted = ["{project}"]\nuntrusted = []\n')
+
+
 def _tell_aider(home: Path, url: str, _project: Path) -> None:
     off = ("git", "check-update", "analytics", "show-model-warnings", "show-release-notes", "detect-urls")
     lines = ["model: openai/bench", f"openai-api-base: {url}", "openai-api-key: none", "yes-always: true"]
     _write(home / ".aider.conf.yml", "\n".join([*lines, *(f"{name}: false" for name in off)]))
+    # A price list that is there is not fetched.
+    _write(home / ".aider/caches/model_prices_and_context_window.json", "{}")
 
 
 PEERS = (
-    Peer("pi", ("--version",), ("-p", "hello"), _tell_pi),
-    Peer("codex", ("--version",), ("exec", "--skip-git-repo-check", "hello"), _tell_codex),
-    Peer("opencode", ("--version",), ("run", "hello"), _tell_opencode),
-    Peer("aider", ("--version",), ("--message", "hello"), _tell_aider),
+    Peer("pi", ("-p", "hello"), _tell_pi, {"PI_OFFLINE": "1"}),
+    Peer("codex", ("exec", "--skip-git-repo-check", "hello"), _tell_codex),
+    Peer(
+        "opencode",
+        ("run", "hello"),
+        _tell_opencode,
+        {"OPENCODE_DISABLE_MODELS_FETCH": "1", "OPENCODE_DISABLE_AUTOUPDATE": "1", "OPENCODE_PURE": "1"},
+    ),
+    Peer("vibe", ("-p", "hello"), _tell_vibe),
+    Peer("aider", ("--message", "hello"), _tell_aider, {"LITELLM_LOCAL_MODEL_COST_MAP": "True"}),
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Contender:
+    """A program ready to run: its command, environment and project, and the server it talks to."""
+
+    name: str
+    command: tuple[str, ...]
+    once: tuple[str, ...]
+    env: Mapping[str, str]
+    project: Path
+    server: ModelServer
+
+    @contextmanager
+    def screen(self) -> Iterator[Terminal]:
+        """Start its screen; at the end its whole family of processes is ended."""
+        with Terminal(self.command, size=SIZE, env=self.env, cwd=self.project, echo=False) as terminal:
+            try:
+                yield terminal
+            finally:
+                for process in reversed(_family(terminal)):
+                    with suppress(psutil.NoSuchProcess):
+                        process.kill()
 
 
 def run() -> Iterator[Row]:
     """Take this program and every peer that is found through the cases, in turn."""
+    yield Row(NAME, "floor: an empty Textual app shows a key", key_shown() * 1000, "ms")
+    yield Row(NAME, "floor: import asyncio, httpx, pydantic, CPU", import_cpu(), "ms")
     with sandbox() as box:
-        box.server.play_function(echo)
         command = (sys.executable, "-m", "tui_agent")
-        yield from _cases("tui-agent", "", (*command, "-p", "hello"), command, {**os.environ, **box.env}, box.project)
+        env = {**os.environ, **box.env}
+        yield from _cases(Contender("tui-agent", command, ("-p", "hello"), env, box.project, box.server))
     for peer in PEERS:
-        program = shutil.which(peer.name)
-        if program is None:
+        if program := shutil.which(peer.name):
+            with sandbox() as box:
+                yield from _cases(_contender(peer, program, box))
+        else:
             print(f"{peer.name}: not installed", file=sys.stderr)
-            continue
-        with sandbox() as box, ModelServer() as server:
-            server.play_function(echo)
-            home = box.root / "home"
-            peer.tell(home, server.openai_url, box.project)
-            env = {"PATH": os.environ["PATH"], "HOME": str(home), "OPENAI_API_KEY": "none", "PI_OFFLINE": "1"}
-            env |= {"OPENCODE_DISABLE_MODELS_FETCH": "1", "OPENCODE_DISABLE_AUTOUPDATE": "1"}
-            version = " ".join(spent([program, *peer.version], env, box.project).said.split()[-1:])
-            yield from _cases(peer.name, version, (program, *peer.once), (program,), env, box.project)
 
 
-def _cases(
-    name: str, version: str, once: tuple[str, ...], screen: tuple[str, ...], env: dict[str, str], project: Path
-) -> Iterator[Row]:
-    try:
-        first, *later = [spent(list(once), env, project) for _ in range(ROUNDS + 1)]
-        yield Row(NAME, f"{name}: one-shot, first", first.wall, "s", note=version)
-        yield Row(NAME, f"{name}: one-shot", median(one.wall for one in later), "s")
-        yield Row(NAME, f"{name}: one-shot, CPU", median(one.cpu for one in later), "s")
-    except AssertionError as error:
-        print(f"{name}: {error}", file=sys.stderr)
-    try:
-        turns = [_screen(screen, env, project) for _ in range(ROUNDS)]
-    except AssertionError as error:
-        print(f"{name}: {error}", file=sys.stderr)
-        return
-    start, first_turn, later_turn, memory, cpu = (median(values) for values in zip(*turns, strict=True))
-    yield Row(NAME, f"{name}: start until a key is shown", start, "s")
-    yield Row(NAME, f"{name}: Enter → first token, first turn", first_turn * 1000, "ms")
-    yield Row(NAME, f"{name}: Enter → first token", later_turn * 1000, "ms")
-    yield Row(NAME, f"{name}: memory after the turns", memory, "MB", note="PSS, every process")
-    yield Row(NAME, f"{name}: CPU of start and turns", cpu, "s")
+def _contender(peer: Peer, program: str, box: Sandbox) -> Contender:
+    home = box.root / "home"
+    peer.tell(home, box.server.openai_url, box.project)
+    env = {"PATH": os.environ["PATH"], "HOME": str(home), "OPENAI_API_KEY": "none", **peer.env}
+    return Contender(peer.name, (program,), peer.once, env, box.project, box.server)
 
 
-def _screen(command: tuple[str, ...], env: dict[str, str], project: Path) -> tuple[float, float, float, float, float]:
-    """Start a screen, type as soon as it shows letters, and take some turns."""
-    begin = time.perf_counter()
-    with Terminal(command, size=SIZE, env=env, cwd=project) as terminal:
-        process = psutil.Process(terminal.process.pid)
-        letter = "§"
-        while letter not in terminal.text:
-            if terminal.raw and not _is_echoed(terminal):
-                terminal.type(letter)
-            terminal.pump(0.02)
-            if time.perf_counter() - begin > 60:
-                raise AssertionError(f"no key was shown\n{terminal.framed()}")
-        shown = time.perf_counter() - begin
-        terminal.wait_quiet(1.5, timeout=60)
-        terminal.type("\x7f" * 100)
-        terminal.wait_quiet(0.3)
-        first = _turn(terminal, "one")
-        later = [_turn(terminal, f"turn{number}x") for number in range(TURNS)]
-        processes = [process, *process.children(recursive=True)]
-        used = sum(sum(one.cpu_times()[:2]) for one in processes)
-        return shown, first, median(later), sum(map(pss, processes)), used
+def _cases(who: Contender) -> Iterator[Row]:
+    """Yield what each case measured; one that a program does not get through says why, the others still run."""
+    who.server.play_function(_answer)
+    print(f"{who.name}: load {describe()['load']}", file=sys.stderr, flush=True)
+    for case in (_one_shot, _asked_at_once, _conversation):
+        try:
+            for what, value, unit, note in case(who):
+                yield Row(NAME, f"{who.name}: {what}", value, unit, note=note)
+        except (AssertionError, psutil.NoSuchProcess) as error:
+            print(f"{who.name}, {case.__name__.strip('_')}: {error}", file=sys.stderr, flush=True)
 
 
-def _is_echoed(terminal: Terminal) -> bool:
-    """Whether there is nothing but what the terminal itself shows."""
-    return not any(line.strip("§ ") for line in terminal.lines)
+Measured = Iterator[tuple[str, float, str, str]]
 
 
-def _turn(terminal: Terminal, word: str) -> float:
+def _one_shot(who: Contender) -> Measured:
+    said = spent([*who.command, "--version"], who.env, who.project).said.split()
+    first, *later = [spent([*who.command, *who.once], who.env, who.project) for _ in range(ROUNDS + 1)]
+    assert ANSWER in first.said, f"answered {first.said!r}"
+    yield "one-shot, first", first.wall, "s", said[-1] if said else ""
+    yield "one-shot", median(one.wall for one in later), "s", ""
+    yield "one-shot, CPU", median(one.cpu for one in later), "s", ""
+    bodies = [len(request.body) for request in who.server.requests if request.body]
+    yield "bytes of the first request", float(max(bodies)), "", "prompt and tools for “hello”"
+
+
+def _asked_at_once(who: Contender) -> Measured:
+    """Type as soon as a letter is shown, and send that."""
+    keys, answers = [], []
+    for _ in range(ROUNDS):
+        with who.screen() as terminal:
+            start = time.perf_counter()
+            typed = _type_until_shown(terminal, start)
+            keys.append(time.perf_counter() - start)
+            terminal.type("\x7f" * typed + "now")
+            terminal.wait_until(lambda: "now" in terminal.text, "now", START_SECONDS)
+            terminal.read_for(0.2)
+            answers.append(_enter(terminal, "now", since=start))
+    yield "start until a key is shown", median(keys), "s", ""
+    yield "start until the answer to a message typed at once", median(answers), "s", ""
+
+
+def _conversation(who: Contender) -> Measured:
+    """Start, come to rest, take some turns, then read a long answer."""
+    runs = []
+    for _ in range(ROUNDS):
+        with who.screen() as terminal:
+            typed = _type_until_shown(terminal, time.perf_counter())
+            terminal.read_for(SETTLE_SECONDS)  # some never stop writing: a cursor blinks, a logo moves
+            terminal.type("\x7f" * typed)
+            first = _turn(terminal, "first")
+            later = median(_turn(terminal, f"turn{number}x") for number in range(TURNS))
+            memory, cpu = sum(map(pss, _family(terminal))), _cpu(terminal)
+            long = _turn(terminal, LONG, END)
+            runs.append((first * 1000, later * 1000, memory, cpu, long, _cpu(terminal) - cpu))
+    names = (
+        ("Enter → first token, first turn", "ms", ""),
+        ("Enter → first token", "ms", ""),
+        ("memory after the turns", "MB", "PSS, every process"),
+        ("CPU of start and turns", "s", ""),
+        ("long answer", "s", f"{CHUNKS:,} pieces, {PARAGRAPHS} paragraphs: Enter until the last word is shown"),
+        ("long answer, CPU", "s", "with the second after it"),
+    )
+    for (what, unit, note), values in zip(names, zip(*runs, strict=True), strict=True):
+        yield what, median(values), unit, note
+
+
+ANSWER = "You said"
+WORDS = [
+    "a",
+    "paragraph",
+    "that",
+    "tells",
+    "nothing",
+    "new",
+    "and",
+    "only",
+    "has",
+    "to",
+    "be",
+    "read",
+    "parsed",
+    "wrapped",
+    "and",
+    "put",
+    "on",
+    "the",
+    "screen",
+    "in",
+    "time",
+]
+
+
+def _answer(request: Recorded) -> Turn:
+    """Repeat what was said; a question for a longer answer gets one, and its end is a word of its own."""
+    if LONG in request.prompt:
+        dice = random.Random(1)  # a text that repeats itself is stopped by some
+        paragraphs = (" ".join(dice.choices(WORDS, k=40)).capitalize() + "." for _ in range(PARAGRAPHS))
+        return Turn(text="\n\n".join([*paragraphs, END]), chunks=CHUNKS)
+    return echo(request)
+
+
+def _type_until_shown(terminal: Terminal, start: float) -> int:
+    """Type a letter again and again, as some throw away what comes too early; return how often it was typed."""
+    typed = 0
+    while "§" not in terminal.text:
+        assert time.perf_counter() - start < START_SECONDS, f"no key was shown\n{terminal.framed()}"
+        assert terminal.process.poll() is None, f"it ended\n{terminal.framed()}"
+        terminal.type("§")
+        typed += 1
+        terminal.read_for(0.05)
+    return typed
+
+
+def _turn(terminal: Terminal, word: str, answer: str = "") -> float:
     terminal.type(word)
     terminal.wait_until(lambda: word in terminal.text, word, 30)
-    terminal.wait_quiet(0.3, timeout=60)
-    seen = terminal.text.count(ANSWER)
-    start = time.perf_counter()
+    terminal.read_for(0.5)
+    return _enter(terminal, word, answer)
+
+
+def _enter(terminal: Terminal, word: str, answer: str = "", since: float | None = None) -> float:
+    """Send what was typed; return the seconds until its answer is shown, from ``since`` or from the key."""
+    start = since or time.perf_counter()
     terminal.press("enter")
-    terminal.wait_until(lambda: f"{ANSWER}: {word}" in terminal.text, f"the answer, the {seen + 1}th", 60)
+    wanted, seen = answer or f"{ANSWER}: {word}", len(terminal.raw)
+    shown = lambda: wanted in terminal.text or terminal.raw.find(wanted.encode(), seen) >= 0  # noqa: E731
+    terminal.wait_until(shown, wanted, 60)
     taken = time.perf_counter() - start
-    terminal.wait_quiet(0.5, timeout=60)
+    terminal.read_for(1.0)
     return taken
+
+
+def _family(terminal: Terminal) -> list[psutil.Process]:
+    """The process in a terminal and all below it."""
+    with suppress(psutil.NoSuchProcess):
+        process = psutil.Process(terminal.process.pid)
+        return [process, *process.children(recursive=True)]
+    return []
+
+
+def _cpu(terminal: Terminal) -> float:
+    return sum(map(cpu_seconds, _family(terminal)))
 
 
 def _write(path: Path, text: str) -> None:

@@ -15,7 +15,8 @@ from tests.support.transcript_samples import ANSWER, GeneratedSource
 from tui_agent.context.standings import Standings
 from tui_agent.resources import style_path
 from tui_agent.session.entries import AssistantEntry, TextPart
-from tui_agent.ui.widgets.transcript import EntrySource, Transcript
+from tui_agent.ui.widgets.transcript.source import EntrySource
+from tui_agent.ui.widgets.transcript.transcript import Transcript
 
 NAME = "transcript"
 CHUNKS = 2_000

@@ -34,12 +34,20 @@ def _first_token(box: Sandbox) -> Iterator[Row]:
         yield Row(NAME, "Enter → first token, first turn", first * 1000, "ms", note="loading included")
         terminal.wait_quiet(0.5)
         marks = [f"mark{number}x" for number in range(ROUNDS)]
-        delays = []
+        delays: list[float] = []
+        requests, arrived = [], [0.0]
+
+        def script(_request: Recorded) -> Turn:
+            arrived.append(time.perf_counter())
+            return Turn(text=f"{marks[len(delays)]} and so on")
+
+        box.server.play_function(script)
         for mark in marks:
-            box.server.play(Turn(text=f"{mark} and so on"))
             delays.append(ask(terminal, "go", mark))
+            requests.append(arrived[-1] - (time.perf_counter() - delays[-1]))
             terminal.wait_quiet(0.2)
         box.server.play_function(echo)
+        yield Row(NAME, "Enter → request", milliseconds(requests), "ms", note=f"median of {ROUNDS}, at the server")
         base = (key_shown() + first_token(box.server.openai_url) + 3 * commit()) * 1000
         note = f"a key in an empty app, plain httpx and three SQLite commits: {base:.0f} ms"
         note = f"median of {ROUNDS}; worst {percentile(delays, 1) * 1000:.0f} ms; {note}"

@@ -52,7 +52,7 @@ from tui_agent.ui.screens.context import ContextScreen
 from tui_agent.ui.screens.race import RaceScreen
 from tui_agent.ui.screens.tree import TreeScreen
 from tui_agent.ui.widgets.session_view import SessionView
-from tui_agent.ui.widgets.transcript import Transcript
+from tui_agent.ui.widgets.transcript.transcript import Transcript
 
 NOW = 1_790_000_000
 """Seconds since the epoch on every clock."""

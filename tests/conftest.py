@@ -1,6 +1,8 @@
 """What holds for every test."""
 
+import gc
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,9 @@ from hypothesis import HealthCheck, settings
 from tests.support import slow_machine
 from tests.support.thoroughness import NIGHTLY
 from tests.support.tooling import Workspace
+
+# Rewriting the assertions of all tests takes ten seconds of each process: it is done once, whatever the shell prefers.
+sys.dont_write_bytecode = False
 
 # How fast examples are made says something of the machine, not of the program.
 settings.register_profile(
@@ -26,6 +31,21 @@ def pytest_configure(config: pytest.Config) -> None:
     """Be slow, if that is asked for."""
     if config.getoption("--slow-machine") is not None:
         slow_machine.slow_down()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what is for the night."""
+    kept = [item for item in items if NIGHTLY or not item.get_closest_marker("nightly")]
+    if len(kept) < len(items):
+        config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("nightly")])
+        items[:] = kept
+
+
+def pytest_collection_finish() -> None:
+    """Let the collector of cycles pass over the tests and what they imported, which stay to the end."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -16,7 +16,7 @@ EXAMPLES = ROOT / "tests/extending"
 def copied(tmp_path: Path) -> Path:
     """Return a directory with a copy of the program, and its tests beside it."""
     for name in ("tui_agent", "prompts", "styles"):
-        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(ROOT / name, tmp_path / name)
     (tmp_path / "tests").symlink_to(ROOT / "tests")
     return tmp_path
 

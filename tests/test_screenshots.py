@@ -5,12 +5,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.support.thoroughness import NIGHTLY
 
 ROOT = Path(__file__).parent.parent
 
 
-SOME = () if NIGHTLY else ("conversation", "permission", "tree")
+SOME = () if NIGHTLY else ("conversation", "permission")
 """Pictures that are drawn, all if there are none."""
 
 
@@ -34,6 +36,7 @@ def test_two_runs_draw_the_same_pictures(tmp_path: Path) -> None:
     assert not [name for name, svg in first.items() if str(tmp_path) in svg]
 
 
+@pytest.mark.skipif(not NIGHTLY, reason="takes long: every night")
 def test_the_recording_of_the_tour_can_be_made_again(tmp_path: Path) -> None:
     made = tmp_path / "tour.svg"
     done = subprocess.run([sys.executable, ROOT / "scripts" / "recording.py", made], check=False, timeout=110)
@@ -43,6 +46,9 @@ def test_the_recording_of_the_tour_can_be_made_again(tmp_path: Path) -> None:
     assert "Session&#160;tree" in svg
     assert "Undone:&#160;compaction" in svg
     assert "@font-face" not in svg
+
+
+def test_the_recording_of_the_tour_is_small() -> None:
     assert (ROOT / "docs" / "images" / "tour.svg").stat().st_size < 2_000_000
 
 

@@ -1,6 +1,7 @@
 """How the modules hang together, every import counted: those in functions and those for types only, too."""
 
 import ast
+import re
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
@@ -13,6 +14,15 @@ MAX_SHARE_IN_CIRCLES = 0.03
 @pytest.fixture(scope="module")
 def graph() -> ImportGraph:
     return build_graph("tui_agent", cache_dir=None)
+
+
+@pytest.fixture(scope="module")
+def trees() -> dict[str, ast.Module]:
+    """Every file, parsed, by the name of its module."""
+    return {
+        ".".join(path.with_suffix("").parts).removesuffix(".__init__"): ast.parse(path.read_text())
+        for path in sorted(Path("tui_agent").rglob("*.py"))
+    }
 
 
 def circles(graph: ImportGraph) -> list[list[str]]:
@@ -65,12 +75,13 @@ def test_imports_in_functions_are_seen(graph: ImportGraph) -> None:
     assert "tui_agent.agent.compactor" in graph.find_modules_directly_imported_by("tui_agent.agent.context_keeper")
 
 
-def test_a_protocol_with_one_implementation_is_needed_by_a_layer(graph: ImportGraph) -> None:
+def test_a_protocol_with_one_implementation_is_needed_by_a_layer(
+    graph: ImportGraph, trees: Mapping[str, ast.Module]
+) -> None:
     """Its implementation is in another room, or could not be named there without a circle."""
     classes: list[tuple[str, str, set[str], bool]] = []
-    for path in sorted(Path("tui_agent").rglob("*.py")):
-        module = ".".join(path.with_suffix("").parts).removesuffix(".__init__")
-        for node in ast.walk(ast.parse(path.read_text())):
+    for module, tree in trees.items():
+        for node in ast.walk(tree):
             if isinstance(node, ast.ClassDef):
                 is_protocol = any(ast.unparse(base).startswith("Protocol") for base in node.bases)
                 classes.append((module, node.name, members(node), is_protocol))
@@ -102,23 +113,37 @@ CIRCLES_IN_FUNCTIONS = {
 """An agent starts subagents, which are agents; a form begins a race, whose command shows the form."""
 
 
-def test_imports_in_functions_keep_something_from_being_loaded() -> None:
+def test_imports_in_functions_keep_something_from_being_loaded(trees: Mapping[str, ast.Module]) -> None:
     """What a module has loaded anyway is imported at its top; two imports in functions stand for a circle."""
-    paths = {
-        ".".join(path.with_suffix("").parts).removesuffix(".__init__"): path for path in Path("tui_agent").rglob("*.py")
-    }
+    at_top, deferred = imported_modules(trees)
+    loaded = {module: reachable(module, at_top) for module in at_top}
+    assert sorted((one, two) for one, two in deferred if two in loaded[one]) == []
+    assert {(one, two) for one, two in deferred if one in loaded[two]} <= CIRCLES_IN_FUNCTIONS
+
+
+def test_every_module_can_be_imported_first(trees: Mapping[str, ast.Module]) -> None:
+    """What a module loads, the packages included that it enters, never leads back to it while it is loaded itself."""
+    at_top, _ = imported_modules(trees)
+    for module, imported in at_top.items():
+        for name in list(imported):
+            parts = name.split(".")
+            packages = (".".join(parts[:count]) for count in range(1, len(parts)))
+            imported.update(package for package in packages if not f"{module}.".startswith(f"{package}."))
+    assert [module for module in at_top if module in reachable(module, at_top)] == []
+
+
+def imported_modules(trees: Mapping[str, ast.Module]) -> tuple[dict[str, set[str]], set[tuple[str, str]]]:
+    """Return what each module imports at its top, and which module imports which in a function."""
     at_top: dict[str, set[str]] = {}
     deferred: set[tuple[str, str]] = set()
-    for module, path in paths.items():
+    for module, tree in trees.items():
         at_top[module] = set()
-        for kind, imported in imports(ast.parse(path.read_text()), paths.keys()):
+        for kind, imported in imports(tree, trees.keys()):
             if kind == "top":
                 at_top[module].add(imported)
             elif kind == "function":
                 deferred.add((module, imported))
-    loaded = {module: reachable(module, at_top) for module in at_top}
-    assert sorted((one, two) for one, two in deferred if two in loaded[one]) == []
-    assert {(one, two) for one, two in deferred if one in loaded[two]} <= CIRCLES_IN_FUNCTIONS
+    return at_top, deferred
 
 
 def imports(node: ast.AST, modules: Collection[str], kind: str = "top") -> Iterator[tuple[str, str]]:
@@ -147,3 +172,25 @@ def reachable(module: str, at_top: Mapping[str, set[str]]) -> set[str]:
         found |= new
         waiting += new
     return found
+
+
+MAX_PRIVATE_LINES = 70
+"""Lines of all tests that touch what is private to the program; lower it when there are fewer."""
+
+TEXTUALS = Path("tests/support/settled.py")
+"""Asks Textual whether it rests, which it tells nobody; some of its names are names of ours."""
+
+DEFINED = re.compile(r"(?:def |self\.|^)(_[a-z]\w*)", re.MULTILINE)
+TOUCHED = re.compile(r"(?<!self)(?<!cls)\.(_[a-z]\w*)|import (_[a-z]\w*)|setattr\([^\"]*\"(_[a-z]\w*)\"")
+
+
+def test_few_tests_look_at_what_is_private() -> None:
+    """They would break when it changes though nobody can tell; ask what a user of the class can ask."""
+    own = {name for path in Path("tui_agent").rglob("*.py") for name in DEFINED.findall(path.read_text())}
+    found = []
+    for path in sorted(set(Path("tests").rglob("*.py")) - {TEXTUALS}):
+        theirs = own - set(DEFINED.findall(text := path.read_text()))
+        for number, line in enumerate(text.splitlines(), 1):
+            if theirs & {name for names in TOUCHED.findall(line) for name in names}:
+                found.append(f"{path}:{number}: {line.strip()}")
+    assert len(found) <= MAX_PRIVATE_LINES, "\n".join(found)

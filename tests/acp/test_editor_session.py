@@ -14,6 +14,7 @@ from tui_agent.acp import session as module
 from tui_agent.acp.lines import MessageLines, is_message
 from tui_agent.acp.prompts import Prompt
 from tui_agent.acp.session import EditorSession
+from tui_agent.agent.context_keeper import ContextKeeper
 from tui_agent.app.services import OpenRequest
 
 
@@ -68,7 +69,7 @@ async def test_a_compaction_that_is_cancelled_is_answered(tmp_path: Path, monkey
         at.set()
         await asyncio.Event().wait()
 
-    monkeypatch.setattr(session.agent._context, "compact", slow)
+    monkeypatch.setattr(ContextKeeper, "compact", slow)
     prompt = asyncio.ensure_future(session.prompt(Prompt("/compact", ())))
     await at.wait()
     session.cancel()

@@ -109,8 +109,7 @@ async def test_a_cache_that_cooled_before_the_message_is_no_surprise_but_one_tha
     clock = Clock()
     slow = Reply("Wait.", calls=(Call("bash", '{"command": "true"}'),), usage=WARM)
     script = [Reply("One.", usage=FIRST), slow, Reply("Done.", usage=MISS), Reply("Late.", usage=MISS)]
-    harness = make_agent(tmp_path, ScriptedClient(script), settings=LEAST, clock=clock)
-    harness.session._clock = clock
+    harness = make_agent(tmp_path, ScriptedClient(script), settings=LEAST, clock=clock, session_clock=clock)
     await harness.say("one")
 
     def pass_time(event: object) -> None:

@@ -1,4 +1,5 @@
 from collections.abc import Sequence
+from copy import deepcopy
 
 import pytest
 from hypothesis import given
@@ -16,7 +17,7 @@ from tui_agent.agent.doom_loop import (
     find_repetition,
     headless,
 )
-from tui_agent.session.entries import ToolStatus
+from tui_agent.session.entries import ToolMetadata, ToolStatus
 
 
 def pending(build: PathBuilder, tool="bash", arguments=None):
@@ -80,10 +81,28 @@ def asked_at(results: Sequence[str]) -> list[int]:
     """Return the numbers of the calls that are asked about when a call gives these results one after the other."""
     build, asked = started(), []
     for number, result in enumerate(results, 1):
-        if pending(_copy(build)) is not None:
+        if pending(deepcopy(build)) is not None:
             asked.append(number)
         build.run("bash", {"command": "make"}, result)
     return asked
+
+
+def test_a_read_that_is_answered_with_known_lines_brings_nothing_new():
+    build, whole = started(), "1\ttext\n" * 100
+    first = build.run("read", {"path": "a.py"}, whole)
+    known = ToolMetadata(path="a.py", known_from=first.id, is_known=True)
+    build.run("read", {"path": "a.py"}, f"[Unchanged: as in #{first.id}]", metadata=known)
+    assert pending(deepcopy(build), "read", {"path": "a.py"}) is None, "that is how it is told to see the lines again"
+    build.run("read", {"path": "a.py"}, whole)
+    assert pending(build, "read", {"path": "a.py"}) is not None
+
+
+def test_a_read_that_is_answered_with_a_difference_brings_news():
+    build = started()
+    first = build.run("read", {"path": "a.log"}, "1\ttext\n" * 100)
+    changed = ToolMetadata(path="a.log", known_from=first.id)
+    build.run("read", {"path": "a.log"}, f"[Changed since #{first.id}]\n+more", metadata=changed)
+    assert pending(build, "read", {"path": "a.log"}) is None
 
 
 def test_polling_whose_results_change_is_left_alone_for_a_long_time():
@@ -111,7 +130,7 @@ def test_a_cycle_asks_in_its_third_round(length):
                 assert loop is not None
                 assert (loop.kind, loop.count, len(loop.keys)) == (LoopKind.CYCLE, 3, length)
             else:
-                assert pending(_copy(build), arguments={"command": command}) is None
+                assert pending(deepcopy(build), arguments={"command": command}) is None
                 build.run("bash", {"command": command}, f"result of {command}")
 
 
@@ -120,7 +139,7 @@ def test_a_polling_cycle_is_let_go_for_a_long_time():
     asked_in_round = None
     for round_number in range(1, 22):
         for command in ("sleep 5", "curl status"):
-            loop = pending(_copy(build), arguments={"command": command})
+            loop = pending(deepcopy(build), arguments={"command": command})
             if loop is not None and asked_in_round is None:
                 asked_in_round = round_number
             build.run("bash", {"command": command}, f"{command} {round_number}")
@@ -131,7 +150,7 @@ def test_edit_test_cycles_with_different_edits_are_honest_work():
     build = started()
     for attempt in range(10):
         build.run("edit", {"path": "a.py", "old": str(attempt), "new": "x"}, "ok")
-        assert pending(_copy(build), arguments={"command": "pytest"}) is None
+        assert pending(deepcopy(build), arguments={"command": "pytest"}) is None
         build.run("bash", {"command": "pytest"}, "1 failed")
 
 
@@ -169,7 +188,7 @@ def test_a_word_from_the_user_starts_over_and_a_synthetic_message_does_not():
     for _ in range(2):
         build.run("bash", {"command": "make"}, "same")
     build.user("Continue if you have next steps", synthetic="compaction")
-    assert pending(_copy(build)) is not None
+    assert pending(deepcopy(build)) is not None
     build.user("do it once more")
     assert pending(build) is None
 
@@ -240,19 +259,11 @@ def test_never_asks_before_the_third_call_and_always_after_two_that_gave_the_sam
     build = started()
     for command, output in calls:
         build.run("bash", {"command": command}, output)
-    loop = pending(_copy(build), arguments={"command": "a"})
+    loop = pending(deepcopy(build), arguments={"command": "a"})
     if len(calls) >= 2 and calls[-1] == calls[-2] and calls[-1][0] == "a":
         assert loop is not None
     if loop is not None:
         assert [command for command, _ in calls].count("a") >= 2
-
-
-def _copy(build: PathBuilder) -> PathBuilder:
-    copy = PathBuilder()
-    copy.path = list(build.path)
-    copy._next = build._next
-    copy._calls = build._calls
-    return copy
 
 
 # -- changes that fail, answers that repeat themselves -------------------------------------------------------

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.agents import MODEL, Harness, make_agent
+from tests.support.agents import MODEL, make_agent
 from tests.support.scripted_client import Call, Reply, ScriptedClient
+from tui_agent.agent.context_keeper import ContextKeeper
 from tui_agent.agent.events import (
     Decision,
     Notice,
@@ -443,23 +444,24 @@ async def test_without_anybody_to_ask_a_loop_is_refused_once_and_then_ends_the_r
     ]
 
 
-def at_the_end(harness: Harness, act: Callable[[], object]) -> None:
+def at_the_end(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
     """Do something once, after a run has found nothing left to do and before it has ended."""
-    context = harness.agent._context
-    after_run, done = context.after_run, []
+    after_run, done = ContextKeeper.after_run, []
 
-    async def ended() -> None:
-        await after_run()
+    async def ended(keeper: ContextKeeper) -> None:
+        await after_run(keeper)
         if not done:
             done.append(act())
 
-    context.after_run = ended  # type: ignore[method-assign]
+    monkeypatch.setattr(ContextKeeper, "after_run", ended)
 
 
-async def test_a_message_sent_in_the_instant_a_run_ends_is_answered(tmp_path: Path) -> None:
+async def test_a_message_sent_in_the_instant_a_run_ends_is_answered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     client = ScriptedClient([Reply("First."), Reply("Second.")])
     harness = make_agent(tmp_path, client)
-    at_the_end(harness, lambda: harness.agent.submit("one more thing"))
+    at_the_end(monkeypatch, lambda: harness.agent.submit("one more thing"))
     ended = await harness.say("hi")
     assert ended.reason == "done"
     assert [entry.text for entry in harness.path() if isinstance(entry, UserEntry | AssistantEntry)] == [
@@ -472,9 +474,11 @@ async def test_a_message_sent_in_the_instant_a_run_ends_is_answered(tmp_path: Pa
     assert not any(entry.mid_run for entry in harness.path() if isinstance(entry, UserEntry))
 
 
-async def test_an_edit_made_in_the_instant_a_run_ends_is_not_kept_for_the_next(tmp_path: Path) -> None:
+async def test_an_edit_made_in_the_instant_a_run_ends_is_not_kept_for_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     harness = make_agent(tmp_path, ScriptedClient([Reply("First.")]))
-    at_the_end(harness, lambda: harness.agent.edit_context(2, "pin"))
+    at_the_end(monkeypatch, lambda: harness.agent.edit_context(2, "pin"))
     assert (await harness.say("hi")).reason == "done"
     assert harness.kinds() == ["system", "user", "assistant", "context_edit"]
 

@@ -15,6 +15,7 @@ from tui_agent.agent.checkpoints import recorder, restoring
 from tui_agent.agent.checkpoints.images import ABSENT, Image, digest_of, place_in
 from tui_agent.agent.checkpoints.plan import SAME_FILE, Conflict, Difference, RestoreStep, decide, in_order
 from tui_agent.agent.checkpoints.recorder import IS_OLDER, SnapshotStore
+from tui_agent.agent.checkpoints.restoring import Restorer
 from tui_agent.agent.events import Notice
 from tui_agent.editing.text_files import replace_file
 
@@ -193,8 +194,7 @@ async def test_the_store_of_a_project_that_is_a_home_is_no_file_of_it(tmp_path: 
     harness = rewinding(tmp_path, (bash("echo x > .local/share/sessions.db; echo y >> a.py"),), checkpoints=keeping)
     await harness.say("do it")
     assert [change.path for entry in checkpoints(harness) for change in entry.files] == ["a.py"]
-    assert harness.agent.files._restorer is not None
-    assert harness.agent.files._restorer.current(".local/share/sessions.db").image.problem
+    assert Restorer(project, keeping).current(".local/share/sessions.db").image.problem
     await harness.agent.aclose()
 
 

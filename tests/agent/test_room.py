@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.agents import Harness, make_agent
+from tests.support.request_sizes import request_size
 from tests.support.request_validator import validate
 from tests.support.scripted_client import Call, Reply, ScriptedClient
 from tests.support.thoroughness import NIGHTLY
@@ -25,7 +26,6 @@ from tui_agent.agent.events import (
 from tui_agent.context.ladder import Commit
 from tui_agent.context.request import ModelRequest, request_bytes
 from tui_agent.context.settings import CompactionSettings, ContextSettings, PruneSettings
-from tui_agent.context.tokens import TokenCounter
 from tui_agent.model.protocol import ErrorKind, ModelError
 from tui_agent.session.entries import AssistantEntry, CompactionEntry, PruneEntry, ToolResultEntry, Usage, UserEntry
 
@@ -48,10 +48,9 @@ class Worker:
         self.requests: list[ModelRequest] = []
         self.summaries = 0
         self.after_summary: list[int] = []
-        self._counter = TokenCounter("test/model")
 
     def __call__(self, request: ModelRequest) -> Reply:
-        size = self._counter.messages(request.messages) + sum(self._counter.schema(tool) for tool in request.tools)
+        size = request_size(request)
         self.sizes.append(size)
         if is_summary_call(request):
             self.summaries += 1
@@ -86,13 +85,17 @@ def project_files(tmp_path: Path) -> None:
         (project / f"file{number}.txt").write_text("\n".join(lines))
 
 
-@pytest.mark.parametrize("window", [16_000, 32_000])
-@pytest.mark.parametrize("usage", ["honest", "missing", "zero", "absurd", "absurd answer"])
+USAGES = ("honest", "missing", "zero", "absurd", "absurd answer")
+
+
+@pytest.mark.parametrize(
+    ("window", "usage"), [*((16_000, usage) for usage in USAGES), *((32_000, usage) for usage in USAGES if NIGHTLY)]
+)
 async def test_long_work_in_a_small_window_never_overflows_and_never_thrashes(
     tmp_path: Path, window: int, usage: str
 ) -> None:
     project_files(tmp_path)
-    steps = (120 if usage != "honest" else 300) if NIGHTLY else 90
+    steps = (120 if usage != "honest" else 300) if NIGHTLY else 40
     worker = Worker(steps, usage=usage)
     harness = make_agent(tmp_path, ScriptedClient(worker), window=window, max_steps=1_000, rules=allow_all())
     ended = await harness.say("Read everything and tell me when you are done. Never stop early.")
@@ -102,6 +105,7 @@ async def test_long_work_in_a_small_window_never_overflows_and_never_thrashes(
     for request in worker.requests:
         validate(request)
     assert_a_step_between_compactions(harness)
+    assert {"compaction", "prune"} <= set(harness.kinds())
     assert "Never stop early" in request_bytes(worker.requests[-1]).decode()
 
 
@@ -124,7 +128,7 @@ def assert_a_step_between_compactions(harness: Harness) -> None:
 
 async def test_a_compaction_in_the_middle_of_work_tells_the_model_to_go_on(tmp_path: Path) -> None:
     project_files(tmp_path)
-    worker = Worker(80)
+    worker = Worker(40)
     settings = ContextSettings(prune=PruneSettings(when="off"))
     harness = make_agent(
         tmp_path, ScriptedClient(worker), window=16_000, max_steps=1_000, rules=allow_all(), settings=settings
@@ -189,7 +193,7 @@ async def test_automatic_compaction_that_is_off_stops_at_the_limit(tmp_path: Pat
 async def test_a_summariser_that_only_fails_does_not_stop_the_work(tmp_path: Path) -> None:
     project_files(tmp_path)
     broken = Reply(error=ModelError(ErrorKind.UNKNOWN, "The summariser is broken."))
-    worker = Worker(100, summary=broken)
+    worker = Worker(40, summary=broken)
     settings = ContextSettings(prune=PruneSettings(when="off"))
     harness = make_agent(
         tmp_path, ScriptedClient(worker), window=16_000, max_steps=1_000, rules=allow_all(), settings=settings

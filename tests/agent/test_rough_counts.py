@@ -1,15 +1,14 @@
 """A run of one short answer loads no encoding; where a rule of thumb could be wrong about the room, it is loaded."""
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.support.agents import MODEL, FixedDirectory, Harness, make_agent
+from tests.support.encodings import unload
 from tests.support.scripted_client import Call, Reply, ScriptedClient
-from tui_agent.context import tokens
 from tui_agent.context.tokens import TokenCounter
 from tui_agent.session.entries import Usage, UserEntry
 
@@ -24,11 +23,9 @@ class HastyDirectory(FixedDirectory):
 
 
 @pytest.fixture(autouse=True)
-def nothing_loaded(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Have no encoding at first, whatever ran before."""
-    monkeypatch.setattr(tokens, "_READY", set())
-    tokens._loaded.cache_clear()
-    return
+def nothing_loaded() -> None:
+    """Have no encoding at first."""
+    unload()
 
 
 def hasty(tmp_path: Path, *replies: Reply, window: int = 100_000) -> Harness:
@@ -39,7 +36,7 @@ async def test_a_short_run_loads_none_and_teaches_nothing(tmp_path: Path) -> Non
     looking = Reply(calls=(Call("ls", json.dumps({"path": "."})),), usage=SMALL)
     harness = hasty(tmp_path, looking, Reply("Done.", usage=SMALL))
     await harness.say("hi")
-    assert tokens._loaded.cache_info().misses == 0
+    assert harness.agent.counter.is_rough
     assert harness.directory.learnt == []
     exact = TokenCounter(MODEL)
     for entry in harness.path():
@@ -56,7 +53,7 @@ async def test_a_long_message_is_counted_exactly(tmp_path: Path) -> None:
 async def test_the_end_of_a_long_answer_waits_for_no_encoding(tmp_path: Path) -> None:
     harness = hasty(tmp_path, Reply("a few words and `code`\n" * 2_000, usage=SMALL))
     await harness.say("hi")
-    assert tokens._loaded.cache_info().misses == 0
+    assert harness.agent.counter.is_rough
     exact, answer = TokenCounter(MODEL), harness.path()[-1]
     assert abs(answer.tokens - exact.estimate(answer)) <= answer.tokens / 3
 
@@ -64,4 +61,4 @@ async def test_the_end_of_a_long_answer_waits_for_no_encoding(tmp_path: Path) ->
 async def test_it_is_loaded_before_the_window_may_be_full(tmp_path: Path) -> None:
     harness = hasty(tmp_path, Reply("Done.", usage=SMALL), window=6_000)
     await harness.say("hi " * 500)
-    assert tokens._loaded.cache_info().misses == 1
+    assert not harness.agent.counter.is_rough

@@ -39,8 +39,7 @@ async def test_after_a_pause_the_cache_is_asked_to_keep_for_an_hour(tmp_path: Pa
         return now
 
     client = ScriptedClient([Reply("Yes.", usage=Usage(input=50_000, output=10))])
-    harness = make_agent(tmp_path, client, model=CLAUDE, directory=directory(), clock=clock)
-    harness.session._clock = clock
+    harness = make_agent(tmp_path, client, model=CLAUDE, directory=directory(), clock=clock, session_clock=clock)
     asked: list[str] = []
     for minutes in after(1, 20, 1, 30):
         now += minutes * MINUTE

@@ -1,5 +1,6 @@
 """What is the matter with a server is told once a day."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -28,7 +29,7 @@ def test_a_dead_server_is_told_by_the_first_of_many_runs(
     for name in ("DATA", "CONFIG"):
         monkeypatch.setenv(f"TUI_AGENT_{name}_DIR", str(tmp_path / name.lower()))
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("tui_agent.cli.main._piped", str)
+    monkeypatch.setattr(sys, "stdin", None)
     settings = tmp_path / "config" / "config.toml"
     settings.parent.mkdir()
     settings.write_text('[mcp.tracker]\ncommand = "no-such-program-here"\n')

@@ -187,15 +187,15 @@ def test_a_missing_extra_is_told_in_one_sentence(
     assert "pip install 'tui-agent[web]'" in capsys.readouterr().err
 
 
-def test_a_port_that_is_taken_is_told_and_the_usual_one_replaced() -> None:
+def test_a_port_that_is_taken_is_told_and_the_usual_one_replaced(capsys: pytest.CaptureFixture[str]) -> None:
     from tui_agent.cli import web as command
 
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        with pytest.raises(UsageError, match=f"Cannot use port {port}"):
-            command._listen(port)
+        assert run(["web", "--port", str(port)]) == 2
+        assert f"Cannot use port {port}" in capsys.readouterr().err
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(command, "DEFAULT_PORT", port)
             with command._listen(None) as free:

@@ -74,7 +74,7 @@ def ids(entries) -> list[int]:
 def test_worked_example(keep, first_kept, split):
     found = planned(four_turns(), keep)
     assert found.first_kept_id == first_kept
-    assert found.is_split_turn is split
+    assert bool(found.turn_prefix) is split
     assert ids(found.turn_prefix) == ([first_kept - 1] if split else [])
     assert ids(found.history) == list(range(1, first_kept - (1 if split else 0)))
     assert ids(found.kept) == list(range(first_kept, 9))
@@ -150,7 +150,7 @@ def test_invisible_entries_go_to_the_kept_side_after_the_turn_is_judged():
     edit = build.edit(2, "pin")
     build.path += [entry.model_copy(update={"id": entry.id + 10}) for entry in tail]
     found = planned(build, keep=100)
-    assert not found.is_split_turn
+    assert not found.turn_prefix
     assert found.first_kept_id == change.id
     assert ids(found.kept)[:2] == [change.id, edit.id]
 

@@ -1,5 +1,6 @@
 """Tokens are counted as the model's own tokenizer would, offline, in bounded time."""
 
+import importlib.util
 import subprocess
 import sys
 import tracemalloc
@@ -9,6 +10,7 @@ import pytest
 import tiktoken
 from hypothesis import given, settings
 
+from tests.support.encodings import loaded, unload
 from tests.support.entry_strategies import texts
 from tests.support.thoroughness import EXAMPLES
 from tui_agent.context import tokens
@@ -48,8 +50,7 @@ SAMPLES = {
 
 def reference(text, name="o200k_base"):
     """Count with an encoding put together from the same files by other means."""
-    encoding = tokens._encoding(name).encoding
-    return len(tiktoken.Encoding.encode(encoding, text, disallowed_special=()))
+    return len(tiktoken.Encoding.encode(loaded(name), text, disallowed_special=()))
 
 
 @pytest.mark.parametrize("kind", SAMPLES)
@@ -138,15 +139,15 @@ def test_special_tokens_in_a_text_are_text():
 
 
 def test_without_the_encoding_files_counts_are_rough_but_know_scripts(monkeypatch):
-    monkeypatch.setattr(tokens, "_encoding_folder", lambda: (_ for _ in ()).throw(FileNotFoundError("litellm")))
-    tokens._loaded.cache_clear()
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _name: None)
+    unload()
     try:
         for kind, text in SAMPLES.items():
             rough = count_text(text)
             assert rough > 0, kind
             assert 0.4 < rough / (len(text) / (1.4 if kind == "cjk" else 4)) < 2
     finally:
-        tokens._loaded.cache_clear()
+        unload()
 
 
 # -- messages, tools, images --------------------------------------------------------------------------------
@@ -254,9 +255,9 @@ def test_a_stored_count_is_used_and_corrected():
 
 def test_two_threads_load_an_encoding_once(monkeypatch):
     loads = []
-    read = tokens._ranks
-    monkeypatch.setattr(tokens, "_ranks", lambda path: (loads.append(path), read(path))[1])
-    tokens._loaded.cache_clear()
+    make = tiktoken.Encoding
+    monkeypatch.setattr(tiktoken, "Encoding", lambda *given, **named: (loads.append(given), make(*given, **named))[1])
+    unload()
     with ThreadPoolExecutor(2) as pool:
         for done in [pool.submit(TokenCounter("openai/gpt-5").text, "text") for _ in range(2)]:
             assert done.result() == 1
@@ -264,7 +265,7 @@ def test_two_threads_load_an_encoding_once(monkeypatch):
 
 
 def test_a_loaded_encoding_keeps_nothing_twice():
-    tokens._loaded.cache_clear()
+    unload()
     tracemalloc.start()
     try:
         TokenCounter("openai/gpt-5").warm()

@@ -13,20 +13,26 @@ from typing import Any, cast
 import psutil
 import pytest
 
+from tests.support.light_host import LIGHT_COMMAND
 from tests.support.model_client import HOSTED_MODEL, OPENAI_KEY, PATIENT, ask, collect, host_client
 from tests.support.model_server import ModelServer, Turn
 from tests.support.processes import alive
 from tui_agent.model.client import ProviderClient
-from tui_agent.model.hosted import lines
+from tui_agent.model.hosted import lines, link
 from tui_agent.model.hosted.link import host_environment
 from tui_agent.model.protocol import ErrorKind, ModelError, TextDelta
 from tui_agent.model.settings import HostSettings
 
 MODEL = HOSTED_MODEL
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
-async def own_client(server: ModelServer, tmp_path: Path) -> AsyncIterator[ProviderClient]:
+async def own_client(
+    server: ModelServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[ProviderClient]:
+    """A client whose host's process is the subject; how litellm gets on in it is that of the other tests."""
+    monkeypatch.setattr(link, "COMMAND", LIGHT_COMMAND)
     client = host_client(server, log_path=tmp_path / "host.log", host=PATIENT)
     yield client
     await client.aclose()
@@ -110,7 +116,10 @@ async def test_hung_in_an_answer_and_hung_idle(own_client: ProviderClient, serve
     assert error.kind is ErrorKind.HOST
     await _gone(first)
 
-    await own_client.hosted.wait_warm()
+    own_client.hosted.warm()
+    async with asyncio.timeout(60):
+        while own_client.hosted.pid in {None, first}:
+            await asyncio.sleep(0.01)
     second = _signal(own_client, signal.SIGSTOP)
     assert second != first
     async with asyncio.timeout(60):
@@ -138,7 +147,7 @@ async def test_a_host_that_cannot_start_says_why(
     server: ModelServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     command = (sys.executable, "-c", "import sys; sys.exit('no module of that name')")
-    monkeypatch.setattr("tui_agent.model.hosted.link._command", lambda: command)
+    monkeypatch.setattr(link, "COMMAND", command)
     client = host_client(server, log_path=tmp_path / "host.log")
 
     error = (await collect(client, ask(MODEL))).error
@@ -155,7 +164,7 @@ async def test_a_host_of_another_version_is_not_spoken_to(
 ) -> None:
     """A program that runs while it is updated would start the new version's."""
     later = f'print(\'[0, [["ready", {{"version": {lines.VERSION + 1}, "pid": 1}}]]]\', flush=True); input()'
-    monkeypatch.setattr("tui_agent.model.hosted.link._command", lambda: (sys.executable, "-c", later))
+    monkeypatch.setattr(link, "COMMAND", (sys.executable, "-c", later))
     client = host_client(server, log_path=tmp_path / "host.log")
 
     error = (await collect(client, ask(MODEL))).error
@@ -168,12 +177,15 @@ async def test_a_host_of_another_version_is_not_spoken_to(
 
 PARENT = """
 import asyncio, sys
-from tui_agent.model.hosted.link import start
+from tests.support.light_host import LIGHT_COMMAND
+from tui_agent.model.hosted import link
 async def main():
-    link = await start({}, None)
-    print(link.pid, flush=True)
     if sys.argv[1] == "ready":
-        await link.wait_ready()
+        link.COMMAND = LIGHT_COMMAND
+    host = await link.start({}, None)
+    print(host.pid, flush=True)
+    if sys.argv[1] == "ready":
+        await host.wait_ready()
     print("now", flush=True)
     await asyncio.Event().wait()
 asyncio.run(main())
@@ -182,7 +194,7 @@ asyncio.run(main())
 
 @pytest.mark.parametrize("moment", ["importing", "ready"])
 async def test_the_host_ends_when_its_parent_is_killed(moment: str) -> None:
-    parent = subprocess.Popen([sys.executable, "-c", PARENT, moment], stdout=subprocess.PIPE, text=True)
+    parent = subprocess.Popen([sys.executable, "-c", PARENT, moment], cwd=ROOT, stdout=subprocess.PIPE, text=True)
     assert parent.stdout is not None
     with parent.stdout:
         pid = int(parent.stdout.readline())

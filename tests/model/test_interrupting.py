@@ -19,9 +19,13 @@ class SilentLink:
         self.inbox = Inbox()
         self.inbox.put([[lines.ACCEPTED]])
         self.given_up = False
+        self.ended = asyncio.Event()
 
     def open(self, _number: int) -> Inbox:
         return self.inbox
+
+    async def wait_ready(self) -> dict[str, object]:
+        return {"version": lines.VERSION}
 
     def close(self, _number: int) -> None: ...
 
@@ -37,10 +41,10 @@ async def test_an_interrupt_that_comes_with_words_is_not_lost(
 ) -> None:
     client, link = host_client(server), SilentLink()
 
-    async def connected() -> SilentLink:
+    async def start(*_arguments: object) -> SilentLink:
         return link
 
-    monkeypatch.setattr(client.hosted, "_connected", connected)
+    monkeypatch.setattr("tui_agent.model.hosted.client.start", start)
     reading = asyncio.create_task(collect(client, ask(HOSTED_MODEL)))
     for _ in range(20):
         await asyncio.sleep(0)

@@ -212,6 +212,23 @@ async def test_a_command_that_fails_and_names_a_hidden_secret_wants_it(box: Cont
     assert (await box.run("cat .env; true")).outcome.wanted is None
 
 
+async def test_a_commit_leaves_committed_keys_as_they_are(box: Contained) -> None:
+    box.git("init", "-q")
+    key = box.file("tests/server.key", "a key for tests\n")
+    env = box.file(".env.production", "PORT=80\n")
+    box.file("app.py", "1\n")
+    box.git("add", "-A")
+    box.git("commit", "-qm", "one")
+    box.file("app.py", "2\n")
+    env.write_text("KEY=mine\n")
+    assert (await box.run("cat tests/server.key .env.production")).output == "a key for tests\n"
+    assert "server.key" not in (await box.run("git status --porcelain")).output
+    commit = "git -c user.name=n -c user.email=e@x commit -q app.py tests -m two && git show --format= --name-only"
+    assert (await box.run(commit, PROJECT.opened(Holes(repository=True)))).output == "app.py\n"
+    key.write_text("a key of mine\n")
+    assert (await box.run("cat tests/server.key")).output == ""
+
+
 # -- what changes ---------------------------------------------------------------------------------------------
 
 

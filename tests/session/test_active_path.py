@@ -8,6 +8,7 @@ from hypothesis import given, settings
 
 from tests.support.big_session import fill
 from tests.support.entry_strategies import paths
+from tests.support.stores import open_store
 from tests.support.texts import answered, said
 from tests.support.thoroughness import examples
 from tui_agent.context.view import resolve
@@ -24,8 +25,8 @@ from tui_agent.session.entries import (
     ToolResultEntry,
     ToolStatus,
 )
+from tui_agent.session.reading import EntryReader
 from tui_agent.session.session import Session
-from tui_agent.session.store import Store
 
 
 def compaction(first_kept: int | None) -> CompactionEntry:
@@ -122,7 +123,7 @@ def test_pinned_entries_come_along_with_their_calls_results_and_prunes(session: 
 @given(path=paths(max_size=20))
 @settings(max_examples=examples(150), deadline=None)
 def test_it_resolves_to_the_same_view_as_the_whole_path(path: list[Entry]) -> None:
-    with TemporaryDirectory() as directory, Store(Path(directory) / "s.db") as store:
+    with TemporaryDirectory() as directory, open_store(Path(directory) / "s.db") as store:
         session = Session(store, store.create_session("/").id, estimate=lambda _entry: 1)
         for entry in path:
             session.append(entry)
@@ -136,7 +137,7 @@ def test_only_what_is_needed_is_read(session: Session, monkeypatch: pytest.Monke
     fill(session, 3_000, compact_every=1_000)
     opened = fresh(session)
     loaded: list[Entry] = []
-    keep = opened._reader.keep
-    monkeypatch.setattr(opened._reader, "keep", lambda entries: (loaded.extend(entries), keep(entries)))
+    keep = EntryReader.keep
+    monkeypatch.setattr(EntryReader, "keep", lambda reader, entries: (loaded.extend(entries), keep(reader, entries)))
     needed = opened.active_path()
     assert len({entry.id for entry in loaded}) == len(needed) < 1_700

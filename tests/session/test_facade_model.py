@@ -7,10 +7,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from tests.support.stores import open_store
 from tests.support.texts import answered, said
 from tests.support.thoroughness import examples
 from tui_agent.session.session import Session
-from tui_agent.session.store import Store
 
 choices = st.integers(0, 10_000)
 
@@ -21,7 +21,7 @@ class SessionMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.directory = TemporaryDirectory()
-        self.store = Store(Path(self.directory.name) / "s.db")
+        self.store = open_store(Path(self.directory.name) / "s.db")
         self.session = self.open(self.store.create_session("/").id)
         self.parents: dict[int, int | None] = {}
         self.texts: dict[int, str] = {}
@@ -69,9 +69,8 @@ class SessionMachine(RuleBasedStateMachine):
     @rule(choice=choices)
     def append_elsewhere(self, choice: int) -> None:
         parent = self.pick(choice)
-        entry = self.session.append_at(parent, said("elsewhere"))
+        entry = self.session.beside(parent).append(said("elsewhere"))
         self.grown(entry.id, parent, "elsewhere")
-        self.leaf = entry.id if parent == self.leaf else self.leaf
 
     @rule()
     def append_beside(self) -> None:
@@ -79,7 +78,7 @@ class SessionMachine(RuleBasedStateMachine):
 
     @rule()
     def another_program_appends(self) -> None:
-        entry = self.open(self.session.id).append_at(self.pick(3), said("from elsewhere"))
+        entry = self.open(self.session.id).beside(self.pick(3)).append(said("from elsewhere"))
         self.grown(entry.id, self.pick(3), "from elsewhere")
 
     @rule(choice=choices)

@@ -42,7 +42,7 @@ def test_answers_and_summaries_of_all_branches_are_there_as_they_are_stored(stor
     whole, failed, summary = session.requests()
     assert (whole.id, whole.kind, whole.model, whole.cost, whole.estimate) == (first.id, "assistant", "m", 0.5, 90)
     assert (whole.input, whole.output, whole.cache_read, whole.cache_write, whole.prompt) == (10, 20, 30, 40, 80)
-    assert (failed.failed, failed.is_reported, failed.cost) == (True, False, None)
+    assert (failed.failed, failed.prompt, failed.output, failed.cost) == (True, 0, 0, None)
     assert (summary.kind, summary.cost, summary.model) == ("compaction", 0.1, "")
     session.append(answered(cost=1.0))
     assert [record.cost for record in session.requests()] == [0.5, None, 0.1, 1.0]

@@ -105,18 +105,18 @@ def test_append_many_is_one_chain_in_one_transaction(session: Session) -> None:
 
 def test_appending_elsewhere_leaves_the_leaf_alone(session: Session) -> None:
     session.append_many([said("a"), answered("b")])
-    branch = session.append_at(1, answered("b2"))
+    branch = session.beside(1).append(answered("b2"))
     assert (branch.parent_id, session.leaf) == (1, 2)
     beside = session.append_beside(answered("failed attempt"))
     assert (beside.parent_id, session.leaf) == (2, 2)
     assert texts(session.path()) == ["a", "b"]
-    assert session.append_at(2, said("c")).id == session.leaf == 5
+    assert session.append(said("c")).id == session.leaf == 5
 
 
 def test_a_missing_parent_is_refused_and_costs_nothing(session: Session) -> None:
     session.append(said("a"))
     with pytest.raises(EntryNotFound):
-        session.append_at(17, said("lost"))
+        session.beside(17).append(said("lost"))
     assert session.info.entry_count == 1
     assert session.append(said("b")).id == 2
 

@@ -86,7 +86,7 @@ def _ids() -> Callable[[int], str]:
 
 def test_a_fork_has_the_path_and_nothing_else(store: Store, new: NewSession) -> None:
     source = new("a", "b", "c")
-    source.append_at(2, answered("other branch"))
+    source.beside(2).append(answered("other branch"))
     source.label(1, "start")
     source.label(3, "beyond")
     fork = Session(store, store.fork(source.id, 2).id, estimate=lambda _entry: 1)

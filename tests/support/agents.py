@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.services import app_services
+from tests.support.stores import open_store
 from tui_agent.agent.agent import Agent
 from tui_agent.agent.checkpoints.recorder import SnapshotStore
 from tui_agent.agent.events import AgentEvent, Decision, PermissionAnswer, PermissionAsked, RunEnded
@@ -22,6 +23,7 @@ from tui_agent.model.protocol import ModelClient
 from tui_agent.resources import prompt
 from tui_agent.session.effort import Effort
 from tui_agent.session.entries import Entry
+from tui_agent.session.ids import Clock
 from tui_agent.session.session import Session
 from tui_agent.session.store import Store
 from tui_agent.tools.registry import builtin_tools
@@ -118,6 +120,7 @@ def make_agent(
     window: int = 100_000,
     model: str = MODEL,
     keeps_files: bool = False,
+    session_clock: Clock | None = None,
     **ports: Any,
 ) -> Harness:
     """Return an agent in ``tmp_path/project``; ``answer`` is given to every question, None leaves them open.
@@ -126,14 +129,14 @@ def make_agent(
     """
     project = tmp_path / "project"
     project.mkdir(exist_ok=True)
-    store = Store(tmp_path / "sessions.db")
+    store = open_store(tmp_path / "sessions.db")
     if keeps_files:
         ports.setdefault("checkpoints", SnapshotStore(store.put_blob, store.blob))
     # What scripts have models say is often one word many times.
     ports.setdefault("rules", (Rule("doom_loop", ANSWER_PATTERN, Action.ALLOW, "default"),))
     directory = ports.pop("directory", None) or FixedDirectory(window)
     info = store.create_session(project)
-    session = Session(store, info.id, estimate=directory.counter(model).estimate)
+    session = Session(store, info.id, estimate=directory.counter(model).estimate, clock=session_clock)
     agent = Agent(
         session,
         AgentPorts(

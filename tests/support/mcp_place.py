@@ -24,6 +24,7 @@ from tui_agent.tools.reads import FileReads
 from tui_agent.tools.registry import find_tool
 
 ROOT = Path(__file__).parents[2]
+PLAIN_SERVER = Path(__file__).with_name("plain_mcp_server.py")
 QUICK = Timeouts(start=20, settle=20, pauses=(0, 0))
 
 
@@ -35,7 +36,7 @@ class Place:
         self.specs: list[ServerSpec] = []
         self.blobs: dict[str, bytes] = {}
         self.notices: list[Notice] = []
-        environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
+        environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)}
         around = ConnectionContext({"SECRET": "s3cret"}, environment, directory / "log", directory / "tokens")
         self.hub = McpHub(lambda: FoundServers(tuple(self.specs)), around, patience)
         self.hub.subscribe(self.notices.append)
@@ -44,8 +45,13 @@ class Place:
         self.specs.append(ServerSpec(name, McpServerSettings(**settings), "user", self.directory))
 
     def add_stdio(self, name: str = "tracker", *more: str, **settings: Any) -> None:
-        arguments = ("-m", "tests.support.mcp_server", str(self.directory), *more)
+        """Add a server that starts at once."""
+        arguments = (str(PLAIN_SERVER), str(self.directory), *more)
         self.add(name, command=sys.executable, args=arguments, **settings)
+
+    def add_sdk_stdio(self) -> None:
+        """Add a server made with the SDK, which takes a second of processor time to start."""
+        self.add("tracker", command=sys.executable, args=("-m", "tests.support.mcp_server", str(self.directory)))
 
     def put_blob(self, data: bytes) -> str:
         self.blobs[str(len(self.blobs))] = data

@@ -3,7 +3,6 @@
 import argparse
 import asyncio
 import os
-import time
 from pathlib import Path
 
 from mcp.server.mcpserver import Context, Image, MCPServer
@@ -16,15 +15,11 @@ PIXEL = bytes.fromhex(
 )
 
 
-def make_server(directory: Path, *, many: int = 0) -> MCPServer:
-    """Return a server that leaves traces of what it does in a directory; ``many`` adds so many more tools."""
+def make_server(directory: Path) -> MCPServer:
+    """Return a server that leaves traces of what it does in a directory."""
     server = MCPServer("tracker", log_level="ERROR")
     _add_answers(server)
     _add_work(server, directory)
-    for number in range(many):
-        server.add_tool(
-            _numbered(number), name=f"report_{number}", description=f"Make report number {number} about topic{number}."
-        )
     return server
 
 
@@ -90,24 +85,13 @@ def _add_work(server: MCPServer, directory: Path) -> None:
         return "grown"
 
 
-def _numbered(number: int):
-    def report(title: str, pages: int = 1) -> str:
-        return f"report {number}: {title}, {pages} pages"
-
-    return report
-
-
 def main() -> None:
     """Run over standard input and output."""
     parser = argparse.ArgumentParser()
     parser.add_argument("directory", type=Path)
-    parser.add_argument("--many", type=int, default=0)
-    parser.add_argument("--wait-for", type=Path, help="come up when this file is there")
     arguments = parser.parse_args()
-    while arguments.wait_for and not arguments.wait_for.exists():
-        time.sleep(0.01)
     (arguments.directory / f"started-{os.getpid()}").touch()
-    make_server(arguments.directory, many=arguments.many).run("stdio")
+    make_server(arguments.directory).run("stdio")
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ class RacingClient(ScriptedClient):
 
     def __init__(self, replies: Replies) -> None:
         super().__init__(self._reply)
-        self._replies = replies
+        self.replies = replies
         self._begun = 0
 
     def _reply(self, request: ModelRequest) -> Reply:
@@ -36,7 +36,7 @@ class RacingClient(ScriptedClient):
             number = self._begun
         else:
             number = int(text.split("I am runner ", 1)[1].split(".", 1)[0])
-        reply = self._replies(number, step)
+        reply = self.replies(number, step)
         return Reply(f"I am runner {number}. {reply.text}", reply.calls, error=reply.error, hang=reply.hang,
                      cost=reply.cost)  # fmt: skip
 

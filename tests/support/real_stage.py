@@ -1,6 +1,6 @@
 """The application on a real agent with a scripted model."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,7 +46,10 @@ class RealStage:
         return "\n".join("".join(segment.text for segment in strip).rstrip() for strip in strips)
 
     @asynccontextmanager
-    async def run(self, size: tuple[int, int] = (100, 30)) -> AsyncIterator[Pilot[int]]:
+    async def run(self, size: tuple[int, int] = (100, 30), *, after: Iterable[str] = ()) -> AsyncIterator[Pilot[int]]:
+        """Run the application; the turns before, which begin with these messages, are had without a screen."""
+        for text in after:
+            await self.harness.say(text)
         async with self.stage.run(size) as pilot:
             yield pilot
 
@@ -87,6 +90,11 @@ def working_script(turns: int = 1, *, lines: int = 120) -> list[Reply]:
             Reply(f"Module {turn} drops **next** because it was built from a constant.", usage=usage),
         ]
     return replies
+
+
+def looks(turns: int) -> list[str]:
+    """Return what begins the turns of ``working_script``."""
+    return [f"Look at module {turn}." for turn in range(turns)]
 
 
 def write_modules(tmp_path: Path, turns: int = 1) -> None:

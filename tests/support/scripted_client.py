@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, replace
 
+from tests.support.request_sizes import request_size
 from tui_agent.context.request import ModelRequest
-from tui_agent.context.tokens import TokenCounter
 from tui_agent.model.protocol import (
     Finished,
     ModelError,
@@ -96,6 +96,4 @@ class ScriptedClient:
 def _counted(reply: Reply, request: ModelRequest) -> Reply:
     if reply.usage is not HONEST:
         return reply
-    counter = TokenCounter(request.model)
-    read = counter.messages(request.messages) + sum(map(counter.schema, request.tools))
-    return replace(reply, usage=Usage(input=max(read, HONEST.input), output=HONEST.output))
+    return replace(reply, usage=Usage(input=max(request_size(request), HONEST.input), output=HONEST.output))

@@ -12,7 +12,8 @@ from textual.pilot import Pilot
 from tests.support import parsed_styles, settled  # noqa: F401 - pilots wait, and start sooner
 from tui_agent.resources import style_path
 from tui_agent.session.entries import AssistantEntry, TextPart, ToolCallPart, UserEntry
-from tui_agent.ui.widgets.transcript import EntrySource, Transcript
+from tui_agent.ui.widgets.transcript.source import EntrySource
+from tui_agent.ui.widgets.transcript.transcript import Transcript
 
 MessageT = TypeVar("MessageT", bound=Message)
 

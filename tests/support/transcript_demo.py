@@ -18,7 +18,8 @@ from tui_agent.context.standing import Standing
 from tui_agent.context.standings import Standings
 from tui_agent.resources import style_path
 from tui_agent.session.entries import AssistantEntry, TextPart, ToolMetadata
-from tui_agent.ui.widgets.transcript import EntrySource, Transcript
+from tui_agent.ui.widgets.transcript.source import EntrySource
+from tui_agent.ui.widgets.transcript.transcript import Transcript
 
 
 class TranscriptDemo(App[None]):

@@ -11,6 +11,7 @@ from textual.screen import Screen
 
 from tests.support.agents import MODEL, FixedDirectory
 from tests.support.scripted_client import Reply, ScriptedClient
+from tests.support.stores import open_store
 from tests.support.ui_app import HOME, NOW, STILL, Stage, make_stage, until
 from tui_agent.agent.agent import Agent
 from tui_agent.agent.checkpoints.images import digest_of
@@ -33,7 +34,6 @@ from tui_agent.session.entries import (
     UserEntry,
 )
 from tui_agent.session.session import Session
-from tui_agent.session.store import Store
 from tui_agent.tools.registry import builtin_tools
 from tui_agent.ui.screens.summarising import SummaryDialog
 from tui_agent.ui.screens.tree import TreeScreen
@@ -274,7 +274,7 @@ def tree_stage(
     tmp_path: Path, script: Sequence[Reply] | Any = (), *, theme: str = "textual-dark", planting: Any = plant
 ) -> TreeStage:
     """Return an application that has not been run yet, the session of ``plant`` in it."""
-    store = Store(tmp_path / "sessions.db", clock=lambda: int(NOW * 1000))
+    store = open_store(tmp_path / "sessions.db", clock=lambda: int(NOW * 1000))
     directory = FixedDirectory()
     session = Session(store, store.create_session(HOME, title="login").id, estimate=directory.counter(MODEL).estimate)
     names = planting(session)

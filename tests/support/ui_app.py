@@ -15,6 +15,7 @@ from textual.pilot import Pilot
 from tests.support import parsed_styles, settled  # noqa: F401 - pilots wait, and start sooner
 from tests.support.fake_agent import FakeAgent
 from tests.support.services import app_services
+from tests.support.stores import open_store
 from tui_agent.app.services import (
     AppServices,
     FirstView,
@@ -108,7 +109,7 @@ def make_stage(
     **services: Any,
 ) -> Stage:
     """Return an application that has not been run yet."""
-    store = Store(tmp_path / "sessions.db", clock=lambda: int(NOW * 1000))
+    store = open_store(tmp_path / "sessions.db", clock=lambda: int(NOW * 1000))
     agents: list[FakeAgent] = []
     requests: list[OpenRequest] = []
     closed: list[str] = []

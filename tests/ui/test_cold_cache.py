@@ -31,7 +31,14 @@ class Clock:
 
 
 def a_stage(
-    tmp_path: Path, clock: Clock, *, usage: Usage = CACHED, least: int = 2_000, idle: Any = "off", text: str = "Done."
+    tmp_path: Path,
+    clock: Clock,
+    *,
+    usage: Usage = CACHED,
+    least: int = 2_000,
+    idle: Any = "off",
+    text: str = "Done.",
+    window: int = 100_000,
 ) -> RealStage:
     (tmp_path / "stage").mkdir()
     services: dict[str, Any] = {"clock": clock.seconds, "reread_cost": lambda _model, tokens: tokens * 3e-6}
@@ -42,6 +49,7 @@ def a_stage(
         services=services,
         clock=clock.milliseconds,
         settings=settings,
+        window=window,
     )
     stage.harness.session._clock = clock.milliseconds
     return stage
@@ -164,11 +172,9 @@ async def test_before_it_is_forgotten_a_compaction_is_offered_once(tmp_path: Pat
 
 async def test_before_it_is_forgotten_it_is_compacted_and_that_can_be_undone(tmp_path: Path) -> None:
     clock = Clock()
-    stage = a_stage(tmp_path, clock, idle="compact", text="The redirect drops its query. " * 800)
+    stage = a_stage(tmp_path, clock, idle="compact", text="The redirect drops its query. " * 160, window=24_000)
     session = stage.harness.session
-    async with stage.run() as pilot:
-        for number in range(9):
-            await stage.say(f"Part {number}.", pilot)
+    async with stage.run(after=[f"Part {number}." for number in range(9)]) as pilot:
         clock.now += 250
         stage.main.view.check_cache()
         await until(lambda: any(isinstance(e, CompactionEntry) for e in session.active_path()), pilot)

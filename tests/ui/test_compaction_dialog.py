@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from tests.support.real_stage import SUMMARY, RealStage, real_stage, working_script, write_modules
+from tests.support.real_stage import SUMMARY, RealStage, looks, real_stage, working_script, write_modules
 from tests.support.scripted_client import Reply
 from tests.support.ui_app import until, write
 from tui_agent.agent.events import CompactionStarted
@@ -28,13 +28,6 @@ def a_stage(tmp_path: Path, *after: Reply, **arguments: Any) -> RealStage:
     return real_stage(tmp_path, script, **{"window": 16_000, "settings": BY_HAND, **arguments})
 
 
-async def worked(stage: RealStage, pilot: Any) -> list[int]:
-    """Have some turns; returns the ids of the path."""
-    for turn in range(TURNS):
-        await stage.say(f"Look at module {turn}.", pilot)
-    return [entry.id for entry in stage.harness.path()]
-
-
 def ids(stage: RealStage) -> list[int]:
     return [entry.id for entry in stage.harness.path()]
 
@@ -52,8 +45,8 @@ async def drafted(stage: RealStage, pilot: Any) -> CompactScreen:
 
 async def test_it_says_what_goes_and_stays_before_a_model_is_asked(tmp_path: Path) -> None:
     stage = a_stage(tmp_path)
-    async with stage.run() as pilot:
-        before = await worked(stage, pilot)
+    async with stage.run(after=looks(TURNS)) as pilot:
+        before = ids(stage)
         asked = len(stage.client.requests)
         await pilot.press("f4")
         await pilot.pause()
@@ -70,8 +63,7 @@ async def test_it_says_what_goes_and_stays_before_a_model_is_asked(tmp_path: Pat
 
 async def test_the_summary_is_edited_and_applied(tmp_path: Path) -> None:
     stage = a_stage(tmp_path)
-    async with stage.run() as pilot:
-        await worked(stage, pilot)
+    async with stage.run(after=looks(TURNS)) as pilot:
         await pilot.press("f4")
         await pilot.pause()
         await write(pilot, "the tests")
@@ -91,8 +83,8 @@ async def test_the_summary_is_edited_and_applied(tmp_path: Path) -> None:
 
 async def test_escape_in_the_editor_leaves_everything_as_it_was(tmp_path: Path) -> None:
     stage = a_stage(tmp_path)
-    async with stage.run() as pilot:
-        before = await worked(stage, pilot)
+    async with stage.run(after=looks(TURNS)) as pilot:
+        before = ids(stage)
         await drafted(stage, pilot)
         await pilot.press("escape")
         await pilot.pause()
@@ -102,8 +94,8 @@ async def test_escape_in_the_editor_leaves_everything_as_it_was(tmp_path: Path) 
 
 async def test_an_edited_summary_is_not_discarded_unasked(tmp_path: Path) -> None:
     stage = a_stage(tmp_path)
-    async with stage.run() as pilot:
-        before = await worked(stage, pilot)
+    async with stage.run(after=looks(TURNS)) as pilot:
+        before = ids(stage)
         dialog = await drafted(stage, pilot)
         await write(pilot, "Mine: ")
         await pilot.press("escape")
@@ -124,8 +116,8 @@ async def test_an_edited_summary_is_not_discarded_unasked(tmp_path: Path) -> Non
 
 async def test_escape_while_it_is_written_goes_back_to_the_plan_and_stops_the_model(tmp_path: Path) -> None:
     stage = a_stage(tmp_path, Reply("## Goal\n\nHalf of a summary, and", hang=True))
-    async with stage.run() as pilot:
-        before = await worked(stage, pilot)
+    async with stage.run(after=looks(TURNS)) as pilot:
+        before = ids(stage)
         await pilot.press("f4", "enter")
         await stage.until_text("Half of a summary", pilot)
         closed = stage.client.closed
@@ -143,8 +135,8 @@ async def test_escape_while_it_is_written_goes_back_to_the_plan_and_stops_the_mo
 async def test_a_failed_summary_says_why_and_can_be_tried_again(tmp_path: Path) -> None:
     error = ModelError(ErrorKind.AUTH, "The key was refused.")
     stage = a_stage(tmp_path, Reply(error=error))
-    async with stage.run() as pilot:
-        before = await worked(stage, pilot)
+    async with stage.run(after=looks(TURNS)) as pilot:
+        before = ids(stage)
         await pilot.press("f4", "enter")
         await stage.until_text("The key was refused. Nothing was changed.", pilot)
         assert ids(stage) == before
@@ -168,8 +160,8 @@ async def test_a_refusal_is_a_sentence(tmp_path: Path) -> None:
 async def test_what_could_not_help_is_refused_before_a_model_is_asked(tmp_path: Path) -> None:
     settings = BY_HAND.model_copy(update={"compaction": CompactionSettings(target_of_before=0.01)})
     stage = a_stage(tmp_path, settings=settings)
-    async with stage.run() as pilot:
-        before = await worked(stage, pilot)
+    async with stage.run(after=looks(TURNS)) as pilot:
+        before = ids(stage)
         asked = len(stage.client.requests)
         await pilot.press("f4")
         await stage.until_text("are the goal", pilot)
@@ -181,8 +173,7 @@ async def test_what_could_not_help_is_refused_before_a_model_is_asked(tmp_path: 
 
 async def test_what_is_foretold_adds_up(tmp_path: Path) -> None:
     stage = a_stage(tmp_path)
-    async with stage.run() as pilot:
-        await worked(stage, pilot)
+    async with stage.run(after=looks(TURNS)):
         agent = stage.harness.agent
         compactor, order = agent.compactor, agent.compaction()
         plan = await compactor.plan(order)
@@ -199,8 +190,8 @@ async def test_what_is_foretold_adds_up(tmp_path: Path) -> None:
 
 async def test_a_summary_that_would_not_help_is_not_applied(tmp_path: Path) -> None:
     stage = a_stage(tmp_path)
-    async with stage.run() as pilot:
-        before = await worked(stage, pilot)
+    async with stage.run(after=looks(TURNS)) as pilot:
+        before = ids(stage)
         dialog = await drafted(stage, pilot)
         # What comes in while the summary is edited is no part of the plan and stays.
         long = UserEntry(parts=(TextPart(text="one two three four five six seven " * 1_500),))
@@ -215,8 +206,8 @@ async def test_a_summary_that_would_not_help_is_not_applied(tmp_path: Path) -> N
 
 async def test_with_a_focus_it_runs_at_once_with_a_line_and_escape_stops_it(tmp_path: Path) -> None:
     stage = a_stage(tmp_path, Reply("## Goal\n\nHalf a summary and", hang=True))
-    async with stage.run() as pilot:
-        before = await worked(stage, pilot)
+    async with stage.run(after=looks(TURNS)) as pilot:
+        before = ids(stage)
         await write(pilot, "/compact the tests")
         await pilot.press("enter")
         await until(stage.client.hanging.is_set, pilot)
@@ -233,8 +224,7 @@ async def test_with_a_focus_it_runs_at_once_with_a_line_and_escape_stops_it(tmp_
 
 async def test_a_compaction_by_focus_is_committed_and_the_status_is_idle_again(tmp_path: Path) -> None:
     stage = a_stage(tmp_path)
-    async with stage.run() as pilot:
-        await worked(stage, pilot)
+    async with stage.run(after=looks(TURNS)) as pilot:
         await stage.main.desk.run("compact", "the tests")
         await until(lambda: isinstance(stage.harness.path()[-1], CompactionEntry), pilot)
         assert stage.main.status.state.phase is RunPhase.IDLE
@@ -255,8 +245,8 @@ async def test_during_a_run_it_waits_for_the_next_step(tmp_path: Path) -> None:
 
 async def test_undoing_a_compaction_goes_to_its_parent_and_redo_comes_back(tmp_path: Path) -> None:
     stage = a_stage(tmp_path)
-    async with stage.run() as pilot:
-        before = await worked(stage, pilot)
+    async with stage.run(after=looks(TURNS)) as pilot:
+        before = ids(stage)
         dialog = await drafted(stage, pilot)
         assert dialog.phase is CompactPhase.EDIT
         await pilot.press("ctrl+s")
@@ -275,8 +265,8 @@ async def test_undoing_a_compaction_goes_to_its_parent_and_redo_comes_back(tmp_p
 
 async def test_prune_asks_nothing_because_undo_brings_everything_back(tmp_path: Path) -> None:
     stage = a_stage(tmp_path, services={"reread_cost": lambda _model, tokens: tokens * 0.001}, settings=BY_HAND)
-    async with stage.run() as pilot:
-        before = await worked(stage, pilot)
+    async with stage.run(after=looks(TURNS)) as pilot:
+        before = ids(stage)
         await stage.main.desk.run("prune", "")
         await until(lambda: isinstance(stage.harness.path()[-1], PruneEntry), pilot)
         await pilot.pause()
@@ -292,8 +282,7 @@ async def test_prune_asks_nothing_because_undo_brings_everything_back(tmp_path: 
 
 async def test_a_pruned_output_comes_back_from_its_marker(tmp_path: Path) -> None:
     stage = a_stage(tmp_path, settings=BY_HAND)
-    async with stage.run() as pilot:
-        await worked(stage, pilot)
+    async with stage.run(after=looks(TURNS)) as pilot:
         assert await stage.harness.agent.prune()
         await pilot.pause()
         view = stage.main.view
@@ -318,8 +307,7 @@ async def test_nothing_to_prune_is_said(tmp_path: Path) -> None:
 
 async def test_arrow_keys_move_where_the_summary_ends_and_the_sizes_follow(tmp_path: Path) -> None:
     stage = a_stage(tmp_path, Reply(SUMMARY, cost=0.02), services={"price": lambda _model, usage: usage.input * 1e-4})
-    async with stage.run((110, 32)) as pilot:
-        await worked(stage, pilot)
+    async with stage.run((110, 32), after=looks(TURNS)) as pilot:
         await pilot.press("f4")
         await pilot.pause()
         dialog = stage.screen
@@ -343,8 +331,8 @@ async def test_arrow_keys_move_where_the_summary_ends_and_the_sizes_follow(tmp_p
 
 async def test_what_a_person_says_is_summarised_and_nothing_else_and_undo_takes_it_back(tmp_path: Path) -> None:
     stage = a_stage(tmp_path)
-    async with stage.run((110, 32)) as pilot:
-        before = await worked(stage, pilot)
+    async with stage.run((110, 32), after=looks(TURNS)) as pilot:
+        before = ids(stage)
         path = stage.harness.path()
         second = [entry.id for entry in path if isinstance(entry, UserEntry)][1]
         await stage.main.desk.run("compact", f"#{second}")
@@ -371,8 +359,7 @@ async def test_what_a_person_says_is_summarised_and_nothing_else_and_undo_takes_
 
 async def test_any_block_and_any_row_of_the_tree_offers_it(tmp_path: Path) -> None:
     stage = a_stage(tmp_path)
-    async with stage.run((110, 32)) as pilot:
-        await worked(stage, pilot)
+    async with stage.run((110, 32), after=looks(TURNS)) as pilot:
         view = stage.main.view
         assert view is not None
         view.transcript.focus()
@@ -393,8 +380,7 @@ async def test_any_block_and_any_row_of_the_tree_offers_it(tmp_path: Path) -> No
 
 async def test_a_place_before_which_there_is_nothing_says_so_and_another_can_be_chosen(tmp_path: Path) -> None:
     stage = a_stage(tmp_path)
-    async with stage.run((110, 32)) as pilot:
-        await worked(stage, pilot)
+    async with stage.run((110, 32), after=looks(TURNS)) as pilot:
         await stage.main.desk.run("compact", "#2")
         await pilot.pause()
         assert "There is nothing before it to summarise." in stage.text()

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.real_stage import RealStage, real_stage, working_script, write_modules
+from tests.support.real_stage import RealStage, looks, real_stage, working_script, write_modules
 from tests.support.scripted_client import Reply
 from tests.support.ui_app import until
 from tui_agent.app.edit_price import Edit, plan_edit, question
@@ -18,9 +18,7 @@ from tui_agent.ui.screens.viewer import ViewerScreen
 from tui_agent.ui.widgets.context_map.arrange import Grouping, ListedBlock, ListedGroup, SortOrder, arrange
 
 
-async def opened(stage: RealStage, pilot: Any, turns: int = 2) -> ContextScreen:
-    for turn in range(turns):
-        await stage.say(f"Look at module {turn}.", pilot)
+async def opened(stage: RealStage, pilot: Any) -> ContextScreen:
     await pilot.press("ctrl+g")
     await pilot.pause()
     assert isinstance(stage.screen, ContextScreen)
@@ -55,7 +53,7 @@ async def put_cursor_on(screen: ContextScreen, entry_id: int, pilot: Any) -> Non
 
 async def test_it_lists_every_block_of_the_next_request_with_what_the_model_is_shown(tmp_path: Path) -> None:
     stage = a_stage(tmp_path)
-    async with stage.run() as pilot:
+    async with stage.run(after=looks(2)) as pilot:
         screen = await opened(stage, pilot)
         assert screen.blocks.shown == stage.harness.agent.inspector.map()
         read = result_ids(stage)[0]
@@ -79,7 +77,7 @@ async def test_a_click_on_the_gauge_opens_it(tmp_path: Path) -> None:
 
 async def test_the_price_is_named_before_and_only_y_changes_anything(tmp_path: Path) -> None:
     stage = a_stage(tmp_path, services={"reread_cost": lambda _model, tokens: tokens * 0.001})
-    async with stage.run() as pilot:
+    async with stage.run(after=looks(2)) as pilot:
         screen = await opened(stage, pilot)
         read = result_ids(stage)[0]
         await put_cursor_on(screen, read, pilot)
@@ -109,7 +107,7 @@ async def test_the_price_is_named_before_and_only_y_changes_anything(tmp_path: P
 
 async def test_mask_restore_and_pin_do_what_they_say_and_undo_takes_them_back(tmp_path: Path) -> None:
     stage = a_stage(tmp_path)
-    async with stage.run() as pilot:
+    async with stage.run(after=looks(2)) as pilot:
         screen = await opened(stage, pilot)
         read = result_ids(stage)[0]
         await put_cursor_on(screen, read, pilot)
@@ -123,7 +121,7 @@ async def test_mask_restore_and_pin_do_what_they_say_and_undo_takes_them_back(tm
         await pilot.pause()
         assert stage.harness.agent.inspector.next_request().messages == whole.messages
         await pilot.press("p")
-        assert "The request stays the same" in stage.text()
+        assert "The request keeps its size" in stage.text()
         await pilot.press("y")
         await pilot.pause()
         assert edits(stage) == [(read, "mask"), (read, "restore"), (read, "pin")]
@@ -137,7 +135,7 @@ async def test_mask_restore_and_pin_do_what_they_say_and_undo_takes_them_back(tm
 
 async def test_an_action_on_a_group_is_for_all_of_it_and_undone_as_one(tmp_path: Path) -> None:
     stage = a_stage(tmp_path)
-    async with stage.run() as pilot:
+    async with stage.run(after=looks(2)) as pilot:
         screen = await opened(stage, pilot)
         await pilot.press("g", "g")
         assert screen.blocks.grouping is Grouping.TOOL
@@ -157,8 +155,8 @@ async def test_an_action_on_a_group_is_for_all_of_it_and_undone_as_one(tmp_path:
 
 async def test_the_head_cannot_be_edited(tmp_path: Path) -> None:
     stage = a_stage(tmp_path, 1)
-    async with stage.run() as pilot:
-        screen = await opened(stage, pilot, 1)
+    async with stage.run(after=looks(1)) as pilot:
+        screen = await opened(stage, pilot)
         await pilot.press("home", "d")
         await pilot.pause()
         assert "be changed here: they" in stage.text()
@@ -174,7 +172,7 @@ async def test_the_head_cannot_be_edited(tmp_path: Path) -> None:
 
 async def test_it_begins_at_the_newest_block_with_the_head_in_one_row(tmp_path: Path) -> None:
     stage = a_stage(tmp_path)
-    async with stage.run((80, 24)) as pilot:
+    async with stage.run((80, 24), after=looks(2)) as pilot:
         screen = await opened(stage, pilot)
         shown = screen.blocks.shown
         assert shown is not None
@@ -194,8 +192,8 @@ async def test_it_begins_at_the_newest_block_with_the_head_in_one_row(tmp_path: 
 
 async def test_all_keys_and_marks_are_explained(tmp_path: Path) -> None:
     stage = a_stage(tmp_path, 1)
-    async with stage.run() as pilot:
-        screen = await opened(stage, pilot, 1)
+    async with stage.run(after=looks(1)) as pilot:
+        screen = await opened(stage, pilot)
         await pilot.press("question_mark")
         await pilot.pause()
         assert "the provider remembers it" in stage.text()
@@ -206,8 +204,8 @@ async def test_all_keys_and_marks_are_explained(tmp_path: Path) -> None:
 
 async def test_why_nothing_is_undone_is_said_as_it_is(tmp_path: Path) -> None:
     stage = a_stage(tmp_path, 2)
-    async with stage.run() as pilot:
-        screen = await opened(stage, pilot, 1)
+    async with stage.run(after=looks(1)) as pilot:
+        screen = await opened(stage, pilot)
         await put_cursor_on(screen, result_ids(stage)[0], pilot)
         await pilot.press("u")
         await pilot.pause()
@@ -239,8 +237,8 @@ async def test_what_the_last_request_missed_is_told_of_as_the_last(tmp_path: Pat
 
 async def test_the_request_is_shown_as_json_and_can_be_searched(tmp_path: Path) -> None:
     stage = a_stage(tmp_path, 1)
-    async with stage.run() as pilot:
-        await opened(stage, pilot, 1)
+    async with stage.run(after=looks(1)) as pilot:
+        await opened(stage, pilot)
         await pilot.press("j")
         await pilot.pause()
         viewer = stage.screen
@@ -290,7 +288,7 @@ async def test_five_thousand_blocks_are_listed_without_making_their_rows(tmp_pat
 
 async def test_all_bars_of_a_list_have_one_scale(tmp_path: Path) -> None:
     stage = a_stage(tmp_path)
-    async with stage.run((120, 40)) as pilot:
+    async with stage.run((120, 40), after=looks(2)) as pilot:
         screen = await opened(stage, pilot)
         listed = screen.blocks
         for grouping in Grouping:

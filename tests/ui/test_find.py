@@ -28,9 +28,11 @@ def staged(tmp_path: Path) -> RealStage:
     return real_stage(tmp_path, script, rules=(Rule("bash", "*", Action.ALLOW),))
 
 
-async def ready(stage: RealStage, pilot: Any, turns: int = 14) -> FindBar:
-    for number in range(turns):
-        await stage.say(f"message {number}", pilot)
+def messages(turns: int) -> list[str]:
+    return [f"message {number}" for number in range(turns)]
+
+
+async def ready(stage: RealStage, pilot: Any) -> FindBar:
     await pilot.press("ctrl+f")
     view = stage.main.view
     assert view is not None
@@ -44,7 +46,7 @@ async def told(bar: FindBar, text: str, pilot: Any) -> None:
 
 async def test_places_are_counted_and_gone_through_unfolding_what_hides_them(tmp_path: Path) -> None:
     stage = staged(tmp_path)
-    async with stage.run() as pilot:
+    async with stage.run(after=messages(14)) as pilot:
         bar = await ready(stage, pilot)
         await write(pilot, "XYLO")
         # The newest place is the output, whose card is folded, and whose call has the word as well.
@@ -73,8 +75,8 @@ async def test_places_are_counted_and_gone_through_unfolding_what_hides_them(tmp
 
 async def test_a_text_that_is_nowhere_says_so(tmp_path: Path) -> None:
     stage = staged(tmp_path)
-    async with stage.run() as pilot:
-        bar = await ready(stage, pilot, turns=1)
+    async with stage.run(after=messages(1)) as pilot:
+        bar = await ready(stage, pilot)
         await write(pilot, "zebra")
         await told(bar, "not found", pilot)
         await pilot.press("enter", "n", "escape")

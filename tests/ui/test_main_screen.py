@@ -43,10 +43,10 @@ from tui_agent.session.entries import (
 )
 from tui_agent.session.errors import StoreBusy, StoreFull, StoreReadOnly
 from tui_agent.session.session import Session, SessionInfo
-from tui_agent.ui.app import FIRST_STYLES, LATER_STYLES, TuiAgentApp
+from tui_agent.ui.app import FIRST_STYLES, LATER_STYLES, SESSION_STYLES, TuiAgentApp
 from tui_agent.ui.screens.compact import CompactScreen
 from tui_agent.ui.screens.line import LineScreen
-from tui_agent.ui.widgets.transcript import Transcript
+from tui_agent.ui.widgets.transcript.transcript import Transcript
 
 
 def user(text: str) -> UserEntry:
@@ -629,7 +629,8 @@ async def test_a_terminal_that_is_too_small_says_so_until_it_is_larger(tmp_path:
 
 
 async def test_styles_read_after_the_first_paint_change_nothing_of_it(tmp_path: Path) -> None:
-    assert sorted((*FIRST_STYLES, *LATER_STYLES)) == sorted(path.name for path in style_path("").glob("*.tcss"))
+    every = (*FIRST_STYLES, *SESSION_STYLES, *LATER_STYLES)
+    assert sorted(every) == sorted(path.name for path in style_path("").glob("*.tcss"))
     stage = make_stage(tmp_path)
     async with stage.run():
         main = stage.app.main
@@ -652,3 +653,23 @@ async def test_the_key_that_stops_a_command_is_offered_no_longer_than_the_comman
         monkeypatch.setattr(FakeAgent, "occupied", False)
         stage.agent.append(ShellEntry(command="ls", output=""))
         await until(lambda: "interrupt" not in screen_text(stage), pilot)
+
+
+async def test_what_is_sent_from_further_up_is_seen_and_a_command_leaves_the_place(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run((80, 24)) as pilot:
+        for number in range(30):
+            stage.agent.append(user(f"question {number}"), answer(f"answer {number}"))
+        transcript = stage.view.transcript
+        await pilot.press("ctrl+home")
+        await until(lambda: not transcript.following, pilot)
+        await write(pilot, "/status")
+        await pilot.press("enter")
+        await until(lambda: not stage.main.prompt.text and stage.app.screen is not stage.main, pilot)
+        await pilot.press("escape")
+        await until(lambda: stage.app.screen is stage.main, pilot)
+        assert not transcript.following
+        await write(pilot, "and this?")
+        await pilot.press("enter")
+        await until(lambda: stage.agent.sent, pilot)
+        assert transcript.following

@@ -274,6 +274,10 @@ async def test_an_overflow_that_was_mended_is_no_failure_any_more() -> None:
     async with shown(ListSource([asked("go").model_copy(update={"id": 1})])) as view:
         await play(view, RunStarted(), EntryAppended(failed), RunEnded("error", "prompt is too long"))
         assert "✗ prompt is too long · f8 retry" in view.text()
+        again, done = asked("again").model_copy(update={"id": 3}), said("done").model_copy(update={"id": 4})
+        await play(view, RunStarted(), EntryAppended(again), EntryAppended(done), RunEnded("done"))
+        assert "✗ prompt is too long" in view.text(), "another request was answered, and that one never"
+        assert "made again" not in view.text()
 
 
 @pytest.mark.parametrize("text", ["hello my friend", "the tree", "yes and no", "do not be eaten"])

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from tests.support.real_stage import SUMMARY, RealStage, real_stage, working_script, write_modules
+from tests.support.real_stage import SUMMARY, RealStage, looks, real_stage, working_script, write_modules
 from tests.support.scripted_client import Call, Reply
 from tests.support.ui_app import until
 from tui_agent.agent.events import Decision, PermissionAnswer
@@ -22,11 +22,6 @@ def a_stage(tmp_path: Path, *after: Reply, turns: int = 4, **arguments: Any) -> 
     return real_stage(tmp_path, script, **{"window": 16_000, "settings": BY_HAND, **arguments})
 
 
-async def worked(stage: RealStage, pilot: Any, turns: int = 4) -> None:
-    for turn in range(turns):
-        await stage.say(f"Look at module {turn}.", pilot)
-
-
 def results(stage: RealStage) -> list[ToolResultEntry]:
     return [entry for entry in stage.harness.path() if isinstance(entry, ToolResultEntry)]
 
@@ -42,8 +37,7 @@ async def last_marker(stage: RealStage, pilot: Any) -> None:
 
 async def test_a_prune_tells_what_it_took_and_gives_it_back(tmp_path: Path) -> None:
     stage = a_stage(tmp_path)
-    async with stage.run((100, 40)) as pilot:
-        await worked(stage, pilot)
+    async with stage.run((100, 40), after=looks(4)) as pilot:
         assert await stage.harness.agent.prune()
         await pilot.pause()
         await last_marker(stage, pilot)
@@ -61,8 +55,7 @@ async def test_a_prune_tells_what_it_took_and_gives_it_back(tmp_path: Path) -> N
 
 async def test_one_pruned_output_is_restored_from_its_card(tmp_path: Path) -> None:
     stage = a_stage(tmp_path)
-    async with stage.run((100, 40)) as pilot:
-        await worked(stage, pilot)
+    async with stage.run((100, 40), after=looks(4)) as pilot:
         await stage.harness.agent.prune()
         await pilot.pause()
         view = stage.main.view
@@ -82,8 +75,7 @@ async def test_one_pruned_output_is_restored_from_its_card(tmp_path: Path) -> No
 
 async def test_an_edit_leads_to_what_it_changed_and_is_undone(tmp_path: Path) -> None:
     stage = a_stage(tmp_path)
-    async with stage.run((100, 20)) as pilot:
-        await worked(stage, pilot)
+    async with stage.run((100, 20), after=looks(4)) as pilot:
         before = [entry.id for entry in stage.harness.path()]
         target = results(stage)[0].id
         stage.harness.agent.edit_context(target, "mask")
@@ -102,8 +94,7 @@ async def test_an_edit_leads_to_what_it_changed_and_is_undone(tmp_path: Path) ->
 
 async def test_a_branch_summary_leads_to_the_branch(tmp_path: Path) -> None:
     stage = a_stage(tmp_path, turns=2)
-    async with stage.run((100, 30)) as pilot:
-        await worked(stage, pilot, 2)
+    async with stage.run((100, 30), after=looks(2)) as pilot:
         agent = stage.harness.agent
         second = next(entry for entry in stage.harness.path() if entry.preview == "Look at module 1.")
         left = stage.harness.session.leaf

@@ -39,16 +39,14 @@ async def choose(stage: RealStage, pilot: Any) -> None:
     await pilot.pause()
 
 
-async def switched(stage: RealStage, pilot: Any, turns: int = 8) -> None:
-    for turn in range(turns):
-        await stage.say(f"Go on with part {turn}.", pilot)
-    await choose(stage, pilot)
+def parts(turns: int) -> list[str]:
+    return [f"Go on with part {turn}." for turn in range(turns)]
 
 
 async def test_what_fits_is_switched_at_once_and_its_size_is_told(tmp_path: Path) -> None:
     stage = a_stage(tmp_path, small=64_000)
-    async with stage.run() as pilot:
-        await switched(stage, pilot, 2)
+    async with stage.run(after=parts(2)) as pilot:
+        await choose(stage, pilot)
         assert stage.harness.agent.model == "test/small"
         told = " ".join(stage.text().split())
         assert "small: the next request takes ~" in told
@@ -60,15 +58,15 @@ async def test_what_fits_is_switched_at_once_and_its_size_is_told(tmp_path: Path
 async def test_nothing_is_said_of_an_empty_conversation(tmp_path: Path) -> None:
     stage = a_stage(tmp_path)
     async with stage.run() as pilot:
-        await switched(stage, pilot, 0)
+        await choose(stage, pilot)
         assert stage.harness.agent.model == "test/small"
         assert not stage.main.notice.message
 
 
 async def test_what_does_not_fit_can_be_compacted_by_the_model_that_can_read_it(tmp_path: Path) -> None:
     stage = a_stage(tmp_path)
-    async with stage.run() as pilot:
-        await switched(stage, pilot)
+    async with stage.run(after=parts(8)) as pilot:
+        await choose(stage, pilot)
         assert isinstance(stage.screen, ChoiceScreen)
         assert stage.harness.agent.model == "test/model"
         assert "does not fit small" in stage.text()
@@ -85,8 +83,8 @@ async def test_what_does_not_fit_can_be_compacted_by_the_model_that_can_read_it(
 
 async def test_it_can_be_switched_anyway_or_left(tmp_path: Path) -> None:
     stage = a_stage(tmp_path)
-    async with stage.run() as pilot:
-        await switched(stage, pilot)
+    async with stage.run(after=parts(8)) as pilot:
+        await choose(stage, pilot)
         await pilot.press("escape")
         await pilot.pause()
         assert stage.harness.agent.model == "test/model"
@@ -102,8 +100,8 @@ async def test_it_can_be_switched_anyway_or_left(tmp_path: Path) -> None:
 
 async def test_a_compaction_that_fails_leaves_the_model_as_it_was(tmp_path: Path) -> None:
     stage = a_stage(tmp_path, broken=True)
-    async with stage.run() as pilot:
-        await switched(stage, pilot)
+    async with stage.run(after=parts(8)) as pilot:
+        await choose(stage, pilot)
         await pilot.press("enter")
         await stage.until_text("Still with model:", pilot)
         assert stage.harness.agent.model == "test/model"

@@ -391,6 +391,7 @@ async def test_an_answer_for_the_project_and_a_rule_that_was_changed_first(tmp_p
         await pilot.pause()
         offered = "rm -rf build && make [all]"
         assert stage.view.question.query_one(PermissionPattern).value == offered
+        assert "allow bash:  * stands for anything. Enter takes it, Escape goes back" in screen_text(stage)
         await pilot.press(*["backspace"] * len(" && make [all]"), "space", "asterisk", "enter")
         await pilot.pause()
         assert "always in this session: commands that begin with “rm -rf build”" in screen_text(stage)
@@ -407,7 +408,7 @@ async def test_a_rule_that_was_looked_at_and_left_is_as_offered(tmp_path: Path) 
         await pilot.press("6")
         await pilot.pause()
         await pilot.press("x", "escape")
-        await pilot.pause()
+        await until(lambda: "stands for anything" not in screen_text(stage), pilot)
         await pilot.press("a")
         await pilot.pause()
         assert stage.agent.answers == [("c1", PermissionAnswer(Decision.SESSION))]

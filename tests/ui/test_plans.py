@@ -114,13 +114,12 @@ async def test_a_compaction_carries_the_plan(tmp_path: Path) -> None:
         return Reply(
             PLAN
             if request.messages[-1].text == "plan it"
-            else " ".join(f"Item {number} is done." for number in range(2_000))
+            else " ".join(f"Item {number} is done." for number in range(400))
         )
 
-    stage = real_stage(tmp_path, script)
+    stage = real_stage(tmp_path, script, window=24_000)
     stage.harness.agent.change_mode("plan")
-    async with stage.run() as pilot:
-        await stage.say("plan it", pilot)
+    async with stage.run(after=["plan it"]) as pilot:
         await stage.main.desk.run("plan", "build")
         await stage.harness.agent.wait_idle()
         for number in range(6):

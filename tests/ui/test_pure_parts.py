@@ -1,8 +1,11 @@
 """The rules of the interface that need no screen."""
 
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given
@@ -21,6 +24,7 @@ from tui_agent.agent.events import (
     RetryScheduled,
     RunEnded,
     RunStarted,
+    ToolCallProgress,
     ToolFinished,
     ToolOutput,
     ToolStarted,
@@ -32,7 +36,7 @@ from tui_agent.app.run_state import RunState, describe
 from tui_agent.context.budget import ContextSize
 from tui_agent.session.entries import AssistantEntry, ToolMetadata, Usage
 from tui_agent.ui.gauge_reading import cache_share
-from tui_agent.ui.inbox import Inbox
+from tui_agent.ui.inbox import WORDS_SECONDS, Inbox
 from tui_agent.ui.prompting.completion import (
     Candidate,
     CommandName,
@@ -258,37 +262,102 @@ def test_the_status_counts_seconds() -> None:
     assert describe(retry, 105.0) == "retry in 7 s, attempt 1 of 3"
 
 
+class Receiver:
+    """A screen that counts what it is told, and when it would be: its timers go off when the test says so."""
+
+    def __init__(self) -> None:
+        self.posted = 0
+        self.timers: list[Callable[[], None]] = []
+
+    def post_message(self, _message: object) -> None:
+        self.posted += 1
+
+    def set_timer(self, _delay: float, callback: Callable[[], None]) -> Mock:
+        self.timers.append(callback)
+        timer = Mock()
+        timer.stop.side_effect = self.timers.clear
+        return timer
+
+
 def test_a_burst_of_deltas_is_one_event_and_keeps_its_order() -> None:
-    posted: list[object] = []
-    rung: list[Callable[[], None]] = []
-
-    class Timer:
-        def stop(self) -> None:
-            rung.clear()
-
-    class Receiver:
-        post_message = posted.append
-
-        def set_timer(self, _delay: float, callback: Callable[[], None]) -> Timer:
-            rung.append(callback)
-            return Timer()
-
-    inbox = Inbox(Receiver())  # type: ignore[arg-type]
+    receiver = Receiver()
+    inbox = Inbox(receiver)  # type: ignore[arg-type]
     for event in (AnswerDelta("a"), AnswerDelta("b"), ToolOutput("1", "x"), ToolOutput("1", "y"), ToolOutput("2", "z")):
         inbox.put(event)
-    assert len(posted) == 1
+    assert receiver.posted == 1
     assert inbox.take() == [AnswerDelta("ab"), ToolOutput("1", "xy"), ToolOutput("2", "z")]
     assert inbox.take() == []
-    inbox.put(AnswerDelta("c"))
-    assert (len(posted), len(rung)) == (1, 1)
+
+
+def test_the_beginning_of_a_run_is_shown_after_its_request() -> None:
+    receiver = Receiver()
+    inbox = Inbox(receiver)  # type: ignore[arg-type]
+    inbox.put(RunStarted())
+    inbox.put(RequestStarted(1, "m"))
+    assert (receiver.posted, len(receiver.timers)) == (0, 1)
+    receiver.timers[0]()
+    assert (receiver.posted, receiver.timers) == (1, [])
+    assert inbox.take() == [RunStarted(), RequestStarted(1, "m")]
+
+
+def test_the_first_word_of_an_answer_waits_for_nothing_and_comes_after_what_was_before_it() -> None:
+    receiver = Receiver()
+    inbox = Inbox(receiver)  # type: ignore[arg-type]
+    for event in (RunStarted(), RequestStarted(1, "m"), AnswerDelta("a"), RunEnded("done")):
+        inbox.put(event)
+    assert (receiver.posted, receiver.timers) == (1, [])
+    assert inbox.take() == [RunStarted(), RequestStarted(1, "m"), AnswerDelta("a"), RunEnded("done")]
+    inbox.put(RunStarted())
+    assert (receiver.posted, len(receiver.timers)) == (1, 1)
+
+
+def test_a_call_is_shown_with_what_follows_it_while_that_comes_at_once() -> None:
+    receiver = Receiver()
+    inbox = Inbox(receiver)  # type: ignore[arg-type]
+    events = [
+        ToolCallProgress("1", "bash", '{"command": "echo'),
+        ToolCallProgress("1", "bash", '{"command": "echo"}'),
+        ToolStarted("1", "bash", "echo", '{"command": "echo"}'),
+        ToolFinished("1", "bash", "completed", ToolMetadata(), 0.0),
+        RequestStarted(2, "m"),
+    ]
+    for event in events:
+        inbox.put(event)
+    assert (receiver.posted, len(receiver.timers)) == (0, 1)
+    receiver.timers[0]()
+    assert (receiver.posted, receiver.timers) == (1, [])
+    assert inbox.take() == events[1:]
+
+
+def test_what_happens_between_two_runs_waits_for_nothing() -> None:
+    receiver = Receiver()
+    inbox = Inbox(receiver)  # type: ignore[arg-type]
     inbox.put(RunEnded("done"))
-    assert (len(posted), len(rung)) == (2, 0)
-    assert inbox.take() == [AnswerDelta("c"), RunEnded("done")]
+    inbox.put(RunStarted())
+    assert (receiver.posted, receiver.timers) == (1, [])
+
+
+def test_what_is_streamed_waits_for_more_of_it_and_nothing_else_waits() -> None:
+    receiver, now = Receiver(), 100.0
+    inbox = Inbox(receiver, clock=lambda: now)  # type: ignore[arg-type]
+    inbox.put(AnswerDelta("a"))
+    assert (receiver.posted, receiver.timers) == (1, []), "the first word is shown at once"
+    inbox.take()
+
+    now += WORDS_SECONDS / 2
+    inbox.put(AnswerDelta("b"))
+    inbox.put(AnswerDelta("c"))
+    assert (receiver.posted, len(receiver.timers)) == (1, 1)
+    receiver.timers[0]()
+    assert (receiver.posted, inbox.take()) == (2, [AnswerDelta("bc")])
+
     inbox.put(AnswerDelta("d"))
+    inbox.put(RunEnded("done"))
+    assert (receiver.posted, inbox.take()) == (3, [AnswerDelta("d"), RunEnded("done")])
+
+    now += WORDS_SECONDS
     inbox.put(AnswerDelta("e"))
-    rung[0]()
-    assert len(posted) == 3
-    assert inbox.take() == [AnswerDelta("de")]
+    assert (receiver.posted, receiver.timers) == (4, [])
 
 
 # -- keys ---------------------------------------------------------------------------------------------------
@@ -329,3 +398,10 @@ def test_a_cache_is_told_of_once_it_gave_something() -> None:
     assert cache_share([answer(0), answer(0)]) is None
     assert cache_share([answer(0), answer(50)]) == 0.5
     assert cache_share([answer(50), answer(0)]) == 0.0
+
+
+def test_a_list_can_be_imported_before_the_conversation() -> None:
+    program = (
+        "from tui_agent.ui.widgets.line_list import LineList; from tui_agent.ui.screens.context import ContextScreen"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=120)

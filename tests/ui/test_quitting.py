@@ -26,6 +26,18 @@ async def test_ctrl_c_clears_the_prompt_and_quits_when_pressed_again_soon(tmp_pa
         assert stage.app._exit is True
 
 
+async def test_ctrl_c_clears_what_was_written_since_it_was_pressed_and_does_not_quit(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path, clock=lambda: NOW)
+    async with stage.run() as pilot:
+        for text in ("one thing", "another"):
+            await write(pilot, text)
+            await pilot.press("ctrl+c")
+            await until(lambda: not stage.main.prompt.text, pilot)
+            assert stage.app._exit is False
+        await pilot.press("ctrl+c")
+        await until(lambda: stage.app._exit, pilot)
+
+
 async def test_ctrl_c_copies_what_is_selected(tmp_path: Path) -> None:
     stage = make_stage(tmp_path)
     async with stage.run() as pilot:

@@ -6,26 +6,32 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
+from tests.support.thoroughness import pictures
 from tests.support.ui_scenes import SCENES, play, scene_stage
 
 SMALL, NARROW, LARGE = (80, 24), (60, 20), (120, 40)
 DARK, LIGHT, ANSI = "textual-dark", "textual-light", "ansi-dark"
 
-PICTURES = [
+PICTURES = pictures(
     *((name, SMALL, DARK) for name in SCENES if name not in {"themes", "elsewhere"}),
-    *((name, NARROW, DARK) for name in ("conversation", "ask_edit", "models", "welcome")),
-    *((name, LARGE, DARK) for name in ("conversation", "ask_edit", "sessions", "found")),
-    *((name, SMALL, LIGHT) for name in ("conversation", "ask_edit", "sessions", "found", "palette", "full")),
-    *((name, SMALL, ANSI) for name in ("ask_edit", "models")),
-    *((name, SMALL, theme) for name in ("ask_edit", "elsewhere") for theme in ("high-contrast", "high-contrast-light")),
-]
-
-
-@pytest.mark.parametrize(
-    ("name", "size", "theme"),
-    PICTURES,
-    ids=[f"{name}-{width}x{height}-{theme}" for name, (width, height), theme in PICTURES],
+    *((name, NARROW, DARK) for name in ("ask_edit", "welcome")),
+    ("conversation", LARGE, DARK),
+    ("sessions", SMALL, LIGHT),
+    ("models", SMALL, ANSI),
+    ("ask_edit", SMALL, "high-contrast"),
+    ("elsewhere", SMALL, "high-contrast-light"),
+    nightly=(
+        *((name, NARROW, DARK) for name in ("conversation", "models")),
+        *((name, LARGE, DARK) for name in ("ask_edit", "sessions", "found")),
+        *((name, SMALL, LIGHT) for name in ("conversation", "ask_edit", "found", "palette", "full")),
+        ("ask_edit", SMALL, ANSI),
+        ("ask_edit", SMALL, "high-contrast-light"),
+        ("elsewhere", SMALL, "high-contrast"),
+    ),
 )
+
+
+@pytest.mark.parametrize(("name", "size", "theme"), PICTURES)
 def test_picture(snap_compare: Any, tmp_path: Path, name: str, size: tuple[int, int], theme: str) -> None:
     stage = scene_stage(tmp_path, name, theme=theme)
 

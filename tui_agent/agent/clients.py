@@ -33,7 +33,8 @@ class RoutedClient:
         if request.model == NO_MODEL:
             raise ModelError(
                 ErrorKind.NOT_FOUND,
-                "No model is chosen yet: pick one with /model or --model, or try the demo: tui-agent --demo.",
+                "No model is chosen yet: enter a key with /login, pick a model with /model or --model, or try the "
+                "demo: tui-agent --demo.",
             )
         client = self._demo if request.model == DEMO_MODEL else self._providers
         async with aclosing(client.stream(request)) as events:

@@ -177,8 +177,10 @@ class _Call:
 
     @cached_property
     def result(self) -> str | None:
-        """Digest of what came back; None while unknown or when the call was not let through: that is no news."""
+        """Digest of what came back; None where that is no news: unknown, not let through, or all of it known before."""
         if self.answer is None or self.answer.status in {ToolStatus.DENIED, ToolStatus.INTERRUPTED}:
+            return None
+        if self.answer.metadata.is_known:
             return None
         images = " ".join(image.blob for image in self.answer.attachments)
         told = f"{self.answer.status} {images} {_TIMES.sub('', self.answer.output)}"
@@ -210,7 +212,14 @@ def _detect(calls: Sequence[_Call], rules: LoopRules) -> DoomLoop | None:
     found = _unreadable(calls) or _identical(calls) or _cycle(calls) or _failed_edits(calls, rules)
     if found is None or all(key in rules.allowed for key in found.keys):
         return None
-    return found
+    return None if _is_invited(calls) else found
+
+
+def _is_invited(calls: Sequence[_Call]) -> bool:
+    """Whether the model was just told to make the call again, to have shown what it was only referred to."""
+    before = reversed(calls[-1 - max(CYCLE_LENGTHS) : -1])
+    last = next((call for call in before if call.key == calls[-1].key), None)
+    return last is not None and last.answer is not None and last.answer.metadata.is_known
 
 
 def _unreadable(calls: Sequence[_Call]) -> DoomLoop | None:

@@ -89,7 +89,7 @@ def question(edit: Edit, *, warm: bool, dollars: float | None) -> str:
         price = f", ~{money(dollars)}" if dollars else ""
         facts.append(f"{tokens(edit.reread)} cached are read anew{price}")
     elif not edit.freed:
-        facts.append("the request stays the same")
+        facts.append("the request keeps its size")
     else:
         facts.append("nothing cached is lost" if warm else "the cache is cold anyway")
     told = "; ".join(facts)

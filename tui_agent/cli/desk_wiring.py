@@ -38,7 +38,6 @@ from tui_agent.config import set_value
 from tui_agent.files.own_git import branch_of, is_modified
 from tui_agent.files.ripgrep import NoRipgrepError, run_ripgrep
 from tui_agent.model.demo import DEMO_MODEL
-from tui_agent.model.discovery import discover, refresh, servers
 from tui_agent.model.naming import judge
 from tui_agent.model.providers import PROVIDERS
 from tui_agent.model.settings import ModelSettings
@@ -267,11 +266,12 @@ class DeskWiring:
         task.add_done_callback(self._background.discard)
 
     async def _get_ready(self, agent: Agent) -> None:
-        """Load the encoding when the user pauses: it holds up the screen for a moment.
+        """Load what the first request needs, the encoding when the user pauses: it holds up the screen for a moment.
 
         The session being opened now is not to wait for it either.
         """
         opened = time.time()
+        await asyncio.to_thread(lambda: [tool.schema() for tool in agent.ports.own_tools])
         while time.time() - max(opened, self._last_typed()) < TYPING_PAUSE:  # noqa: ASYNC110 - a pause has no event
             await asyncio.sleep(TYPING_PAUSE / 2)
         await agent.warm()
@@ -303,6 +303,8 @@ class DeskWiring:
 
         One model's server is asked when nothing is known of it or that is a day old. Returns how it went, a line each.
         """
+        from tui_agent.model.discovery import refresh, servers
+
         wiring, in_use = self._wiring, self._agent.model if self._agent is not None else ""
         catalog = wiring.catalog
         names = [*wiring.loaded.config.models, in_use] if model is None else [model]
@@ -344,6 +346,8 @@ class DeskWiring:
 
     async def find_servers(self) -> Sequence[LocalServer]:
         """Look for model servers on this machine and at the addresses of the settings."""
+        from tui_agent.model.discovery import discover
+
         found = await discover(own=self._wiring.loaded.config.models, catalog=self._wiring.catalog)
         self._found = {model.id: model.settings for model in found}
         return [

@@ -6,17 +6,21 @@ import os
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from tui_agent.app.services import LoginRow
 from tui_agent.cli.arguments import UsageError
 from tui_agent.cli.output import say
 from tui_agent.config import Config, load_config, set_value
 from tui_agent.model.addresses import Addresses, AddressSetting
-from tui_agent.model.key_trial import Trial, try_key, typed
 from tui_agent.model.keys import Keys
 from tui_agent.model.logins import SOURCE, Logins, system_keyring
 from tui_agent.model.providers import PROVIDERS, Provider
 from tui_agent.model.route import wire_base
+
+if TYPE_CHECKING:
+    # It brings in httpx, which nothing needs before the first request.
+    from tui_agent.model.key_trial import Trial
 
 FIRST = ("anthropic", "openai", "gemini", "openrouter", "mistral", "deepseek", "groq", "xai")
 """The best known providers, which stand first."""
@@ -64,13 +68,17 @@ class LoginDesk:
         """Say where a key would be kept."""
         return "the system's keyring" if system_keyring() is not None else str(self._logins.path)
 
-    async def try_key(self, provider: str, key: str) -> Trial:
+    async def try_key(self, provider: str, key: str) -> "Trial":
         """Try a key at its provider."""
+        from tui_agent.model.key_trial import try_key, typed
+
         asked = PROVIDERS[provider]
         return await try_key(asked, self._place(asked), typed(key))
 
-    async def try_variable(self, provider: str, variable: str) -> Trial:
+    async def try_variable(self, provider: str, variable: str) -> "Trial":
         """Try the key in a variable at its provider."""
+        from tui_agent.model.key_trial import Trial
+
         value = os.environ.get(variable, "")
         if not value.strip():
             return Trial("refused", f"{variable} is not set where tui-agent was started.")
@@ -78,6 +86,8 @@ class LoginDesk:
 
     def keep_key(self, provider: str, key: str) -> str:
         """Keep a key from now on; say where, and what counts before it."""
+        from tui_agent.model.key_trial import typed
+
         where = self._logins.keep(provider, typed(key).secret.get_secret_value())
         source = self._source(provider)
         before = f" {source} counts before it: unset that to use this one." if source != SOURCE else ""
@@ -179,7 +189,7 @@ def _entered(provider: LoginRow) -> str:
     return getpass.getpass(f"Key of {provider.name} (not shown): ")
 
 
-def _keep(trial: Trial, keep: Callable[[], str], *, force: bool) -> int:
+def _keep(trial: "Trial", keep: Callable[[], str], *, force: bool) -> int:
     """Keep a key whose trial did not fail; one that could not be tried is kept where the user wants it."""
     if trial.verdict == "accepted" or (force and trial.verdict == "unknown"):
         say(f"{trial.sentence} {keep()}")

@@ -166,11 +166,6 @@ class CompactionPlan:
     """The first entry that stays, where a person said which; nothing but the summary is done then."""
 
     @property
-    def is_split_turn(self) -> bool:
-        """Whether the cut is inside a turn."""
-        return bool(self.turn_prefix)
-
-    @property
     def previous(self) -> CompactionEntry | None:
         """The compaction this one builds on."""
         return self.view.compaction

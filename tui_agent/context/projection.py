@@ -180,7 +180,7 @@ class Builder:
 
     def _shown(self, entry: Entry) -> Shown:
         state = self.view.states.get(entry.id)
-        known_from = entry.metadata.known_from if isinstance(entry, ToolResultEntry) else None
+        known_from = entry.metadata.known_from if type(entry) is ToolResultEntry else None
         lost = None if self.view.holds(known_from) else known_from
         if state is None and lost is None:
             return self._live

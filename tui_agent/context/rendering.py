@@ -22,7 +22,6 @@ from tui_agent.session.entries import (
     FilePart,
     ImagePart,
     PinnedText,
-    ReasoningPart,
     ShellEntry,
     SummaryDetails,
     TextPart,
@@ -165,8 +164,8 @@ def reasoning_blobs(entry: AssistantEntry, model: str) -> tuple[str, ...]:
     They go back only to the model that made them, and only complete: a signature over reasoning that was cut off
     or made by another model is refused (https://platform.claude.com/docs, "Extended thinking").
     """
-    parts = [part for part in entry.parts if isinstance(part, ReasoningPart)]
-    if entry.error is not None or entry.interrupted:
+    parts = [part for part in entry.parts if part.type == "reasoning"]
+    if not parts or entry.error is not None or entry.interrupted:
         return ()
     if any(not part.blob or (part.model or entry.model) != model for part in parts):
         return ()

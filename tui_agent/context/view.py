@@ -124,6 +124,8 @@ def resolve(path: Sequence[Entry]) -> ContextView:
 def _rewrites(entries: Sequence[Entry]) -> Iterator[tuple[int, int]]:
     """Yield the first entry each change concerns and the one that brought it; a summary or a head concerns all."""
     for entry in entries:
+        if not entry.breaks_prefix:
+            continue
         match entry:
             case CompactionEntry() | SystemEntry():
                 yield 0, entry.id
@@ -205,6 +207,8 @@ _STATE_OF_ACTION = {"drop": EntryState.DROPPED, "mask": EntryState.MASKED, "pin"
 def _apply_edits(entries: Sequence[Entry], compaction: CompactionEntry | None) -> _Edits:
     """Fold prunes and edits; one that stands before its target, or outside the view, changes nothing."""
     edits = _Edits()
+    if compaction is None and not any(entry.edits_view for entry in entries):
+        return edits
     if compaction is not None:
         edits.carried.update((pin.id, pin) for pin in compaction.details.pinned)
     seen: set[int] = set() if compaction is None else {compaction.id}
@@ -226,13 +230,13 @@ def _pair(entries: Sequence[Entry]) -> dict[int, tuple[ToolResultEntry | None, .
     calls: tuple[ToolCallPart, ...] = ()
     row: list[ToolResultEntry | None] = []
     for entry in entries:
-        if isinstance(entry, AssistantEntry):
+        if type(entry) is AssistantEntry:
             if waiting is not None:
                 rows[waiting.id] = tuple(row)
             calls = entry.tool_calls
             row = [None] * len(calls)
             waiting = entry if calls else None
-        elif waiting is not None and isinstance(entry, ToolResultEntry):
+        elif waiting is not None and type(entry) is ToolResultEntry:
             for at, call in enumerate(calls):
                 if row[at] is None and call.call_id == entry.call_id:
                     row[at] = entry

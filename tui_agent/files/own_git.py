@@ -9,12 +9,15 @@ looks into no submodule, fetches nothing, and writes nothing.
 Only the subcommands in ``_SUBCOMMANDS`` are run: they read.
 """
 
+import contextlib
+import hashlib
 import os
 import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from pathlib import Path
 
 from tui_agent.files.inside import read_regular
@@ -36,6 +39,9 @@ _SUBCOMMANDS: dict[str, tuple[str, ...]] = {
 
 _SMALL = 65_536
 """Bytes of a ``HEAD``, of a ``.git`` file and of settings that are looked at."""
+
+_MAX_HASHED_BYTES = 10_000_000
+_SHA1_DIGITS = 40
 
 _MAX_REFERENCE_BYTES = 16_000_000
 """Bytes of ``packed-refs``."""
@@ -128,6 +134,47 @@ def is_modified(folder: Path, seconds: float = GIT_SECONDS) -> bool:
     Submodules are not looked into.
     """
     return bool(run_git(folder, "status", "--porcelain", "--untracked-files=no", seconds=seconds))
+
+
+def held_as_they_are(folder: Path, paths: Iterable[Path]) -> frozenset[Path]:
+    """Return those of a folder's files that git has exactly as they are now: anybody with the repository has them.
+
+    Submodules and files that git changes when it takes them in (line ends, filters) are not among them.
+    """
+    top = _top(folder)
+    repository = None if top is None else repository_of(top)
+    states = []
+    for path in paths:
+        with contextlib.suppress(OSError):
+            state = path.stat(follow_symlinks=False)
+            states.append((path, state.st_ctime_ns, state.st_size))
+    if repository is None or not states:
+        return frozenset()
+    try:
+        index = (repository / "index").stat().st_mtime_ns
+    except OSError:
+        return frozenset()
+    return _held(folder, index, tuple(states))
+
+
+@lru_cache(maxsize=64)
+def _held(folder: Path, _index: int, states: tuple[tuple[Path, int, int], ...]) -> frozenset[Path]:
+    listed = run_git(folder, "ls-files", "--stage", "-z", "--", *(str(path) for path, _, _ in states)) or b""
+    staged = {}
+    for row in listed.split(b"\0")[:-1]:
+        traits, _, name = row.partition(b"\t")
+        staged[folder / os.fsdecode(name)] = traits.split(b" ")[1].decode()
+    return frozenset(path for path, _, _ in states if path in staged and staged[path] == _blob_name(path, staged[path]))
+
+
+def _blob_name(path: Path, like: str) -> str | None:
+    """Return the name that git gives to what is in a file, of the same kind as another name; None if it is too much."""
+    data = read_regular(path, _MAX_HASHED_BYTES + 1)
+    if data is None or len(data) > _MAX_HASHED_BYTES:
+        return None
+    name = hashlib.sha1(usedforsecurity=False) if len(like) == _SHA1_DIGITS else hashlib.sha256()
+    name.update(b"blob %d\0" % len(data) + data)
+    return name.hexdigest()
 
 
 def branch_of(project: Path) -> str | None:

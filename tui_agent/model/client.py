@@ -22,6 +22,7 @@ from tui_agent.model.settings import HostSettings
 if TYPE_CHECKING:
     from tui_agent.model.hosted.client import HostClient
     from tui_agent.model.wires.http import Http
+    from tui_agent.model.wires.wire import Wire
 
 log = logging.getLogger(__name__)
 
@@ -104,7 +105,10 @@ class ProviderClient:
         http = await asyncio.shield(self._load())
         # What is wrong is told to the request that meets it.
         with contextlib.suppress(ModelError):
-            await http.warm(self._router.route(model).base_url)
+            route = self._router.route(model)
+            if route.wire is not None:
+                await asyncio.to_thread(_load_wire, route.wire)
+            await http.warm(route.base_url)
 
     async def aclose(self) -> None:
         """Close every connection and end litellm's process."""
@@ -176,9 +180,7 @@ class ProviderClient:
     async def _speak(self, attempt: _Attempt, name: WireName) -> AsyncGenerator[list[ModelEvent], None]:
         # Giving a request up must not stop the loading that others wait for.
         http = await asyncio.shield(self._load())
-        from tui_agent.model.wires import wire as wires
-
-        route, wire = attempt.route, wires.load(name)
+        route, wire = attempt.route, _load_wire(name)
         call = wire.call(attempt.request, route, with_reasoning=attempt.with_reasoning)
         learnt = self._learnt.get(_place(route), _Learnt())
         call = replace(call, body=_left(call.body, learnt.fields))
@@ -223,6 +225,12 @@ def _open(environ: Mapping[str, str]) -> "Http":
     from tui_agent.model.wires.http import Http
 
     return Http(environ)
+
+
+def _load_wire(name: WireName) -> "Wire":
+    from tui_agent.model.wires.wire import load
+
+    return load(name)
 
 
 def _place(route: Route) -> tuple[str, str]:

@@ -117,7 +117,7 @@ class Leftovers:
     def _living(self) -> list[int]:
         if not PROC.is_dir():
             return [self._leader] if any_left(self._leader, ()) else []
-        for pid in _remaining(self._leader, self._mark):
+        for pid in _remaining(self._leader, self._mark, children_of(os.getpid())):
             self._known.setdefault(pid, start_of(pid))
         for pid, start in list(self._known.items()):
             if start_of(pid) != start or pid in zombies_among([pid]):
@@ -131,12 +131,13 @@ async def left_behind(leader: int, mark: str) -> Leftovers:
     """Return what a command left running; ``leader`` has ended. A millisecond where it is nothing."""
     if not PROC.is_dir():
         return Leftovers(leader, mark, [leader] if any_left(leader, ()) else [])
-    found = _remaining(leader, mark)
-    strangers = _strangers()
+    children = children_of(os.getpid())
+    found, strangers = _remaining(leader, mark, children), _strangers(children)
     if strangers:
         await asyncio.sleep(_RECHECK_SECONDS)
-        found = _remaining(leader, mark)
-        found += [pid for pid in _strangers() if pid in strangers and pid not in found and pid not in _claimed]
+        children = children_of(os.getpid())
+        found, still = _remaining(leader, mark, children), _strangers(children)
+        found += [pid for pid in still if pid in strangers and pid not in found and pid not in _claimed]
     _claimed.update(found)
     return Leftovers(leader, mark, found)
 
@@ -145,17 +146,16 @@ _claimed: set[int] = set()
 """Processes that were found to be left behind; those nobody marked are the first command's that ends after them."""
 
 
-def _remaining(leader: int, mark: str) -> list[int]:
-    children = children_of(os.getpid())
+def _remaining(leader: int, mark: str, children: Sequence[int]) -> list[int]:
     _forget_ended(children)
     _claimed.intersection_update(children)
     return [pid for pid in children if pid != leader and (mark_of(pid) == mark or session_of(pid) == leader)]
 
 
-def _strangers() -> list[int]:
-    """Return children that this program did not start: what it starts is marked, or of its own session."""
+def _strangers(children: Sequence[int]) -> list[int]:
+    """Return those children that this program did not start: what it starts is marked, or of its own session."""
     own = os.getsid(0)
-    return [pid for pid in children_of(os.getpid()) if mark_of(pid) is None and session_of(pid) not in {own, 0}]
+    return [pid for pid in children if mark_of(pid) is None and session_of(pid) not in {own, 0}]
 
 
 def _forget_ended(children: Sequence[int]) -> None:

@@ -9,6 +9,7 @@ from dataclasses import field
 from pathlib import Path
 
 from tui_agent.files.ignore import walk_files
+from tui_agent.files.own_git import held_as_they_are
 from tui_agent.files.ripgrep import NoRipgrepError, list_files
 from tui_agent.files.secret_files import file_holds_secret
 from tui_agent.lazy import dataclass
@@ -96,7 +97,10 @@ class ViewPlan:
         return Layout(self.wish.cwd, self.room.empty, tuple({mount.place: mount for mount in mounts}.values()))
 
     def hidden(self) -> tuple[Path, ...]:
-        """Return the project's files that are empty because they hold secrets."""
+        """Return the project's files that are empty because they hold secrets.
+
+        What git has as it is can be read there anyway, and git would take an emptied file for a change and commit it.
+        """
         view, root = self.wish.view, self.wish.root
         opened = view.holes.secrets | view.holes.write
         patterns = [text for text in self.settings.read if not text.startswith(("/", "~", "$"))]
@@ -108,7 +112,8 @@ class ViewPlan:
             real = path.resolve() if path.is_symlink() else path
             if real.is_file() and real.is_relative_to(root) and real not in opened:
                 found[real] = None
-        return tuple(found)
+        held = held_as_they_are(root, found)
+        return tuple(path for path in found if path not in held)
 
     # -- the machine ----------------------------------------------------------------------------------------------
 

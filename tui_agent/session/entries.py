@@ -172,6 +172,8 @@ class ToolMetadata(_Record):
     """The model asked for a new context window."""
     known_from: int | None = Field(default=None, exclude_if=lambda known: known is None)
     """The earlier result this one points to or tells the difference from, instead of saying all of it again."""
+    is_known: bool = Field(default=False, exclude_if=lambda known: not known)
+    """Everything in it was in ``known_from``: it tells nothing new."""
 
 
 class PinnedText(_Record):
@@ -446,12 +448,12 @@ class AssistantEntry(EntryBase):
     @property
     def text(self) -> str:
         """The answer without reasoning and tool calls."""
-        return "".join(part.text for part in self.parts if isinstance(part, TextPart))
+        return "".join([part.text for part in self.parts if part.type == "text"])
 
     @property
     def tool_calls(self) -> tuple[ToolCallPart, ...]:
         """The calls in the order the model made them."""
-        return tuple(part for part in self.parts if isinstance(part, ToolCallPart))
+        return tuple([part for part in self.parts if part.type == "tool_call"])
 
 
 class ToolResultEntry(EntryBase):

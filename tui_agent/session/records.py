@@ -87,11 +87,6 @@ class RequestRecord(NamedTuple):
         """Tokens of the request alone."""
         return self.input + self.cache_read + self.cache_write
 
-    @property
-    def is_reported(self) -> bool:
-        """Whether the provider said how many tokens it were."""
-        return self.prompt > 0 or self.output > 0
-
 
 class EntryOutline(NamedTuple):
     """The least that is known of an entry before it is read: enough to estimate how long a path is on screen."""

@@ -272,14 +272,6 @@ class Session:
         """Append entries, each below the one before it, in one transaction; see `append`."""
         return self._append(self.leaf, list(entries))
 
-    def append_at(self, parent_id: int | None, entry: Entry) -> Entry:
-        """Append an entry below any other; the leaf moves to it only if it was the parent.
-
-        Raises:
-            EntryNotFound: there is no such parent.
-        """
-        return self._append(parent_id, [entry])[0]
-
     def append_beside(self, entry: Entry) -> Entry:
         """Append an entry below the leaf and leave the leaf where it is: the next one becomes its sibling."""
         return self._append(self.leaf, [entry], moves_leaf=False)[0]

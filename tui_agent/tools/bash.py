@@ -22,7 +22,7 @@ from tui_agent.session.entries import ToolMetadata, Truncation
 from tui_agent.session.tool_traits import ToolTraits
 from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
 from tui_agent.tools.job import job_result
-from tui_agent.tools.outputs import FILTER_OUTPUT, Output, finish
+from tui_agent.tools.outputs import FILTER_OUTPUT, SMALL, Output, finish
 from tui_agent.tools.paths import check_allowed
 from tui_agent.tools.programs import (
     EndedProgram,
@@ -108,15 +108,19 @@ class BashTool(Tool[BashInput]):
 
     async def run(self, arguments: BashInput, context: ToolContext) -> ToolResult:
         """Run it; a cancelled call has reported what came out until then."""
-        if context.sandbox is not None and (notice := await asyncio.to_thread(context.sandbox.notice)):
+        sandbox, notice = await asyncio.to_thread(_looked_at, arguments, context)
+        if notice:
             context.notify(notice)
-        sandbox = await asyncio.to_thread(_sandbox_of, arguments, context)
         environment = await asyncio.to_thread(_child_environment, arguments, context, inside=sandbox is not None)
         program = Program(arguments.command, (_shell(), "-c", arguments.command), environment, _timeout(arguments))
         if arguments.background:
             return await _in_background(program, context, sandbox)
         ended = await run_program(program, context, sandbox)
-        return await finish(await asyncio.to_thread(_output, arguments, ended, context), context)
+        if ended.run.capture.total_bytes <= SMALL:
+            output = _output(arguments, ended, context)
+        else:
+            output = await asyncio.to_thread(_output, arguments, ended, context)
+        return await finish(output, context)
 
     def command(self, arguments: BashInput) -> str:
         """Return the command as it is."""
@@ -152,6 +156,12 @@ def _sandbox_of(arguments: BashInput, context: ToolContext) -> Sandbox | None:
     if sandbox is None or not sandbox.covers(arguments.command) or sandbox.lacks(context.view, context.project):
         return None
     return sandbox
+
+
+def _looked_at(arguments: BashInput, context: ToolContext) -> tuple[Sandbox | None, str]:
+    """Return the sandbox a command runs in, and what there is to say of it."""
+    notice = "" if context.sandbox is None else context.sandbox.notice()
+    return _sandbox_of(arguments, context), notice
 
 
 def _child_environment(arguments: BashInput, context: ToolContext, *, inside: bool) -> dict[str, str]:

@@ -21,7 +21,7 @@ FILTER_OUTPUT = "To see more, filter it, or recall this result by its #number."
 MAX_IMAGE_BYTES = 3_750_000
 """Largest image that is sent: providers take 5 MB of base64."""
 
-_SMALL = 100_000
+SMALL = 100_000
 """Characters that are cut in less time than it takes to hand them to a thread."""
 
 CutHint = str | Callable[[Truncation], str]
@@ -53,7 +53,7 @@ class Output:
 
 async def finish(output: Output, context: ToolContext) -> ToolResult:
     """Return the result of a call; the blob of a cut output is stored on the calling thread."""
-    if len(output.text) > _SMALL:
+    if len(output.text) > SMALL:
         cut = await asyncio.to_thread(_cut, output, context.limits)
     else:
         cut = _cut(output, context.limits)

@@ -38,8 +38,17 @@ _SPAN = re.compile(r"^\[Lines \d+-\d+ of ((?:more than )?\d+)[.,].*\]\s*\Z", re.
 _NUMBERED = re.compile(r"^(\d+)\t(.*)$", re.MULTILINE)
 
 
-def short_answer(title: str, shown: str, output: str, earlier: Iterable[ToolResultEntry]) -> tuple[str, int] | None:
-    """Return what to answer instead of a file's lines, and the entry that has them; None to show them.
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is answered instead of lines that the entry ``source`` has, all of them or those that did not change."""
+
+    text: str
+    source: int
+    all_of_it: bool
+
+
+def short_answer(title: str, shown: str, output: str, earlier: Iterable[ToolResultEntry]) -> Known | None:
+    """Return what to answer instead of a file's lines; None to show them.
 
     Args:
         title: what was asked for, path and lines; the same read has the same one.
@@ -59,10 +68,10 @@ def short_answer(title: str, shown: str, output: str, earlier: Iterable[ToolResu
         known = _lines(result.output)
         # A file that grew or shrank has changed, though the lines that are still there have not.
         if lines and lines.items() <= known.items() and _length(output, lines) == _length(result.output, known):
-            return _unchanged(shown, lines, result.id), result.id
+            return Known(_unchanged(shown, lines, result.id), result.id, all_of_it=True)
         whole = _is_whole(output, lines) and _is_whole(result.output, known)
         if same_read and whole and (told := _difference(shown, known, lines, len(output), result.id)):
-            return told, result.id
+            return Known(told, result.id, all_of_it=False)
         if lines.keys() <= known.keys():
             break  # What it knows of these lines holds no longer, and neither does what was read before.
     return None
@@ -276,8 +285,8 @@ class ReadTool(Tool[ReadInput]):
         known = short_answer(result.title, location.shown, result.output, context.in_view(location.pattern))
         if known is None:
             return result
-        metadata = result.metadata.model_copy(update={"truncation": None, "known_from": known[1]})
-        return replace(result, output=known[0], metadata=metadata)
+        told = {"truncation": None, "known_from": known.source, "is_known": known.all_of_it}
+        return replace(result, output=known.text, metadata=result.metadata.model_copy(update=told))
 
 
 def _text_output(title: str, location: Location, window: _Window) -> Output:

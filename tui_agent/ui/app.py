@@ -9,7 +9,7 @@ import signal
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from importlib import import_module
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import textual.screen
 from rich.segment import Segment
@@ -60,8 +60,10 @@ log = logging.getLogger(__name__)
 
 FIRST_STYLES = ("app.tcss", "prompt.tcss", "standing.tcss")
 """Style sheets of the first paint."""
-LATER_STYLES = ("transcript.tcss", "permission.tcss", "screens.tcss", "tree.tcss", "lists.tcss")
-"""Style sheets of what comes after it, in the order they are read."""
+SESSION_STYLES = ("transcript.tcss", "permission.tcss")
+"""Style sheets of what shows a session."""
+LATER_STYLES = ("screens.tcss", "tree.tcss", "lists.tcss")
+"""Style sheets of the other screens, in the order they are read: when one is opened, or before."""
 
 # Paints a second, at most. With Textual's 60 a key or a first word waits 8 ms on average.
 textual.screen.UPDATE_PERIOD = 1 / 120  # type: ignore[misc]
@@ -181,6 +183,7 @@ class TuiAgentApp(GuardedApp[int]):
 
     def get_default_screen(self) -> Screen[object]:
         """Show the main screen from the first frame on."""
+        self.main.fit(self.size)
         return self.main  # type: ignore[return-value]  # its result is of another type
 
     def on_mount(self) -> None:
@@ -209,7 +212,7 @@ class TuiAgentApp(GuardedApp[int]):
     @work(group="start")
     async def _install_services(self) -> None:
         """Import and build what was not needed for the first paint, then show what was asked for."""
-        await self._read_styles()
+        await self._read_styles(SESSION_STYLES)
         try:
             await asyncio.to_thread(import_module, "tui_agent.ui.widgets.session_view")
             services, start = await self._load()
@@ -231,11 +234,16 @@ class TuiAgentApp(GuardedApp[int]):
             case _:
                 if start.prompt:
                     await self.main.desk.outbox.send(start.prompt)
+        services.on_ready()
+        from tui_agent.ui.widgets.transcript.markdown import parse_blocks
+
+        # What an answer is read with and what other screens look like: loaded while nobody waits for either.
+        await asyncio.to_thread(parse_blocks, "")
+        await self._read_styles(LATER_STYLES)
         # What was built up to here lives as long as the program: the collector, off until now, need not look at it.
         gc.freeze()
         gc.set_threshold(*COLLECTED_AFTER)
         gc.enable()
-        services.on_ready()
 
     def get_driver_class(self) -> type[Driver]:
         """Return the driver for where the program runs."""
@@ -258,12 +266,23 @@ class TuiAgentApp(GuardedApp[int]):
         """Leave: nobody can see anything any more."""
         self.end(signal.SIGHUP)
 
-    async def _read_styles(self) -> None:
-        """Read the style sheets that the first paint had no use for; keys are answered between them."""
-        for name in LATER_STYLES:
-            self.stylesheet.read(style_path(name))
-            self.stylesheet.parse()
+    async def _read_styles(self, names: Iterable[str]) -> None:
+        """Read style sheets that the first paint had no use for; keys are answered between them."""
+        for name in names:
+            self._read_style(name)
             await asyncio.sleep(0)
+
+    def _read_style(self, name: str) -> None:
+        path = style_path(name)
+        if not self.stylesheet.has_source(str(path)):
+            self.stylesheet.read(path)
+            self.stylesheet.parse()
+
+    def push_screen(self, *given: Any, **named: Any) -> Any:
+        """Show a screen over the others, once its style sheet is read."""
+        for name in LATER_STYLES:
+            self._read_style(name)
+        return super().push_screen(*given, **named)
 
     def show_welcome(self) -> None:
         """Show the ways to get a model over the main screen."""
@@ -419,14 +438,14 @@ class TuiAgentApp(GuardedApp[int]):
         self.notify(message.report.sentence(), markup=False, timeout=4)
 
     def action_help_quit(self) -> None:
-        """Ctrl+C with nothing selected: clear the prompt; pressed again soon, quit."""
+        """Ctrl+C with nothing selected: clear the prompt; pressed again soon, with nothing written since, quit."""
         now = self.main.clock()
-        if now - self._last_ctrl_c <= QUIT_WINDOW:
+        if self.screen is self.main and self.main.prompt.text:
+            self.main.prompt.reset()
+        elif now - self._last_ctrl_c <= QUIT_WINDOW:
             self.exit(0)
             return
         self._last_ctrl_c = now
-        if self.screen is self.main and self.main.prompt.text:
-            self.main.prompt.reset()
         self.notify("Press ctrl+c again to quit.", markup=False, timeout=QUIT_WINDOW)
 
     async def action_leave(self) -> None:

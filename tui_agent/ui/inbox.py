@@ -1,6 +1,6 @@
 """Brings the agent's events to a screen as messages, many at once when they come faster than the screen."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from time import monotonic
 from typing import Final
 
@@ -8,14 +8,32 @@ from textual.message import Message
 from textual.message_pump import MessagePump
 from textual.timer import Timer
 
-from tui_agent.agent.events import AgentEvent, AnswerDelta, CompactionProgress, ReasoningProgress, ToolOutput
+from tui_agent.agent.events import (
+    AgentEvent,
+    AnswerDelta,
+    CompactionProgress,
+    ReasoningProgress,
+    RunStarted,
+    ToolCallProgress,
+    ToolOutput,
+    ToolStarted,
+)
 from tui_agent.lazy import dataclass
 
-GATHER_SECONDS: Final = 0.1
-"""How long pieces of a text that comes steadily are gathered before the screen gets them."""
+HELD_SECONDS: Final[Mapping[type, float]] = {
+    RunStarted: 0.02,
+    ToolCallProgress: 0.05,
+    ToolStarted: 0.05,
+    ToolOutput: 0.05,
+}
+"""How long the beginning of a run, and what is seen of a call, waits to be shown with what follows it, but for words.
 
-_PIECES: Final = AnswerDelta | CompactionProgress | ReasoningProgress | ToolOutput
-"""Events that add to a text, of which many make one."""
+The next request goes out first, as both need the one thread: a call may be over sooner than it is drawn.
+"""
+WORDS_SECONDS: Final = 0.05
+"""Time from one look at words that are streamed to the next."""
+
+_Words = AnswerDelta | ReasoningProgress | CompactionProgress
 
 
 @dataclass
@@ -28,40 +46,54 @@ class AgentEvents(Message):
 class Inbox:
     """Collects events from the agent's callback until the screen gets to them.
 
-    The first piece of a text, and whatever is none, is told at once. Pieces that follow are gathered, so that a
-    burst costs one message and one text, and a key pressed meanwhile stands before the next in the screen's queue.
+    A burst of deltas costs one message and one text, however many there are, and a key pressed meanwhile stands
+    before the next burst in the screen's queue. Words that come faster than ``WORDS_SECONDS`` wait for more of them,
+    because waking the screen costs more than what they say; and what ``HELD_SECONDS`` names waits for what follows.
     """
 
-    def __init__(self, receiver: MessagePump) -> None:
+    def __init__(self, receiver: MessagePump, *, clock: Callable[[], float] = monotonic) -> None:
         self._receiver = receiver
+        self._clock = clock
         self._events: list[AgentEvent] = []
-        self._told = False
+        self._is_told = False
         self._timer: Timer | None = None
-        self._last_told = 0.0
+        self._holds_words = False
+        """Whether the timer is one of words, which nothing else waits for."""
+        self._next_words = 0.0
 
     def put(self, event: AgentEvent) -> None:
         """Take an event; on the event loop's thread."""
         self._events.append(event)
-        if self._told:
+        if self._is_told:
             return
-        left = self._last_told + GATHER_SECONDS - monotonic()
-        if left <= 0 or not isinstance(event, _PIECES):
+        is_words = isinstance(event, _Words)
+        if self._timer is not None:
+            if is_words != self._holds_words:
+                self._tell()
+            return
+        wait = self._next_words - self._clock() if is_words else HELD_SECONDS.get(type(event), 0.0)
+        if wait > 0:
+            self._timer, self._holds_words = self._receiver.set_timer(wait, self._tell), is_words
+        else:
             self._tell()
-        elif self._timer is None:
-            self._timer = self._receiver.set_timer(left, self._tell)
 
     def _tell(self) -> None:
+        self._stop_waiting()
+        self._is_told = True
+        self._receiver.post_message(AgentEvents(self))
+
+    def _stop_waiting(self) -> None:
         if self._timer is not None:
             self._timer.stop()
             self._timer = None
-        self._told = True
-        self._last_told = monotonic()
-        self._receiver.post_message(AgentEvents(self))
 
     def take(self) -> Sequence[AgentEvent]:
         """Return what came since the last time, neighbouring deltas joined."""
+        self._stop_waiting()
+        self._is_told = False
         events, self._events = self._events, []
-        self._told = False
+        if any(isinstance(event, _Words) for event in events):
+            self._next_words = self._clock() + WORDS_SECONDS
         joined: list[AgentEvent] = []
         for event in events:
             merged = _join(joined[-1], event) if joined else None
@@ -83,5 +115,7 @@ def _join(first: AgentEvent, second: AgentEvent) -> AgentEvent | None:
             return CompactionProgress(one + more)
         case ToolOutput(call_id=call, text=one), ToolOutput(call_id=same, text=more) if call == same:
             return ToolOutput(call, one + more)
+        case ToolCallProgress(call_id=call), ToolCallProgress(call_id=same) if call and call == same:
+            return second
         case _:
             return None

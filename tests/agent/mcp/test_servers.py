@@ -1,4 +1,4 @@
-"""Real servers made with the SDK, over standard input and output and over HTTP: what they offer, do, and die of."""
+"""Servers over standard input and output and over HTTP: what they offer, do, and die of."""
 
 import asyncio
 import contextlib
@@ -25,7 +25,7 @@ async def place(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
     found = Place(tmp_path)
     async with contextlib.AsyncExitStack() as stack:
         if request.param == "stdio":
-            found.add_stdio()
+            found.add_sdk_stdio()
         else:
             port = free_port()
             await stack.enter_async_context(served(make_server(tmp_path), port))

@@ -33,7 +33,7 @@ async def test_a_race_that_is_let_go_is_found_again_and_can_be_continued(tmp_pat
     (again,) = Race.left_by_crash(harness.agent)
     assert sorted(states(again)) == [RunnerState.CUT_OFF, RunnerState.DONE]
     cut = states(again).index(RunnerState.CUT_OFF)
-    client._replies = lambda number, step: Reply("Done.")
+    client.replies = lambda number, step: Reply("Done.")
     again.resume(cut + 1)
     await again.wait()
     assert states(again) == [RunnerState.DONE] * 2
@@ -67,7 +67,7 @@ async def test_what_was_changed_just_before_a_kill_is_the_runners(tmp_path: Path
     (copy.root / "f0.txt").write_text("changed unseen\n")
     (copy.root / "f2.txt").unlink()
     (again,) = Race.left_by_crash(harness.agent)
-    client._replies = lambda number, step: Reply("Done.")
+    client.replies = lambda number, step: Reply("Done.")
     again.resume(cut + 1)
     await again.wait()
     row = again.runners[cut].record

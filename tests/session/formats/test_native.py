@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from tests.support.entry_strategies import paths
+from tests.support.stores import open_store
 from tests.support.thoroughness import examples
 from tui_agent.session.entries import (
     AssistantEntry,
@@ -111,7 +112,7 @@ def test_a_session_comes_back_identically(store, session, other, tmp_path):
 @given(paths())
 def test_any_entries_survive(tmp_path_factory, drawn):
     folder = tmp_path_factory.mktemp("any")
-    with Store(folder / "a.db") as store, Store(folder / "b.db") as other:
+    with open_store(folder / "a.db") as store, open_store(folder / "b.db") as other:
         session = Session(store, store.create_session("/p").id, estimate=lambda _entry: 7)
         session.append_many(drawn)
         path = exported(store, session.id, folder / "a.jsonl")

@@ -66,6 +66,12 @@ def test_several_small_calls_are_one_row_that_names_them() -> None:
     ]
 
 
+def test_one_thing_asked_for_again_and_again_is_counted_by_calls() -> None:
+    entries = steps("read", "read", "read", "grep", text="Done.")
+    same = [entry.model_copy(update={"title": "a.py"}) if entry.kind == "tool_result" else entry for entry in entries]
+    assert drawn(model_of(same))[2] == "● read 3 times, grep 1 pattern  a.py"
+
+
 def test_two_calls_and_calls_that_do_something_stand_for_themselves() -> None:
     shown_rows = drawn(model_of(steps("read", "grep", "bash", "read", "ls", text="Done.")))
     assert [row for row in shown_rows if row.startswith("●")] == [

@@ -5,8 +5,8 @@ from textual.geometry import Offset
 
 from tests.support.transcript import Shown, answer, shown, user
 from tests.support.transcript_samples import GeneratedSource, ListSource, every_kind
-from tui_agent.ui.widgets.transcript import Transcript
 from tui_agent.ui.widgets.transcript.selecting import row_id
+from tui_agent.ui.widgets.transcript.transcript import Transcript
 
 # -- keys ---------------------------------------------------------------------------------------------------
 

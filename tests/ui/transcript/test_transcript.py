@@ -29,8 +29,7 @@ from tui_agent.session.entries import (
     ToolResultEntry,
     ToolStatus,
 )
-from tui_agent.ui.widgets.transcript import Transcript
-from tui_agent.ui.widgets.transcript.transcript import ELAPSED_SECONDS
+from tui_agent.ui.widgets.transcript.transcript import ELAPSED_SECONDS, Transcript
 
 
 def result(number: int, call: ToolCallPart, output: str = "done") -> ToolResultEntry:

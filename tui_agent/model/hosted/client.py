@@ -153,14 +153,6 @@ class HostClient:
             # A failure is told to the request that needs the host.
             self._starting.add_done_callback(lambda task: task.cancelled() or task.exception())
 
-    async def wait_warm(self) -> None:
-        """Wait until the host takes requests, starting it if need be.
-
-        Raises:
-            ModelError: it can't start.
-        """
-        await self._connected()
-
     @property
     def pid(self) -> int | None:
         """The host's process id, None while there is none."""

@@ -29,6 +29,9 @@ _PASSED = {
 }  # fmt: skip
 _LOOPBACK = "localhost,127.0.0.1,::1"
 
+COMMAND = (sys.executable, "-P", "-m", "tui_agent.model.hosted.host")
+"""What starts a host; -P keeps the working directory out of the import path."""
+
 
 class HostGoneError(Exception):
     """The model host ended or cannot be reached; the message says what is known of why."""
@@ -189,7 +192,7 @@ async def start(environ: Mapping[str, str], log_path: Path | None) -> Link:
     """
     with _log_file(log_path) as log_file:
         process = await asyncio.create_subprocess_exec(
-            *_command(),
+            *COMMAND,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=log_file,
@@ -200,11 +203,6 @@ async def start(environ: Mapping[str, str], log_path: Path | None) -> Link:
         )
     assert process.stdout is not None and process.stdin is not None  # noqa: S101, PT018 - both are pipes
     return Link(process.stdout, process.stdin, process)
-
-
-def _command() -> tuple[str, ...]:
-    # -P keeps the working directory out of the import path.
-    return sys.executable, "-P", "-m", "tui_agent.model.hosted.host"
 
 
 @contextlib.contextmanager

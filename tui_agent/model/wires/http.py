@@ -16,8 +16,9 @@ from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
+import anyio._backends._asyncio  # noqa: F401 - httpcore loads it with its first connection, when somebody waits
 import certifi
-import httpcore  # noqa: F401 - httpx loads it with its first client, when somebody waits already
+import httpcore  # noqa: F401 - and httpx this one with its first client
 import httpx
 
 from tui_agent.model.errors import Failure

@@ -14,13 +14,15 @@ from typing import TYPE_CHECKING, ClassVar, TypeVar
 from textual import events, getters, on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Container
+from textual.geometry import Region, Size
 from textual.screen import Screen
+from textual.strip import Strip
 
 from tui_agent.app.commands import command_table, find
 from tui_agent.app.desk import Desk
 from tui_agent.app.face import Choice, EditedText, FindPage, Output, Page, Question, Remedy
 from tui_agent.app.format import one_line, short_path
+from tui_agent.app.intent import CommandIntent, parse
 from tui_agent.app.services import OpenRequest, UiSettings
 from tui_agent.app.unsent import UnsentKeeper
 from tui_agent.ui import pages
@@ -34,6 +36,7 @@ from tui_agent.ui.widgets.completion import CompletionPopup
 from tui_agent.ui.widgets.gauge import Gauge
 from tui_agent.ui.widgets.header import MIN_TERMINAL_SIZE, SessionHeader
 from tui_agent.ui.widgets.notice import NoticeLine, Severity
+from tui_agent.ui.widgets.plain import Room, empty_lines
 from tui_agent.ui.widgets.prompt import Prompt
 from tui_agent.ui.widgets.status import StatusLine
 from tui_agent.ui.widgets.user_status import UserStatusLine
@@ -91,7 +94,7 @@ class MainScreen(Guarded, Screen[None]):
     ]
 
     header = getters.query_one(SessionHeader)
-    body = getters.query_one("#body", Container)
+    body = getters.query_one("#body", Room)
     notice = getters.query_one(NoticeLine)
     popup = getters.query_one(CompletionPopup)
     prompt = getters.query_one(Prompt)
@@ -117,13 +120,14 @@ class MainScreen(Guarded, Screen[None]):
         self.unsent = UnsentKeeper(self.desk)
         """Keeps what is in the prompt through whatever happens to the program."""
         self._is_writing = False
+        self._was_shown = False
         self._cooled_at: float | None = None
 
     def compose(self) -> ComposeResult:
         """Header, room for the session, prompt, gauge, status."""
         popup = CompletionPopup(self._command_names, sources(self.desk, self._files))
         yield SessionHeader(short_path(Path.cwd()))
-        with Container(id="body"):
+        with Room(id="body"):
             yield NoticeLine()
             yield popup
         self.attachments = AttachmentStrip(self._message_goes_to)
@@ -134,6 +138,23 @@ class MainScreen(Guarded, Screen[None]):
         self._user_status = UserStatusLine(self._state, lambda: self.desk.cwd)
         yield self._user_status
         yield StatusLine(self.clock)
+
+    def fit(self, size: Size) -> None:
+        """Take the classes of a terminal's size before there is anything to style, which is not to be styled twice."""
+        for cells, breakpoints in (
+            (size.width, self.HORIZONTAL_BREAKPOINTS),
+            (size.height, self.VERTICAL_BREAKPOINTS),
+        ):
+            self.add_class(max((least, name) for least, name in breakpoints if cells >= least)[1], update=False)
+
+    def on_screen_resume(self, event: events.ScreenResume) -> None:
+        """Style nothing when it is shown for the first time: everything was, a moment ago."""
+        event.refresh_styles = event.refresh_styles and self._was_shown
+        self._was_shown = True
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """Return what is seen of the screen between its widgets."""
+        return empty_lines(self, crop) or super().render_lines(crop)
 
     async def attach(self, services: AppServices) -> None:
         """Take the ports and mount what shows a session."""
@@ -472,6 +493,9 @@ class MainScreen(Guarded, Screen[None]):
 
     @on(Prompt.Sent)
     async def _prompt_sent(self, message: Prompt.Sent) -> None:
+        if not isinstance(parse(message.text), CommandIntent):
+            # Whoever says something wants to see what comes of it, wherever they were reading.
+            self.action_scroll_conversation("end")
         await self.desk.outbox.send(message.text, follow_up=message.follow_up)
         self.unsent.save()
 

@@ -21,7 +21,8 @@ from tui_agent.ui.screens.leaving import PageScreen
 from tui_agent.ui.widgets.key_line import KeyLine
 from tui_agent.ui.widgets.line_list import LineList
 from tui_agent.ui.widgets.notice import NoticeLine
-from tui_agent.ui.widgets.table_list import Column, TableList
+from tui_agent.ui.widgets.table_list import TableList
+from tui_agent.ui.widgets.transcript.columns import Column
 
 if TYPE_CHECKING:
     from textual import events

@@ -15,7 +15,8 @@ from tui_agent.app.services import OpenHow, OpenRequest
 from tui_agent.ui.inbox import AgentEvents, Inbox
 from tui_agent.ui.screens.leaving import PageScreen
 from tui_agent.ui.widgets.key_line import KeyLine
-from tui_agent.ui.widgets.transcript import Transcript, messages
+from tui_agent.ui.widgets.transcript import messages
+from tui_agent.ui.widgets.transcript.transcript import Transcript
 
 if TYPE_CHECKING:
     from collections.abc import Callable

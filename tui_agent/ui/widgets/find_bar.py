@@ -16,7 +16,7 @@ from tui_agent.ui.edge import Guarded
 
 if TYPE_CHECKING:
     from tui_agent.app.desk import Desk
-    from tui_agent.ui.widgets.transcript import Transcript
+    from tui_agent.ui.widgets.transcript.transcript import Transcript
 
 WRITING_KEYS = "↑ older  ↓ newer  esc end"
 KEYS = "n older  N newer  esc end"

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from textual import events, getters, on
 from textual.app import ComposeResult
-from textual.containers import Container
 from textual.content import Content
 from textual.message import Message
 from textual.reactive import reactive
@@ -49,10 +48,12 @@ from tui_agent.ui.inbox import AgentEvents, Inbox
 from tui_agent.ui.widgets.find_bar import FindBar
 from tui_agent.ui.widgets.first_hints import MAX_BEGINNER_MESSAGES, FirstHints
 from tui_agent.ui.widgets.permission import PermissionPrompt
+from tui_agent.ui.widgets.plain import Room
 from tui_agent.ui.widgets.prompt import PLACEHOLDER, READ_ONLY
 from tui_agent.ui.widgets.side_panel import MIN_WIDTH_FOR_PANEL, SidePanel
 from tui_agent.ui.widgets.status import StatusLine
-from tui_agent.ui.widgets.transcript import Transcript, messages
+from tui_agent.ui.widgets.transcript import messages
+from tui_agent.ui.widgets.transcript.transcript import Transcript
 
 if TYPE_CHECKING:
     from textual.screen import Screen
@@ -154,7 +155,7 @@ RETRY = ("f8", "retry", "screen.command('retry')")
 """Key, label and action of the remedy for a failed request."""
 
 
-class SessionView(Guarded, Container):
+class SessionView(Guarded, Room):
     """Listens to the agent, and shows what it says here and on the main screen around it."""
 
     transcript = getters.query_one(Transcript)

@@ -25,6 +25,9 @@ from tui_agent.ui.widgets.permission.choices import (
 )
 from tui_agent.ui.widgets.permission.details import PermissionDetails, question
 
+PATTERN_HINT = "* stands for anything. Enter takes it, Escape goes back"
+"""What is said in place of why a call asks while its rule is being changed."""
+
 
 class PermissionPrompt(Guarded, VerticalGroup):
     """Shows the oldest question that waits; others are counted.
@@ -78,11 +81,7 @@ class PermissionPrompt(Guarded, VerticalGroup):
         self._note = PermissionNote(
             placeholder="What should it do instead?  Enter sends, Escape goes back", compact=True
         )
-        self._pattern = PermissionPattern(
-            placeholder="What the rule allows, * for anything.  Enter takes it, Escape goes back",
-            compact=True,
-            select_on_focus=False,
-        )
+        self._pattern = PermissionPattern(compact=True, select_on_focus=False)
         self._made: list[str] = []
         self._changed = 0
         self.display = False
@@ -143,15 +142,14 @@ class PermissionPrompt(Guarded, VerticalGroup):
     def _show(self, request: PermissionRequest) -> None:
         self.armed = False
         self._shown_at = self._clock()
-        self._show_title()
         self._details.ask(request)
         self._scroll.scroll_home(animate=False)
         self._choices.set_options(options_of(request))
         self._choices.highlighted = first_answer(request)
         self._choices.touched = False
         self._note.value = ""
-        self._write_in(None)
         self._made = list(request.rules)
+        self._write_in(None)
         self.display = True
         self._arm_or_wait()
 
@@ -159,11 +157,13 @@ class PermissionPrompt(Guarded, VerticalGroup):
         if (request := self.request) is None:
             return
         more = f"  ({len(self._waiting) - 1} more)" if len(self._waiting) > 1 else ""
-        reason = one_line(request.reason, 200)
+        what, reason = question(request), one_line(request.reason, 200)
+        if self._pattern.display:
+            what, reason = f"{_name_of(self._made[self._changed])}:", PATTERN_HINT
         faint = self.get_visual_style("permission--reason", partial=True)
         strong = self.get_visual_style("permission--what", partial=True)
         about = f"  {reason}" if reason else ""
-        self._title.update(Content.assemble((question(request), strong), (about, faint), (more, faint)))
+        self._title.update(Content.assemble((what, strong), (about, faint), (more, faint)))
 
     def _arm_or_wait(self) -> None:
         now = self._clock()
@@ -239,6 +239,7 @@ class PermissionPrompt(Guarded, VerticalGroup):
         if field is not None:
             field.focus()
         self._choices.display = field is None
+        self._show_title()
 
     def _change_rule(self, place: int) -> None:
         self._changed = place
@@ -293,5 +294,10 @@ def _pattern_of(rule: str) -> str:
     return rule.partition(": ")[2]
 
 
+def _name_of(rule: str) -> str:
+    """Return what a rule is about: ``allow bash``."""
+    return rule.partition(": ")[0]
+
+
 def _with_pattern(rule: str, pattern: str) -> str:
-    return f"{rule.partition(': ')[0]}: {pattern}"
+    return f"{_name_of(rule)}: {pattern}"

@@ -83,12 +83,18 @@ class GroupBlock(FoldingBlock):
         cards = self.cards
         running = next((card for card in cards if card.running), None)
         counted = Counter(card.tool for card in cards)
-        nouns = {card.tool: card.traits.runs_of for card in cards}
-        what = ", ".join(f"{tool} {count_text(count, nouns[tool])}" for tool, count in counted.items())
+        what = ", ".join(f"{tool} {self._count(tool, count)}" for tool, count in counted.items())
         titles = ", ".join(dict.fromkeys(card.title for card in cards if card.title))
         left: list[StyledSpan] = [(running or cards[-1]).icon, (what, "tool act:toggle")]
         left.append((f"  {titles}", "muted act:toggle"))
         yield head_line(left, self._facts(running), ((f"  {self.chevron}", "muted act:toggle"),), width)
+
+    def _count(self, tool: str, count: int) -> str:
+        """Return of how many things, or how often of one thing, the calls of a tool are."""
+        same = [card for card in self.cards if card.tool == tool]
+        if count > 1 and len({card.title for card in same}) == 1:
+            return f"{count:,} times"
+        return count_text(count, same[0].traits.runs_of)
 
     def _facts(self, running: CardBlock | None) -> list[StyledSpan]:
         cards = self.cards

@@ -305,10 +305,11 @@ class TranscriptModel:
     def settle(self, index: int, *, mended: bool) -> int | None:
         """Take back what the answer before a place offered, because it is not the newest any more; return its place.
 
-        ``mended`` says that the answer to the same request came after it.
+        ``mended`` says that an answer came after it: to the same request, where nobody said anything between.
         """
         place = self.owner_of(index)
         item = self._cache.get(place) if place is not None else None
+        mended = mended and place is not None and self._said_after(place) in {"", "assistant"}
         endings = [block for block in item.blocks if isinstance(block, EndingBlock)] if item is not None else []
         changed = [block.settle(mended=mended) for block in endings]
         return place if any(changed) else None

@@ -2,19 +2,18 @@
 
 from typing import ClassVar, Final
 
-from rich.style import Style
 from textual.cache import LRUCache
 from textual.geometry import Region, Size
 from textual.reactive import var
 from textual.scroll_view import ScrollView
 from textual.selection import Selection
 from textual.strip import Strip
-from textual.style import Style as VisualStyle
 from textual.widget import Widget
 
 from tui_agent.context.standing import Standing
 from tui_agent.lazy import dataclass
 from tui_agent.ui.edge import Guarded
+from tui_agent.ui.widgets.plain import plain_lines
 from tui_agent.ui.widgets.transcript.blocks import Block
 from tui_agent.ui.widgets.transcript.lines import Line
 from tui_agent.ui.widgets.transcript.model import Position, Row, TranscriptModel
@@ -59,6 +58,7 @@ class Viewport(Guarded, ScrollView):
         self._bar_extent = Size(0, 0)
         self._bar_look = (0, False, 0, 0)
         self._settling = False
+        self._painting = False
         self._prefetch_asked = False
 
     # -- size and scroll position
@@ -220,51 +220,42 @@ class Viewport(Guarded, ScrollView):
         self._strips.clear()
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """Paint rows, each kept by its line: Textual keeps them by their place and makes all that scroll anew."""
-        base, background = self.background_colors
-        gutter = VisualStyle(background=base + background).rich_style
-        selection, width = self.text_selection, self.outer_size.width
-        strips = [self._painted(y, selection, width, gutter) for y in crop.line_range]
-        for line_filter in self.get_line_filters():
-            strips = [strip.apply_filter(line_filter, background) for strip in strips]
-        return strips if crop.column_span == (0, width) else [strip.crop(*crop.column_span) for strip in strips]
+        """Paint rows; only here selection offsets are left out, which nobody reads from what is on screen."""
+        self._painting = True
+        try:
+            return plain_lines(self, crop, self.render_line) or super().render_lines(crop)
+        finally:
+            self._painting = False
 
     def render_line(self, y: int) -> Strip:
-        """Return a row of the window that tells only which characters are where, as a selection asks it."""
+        """Return a row of the window."""
         width = self.scrollable_content_region.width
         row = self.row_at(y)
         if row is None:
             return Strip.blank(width, self._palette["text"])
-        return offset_strip(row.line, width, row_id(row.index, row.item_line))
-
-    def _painted(self, y: int, selection: Selection | None, width: int, gutter: Style) -> Strip:
-        """Return what is seen of a row, as wide as the widget: what the bar leaves free is the gutter."""
-        inner = self.scrollable_content_region.width
-        row = self.row_at(y)
-        if row is None:
-            return Strip.blank(inner, self._palette["text"]).adjust_cell_length(width, gutter)
+        if not self._painting:
+            return offset_strip(row.line, width, row_id(row.index, row.item_line))
+        highlights = self._highlights(row)
+        focused = self.has_focus and row.block is not None and self._is_focused(row)
         standing = row.block.standing if row.block is not None else None
-        focused = self.has_focus and self._is_focused(row)
-        highlights = self._highlights(row, selection) if self.query_text or selection is not None else ()
+        if highlights:
+            return paint(row.line, width, self._palette, standing=standing, focused=focused, highlights=highlights)
         key = (row.line, focused, standing)
-        strip = None if highlights else self._strips.get(key)
+        strip = self._strips.get(key)
         if strip is None or strip.cell_length != width:
-            strip = paint(row.line, inner, self._palette, standing=standing, focused=focused, highlights=highlights)
-            strip = strip.adjust_cell_length(width, gutter)
-            if not highlights:
-                self._strips[key] = strip
+            strip = self._strips[key] = paint(row.line, width, self._palette, standing=standing, focused=focused)
         return strip
 
     def _is_focused(self, row: Row) -> bool:
         focus = self.focused_block
         return focus is not None and row.block is not None and focus == Focus(row.index, row.block.key)
 
-    def _highlights(self, row: Row, selection: Selection | None) -> list[Highlight]:
+    def _highlights(self, row: Row) -> list[Highlight]:
         found: list[Highlight] = []
         if self.query_text:
             style = self._palette["match"]
             found += [Highlight(start, end, style) for start, end in find_all(row.line.text, self.query_text)]
-        found += selected_part(row.line, row_id(row.index, row.item_line), selection, self.screen)
+        found += selected_part(row.line, row_id(row.index, row.item_line), self.text_selection, self.screen)
         return found
 
     # -- selection

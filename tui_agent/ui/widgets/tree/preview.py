@@ -12,8 +12,8 @@ from tui_agent.app import format as wording
 from tui_agent.context.standings import Standings
 from tui_agent.session.entries import Entry, SystemEntry, TextPart, ToolResultEntry, UserEntry, kinds
 from tui_agent.session.records import EntryHeader, Outlines
-from tui_agent.ui.widgets.transcript import Transcript
 from tui_agent.ui.widgets.transcript.blocks import Fold
+from tui_agent.ui.widgets.transcript.transcript import Transcript
 from tui_agent.ui.widgets.tree.facts import facts_of, files_of
 from tui_agent.ui.widgets.tree.outline import LineKind, TreeLine
 from tui_agent.ui.widgets.tree.segments import TreeIndex
