@@ -173,7 +173,7 @@ async def test_what_could_not_help_is_refused_before_a_model_is_asked(tmp_path: 
 
 async def test_what_is_foretold_adds_up(tmp_path: Path) -> None:
     stage = a_stage(tmp_path)
-    async with stage.run(after=looks(TURNS)) as pilot:
+    async with stage.run(after=looks(TURNS)):
         agent = stage.harness.agent
         compactor, order = agent.compactor, agent.compaction()
         plan = await compactor.plan(order)
