@@ -1,8 +1,9 @@
 """A screen with nothing but a transcript, and ways to read it."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from time import perf_counter
 from typing import TypeVar
 
 from textual.app import App, ComposeResult
@@ -14,6 +15,7 @@ from tui_agent.resources import style_path
 from tui_agent.session.entries import AssistantEntry, TextPart, ToolCallPart, UserEntry
 from tui_agent.ui.widgets.transcript import EntrySource, Transcript
 
+Clock = Callable[[], float]
 MessageT = TypeVar("MessageT", bound=Message)
 
 
@@ -22,14 +24,17 @@ class TranscriptHost(App[None]):
 
     CSS_PATH = [style_path("standing.tcss"), style_path("transcript.tcss")]  # noqa: RUF012 - as inherited
 
-    def __init__(self, source: EntrySource | None = None, theme: str = "textual-dark") -> None:
+    def __init__(
+        self, source: EntrySource | None = None, theme: str = "textual-dark", clock: Clock = perf_counter
+    ) -> None:
         super().__init__()
         self._source_shown = source
+        self._clock = clock
         self.animation_level = "none"
         self.theme = theme
 
     def compose(self) -> ComposeResult:
-        yield Transcript()
+        yield Transcript(clock=self._clock)
 
     def on_mount(self) -> None:
         self.pane.set_entries(self._source_shown)
@@ -79,11 +84,14 @@ class Shown:
 
 @asynccontextmanager
 async def shown(
-    source: EntrySource | None = None, size: tuple[int, int] = (80, 24), theme: str = "textual-dark"
+    source: EntrySource | None = None,
+    size: tuple[int, int] = (80, 24),
+    theme: str = "textual-dark",
+    clock: Clock = perf_counter,
 ) -> AsyncIterator[Shown]:
     """Run a transcript on a screen of some size."""
     messages: list[Message] = []
-    app = TranscriptHost(source, theme)
+    app = TranscriptHost(source, theme, clock)
     async with app.run_test(size=size, message_hook=messages.append) as pilot:
         host = Shown(app, pilot, messages)
         await host.settled()
