@@ -19,8 +19,7 @@ from statistics import median
 
 import psutil
 
-from benchmarks.floors import key_shown
-from benchmarks.headless import import_cpu, spent
+from benchmarks.headless import BASE, spent
 from benchmarks.machine import describe
 from benchmarks.program import Sandbox, cpu_seconds, pss, sandbox
 from benchmarks.report import Row
@@ -150,8 +149,6 @@ class Contender:
 
 def run() -> Iterator[Row]:
     """Take this program and every peer that is found through the cases, in turn."""
-    yield Row(NAME, "floor: an empty Textual app shows a key", key_shown() * 1000, "ms")
-    yield Row(NAME, "floor: import asyncio, httpx, pydantic, CPU", import_cpu(), "ms")
     with sandbox() as box:
         command = (sys.executable, "-m", "tui_agent")
         env = {**os.environ, **box.env}
@@ -175,12 +172,24 @@ def _cases(who: Contender) -> Iterator[Row]:
     """Yield what each case measured; one that a program does not get through says why, the others still run."""
     who.server.play_function(_answer)
     print(f"{who.name}: load {describe()['load']}", file=sys.stderr, flush=True)
+    floor = _floor()
+    for kind, value in floor.items():
+        yield Row(NAME, f"{who.name}: floor, {kind}", value, "s", note=f"`{BASE}`, just before")
     for case in (_one_shot, _asked_at_once, _conversation):
         try:
             for what, value, unit, note in case(who):
-                yield Row(NAME, f"{who.name}: {what}", value, unit, note=note)
+                below = floor["CPU" if "CPU" in what else "wall"] * {"s": 1, "ms": 1000}.get(unit, 0)
+                ratio = value / below if below else None
+                print(f"{who.name}: {what}: {value:.3g} {unit}", file=sys.stderr, flush=True)
+                yield Row(NAME, f"{who.name}: {what}", value, unit, note=note, ratio=ratio)
         except (AssertionError, psutil.NoSuchProcess) as error:
             print(f"{who.name}, {case.__name__.strip('_')}: {error}", file=sys.stderr, flush=True)
+
+
+def _floor() -> dict[str, float]:
+    """Seconds of a bare import, taken again for each program: the machine may be busier than it was for the last."""
+    runs = [spent([sys.executable, "-c", BASE], {}) for _ in range(ROUNDS)]
+    return {"wall": median(run.wall for run in runs), "CPU": median(run.cpu for run in runs)}
 
 
 Measured = Iterator[tuple[str, float, str, str]]

@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,14 @@ def test_every_page_is_in_the_reading_order() -> None:
     linked = {(index.parent / link.partition("#")[0]).resolve() for link in LINK.findall(prose(index))}
     pages = {path for path in (ROOT / "docs").rglob("*.md") if "examples" not in path.parts and path != index}
     assert not {str(path.relative_to(ROOT)) for path in pages - linked}
+
+
+def test_each_page_ends_with_the_next_one_of_the_reading_order() -> None:
+    index = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
+    order = re.findall(r"^\d+\. \[[^\]]*\]\(([a-z]+\.md)\)", index, re.MULTILINE)
+    for name, following in pairwise(order):
+        last = (ROOT / "docs" / name).read_text(encoding="utf-8").splitlines()[-1]
+        assert re.fullmatch(rf"Next: \[.+\]\({following}\)", last), f"{name} ends with {last!r}"
 
 
 def test_the_reference_is_the_programs() -> None:

@@ -356,7 +356,7 @@ def set_value(key: str, value: Any, path: Path | None = None) -> LoadedConfig:
     _put(table, keys, value)
     known, unknown = split_known(Config, table)
     if key in unknown:
-        raise ConfigError(f"There is no setting “{key}”.")
+        raise ConfigError(f"There is no setting “{key}”. tui-agent config get lists them all.")
     try:
         Config.model_validate(known)
     except ValidationError as error:
@@ -393,7 +393,7 @@ def get_value(loaded: LoadedConfig, key: str) -> Any:
     for name in split_key(key):
         value = value.get(name) if isinstance(value, dict) else getattr(value, name, _MISSING)
         if value is _MISSING:
-            raise ConfigError(f"There is no setting “{key}”.")
+            raise ConfigError(f"There is no setting “{key}”. tui-agent config get lists them all.")
     return value.model_dump(mode="json", exclude_none=True) if isinstance(value, BaseModel) else value
 
 

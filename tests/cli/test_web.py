@@ -157,7 +157,7 @@ async def test_why_a_program_could_not_start_is_told_at_the_server(
         async with asyncio.timeout(60), served.client.ws_connect(f"{served.base}/ws", origin=served.base) as tab:
             async for _ in tab:
                 pass
-    assert "There is no session 'nosuch'" in capfd.readouterr().err
+    assert "There is no session “nosuch”" in capfd.readouterr().err
 
 
 async def test_the_end_of_the_server_ends_the_programs_of_all_tabs(tmp_path: Path) -> None:

@@ -84,10 +84,11 @@ async def _take_key(desk: Desk, port: LoginPort, row: LoginRow) -> str:
         made = f"Keys are made at {row.page}\n" if row.page else ""
         now = f"Its key comes from {row.source} now." if row.source else "It has no key yet."
         answers = [
-            ("paste", f"Paste the key: it is kept in {where}"),
+            ("paste", "Paste the key"),
             ("variable", "Name the environment variable that holds it"),
         ]
-        how = await desk.ask(Choice(f"Log in to {row.name}", answers, made + now))
+        kept = f"\nA pasted key is kept in {where}."
+        how = await desk.ask(Choice(f"Log in to {row.name}", answers, made + now + kept))
         sentence = await (_paste(desk, port, row) if how == "paste" else _name_variable(desk, port, row)) if how else ""
         if sentence is not None:
             return sentence

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 TODO_MARKS: Mapping[str, str] = {"pending": "○", "in_progress": "◐", "done": "●", "cancelled": "–"}
 """Marks of the states of a to-do."""
+NAME_CELLS = 19
+"""Cells for the name of a command; what it does stands below a longer one."""
 _STATES: Mapping[str, str] = {"in_progress": "  (now)", "cancelled": "  (cancelled)"}
 
 
@@ -25,14 +27,17 @@ def command_lines(commands: "Iterable[Command]", keymap: Mapping[str, str]) -> l
     for command in commands:
         name = f"/{command.name} {command.argument}".strip()
         keys = keymap.get(command.name, command.key)
-        lines.append(f"  {name:<19} {command.help}{f'  ({keys})' if keys else ''}")
+        if len(name) > NAME_CELLS:
+            lines.append(f"  {name}")
+            name = ""
+        lines.append(f"  {name:<{NAME_CELLS}} {command.help}{f'  ({keys})' if keys else ''}")
     return lines
 
 
 def command_keys(commands: "Iterable[Command]", keymap: Mapping[str, str]) -> list[str]:
     """Return the keys of commands with what they do; ``keymap`` has the user's own."""
     keyed = [(keymap.get(command.name, command.key), command.help) for command in commands if command.key]
-    return [Heading("Commands"), *(f"  {keys:<19} {text}" for keys, text in keyed)]
+    return [Heading("Commands"), *(f"  {keys:<{NAME_CELLS}} {text}" for keys, text in keyed)]
 
 
 def todo_lines(todos: Sequence[tuple[str, str]]) -> list[str]:

@@ -21,22 +21,25 @@ RUN_LIMITS = ("max_steps", "max_cost", "max_tokens", "timeout")
 LIKENESS = 0.75
 """How much a word has to resemble a subcommand to be taken for a slip: 0 not at all, 1 the same."""
 
-LAST = "default: the session last used in this directory"
+LAST = "id of a session; default: the session last used in this directory"
+SESSION = "id of the session, or its last characters"
+SERVER = "name of the server"
 EPILOG = f"""\
 commands:
-  tui-agent sessions list|search|show|export|import|delete   look after recorded sessions
-  tui-agent tree [ID]                          the branches of a session; without ID the last one here
-  tui-agent context [ID]                       what the model would see, block by block, or --request
+  tui-agent sessions list|search|show|export|import|delete   manage sessions
+  tui-agent tree [ID]                          show the branches of a session; without ID the last one here
+  tui-agent context [ID]                       show what the model would see, block by block, or --request
   tui-agent compact [ID]                       summarise a session's history, or --preview it
-  tui-agent models                             the models that can be used, and which have keys
+  tui-agent cost [ID]                          show what a session has cost, all branches together
+  tui-agent models [NAME]                      list the models you can use; --all: every one that is known
   tui-agent login|logout [PROVIDER]            enter a provider's key, or remove it
-  tui-agent config path|get|set|unset          settings
-  tui-agent mcp list|add|remove|test|import    servers of the Model Context Protocol
-  tui-agent acp                                the agent for editors, over standard input and output
-  tui-agent web                                the full screen in a browser on this machine
-  tui-agent doctor                             what is set up, where it came from, what is missing
-  tui-agent schema                             the JSON schema of the events that --json prints
-  tui-agent completion SHELL                   completion of these arguments, for bash, zsh or fish
+  tui-agent config path|get|set|unset          show and change settings
+  tui-agent mcp list|add|remove|test|import    manage MCP servers
+  tui-agent acp                                serve an editor over standard input and output
+  tui-agent web                                serve the full screen to a browser on this machine
+  tui-agent doctor                             check the setup: what was found where, and what is missing
+  tui-agent schema                             print the JSON schema of the events of --json
+  tui-agent completion SHELL                   print a completion script for bash, zsh or fish
 
 exit codes: {exit_codes_line()}
 """
@@ -78,7 +81,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
     if len(chosen) > 1:
         raise UsageError("Use one of -c, -r and --fork. See: tui-agent --help")
     if not arguments.cwd.is_dir():
-        raise UsageError(f"{arguments.cwd} is not a directory")
+        raise UsageError(f"Argument --cwd: {arguments.cwd} is not a directory")
     return arguments
 
 
@@ -147,7 +150,7 @@ def _run_parser() -> argparse.ArgumentParser:
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("prompt", nargs="?", help="a first message, sent at once")
+    parser.add_argument("prompt", nargs="?", help="send this as the first message")
     _add_run(parser)
     return parser
 
@@ -156,11 +159,16 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-V", "--version", action="version", version=f"tui-agent {__version__}")
     session = parser.add_argument_group("session")
     session.add_argument(
-        "-c", "--continue", dest="continue_", action="store_true", default=None, help="the last session here"
+        "-c",
+        "--continue",
+        dest="continue_",
+        action="store_true",
+        default=None,
+        help="open the last session of this directory",
     )
     session.add_argument("-r", "--resume", nargs="?", const="", metavar="ID", help="pick a session, or open one by id")
-    session.add_argument("--fork", metavar="ID[#N]", help="a new session that copies another up to entry N")
-    session.add_argument("--no-session", action="store_true", help="keep nothing")
+    session.add_argument("--fork", metavar="ID[#N]", help="continue in a copy of a session, up to entry N")
+    session.add_argument("--no-session", action="store_true", help="keep no record of the session")
     headless = parser.add_argument_group("without a screen")
     headless.add_argument(
         "-p",
@@ -168,29 +176,51 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         const="",
         metavar="PROMPT",
-        help="answer on standard output and exit; standard input is added",
+        help="print the answer and exit; standard input is added to the prompt",
     )
     headless.add_argument(
-        "--race", metavar="RUNNERS", help="let several work on it, each in a copy: 3, or 'same, sonnet, 2x effort=high'"
+        "--race",
+        metavar="RUNNERS",
+        help="run the prompt several times at once, each in its own copy: 3, or 'same, sonnet, 2x effort=high'",
     )
-    headless.add_argument("--check", metavar="COMMAND", help="run it in each copy: exit code 0 is green")
-    headless.add_argument("--pick", choices=PICKS, default=None, help="whose changes are taken; default: none")
-    headless.add_argument("--json", action="store_true", help="one JSON event per line instead of the answer")
-    how = parser.add_argument_group("how it works")
-    how.add_argument("--demo", action="store_true", help="a scripted model: no key, no network, a scratch directory")
-    how.add_argument("-m", "--model", metavar="NAME", help="the model, as provider/name")
-    how.add_argument("--effort", type=_effort, metavar="LEVEL", help=f"how much the model thinks: {', '.join(Effort)}")
+    headless.add_argument(
+        "--check", metavar="COMMAND", help="run this in each copy when its runner ends; exit code 0 is green"
+    )
+    headless.add_argument("--pick", choices=PICKS, default=None, help="whose changes to take; default: none")
+    headless.add_argument("--json", action="store_true", help="print one JSON event per line instead of the answer")
+    how = parser.add_argument_group("settings of this run")
+    how.add_argument(
+        "--demo", action="store_true", help="try it with a scripted model: no key, no network, a scratch directory"
+    )
+    how.add_argument("-m", "--model", metavar="NAME", help="use this model, named provider/name")
+    how.add_argument(
+        "--effort", type=_effort, metavar="LEVEL", help=f"set how much the model thinks: {', '.join(Effort)}"
+    )
     modes = f"{', '.join(MODES)}, or the name of an agent of yours"
     how.add_argument("--mode", "--agent", dest="mode", metavar="NAME", help=modes)
-    how.add_argument("--trust", action="store_true", help="let this project's own settings and commands act, this once")
-    how.add_argument("--cwd", type=Path, default=Path.cwd(), metavar="DIR", help="work there")
-    how.add_argument("--max-steps", type=_positive, metavar="N", help="requests a message may cause")
-    how.add_argument("--max-cost", type=_dollars, metavar="USD", help="US dollars a message may cause")
-    how.add_argument("--max-tokens", type=_positive, metavar="N", help="tokens a message may cause, in and out")
-    how.add_argument("--timeout", type=_seconds, metavar="TIME", help="how long a message may take: 90, 15m, 2h")
-    how.add_argument("--allow", action="append", default=[], metavar="RULE", help="allow permission[:pattern]")
-    how.add_argument("--deny", action="append", default=[], metavar="RULE", help="refuse permission[:pattern]")
-    how.add_argument("--debug", action="store_true", help="log more, show tracebacks")
+    how.add_argument("--trust", action="store_true", help="use this project's own settings and commands, this once")
+    how.add_argument("--cwd", type=Path, default=Path.cwd(), metavar="DIR", help="work in this directory")
+    how.add_argument("--max-steps", type=_positive, metavar="N", help="stop a message after this many requests")
+    how.add_argument("--max-cost", type=_dollars, metavar="USD", help="stop a message before it costs more US dollars")
+    how.add_argument("--max-tokens", type=_positive, metavar="N", help="stop a message at this many tokens, in and out")
+    how.add_argument(
+        "--timeout", type=_seconds, metavar="TIME", help="stop a message after this time: 90 (seconds), 15m, 2h"
+    )
+    how.add_argument(
+        "--allow",
+        action="append",
+        default=[],
+        metavar="RULE",
+        help="allow what this rule names, such as edit or 'bash:make *'",
+    )
+    how.add_argument(
+        "--deny",
+        action="append",
+        default=[],
+        metavar="RULE",
+        help="refuse what this rule names, such as 'bash:git push*'",
+    )
+    how.add_argument("--debug", action="store_true", help="log more, and show tracebacks")
     # What `tui-agent web` starts for each tab: how large the tab is.
     how.add_argument("--in-browser", type=_size, metavar="COLUMNSxROWS", help=argparse.SUPPRESS)
 
@@ -204,52 +234,55 @@ def _subcommand_parser() -> argparse.ArgumentParser:
 def _add_commands(parser: argparse.ArgumentParser, *, required: bool) -> None:
     commands = parser.add_subparsers(dest="command", required=required, parser_class=_Parser)
 
-    sessions = commands.add_parser("sessions", help="look after recorded sessions")
+    sessions = commands.add_parser("sessions", help="list, search, export, import and delete sessions")
     _add_sessions(sessions)
 
-    for name, about in (("tree", "the branches of a session"), ("cost", "what a session has cost, all branches")):
+    for name, about in (
+        ("tree", "show the branches of a session"),
+        ("cost", "show what a session has cost, all branches together"),
+    ):
         report = commands.add_parser(name, help=about)
         report.add_argument("id", nargs="?", default="", help=LAST)
-        report.add_argument("--json", action="store_true", help="for programs")
+        report.add_argument("--json", action="store_true", help="print JSON")
 
-    context = commands.add_parser("context", help="what the model would see of a session")
+    context = commands.add_parser("context", help="show what the model would see of a session")
     context.add_argument("id", nargs="?", default="", help=LAST)
-    context.add_argument("--at", type=_positive, metavar="N", help="at entry N instead of the current one")
-    context.add_argument("-m", "--model", metavar="NAME", help="for another model")
-    context.add_argument("--window", type=_positive, metavar="TOKENS", help="for another window")
+    context.add_argument("--at", type=_positive, metavar="N", help="show it at entry N instead of the current one")
+    context.add_argument("-m", "--model", metavar="NAME", help="show it for another model")
+    context.add_argument("--window", type=_positive, metavar="TOKENS", help="show it for a window of another size")
     how = context.add_mutually_exclusive_group()
-    how.add_argument("--json", action="store_true")
-    how.add_argument("--request", action="store_true", help="the very bytes that would be sent")
+    how.add_argument("--json", action="store_true", help="print JSON")
+    how.add_argument("--request", action="store_true", help="print the exact request that would be sent")
 
     compact = commands.add_parser("compact", help="summarise a session's history")
     compact.add_argument("id", nargs="?", default="", help=LAST)
-    compact.add_argument("-m", "--model", metavar="NAME", help="for another model")
-    compact.add_argument("--focus", metavar="TEXT", help="what the summary should keep above all")
-    compact.add_argument("--up-to", type=_positive, metavar="N", help="summarise what is before entry N, no more")
+    compact.add_argument("-m", "--model", metavar="NAME", help="use another model")
+    compact.add_argument("--focus", metavar="TEXT", help="name what the summary must keep")
+    compact.add_argument("--up-to", type=_positive, metavar="N", help="summarise only what is before entry N")
     compact.add_argument("--preview", action="store_true", help="show what it would do and change nothing")
-    compact.add_argument("--json", action="store_true", help="with --preview")
+    compact.add_argument("--json", action="store_true", help="print JSON; goes with --preview")
     for sub in (context, compact):
         sub.set_defaults(cwd=Path.cwd(), allow=[], deny=[], mode=None, effort=None, trust=False)
         sub.set_defaults(**dict.fromkeys(RUN_LIMITS))
         sub.set_defaults(no_session=False, demo=False, print=None)
 
-    models = commands.add_parser("models", help="models that can be used")
-    models.add_argument("filter", nargs="?", default="", help="part of a name")
-    models.add_argument("--all", action="store_true", help="also those without a key")
-    models.add_argument("--json", action="store_true")
+    models = commands.add_parser("models", help="list the models you can use")
+    models.add_argument("filter", nargs="?", default="", help="list only names that contain this")
+    models.add_argument("--all", action="store_true", help="list models without a key too")
+    models.add_argument("--json", action="store_true", help="print JSON")
 
     _add_login(commands)
 
-    _add_config(commands.add_parser("config", help="settings"))
-    _add_mcp(commands.add_parser("mcp", help="servers of the Model Context Protocol"))
-    doctor = commands.add_parser("doctor", help="what is set up and what is missing")
-    doctor.add_argument("--json", action="store_true")
-    doctor.add_argument("--clean", action="store_true", help="remove copies of projects that no race needs any more")
+    _add_config(commands.add_parser("config", help="show and change settings"))
+    _add_mcp(commands.add_parser("mcp", help="manage servers of the Model Context Protocol"))
+    doctor = commands.add_parser("doctor", help="check the setup: what was found where, and what is missing")
+    doctor.add_argument("--json", action="store_true", help="print JSON")
+    doctor.add_argument("--clean", action="store_true", help="remove copies of projects that no race uses any more")
     _add_acp(commands)
     _add_web(commands)
     commands.add_parser("schema", help="print the JSON schema of the lines that --json prints")
-    completion = commands.add_parser("completion", help="print what completes these arguments in a shell")
-    completion.add_argument("shell", choices=("bash", "zsh", "fish"))
+    completion = commands.add_parser("completion", help="print a completion script for a shell")
+    completion.add_argument("shell", choices=("bash", "zsh", "fish"), help="your shell")
     for sub in commands.choices.values():
         if sub.get_default("debug") is None:
             sub.set_defaults(debug=False)
@@ -257,67 +290,79 @@ def _add_commands(parser: argparse.ArgumentParser, *, required: bool) -> None:
 
 def _add_config(config: argparse.ArgumentParser) -> None:
     steps = config.add_subparsers(dest="action", required=True, parser_class=_Parser)
-    steps.add_parser("path", help="where the file is")
+    steps.add_parser("path", help="print where the file of settings is")
     get = steps.add_parser("get", help="print one setting, or all of them with where each comes from")
-    get.add_argument("key", nargs="?")
+    get.add_argument("key", nargs="?", help="a setting, such as ui.theme; without one all of them")
     change = steps.add_parser("set", help="write one setting")
-    change.add_argument("key")
-    change.add_argument("value")
-    steps.add_parser("unset", help="remove one setting").add_argument("key")
+    change.add_argument("key", help="a setting, such as ui.theme")
+    change.add_argument("value", help="its new value")
+    steps.add_parser("unset", help="go back to the default").add_argument("key", help="a setting, such as ui.theme")
 
 
 def _add_sessions(sessions: argparse.ArgumentParser) -> None:
     actions = sessions.add_subparsers(dest="action", required=True, parser_class=_Parser)
-    listing = actions.add_parser("list", help="newest first")
-    listing.add_argument("--here", action="store_true", help="only those of this directory")
-    listing.add_argument("--json", action="store_true")
-    search = actions.add_parser("search", help="full text, all branches of all sessions")
-    search.add_argument("query")
-    search.add_argument("--json", action="store_true")
+    listing = actions.add_parser("list", help="list sessions, newest first")
+    listing.add_argument("--here", action="store_true", help="list only those of this directory")
+    listing.add_argument("--json", action="store_true", help="print JSON")
+    search = actions.add_parser("search", help="search the text of all branches of all sessions")
+    search.add_argument("query", help="words to look for")
+    search.add_argument("--json", action="store_true", help="print JSON")
     show = actions.add_parser("show", help="print the current path of a session")
-    show.add_argument("id")
-    show.add_argument("--json", action="store_true")
+    show.add_argument("id", help=SESSION)
+    show.add_argument("--json", action="store_true", help="print JSON")
     _add_transfer(actions)
     delete = actions.add_parser("delete", help="delete a session for good")
-    delete.add_argument("id")
-    delete.add_argument("--yes", action="store_true", help="don't ask")
+    delete.add_argument("id", help=SESSION)
+    delete.add_argument("--yes", action="store_true", help="delete it without asking")
 
 
 def _add_mcp(mcp: argparse.ArgumentParser) -> None:
     actions = mcp.add_subparsers(dest="action", required=True, parser_class=_Parser)
-    listing = actions.add_parser("list", help="the servers that would be started here")
-    listing.add_argument("--json", action="store_true")
-    add = actions.add_parser("add", help="add one to your settings: what starts it, or its address")
-    add.add_argument("--env", action="append", default=[], metavar="NAME=VALUE", help="a variable it gets")
-    add.add_argument("--header", action="append", default=[], metavar="'NAME: VALUE'", help="sent to its address")
-    add.add_argument("--sse", action="store_true", help="it speaks only SSE; otherwise that is found out")
-    add.add_argument("--force", action="store_true", help="replace the one of that name")
-    add.add_argument("name")
-    add.add_argument("words", nargs=argparse.REMAINDER, metavar="COMMAND … | URL", help="with its own arguments")
-    actions.add_parser("remove", help="take one out of your settings").add_argument("name")
-    actions.add_parser("test", help="start one, tell what it offers and costs, end it").add_argument("name")
-    taking = actions.add_parser("import", help="take servers over from other programs' settings; alone: list them")
-    taking.add_argument("names", nargs="*", metavar="NAME")
-    taking.add_argument("--all", action="store_true", help="all of them")
-    taking.add_argument("--from", dest="source", metavar="PROGRAM", help="only of claude-code, codex, opencode, …")
+    listing = actions.add_parser("list", help="list the servers that would be started here")
+    listing.add_argument("--json", action="store_true", help="print JSON")
+    add = actions.add_parser("add", help="add a server to your settings: its command or its address")
+    add.add_argument("--env", action="append", default=[], metavar="NAME=VALUE", help="set a variable for it")
+    add.add_argument(
+        "--header", action="append", default=[], metavar="'NAME: VALUE'", help="send this header with each request"
+    )
+    add.add_argument("--sse", action="store_true", help="use SSE; without this the transport is detected")
+    add.add_argument("--force", action="store_true", help="replace the server of that name")
+    add.add_argument("name", help="what you call the server")
+    add.add_argument(
+        "words", nargs=argparse.REMAINDER, metavar="COMMAND … | URL", help="its command and arguments, or its address"
+    )
+    actions.add_parser("remove", help="remove a server from your settings").add_argument("name", help=SERVER)
+    actions.add_parser("test", help="start a server, show what it offers and costs, and stop it").add_argument(
+        "name", help=SERVER
+    )
+    taking = actions.add_parser("import", help="copy servers from other programs' settings; without a name: list them")
+    taking.add_argument("names", nargs="*", metavar="NAME", help="the servers to copy")
+    taking.add_argument("--all", action="store_true", help="copy all of them")
+    taking.add_argument(
+        "--from", dest="source", metavar="PROGRAM", help="copy only from this program: claude-code, codex, opencode, …"
+    )
 
 
 def _add_login(commands: "argparse._SubParsersAction[_Parser]") -> None:
     login = commands.add_parser("login", help="enter a provider's key; it is tried at once")
-    login.add_argument("provider", nargs="?", default="", help="its id or name; without one they are listed")
-    login.add_argument("--env", metavar="NAME", help="the variable that holds the key, instead of the key itself")
+    login.add_argument("provider", nargs="?", default="", help="id or name of the provider; without one, list them")
+    login.add_argument(
+        "--env", metavar="NAME", help="name the variable that holds the key, instead of entering the key"
+    )
     login.add_argument("--force", action="store_true", help="keep a key that could not be tried")
     logout = commands.add_parser("logout", help="remove a key that was entered")
-    logout.add_argument("provider", nargs="?", default="")
+    logout.add_argument("provider", nargs="?", default="", help="id or name of the provider; without one, list them")
 
 
 def _add_acp(commands: "argparse._SubParsersAction[_Parser]") -> None:
-    acp = commands.add_parser("acp", help="the Agent Client Protocol over standard input and output, for editors")
-    acp.add_argument("--demo", action="store_true", help="the scripted model: no key, no network")
-    acp.add_argument("-m", "--model", metavar="NAME", help="the model, as provider/name")
+    acp = commands.add_parser(
+        "acp", help="serve an editor by the Agent Client Protocol, over standard input and output"
+    )
+    acp.add_argument("--demo", action="store_true", help="use the scripted model: no key, no network")
+    acp.add_argument("-m", "--model", metavar="NAME", help="use this model, named provider/name")
     acp.add_argument("--effort", type=_effort, metavar="LEVEL", help=f"one of {', '.join(Effort)}")
     acp.add_argument("--mode", metavar="MODE", choices=MODES, help=f"one of {', '.join(MODES)}")
-    acp.add_argument("--trust", action="store_true", help="let this project's own settings and commands act")
+    acp.add_argument("--trust", action="store_true", help="use this project's own settings and commands")
     acp.add_argument("--login", action="store_true", help="ask for a provider's key in this terminal, and keep it")
     acp.add_argument("--debug", action="store_true", help="log more")
     acp.set_defaults(cwd=Path.cwd(), allow=[], deny=[], no_session=False, print=None)
@@ -327,7 +372,7 @@ def _add_acp(commands: "argparse._SubParsersAction[_Parser]") -> None:
 def _add_web(commands: "argparse._SubParsersAction[_Parser]") -> None:
     web = commands.add_parser(
         "web",
-        help="the full screen in a browser on this machine",
+        help="serve the full screen to a browser on this machine",
         description="Serve the full screen to browsers on this machine. Other options are those of tui-agent, for "
         "the program in each tab: --demo, -c, -m NAME, --cwd DIR …",
     )
@@ -336,17 +381,19 @@ def _add_web(commands: "argparse._SubParsersAction[_Parser]") -> None:
 
 def _add_transfer(actions: "argparse._SubParsersAction[_Parser]") -> None:
     export = actions.add_parser("export", help="write a session to a file: Markdown, HTML, JSON lines, or Pi's own")
-    export.add_argument("id", metavar="ID[#N]", help="the session; #N: the branch that leads to entry N")
+    export.add_argument("id", metavar="ID[#N]", help="the session; with #N the branch that leads to entry N")
     export.add_argument(
-        "--format", choices=("markdown", "html", "json", "pi"), help="default: what -o ends in, or markdown"
+        "--format", choices=("markdown", "html", "json", "pi"), help="the format; default: what -o ends in, or markdown"
     )
     which = export.add_mutually_exclusive_group()
-    which.add_argument("--branch", action="store_true", help="the current branch only (default of markdown)")
-    which.add_argument("--all", action="store_true", help="every branch (default of html, json and pi)")
-    export.add_argument("--redact", action="store_true", help="without secrets and names of home directories")
-    export.add_argument("-o", "--output", type=Path, metavar="FILE", help="a file or directory; default: print it")
+    which.add_argument("--branch", action="store_true", help="write the current branch only (default of markdown)")
+    which.add_argument("--all", action="store_true", help="write every branch (default of html, json and pi)")
+    export.add_argument("--redact", action="store_true", help="leave out secrets and names of home directories")
+    export.add_argument(
+        "-o", "--output", type=Path, metavar="FILE", help="write to this file or directory; default: print it"
+    )
     export.add_argument("--force", action="store_true", help="replace the file")
-    importing = actions.add_parser("import", help="take in sessions of tui-agent or another program")
+    importing = actions.add_parser("import", help="import sessions of tui-agent or another program")
     importing.add_argument("file", type=Path, nargs="?", help="a file, or a directory with files")
     importing.add_argument(
         "--detect",
@@ -354,11 +401,17 @@ def _add_transfer(actions: "argparse._SubParsersAction[_Parser]") -> None:
         nargs="?",
         const=0,
         metavar="N",
-        help="list the sessions other programs keep on this machine; with a number: import that one",
+        help="list the sessions other programs keep on this machine; with a number, import that one",
     )
-    importing.add_argument("--from", dest="source", default="auto", choices=("auto", *IMPORT_FORMATS))
-    importing.add_argument("--skip-damaged", action="store_true", help="leave out lines that can't be read")
-    importing.add_argument("--json", action="store_true", help="one line for each session")
+    importing.add_argument(
+        "--from",
+        dest="source",
+        default="auto",
+        choices=("auto", *IMPORT_FORMATS),
+        help="the format; default: detect it",
+    )
+    importing.add_argument("--skip-damaged", action="store_true", help="skip lines that can't be read")
+    importing.add_argument("--json", action="store_true", help="print a line of JSON for each session")
 
 
 def _effort(text: str) -> Effort:

@@ -40,7 +40,10 @@ class NameVerdict:
             case NameStanding.NEW:
                 return f"The catalog has no model “{self.model}”.{meant}"
             case NameStanding.IMPOSSIBLE:
-                how = f' A server of your own is set up in config.toml: [models."{self.model}"] with its base_url.'
+                how = (
+                    f" tui-agent models --all lists those that are known. For a server of your own write "
+                    f'[models."{self.model}"] with its base_url into config.toml.'
+                )
                 name = "" if "/" in self.model else " Names are written provider/name."
                 return f"There is no model “{self.model}”.{meant or f'{name}{how}'}"
 

@@ -78,7 +78,7 @@ class SessionNotFound(StoreError):
     """No session has this id, or begins or ends with it."""
 
     def __init__(self, wanted: str) -> None:
-        super().__init__(f"There is no session {wanted!r}.")
+        super().__init__(f"There is no session “{wanted}”. tui-agent sessions lists them.")
         self.wanted = wanted
 
 

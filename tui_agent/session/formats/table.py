@@ -244,7 +244,7 @@ def files_of(path: Path) -> list[Path]:
             raise ImportRefused(f"{path} holds no file of a known format ({', '.join(patterns)}).")
         return found
     if not path.exists():
-        raise ImportRefused(f"There is no {path}.")
+        raise ImportRefused(f"There is no file or directory {path}.")
     if not path.is_file():
         raise ImportRefused(f"{path} is no file.")
     return [path]

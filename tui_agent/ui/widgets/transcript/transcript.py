@@ -98,11 +98,14 @@ def apply_event(transcript: "Transcript", event: AgentEvent) -> None:
             pass
 
 
-FLUSH_SECONDS: Final = 0.125
-"""Time between two looks at what was streamed."""
+FLUSH_SECONDS: Final = 0.2
+"""Least time between two looks at what was streamed."""
 
-FLUSH_SHARE: Final = 7
-"""A flush is followed by a pause of at least so many times its cost: an eighth of one core at most."""
+MAX_FLUSH_SECONDS: Final = 0.25
+"""Most time between them."""
+
+FLUSH_SHARE: Final = 19
+"""A flush is followed by a pause of so many times its cost, where that is between those: 5 % of one core."""
 
 SPINNER_SECONDS: Final = 0.25
 ELAPSED_SECONDS: Final = 1.0
@@ -311,7 +314,7 @@ class Transcript(BlockPane, can_focus=True):
         self._feed.flush()
         self._show_changes()
         now = self._clock()
-        self._next_flush = now + max(FLUSH_SECONDS, FLUSH_SHARE * (now - started))
+        self._next_flush = now + min(max(FLUSH_SECONDS, FLUSH_SHARE * (now - started)), MAX_FLUSH_SECONDS)
 
     def _show_changes(self) -> None:
         """Lay out what changed, and follow it or tell that there is something new."""
