@@ -33,7 +33,10 @@ help: ## list what make can do
 run: $(VENV)/runtime.stamp ## start tui-agent; ARGS="..." are its arguments
 	@exec $(BIN)/tui-agent $(ARGS)
 
-test: lint ## format, lint, types, import contracts and every test
+test: $(VENV)/dev.stamp ## format, lint, types, import contracts and every test
+	@# The first time, one processor compiles the tests while the other checks types.
+	@[ -d tests/support/__pycache__ ] || $(BIN)/python -m pytest --collect-only -qq -p no:cacheprovider >/dev/null 2>&1 & \
+	$(MAKE) --no-print-directory lint; code=$$?; wait; exit $$code
 	@echo "== tests ($(JOBS) processes)"
 	@$(BIN)/python -m pytest -n $(JOBS) $(PYTEST_ARGS)
 

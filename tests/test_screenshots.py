@@ -36,7 +36,7 @@ def test_two_runs_draw_the_same_pictures(tmp_path: Path) -> None:
     assert not [name for name, svg in first.items() if str(tmp_path) in svg]
 
 
-@pytest.mark.skipif(not NIGHTLY, reason="takes long: every night")
+@pytest.mark.nightly
 def test_the_recording_of_the_tour_can_be_made_again(tmp_path: Path) -> None:
     made = tmp_path / "tour.svg"
     done = subprocess.run([sys.executable, ROOT / "scripts" / "recording.py", made], check=False, timeout=110)

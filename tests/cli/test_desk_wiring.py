@@ -31,7 +31,7 @@ class Parts:
             self.asked.append("encoding")
             self.ready.set()
 
-        return SimpleNamespace(model="m", warm=warm)
+        return SimpleNamespace(model="m", warm=warm, ports=SimpleNamespace(own_tools=()))
 
 
 @dataclass

@@ -31,10 +31,10 @@ def arguments(place: Path, *more: str) -> Namespace:
 @pytest.fixture
 def program(place: Path) -> Iterator[tuple[Wiring, DeskWiring, Any]]:
     wiring = Wiring(arguments(place, "--deny", "bash:rm *"))
+    wiring.headless = True
     session = wiring.create(demo=True)
-    agent = wiring.make_agent(session)
     screen = DeskWiring(wiring)
-    screen._agent = agent
+    agent = screen.make_agent(session)
     yield wiring, screen, agent
     wiring.close(session)
     wiring.store.close()

@@ -1,4 +1,5 @@
 import sys
+import tracemalloc
 
 import pytest
 from hypothesis import given, settings
@@ -171,3 +172,15 @@ def test_the_work_grows_with_what_is_read_and_no_faster():
     few, many = calls_to_find(20), calls_to_find(80)
     assert few > 1_000
     assert many < 5 * few
+
+
+def test_what_is_remembered_of_texts_is_bounded_by_their_length() -> None:
+    tracemalloc.start()
+    try:
+        for number in range(100):
+            text = f"Error: number {number} is wrong.\n" + "x" * 100_000
+            find_anchors([PathBuilder().user(text)], tool_traits())
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept < 6_000_000

@@ -5,12 +5,13 @@ import base64
 import contextlib
 import json
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
+import pytest_asyncio
 from acp import PROTOCOL_VERSION, RequestError, helpers, spawn_agent_process
 from acp.schema import (
     AllowedOutcome,
@@ -77,6 +78,37 @@ async def connected(place: Place, editor: Editor, *arguments: str, unstable: boo
         assert await process.wait() == 0
 
 
+Running = tuple[Editor, Any]
+"""An editor and the agent it talks to."""
+shared_loop = pytest.mark.asyncio(loop_scope="module")
+"""For what asks the one agent that runs as long as the tests of this file."""
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def running(_warm_place: Place) -> AsyncIterator[Running]:
+    """An editor and the agent of the shared user, which is as warm as its model host."""
+    editor = Editor()
+    command = (sys.executable, "-m", "tui_agent", "acp")
+    async with spawn_agent_process(editor, *command, env=_warm_place.env, cwd=_warm_place.root) as (agent, process):
+        await agent.initialize(protocol_version=PROTOCOL_VERSION)
+        yield editor, agent
+        process.stdin.close()
+        assert await process.wait() == 0
+
+
+@contextlib.asynccontextmanager
+async def session_of(
+    running: Running, place: Place, *, answer: str | None = "once", servers: Sequence[Any] = ()
+) -> AsyncIterator[tuple[Editor, Any, str]]:
+    """A new session of the agent that runs, whose editor has seen nothing yet."""
+    editor, agent = running
+    editor.__dict__.update(Editor(answer).__dict__)
+    async with asyncio.timeout(PATIENCE):
+        session = await agent.new_session(cwd=str(place.project), mcp_servers=list(servers))
+        yield editor, agent, session.session_id
+        await agent.close_session(session_id=session.session_id)
+
+
 async def begin(agent: Any, place: Place, **more: Any) -> Any:
     await agent.initialize(protocol_version=PROTOCOL_VERSION)
     return await agent.new_session(cwd=str(place.project), mcp_servers=more.pop("mcp_servers", []), **more)
@@ -116,7 +148,10 @@ async def test_a_turn_streams_and_the_session_can_be_loaded_again(place: Place, 
         assert "You said: hello there" in requests(warm_server)
 
 
-async def test_calls_are_shown_asked_about_and_come_with_their_diff(place: Place, warm_server: ModelServer) -> None:
+@shared_loop
+async def test_calls_are_shown_asked_about_and_come_with_their_diff(
+    running: Running, place: Place, warm_server: ModelServer
+) -> None:
     (place.project / "a.txt").write_text("one\ntwo\n")
     edit = {"path": "a.txt", "old": "two", "new": "three"}
     warm_server.play(
@@ -124,10 +159,8 @@ async def test_calls_are_shown_asked_about_and_come_with_their_diff(place: Place
         Turn(tool_calls=(Call("edit", edit),)),
         Turn(text="Done."),
     )
-    editor = Editor()
-    async with connected(place, editor) as agent:
-        session = await begin(agent, place)
-        await agent.prompt(session_id=session.session_id, prompt=say("change it"))
+    async with session_of(running, place) as (editor, agent, session):
+        await agent.prompt(session_id=session, prompt=say("change it"))
     assert (place.project / "a.txt").read_text() == "one\nthree\n"
     [(asked, options)] = editor.questions
     assert [option.kind for option in options] == ["allow_once", "allow_always", "allow_always", "reject_once"]
@@ -143,33 +176,38 @@ async def test_calls_are_shown_asked_about_and_come_with_their_diff(place: Place
     assert editor.text() == "Done."
 
 
+@shared_loop
 @pytest.mark.parametrize("answer", ["deny", None])
-async def test_a_refused_call_is_not_run(place: Place, warm_server: ModelServer, answer: str | None) -> None:
+async def test_a_refused_call_is_not_run(
+    running: Running, place: Place, warm_server: ModelServer, answer: str | None
+) -> None:
     warm_server.play(Turn(tool_calls=(Call("bash", {"command": "touch made; rm x"}),)), Turn(text="I could not."))
-    editor = Editor(answer=answer)
-    async with connected(place, editor) as agent:
-        session = await begin(agent, place)
-        await agent.prompt(session_id=session.session_id, prompt=say("make it"))
+    async with session_of(running, place, answer=answer) as (editor, agent, session):
+        await agent.prompt(session_id=session, prompt=say("make it"))
     assert editor.questions
     assert not (place.project / "made").exists()
     assert [update.status for update in editor.of("tool_call_update")][-1] == "failed"
 
 
-async def test_cancel_stops_and_the_prompt_is_answered(place: Place, warm_server: ModelServer) -> None:
+@shared_loop
+async def test_cancel_stops_and_the_prompt_is_answered(
+    running: Running, place: Place, warm_server: ModelServer
+) -> None:
     warm_server.play(Turn(tool_calls=(Call("bash", {"command": "echo go; sleep 300"}),)), Turn(text="again"))
-    editor = Editor()
-    async with connected(place, editor) as agent:
-        session = await begin(agent, place)
-        running = asyncio.ensure_future(agent.prompt(session_id=session.session_id, prompt=say("wait")))
+    async with session_of(running, place) as (editor, agent, session):
+        running = asyncio.ensure_future(agent.prompt(session_id=session, prompt=say("wait")))
         async with asyncio.timeout(60):
             while not [update for update in editor.of("tool_call_update") if update.status == "in_progress"]:
                 await asyncio.sleep(0.01)
-        await agent.cancel(session_id=session.session_id)
+        await agent.cancel(session_id=session)
         assert (await running).stop_reason == "cancelled"
-        assert (await agent.prompt(session_id=session.session_id, prompt=say("go on"))).stop_reason == "end_turn"
+        assert (await agent.prompt(session_id=session, prompt=say("go on"))).stop_reason == "end_turn"
 
 
-async def test_images_and_resources_travel_with_a_prompt(place: Place, warm_server: ModelServer) -> None:
+@shared_loop
+async def test_images_and_resources_travel_with_a_prompt(
+    running: Running, place: Place, warm_server: ModelServer
+) -> None:
     resource = TextResourceContents(uri=(place.project / "b.py").as_uri(), text="def unsaved(): ...")
     blocks = [
         helpers.text_block("look at "),
@@ -177,34 +215,32 @@ async def test_images_and_resources_travel_with_a_prompt(place: Place, warm_serv
         helpers.image_block(PNG, "image/png"),
         helpers.resource_link_block("c.py", (place.project / "c.py").as_uri()),
     ]
-    async with connected(place, Editor()) as agent:
-        session = await begin(agent, place)
-        await agent.prompt(session_id=session.session_id, prompt=blocks)
+    async with session_of(running, place) as (_editor, agent, session):
+        await agent.prompt(session_id=session, prompt=blocks)
         with pytest.raises(RequestError, match="not base64"):
-            await agent.prompt(session_id=session.session_id, prompt=[helpers.image_block("%%", "image/png")])
+            await agent.prompt(session_id=session, prompt=[helpers.image_block("%%", "image/png")])
     sent = requests(warm_server)
     assert "look at b.py c.py" in sent
     assert "def unsaved()" in sent
 
 
-async def test_modes_and_models_are_chosen(place: Place) -> None:
-    editor = Editor()
-    async with connected(place, editor) as agent:
-        session = await begin(agent, place)
-        await agent.set_session_mode(session_id=session.session_id, mode_id="plan")
-        answer = await agent.set_config_option(config_id="model", session_id=session.session_id, value="demo")
+@shared_loop
+async def test_modes_and_models_are_chosen(running: Running, place: Place) -> None:
+    async with session_of(running, place) as (editor, agent, session):
+        await agent.set_session_mode(session_id=session, mode_id="plan")
+        answer = await agent.set_config_option(config_id="model", session_id=session, value="demo")
         assert answer.config_options[0].current_value == "demo"
-        answer = await agent.set_config_option(config_id="effort", session_id=session.session_id, value="high")
+        answer = await agent.set_config_option(config_id="effort", session_id=session, value="high")
         assert [(option.id, option.current_value) for option in answer.config_options] == [
             ("model", "demo"),
             ("effort", "high"),
         ]
         with pytest.raises(RequestError, match="There is no model “nosuch”"):
-            await agent.set_config_option(config_id="model", session_id=session.session_id, value="nosuch")
+            await agent.set_config_option(config_id="model", session_id=session, value="nosuch")
         with pytest.raises(RequestError, match="an effort that it has"):
-            await agent.set_config_option(config_id="effort", session_id=session.session_id, value="much")
+            await agent.set_config_option(config_id="effort", session_id=session, value="much")
         with pytest.raises(RequestError, match="no mode"):
-            await agent.set_session_mode(session_id=session.session_id, mode_id="magic")
+            await agent.set_session_mode(session_id=session, mode_id="magic")
     assert editor.of("current_mode_update")[-1].current_mode_id == "plan"
 
 
@@ -225,31 +261,29 @@ async def test_a_session_begun_in_plan_mode_is_loaded_in_it_without_the_flag(
         assert loaded.modes.current_mode_id == "plan"
 
 
-async def test_servers_of_the_editor_are_used(place: Place, warm_server: ModelServer) -> None:
+@shared_loop
+async def test_servers_of_the_editor_are_used(running: Running, place: Place, warm_server: ModelServer) -> None:
     server = McpServerStdio(
         name="notes", command=sys.executable, args=["-m", "tests.support.mcp_server", str(place.root)],
         env=[EnvVariable(name="PYTHONPATH", value=str(Path(__file__).resolve().parents[2]))],
     )  # fmt: skip
-    async with connected(place, Editor()) as agent:
-        session = await begin(agent, place, mcp_servers=[server])
+    async with session_of(running, place, servers=[server]) as (_editor, agent, session):
         # A server that takes longer to start than a request waits for is there when another mode asks what there is.
         for mode in ("plan", "build") * 5:
-            await agent.prompt(session_id=session.session_id, prompt=say("hello"))
+            await agent.prompt(session_id=session, prompt=say("hello"))
             if "notes_" in requests(warm_server):
                 break
-            await agent.set_session_mode(session_id=session.session_id, mode_id=mode)
+            await agent.set_session_mode(session_id=session, mode_id=mode)
     assert "notes_" in requests(warm_server)
 
 
-async def test_commands_of_the_desk_work_in_an_editor(place: Place, warm_server: ModelServer) -> None:
-    editor = Editor()
-    async with connected(place, editor) as agent:
-        await agent.initialize(protocol_version=PROTOCOL_VERSION)
-        session = await agent.new_session(cwd=str(place.project), mcp_servers=[])
+@shared_loop
+async def test_commands_of_the_desk_work_in_an_editor(running: Running, place: Place, warm_server: ModelServer) -> None:
+    async with session_of(running, place) as (editor, agent, session):
 
         async def typed(text: str) -> str:
             before = len(editor.text())
-            done = await agent.prompt(session_id=session.session_id, prompt=say(text))
+            done = await agent.prompt(session_id=session, prompt=say(text))
             assert done.stop_reason == "end_turn"
             return editor.text()[before:]
 
@@ -267,10 +301,11 @@ async def test_commands_of_the_desk_work_in_an_editor(place: Place, warm_server:
         assert "There is no mode" in await typed("/mode nonsense")
 
 
-async def test_what_goes_wrong_is_an_error_of_the_protocol(place: Place, warm_server: ModelServer) -> None:
-    editor = Editor()
-    async with connected(place, editor) as agent:
-        await agent.initialize(protocol_version=PROTOCOL_VERSION)
+@shared_loop
+async def test_what_goes_wrong_is_an_error_of_the_protocol(
+    running: Running, place: Place, warm_server: ModelServer
+) -> None:
+    async with session_of(running, place) as (editor, agent, session):
         with pytest.raises(RequestError, match="no directory"):
             await agent.new_session(cwd="/nowhere/at/all", mcp_servers=[])
         with pytest.raises(RequestError, match="not open here"):
@@ -278,14 +313,13 @@ async def test_what_goes_wrong_is_an_error_of_the_protocol(place: Place, warm_se
         with pytest.raises(RequestError, match="no session") as caught:
             await agent.load_session(cwd=str(place.project), session_id="nobody", mcp_servers=[])
         assert caught.value.code == -32002
-        session = await agent.new_session(cwd=str(place.project), mcp_servers=[])
         with pytest.raises(RequestError, match="empty"):
-            await agent.prompt(session_id=session.session_id, prompt=say(" "))
+            await agent.prompt(session_id=session, prompt=say(" "))
         warm_server.play(status(401, "Incorrect API key provided"))
         with pytest.raises(RequestError, match="key"):
-            await agent.prompt(session_id=session.session_id, prompt=say("hello"))
+            await agent.prompt(session_id=session, prompt=say("hello"))
         warm_server.play(Turn(text="said once more"))
-        await agent.prompt(session_id=session.session_id, prompt=say("/retry"))
+        await agent.prompt(session_id=session, prompt=say("/retry"))
         assert editor.text().endswith("said once more")  # the turn ends when the run does
 
 

@@ -9,11 +9,12 @@ from tests.e2e.test_going_on import killed_run
 from tests.support.model_script import Fault, Turn
 from tests.support.model_server import ModelServer
 from tests.support.place import Place
+from tests.support.thoroughness import NIGHTLY
 from tui_agent.cli.sessions import DATABASE
 from tui_agent.session.store import Store
 
 ROOT = Path(__file__).parents[2]
-RUNS = 6
+RUNS = 6 if NIGHTLY else 3
 
 
 def test_runs_side_by_side_end_up_in_one_store(tmp_path: Path) -> None:

@@ -213,7 +213,7 @@ def test_a_resize_there_and_back_leaves_no_hole(place: Place) -> None:
     quit_program(terminal)
 
 
-@pytest.mark.parametrize("size", [(10, 3), (60, 20), (200, 60)])
+@pytest.mark.parametrize("size", [(10, 3), (60, 20), (200, 60)] if NIGHTLY else [(10, 3)])
 def test_a_resize_while_an_answer_streams_loses_nothing(
     place: Place, warm_server: ModelServer, size: tuple[int, int]
 ) -> None:

@@ -26,7 +26,7 @@ def killed(place: Place, sign: str, *arguments: str) -> None:
     assert came, f"{sign} never came"
 
 
-@pytest.mark.parametrize("model", [MODEL, CLAUDE])
+@pytest.mark.parametrize("model", [CLAUDE, pytest.param(MODEL, marks=pytest.mark.nightly)])
 def test_each_process_goes_on_with_the_bytes_of_the_one_before(
     place: Place, warm_server: ModelServer, model: str
 ) -> None:

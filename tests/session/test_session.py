@@ -37,6 +37,15 @@ def test_an_appended_entry_comes_back_complete(session: Session, reopen: Reopen)
     assert reopen(session).path() == [first, second]
 
 
+def test_entries_kept_at_hand_are_bounded_by_their_length(session: Session) -> None:
+    first = session.append(said("x" * 100_000))
+    rest = [session.append(said("y" * 100_000)) for _ in range(30)]
+    again = session.entry(first.id)
+    assert again == first
+    assert again is not first
+    assert session.entry(rest[-1].id) is rest[-1]
+
+
 def test_time_and_tokens_that_an_entry_brings_are_kept(session: Session) -> None:
     stored = session.append(said("hi").model_copy(update={"created_at": 5, "tokens": 3, "id": 99, "parent_id": 98}))
     assert (stored.id, stored.parent_id, stored.created_at, stored.tokens) == (1, None, 5, 3)

@@ -10,7 +10,7 @@ from textual.pilot import Pilot
 
 from tests.support.agents import Harness, make_agent
 from tests.support.scripted_client import Call, Reply, Script, ScriptedClient
-from tests.support.ui_app import Stage, make_stage, until
+from tests.support.ui_app import Stage, make_stage, screen_text, until
 from tui_agent.session.entries import Usage
 from tui_agent.ui.app import TuiAgentApp
 from tui_agent.ui.screens.main import MainScreen
@@ -42,8 +42,7 @@ class RealStage:
 
     def text(self) -> str:
         """What is on the terminal."""
-        strips = self.screen._compositor.render_strips()
-        return "\n".join("".join(segment.text for segment in strip).rstrip() for strip in strips)
+        return "\n".join(line.rstrip() for line in screen_text(self.stage).split("\n"))
 
     @asynccontextmanager
     async def run(self, size: tuple[int, int] = (100, 30), *, after: Iterable[str] = ()) -> AsyncIterator[Pilot[int]]:

@@ -11,6 +11,7 @@ from tui_agent.session.store import Store
 def open_store(path: Path, **options: Any) -> Store:
     """Open a store; a new one is a copy of an empty one, since to make one is to wait for the disk several times."""
     if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(_empty_file())
         path.chmod(0o600)
     return Store(path, **options)

@@ -30,5 +30,5 @@ def pictures(*always: Picture, nightly: Sequence[Picture] = ()) -> list[Paramete
     ]
 
 
-EXAMPLES = examples(200)
-"""Examples per property of the context rules."""
+EXAMPLES = 1_000 if NIGHTLY else 40
+"""Examples per property of the context rules, which are many."""

@@ -1,8 +1,9 @@
 """A screen with nothing but a transcript, and ways to read it."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from time import perf_counter
 from typing import TypeVar
 
 from textual.app import App, ComposeResult
@@ -15,6 +16,7 @@ from tui_agent.session.entries import AssistantEntry, TextPart, ToolCallPart, Us
 from tui_agent.ui.widgets.transcript.source import EntrySource
 from tui_agent.ui.widgets.transcript.transcript import Transcript
 
+Clock = Callable[[], float]
 MessageT = TypeVar("MessageT", bound=Message)
 
 
@@ -23,14 +25,17 @@ class TranscriptHost(App[None]):
 
     CSS_PATH = [style_path("standing.tcss"), style_path("transcript.tcss")]  # noqa: RUF012 - as inherited
 
-    def __init__(self, source: EntrySource | None = None, theme: str = "textual-dark") -> None:
+    def __init__(
+        self, source: EntrySource | None = None, theme: str = "textual-dark", clock: Clock = perf_counter
+    ) -> None:
         super().__init__()
         self._source_shown = source
+        self._clock = clock
         self.animation_level = "none"
         self.theme = theme
 
     def compose(self) -> ComposeResult:
-        yield Transcript()
+        yield Transcript(clock=self._clock)
 
     def on_mount(self) -> None:
         self.pane.set_entries(self._source_shown)
@@ -80,11 +85,14 @@ class Shown:
 
 @asynccontextmanager
 async def shown(
-    source: EntrySource | None = None, size: tuple[int, int] = (80, 24), theme: str = "textual-dark"
+    source: EntrySource | None = None,
+    size: tuple[int, int] = (80, 24),
+    theme: str = "textual-dark",
+    clock: Clock = perf_counter,
 ) -> AsyncIterator[Shown]:
     """Run a transcript on a screen of some size."""
     messages: list[Message] = []
-    app = TranscriptHost(source, theme)
+    app = TranscriptHost(source, theme, clock)
     async with app.run_test(size=size, message_hook=messages.append) as pilot:
         host = Shown(app, pilot, messages)
         await host.settled()

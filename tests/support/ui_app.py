@@ -11,6 +11,8 @@ from textual import events
 from textual.keys import _character_to_key
 from textual.message import Message
 from textual.pilot import Pilot
+from textual.screen import Screen
+from textual.strip import Strip
 
 from tests.support import parsed_styles, settled  # noqa: F401 - pilots wait, and start sooner
 from tests.support.fake_agent import FakeAgent
@@ -84,6 +86,16 @@ class Stage:
         """What shows the open session."""
         assert self.main.view is not None
         return self.main.view
+
+    @property
+    def toasts(self) -> list[str]:
+        """What is told in a corner of the screen now."""
+        return [str(note.message) for note in self.app._notifications]
+
+    @property
+    def leaving(self) -> bool:
+        """Whether the application was told to end."""
+        return self.app._exit
 
     def of(self, kind: type[Any]) -> list[Any]:
         """Return the messages of a kind, each once however far it bubbled."""
@@ -167,8 +179,12 @@ def make_stage(
 
 def screen_text(stage: Stage) -> str:
     """Return what is on the screen."""
-    strips = stage.app.screen._compositor.render_strips()
-    return "\n".join("".join(segment.text for segment in strip) for strip in strips)
+    return "\n".join("".join(segment.text for segment in strip) for strip in strips(stage.app.screen))
+
+
+def strips(screen: Screen[Any]) -> list[Strip]:
+    """Return the lines that a screen shows, as pieces of one style."""
+    return screen._compositor.render_strips()
 
 
 def remembered(stage: Stage) -> None:

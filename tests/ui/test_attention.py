@@ -133,10 +133,10 @@ async def test_a_command_of_the_users_is_told_and_its_failure_is_a_warning(tmp_p
     async with stage.run() as pilot:
         await look(stage, pilot, here=False)
         await run(stage, clock, pilot, 60, RunEnded("done"))
-        await until(lambda: stage.app._notifications, pilot)
+        await until(lambda: stage.toasts, pilot)
         call = json.loads(told.read_text())
         assert (call["event"], call["text"], call["seconds"]) == ("done", "is done after 1:00", 60.0)
-        assert [note.message for note in stage.app._notifications] == ["notify_command: it ended with 3: broken"]
+        assert stage.toasts == ["notify_command: it ended with 3: broken"]
 
 
 # -- sequences ------------------------------------------------------------------------------------------------------

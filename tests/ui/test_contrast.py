@@ -7,7 +7,7 @@ import pytest
 from textual.color import Color
 from textual.theme import BUILTIN_THEMES
 
-from tests.support.ui_app import make_stage
+from tests.support.ui_app import make_stage, strips
 from tests.support.ui_scenes import play, scene_stage
 from tui_agent.ui.contrast import contrast, readable, readable_variables
 
@@ -61,7 +61,7 @@ async def test_all_text_on_screen_has_the_most_contrast_in_the_themes_made_for_i
         await play(stage, pilot, scene)
         poor = {}
         # One letter alone is the placeholder's under the cursor.
-        for strip in stage.app.screen._compositor.render_strips():
+        for strip in strips(stage.app.screen):
             for segment in strip:
                 style = segment.style
                 if style is None or style.color is None or style.bgcolor is None or not re.search(r"\w.", segment.text):

@@ -4,18 +4,10 @@ from pathlib import Path
 
 from textual.widgets import Static
 
-from tests.support.ui_app import make_stage
+from tests.support.ui_app import make_stage, screen_text
 from tui_agent.safe_text import ACTING
 
 EVIL = "left\x1b]0;owned\x07\x1b[2J\u202eright"
-
-
-def drawn(stage: object) -> str:
-    return "".join(
-        segment.text
-        for strip in stage.app.screen._compositor.render_strips()  # type: ignore[attr-defined]
-        for segment in strip
-    )
 
 
 async def test_a_widget_that_forgets_to_make_its_text_harmless_does_no_harm(tmp_path: Path) -> None:
@@ -25,7 +17,7 @@ async def test_a_widget_that_forgets_to_make_its_text_harmless_does_no_harm(tmp_
         stage.app.notify(EVIL, markup=False)
         await pilot.pause()
         await pilot.pause()
-        text = drawn(stage)
+        text = screen_text(stage)
         assert "right" in text
         assert ACTING.search(text) is None
 
@@ -37,10 +29,10 @@ async def test_titles_notices_and_pickers_show_what_they_were_given_harmless(tmp
         stage.main.refresh_facts()
         stage.main.say(EVIL)
         await pilot.pause()
-        text = drawn(stage)
+        text = screen_text(stage)
         assert text.count("left␛]0;owned") == 2
         assert ACTING.search(text) is None
         await pilot.press("ctrl+s")
         await pilot.pause()
         await pilot.pause()
-        assert ACTING.search(drawn(stage)) is None
+        assert ACTING.search(screen_text(stage)) is None

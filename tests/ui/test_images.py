@@ -173,6 +173,6 @@ async def test_without_an_image_what_was_copied_here_is_pasted(tmp_path: Path, m
     async with stage.run() as pilot:
         await pilot.press("ctrl+v")
         await until(lambda: "clipboard has no image" in stage.main.notice.message, pilot)
-        stage.app._clipboard = "copied here"
+        stage.app.copy_to_clipboard("copied here")
         await pilot.press("ctrl+v")
         await until(lambda: stage.main.prompt.text == "copied here", pilot)

@@ -100,7 +100,7 @@ async def test_one_is_sent_filled_in_with_the_model_and_agent_it_wants(tmp_path:
         assert agents[0].sent == [(parts, False)]
         assert (agents[0].model, agents[0].mode) == ("openai/x", "reviewer")
         await pilot.pause()
-        assert "Not attached: x.md." in [str(toast.message) for toast in stage.app._notifications]
+        assert "Not attached: x.md." in stage.toasts
 
 
 async def test_why_one_cannot_be_used_is_said(tmp_path: Path) -> None:

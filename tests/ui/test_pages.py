@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.ui_app import Stage, make_stage, until
+from tests.support.ui_app import Stage, make_stage, screen_text, until
 from tui_agent.app.copy_commands import USAGE, last_code
 from tui_agent.app.reports import todo_lines
 from tui_agent.cli.desk_wiring import FileTransfer
@@ -53,10 +53,10 @@ async def test_copying(tmp_path: Path) -> None:
         await pilot.pause()
 
         async def copied(argument: str) -> Any:
-            stage.app._clipboard = ""
+            stage.app.copy_to_clipboard("")
             await stage.main.desk.run("copy", argument)
             await pilot.pause()
-            return stage.app._clipboard
+            return stage.app.clipboard
 
         assert await copied("") == ANSWER
         assert await copied("code") == "make test\n\nmake"
@@ -76,12 +76,11 @@ async def test_the_doctor_reports_in_the_program(tmp_path: Path) -> None:
     stage = make_stage(tmp_path, doctor=lambda: ["✓ program  [x] tui-agent", "✗ model  none"])
     async with stage.run() as pilot:
         await stage.main.desk.run("doctor", "")
-        await until(lambda: isinstance(stage.app.screen, ReportScreen), pilot)
-        assert "✗ model  none" in stage.app.screen._content.plain  # type: ignore[attr-defined]
+        await until(lambda: "✗ model  none" in screen_text(stage), pilot)
+        assert isinstance(stage.app.screen, ReportScreen)
         await pilot.press("escape")
         await stage.main.desk.run("todo", "")
-        await pilot.pause()
-        assert "no list" in stage.app.screen._content.plain  # type: ignore[attr-defined]
+        await until(lambda: "no list" in screen_text(stage), pilot)
         await pilot.press("escape")
         await stage.main.desk.run("keys", "")
         await pilot.pause()

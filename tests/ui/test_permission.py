@@ -17,7 +17,7 @@ from tui_agent.agent.events import (
 from tui_agent.agent.permissions import in_words
 from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.ui.widgets.permission import PermissionChoices, PermissionPattern, PermissionPrompt
-from tui_agent.ui.widgets.permission.details import question
+from tui_agent.ui.widgets.permission.details import PermissionDetails, question
 
 COMMAND = "rm -rf build && make [all]\necho \x1b]0;owned\x07 \u202edone"
 
@@ -88,7 +88,7 @@ async def test_a_diff_is_shown_line_by_line_in_its_colours(tmp_path: Path) -> No
         await pilot.pause()
         assert "1 - old [bold]" in screen_text(stage)
         assert "1 + new [/bold]" in screen_text(stage)
-        details = stage.view.question._details
+        details = stage.view.question.query_one(PermissionDetails)
         signs = {
             segment.text: segment.style
             for strip in details.render_lines(details.size.region)
@@ -148,7 +148,7 @@ async def test_prose_never_answers(tmp_path: Path, text: str) -> None:
         await pilot.pause()
         stage.view.question._arm()
         await pilot.pause()
-        stage.view.question._choices.hold = 30  # a loaded machine types slowly
+        stage.view.question.query_one(PermissionChoices).hold = 30  # a loaded machine types slowly
         await write(pilot, text)
         await until(lambda: len(stage.main.prompt.text) == len(text), pilot)
         assert stage.agent.answers == []

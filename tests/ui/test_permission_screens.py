@@ -90,7 +90,7 @@ async def test_every_rule_is_shown_with_where_it_is_kept_the_strongest_first(tmp
         await pilot.pause()
         assert "in the sandbox, by mode" in screen_text(stage)
         assert "git commit *" not in screen_text(stage)
-        assert "a rule of your own overrules it" in str(next(iter(stage.app._notifications)).message)
+        assert "a rule of your own overrules it" in stage.toasts[0]
         await pilot.press("escape")
         await pilot.press(*"deny")
         await pilot.pause()
@@ -139,7 +139,7 @@ async def test_a_rule_that_cannot_be_removed_says_why_and_stays(tmp_path: Path) 
         await pilot.pause()
         await pilot.pause()
         assert len(stage.agent.left) == len(RULES)  # type: ignore[attr-defined]
-        assert [notice.message for notice in stage.app._notifications] == ["Edit the project's file."]
+        assert stage.toasts == ["Edit the project's file."]
 
 
 async def test_yolo_has_to_be_named_and_looks_like_it(tmp_path: Path) -> None:

@@ -7,17 +7,12 @@ from typing import Any
 import pytest
 
 from tests.support.thoroughness import NIGHTLY
-from tests.support.ui_app import HOME, MODELS, Stage, make_stage, until, write
+from tests.support.ui_app import HOME, MODELS, Stage, make_stage, screen_text, until, write
 from tui_agent.app.services import FirstView, KeyStatus, LocalServer, ModelRow, OpenHow, OpenRequest
 from tui_agent.model.naming import NameStanding, NameVerdict
 from tui_agent.session.entries import TextPart, UserEntry
 from tui_agent.session.session import Session
 from tui_agent.ui.screens.choice import ChoiceScreen
-
-
-def screen_text(stage: Stage) -> str:
-    screen = stage.app.screen
-    return "\n".join("".join(segment.text for segment in strip) for strip in screen._compositor.render_strips())
 
 
 def make_session(stage: Stage, *texts: str, cwd: object = HOME, title: str = "") -> Session:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from textual import events
+from textual.drivers.headless_driver import HeadlessDriver
 
 from tests.support.ui_app import make_stage, until, write
 from tui_agent.agent.events import RunStarted
@@ -223,7 +224,7 @@ async def test_ctrl_d_quits_only_when_the_prompt_is_empty(tmp_path: Path) -> Non
         assert stage.main.prompt.text == "a"
         await pilot.press("backspace", "ctrl+d")
         await pilot.pause()
-        assert not stage.app.is_running or stage.app._exit
+        assert not stage.app.is_running or stage.leaving
 
 
 async def test_the_editor_edits_the_whole_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -233,9 +234,9 @@ async def test_the_editor_edits_the_whole_text(tmp_path: Path, monkeypatch: pyte
     editor.chmod(0o755)
     monkeypatch.setenv("VISUAL", str(editor))
     async with stage.run() as pilot:
-        monkeypatch.setattr(type(stage.app._driver), "can_suspend", property(lambda _self: True))
-        monkeypatch.setattr(type(stage.app._driver), "suspend_application_mode", lambda _self: None, raising=False)
-        monkeypatch.setattr(type(stage.app._driver), "resume_application_mode", lambda _self: None, raising=False)
+        monkeypatch.setattr(HeadlessDriver, "can_suspend", property(lambda _self: True))
+        monkeypatch.setattr(HeadlessDriver, "suspend_application_mode", lambda _self: None, raising=False)
+        monkeypatch.setattr(HeadlessDriver, "resume_application_mode", lambda _self: None, raising=False)
         await write(pilot, "text")
         await pilot.press("ctrl+e")
         await until(lambda: stage.main.prompt.text != "text", pilot)
@@ -246,9 +247,9 @@ async def test_an_editor_that_does_not_exist_is_a_sentence(tmp_path: Path, monke
     monkeypatch.setenv("VISUAL", "/no/such/editor")
     stage = make_stage(tmp_path)
     async with stage.run() as pilot:
-        monkeypatch.setattr(type(stage.app._driver), "can_suspend", property(lambda _self: True))
-        monkeypatch.setattr(type(stage.app._driver), "suspend_application_mode", lambda _self: None, raising=False)
-        monkeypatch.setattr(type(stage.app._driver), "resume_application_mode", lambda _self: None, raising=False)
+        monkeypatch.setattr(HeadlessDriver, "can_suspend", property(lambda _self: True))
+        monkeypatch.setattr(HeadlessDriver, "suspend_application_mode", lambda _self: None, raising=False)
+        monkeypatch.setattr(HeadlessDriver, "resume_application_mode", lambda _self: None, raising=False)
         await write(pilot, "text")
         await pilot.press("ctrl+e")
         await until(lambda: stage.main.notice.message, pilot)

@@ -20,10 +20,10 @@ async def test_ctrl_c_clears_the_prompt_and_quits_when_pressed_again_soon(tmp_pa
         now += 3.0
         await pilot.press("ctrl+c")
         await pilot.pause()
-        assert stage.app._exit is False
+        assert not stage.leaving
         now += 1.0
         await pilot.press("ctrl+c")
-        assert stage.app._exit is True
+        assert stage.leaving
 
 
 async def test_ctrl_c_clears_what_was_written_since_it_was_pressed_and_does_not_quit(tmp_path: Path) -> None:
@@ -55,10 +55,10 @@ async def test_ctrl_q_quits_and_asks_only_during_a_run(tmp_path: Path) -> None:
         await pilot.press("ctrl+q")
         await pilot.pause()
         assert "The agent is working." in screen_text(stage)
-        assert stage.app._exit is False
+        assert not stage.leaving
         await pilot.press("enter")
         await pilot.pause()
-        assert stage.app._exit is True
+        assert stage.leaving
     assert "aclose" in stage.agent.calls
     assert stage.closed == [stage.agent.session.id]
 
@@ -73,7 +73,7 @@ async def test_a_defect_in_a_handler_is_logged_and_the_session_goes_on(
 
     async with stage.run() as pilot:
         stage.main.call_later(broken)
-        await until(lambda: any("internal error" in str(note.message) for note in stage.app._notifications), pilot)
+        await until(lambda: any("internal error" in toast for toast in stage.toasts), pilot)
         await write(pilot, "hello")
         await pilot.press("enter")
         await until(lambda: stage.agent.sent, pilot)

@@ -187,7 +187,7 @@ async def test_e_asks_for_the_form_and_writes_beside_the_project(tmp_path: Path)
         await pilot.press("down", "down", "enter")
         await until(lambda: files.orders, pilot)
         assert files.orders == [(ExportOrder(session.id, ExportFormat.HTML, whole=True), HOME)]
-        await until(lambda: any("Exported to" in note.message for note in stage.app._notifications), pilot)
+        await until(lambda: any("Exported to" in toast for toast in stage.toasts), pilot)
         assert isinstance(stage.app.screen, SessionPicker), "one can go on in the list"
 
 

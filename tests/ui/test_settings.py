@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.ui_app import STILL, Stage, make_stage, until, write
+from tests.support.ui_app import STILL, Stage, make_stage, screen_text, until, write
 from tui_agent.agent.events import RunStarted
 from tui_agent.app.services import SettingsReread
 from tui_agent.config import ConfigError, load_config, set_value
@@ -34,11 +34,6 @@ def a_stage(tmp_path: Path, text: str = "", **services: Any) -> tuple[Stage, Pat
         **services,
     )
     return stage, path
-
-
-def screen_text(stage: Stage) -> str:
-    strips = stage.app.screen._compositor.render_strips()
-    return "\n".join("".join(segment.text for segment in strip) for strip in strips)
 
 
 async def opened(stage: Stage, pilot: Any, query: str) -> SettingsScreen:
@@ -357,4 +352,4 @@ async def test_what_is_odd_about_the_settings_is_told_at_the_start(tmp_path: Pat
     async with stage.run() as pilot:
         stage.agent.emit(RunStarted())
         await pilot.pause()
-        assert [note.message for note in stage.app._notifications] == [*stage.services.warnings]
+        assert stage.toasts == [*stage.services.warnings]

@@ -53,12 +53,12 @@ async def test_it_is_not_run_while_nothing_changes(tmp_path: Path) -> None:
 async def test_a_failure_is_told_once(tmp_path: Path, command: str) -> None:
     stage = a_stage(tmp_path, command)
     async with stage.run() as pilot:
-        await until(lambda: stage.app._notifications, pilot)
+        await until(lambda: stage.toasts, pilot)
         for number in range(2):
             stage.agent.append(UserEntry(parts=(TextPart(text=f"hello {number}"),)))
             await until(lambda: not shown(stage)._is_running and shown(stage)._timer is None, pilot)
-        (note,) = stage.app._notifications
-        assert note.message.startswith("status_line: it ended with")
+        (note,) = stage.toasts
+        assert note.startswith("status_line: it ended with")
 
 
 async def test_without_a_command_there_is_no_line(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """The agent of one session: what every way in (screen, headless, editor protocol) drives and listens to."""
 
+import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -441,6 +442,11 @@ class Agent:
             self._channel.emit(CostKnown())
         self.mcp.start()
         await self.ports.hooks.warm()
+        await asyncio.to_thread(self._warm_tools)
+
+    def _warm_tools(self) -> None:
+        for tool in self.ports.own_tools:
+            tool.warm(self.ports.environment)
 
     async def wait_idle(self) -> None:
         """Wait until the run that is going on has ended."""

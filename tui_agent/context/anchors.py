@@ -7,11 +7,13 @@ model takes part: the same entries give the same anchors.
 
 import re
 import sys
-from collections.abc import Iterable
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
 from dataclasses import field
-from functools import lru_cache
+from functools import lru_cache, wraps
 from itertools import islice
-from typing import Literal, get_args
+from threading import Lock
+from typing import Literal, TypeVar, get_args
 
 from tui_agent.context.arguments import parse_object, strings_in
 from tui_agent.lazy import LazyPattern, dataclass
@@ -28,14 +30,16 @@ from tui_agent.session.entries import (
 )
 from tui_agent.session.tool_traits import TraitsByName
 
+T = TypeVar("T")
+
 AnchorKind = Literal["rule", "command", "error", "path", "name", "hash", "number"]
 """What an anchor is. The order is the order of importance where scores are equal."""
 
 REMEMBERED = 600
 """Anchors kept in a compaction's details for the next one; far fewer are shown to the model."""
 
-_REMEMBERED_TEXTS = 4_096
-"""Texts whose facts are kept at hand: those of a few full windows."""
+_REMEMBERED_CHARS = 1_000_000
+"""Characters of texts whose facts are kept at hand: those of a few full windows."""
 _LINE_CHARS = 160
 _COMMAND_CHARS = 120
 _ERROR_LINES = 8
@@ -236,7 +240,31 @@ class _Finder:
                 self._refer("rule", _one_line(sentence, 2 * _LINE_CHARS), entry_id, _WEIGHTS[source])
 
 
-@lru_cache(maxsize=_REMEMBERED_TEXTS)
+def _remembering(function: Callable[[str], T]) -> Callable[[str], T]:
+    """Have a function of a text remember what it returned, for so many characters of the newest texts."""
+    known: OrderedDict[str, T] = OrderedDict()
+    lock = Lock()
+    room = _REMEMBERED_CHARS
+
+    @wraps(function)
+    def remembered(text: str) -> T:
+        nonlocal room
+        with lock:
+            if text in known:
+                known.move_to_end(text)
+                return known[text]
+        found = function(text)
+        with lock:
+            if text not in known:
+                known[text], room = found, room - len(text)
+            while room < 0:
+                room += len(known.popitem(last=False)[0])
+        return found
+
+    return remembered
+
+
+@_remembering
 def _facts(text: str) -> tuple[tuple[AnchorKind, str], ...]:
     """Return the facts in a text, once for each form they are written in.
 
@@ -249,7 +277,7 @@ def _facts(text: str) -> tuple[tuple[AnchorKind, str], ...]:
     return tuple(facts)
 
 
-@lru_cache(maxsize=_REMEMBERED_TEXTS)
+@_remembering
 def _error_lines(text: str) -> tuple[str, ...]:
     lines: list[str] = []
     for match in islice(_ERROR.finditer(text), _ERROR_LINES):
@@ -264,7 +292,7 @@ def _one_line(text: str, limit: int) -> str:
     return line if len(line) <= limit else f"{line[: limit - 1]}…"
 
 
-@lru_cache(maxsize=1 << 16)
+@lru_cache(maxsize=1 << 14)
 def _classify(token: str) -> tuple[tuple[AnchorKind, str], ...]:
     """Return the facts in a run of characters that hold no space: usually none or one."""
     word = token.strip(".,:;+\\").rstrip("/-@~").removeprefix("this.").removeprefix("self.")

@@ -21,8 +21,8 @@ __all__ = ["EntryReader"]
 
 T = TypeVar("T")
 
-_KEPT_ENTRIES = 2_048
-"""Entries kept in memory beside those that callers hold."""
+_KEPT_ENTRIES, _KEPT_CHARS = 2_048, 2_000_000
+"""Entries kept in memory beside those that callers hold, and their characters, whichever is reached first."""
 
 
 class EntryReader:
@@ -34,6 +34,7 @@ class EntryReader:
         self._spine = Spine()
         self._unreadable: set[int] = set()
         self._recent: OrderedDict[int, Entry] = OrderedDict()
+        self._recent_chars = 0
         self._ids, self._letters, self._tokens = array("q"), bytearray(), array("q")
         self._costs: dict[int, float] = {}
         self._costs_until = 0
@@ -123,10 +124,14 @@ class EntryReader:
     def keep(self, entries: Iterable[Entry]) -> None:
         """Have entries at hand for the next time they are asked for."""
         for entry in entries:
-            self._recent[entry.id] = entry
-            self._recent.move_to_end(entry.id)
-        while len(self._recent) > _KEPT_ENTRIES:
-            self._recent.popitem(last=False)
+            if entry.id in self._recent:
+                self._recent.move_to_end(entry.id)
+            else:
+                self._recent[entry.id] = entry
+                self._recent_chars += size_of(entry)
+        while len(self._recent) > _KEPT_ENTRIES or self._recent_chars > _KEPT_CHARS:
+            _, oldest = self._recent.popitem(last=False)
+            self._recent_chars -= size_of(oldest)
 
     def add(self, entries: Sequence[Entry]) -> None:
         """Take in entries that were just committed, without reading them again."""

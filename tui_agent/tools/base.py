@@ -220,6 +220,9 @@ class Tool(ABC, Generic[InputT]):
             ToolError: it could not be done; the message goes to the model.
         """
 
+    def warm(self, environment: Mapping[str, str]) -> None:
+        """Load what the first call would wait for. ``environment`` is what its program is to have."""
+
     def touches(self, arguments: InputT, context: ToolContext) -> tuple[Path, ...] | None:  # noqa: ARG002 - for subclasses
         """Return the files a call may change, as they are after links; None when it may be any. Takes a moment.
 

@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
+from pathlib import Path
 from typing import ClassVar
 
 from pydantic import Field, field_validator
@@ -105,6 +106,15 @@ class BashTool(Tool[BashInput]):
             return ()
         needs = command_needs(arguments.command, context.cwd, context.project)
         return () if needs and all(need.harmless for need in needs) else None
+
+    def warm(self, environment: Mapping[str, str]) -> None:
+        """Load what reads command lines, and look the environment through."""
+        from tui_agent.shell.interactive import advice
+        from tui_agent.shell.needs import command_needs
+
+        command_needs("true", Path(), Path())
+        command_environment(environment)
+        advice("true", "", failed=False)
 
     async def run(self, arguments: BashInput, context: ToolContext) -> ToolResult:
         """Run it; a cancelled call has reported what came out until then."""

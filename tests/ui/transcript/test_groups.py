@@ -145,8 +145,7 @@ async def test_going_to_a_call_in_a_closed_row_opens_it() -> None:
 
 async def test_the_row_tells_what_runs_and_for_how_long() -> None:
     now = 100.0
-    async with shown(ListSource(steps("read", "grep"))) as view:
-        view.pane._feed._clock = view.pane._clock = lambda: now
+    async with shown(ListSource(steps("read", "grep")), clock=lambda: now) as view:
         call = ToolCallPart(call_id="live", tool="ls", arguments="{}")
         view.pane.append_entry(AssistantEntry(id=50, parts=(call,), model="m"))
         view.pane.tool_started("live", "ls", "src", "{}")

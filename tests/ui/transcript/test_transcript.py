@@ -221,8 +221,7 @@ async def test_idle_has_no_timers() -> None:
 
 async def test_nothing_turns_when_motion_is_not_wanted_and_nothing_ticks_out_of_sight() -> None:
     now = 0.0
-    async with shown(GeneratedSource(400)) as view:
-        view.pane._feed._clock = view.pane._clock = lambda: now
+    async with shown(GeneratedSource(400), clock=lambda: now) as view:
         view.pane.tool_started("c1", "bash", "make", "{}")
         await view.settled()
         assert view.pane._spinner is not None
@@ -271,7 +270,6 @@ async def test_an_attempt_that_is_made_again_leaves_nothing_behind() -> None:
 async def play(view: Shown, *happened: object) -> None:
     for event in happened:
         view.pane.apply(event)  # type: ignore[arg-type]
-    view.pane._flush()
     await view.settled()
 
 

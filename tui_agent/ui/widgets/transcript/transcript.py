@@ -98,11 +98,19 @@ def apply_event(transcript: "Transcript", event: AgentEvent) -> None:
             pass
 
 
-FLUSH_SECONDS: Final = 0.125
-"""Time between two looks at what was streamed."""
+FLUSH_SECONDS: Final = 0.1
+"""Least time between two looks at what was streamed."""
 
-FLUSH_SHARE: Final = 7
-"""A flush is followed by a pause of at least so many times its cost: an eighth of one core at most."""
+FAST_FLUSH_SECONDS: Final = 0.2
+"""The same where more comes than anyone reads along: ``FAST_CHARS`` a second."""
+
+FAST_CHARS: Final = 1_500
+
+MAX_FLUSH_SECONDS: Final = 0.25
+"""Most time between them."""
+
+FLUSH_SHARE: Final = 19
+"""A flush is followed by a pause of so many times its cost, where that is between those: 5 % of one core."""
 
 SPINNER_SECONDS: Final = 0.25
 ELAPSED_SECONDS: Final = 1.0
@@ -138,6 +146,7 @@ class Transcript(BlockPane, can_focus=True):
         self._activity: Callable[[int], str] | None = None
         self._flush_timer: Timer | None = None
         self._next_flush = 0.0
+        self._seen_written, self._seen_at = 0, 0.0
         self._spinner: Timer | None = None
 
     # -- what is shown
@@ -311,7 +320,10 @@ class Transcript(BlockPane, can_focus=True):
         self._feed.flush()
         self._show_changes()
         now = self._clock()
-        self._next_flush = now + max(FLUSH_SECONDS, FLUSH_SHARE * (now - started))
+        written, seconds = self._feed.written - self._seen_written, now - self._seen_at
+        self._seen_written, self._seen_at = self._feed.written, now
+        least = FAST_FLUSH_SECONDS if written > FAST_CHARS * seconds else FLUSH_SECONDS
+        self._next_flush = now + min(max(least, FLUSH_SHARE * (now - started)), MAX_FLUSH_SECONDS)
 
     def _show_changes(self) -> None:
         """Lay out what changed, and follow it or tell that there is something new."""

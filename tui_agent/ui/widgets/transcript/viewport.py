@@ -56,6 +56,7 @@ class Viewport(Guarded, ScrollView):
         self._strips: LRUCache[tuple[Line, bool, Standing | None], Strip] = LRUCache(_KEPT_STRIPS)
         self._rows: list[Row] | None = None
         self._bar_extent = Size(0, 0)
+        self._bar_look = (0, False, 0, 0)
         self._settling = False
         self._painting = False
         self._prefetch_asked = False
@@ -116,9 +117,16 @@ class Viewport(Guarded, ScrollView):
         self.set_reactive(Widget.scroll_target_y, offset)
 
     def _show_bar(self) -> None:
-        if self._bar_extent != self.virtual_size:
-            self._bar_extent = self.virtual_size
-            self._scroll_update(self.virtual_size)
+        """Draw the bar anew where it looks otherwise: it is as high as the window, and drawn in eighths of a cell."""
+        extent, page = self.virtual_size, self.page
+        steps = page * 8 / max(extent.height, 1)
+        look = page, extent.height > page, round(steps * self.scroll_y), round(steps * page)
+        if look == self._bar_look:
+            return
+        self._bar_look = look
+        if self._bar_extent != extent:
+            self._bar_extent = extent
+            self._scroll_update(extent)
         if self.show_vertical_scrollbar:
             self.vertical_scrollbar.position = self.scroll_y
 
