@@ -91,3 +91,9 @@ def test_the_check_belongs_to_the_project_of_the_session(place: Place, warm_serv
     done = place.run("-r", session, "-p", "make it", "--race", "2")
     assert done.returncode == 0, done.stderr
     assert "check: test -f made.txt" in done.stdout
+
+
+def test_a_run_without_a_screen_begins_none_that_would_outlive_it(place: Place) -> None:
+    begun = place.run("--demo", "-p", "/race 2 -- make it")
+    assert (begun.returncode, begun.stdout) == (1, "")
+    assert "--race 3 waits for them" in begun.stderr

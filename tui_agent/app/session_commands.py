@@ -123,9 +123,12 @@ async def tree(desk: Desk, argument: str) -> None:
 
 async def retry(desk: Desk, _argument: str) -> None:
     """Send the last request again."""
-    if desk.agent is not None and not desk.agent.running and desk.agent.session.leaf is not None:
-        desk.face.clear_notice()
-        desk.agent.retry()
+    if (agent := desk.idle_agent) is None:
+        return
+    if agent.session.leaf is None:
+        raise CommandError("There is nothing to send again yet.")
+    desk.face.clear_notice()
+    agent.retry()
 
 
 async def block_action(desk: Desk, action: str, entry_id: int) -> None:
