@@ -68,7 +68,7 @@ def test_the_name_chooses_the_format_and_a_directory_gets_one(recorded: str, cap
         (["export", "ID", "-o", "no/such/x.md"], "can't be written: the directory does not exist", 1),
         (["export", "ID", "-o", "talk.xyz"], "“.xyz” is no ending of an export; known are .md", 2),
         (["import", "page.html"], "HTML and Markdown can't be imported", 1),
-        (["import", "nothing.jsonl"], "There is no nothing.jsonl", 1),
+        (["import", "nothing.jsonl"], "There is no file or directory nothing.jsonl", 1),
         (["import", "bad.jsonl"], "bad.jsonl, line 2: it is not JSON", 1),
     ],
 )
