@@ -93,7 +93,14 @@ def test_the_check_belongs_to_the_project_of_the_session(place: Place, warm_serv
     assert "check: test -f made.txt" in done.stdout
 
 
-def test_a_run_without_a_screen_begins_none_that_would_outlive_it(place: Place) -> None:
-    begun = place.run("--demo", "-p", "/race 2 -- make it")
-    assert (begun.returncode, begun.stdout) == (1, "")
-    assert "--race 3 waits for them" in begun.stderr
+def test_one_that_was_begun_by_its_command_waits_for_a_choice(place: Place, warm_server: ModelServer) -> None:
+    make_project(place.project)
+    warm_server.play_function(work)
+    begun = place.run("-p", "/race 2 -- make it")
+    assert begun.returncode == 0, begun.stderr
+    assert "The race is over" in begun.stderr
+    taken = place.run("-c", "-p", "/race take 2")
+    assert taken.returncode == 0, taken.stderr
+    assert "A race waits for your choice" in taken.stderr
+    assert "cut off" not in taken.stderr
+    assert "Took same 2" in taken.stderr

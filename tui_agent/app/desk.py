@@ -284,6 +284,7 @@ class Desk:
     async def _find_race(self, agent: Agent) -> None:
         """Take up the race of the open session that a program left which was killed, and tell of it."""
         from tui_agent.agent.race.race import Race
+        from tui_agent.session.entries import RunnerState
 
         left = Race.left_by_crash(agent)
         for race in left[:-1]:
@@ -291,8 +292,11 @@ class Desk:
         if left:
             self.race = left[-1]
             what = one_line(self.race.record.prompt, 60)
-            actions = "/race shows it; /race continue goes on, /race drop ends it."
-            self.say(f"A race was cut off: “{what}”. {actions}", "warning")
+            if any(runner.state is RunnerState.CUT_OFF for runner in self.race.runners):
+                actions = "/race shows it; /race continue goes on, /race drop ends it."
+                self.say(f"A race was cut off: “{what}”. {actions}", "warning")
+            else:
+                self.say(f"A race waits for your choice: “{what}”. /race shows it, /race take N or drop ends it.")
 
     def _heard(self, agent: Agent, event: AgentEvent) -> None:
         """Pass an event on; a run in plan mode ends in a question."""

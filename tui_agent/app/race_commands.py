@@ -365,18 +365,13 @@ async def race(desk: Desk, argument: str) -> None:
         await _ask_and_begin(desk, read_wish(argument))
 
 
-def _insist_on_staying(desk: Desk) -> None:
-    if not desk.face.is_attended:
-        raise CommandError("This run would end before the runners do: tui-agent -p “PROMPT” --race 3 waits for them.")
-
-
 async def _ask_and_begin(desk: Desk, wish: RaceWish) -> None:
-    _insist_on_staying(desk)
     order = await order_of(desk, wish)
     question = Choice(
         "Start the race?",
         [(START, "Start"), (LEAVE, "Don't start")],
         price_of(desk, order).sentence() + (f"\nCheck: {one_line(order.check, 100)}" if order.check else ""),
+        unasked=START,
     )
     if await desk.ask(question) == START:
         begun = await begin(desk, order)
@@ -394,7 +389,6 @@ async def _continue(desk: Desk, rest: str) -> None:
     from tui_agent.session.entries import RunnerState
 
     cut = [runner.number for runner in _race(desk).runners if runner.state is RunnerState.CUT_OFF]
-    _insist_on_staying(desk)
     numbers = [_chosen(rest)] if rest else cut
     if not numbers:
         raise CommandError("No runner was cut off; name one: /race continue 2.")
