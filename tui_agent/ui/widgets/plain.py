@@ -9,7 +9,9 @@ from collections.abc import Callable
 from functools import lru_cache
 
 from rich.style import Style
+from textual.color import Color
 from textual.containers import Container
+from textual.filter import LineFilter
 from textual.geometry import Region
 from textual.strip import Strip
 from textual.widget import Widget
@@ -17,10 +19,10 @@ from textual.widget import Widget
 
 def plain_lines(widget: Widget, crop: Region, line: Callable[[int], Strip]) -> list[Strip] | None:
     """Return the lines of a widget as it makes them, None where its style draws more: a border, a tint, opacity."""
-    styles = widget.styles
-    if styles.gutter or styles.tint.a or widget.opacity != 1.0 or styles.text_opacity != 1.0:
+    if not _is_plain(widget):
         return None
-    background, filters, filling = widget.background_colors[1], widget.get_line_filters(), _filling(widget)
+    below, background = widget.background_colors
+    filters, filling = widget.get_line_filters(), Style(bgcolor=(below + background).rich_color)
     strips = []
     for y in crop.line_range:
         strip = line(y).crop_extend(crop.x, crop.right, filling)
@@ -31,10 +33,10 @@ def plain_lines(widget: Widget, crop: Region, line: Callable[[int], Strip]) -> l
 
 
 def empty_lines(widget: Widget, crop: Region) -> list[Strip] | None:
-    """Return the lines of a widget that is nothing but background between others."""
-    blank = _blank(crop.right, _filling(widget))
-    one = plain_lines(widget, Region(crop.x, crop.y, crop.width, min(crop.height, 1)), lambda _y: blank)
-    return None if one is None else one * crop.height
+    """Return the lines of a widget that is nothing but background between others; None as for ``plain_lines``."""
+    if not _is_plain(widget):
+        return None
+    return [_empty(crop.width, *widget.background_colors, tuple(widget.get_line_filters()))] * crop.height
 
 
 class Room(Container):
@@ -45,11 +47,14 @@ class Room(Container):
         return empty_lines(self, crop) or super().render_lines(crop)
 
 
-def _filling(widget: Widget) -> Style:
-    below, own = widget.background_colors
-    return Style(bgcolor=(below + own).rich_color)
+def _is_plain(widget: Widget) -> bool:
+    styles = widget.styles
+    return not styles.gutter and not styles.tint.a and widget.opacity == styles.text_opacity == 1.0
 
 
-@lru_cache(16)
-def _blank(width: int, style: Style) -> Strip:
-    return Strip.blank(width, style)
+@lru_cache(32)
+def _empty(width: int, below: Color, background: Color, filters: tuple[LineFilter, ...]) -> Strip:
+    strip = Strip.blank(width, Style(bgcolor=(below + background).rich_color))
+    for line_filter in filters:
+        strip = strip.apply_filter(line_filter, background)
+    return strip
