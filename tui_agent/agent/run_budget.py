@@ -36,9 +36,13 @@ class BudgetUsedUpError(Exception):
 class BudgetMeter:
     """Counts what a run uses up. An agent shares it with its subagents, whose runs are part of its own."""
 
-    def __init__(self, has_price: Callable[[str], bool] = lambda _model: True) -> None:
-        """Make a meter; ``has_price`` says whether it is known what a model costs."""
+    def __init__(self, has_price: Callable[[str], bool] = lambda _model: True, *, before: float = 0.0) -> None:
+        """Make a meter; ``has_price`` says whether it is known what a model costs.
+
+        ``before`` is US dollars that were spent already, by a program that was killed, and count for every run.
+        """
         self.has_price = has_price
+        self._before = before
         self._runs = 0
         self.cost = 0.0
         self.tokens = 0
@@ -90,8 +94,8 @@ class BudgetMeter:
             raise BudgetUsedUpError(
                 "cost", f"Stopped: what {model} costs is not known, so no budget of money can be kept; limit tokens."
             )
-        if budget.cost is not None and self.cost >= budget.cost:
-            raise BudgetUsedUpError("cost", f"Stopped: ${self.cost:.4f} of ${budget.cost:g} are spent.")
+        if budget.cost is not None and (spent := self._before + self.cost) >= budget.cost:
+            raise BudgetUsedUpError("cost", f"Stopped: ${spent:.4f} of ${budget.cost:g} are spent.")
         if budget.tokens is not None and self.tokens + next_request > budget.tokens:
             used = f"{self.tokens:,} of {budget.tokens:,} tokens are used"
             raise BudgetUsedUpError("tokens", f"Stopped: {used}, and the next request takes about {next_request:,}.")

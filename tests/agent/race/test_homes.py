@@ -1,6 +1,9 @@
 """The copies of a race have an owner, or are found and removed."""
 
+from dataclasses import replace
 from pathlib import Path
+
+import pytest
 
 from tests.support.races import RacingClient, begin, racing_agent, writes
 from tests.support.scripted_client import Reply
@@ -101,5 +104,33 @@ async def test_a_copy_that_was_cut_short_is_made_anew(tmp_path: Path) -> None:
     copy = again.runners[0].copy
     assert copy is not None
     assert (copy.root / "f0.txt").exists()
+    await again.finish(None)
+    await harness.agent.aclose()
+
+
+async def test_what_a_killed_runner_had_used_is_read_from_its_branch_and_counts(tmp_path: Path) -> None:
+    def paid(number: int, step: int) -> Reply:
+        return replace(hanging(number, step), cost=0.04)
+
+    client = RacingClient(paid)
+    harness = racing_agent(tmp_path, client)
+    race = await begin(harness, cost=0.05)
+    await harness.until(lambda: RunnerState.DONE in states(race) and client.hanging.is_set())
+    await race.aclose()
+    record = race.record.model_copy(update={"cost": 0.03})
+    unwritten = {"steps": 0, "tokens": 0, "cost": 0.0}
+    rows = [row.model_copy(update={} if row.state.is_over else unwritten) for row in record.runners]
+    race.home.save(record.model_copy(update={"runners": tuple(rows)}))
+
+    (again,) = Race.left_by_crash(harness.agent)
+    cut = states(again).index(RunnerState.CUT_OFF)
+    used = again.runners[cut].record
+    assert used.cost == pytest.approx(0.04)
+    assert used.tokens > 0
+    again.resume(cut + 1)
+    await again.wait()
+    now = again.runners[cut].record
+    assert (now.state, now.cost) == (RunnerState.ERROR, pytest.approx(0.04))
+    assert "$0.0400 of $0.03 are spent" in now.problem
     await again.finish(None)
     await harness.agent.aclose()

@@ -361,7 +361,7 @@ class Race:
             copies=None,
             editor=None,
             titles=False,
-            meter=BudgetMeter(main.ports.meter.has_price),
+            meter=BudgetMeter(main.ports.meter.has_price, before=runner.record.cost),
             budget=replace(main.ports.budget, cost=self.record.cost or main.ports.budget.cost),
         )
         agent = Agent(session, ports, model=main.model, mode=main.mode, effort=main.chosen_effort)
@@ -513,7 +513,10 @@ def _changes(row: RaceRunner, main: "Agent") -> Iterable[Entry]:
 
 
 def _as_it_stands(row: RaceRunner, session: Session) -> RaceRunner:
-    """Return a runner as the session shows it after a crash: its branch goes on to the newest entry below its root."""
+    """Return a runner as the session shows it after a crash: its branch goes on to the newest entry below its root.
+
+    What it used up is written down when a run ends; before that the requests of its branch tell.
+    """
     state = row.state if row.state.is_over else RunnerState.CUT_OFF
     if row.root is None:
         return row.model_copy(update={"state": state})
@@ -521,4 +524,17 @@ def _as_it_stands(row: RaceRunner, session: Session) -> RaceRunner:
     for header in session.skeleton():
         if header.parent_id in below:
             below.add(header.id)
-    return row.model_copy(update={"state": state, "leaf": max(below)})
+    made = [request for request in session.requests() if request.id in below]
+    cost, tokens = (
+        sum(request.cost or 0.0 for request in made),
+        sum(request.prompt + request.output for request in made),
+    )
+    return row.model_copy(
+        update={
+            "state": state,
+            "leaf": max(below),
+            "steps": max(row.steps, len(made)),
+            "cost": max(row.cost, cost),
+            "tokens": max(row.tokens, tokens),
+        }
+    )
