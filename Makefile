@@ -13,7 +13,7 @@ ARGS ?=
 # Arguments of pytest: make test PYTEST_ARGS="-k store"
 PYTEST_ARGS ?=
 # Processes that run tests.
-JOBS ?= 2
+JOBS ?= 3
 
 VENV := .venv
 BIN := $(VENV)/bin
