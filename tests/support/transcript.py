@@ -66,8 +66,7 @@ class Shown:
 
     def screen(self) -> list[str]:
         """Return the rows on screen without trailing spaces."""
-        height = self.pane.size.height
-        return [self.pane.render_lines(self.pane.size.region)[row].text.rstrip() for row in range(height)]
+        return [strip.text.rstrip() for strip in self.pane.render_lines(self.pane.size.region)]
 
     def text(self) -> str:
         """Return the screen as one text."""
