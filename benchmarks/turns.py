@@ -11,10 +11,13 @@ from benchmarks.floors import commit, first_token, key_shown
 from benchmarks.program import Sandbox, ask, sandbox
 from benchmarks.report import Row, milliseconds, percentile
 from tests.support.model_script import Call, Recorded, Turn, echo
+from tests.support.terminal import Terminal
 
 NAME = "turns"
 ROUNDS = 15
 CALLS = 12
+PAUSE = 0.2
+"""Seconds the server waits before each half of an answer that goes on."""
 
 
 def run() -> Iterator[Row]:
@@ -46,13 +49,26 @@ def _first_token(box: Sandbox) -> Iterator[Row]:
             delays.append(ask(terminal, "go", mark))
             requests.append(arrived[-1] - (time.perf_counter() - delays[-1]))
             terminal.wait_quiet(0.2)
+        begun = list(_begun(box, terminal))
         box.server.play_function(echo)
         yield Row(NAME, "Enter → request", milliseconds(requests), "ms", note=f"median of {ROUNDS}, at the server")
         base = (key_shown() + first_token(box.server.openai_url) + 3 * commit()) * 1000
         note = f"a key in an empty app, plain httpx and three SQLite commits: {base:.0f} ms"
         note = f"median of {ROUNDS}; worst {percentile(delays, 1) * 1000:.0f} ms; {note}"
         enter = milliseconds(delays)
-        yield Row(NAME, "Enter → first token", enter, "ms", 25, note, enter / base)
+        yield Row(NAME, "Enter → answer, all of it at once", enter, "ms", 25, note, enter / base)
+        going_on = milliseconds(begun)
+        note = "the server's pause before it taken off"
+        yield Row(NAME, "Enter → first token of an answer that goes on", going_on, "ms", 20, note, going_on / base)
+
+
+def _begun(box: Sandbox, terminal: Terminal) -> Iterator[float]:
+    """Yield the seconds from Enter to the first half of answers whose second half comes later."""
+    for number in range(ROUNDS):
+        mark = f"begun{number}x"
+        box.server.play_function(lambda _request: Turn(text=f"{mark} and so on, and on", chunks=2, delay=PAUSE))  # noqa: B023
+        yield ask(terminal, "go", mark) - PAUSE
+        terminal.wait_quiet(4 * PAUSE)
 
 
 def _tool_round_trip(box: Sandbox, what: str, target: float | None) -> Row:

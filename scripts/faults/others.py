@@ -1,6 +1,7 @@
 """Faults that are no kill of a session: tests make them, and the script that kills races."""
 
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -57,15 +58,18 @@ def run_tests(name: str) -> Outcome:
         done = subprocess.run(
             command, cwd=ROOT, env=environ, capture_output=True, text=True, timeout=LONGEST, check=False
         )
+        said = done.stdout[-2_000:] + done.stderr[-2_000:]
         if not report.exists():
-            return Outcome(name, wrong=[done.stdout[-2_000:] + done.stderr[-2_000:]])
+            return Outcome(name, wrong=[said])
         cases = [case for case in ET.parse(report).getroot().iter("testcase") if case.find("skipped") is None]
     wrong = [
         f"{case.get('classname')}::{case.get('name')}: {problem.get('message', '')[:500]}"
         for case in cases
         for problem in (*case.findall("failure"), *case.findall("error"))
     ]
-    return Outcome(name, kills=len(cases), finished=len(cases) - len(wrong), wrong=wrong)
+    if not wrong and (done.returncode or not cases):
+        wrong = [f"No test was run: {said}"]
+    return Outcome(name, kills=len(cases), finished=len(cases), wrong=wrong)
 
 
 def run_races(times: int, seed: int) -> Outcome:
@@ -77,4 +81,5 @@ def run_races(times: int, seed: int) -> Outcome:
     wrong = [line.strip() for line in rounds if not line.endswith("nothing wrong")]
     if done.returncode and not wrong:
         wrong = [done.stderr[-2_000:]]
-    return Outcome(RACE, kills=len(rounds), wrong=wrong)
+    ended = re.search(r"(\d+) ended before the kill", done.stdout)
+    return Outcome(RACE, kills=len(rounds), finished=int(ended[1]) if ended else 0, wrong=wrong)

@@ -73,6 +73,7 @@ def test_a_race_that_takes_nobody_is_kept_with_its_branches(place: Place, warm_s
     warm_server.play_function(work)
     done = place.run("-p", "make it", "--race", "2", "--check", "false", "--pick", "first-green")
     assert done.returncode == 1, done.stderr
+    assert "Check: false" in done.stderr
     begun = re.search(r"same ([\d.]+)k tokens", done.stderr)
     assert begun is not None, done.stderr
     assert float(begun[1]) > 1  # instructions and tools count, though nothing was sent yet
@@ -104,3 +105,12 @@ def test_one_that_was_begun_by_its_command_waits_for_a_choice(place: Place, warm
     assert "A race waits for your choice" in taken.stderr
     assert "cut off" not in taken.stderr
     assert "Took same 2" in taken.stderr
+
+
+def test_nothing_says_what_is_green_without_a_check(place: Place, warm_server: ModelServer) -> None:
+    make_project(place.project)
+    warm_server.play_function(work)
+    begun = place.run("-p", "/race 2 --pick first-green -- make it")
+    assert begun.returncode == 1
+    assert "needs a check" in begun.stderr
+    assert warm_server.requests == []

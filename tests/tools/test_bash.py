@@ -226,7 +226,7 @@ async def test_nothing_is_left_of_a_cancelled_command(space: Workspace, pids: Pa
     with pytest.raises(asyncio.CancelledError):
         await task
     assert len(pids_in(pids)) >= 2
-    assert [pid for pid in pids_in(pids) if alive(pid)] == []
+    await eventually(lambda: not any(map(alive, pids_in(pids))), "something of the command is left")
 
 
 @STUBBORN_CHILDREN
@@ -239,7 +239,7 @@ async def test_nothing_is_left_after_the_time_limit(space: Workspace, pids: Path
     assert f"[Stopped after {seconds:g} s" in result.output
     assert result.is_error
     assert len(pids_in(pids)) >= 2
-    assert [pid for pid in pids_in(pids) if alive(pid)] == []
+    await eventually(lambda: not any(map(alive, pids_in(pids))), "something of the command is left")
 
 
 async def test_an_obedient_command_is_stopped_at_once(space: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:

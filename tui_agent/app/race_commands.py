@@ -199,6 +199,8 @@ async def begin(desk: Desk, order: RaceOrder) -> Race:
     from tui_agent.agent.race.race import Race
 
     agent = _agent(desk)
+    if order.pick == "first-green" and not order.check:
+        raise CommandError("first-green needs a check (--check): nothing else says what is green.")
     if desk.race is not None:
         raise CommandError("A race is going on in this session: take one with /race take N, or end it with /race drop.")
     if agent.running:

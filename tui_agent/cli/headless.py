@@ -35,6 +35,7 @@ from tui_agent.app.face import (
     WordsFace,
     diff_text,
 )
+from tui_agent.app.format import one_line
 from tui_agent.app.intent import CommandIntent, parse
 from tui_agent.app.race_commands import RaceWish
 from tui_agent.app.race_words import entry_lines
@@ -152,9 +153,9 @@ class HeadlessRun(WordsFace):
 
         desk = self.desk
         order = await race_commands.order_of(desk, wish)
-        if wish.pick == "first-green" and not order.check:
-            raise CommandError("--pick first-green needs a --check: nothing else says what is green.")
         self.say(race_commands.price_of(desk, order).sentence())
+        if order.check:
+            self.say(f"Check: {one_line(order.check, 200)}")
         await (await race_commands.begin(desk, order)).wait()
         await desk.tasks_done()
         if desk.race is not None:

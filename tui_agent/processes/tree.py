@@ -11,7 +11,8 @@ from tui_agent.processes.table import any_left, members, signal_all
 TERM_GRACE_SECONDS = 0.3
 """Seconds between the request to end and the end."""
 
-_ROUNDS = 20
+_KILL_SECONDS = 3.0
+"""Seconds in which what was killed has to be gone; a busy machine takes its time with it."""
 _POLL = 0.01
 
 
@@ -31,7 +32,8 @@ async def end_tree(leader: int, mark: str) -> None:
     deadline = loop.time() + TERM_GRACE_SECONDS
     while loop.time() < deadline and any_left(leader, known):  # noqa: ASYNC110 - nothing tells of others' children
         await asyncio.sleep(_POLL)
-    for _ in range(_ROUNDS):
+    deadline = loop.time() + _KILL_SECONDS
+    while loop.time() < deadline:
         left = await asyncio.to_thread(members, leader, mark)
         if not any_left(leader, left):
             _reap([*known, *left], leader)
