@@ -44,8 +44,8 @@ class EarlyPrompt:
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTSTP})
         ended = signal.signal(signal.SIGTERM, _leave)
         try:
+            self.is_shown = True  # before it is: a Ctrl+C in between would leave the shell on the alternate screen
             self._write(ALTERNATE_SCREEN + picture)
-            self.is_shown = True
             yield
         finally:
             if self.is_shown:
