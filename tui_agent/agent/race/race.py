@@ -525,16 +525,12 @@ def _as_it_stands(row: RaceRunner, session: Session) -> RaceRunner:
         if header.parent_id in below:
             below.add(header.id)
     made = [request for request in session.requests() if request.id in below]
-    cost, tokens = (
-        sum(request.cost or 0.0 for request in made),
-        sum(request.prompt + request.output for request in made),
-    )
     return row.model_copy(
         update={
             "state": state,
             "leaf": max(below),
             "steps": max(row.steps, len(made)),
-            "cost": max(row.cost, cost),
-            "tokens": max(row.tokens, tokens),
+            "cost": max(row.cost, sum(request.cost or 0.0 for request in made)),
+            "tokens": max(row.tokens, sum(request.prompt + request.output for request in made)),
         }
     )

@@ -5,7 +5,7 @@ behind them, that is a quarter of the cost of a frame; a strip that stays the sa
 made of it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 from rich.style import Style
@@ -22,14 +22,8 @@ def plain_lines(widget: Widget, crop: Region, line: Callable[[int], Strip]) -> l
     if not _is_plain(widget):
         return None
     below, background = widget.background_colors
-    filters, filling = widget.get_line_filters(), Style(bgcolor=(below + background).rich_color)
-    strips = []
-    for y in crop.line_range:
-        strip = line(y).crop_extend(crop.x, crop.right, filling)
-        for line_filter in filters:
-            strip = strip.apply_filter(line_filter, background)
-        strips.append(strip)
-    return strips
+    filters, filling = widget.get_line_filters(), _filling(below, background)
+    return [_filtered(line(y).crop_extend(crop.x, crop.right, filling), filters, background) for y in crop.line_range]
 
 
 def empty_lines(widget: Widget, crop: Region) -> list[Strip] | None:
@@ -54,7 +48,14 @@ def _is_plain(widget: Widget) -> bool:
 
 @lru_cache(32)
 def _empty(width: int, below: Color, background: Color, filters: tuple[LineFilter, ...]) -> Strip:
-    strip = Strip.blank(width, Style(bgcolor=(below + background).rich_color))
+    return _filtered(Strip.blank(width, _filling(below, background)), filters, background)
+
+
+def _filling(below: Color, background: Color) -> Style:
+    return Style(bgcolor=(below + background).rich_color)
+
+
+def _filtered(strip: Strip, filters: Sequence[LineFilter], background: Color) -> Strip:
     for line_filter in filters:
         strip = strip.apply_filter(line_filter, background)
     return strip
