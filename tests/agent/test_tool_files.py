@@ -509,8 +509,8 @@ async def test_types_that_hold_themselves_and_endless_docstrings_do_no_harm(stag
 )
 async def test_a_file_that_speaks_for_its_process_is_held_to_the_form(stage: Stage, row: str) -> None:
     stage.write(
-        "from tui_agent.tools.functions import runner\n"
-        f"runner._described = lambda module: {{'tools': [{row}], 'problems': [], 'declared': {{}}}}\n"
+        f"import json, os, sys\nanswer = {{'tools': [{row}], 'problems': [], 'declared': {{}}}}\n"
+        "os.pwrite(int(sys.argv[2]), json.dumps(answer).encode(), 0)\nos._exit(0)\n"
     )
     assert (await stage.load()).tools == ()
     assert len(stage.files.problems) == 1
