@@ -9,6 +9,7 @@ import pytest
 from grimp import ImportGraph, build_graph
 
 MAX_SHARE_IN_CIRCLES = 0.03
+Imported = tuple[dict[str, set[str]], set[tuple[str, str]]]
 
 
 @pytest.fixture(scope="module")
@@ -113,26 +114,25 @@ CIRCLES_IN_FUNCTIONS = {
 """An agent starts subagents, which are agents; a form begins a race, whose command shows the form."""
 
 
-def test_imports_in_functions_keep_something_from_being_loaded(trees: Mapping[str, ast.Module]) -> None:
+def test_imports_in_functions_keep_something_from_being_loaded(imported: Imported) -> None:
     """What a module has loaded anyway is imported at its top; two imports in functions stand for a circle."""
-    at_top, deferred = imported_modules(trees)
+    at_top, deferred = imported
     loaded = {module: reachable(module, at_top) for module in at_top}
     assert sorted((one, two) for one, two in deferred if two in loaded[one]) == []
     assert {(one, two) for one, two in deferred if one in loaded[two]} <= CIRCLES_IN_FUNCTIONS
 
 
-def test_every_module_can_be_imported_first(trees: Mapping[str, ast.Module]) -> None:
+def test_every_module_can_be_imported_first(imported: Imported) -> None:
     """What a module loads, the packages included that it enters, never leads back to it while it is loaded itself."""
-    at_top, _ = imported_modules(trees)
-    for module, imported in at_top.items():
-        for name in list(imported):
-            parts = name.split(".")
-            packages = (".".join(parts[:count]) for count in range(1, len(parts)))
-            imported.update(package for package in packages if not f"{module}.".startswith(f"{package}."))
-    assert [module for module in at_top if module in reachable(module, at_top)] == []
+    loads: dict[str, set[str]] = {}
+    for module, names in imported[0].items():
+        packages = {name[: dot.start()] for name in names for dot in re.finditer(r"\.", name)}
+        loads[module] = names | {package for package in packages if not f"{module}.".startswith(f"{package}.")}
+    assert [module for module in loads if module in reachable(module, loads)] == []
 
 
-def imported_modules(trees: Mapping[str, ast.Module]) -> tuple[dict[str, set[str]], set[tuple[str, str]]]:
+@pytest.fixture(scope="module")
+def imported(trees: Mapping[str, ast.Module]) -> Imported:
     """Return what each module imports at its top, and which module imports which in a function."""
     at_top: dict[str, set[str]] = {}
     deferred: set[tuple[str, str]] = set()

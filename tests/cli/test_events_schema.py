@@ -3,6 +3,7 @@
 import dataclasses
 import io
 import json
+from functools import cache
 from pathlib import Path
 from types import UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
@@ -19,10 +20,12 @@ from tests.support.entry_strategies import paths
 from tests.support.headless import run_headless
 from tests.support.place import Place
 from tests.support.scripted_client import Call, Reply, ScriptedClient
+from tests.support.thoroughness import examples
 from tui_agent.agent.events import EntryAppended
 from tui_agent.agent.run_budget import RunBudget
 from tui_agent.cli.events import VERSION, Line, event_json, event_name, events_schema
 from tui_agent.cli.main import run
+from tui_agent.model.demo import DEMO_WINDOW, DemoClient, create_demo_workspace
 from tui_agent.model.protocol import ErrorKind, ModelError
 from tui_agent.session.entries import Entry
 
@@ -48,11 +51,13 @@ CLOSED = closed(SCHEMA)
 def problems(line: dict[str, Any]) -> list[str]:
     """Return what of a line is not as the schema of its kind says."""
     assert line["type"] in KINDS
-    schema = {"$ref": f"#/$defs/{line['type']}", "$defs": CLOSED["$defs"]}
-    return [
-        f"{line['type']}: {error.json_path}: {error.message}"
-        for error in Draft202012Validator(schema).iter_errors(line)
-    ]
+    errors = validator_of(line["type"]).iter_errors(line)
+    return [f"{line['type']}: {error.json_path}: {error.message}" for error in errors]
+
+
+@cache
+def validator_of(kind: str) -> Draft202012Validator:
+    return Draft202012Validator({"$ref": f"#/$defs/{kind}", "$defs": CLOSED["$defs"]})
 
 
 def lines_of(text: str) -> list[dict[str, Any]]:
@@ -75,7 +80,7 @@ def test_a_line_that_is_none_is_told() -> None:
 
 
 @given(path=paths())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_every_entry_keeps_to_it(path: list[Entry]) -> None:
     lines = [json.loads(json.dumps(event_json(EntryAppended(entry)))) for entry in path]
     assert not [problem for line in lines for problem in problems(line)]
@@ -129,15 +134,18 @@ async def test_runs_keep_to_it(tmp_path: Path, name: str) -> None:
     assert not [problem for line in lines for problem in problems(line)]
 
 
-def test_real_runs_keep_to_it(tmp_path: Path) -> None:
-    place = Place(tmp_path)
-    seen: set[str] = set()
-    for words in (("fix the bug", "--mode", "auto-edit"), ("go round in circles",), ("fill the window",)):
-        done = place.run("--demo", "-p", words[0], "--json", *words[1:])
-        lines = lines_of(done.stdout)
-        assert lines, done.stderr
-        assert not [problem for line in lines for problem in problems(line)]
-        seen |= {line["type"] for line in lines}
-    done = place.run("--demo", "-c", "-p", "/cost", "--json")
-    assert not [problem for line in lines_of(done.stdout) for problem in problems(line)]
-    assert {"entry_appended", "tool_started", "tool_finished", "answer_delta", "tool_call_progress"} <= seen
+async def test_real_work_keeps_to_it(tmp_path: Path) -> None:
+    """One run as a program, the others of the demo in this one."""
+    done = Place(tmp_path).run("--demo", "-p", "fix the bug", "--json", "--mode", "auto-edit")
+    printed = [done.stdout]
+    create_demo_workspace(tmp_path / "project")
+    harness = make_agent(tmp_path, DemoClient(pace=0), window=DEMO_WINDOW, answer=None)
+    for words in ("go round in circles", "fill the window", "/cost"):
+        out = io.StringIO()
+        await run_headless(harness, words, out=out, as_json=True)
+        printed.append(out.getvalue())
+    lines = [lines_of(text) for text in printed]
+    assert all(lines), done.stderr
+    assert not [problem for of_run in lines for line in of_run for problem in problems(line)]
+    wanted = {"entry_appended", "tool_started", "tool_finished", "answer_delta", "tool_call_progress"}
+    assert wanted <= {line["type"] for line in lines[0]}

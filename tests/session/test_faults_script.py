@@ -9,7 +9,7 @@ from scripts.faults.rows import ROWS
 from tests.support.thoroughness import NIGHTLY
 
 ROOT = Path(__file__).parents[2]
-BY_NIGHT = {"busy run", "export", "fork", "delete", "take-over"}
+BY_NIGHT = {"busy run", "prune", "export", "fork", "delete", "take-over"}
 """Rows that write once, and a run, whose writes are those of the others; see also `test_crash.py`."""
 
 
