@@ -30,7 +30,6 @@ from tui_agent.model.protocol import ErrorKind, ModelError
 from tui_agent.session.entries import Entry
 
 ROOT = Path(__file__).parents[2]
-SCHEMA = events_schema()
 KINDS = {event_name(kind) for kind in get_args(Line)}
 
 
@@ -45,9 +44,6 @@ def closed(schema: Any) -> Any:
     return inner | {"additionalProperties": False} if is_object else inner
 
 
-CLOSED = closed(SCHEMA)
-
-
 def problems(line: dict[str, Any]) -> list[str]:
     """Return what of a line is not as the schema of its kind says."""
     assert line["type"] in KINDS
@@ -57,7 +53,7 @@ def problems(line: dict[str, Any]) -> list[str]:
 
 @cache
 def validator_of(kind: str) -> Draft202012Validator:
-    return Draft202012Validator({"$ref": f"#/$defs/{kind}", "$defs": CLOSED["$defs"]})
+    return Draft202012Validator({"$ref": f"#/$defs/{kind}", "$defs": closed(events_schema())["$defs"]})
 
 
 def lines_of(text: str) -> list[dict[str, Any]]:
@@ -68,12 +64,12 @@ def test_the_documents_have_the_schema(capsys: pytest.CaptureFixture[str]) -> No
     """`tui-agent schema > docs/events.schema.json` writes it."""
     assert run(["schema"]) == 0
     assert capsys.readouterr().out == (ROOT / "docs/events.schema.json").read_text(encoding="utf-8")
-    Draft202012Validator.check_schema(SCHEMA)
-    assert SCHEMA["version"] == VERSION
+    Draft202012Validator.check_schema(events_schema())
+    assert events_schema()["version"] == VERSION
 
 
 def test_a_line_that_is_none_is_told() -> None:
-    validator = Draft202012Validator(SCHEMA)
+    validator = Draft202012Validator(events_schema())
     assert validator.is_valid({"type": "answer_delta", "text": "hi", "added": 1}), "fields may be added"
     for wrong in ({"type": "answer_delta"}, {"type": "answer_delta", "text": 3}, {"type": "nothing"}, {}, "text"):
         assert not validator.is_valid(wrong)
