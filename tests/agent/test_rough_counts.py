@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.agents import MODEL, FixedDirectory, Harness, make_agent
-from tests.support.encodings import unload
 from tests.support.scripted_client import Call, Reply, ScriptedClient
-from tui_agent.context.tokens import TokenCounter
+from tui_agent.context import tokens
+from tui_agent.context.tokens import Encodings, TokenCounter
 from tui_agent.session.entries import Usage, UserEntry
 
 SMALL = Usage(input=1_600, output=10)
@@ -23,9 +23,9 @@ class HastyDirectory(FixedDirectory):
 
 
 @pytest.fixture(autouse=True)
-def nothing_loaded() -> None:
+def nothing_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have no encoding at first."""
-    unload()
+    monkeypatch.setattr(tokens, "ENCODINGS", Encodings())
 
 
 def hasty(tmp_path: Path, *replies: Reply, window: int = 100_000) -> Harness:

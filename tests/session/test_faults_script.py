@@ -13,7 +13,7 @@ from scripts.faults.rows import ROWS
 from tests.support.thoroughness import NIGHTLY
 
 ROOT = Path(__file__).parents[2]
-KILLED = ("compaction", "prune", "move with summary", "restore", "import", "migration")
+KILLED = ("compaction", "move with summary", "restore", "import", "migration")
 """Rows killed by day; the others write once, and a run, whose writes are those of the others: see `test_crash.py`."""
 FULL = ("compaction", "export")
 NAMES = tuple(row.name for row in ROWS)
