@@ -11,6 +11,7 @@ import pytest
 from textual.screen import Screen
 
 from tests.support.real_stage import RealStage, real_stage, working_script, write_modules
+from tests.support.stores import open_store
 from tests.support.thoroughness import NIGHTLY
 from tests.support.ui_app import until
 from tui_agent.app.commands import command_table
@@ -114,12 +115,8 @@ def keys_of(screen: Screen[Any], tried: set[tuple[type, str]]) -> list[str]:
 @pytest.fixture
 def stage(tmp_path: Path) -> RealStage:
     write_modules(tmp_path)
-    made = real_stage(tmp_path, working_script(2))
-    # Nobody is to be waited for: the connection that is there, and those of threads.
-    made.harness.store._database._busy_timeout = 1
-    with made.harness.store.reader() as connection:
-        connection.execute("PRAGMA busy_timeout = 1")
-    return made
+    # Nobody is to be waited for.
+    return real_stage(tmp_path, working_script(2), store=open_store(tmp_path / "sessions.db", busy_timeout=1))
 
 
 @pytest.mark.parametrize("trouble", COMMANDS_IN.values(), ids=COMMANDS_IN)

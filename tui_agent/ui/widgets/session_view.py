@@ -176,6 +176,8 @@ class SessionView(Guarded, Room):
         self._services = services
         self._wants_panel: bool | None = None
         self._focused_entry: int | None = None
+        self._facts_changed = False
+        """Whether what the main screen says of session and request is to be looked at again."""
         self._cold_cache = ColdCache(main.desk)
         self.inbox = Inbox(self)
         """Where what the agent says waits for its turn."""
@@ -274,6 +276,9 @@ class SessionView(Guarded, Room):
         message.stop()
         for event in message.inbox.take():
             self._show(event)
+        if self._facts_changed:
+            self._facts_changed = False
+            self._main.refresh_facts()
 
     def _show(self, event: AgentEvent) -> None:  # noqa: C901, PLR0912 - one arm per event
         """Show an event: the one place that knows which widget shows what.
@@ -292,12 +297,12 @@ class SessionView(Guarded, Room):
             case EntryAppended(entry=entry):
                 self.panel.append_entry(entry)
                 self._withdraw_hints()
-                main.refresh_facts()
+                self._facts_changed = True
             case LeafMoved():
                 self.panel.reopen()
-                main.refresh_facts()
+                self._facts_changed = True
             case TitleChanged() | CostKnown() | HeadKnown():
-                main.refresh_facts()
+                self._facts_changed = True
             case JobsChanged(jobs=jobs):
                 self.panel.show_jobs(jobs)
             case CacheMissed():
@@ -341,7 +346,7 @@ class SessionView(Guarded, Room):
         self.transcript.withdraw_notice("compaction")
         if error:
             self._main.say(COMPACTION_STOPPED if error == INTERRUPTED else error, "warning")
-        self._main.refresh_facts()
+        self._facts_changed = True
         self._main.refresh_bindings()
 
     def _noticed(self, notice: Notice) -> None:
@@ -356,7 +361,7 @@ class SessionView(Guarded, Room):
         self.question.clear()
         self.leave_question()
         self._main.show_running()
-        self._main.refresh_facts()
+        self._facts_changed = True
         self.check_cache()
         self._main.watch_files()
         match event.reason:
