@@ -5,6 +5,7 @@ It is mounted after the first paint, because what it is made of takes longer to 
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from textual import events, getters, on
@@ -274,8 +275,13 @@ class SessionView(Guarded, Room):
     @on(AgentEvents)
     def _on_agent_event(self, message: AgentEvents) -> None:
         message.stop()
-        for event in message.inbox.take():
-            self._show(event)
+        events, now = message.inbox.take(), self._main.clock()
+        state = reduce(lambda before, event: next_state(before, event, now), events, self._main.status.state)
+        try:
+            for event in events:
+                self._show(event)
+        finally:
+            self._show_state(state)
         if self._facts_changed:
             self._facts_changed = False
             self._main.refresh_facts()
@@ -287,7 +293,6 @@ class SessionView(Guarded, Room):
         """
         main = self._main
         self.transcript.apply(event)
-        self._show_state(next_state(main.status.state, event, main.clock()))
         match event:
             case RunStarted():
                 main.attention.run_started()
