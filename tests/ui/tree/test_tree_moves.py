@@ -250,7 +250,9 @@ async def test_the_keys_have_a_page(tmp_path: Path) -> None:
 async def test_a_session_that_can_only_be_read_can_be_looked_at(tmp_path: Path) -> None:
     stage = tree_stage(tmp_path)
     async with stage.run() as pilot:
-        stage.session._access._asked_read_only = True
+        other = Session(stage.stage.store, stage.session_id, estimate=lambda _entry: 1)
+        other.take_over()
+        assert stage.session.check_for_take_over()
         await stage.open(at="fork")
         for key in ("enter", "l", "m", "u"):
             await pilot.press(key)

@@ -32,7 +32,7 @@ from tui_agent.agent.race.sharing import SharedClient, SharedQuestions
 from tui_agent.agent.race.specs import RunnerSpec, names_of
 from tui_agent.agent.race.unrecorded import note_stamps, unrecorded
 from tui_agent.agent.run_budget import BudgetMeter, Used
-from tui_agent.errors import UserFacingError
+from tui_agent.errors import UserFacingError, report
 from tui_agent.lazy import dataclass
 from tui_agent.sandbox.plan import shared_files
 from tui_agent.session.entries import (
@@ -160,7 +160,7 @@ class Runner:
         except asyncio.CancelledError:
             self.update(state=RunnerState.STOPPED)
         except Exception as error:  # noqa: BLE001 - one runner's failure is not the others'
-            self.update(state=RunnerState.ERROR, problem=str(error) or type(error).__name__)
+            self.update(state=RunnerState.ERROR, problem=report(error).sentence)
         finally:
             self._race.after(self)
 
