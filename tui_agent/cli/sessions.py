@@ -12,7 +12,7 @@ from pathlib import Path
 
 from rich.cells import cell_len, set_cell_size
 
-from tui_agent.app.format import short_path
+from tui_agent.app.format import plural, short_path
 from tui_agent.cli.output import say, say_json
 from tui_agent.model.demo import DEMO_MODEL
 from tui_agent.paths import data_dir
@@ -97,7 +97,7 @@ def _list(store: Store, arguments: Namespace) -> int:
 
 def _row(info: SessionInfo, columns: int | None) -> str:
     """Return the line of a session in a list; with ``columns``, one that is no wider, its texts cut to fit."""
-    about = f"{short_id(info.id)}  {_when(info.updated_at)}  {info.entry_count:>6} entries  "
+    about = f"{short_id(info.id)}  {_when(info.updated_at)}  {plural(info.entry_count, 'entry'):>14}  "
     held = "  open elsewhere" if info.held_by else ""
     where = "demo" if info.model == DEMO_MODEL else one_line(short_path(info.cwd))
     name = one_line(_name(info))
