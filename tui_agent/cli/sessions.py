@@ -12,7 +12,7 @@ from pathlib import Path
 
 from rich.cells import cell_len, set_cell_size
 
-from tui_agent.app.format import short_path
+from tui_agent.app.format import plural, short_path
 from tui_agent.cli.output import say, say_json
 from tui_agent.model.demo import DEMO_MODEL
 from tui_agent.paths import data_dir
@@ -89,15 +89,15 @@ def _list(store: Store, arguments: Namespace) -> int:
         print("There are no sessions yet." if not arguments.here else "There are no sessions of this directory yet.")
     columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     for info in found:
-        say(session_line(info, columns))
+        say(session_row(info, columns))
     if found and sys.stdout.isatty():
         print(f"\nOpen one: tui-agent -r {short_id(found[0].id)}", file=sys.stderr)
     return 0
 
 
-def session_line(info: SessionInfo, columns: int | None) -> str:
+def session_row(info: SessionInfo, columns: int | None) -> str:
     """Return the line of a session in a list; with ``columns``, one that is no wider, its texts cut to fit."""
-    about = f"{short_id(info.id)}  {_when(info.updated_at)}  {info.entry_count:>6} entries  "
+    about = f"{short_id(info.id)}  {_when(info.updated_at)}  {plural(info.entry_count, 'entry'):>14}  "
     held = "  open elsewhere" if info.held_by else ""
     where = "demo" if info.model == DEMO_MODEL else one_line(short_path(info.cwd))
     name = one_line(_name(info))
