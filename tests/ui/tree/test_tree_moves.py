@@ -33,6 +33,14 @@ async def test_a_message_of_the_user_goes_back_into_the_prompt(tmp_path: Path) -
         assert not stage.client.requests
 
 
+async def test_what_was_said_before_a_move_is_gone_after_it(tmp_path: Path) -> None:
+    stage = tree_stage(tmp_path)
+    async with stage.opened(at="test") as pilot:
+        stage.stage.main.say("That was about the other branch.")
+        await stage.go()
+        await until(lambda: not stage.stage.main.notice.message, pilot)
+
+
 async def test_c_continues_from_a_message_of_the_user(tmp_path: Path) -> None:
     stage = tree_stage(tmp_path)
     async with stage.opened(at="test"):
