@@ -52,6 +52,8 @@ def pytest_collection_finish() -> None:
     """Let the collector of cycles pass over the tests and what they imported, which stay to the end."""
     gc.collect()
     gc.freeze()
+    # Applications do this too, once they are up: those of the tests before, and their files, would stay for ever.
+    gc.freeze = lambda: None
 
 
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
