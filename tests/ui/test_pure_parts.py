@@ -17,6 +17,7 @@ from tests.support.fake_agent import SIZE
 from tui_agent.agent.events import (
     AnswerDelta,
     Decision,
+    EntryAppended,
     PermissionAsked,
     PermissionRequest,
     PermissionSettled,
@@ -327,6 +328,19 @@ def test_a_call_is_shown_with_what_follows_it_while_that_comes_at_once() -> None
     receiver.timers[0]()
     assert (receiver.posted, receiver.timers) == (1, [])
     assert inbox.take() == events[1:]
+
+
+def test_the_words_of_an_answer_are_shown_before_what_its_end_changes() -> None:
+    receiver = Receiver()
+    inbox = Inbox(receiver)  # type: ignore[arg-type]
+    ending = EntryAppended(AssistantEntry(parts=(), model="m")), RunEnded("done")
+    inbox.put(AnswerDelta("a"))
+    assert (receiver.posted, inbox.take()) == (1, [AnswerDelta("a")])
+    for event in ending:
+        inbox.put(event)
+    assert (receiver.posted, len(receiver.timers)) == (1, 1)
+    receiver.timers[0]()
+    assert (receiver.posted, inbox.take()) == (2, list(ending))
 
 
 def test_what_happens_between_two_runs_waits_for_nothing() -> None:

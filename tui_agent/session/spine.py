@@ -7,7 +7,7 @@ when they are shown or sent. Most entries follow the one before them: only where
 import re
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
 
@@ -121,12 +121,14 @@ class Spine:
         return _KINDS[self._kinds[entry_id]]
 
     def outline(self, ids: Sequence[int]) -> Outlines:
-        """Return what is known here of some entries."""
-        return Outlines(
-            ids,
-            [_KINDS[code] for code in map(self._kinds.__getitem__, ids)],
-            array("q", map(self._sizes.__getitem__, ids)),
-        )
+        """Return what is known here of some entries, given in ascending order."""
+        sizes = array("q")
+        for stretch in _stretches(ids):
+            sizes += self._sizes[stretch]
+        return Outlines(ids, [_KINDS[code] for code in self._letters(ids)], sizes)
+
+    def _letters(self, ids: Sequence[int]) -> bytes:
+        return b"".join(self._kinds[stretch] for stretch in _stretches(ids))
 
     def path(self, leaf: int | None) -> Sequence[int]:
         """Return the ids from the root to ``leaf``."""
@@ -200,11 +202,21 @@ class Spine:
         return departure
 
     def by_kind(self, ids: Sequence[int], kinds: Iterable[str]) -> dict[str, list[int]]:
-        """Return those of ``ids`` that are of each of these kinds, in the same order."""
-        letters = bytes(map(self._kinds.__getitem__, ids))
+        """Return those of ascending ``ids`` that are of each of these kinds, in the same order."""
+        letters = self._letters(ids)
         return {
             kind: [ids[match.start()] for match in re.finditer(KIND_LETTERS[kind].encode(), letters)] for kind in kinds
         }
+
+
+def _stretches(ids: Sequence[int]) -> Iterator[slice]:
+    """Yield ascending ids as slices of numbers without a gap: copying those is ten times as fast as looking each up."""
+    at = 0
+    while at < len(ids):
+        # How far an id is above its place only grows, as ids ascend.
+        end = bisect_right(range(len(ids)), ids[at] - at, lo=at, key=lambda place: ids[place] - place)
+        yield slice(ids[at], ids[end - 1] + 1)
+        at = end
 
 
 def _after_gaps(ids: Sequence[int]) -> list[int]:

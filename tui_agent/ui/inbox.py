@@ -12,6 +12,7 @@ from tui_agent.agent.events import (
     AgentEvent,
     AnswerDelta,
     CompactionProgress,
+    EntryAppended,
     ReasoningProgress,
     RunStarted,
     ToolCallProgress,
@@ -30,6 +31,8 @@ HELD_SECONDS: Final[Mapping[type, float]] = {
 
 The next request goes out first, as both need the one thread: a call may be over sooner than it is drawn.
 """
+ENDING_SECONDS: Final = 0.02
+"""How long the entry of an answer waits after its last words, which are painted before all that the end changes."""
 WORDS_SECONDS: Final = 0.05
 """Time from one look at words that are streamed to the next."""
 
@@ -48,7 +51,8 @@ class Inbox:
 
     A burst of deltas costs one message and one text, however many there are, and a key pressed meanwhile stands
     before the next burst in the screen's queue. Words that come faster than ``WORDS_SECONDS`` wait for more of them,
-    because waking the screen costs more than what they say; and what ``HELD_SECONDS`` names waits for what follows.
+    because waking the screen costs more than what they say; what ``HELD_SECONDS`` names waits for what follows, and
+    the end of an answer until its words are painted.
     """
 
     def __init__(self, receiver: MessagePump, *, clock: Callable[[], float] = monotonic) -> None:
@@ -71,11 +75,18 @@ class Inbox:
             if is_words != self._holds_words:
                 self._tell()
             return
-        wait = self._next_words - self._clock() if is_words else HELD_SECONDS.get(type(event), 0.0)
-        if wait > 0:
+        if (wait := self._wait_for(event)) > 0:
             self._timer, self._holds_words = self._receiver.set_timer(wait, self._tell), is_words
         else:
             self._tell()
+
+    def _wait_for(self, event: AgentEvent) -> float:
+        until_words = self._next_words - self._clock()
+        if isinstance(event, _Words):
+            return until_words
+        if isinstance(event, EntryAppended):
+            return ENDING_SECONDS if until_words > 0 else 0.0
+        return HELD_SECONDS.get(type(event), 0.0)
 
     def _tell(self) -> None:
         self._stop_waiting()

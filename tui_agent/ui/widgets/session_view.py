@@ -5,6 +5,7 @@ It is mounted after the first paint, because what it is made of takes longer to 
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from textual import events, getters, on
@@ -176,6 +177,8 @@ class SessionView(Guarded, Room):
         self._services = services
         self._wants_panel: bool | None = None
         self._focused_entry: int | None = None
+        self._facts_changed = False
+        """Whether what the main screen says of session and request is to be looked at again."""
         self._cold_cache = ColdCache(main.desk)
         self.inbox = Inbox(self)
         """Where what the agent says waits for its turn."""
@@ -272,8 +275,16 @@ class SessionView(Guarded, Room):
     @on(AgentEvents)
     def _on_agent_event(self, message: AgentEvents) -> None:
         message.stop()
-        for event in message.inbox.take():
-            self._show(event)
+        events, now = message.inbox.take(), self._main.clock()
+        state = reduce(lambda before, event: next_state(before, event, now), events, self._main.status.state)
+        try:
+            for event in events:
+                self._show(event)
+        finally:
+            self._show_state(state)
+        if self._facts_changed:
+            self._facts_changed = False
+            self._main.refresh_facts()
 
     def _show(self, event: AgentEvent) -> None:  # noqa: C901, PLR0912 - one arm per event
         """Show an event: the one place that knows which widget shows what.
@@ -282,7 +293,6 @@ class SessionView(Guarded, Room):
         """
         main = self._main
         self.transcript.apply(event)
-        self._show_state(next_state(main.status.state, event, main.clock()))
         match event:
             case RunStarted():
                 main.attention.run_started()
@@ -292,12 +302,12 @@ class SessionView(Guarded, Room):
             case EntryAppended(entry=entry):
                 self.panel.append_entry(entry)
                 self._withdraw_hints()
-                main.refresh_facts()
+                self._facts_changed = True
             case LeafMoved():
                 self.panel.reopen()
-                main.refresh_facts()
+                self._facts_changed = True
             case TitleChanged() | CostKnown() | HeadKnown():
-                main.refresh_facts()
+                self._facts_changed = True
             case JobsChanged(jobs=jobs):
                 self.panel.show_jobs(jobs)
             case CacheMissed():
@@ -323,8 +333,8 @@ class SessionView(Guarded, Room):
             case CompactionStarted(tokens_before=tokens_before):
                 self.transcript.show_notice(f"Compacting {tokens(tokens_before)} tokens of history …", key="compaction")
                 main.refresh_bindings()
-            case CompactionEnded(error=error):
-                self._compaction_ended(error)
+            case CompactionEnded():
+                self._compaction_ended(event)
             case RunEnded():
                 self._run_ended(event)
 
@@ -337,11 +347,14 @@ class SessionView(Guarded, Room):
         self.hints.withdraw()
         self._main.prompt.placeholder = PLACEHOLDER
 
-    def _compaction_ended(self, error: str | None) -> None:
+    def _compaction_ended(self, ended: CompactionEnded) -> None:
         self.transcript.withdraw_notice("compaction")
-        if error:
-            self._main.say(COMPACTION_STOPPED if error == INTERRUPTED else error, "warning")
-        self._main.refresh_facts()
+        if ended.error == INTERRUPTED:
+            self._main.say(COMPACTION_STOPPED, "warning")
+        elif ended.error and ended.trigger == "manual":
+            # Of one that nobody asked for, whoever began it says what becomes of the work without it.
+            self._main.say(ended.error, "warning")
+        self._facts_changed = True
         self._main.refresh_bindings()
 
     def _noticed(self, notice: Notice) -> None:
@@ -356,7 +369,7 @@ class SessionView(Guarded, Room):
         self.question.clear()
         self.leave_question()
         self._main.show_running()
-        self._main.refresh_facts()
+        self._facts_changed = True
         self.check_cache()
         self._main.watch_files()
         match event.reason:

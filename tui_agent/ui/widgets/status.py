@@ -97,6 +97,7 @@ class StatusLine(Guarded, Widget):
         super().__init__()
         self._clock = clock
         self.ticking: Timer | None = None
+        self._hints_are_old = False
 
     def on_mount(self) -> None:
         """Follow the screen's bindings."""
@@ -104,8 +105,14 @@ class StatusLine(Guarded, Widget):
         self._bindings_changed(self.screen)
 
     def _bindings_changed(self, screen: Screen[object]) -> None:
-        if screen.is_attached and screen is self.screen:
-            self.hints = hints_of([item.binding for item in screen.active_bindings.values() if item.enabled])
+        if screen is self.screen and not self._hints_are_old:
+            self._hints_are_old = True
+            self.call_later(self._look_for_hints)  # once for all changes that were told together
+
+    def _look_for_hints(self) -> None:
+        self._hints_are_old = False
+        if self.screen.is_attached:
+            self.hints = hints_of([item.binding for item in self.screen.active_bindings.values() if item.enabled])
 
     def watch_state(self, old: RunState, state: RunState) -> None:
         """Run the timer exactly while something goes on, and offer the key that stops it."""

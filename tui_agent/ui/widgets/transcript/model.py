@@ -27,7 +27,7 @@ from tui_agent.ui.widgets.transcript.groups import GroupBlock, arrange
 from tui_agent.ui.widgets.transcript.heights import HeightIndex
 from tui_agent.ui.widgets.transcript.items import Item, ItemCache, apart
 from tui_agent.ui.widgets.transcript.lines import Line
-from tui_agent.ui.widgets.transcript.source import HIDDEN, LIVE, LIVE_ID, EntrySource, estimate
+from tui_agent.ui.widgets.transcript.source import HIDDEN, LIVE, LIVE_ID, EntrySource, estimates
 
 _LOAD_AHEAD: Final = 12
 """Items loaded together on either side of one that is needed."""
@@ -154,13 +154,11 @@ class TranscriptModel:
             self._estimate()
 
     def _estimate(self) -> None:
-        width = self.width
-        self.heights = HeightIndex(
-            [
-                0 if self._is_left_out(entry_id, kind) else estimate(kind, size, width)
-                for entry_id, kind, size in zip(self.ids, self.kinds, self._sizes, strict=True)
-            ]
-        )
+        heights = estimates(self.kinds, self._sizes, self.width)
+        if self.told is not None:
+            entries = zip(heights, self.ids, self.kinds, strict=True)
+            heights = [0 if self._is_left_out(entry_id, kind) else height for height, entry_id, kind in entries]
+        self.heights = HeightIndex(heights)
         self._measured.clear()
 
     def _is_left_out(self, entry_id: int, kind: str) -> bool:
