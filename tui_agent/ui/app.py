@@ -63,7 +63,7 @@ FIRST_STYLES = ("app.tcss", "prompt.tcss", "standing.tcss")
 SESSION_STYLES = ("transcript.tcss", "permission.tcss")
 """Style sheets of what shows a session."""
 LATER_STYLES = ("screens.tcss", "tree.tcss", "lists.tcss")
-"""Style sheets of the other screens, in the order they are read: when one is opened, or before."""
+"""Style sheets of the other screens, in the order they are read: when the first of these is opened."""
 
 # Paints a second, at most. With Textual's 60 a key or a first word waits 8 ms on average.
 textual.screen.UPDATE_PERIOD = 1 / 120  # type: ignore[misc]
@@ -237,9 +237,8 @@ class TuiAgentApp(GuardedApp[int]):
         services.on_ready()
         from tui_agent.ui.widgets.transcript.markdown import parse_blocks
 
-        # What an answer is read with and what other screens look like: loaded while nobody waits for either.
+        # What an answer is read with: loaded while nobody waits for it.
         await asyncio.to_thread(parse_blocks, "")
-        await self._read_styles(LATER_STYLES)
         # What was built up to here lives as long as the program: the collector, off until now, need not look at it.
         gc.freeze()
         gc.set_threshold(*COLLECTED_AFTER)
