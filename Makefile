@@ -25,7 +25,7 @@ COMPILE := $(VENV)/lock/bin/uv pip compile --quiet --universal --python-version 
 # Tests start hundreds of programs, each of which would compile the modules it loads.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help run test nightly canaries neighbours lint format bench lock screenshots clean
+.PHONY: help run test nightly canaries neighbours lint style types format bench lock screenshots clean
 
 help: ## list what make can do
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -33,12 +33,14 @@ help: ## list what make can do
 run: $(VENV)/runtime.stamp ## start tui-agent; ARGS="..." are its arguments
 	@exec $(BIN)/tui-agent $(ARGS)
 
-test: $(VENV)/dev.stamp ## format, lint, types, import contracts and every test
-	@# The first time, one processor compiles the tests while the other checks types.
-	@[ -d tests/support/__pycache__ ] || $(BIN)/python -m pytest --collect-only -qq -p no:cacheprovider >/dev/null 2>&1 & \
-	$(MAKE) --no-print-directory lint; code=$$?; wait; exit $$code
-	@echo "== tests ($(JOBS) processes)"
-	@$(BIN)/python -m pytest -n $(JOBS) $(PYTEST_ARGS)
+test: style ## format, lint, types, import contracts and every test
+	@# Types and contracts are checked on one processor beside the tests; what they say comes last.
+	@$(MAKE) --no-print-directory types >$(VENV)/types.log 2>&1 & types=$$!; \
+	[ -d tests/support/__pycache__ ] || $(BIN)/python -m pytest --collect-only -qq -p no:cacheprovider >/dev/null 2>&1; \
+	echo "== tests ($(JOBS) processes)"; \
+	$(BIN)/python -m pytest -n $(JOBS) $(PYTEST_ARGS); tests=$$?; \
+	wait $$types; types=$$?; cat $(VENV)/types.log; \
+	exit $$((tests ? tests : types))
 
 nightly: lint ## the tests at length: more and other examples, longer work, thousands of commands, on a slow machine
 	@TUI_AGENT_NIGHTLY=1 TUI_AGENT_CANARY_LINES=5000 $(BIN)/python -m pytest -n $(JOBS) --timeout 7200 $(PYTEST_ARGS)
@@ -55,11 +57,15 @@ neighbours: $(VENV)/dev.stamp ## install the other programs that tests marked "n
 	@$(VENV)/neighbours/python/bin/python -m pip --disable-pip-version-check install --quiet -r tests/neighbours/requirements.txt
 	@$(BIN)/python -m pytest -m neighbours
 
-lint: $(VENV)/dev.stamp ## format, lint, types and import contracts
+lint: style types ## format, lint, types and import contracts
+
+style: $(VENV)/dev.stamp
 	@echo "== format"
 	@$(BIN)/ruff format --check $(CODE)
 	@echo "== lint"
 	@$(BIN)/ruff check $(CODE)
+
+types: $(VENV)/dev.stamp
 	@echo "== types"
 	@$(BIN)/mypy
 	@echo "== import contracts"

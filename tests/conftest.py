@@ -2,10 +2,12 @@
 
 import gc
 import os
+import signal
 import sys
 from pathlib import Path
 
 import pytest
+from _pytest.runner import runtestprotocol
 from hypothesis import HealthCheck, settings
 
 from tests.support import slow_machine
@@ -28,7 +30,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Be slow, if that is asked for."""
+    """Be slow, if that is asked for. What a shell runs in the background ignores Ctrl+C, and so would programs here."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if config.getoption("--slow-machine") is not None:
         slow_machine.slow_down()
 
@@ -46,6 +50,18 @@ def pytest_collection_finish() -> None:
     """Let the collector of cycles pass over the tests and what they imported, which stay to the end."""
     gc.collect()
     gc.freeze()
+
+
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+    """Let a process of several tell the first one of a passed test once: it reads all they tell, a report a test."""
+    if not hasattr(item.config, "workerinput"):
+        return None
+    item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+    for report in runtestprotocol(item, log=False, nextitem=nextitem):
+        if report.when == "call" or not report.passed:
+            item.ihook.pytest_runtest_logreport(report=report)
+    item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+    return True
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -1,5 +1,6 @@
 """How much has to be written for something new: each example of tests/extending is tried in a copy of the program."""
 
+import json
 import re
 import shutil
 import subprocess
@@ -10,40 +11,35 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = ROOT / "tests/extending"
+PATCH = (EXAMPLES / "bookmark_entry.patch").read_text()
 
 
-@pytest.fixture
-def copied(tmp_path: Path) -> Path:
-    """Return a directory with a copy of the program, and its tests beside it."""
+@pytest.fixture(scope="module")
+def looks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Put all examples into a copy of the program; returns what a look at each found, by its name."""
+    copied = tmp_path_factory.mktemp("copied")
     for name in ("tui_agent", "prompts", "styles"):
-        shutil.copytree(ROOT / name, tmp_path / name)
-    (tmp_path / "tests").symlink_to(ROOT / "tests")
-    return tmp_path
-
-
-def check(copied: Path, name: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.extending.checks", name],
-        cwd=copied, capture_output=True, text=True, timeout=300, check=False,
-    )  # fmt: skip
-    assert done.stdout.strip().endswith("ok"), done.stderr[-4_000:]
-
-
-def test_a_tool_is_one_file(copied: Path) -> None:
+        shutil.copytree(ROOT / name, copied / name)
+    (copied / "tests").symlink_to(ROOT / "tests")
     shutil.copy(EXAMPLES / "lookup_tool.py", copied / "tui_agent/tools")
-    check(copied, "tool")
-
-
-def test_a_command_is_one_file(copied: Path) -> None:
     shutil.copy(EXAMPLES / "greet_commands.py", copied / "tui_agent/app")
-    check(copied, "command")
-
-
-def test_a_kind_of_entry_is_three_files(copied: Path) -> None:
-    patch = (EXAMPLES / "bookmark_entry.patch").read_text()
-    assert len(re.findall(r"^\+\+\+ ", patch, re.MULTILINE)) <= 3
     done = subprocess.run(
-        ["git", "apply", "-C1", "--recount", "-"], cwd=copied, input=patch, text=True, capture_output=True, check=False
+        ["git", "apply", "-C1", "--recount", "-"], cwd=copied, input=PATCH, text=True, capture_output=True, check=False
     )
     assert done.returncode == 0, f"tests/extending/bookmark_entry.patch has to follow the code: {done.stderr}"
-    check(copied, "entry")
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.extending.checks"],
+        cwd=copied, capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-4_000:]
+    found: dict[str, str] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+@pytest.mark.parametrize("example", ["tool", "command", "entry"])
+def test_an_example_works_everywhere(looks: dict[str, str], example: str) -> None:
+    assert looks[example] == "ok"
+
+
+def test_a_kind_of_entry_is_three_files() -> None:
+    assert len(re.findall(r"^\+\+\+ ", PATCH, re.MULTILINE)) <= 3

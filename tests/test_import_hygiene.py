@@ -3,9 +3,8 @@
 import json
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
-
-import pytest
 
 from tests.support.model_server import ModelServer
 from tests.support.terminal import Terminal
@@ -42,6 +41,7 @@ def loaded_by(statement: str) -> set[str]:
     return {name.partition(".")[0] for name in loaded_modules(statement)}
 
 
+@cache
 def loaded_modules(statement: str) -> set[str]:
     """Return the modules in a fresh process after a statement."""
     there = "sorted(name for name, module in sys.modules.items() if module)"
@@ -53,9 +53,11 @@ def loaded_modules(statement: str) -> set[str]:
     return set(json.loads(done.stdout))
 
 
-@pytest.mark.parametrize("module", ["tui_agent.__main__", "tui_agent.cli.main", "tui_agent.ui.app"])
-def test_nothing_heavy_is_imported_before_the_first_paint(module: str) -> None:
-    assert loaded_by(f"import {module}") & HEAVY == set()
+FIRST_PAINT = "import tui_agent.__main__, tui_agent.cli.main, tui_agent.cli.screen, tui_agent.ui.app"
+
+
+def test_nothing_heavy_is_imported_before_the_first_paint() -> None:
+    assert loaded_by(FIRST_PAINT) & HEAVY == set()
 
 
 def test_what_finds_secrets_is_not_loaded_before_something_is_looked_through() -> None:
@@ -72,11 +74,9 @@ def test_the_command_line_does_not_load_the_user_interface() -> None:
     assert "textual" not in loaded_by("import tui_agent.__main__")
 
 
-@pytest.mark.parametrize(
-    "package", ["session.store", "context.projection", "agent.agent", "tools.registry", "model.client"]
-)
-def test_everything_below_the_interface_works_without_textual(package: str) -> None:
-    loaded = loaded_by(f"import tui_agent.{package}")
+def test_everything_below_the_interface_works_without_textual() -> None:
+    parts = ("session.store", "context.projection", "agent.agent", "tools.registry", "model.client")
+    loaded = loaded_by(f"import {', '.join(f'tui_agent.{part}' for part in parts)}")
     assert loaded & {"textual", "rich", "litellm", "openai"} == set()
 
 
@@ -87,7 +87,7 @@ def test_the_layers_hold() -> None:
 
 
 def test_the_first_paint_needs_nothing_of_the_agent() -> None:
-    loaded = loaded_modules("import tui_agent.cli.main, tui_agent.cli.screen, tui_agent.ui.app")
+    loaded = loaded_modules(FIRST_PAINT)
     late = ("tui_agent.agent.agent", "tui_agent.model.client", "tui_agent.config", "pydantic", "sqlite3")
     assert [name for name in late if name in loaded] == []
     own = [name for name in loaded if name.startswith("tui_agent")]

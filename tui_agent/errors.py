@@ -1,8 +1,16 @@
-"""The one base of every error the program raises on purpose.
+"""The one base of every error the program raises on purpose, and what a person is told of any error.
 
 Each layer has its own family below it. What is raised from it carries one sentence for a person; anything else that
-reaches the edge of the program (`tui_agent.app.problems`) is a defect and is logged with its traceback.
+reaches an edge of the program (`report`) is a defect and is logged with its traceback.
 """
+
+import logging
+
+from tui_agent.lazy import dataclass
+
+log = logging.getLogger(__name__)
+
+_BY_ITSELF = "The log has the details; the session goes on."
 
 
 class UserFacingError(Exception):
@@ -15,3 +23,33 @@ class ToolError(Exception):
 
 class CommandError(UserFacingError):
     """A command cannot be used now, or not like this."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What went wrong, for a person. ``expected`` is False for a defect of the program."""
+
+    sentence: str
+    expected: bool = True
+
+
+def problem_of(error: BaseException) -> Problem:
+    """Return what to tell a person of an error."""
+    match error:
+        case UserFacingError():
+            return Problem(str(error))
+        case OSError():
+            where = f"{error.filename}: " if error.filename else ""
+            return Problem(f"{where}{error.strerror or error}.")
+        case _:
+            return Problem(f"tui-agent hit an internal error ({type(error).__name__}). {_BY_ITSELF}", expected=False)
+
+
+def report(error: BaseException) -> Problem:
+    """Log an error, a defect with its traceback, and return what to tell a person of it."""
+    problem = problem_of(error)
+    if problem.expected:
+        log.warning("%s", problem.sentence, exc_info=error)
+    else:
+        log.error("internal error", exc_info=error)
+    return problem

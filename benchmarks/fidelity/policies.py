@@ -16,7 +16,7 @@ from tui_agent.context.projection import ModelTraits, project
 from tui_agent.context.request import Message
 from tui_agent.context.settings import ContextSettings
 from tui_agent.context.templates import Templates
-from tui_agent.context.view import EntryState, resolve
+from tui_agent.context.view import resolve
 from tui_agent.resources import prompt
 from tui_agent.session.entries import CompactionEntry, Entry, SummaryDetails
 from tui_agent.tools.registry import tool_traits
@@ -193,10 +193,6 @@ class Policy(ABC):
                 break
             chosen.append(line)
         return "\n".join(reversed(chosen))
-
-    def is_pruned(self, entry_id: int) -> bool:
-        """Whether an output is a placeholder."""
-        return resolve(self.path).state(entry_id) is EntryState.PRUNED
 
     def _lose_prefix(self, kept: int) -> None:
         if kept < self._last_sent:

@@ -18,6 +18,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -31,7 +32,10 @@ from tests.support.agents import MODEL
 from tests.support.request_validator import validate
 from tests.support.scripted_client import Call, Reply, ScriptedClient
 from tui_agent.agent.agent import Agent
-from tui_agent.context.request import ModelRequest
+from tui_agent.agent.race.race import Race, RaceOrder
+from tui_agent.agent.race.specs import RunnerSpec
+from tui_agent.app.files_along import carry_out
+from tui_agent.context.request import Message, ModelRequest
 from tui_agent.context.tokens import TokenCounter
 from tui_agent.session.effort import Effort
 from tui_agent.session.entries import ImagePart, TextPart, UserEntry
@@ -45,13 +49,21 @@ _DOT = base64.b64decode(
 )
 
 
+COUNTER = TokenCounter(MODEL)
+
+
+@lru_cache(maxsize=500)
+def _tokens(message: Message) -> int:
+    """Count a message; most of those of the next request are the same."""
+    return COUNTER.message(message)
+
+
 @dataclass
 class Watch:
     """Looks at every request: whether it is one that a strict server takes, and whether it fits."""
 
     requests: int = 0
     wrong: list[str] = field(default_factory=list)
-    counter: TokenCounter = field(default_factory=lambda: TokenCounter(MODEL))
 
     def look(self, request: ModelRequest) -> None:
         """Note what is wrong with a request."""
@@ -60,11 +72,9 @@ class Watch:
             validate(request)
         except AssertionError as error:
             self.wrong.append(str(error))
-        # Counting costs as much as all the rest; one in ten is enough to see a window that is too small.
-        if self.requests % 10 == 0:
-            tokens = self.counter.messages(request.messages) + sum(map(self.counter.schema, request.tools))
-            if tokens > WINDOW:
-                self.wrong.append(f"{tokens} tokens in a window of {WINDOW}")
+        tokens = sum(map(_tokens, request.messages)) + sum(map(COUNTER.schema, request.tools))
+        if tokens > WINDOW:
+            self.wrong.append(f"{tokens} tokens in a window of {WINDOW}")
 
 
 def _replies(watch: Watch, chance: random.Random) -> Callable[[ModelRequest], Reply]:
@@ -100,6 +110,8 @@ async def _turn(agent: Agent, number: int, chance: random.Random) -> None:
             await going_back(agent, typed[-2])
         case 37:
             await agent.prune()
+        case 45:
+            await _race(agent)
         case 51:
             agent.change_model("test/other" if agent.model == MODEL else MODEL)
         case 63:
@@ -114,6 +126,19 @@ async def _turn(agent: Agent, number: int, chance: random.Random) -> None:
             await agent.wait_idle()
             return
     await work(agent, [f"Turn {number}: change something. " + "It matters because of the redirect. " * (number % 9)])
+
+
+async def _race(agent: Agent) -> None:
+    """Have two runners do the same, and take what the first one did, with its files."""
+    task = "Change something, whoever does it better."
+    order = RaceOrder(task, (TextPart(text=task),), (RunnerSpec(), RunnerSpec()), start=agent.session.leaf)
+    race = await Race.begin(agent, order)
+    await race.wait()
+    await race.settle()
+    leaf = race.runner(1).record.leaf
+    assert leaf is not None
+    await carry_out(agent, agent.navigator.plan(leaf, continue_from_here=True), await agent.files.plan(leaf))
+    await race.finish(1)
 
 
 async def _live(place: Place, first: int, last: int, tell: Callable[..., None]) -> None:

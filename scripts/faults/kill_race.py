@@ -9,23 +9,30 @@ moment between its start and its end, and begun anew on what is left. Then is lo
 - the race: the next start shows it, continues what was cut off and ends it; or it had not begun, or was over;
 - the copies: none is left once that is done and ``doctor --clean`` has run.
 
+With ``--full`` nothing is killed: the disk that everything of the race is on has no more room than a random number of
+bytes while it goes on, and enough again before anybody looks.
+
 Prints one line a round and a count at the end; the exit code is 1 when anything was wrong.
 """
 
 import argparse
 import json
 import random
+import subprocess
 import sys
 import tempfile
 import threading
 import time
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
+from scripts.faults.full_disk import ROOMY, leave_room, mount, own_mounts, used  # noqa: E402
 from tests.support.model_script import Call, Recorded, Turn  # noqa: E402 - the tests' server is beside the program
 from tests.support.model_server import ModelServer  # noqa: E402
 from tests.support.place import Place  # noqa: E402
@@ -41,11 +48,16 @@ MADE = {"made.txt": b"made\n", "f0.txt": b"file 0\nmore\n"}
 
 @dataclass
 class Life:
-    """One race that was killed: what it had told, and how long it lived in seconds; None when it ended by itself."""
+    """One race: what it had told, the seconds it lived, its exit code, and its bytes on the disk at the most."""
 
     told: list[int]
     seconds: float
-    was_killed: bool
+    code: int
+    most: int
+
+    @property
+    def was_killed(self) -> bool:
+        return self.code < 0
 
 
 def play(request: Recorded) -> Turn:
@@ -66,7 +78,7 @@ def live(place: Place, seconds: float, *, running: bool = False) -> Life:
     """Start a race and kill it after some seconds; with ``running`` they are counted from when its runners begin."""
     with place.report(*ARGUMENTS) as process:
         assert process.stdout
-        began = time.monotonic()
+        began, most = time.monotonic(), used(place.root)
         timer = threading.Timer(seconds, process.kill)
         if not running:
             timer.start()
@@ -75,10 +87,11 @@ def live(place: Place, seconds: float, *, running: bool = False) -> Life:
             if running and '"race_started"' in line:
                 began = time.monotonic()
                 timer.start()
+            most = max(most, used(place.root))
             if (leaf := _leaf_in(line)) is not None:
                 told.append(leaf)
         timer.cancel()
-    return Life(told, time.monotonic() - began, process.returncode < 0)
+    return Life(told, time.monotonic() - began, process.returncode, most)
 
 
 def _leaf_in(line: str) -> int | None:
@@ -98,7 +111,7 @@ def look(place: Place, before: dict[str, tuple[int, bytes]], life: Life, phases:
     going_on = place.run("-c", "-p", "/race continue")
     is_there = "A race was cut off" in going_on.stderr
     phase = "before it began" if not life.told else "while it went on" if is_there else "at its end"
-    phases["ended before the kill" if not life.was_killed else phase] += 1
+    phases[phase if life.was_killed else "ended by itself" if life.code == 0 else "met the full disk"] += 1
     if is_there:
         ended = place.run("-c", "-p", "/race take 1")
         made = {name: (place.project / name).read_bytes() for name in MADE if (place.project / name).exists()}
@@ -143,39 +156,77 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("rounds", nargs="?", type=int, default=100)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--full", action="store_true", help="let the disk be full instead")
     options = parser.parse_args()
-    chance, wrong, phases = random.Random(options.seed), 0, Counter[str]()
-    whole: tuple[float, float] | None = None
+    if options.full:
+        own_mounts()
+    chance, wrong = random.Random(options.seed), 0
+    phases: Counter[str] = Counter()
     with ModelServer(play) as server:
-        for number in range(1, options.rounds + 1):
-            with tempfile.TemporaryDirectory(prefix="ta-") as name:
-                place = Place(Path(name))
+        for number in range(options.rounds + 1):
+            with tempfile.TemporaryDirectory(prefix="ta-") as name, _disk(Path(name), is_small=options.full) as root:
+                place = Place(root)
                 place.configure(server.openai_url)
                 make_project(place.project)
                 before = state_of(place.project)
-                whole = whole or live_whole(place, before)
-                # Much of the time goes by before a runner begins: most kills come later.
-                running = number % 5 > 0
-                life = live(place, chance.uniform(0.0, whole[running]), running=running)
-                found = look(place, before, life, phases)
+                if number == 0:
+                    whole = live_whole(place)
+                    continue
+                if options.full:
+                    life = live_on(place, chance.randint(0, whole.room))
+                else:
+                    # Much of the time goes by before a runner begins: most kills come later.
+                    running = number % 5 > 0
+                    life = live(
+                        place, chance.uniform(0.0, whole.runners if running else whole.seconds), running=running
+                    )
+                found = look(place, before, life, phases) + _defects(place)
             wrong += bool(found)
-            print(f"{number:4}  killed after {life.seconds:5.2f} s  {'; '.join(found) or 'nothing wrong'}", flush=True)
+            print(f"{number:4}  {life.seconds:5.2f} s  {'; '.join(found) or 'nothing wrong'}", flush=True)
     print(f"{options.rounds} rounds, {wrong} wrong; " + ", ".join(f"{n} {phase}" for phase, n in phases.items()))
     return int(wrong > 0)
 
 
-def live_whole(place: Place, before: dict[str, tuple[int, bytes]]) -> tuple[float, float]:
-    """Return how long a race that nobody kills takes, all of it and its runners alone; the project is put back."""
-    began = time.monotonic()
-    running = live(place, 120, running=True).seconds
-    whole = time.monotonic() - began
-    place.run("-c", "-p", "/undo")
-    for name, (mode, data) in before.items():
-        (place.project / name).write_bytes(data)
-        (place.project / name).chmod(mode)
-    for name in MADE.keys() - before.keys():
-        (place.project / name).unlink(missing_ok=True)
-    return whole, running
+@contextmanager
+def _disk(root: Path, *, is_small: bool) -> Iterator[Path]:
+    if not is_small:
+        yield root
+        return
+    mount(root)
+    try:
+        yield root
+    finally:
+        subprocess.run(["umount", "--lazy", root], check=True, timeout=30)
+
+
+def live_on(place: Place, room: int) -> Life:
+    """Start a race on a disk with so many bytes of room, which has room again when it is over."""
+    leave_room(place.root, room)
+    life = live(place, 120)
+    leave_room(place.root, ROOMY)
+    return life
+
+
+def _defects(place: Place) -> list[str]:
+    """Return what the program logged as its own mistake."""
+    logs = [path.read_text("utf-8", "replace") for path in (place.root / "data").rglob("*.log*")]
+    return sorted({line[-300:] for log in logs for line in log.splitlines() if "internal error" in line})
+
+
+@dataclass(frozen=True)
+class Whole:
+    """What a race takes that nothing happens to: seconds, all of it and its runners alone, and bytes on the disk."""
+
+    seconds: float
+    runners: float
+    room: int
+
+
+def live_whole(place: Place) -> Whole:
+    """Have a race that nobody kills."""
+    began, at_first = time.monotonic(), used(place.root)
+    life = live(place, 120, running=True)
+    return Whole(time.monotonic() - began, life.seconds, life.most - at_first)
 
 
 if __name__ == "__main__":

@@ -86,11 +86,11 @@ def never(_told: list[list[Any]]) -> float | None:
     return None
 
 
-def _work(row: Row, place: Place) -> Callable[[Callable[..., None]], None]:
+def working(row: Row, place: Place) -> Callable[[Callable[..., None]], None]:
     return lambda tell: asyncio.run(row.act(place, tell))  # type: ignore[arg-type]  # an async function's call
 
 
-def _look(row: Row, place: Place, before: Before, told: list[list[Any]], tell: Callable[..., None]) -> None:
+def look(row: Row, place: Place, before: Before, told: list[list[Any]], tell: Callable[..., None]) -> None:
     for fault in row.look(place, before, told):
         tell("wrong", fault)
     look_at(place, before, tell)
@@ -140,11 +140,11 @@ def run(row: Row, base: Place, before: Before, times: int, seed: int) -> Outcome
 
 def _round(row: Row, place: Place, before: Before, delay: float, outcome: Outcome) -> list[str]:
     """Kill a row's work once; return what is wrong with what is left."""
-    told = in_process(_work(row, place), lambda told: _kill_at(told, delay))
+    told = in_process(working(row, place), lambda told: _kill_at(told, delay))
     words = [one[0] for one in told]
     outcome.kills += 1
     outcome.finished += "end" in words
-    looked = in_process(lambda tell: _look(row, place, before, told, tell), never)
+    looked = in_process(lambda tell: look(row, place, before, told, tell), never)
     outcome.new_entries += sum(rest[0] for word, *rest in looked if word == "entries")
     wrong = [rest[0] for word, *rest in (*told, *looked) if word in ("wrong", "failed")]
     if ["looked"] not in looked and not wrong:
@@ -176,7 +176,7 @@ def _duration(row: Row, base: Place) -> float:
             at.append(time.monotonic())
         return at[0] + 1.5 if at else None
 
-    told = in_process(_work(row, place), note)
+    told = in_process(working(row, place), note)
     took = time.monotonic() - at[0] if at else 0
     shutil.rmtree(place.root)
     if not at or told[-1][0] == "failed":

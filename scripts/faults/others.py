@@ -12,7 +12,7 @@ from xml.etree import ElementTree as ET
 from scripts.faults.kills import Outcome
 
 ROOT = Path(__file__).resolve().parents[2]
-RACE = "race"
+RACE, FULL_RACE = "race", "full disk, race"
 LONGEST = 3_600
 """Seconds after which a row counts as hung."""
 
@@ -72,14 +72,14 @@ def run_tests(name: str) -> Outcome:
     return Outcome(name, kills=len(cases), finished=len(cases), wrong=wrong)
 
 
-def run_races(times: int, seed: int) -> Outcome:
-    """Kill races at random moments."""
+def run_races(name: str, times: int, seed: int) -> Outcome:
+    """Kill races at random moments, or let their disk be full."""
     script = Path(__file__).with_name("kill_race.py")
-    command = [sys.executable, str(script), str(times), "--seed", str(seed)]
+    command = [sys.executable, str(script), str(times), "--seed", str(seed), *(["--full"] if name == FULL_RACE else [])]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=LONGEST, check=False)
-    rounds = [line for line in done.stdout.splitlines() if "killed after" in line]
+    rounds = [line for line in done.stdout.splitlines() if re.match(r" *\d+  ", line)]
     wrong = [line.strip() for line in rounds if not line.endswith("nothing wrong")]
     if done.returncode and not wrong:
         wrong = [done.stderr[-2_000:]]
-    ended = re.search(r"(\d+) ended before the kill", done.stdout)
-    return Outcome(RACE, kills=len(rounds), finished=int(ended[1]) if ended else 0, wrong=wrong)
+    ended = re.search(r"(\d+) ended by itself", done.stdout)
+    return Outcome(name, kills=len(rounds), finished=int(ended[1]) if ended else 0, wrong=wrong)

@@ -187,9 +187,8 @@ async def _import(place: Place, tell: Tell) -> None:
     source = _export_to(place, "source.jsonl")
     store = place.store()
     tell("begin", len(store.sessions()))
-    for _ in range(3):
-        import_all(store, source)
-    tell("end")
+    failed = sum(import_all(store, source)[2] for _ in range(3))
+    tell("end", f"{failed} failed" if failed else None)
 
 
 def _import_left(place: Place, before: Before, _told: list[list[Any]]) -> list[str]:

@@ -105,6 +105,7 @@ async def an_agent(
         blob=store.blob,
         environment={"PATH": "/usr/bin:/bin"},
         checkpoints=SnapshotStore(store.put_blob, store.blob),
+        copies=place.root / "races",
         rules=(Rule("doom_loop", ANSWER_PATTERN, Action.ALLOW, "default"),),
     )
     agent = Agent(session, ports, model=MODEL)

@@ -42,7 +42,7 @@ def watched(place: Path, *, lines: int, sandboxed: bool) -> Seen:
 
 
 @pytest.mark.timeout(600 if not LINES else 7_200)
-@pytest.mark.parametrize(("sandboxed", "lines"), [(False, 250), (True, 120)] if NIGHTLY else [(False, 60), (True, 30)])
+@pytest.mark.parametrize(("sandboxed", "lines"), [(False, 250), (True, 120)] if NIGHTLY else [(False, 30), (True, 20)])
 def test_no_line_that_runs_unasked_harms_a_canary(tmp_path: Path, sandboxed: bool, lines: int) -> None:
     seen = watched(tmp_path, lines=LINES or lines, sandboxed=sandboxed)
     assert seen.faults == []

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.thoroughness import NIGHTLY
 from tui_agent.agent.checkpoints.file_watch import FileWatch, WatchedProject
 from tui_agent.agent.checkpoints.manifest import manifest_of
 
@@ -54,7 +55,7 @@ def change(root: Path, chance: random.Random) -> None:
         chance.choices(acts, weights=(6, 4, 3, 3, 1, 1, 1, 1, 2, 1, 1, 1))[0]()
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(12 if NIGHTLY else 4))
 async def test_it_is_seen_as_if_it_were_listed(tmp_path: Path, seed: int) -> None:
     root, chance = filled(tmp_path / "project"), random.Random(seed)
     project = WatchedProject(root)

@@ -181,7 +181,7 @@ async def test_calls_side_by_side_ask_once_when_one_answer_allows_both(tmp_path:
 
 async def test_an_hour_of_work_asks_a_handful_of_questions(tmp_path: Path) -> None:
     """Rounds as agents go about a task, every question answered with always."""
-    rounds = 60 if NIGHTLY else 15
+    rounds = 60 if NIGHTLY else 6
     project = tmp_path / "project"
     (project / "src").mkdir(parents=True)
     (project / "tests").mkdir()

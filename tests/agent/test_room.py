@@ -205,6 +205,8 @@ async def test_a_summariser_that_only_fails_does_not_stop_the_work(tmp_path: Pat
     assert by_rule
     assert all(entry.model is None for entry in by_rule)
     assert any("by rule" in event.message for event in harness.of(Notice))
+    failed = [event for event in harness.of(CompactionEnded) if event.error]
+    assert {event.trigger for event in failed} == {"threshold"}
 
 
 async def test_undoing_a_compaction_is_moving_the_leaf(tmp_path: Path) -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.agents import MODEL, FixedDirectory, Harness, make_agent
-from tests.support.encodings import unload
 from tests.support.scripted_client import Call, Reply, ScriptedClient
-from tui_agent.context.tokens import TokenCounter
+from tui_agent.context import tokens
+from tui_agent.context.tokens import Encodings, TokenCounter
 from tui_agent.session.entries import Usage, UserEntry
 
 SMALL = Usage(input=1_600, output=10)
@@ -23,21 +23,22 @@ class HastyDirectory(FixedDirectory):
 
 
 @pytest.fixture(autouse=True)
-def nothing_loaded() -> None:
+def nothing_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have no encoding at first."""
-    unload()
+    monkeypatch.setattr(tokens, "ENCODINGS", Encodings())
 
 
 def hasty(tmp_path: Path, *replies: Reply, window: int = 100_000) -> Harness:
     return make_agent(tmp_path, ScriptedClient(list(replies)), directory=HastyDirectory(window))
 
 
-async def test_a_short_run_loads_none_and_teaches_nothing(tmp_path: Path) -> None:
+async def test_a_short_run_loads_none_and_teaches_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     looking = Reply(calls=(Call("ls", json.dumps({"path": "."})),), usage=SMALL)
     harness = hasty(tmp_path, looking, Reply("Done.", usage=SMALL))
     await harness.say("hi")
     assert harness.agent.counter.is_rough
     assert harness.directory.learnt == []
+    monkeypatch.undo()  # what other tests have loaded counts exactly
     exact = TokenCounter(MODEL)
     for entry in harness.path():
         assert abs(entry.tokens - exact.estimate(entry)) <= 10 + entry.tokens / 3
@@ -50,10 +51,11 @@ async def test_a_long_message_is_counted_exactly(tmp_path: Path) -> None:
     assert said.tokens == TokenCounter(MODEL).estimate(said)
 
 
-async def test_the_end_of_a_long_answer_waits_for_no_encoding(tmp_path: Path) -> None:
+async def test_the_end_of_a_long_answer_waits_for_no_encoding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     harness = hasty(tmp_path, Reply("a few words and `code`\n" * 2_000, usage=SMALL))
     await harness.say("hi")
     assert harness.agent.counter.is_rough
+    monkeypatch.undo()  # what other tests have loaded counts exactly
     exact, answer = TokenCounter(MODEL), harness.path()[-1]
     assert abs(answer.tokens - exact.estimate(answer)) <= answer.tokens / 3
 

@@ -11,7 +11,7 @@ from tests.support.agents import make_agent
 from tests.support.headless import run_headless
 from tests.support.scripted_client import Call, Reply, ScriptedClient
 from tui_agent.agent.events import RunEnded
-from tui_agent.agent.run_budget import BudgetMeter, RunBudget
+from tui_agent.agent.run_budget import BudgetMeter, RunBudget, Used
 from tui_agent.cli.exit_codes import ExitCode
 from tui_agent.context.request import ModelRequest
 from tui_agent.session.entries import AssistantEntry, Usage
@@ -34,6 +34,26 @@ async def test_a_message_after_it_has_a_budget_of_its_own(tmp_path: Path) -> Non
     harness = make_agent(tmp_path, ScriptedClient(replies), budget=RunBudget(cost=0.08))
     assert (await harness.say("go")).budget == "cost"
     assert (await harness.say("go on")).reason == "done"
+
+
+async def test_with_what_was_used_before_one_budget_is_for_all_runs(tmp_path: Path) -> None:
+    client = ScriptedClient([STEP, STEP, Reply("Done.", cost=0.01)])
+    meter = BudgetMeter(before=Used(cost=0.01, tokens=10))
+    harness = make_agent(tmp_path, client, budget=RunBudget(cost=0.08), meter=meter)
+    assert (await harness.say("go")).budget == "cost"
+    sent = len(client.requests)
+    ended = await harness.say("go on")
+    assert (ended.budget, len(client.requests)) == ("cost", sent)
+    assert "$0.0900 of $0.08 are spent" in str(ended.error)
+
+
+async def test_tokens_used_before_count(tmp_path: Path) -> None:
+    client = ScriptedClient([STEP])
+    meter = BudgetMeter(before=Used(tokens=100_000))
+    harness = make_agent(tmp_path, client, budget=RunBudget(tokens=100_001), meter=meter)
+    ended = await harness.say("go")
+    assert (ended.budget, client.requests) == ("tokens", [])
+    assert "100,000 of 100,001 tokens are used" in str(ended.error)
 
 
 async def test_a_request_that_tokens_do_not_suffice_for_is_not_sent(tmp_path: Path) -> None:

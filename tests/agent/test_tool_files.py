@@ -383,33 +383,35 @@ async def test_where_a_sandbox_is_required_nothing_of_a_file_runs_without(stage:
 # -- bad files --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [
-        ("def f(:\n", "mine.py:1: "),
-        ("import sys\n\nraise RuntimeError('no')\n", "mine.py:3: RuntimeError: no."),
-        ("import nothing_like_it\n", "mine.py:1: ModuleNotFoundError"),
-        ("\nimport sys\nsys.exit(3)\n", "mine.py:3: it called sys.exit(3)."),
-        ("import os\nos._exit(0)\n", "could not be loaded: Its process ended without an answer."),
-        ("\ndef f(x) -> str:\n    'Doc.'\n    return x\n", "mine.py:2: f: the argument x has no type."),
-        ("def f(*x: int) -> str:\n    'Doc.'\n    return x\n", "mine.py:1: f: *x: int can't be given by name."),
-        ("def f(x: object()) -> str:\n    'Doc.'\n    return x\n", "mine.py:1: f: "),
-        ("NETWORK = 'example.com'\ndef f() -> str:\n    'Doc.'\n    return ''\n", "NETWORK: "),
-        ("TIMEOUT = -1\ndef f() -> str:\n    'Doc.'\n    return ''\n", "TIMEOUT: "),
-        ("def read(path: str) -> str:\n    'Doc.'\n    return ''\n", "read is the name of a built-in tool"),
-        ("x = '\udcff'\n", "can't be read"),
-    ],
-)
-async def test_a_file_that_does_not_load_says_where_and_why(stage: Stage, text: str, told: str) -> None:
-    path = stage.write("")
-    path.write_bytes(text.encode("utf-8", "surrogateescape"))
+BAD_FILES = [
+    ("def f(:\n", "{name}:1: "),
+    ("import sys\n\nraise RuntimeError('no')\n", "{name}:3: RuntimeError: no."),
+    ("import nothing_like_it\n", "{name}:1: ModuleNotFoundError"),
+    ("\nimport sys\nsys.exit(3)\n", "{name}:3: it called sys.exit(3)."),
+    ("import os\nos._exit(0)\n", "could not be loaded: Its process ended without an answer."),
+    ("\ndef f(x) -> str:\n    'Doc.'\n    return x\n", "{name}:2: f: the argument x has no type."),
+    ("def f(*x: int) -> str:\n    'Doc.'\n    return x\n", "{name}:1: f: *x: int can't be given by name."),
+    ("def f(x: object()) -> str:\n    'Doc.'\n    return x\n", "{name}:1: f: "),
+    ("NETWORK = 'example.com'\ndef f() -> str:\n    'Doc.'\n    return ''\n", "NETWORK: "),
+    ("TIMEOUT = -1\ndef f() -> str:\n    'Doc.'\n    return ''\n", "TIMEOUT: "),
+    ("def read(path: str) -> str:\n    'Doc.'\n    return ''\n", "read is the name of a built-in tool"),
+    ("x = '\udcff'\n", "can't be read"),
+]
+"""What is in a file, and what is told of it."""
+
+
+async def test_files_that_do_not_load_say_where_and_why(stage: Stage) -> None:
+    for number, (text, _told) in enumerate(BAD_FILES):
+        stage.write("", f"bad{number}.py").write_bytes(text.encode("utf-8", "surrogateescape"))
     stage.write("def fine() -> str:\n    'Fine.'\n    return 'fine'\n", "other.py")
 
     result = await stage.call("fine")
 
     assert result.output == "fine", "the others work"
     notices = " ".join(event.message for event in stage.harness.of(Notice))  # type: ignore[union-attr]
-    assert told in notices
+    for number, (_text, told) in enumerate(BAD_FILES):
+        assert f"bad{number}.py" in notices
+        assert told.replace("{name}", f"bad{number}.py") in notices
     assert [tool.name for tool in stage.files.tools] == ["fine"]
 
 
@@ -445,25 +447,23 @@ async def test_what_it_prints_is_no_answer_and_what_it_forks_says_nothing(stage:
     assert result.output.startswith("parent")
 
 
-@pytest.mark.parametrize(
-    ("value", "told"),
-    [
-        ("object()", "of type object that can't be written as JSON"),
-        ("lambda: 1", "of type function"),
-        ("(x := [], x.append(x), x)[2]", "can't be written as JSON"),
-        ("b'\\x00\\xff'", "of type bytes"),
-        ("(i for i in range(3))", ""),
-    ],
-)
-async def test_what_cannot_be_told_is_an_error_that_says_what_can(stage: Stage, value: str, told: str) -> None:
-    stage.write(f"def f() -> str:\n    'Give.'\n    return {value}\n")
-    result = await stage.call("f")
-    if told:
+async def test_what_cannot_be_told_is_an_error_that_says_what_can(stage: Stage) -> None:
+    cases = {
+        "object()": "of type object that can't be written as JSON",
+        "lambda: 1": "of type function",
+        "(x := [], x.append(x), x)[2]": "can't be written as JSON",
+        "b'\\x00\\xff'": "of type bytes",
+    }
+    values = [*cases, "(i for i in range(3))"]
+    stage.write("".join(f"def f{at}() -> str:\n    'Give.'\n    return {values[at]}\n" for at in range(len(values))))
+    harness = stage.agent(*((f"f{at}", {}) for at in range(len(values))))
+    await harness.say("go")
+    *errors, told = results(harness)
+    for result, why in zip(errors, cases.values(), strict=True):
         assert result.status is ToolStatus.ERROR
-        assert told in result.output
+        assert why in result.output
         assert "return text, numbers" in result.output
-    else:
-        assert json.loads(result.output) == [0, 1, 2]
+    assert json.loads(told.output) == [0, 1, 2]
 
 
 async def test_a_result_of_fifty_megabytes_is_shortened(stage: Stage) -> None:
@@ -509,8 +509,8 @@ async def test_types_that_hold_themselves_and_endless_docstrings_do_no_harm(stag
 )
 async def test_a_file_that_speaks_for_its_process_is_held_to_the_form(stage: Stage, row: str) -> None:
     stage.write(
-        "from tui_agent.tools.functions import runner\n"
-        f"runner._described = lambda module: {{'tools': [{row}], 'problems': [], 'declared': {{}}}}\n"
+        f"import json, os, sys\nanswer = {{'tools': [{row}], 'problems': [], 'declared': {{}}}}\n"
+        "os.pwrite(int(sys.argv[2]), json.dumps(answer).encode(), 0)\nos._exit(0)\n"
     )
     assert (await stage.load()).tools == ()
     assert len(stage.files.problems) == 1

@@ -17,7 +17,7 @@ from tui_agent.app.race_commands import read_wish
 from tui_agent.app.race_views import RaceView
 from tui_agent.app.services import OpenRequest
 from tui_agent.errors import CommandError
-from tui_agent.session.entries import RaceEntry
+from tui_agent.session.entries import RaceEntry, TextPart, UserEntry
 
 
 @dataclass
@@ -122,6 +122,20 @@ async def test_a_file_that_stays_is_named_by_the_page_of_a_race_that_is_over_too
     assert (project / "f2.txt").read_text() == "mine\n"
     assert isinstance(desk.face, Told)
     assert "f2.txt" in desk.face.words[-1]
+    await desk.close()
+
+
+async def test_the_price_is_of_where_it_begins_and_a_limit_needs_a_known_one(tmp_path: Path) -> None:
+    harness = racing_agent(tmp_path, RacingClient(work))
+    desk = await desk_of(harness)
+    first, _long = harness.session.append_many(UserEntry(parts=(TextPart(text="word " * n),)) for n in (2, 4_000))
+    here = await race_commands.order_of(desk, read_wish("2 --cost 0.5 -- Answer it."))
+    earlier = await race_commands.order_of(desk, read_wish(f"2 --cost 0.5 --from {first.id} -- Answer it."))
+    assert race_commands.price_of(desk, earlier).prefix < race_commands.price_of(desk, here).prefix - 3_000
+    harness.agent.ports.meter.has_price = lambda _model: False
+    with pytest.raises(CommandError, match="is not known"):
+        await race_commands.begin(desk, earlier)
+    assert desk.race is None
     await desk.close()
 
 

@@ -4,14 +4,16 @@ import json
 import sqlite3
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from rich.cells import cell_len
 
 from tests.support.list_server import ListServer
 from tests.support.model_server import ModelServer
 from tui_agent.cli.main import run
-from tui_agent.cli.sessions import open_store
+from tui_agent.cli.sessions import _row, open_store
 from tui_agent.paths import data_dir
 from tui_agent.session.entries import (
     AssistantEntry,
@@ -22,6 +24,7 @@ from tui_agent.session.entries import (
     ToolStatus,
     UserEntry,
 )
+from tui_agent.session.records import Holder, SessionInfo
 from tui_agent.session.session import Session
 
 
@@ -115,6 +118,19 @@ def test_sessions_are_listed_shown_searched_and_deleted(capsys: pytest.CaptureFi
     assert "Nothing found" in printed(capsys, "sessions", "search", "xylophone")
     assert "Deleted" in printed(capsys, "sessions", "delete", recorded, "--yes")
     assert "no sessions" in printed(capsys, "sessions", "list")
+
+
+def test_a_row_of_the_list_fits_the_terminal() -> None:
+    where = "/home/somebody/projects/a-company/a-very-long-name-of-a-project"
+    title = "漢字 and the login redirect " * 9
+    info = SessionInfo("01a2" * 8, where, title, 0, 0, "m", 99_999, 1, None, None, "", 0.0, "", None)
+    for held in (None, Holder(1, "here", 0)):
+        row = replace(info, held_by=held)
+        for columns in (60, 80, 120):
+            assert cell_len(_row(row, columns)) <= columns
+        assert _row(row, 120).endswith("  open elsewhere") == bool(held)
+    assert "of-a-project  漢字" in _row(info, 80)
+    assert where in _row(info, None)
 
 
 def test_the_tree_marks_where_one_is(capsys: pytest.CaptureFixture[str], recorded: str) -> None:
@@ -214,10 +230,16 @@ def test_all_settings_are_listed_with_where_they_come_from(
     assert any(line.startswith('models = {"openai/mine":') and line.endswith("# file") for line in lines)
 
 
-def test_no_name_is_saved_that_can_be_no_models(capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_name_is_saved_that_can_be_no_models(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert run(["config", "set", "model", "antropic/claude-sonnet-5"]) == 2
     assert "Did you mean anthropic/claude-sonnet-5" in capsys.readouterr().err
-    assert printed(capsys, "config", "get", "model").strip() == "null"
+    assert run(["config", "get", "model"]) == 0
+    assert capsys.readouterr() == ("null\n", "model is not set, and no provider has a key.\n")
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-none")
+    assert run(["config", "get", "model"]) == 0
+    assert "new sessions use anthropic/" in capsys.readouterr().err
     assert run(["config", "set", "model", "openai/gpt-of-tomorrow"]) == 0
     told = capsys.readouterr()
     assert "no model" in told.err

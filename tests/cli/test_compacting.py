@@ -1,13 +1,12 @@
 """``tui-agent compact`` says what it did in the numbers that the session keeps of it."""
 
-from argparse import Namespace
 from pathlib import Path
 
 import pytest
 
 from tests.support.agents import make_agent
 from tests.support.scripted_client import Reply, ScriptedClient
-from tui_agent.cli.context import _compact
+from tui_agent.cli.context import compact
 from tui_agent.session.entries import CompactionEntry, UserEntry
 
 LONG = "Fine. " + " ".join(f"word{number}" for number in range(400))
@@ -22,7 +21,7 @@ async def test_the_numbers_are_those_of_the_entry_and_the_way_back_leads_before_
     for number in range(6):
         await harness.say(f"Question {number}")
     before = harness.session.leaf
-    assert await _compact(harness.agent, harness.session, Namespace(focus=None, up_to=None)) == 0
+    assert await compact(harness.agent) == 0
     entry = harness.path()[-1]
     assert isinstance(entry, CompactionEntry)
     told = capsys.readouterr().out
@@ -37,7 +36,7 @@ async def test_it_ends_where_it_is_told_to(tmp_path: Path) -> None:
     for number in range(4):
         await harness.say(f"Question {number}")
     third = [entry.id for entry in harness.path() if isinstance(entry, UserEntry)][2]
-    assert await _compact(harness.agent, harness.session, Namespace(focus=None, up_to=third)) == 0
+    assert await compact(harness.agent, up_to=third) == 0
     entry = harness.path()[-1]
     assert isinstance(entry, CompactionEntry)
     assert entry.first_kept_id == third

@@ -158,3 +158,8 @@ async def test_every_command_ends(place: Place, caplog: pytest.LogCaptureFixture
             line = f"/{command.name} {ARGUMENTS.get(command.name, '')}".rstrip()
             assert await place.run(line) in {ExitCode.DONE, ExitCode.FAILED, 3}, line
     assert [record.exc_info for record in caplog.records if record.levelno >= logging.ERROR] == []
+
+
+async def test_a_change_of_effort_is_told(place: Place) -> None:
+    assert await place.run("/effort high") == ExitCode.DONE
+    assert "Effort high from the next request on." in place.err.getvalue()

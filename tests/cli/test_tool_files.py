@@ -1,18 +1,16 @@
 """Tool files in a run without a screen: trusted ones are called, /tools and doctor tell of them, others stay unread."""
 
 import json
-import os
-import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from tests.support.model_script import Call, Turn
 from tests.support.model_server import ModelServer, serving
-
-ROOT = Path(__file__).parent.parent.parent
+from tui_agent.cli.main import run
 
 
 @pytest.fixture
@@ -35,75 +33,90 @@ def work(tmp_path: Path, server: ModelServer) -> Path:
     return project
 
 
-def tui_agent(work: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    home = work.parent
-    environ = {
-        "PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "HOME": str(home),
-        "TUI_AGENT_CONFIG_DIR": str(home / "config"), "TUI_AGENT_DATA_DIR": str(home / "data"),
-    }  # fmt: skip
-    return subprocess.run(
-        [sys.executable, "-m", "tui_agent", *arguments],
-        cwd=work, env=environ, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=110,
-    )  # fmt: skip
+@dataclass
+class Ran:
+    """How a run ended, and what it printed."""
+
+    code: int
+    out: str
+    err: str
+
+
+Run = Callable[..., Ran]
+
+
+@pytest.fixture
+def tui_agent(work: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Return what runs the program, in this process."""
+    for name, value in {"HOME": "", "TUI_AGENT_CONFIG_DIR": "config", "TUI_AGENT_DATA_DIR": "data"}.items():
+        monkeypatch.setenv(name, str(work.parent / value))
+    monkeypatch.chdir(work)
+    monkeypatch.setattr(sys, "stdin", (work.parent / "nothing").open("w+"))
+
+    def ran(*arguments: str) -> Ran:
+        code = run(list(arguments))
+        return Ran(code, *capsys.readouterr())
+
+    return ran
 
 
 def offered(server: ModelServer) -> list[str]:
     return [tool["function"]["name"] for tool in server.calls[0].json["tools"]]
 
 
-def test_a_trusted_projects_function_is_called(work: Path, server: ModelServer) -> None:
+def test_a_trusted_projects_function_is_called(tui_agent: Run, server: ModelServer) -> None:
     server.play(Turn(tool_calls=[Call("shout", '{"text": "hey"}')]), Turn("It says HEY."))
 
-    done = tui_agent(work, "-p", "shout", "--trust", "--json")
+    done = tui_agent("-p", "shout", "--trust", "--json")
 
-    assert done.returncode == 0, done.stderr
+    assert done.code == 0, done.err
     assert "shout" in offered(server)
     results = [message["content"] for message in server.calls[-1].json["messages"] if message["role"] == "tool"]
     assert results == ["HEY"]
-    said = [json.loads(line) for line in done.stdout.splitlines()]
+    said = [json.loads(line) for line in done.out.splitlines()]
     notices = [event["message"] for event in said if "broken.py" in str(event.get("message"))]
     assert len(notices) == 1
     assert ".tui-agent/tools/broken.py:3: ModuleNotFoundError" in notices[0]
 
 
-def test_one_that_is_not_trusted_is_not_read_and_that_is_said(work: Path, server: ModelServer) -> None:
+def test_one_that_is_not_trusted_is_not_read_and_that_is_said(tui_agent: Run, server: ModelServer) -> None:
     server.play(Turn("no such tool"))
 
-    done = tui_agent(work, "-p", "shout")
+    done = tui_agent("-p", "shout")
 
-    assert done.returncode == 0, done.stderr
+    assert done.code == 0, done.err
     assert "shout" not in offered(server)
-    assert done.stderr.count("Tools of this project are not read") == 1
-    assert "broken.py" not in done.stderr
+    assert done.err.count("Tools of this project are not read") == 1
+    assert "broken.py" not in done.err
 
 
-def test_one_that_can_not_be_trusted_says_why(work: Path, server: ModelServer) -> None:
+def test_one_that_can_not_be_trusted_says_why(work: Path, tui_agent: Run, server: ModelServer) -> None:
     (work / ".tui-agent" / "tools" / "loop.py").symlink_to("loop.py")
     server.play(Turn(text="Done."))
-    ran = tui_agent(work, "-p", "Shout.", "--trust")
-    assert "loop.py cannot be read" in ran.stdout + ran.stderr
+    ran = tui_agent("-p", "Shout.", "--trust")
+    assert "loop.py cannot be read" in ran.out + ran.err
     assert "shout" not in offered(server)
 
 
-def test_tools_and_doctor_tell_of_them(work: Path) -> None:
-    listed = tui_agent(work, "-p", "/tools", "--trust")
-    assert ".tui-agent/tools/echo.py" in listed.stdout
-    assert "shout: Shout a text." in listed.stdout
-    assert "broken.py:3: ModuleNotFoundError: No module named 'nothing_like_it'" in listed.stdout
+def test_tools_and_doctor_tell_of_them(work: Path, tui_agent: Run) -> None:
+    listed = tui_agent("-p", "/tools", "--trust")
+    assert ".tui-agent/tools/echo.py" in listed.out
+    assert "shout: Shout a text." in listed.out
+    assert "broken.py:3: ModuleNotFoundError: No module named 'nothing_like_it'" in listed.out
 
     state = work.parent / "data" / "trust.json"
     assert not state.exists()
-    asked = tui_agent(work, "doctor")
-    assert "Not active: 2 tools" in asked.stdout
-    assert "shout" not in asked.stdout
+    asked = tui_agent("doctor")
+    assert "Not active: 2 tools" in asked.out
+    assert "shout" not in asked.out
 
 
-def test_doctor_names_the_line_of_a_users_file(work: Path) -> None:
+def test_doctor_names_the_line_of_a_users_file(work: Path, tui_agent: Run) -> None:
     own = work.parent / "config" / "tools"
     own.mkdir()
     (own / "mine.py").write_text("def one(number: int) -> int:\n    'Give it back.'\n    return number\n")
     (own / "wrong.py").write_text("\n\ndef (:\n")
-    done = tui_agent(work, "doctor")
-    assert done.returncode == 1
-    assert "mine.py: one" in done.stdout
-    assert "wrong.py:3: " in done.stdout
+    done = tui_agent("doctor")
+    assert done.code == 1
+    assert "mine.py: one" in done.out
+    assert "wrong.py:3: " in done.out

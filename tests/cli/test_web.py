@@ -198,7 +198,7 @@ def test_a_port_that_is_taken_is_told_and_the_usual_one_replaced(capsys: pytest.
         assert f"Cannot use port {port}" in capsys.readouterr().err
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(command, "DEFAULT_PORT", port)
-            with command._listen(None) as free:
+            with command.bind(None) as free:
                 assert free.getsockname()[0] == "127.0.0.1"
                 assert free.getsockname()[1] != port
 

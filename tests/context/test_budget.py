@@ -132,18 +132,19 @@ def test_a_report_before_a_change_of_the_view_does_not_count(change):
 
 
 @pytest.mark.parametrize(
-    "entry",
+    "given",
     [
-        answer(5, USAGE, error="overloaded", finish="error"),
-        answer(5, USAGE, interrupted=True),
-        answer(5, None),
-        answer(5, Usage()),
-        answer(5, USAGE, model="other"),
-        answer(5, Usage(input=900_000, output=1), estimate=5_000),
-        answer(5, Usage(input=3, output=1), estimate=50_000),
+        {"usage": USAGE, "error": "overloaded", "finish": "error"},
+        {"usage": USAGE, "interrupted": True},
+        {"usage": None},
+        {"usage": Usage()},
+        {"usage": USAGE, "model": "other"},
+        {"usage": Usage(input=900_000, output=1), "estimate": 5_000},
+        {"usage": Usage(input=3, output=1), "estimate": 50_000},
     ],
 )
-def test_a_report_that_cannot_be_trusted_is_passed_over_for_an_older_one(entry):
+def test_a_report_that_cannot_be_trusted_is_passed_over_for_an_older_one(given):
+    entry = answer(5, **given)
     size = measure([head(), user(2), answer(3, USAGE), user(4), entry], LIMITS, SETTINGS, COUNTER)
 
     assert size.exact_until == 3

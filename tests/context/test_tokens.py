@@ -10,7 +10,6 @@ import pytest
 import tiktoken
 from hypothesis import given, settings
 
-from tests.support.encodings import loaded, unload
 from tests.support.entry_strategies import texts
 from tests.support.thoroughness import EXAMPLES
 from tui_agent.context import tokens
@@ -18,7 +17,9 @@ from tui_agent.context.calibration import Calibration, Factor
 from tui_agent.context.request import ContentText, ImageRef, Message, RequestToolCall
 from tui_agent.context.tokens import (
     CALL_TOKENS,
+    ENCODINGS,
     MESSAGE_TOKENS,
+    Encodings,
     TokenCounter,
     count_text,
     encoding_name,
@@ -50,7 +51,8 @@ SAMPLES = {
 
 def reference(text, name="o200k_base"):
     """Count with an encoding put together from the same files by other means."""
-    return len(tiktoken.Encoding.encode(loaded(name), text, disallowed_special=()))
+    found = ENCODINGS.get(name)
+    return len(tiktoken.Encoding.encode(found.encoding, text, disallowed_special=()))
 
 
 @pytest.mark.parametrize("kind", SAMPLES)
@@ -140,14 +142,11 @@ def test_special_tokens_in_a_text_are_text():
 
 def test_without_the_encoding_files_counts_are_rough_but_know_scripts(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda _name: None)
-    unload()
-    try:
-        for kind, text in SAMPLES.items():
-            rough = count_text(text)
-            assert rough > 0, kind
-            assert 0.4 < rough / (len(text) / (1.4 if kind == "cjk" else 4)) < 2
-    finally:
-        unload()
+    monkeypatch.setattr(tokens, "ENCODINGS", Encodings())
+    for kind, text in SAMPLES.items():
+        rough = count_text(text)
+        assert rough > 0, kind
+        assert 0.4 < rough / (len(text) / (1.4 if kind == "cjk" else 4)) < 2
 
 
 # -- messages, tools, images --------------------------------------------------------------------------------
@@ -257,7 +256,7 @@ def test_two_threads_load_an_encoding_once(monkeypatch):
     loads = []
     make = tiktoken.Encoding
     monkeypatch.setattr(tiktoken, "Encoding", lambda *given, **named: (loads.append(given), make(*given, **named))[1])
-    unload()
+    monkeypatch.setattr(tokens, "ENCODINGS", Encodings())
     with ThreadPoolExecutor(2) as pool:
         for done in [pool.submit(TokenCounter("openai/gpt-5").text, "text") for _ in range(2)]:
             assert done.result() == 1
@@ -265,10 +264,10 @@ def test_two_threads_load_an_encoding_once(monkeypatch):
 
 
 def test_a_loaded_encoding_keeps_nothing_twice():
-    unload()
+    fresh = Encodings()
     tracemalloc.start()
     try:
-        TokenCounter("openai/gpt-5").warm()
+        assert fresh.get("o200k_base")
         kept, _peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

@@ -109,6 +109,17 @@ async def session_of(
         await agent.close_session(session_id=session.session_id)
 
 
+@contextlib.asynccontextmanager
+async def loaded_of(running: Running, place: Place, session: str) -> AsyncIterator[tuple[Editor, Any, Any]]:
+    """A session of another program, loaded by the agent that runs."""
+    editor, agent = running
+    editor.__dict__.update(Editor().__dict__)
+    async with asyncio.timeout(PATIENCE):
+        loaded = await agent.load_session(cwd=str(place.project), session_id=session, mcp_servers=[])
+        yield editor, agent, loaded
+        await agent.close_session(session_id=session)
+
+
 async def begin(agent: Any, place: Place, **more: Any) -> Any:
     await agent.initialize(protocol_version=PROTOCOL_VERSION)
     return await agent.new_session(cwd=str(place.project), mcp_servers=more.pop("mcp_servers", []), **more)
@@ -123,7 +134,10 @@ def requests(server: ModelServer) -> str:
     return json.dumps([call.json for call in server.calls])
 
 
-async def test_a_turn_streams_and_the_session_can_be_loaded_again(place: Place, warm_server: ModelServer) -> None:
+@shared_loop
+async def test_a_turn_streams_and_the_session_can_be_loaded_again(
+    running: Running, place: Place, warm_server: ModelServer
+) -> None:
     editor = Editor()
     async with connected(place, editor) as agent:
         hello = await agent.initialize(protocol_version=PROTOCOL_VERSION)
@@ -138,10 +152,7 @@ async def test_a_turn_streams_and_the_session_can_be_loaded_again(place: Place, 
         assert editor.of("usage_update")[-1].size == 100_000
         assert "compact" in [row.name for row in editor.of("available_commands_update")[0].available_commands]
         assert session.session_id in [row.session_id for row in (await agent.list_sessions()).sessions]
-    again = Editor()
-    async with connected(place, again) as agent:
-        await agent.initialize(protocol_version=PROTOCOL_VERSION)
-        await agent.load_session(cwd=str(place.project), session_id=session.session_id, mcp_servers=[])
+    async with loaded_of(running, place, session.session_id) as (again, agent, _loaded):
         assert again.text("user_message_chunk") == "hello there"
         assert again.text() == "You said: hello there"
         await agent.prompt(session_id=session.session_id, prompt=say("and more"))
@@ -244,8 +255,9 @@ async def test_modes_and_models_are_chosen(running: Running, place: Place) -> No
     assert editor.of("current_mode_update")[-1].current_mode_id == "plan"
 
 
+@shared_loop
 async def test_a_session_begun_in_plan_mode_is_loaded_in_it_without_the_flag(
-    place: Place, warm_server: ModelServer
+    running: Running, place: Place, warm_server: ModelServer
 ) -> None:
     warm_server.play(Turn(tool_calls=(Call("write", {"path": "made", "content": "x"}),)), Turn(text="a plan"))
     editor = Editor()
@@ -255,10 +267,11 @@ async def test_a_session_begun_in_plan_mode_is_loaded_in_it_without_the_flag(
         await agent.prompt(session_id=session.session_id, prompt=say("make it"))
     assert not editor.questions
     assert not (place.project / "made").exists()
-    async with connected(place, Editor()) as agent:
-        assert (await begin(agent, place)).modes.current_mode_id == "build"
-        loaded = await agent.load_session(cwd=str(place.project), session_id=session.session_id, mcp_servers=[])
+    async with loaded_of(running, place, session.session_id) as (_editor, agent, loaded):
         assert loaded.modes.current_mode_id == "plan"
+        fresh = await agent.new_session(cwd=str(place.project), mcp_servers=[])
+        assert fresh.modes.current_mode_id == "build"
+        await agent.close_session(session_id=fresh.session_id)
 
 
 @shared_loop

@@ -1,5 +1,6 @@
 """What is on the terminal before the interface: typed into at once, and never left behind."""
 
+import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -49,12 +50,23 @@ class Held:
         return psutil.Process(self.shell.process.pid).children()[0]
 
 
+@pytest.fixture(scope="module")
+def data_of_a_start(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What the program left behind that was started once in a terminal of this size."""
+    place = Place(tmp_path_factory.mktemp("started"))
+    data = place.root / "data"
+    with place.start(size=SIZE) as terminal:
+        terminal.wait_until((data / "cache" / "early-prompt.json").is_file, "the picture")
+        terminal.wait_for("[ Compact ]")  # the session is open
+        terminal.press("ctrl+q")
+        assert terminal.wait_exit() == 0
+    return data
+
+
 @pytest.fixture
-def place(own_place: Place) -> Place:
+def place(own_place: Place, data_of_a_start: Path) -> Place:
     """A user who has started the program once in a terminal of this size."""
-    with own_place.start(size=SIZE) as terminal:
-        terminal.wait_quiet()
-        assert (own_place.root / "data" / "cache" / "early-prompt.json").is_file()
+    shutil.copytree(data_of_a_start, own_place.root / "data", dirs_exist_ok=True)
     return own_place
 
 

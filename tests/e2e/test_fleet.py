@@ -14,7 +14,7 @@ from tui_agent.cli.sessions import DATABASE
 from tui_agent.session.store import Store
 
 ROOT = Path(__file__).parents[2]
-RUNS = 6 if NIGHTLY else 3
+RUNS = 6 if NIGHTLY else 2
 
 
 def test_runs_side_by_side_end_up_in_one_store(tmp_path: Path) -> None:

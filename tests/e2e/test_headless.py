@@ -9,6 +9,7 @@ import pytest
 from tests.support.model_script import Call, Fault, Recorded, Turn, echo, status
 from tests.support.model_server import ModelServer
 from tests.support.place import MODEL, Place
+from tests.support.thoroughness import NIGHTLY
 from tui_agent.agent.checkpoints.plan import changes_in, differences
 from tui_agent.agent.checkpoints.recorder import SnapshotStore
 from tui_agent.agent.checkpoints.restoring import Restorer
@@ -71,10 +72,10 @@ def test_a_wrong_key_is_one_sentence(place: Place, warm_server: ModelServer) -> 
     assert "sk-of-the-test" not in done.stderr
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [("--json",), ("-c", "-r", "x", "-p", "y"), ("-p", ""), ("-p", "x", "--cwd", "nowhere"), ("--no-such-option",)],
-)
+WRONG = [("-p", "x", "--cwd", "nowhere"), ("-c", "-r", "x", "-p", "y"), ("--json",), ("-p", ""), ("--no-such-option",)]
+
+
+@pytest.mark.parametrize("arguments", WRONG if NIGHTLY else WRONG[:2])
 def test_wrong_arguments_are_one_sentence(place: Place, arguments: tuple[str, ...]) -> None:
     done = place.run(*arguments)
     assert done.returncode == 2
@@ -98,7 +99,10 @@ def test_the_demo_answers_without_key_and_network(place: Place) -> None:
     assert "I am a script, not a model" in done.stdout
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
+
+
+@pytest.mark.parametrize("number", SIGNALS if NIGHTLY else SIGNALS[:1])
 def test_an_interrupt_ends_the_run_and_keeps_what_was_said(
     place: Place, warm_server: ModelServer, number: signal.Signals
 ) -> None:

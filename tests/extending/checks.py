@@ -1,9 +1,10 @@
-"""What is looked at in a copy of the program that has an example more: ``python -m tests.extending.checks NAME``."""
+"""What is looked at in a copy of the program that has an example more: ``python -m tests.extending.checks``."""
 
 import asyncio
 import io
-import sys
+import json
 import tempfile
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,11 @@ from tests.support.agents import make_agent
 from tests.support.headless import run_headless
 from tests.support.real_stage import real_stage
 from tests.support.scripted_client import Call, Reply, ScriptedClient
+from tests.support.ui_app import make_stage, screen_text, until
 from tui_agent.app.exporting import ExportFormat, ExportOrder, export_text
 from tui_agent.app.importing import import_all
-from tui_agent.session.entries import ToolResultEntry
+from tui_agent.session.entries import TextPart, ToolResultEntry, UserEntry
+from tui_agent.ui.screens.tree import TreeScreen
 
 
 async def look_at_a_tool(place: Path) -> None:
@@ -72,20 +75,20 @@ async def look_at_an_entry(place: Path) -> None:
     """It is stored, and the conversation, the tree and the exports show it; an export comes back as it was."""
     from tui_agent.session.entries import BookmarkEntry  # type: ignore[attr-defined]  # the example has it
 
-    stage = real_stage(place, [Reply("Done.")])
-    harness = stage.harness
+    stage = make_stage(place)
     async with stage.run() as pilot:
-        await stage.say("begin", pilot)
-        harness.agent._journal.append(BookmarkEntry(note="worth keeping"))
-        await stage.until_text("Bookmark: worth keeping", pilot)
+        stage.agent.append(UserEntry(parts=(TextPart(text="begin"),)), BookmarkEntry(note="worth keeping"))
+        await until(lambda: "Bookmark: worth keeping" in screen_text(stage), pilot)
         await pilot.press("ctrl+t")
-        await stage.until_text("worth keeping", pilot)
+        await until(lambda: isinstance(stage.app.screen, TreeScreen), pilot)
+        await until(lambda: "worth keeping" in screen_text(stage), pilot)
+    store, session = stage.store, stage.agent.session.id
     for form in (ExportFormat.MARKDOWN, ExportFormat.HTML, ExportFormat.JSON):
-        assert "worth keeping" in export_text(harness.store, ExportOrder(harness.session.id, form), {}), form
-    text = export_text(harness.store, ExportOrder(harness.session.id, ExportFormat.JSON), {})
+        assert "worth keeping" in export_text(store, ExportOrder(session, form), {}), form
+    text = export_text(store, ExportOrder(session, ExportFormat.JSON), {})
     path = place / "copy.jsonl"
-    path.write_text(text.replace(harness.session.id, "019b0000-0000-7000-8000-000000000000"), encoding="utf-8")
-    _told, imported, failed = import_all(harness.store, path)
+    path.write_text(text.replace(session, "019b0000-0000-7000-8000-000000000000"), encoding="utf-8")
+    _told, imported, failed = import_all(store, path)
     assert (len(imported), failed) == (1, 0)
 
 
@@ -93,12 +96,19 @@ CHECKS = {"tool": look_at_a_tool, "command": look_at_a_command, "entry": look_at
 
 
 def main() -> None:
-    """Do the check that is named."""
-    with tempfile.TemporaryDirectory() as directory:
-        for name in ("screen", "editor", "headless"):
-            (Path(directory) / name).mkdir()
-        asyncio.run(CHECKS[sys.argv[1]](Path(directory)))
-    print("ok")
+    """Do the checks, and print what each found: "ok", or why not."""
+    found = {}
+    for check, look in CHECKS.items():
+        with tempfile.TemporaryDirectory() as directory:
+            for name in ("screen", "editor", "headless"):
+                (Path(directory) / name).mkdir()
+            try:
+                asyncio.run(look(Path(directory)))
+            except Exception:  # noqa: BLE001 - it is told
+                found[check] = traceback.format_exc()[-4_000:]
+            else:
+                found[check] = "ok"
+    print(json.dumps(found))
 
 
 if __name__ == "__main__":

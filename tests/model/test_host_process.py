@@ -207,26 +207,21 @@ async def test_the_host_ends_when_its_parent_is_killed(moment: str) -> None:
     await _gone(pid)
 
 
-async def test_the_host_gets_no_secrets_and_no_working_directory(
-    server: ModelServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("litellm.py").write_text("raise SystemExit('imported from the working directory')")
-    Path(".env").write_text("OPENAI_API_KEY=from-dotenv")
-    client = host_client(server, log_path=tmp_path / "host.log")
+@pytest.mark.asyncio(loop_scope="session")
+async def test_the_host_gets_no_secrets_and_no_working_directory(server: ModelServer, client: ProviderClient) -> None:
     server.play(Turn("fine"))
+    seen = len(server.requests)
 
     answer = await collect(client, ask(MODEL))
     assert client.hosted.pid is not None
     environment = psutil.Process(client.hosted.pid).environ()
     directory = psutil.Process(client.hosted.pid).cwd()
-    await client.aclose()
 
     assert answer.text == "fine"
     assert OPENAI_KEY not in environment.values()
     assert not any("KEY" in name or "TOKEN" in name for name in environment)
-    assert directory != str(tmp_path)
-    assert server.requests[0].headers["authorization"] == f"Bearer {OPENAI_KEY}"
+    assert directory != str(Path.cwd())
+    assert server.requests[seen].headers["authorization"] == f"Bearer {OPENAI_KEY}"
 
 
 def test_the_environment_keeps_locale_proxies_and_certificates() -> None:

@@ -342,9 +342,13 @@ async def test_a_watcher_that_was_killed_is_replaced(space: Workspace, pids: Pat
     os.kill(first, signal.SIGKILL)
     await eventually(lambda: not alive(first), "it lives")
     watch.started("y", 2**22 + 2)
-    await eventually(
-        lambda: [c for c in psutil.Process().children() if c.pid not in {*children, first}], "there is no new one"
-    )
+
+    def new() -> set[int]:
+        return {child.pid for child in psutil.Process().children()} - {*children, first}
+
+    await eventually(new, "there is no new one")
+    (second,) = new()
     watch.ended("x")
+    os.kill(second, signal.SIGKILL)
+    await eventually(lambda: not alive(second), "it lives")
     watch.ended("y")
-    os.close(watch._line)  # type: ignore[arg-type]  # it is there

@@ -229,6 +229,31 @@ async def test_a_commit_leaves_committed_keys_as_they_are(box: Contained) -> Non
     assert (await box.run("cat tests/server.key")).output == ""
 
 
+async def test_a_hidden_file_is_not_committed_as_empty(box: Contained) -> None:
+    box.git("init", "-q")
+    key, app = box.file("tests/server.key", "a key for tests\n"), box.file("app.py", "1\n")
+    box.git("add", "-A")
+    box.git("commit", "-qm", "one")
+    key.write_text("a key of mine\n")
+    app.write_text("2\n")
+    box.file(".env", "KEY=canary\n")
+    commit, show = "git -c user.name=n -c user.email=e@x commit -qm two", "git show --format= --name-only"
+    writes = Holes(repository=True)
+    for take_all in (f"{commit} -a", f"git add -A && {commit}", f"git add .env && {commit}"):
+        ran = await box.run(take_all, PROJECT.opened(writes))
+        wanted = ".env" if "add .env" in take_all else "tests/server.key"
+        assert wanted in ran.output, "git says what it can't take"
+        assert "two" not in (await box.run("git log --format=%s")).output
+        if wanted == "tests/server.key":
+            assert ran.outcome.wanted == Holes(secrets=frozenset({key}))
+    assert (await box.run(f"git add app.py && {commit} && {show}", PROJECT.opened(writes))).output == "app.py\n"
+    seen = PROJECT.opened(Holes(repository=True, secrets=frozenset({key})))
+    assert (await box.run(f"{commit} -a && git show :tests/server.key", seen)).output == "a key of mine\n"
+    key.write_text("a key for tests\n")
+    await box.run(f"git add -A; {commit}", PROJECT.opened(writes))
+    assert ".env" not in (await box.run("git ls-files")).output.split(), "what is new and hidden is left out"
+
+
 # -- what changes ---------------------------------------------------------------------------------------------
 
 

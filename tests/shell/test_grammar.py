@@ -93,6 +93,7 @@ def test_a_line_of_the_grammar_is_free(project: Path, command: str) -> None:
         "git show :.env", "git log -p --all", "git log -p main", "git grep -O KEY", "git grep KEY HEAD",
         "git grep -e KEY", "git diff --no-index README.md .env", "git log --format='%GG'",
         "git -C src status", "git -c core.pager=id log", "git diff --ext-diff", "git log -U3",
+        "git branch src", "git branch -- src", "git rev-parse -- src",
         # Everything a shell does beyond words, pipes and ends.
         "ls $(id)", "ls `id`", "ls > out", "ls >> README.md", "ls 2> err", "ls &> out", "ls &", "(ls)",
         "{ ls; }", "! ls",

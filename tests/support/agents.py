@@ -121,6 +121,7 @@ def make_agent(
     model: str = MODEL,
     keeps_files: bool = False,
     session_clock: Clock | None = None,
+    store: Store | None = None,
     **ports: Any,
 ) -> Harness:
     """Return an agent in ``tmp_path/project``; ``answer`` is given to every question, None leaves them open.
@@ -129,7 +130,7 @@ def make_agent(
     """
     project = tmp_path / "project"
     project.mkdir(exist_ok=True)
-    store = open_store(tmp_path / "sessions.db")
+    store = store or open_store(tmp_path / "sessions.db")
     if keeps_files:
         ports.setdefault("checkpoints", SnapshotStore(store.put_blob, store.blob))
     # What scripts have models say is often one word many times.

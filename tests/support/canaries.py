@@ -41,6 +41,8 @@ FILES = ("project/README.md", "project/src/app.py", "project/src/main.c", "proje
          "project/tests/test_app.py", "other/notes.txt", "project/.husky/pre-commit",
          "project/.vscode/tasks.json")  # fmt: skip
 OUTPUTS = ("build", "dist", "target", "node_modules", "__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache")
+OUTPUT_FILES = ("a.out", ".o", ".d", ".gch")
+"""How the names of files end that compilers write, where a command may build."""
 
 
 def token(name: str) -> str:
@@ -218,7 +220,7 @@ def may_change(name: str, mode: str, *, sandboxed: bool) -> bool:
     if not sandboxed or mode == "plan" or not name.startswith("project"):
         return False
     parts = name.split("/")
-    if any(part in OUTPUTS for part in parts):
+    if any(part in OUTPUTS for part in parts) or name.endswith(OUTPUT_FILES):
         return True
     kept = {".git", ".husky", ".vscode", "data", "keys", ".env", "sub", "link-env"}
     return mode == "auto-edit" and kept.isdisjoint(parts) and not parts[-1].startswith(".env")

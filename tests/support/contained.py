@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from tui_agent.processes.environment import command_environment
 from tui_agent.sandbox import AllowHost, CommandOutcome, Launch, Sandbox, SandboxState, View
@@ -26,6 +27,19 @@ class Ran:
     launch: Launch
 
 
+class RecordingSandbox(Sandbox):
+    """Remembers what was launched."""
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self.launches: list[Launch] = []
+
+    async def launch(self, *given: Any, **named: Any) -> Launch:
+        launch = await super().launch(*given, **named)
+        self.launches.append(launch)
+        return launch
+
+
 @dataclass
 class Contained:
     """``home`` holds everything; the project is in it."""
@@ -34,7 +48,7 @@ class Contained:
     settings: SandboxSettings = field(default_factory=SandboxSettings)
     state: SandboxState | None = None
     environ: dict[str, str] = field(default_factory=dict)
-    sandbox: Sandbox = field(init=False)
+    sandbox: RecordingSandbox = field(init=False)
 
     def __post_init__(self) -> None:
         self.root = self.home / "code" / "demo"
@@ -46,7 +60,7 @@ class Contained:
         if settings:
             self.settings = SandboxSettings.model_validate(settings)
         state = self.state
-        self.sandbox = Sandbox(
+        self.sandbox = RecordingSandbox(
             self.settings,
             private=(self.home / ".config/tui-agent", self.home / ".local/share/tui-agent"),
             cache=self.home / ".cache/tui-agent/commands",
@@ -95,9 +109,9 @@ class Contained:
 
     def layers(self) -> list[Path]:
         """Return what is left of the layers that commands worked on."""
-        parent = self.sandbox._layer_parent(self.root)
-        assert parent is not None
-        return list(parent.glob("layer-*"))
+        assert self.sandbox.launches
+        made = (layer for one in self.sandbox.launches for layer in (one.layer, *one.thrown_away) if layer is not None)
+        return [layer.place for layer in made if layer.place.exists()]
 
     def tree(self) -> dict[str, str]:
         """Return every file of the project with its content, links with where they lead."""

@@ -17,7 +17,10 @@ from textual.pilot import Pilot
 from textual.timer import Timer
 
 HELD_BACK = 5.0
-"""Seconds after which a thread counts as held back by the test itself, and is waited for no longer."""
+"""Seconds after which a thread counts as held back by the test itself, and is waited for no longer.
+
+A test that holds threads back sets it to 0 and waits for what it asserts.
+"""
 PATIENCE = 60.0
 """Seconds after which an application that still finds something to do counts as one that never rests."""
 SOON = 0.5

@@ -113,7 +113,10 @@ class Terminal:
     def lines(self) -> list[str]:
         """The rows of the screen, without trailing blanks."""
         self._draw()
-        return [line.rstrip() for line in self._screen.display]
+        columns, rows = range(self._screen.columns), range(self._screen.lines)
+        # What pyte calls its display measures every character again; behind a wide one it keeps an empty cell.
+        lines = [self._screen.buffer[row] for row in rows]
+        return ["".join([line[column].data for column in columns]).rstrip() for line in lines]
 
     @property
     def text(self) -> str:

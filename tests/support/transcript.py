@@ -3,12 +3,15 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from functools import partial
 from time import perf_counter
 from typing import TypeVar
 
 from textual.app import App, ComposeResult
 from textual.message import Message
 from textual.pilot import Pilot
+from textual.widget import Widget
 
 from tests.support import parsed_styles, settled  # noqa: F401 - pilots wait, and start sooner
 from tui_agent.resources import style_path
@@ -45,6 +48,42 @@ class TranscriptHost(App[None]):
     def pane(self) -> Transcript:
         """The transcript."""
         return self.query_one(Transcript)
+
+
+class HeldTimers:
+    """The timers that a widget sets from now on: they go off when the test says so."""
+
+    def __init__(self, widget: Widget) -> None:
+        self.waiting: list[HeldTimer] = []
+        widget.set_timer = partial(self._set, once=True)  # type: ignore[method-assign,assignment]
+        widget.set_interval = partial(self._set, once=False)  # type: ignore[method-assign,assignment]
+
+    def go_off(self) -> None:
+        """Let each go off once."""
+        for timer in tuple(self.waiting):
+            if timer.once:
+                timer.stop()
+            timer.callback()
+
+    def _set(self, seconds: float, callback: Callable[[], object], *, once: bool) -> "HeldTimer":
+        timer = HeldTimer(seconds, callback, once, self.waiting)
+        self.waiting.append(timer)
+        return timer
+
+
+@dataclass(eq=False)
+class HeldTimer:
+    """One of ``HeldTimers``."""
+
+    seconds: float
+    callback: Callable[[], object]
+    once: bool
+    among: list["HeldTimer"] = field(repr=False)
+
+    def stop(self) -> None:
+        """Never go off again; stopping twice does no harm."""
+        if self in self.among:
+            self.among.remove(self)
 
 
 class Shown:

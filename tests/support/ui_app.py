@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from textual import events
+from textual.app import App
 from textual.keys import _character_to_key
 from textual.message import Message
 from textual.pilot import Pilot
@@ -196,14 +197,16 @@ def remembered(stage: Stage) -> None:
 
 async def write(pilot: Pilot[Any], text: str) -> None:
     """Type a text as fast as a terminal brings it; ``Pilot.press`` waits after every key."""
-    driver = pilot.app._driver
-    assert driver is not None
-    for character in text:
-        key = character if character.isalnum() else _character_to_key(character)
-        event = events.Key(key, character)
-        event.set_sender(pilot.app)
-        driver.send_message(event)
+    press_at_once(pilot.app, *text)
     await pilot.pause()
+
+
+def press_at_once(app: App[Any], *keys: str) -> None:
+    """Send keys, by name or by their character, as a terminal does when they come at once."""
+    for key in keys:
+        character = key if len(key) == 1 else {"space": " ", "enter": "\r"}.get(key)
+        name = _character_to_key(key) if len(key) == 1 and not key.isalnum() else key
+        app.post_message(events.Key(name, character))
 
 
 async def until(condition: Any, pilot: Any = None) -> None:

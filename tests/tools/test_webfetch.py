@@ -7,6 +7,7 @@ import ssl
 import subprocess
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -37,8 +38,8 @@ def names(**table: str) -> fetching.Resolve:
     return resolve
 
 
-def tool(settings: FetchSettings = LOOPBACK, resolve: fetching.Resolve | None = None) -> WebFetchTool:
-    return WebFetchTool(WebClient(settings, resolve or names(), lambda _address: None))
+def tool(settings: FetchSettings = LOOPBACK, resolve: fetching.Resolve | None = None, **more: Any) -> WebFetchTool:
+    return WebFetchTool(WebClient(settings, resolve or names(), lambda _address: None, **more))
 
 
 # -- what is read ---------------------------------------------------------------------------------------------
@@ -307,9 +308,7 @@ def test_needs_the_url_in_its_one_spelling(space: Workspace) -> None:
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl to make a certificate")
-async def test_a_certificate_is_judged_by_the_name(
-    space: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_certificate_is_judged_by_the_name(space: Workspace, tmp_path: Path) -> None:
     """The connection goes to an address, but the certificate must be the host's."""
     key, cert = tmp_path / "key.pem", tmp_path / "cert.pem"
     subprocess.run(
@@ -320,12 +319,12 @@ async def test_a_certificate_is_judged_by_the_name(
     serving = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     serving.load_cert_chain(cert, key)
     trusting = ssl.create_default_context(cafile=str(cert))
-    monkeypatch.setattr(fetching, "_tls", lambda: trusting)
+    fetch = tool(tls=lambda: trusting)
     async with web_server(serving) as server:
         server.answers["/"] = answer("safe", "text/plain")
-        assert (await space.call(tool(), url=f"https://docs.test:{server.port}/")).output == "safe"
+        assert (await space.call(fetch, url=f"https://docs.test:{server.port}/")).output == "safe"
         with pytest.raises(ToolError, match="certificate"):
-            await space.call(tool(), url=f"https://other.test:{server.port}/")
+            await space.call(fetch, url=f"https://other.test:{server.port}/")
 
 
 async def test_a_proxy_of_the_users_is_used(space: Workspace, server: WebServer) -> None:

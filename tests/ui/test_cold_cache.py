@@ -6,7 +6,6 @@ from typing import Any
 from tests.support.real_stage import SUMMARY, RealStage, real_stage
 from tests.support.scripted_client import Reply
 from tests.support.ui_app import NOW, until
-from tui_agent.agent.events import CacheMissed
 from tui_agent.context.settings import CacheSettings, ContextSettings
 from tui_agent.session.entries import CompactionEntry, Usage
 from tui_agent.ui.screens.choice import ChoiceScreen
@@ -43,16 +42,15 @@ def a_stage(
     (tmp_path / "stage").mkdir()
     services: dict[str, Any] = {"clock": clock.seconds, "reread_cost": lambda _model, tokens: tokens * 3e-6}
     settings = ContextSettings(cache=CacheSettings(warn_tokens=least, idle=idle))
-    stage = real_stage(
+    return real_stage(
         tmp_path,
         lambda request: Reply(text, usage=usage) if request.tools else Reply(SUMMARY),
         services=services,
         clock=clock.milliseconds,
+        session_clock=clock.milliseconds,
         settings=settings,
         window=window,
     )
-    stage.harness.session._clock = clock.milliseconds
-    return stage
 
 
 async def test_the_next_key_after_a_pause_says_what_the_next_request_reads_anew(tmp_path: Path) -> None:
@@ -131,24 +129,18 @@ async def test_nothing_is_said_of_what_is_small_never_cached_or_not_wanted(tmp_p
             assert FORGOTTEN not in stage.text()
 
 
-async def test_a_miss_is_one_calm_line_with_its_price_and_its_cause(tmp_path: Path) -> None:
-    stage = a_stage(tmp_path, Clock())
-    async with stage.run() as pilot:
-        await stage.say("Hello.", pilot)
-        stage.harness.agent._channel.emit(CacheMissed(55_000, 60_000, "test/model", None))
-        await pilot.pause()
-        line = "Cache missed: 55k of 60k tokens were read anew, ~$0.17 more: nothing changed here"
-        assert line in " ".join(stage.text().split())
-
-
-async def test_the_context_map_tells_of_the_miss(tmp_path: Path) -> None:
+async def test_a_miss_is_one_calm_line_with_its_price_and_its_cause_and_told_of_in_the_map(tmp_path: Path) -> None:
     stage = a_stage(tmp_path, Clock(), usage=Usage(input=300, cache_write=2_800))
     async with stage.run((120, 30)) as pilot:
         for text in ("one", "two"):
             await stage.say(text, pilot)
+        line = "Cache missed: 3.1k of 3.1k tokens were read anew, ~$0.0093 more"
+        assert f"{line}: nothing changed here" in " ".join(stage.text().split())
         await pilot.press("ctrl+g")
         await pilot.pause()
-        assert "Cache missed: 3.1k of 3.1k tokens were read anew, ~$0.0093 more" in stage.text()
+        facts = [line.strip() for line in stage.text().splitlines() if "request: " in line]
+        assert [line.partition(":")[0] for line in facts] == ["Next request", "Last request"]
+        assert line in facts[1]
 
 
 async def test_before_it_is_forgotten_a_compaction_is_offered_once(tmp_path: Path) -> None:
@@ -197,3 +189,14 @@ async def test_a_switch_asks_what_it_makes_the_provider_read_anew(tmp_path: Path
             await until(lambda: not isinstance(stage.screen, ChoiceScreen), pilot)
             now = stage.harness.agent.effort.chosen if command == "effort" else stage.harness.agent.model
             assert now == before
+
+
+async def test_of_a_server_that_tells_of_no_cache_nothing_is_said(tmp_path: Path) -> None:
+    clock = Clock()
+    stage = a_stage(tmp_path, clock, usage=Usage(input=3_000, output=20))
+    async with stage.run() as pilot:
+        await stage.say("Hello.", pilot)
+        reading = stage.main.gauge.reading
+        assert reading is not None
+        assert reading.warm_until is None
+        assert "warm" not in stage.text()

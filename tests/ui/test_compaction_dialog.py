@@ -6,7 +6,7 @@ from typing import Any
 from tests.support.real_stage import SUMMARY, RealStage, looks, real_stage, working_script, write_modules
 from tests.support.scripted_client import Reply
 from tests.support.ui_app import until, write
-from tui_agent.agent.events import CompactionStarted
+from tui_agent.agent.events import CompactionEnded, CompactionStarted, Notice
 from tui_agent.app.run_state import Phase as RunPhase
 from tui_agent.app.session_commands import block_action
 from tui_agent.context.compaction import CompactionPlan
@@ -220,6 +220,18 @@ async def test_with_a_focus_it_runs_at_once_with_a_line_and_escape_stops_it(tmp_
         assert stage.main.status.state.phase is RunPhase.IDLE
         assert stage.main.status.ticking is None
         assert "Compacting " not in stage.text()
+
+
+async def test_what_an_automatic_compaction_failed_for_is_told_once(tmp_path: Path) -> None:
+    stage = a_stage(tmp_path)
+    broken = "The summariser is broken."
+    async with stage.run() as pilot:
+        stage.harness.agent.emit(CompactionEnded(broken, (), "threshold"))
+        stage.harness.agent.emit(Notice(f"Compaction did not help: {broken}", "warning", "compact"))
+        await stage.until_text("did not help", pilot)
+        assert stage.text().count(broken) == 1
+        stage.harness.agent.emit(CompactionEnded("Nothing was said since.", (), "manual"))
+        await stage.until_text("Nothing was said since.", pilot)
 
 
 async def test_a_compaction_by_focus_is_committed_and_the_status_is_idle_again(tmp_path: Path) -> None:

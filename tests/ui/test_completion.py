@@ -8,7 +8,7 @@ from tests.support.ui_app import make_stage, remembered, until, write
 from tui_agent.agent.events import RunStarted
 from tui_agent.app.commands import Command
 from tui_agent.app.session_commands import rename
-from tui_agent.session.entries import TextPart, UserEntry
+from tui_agent.session.entries import AssistantEntry, TextPart, UserEntry
 
 
 def offered(stage: object) -> list[str]:
@@ -130,10 +130,16 @@ async def test_a_number_sign_offers_entries_the_newest_first(tmp_path: Path) -> 
     stage = make_stage(tmp_path)
     async with stage.run() as pilot:
         remembered(stage)
+        said = (TextPart(text="Looking."),)
+        stage.agent.append(AssistantEntry(parts=said, model="m", error="cut off"))
+        stage.agent.append(AssistantEntry(parts=(), model="m", error="No key was found."))
         await write(pilot, "as in #")
         await until(lambda: offered(stage), pilot)
-        assert offered(stage) == ["#3", "#2", "#1"]
-        assert "you" in str(stage.main.popup.options[0].prompt)
+        assert offered(stage) == ["#6", "#5", "#3", "#2", "#1"]
+        rows = [" ".join(str(option.prompt).split()) for option in stage.main.popup.options]
+        assert rows[0].startswith("#6 error No key was found.")
+        assert rows[1].startswith("#5 answer Looking.")
+        assert rows[2].startswith("#3 you")
         await write(pilot, "logbug")
         await until(lambda: offered(stage) == ["#1"], pilot)
         await pilot.press("enter")

@@ -9,7 +9,6 @@ from tests.support.real_stage import RealStage, looks, real_stage, working_scrip
 from tests.support.scripted_client import Reply
 from tests.support.ui_app import until
 from tui_agent.app.edit_price import Edit, plan_edit, question
-from tui_agent.context.cache import CacheMiss
 from tui_agent.context.context_map import ContextBlock
 from tui_agent.context.view import EntryState
 from tui_agent.session.entries import ContextEditEntry, TextPart, ToolResultEntry, UserEntry
@@ -221,18 +220,6 @@ async def test_why_nothing_is_undone_is_said_as_it_is(tmp_path: Path) -> None:
         await pilot.pause()
         assert "The conversation went on since the last edit" in stage.text()
         assert len(edits(stage)) == 1
-
-
-async def test_what_the_last_request_missed_is_told_of_as_the_last(tmp_path: Path) -> None:
-    stage = a_stage(tmp_path, 1)
-    async with stage.run() as pilot:
-        await stage.say("Look at module 0.", pilot)
-        stage.harness.agent._context.watch.miss = CacheMiss(expected=3_800, read=0, cause=None)  # type: ignore[attr-defined]
-        await pilot.press("ctrl+g")
-        await pilot.pause()
-        facts = [line.strip() for line in stage.text().splitlines() if "request: " in line]
-        assert [line.partition(":")[0] for line in facts] == ["Next request", "Last request"]
-        assert "Cache missed: 3.8k of 3.8k" in facts[1]
 
 
 async def test_the_request_is_shown_as_json_and_can_be_searched(tmp_path: Path) -> None:

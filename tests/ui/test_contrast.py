@@ -10,6 +10,7 @@ from textual.theme import BUILTIN_THEMES
 from tests.support.ui_app import make_stage, strips
 from tests.support.ui_scenes import play, scene_stage
 from tui_agent.ui.contrast import contrast, readable, readable_variables
+from tui_agent.ui.widgets.transcript.palette import Palette
 
 DECORATION = {"rule", "quote-bar", "focus", "standing-sent", "match", "match-current"}
 ROWS = ("added", "removed", "added added-part", "removed removed-part")
@@ -37,7 +38,7 @@ async def test_all_text_of_the_conversation_can_be_read(tmp_path: Path, theme: s
     async with stage.run() as pilot:
         stage.app.theme = theme
         await pilot.pause()
-        palette = stage.view.transcript._palette
+        palette = Palette(stage.view.transcript.get_visual_style)
         keys = {name.removeprefix("transcript--") for name in stage.view.transcript.COMPONENT_CLASSES} - DECORATION
         keys |= {f"{base} syntax-{name}" for base in ("output", "code") for name in SYNTAX}
         keys |= {f"output syntax-{name} {row}" for name in SYNTAX for row in ROWS} | {f"output {row}" for row in ROWS}

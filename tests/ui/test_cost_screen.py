@@ -5,6 +5,7 @@ from typing import Any
 
 from tests.support.long_walk import walked
 from tests.support.real_stage import RealStage, real_stage, working_script, write_modules
+from tests.support.scripted_client import Reply
 from tests.support.ui_app import until
 from tui_agent.ui.screens.cost import CostScreen
 from tui_agent.ui.screens.tree import TreeScreen
@@ -68,3 +69,17 @@ async def test_it_fits_a_small_terminal_and_an_empty_session(tmp_path: Path) -> 
         await pilot.press("down", "down")
         await pilot.pause()
         assert screen.sums.scroll_offset.y > before
+
+
+async def test_without_a_price_there_is_no_empty_plot(tmp_path: Path) -> None:
+    (tmp_path / "stage").mkdir()
+    stage = real_stage(tmp_path, [Reply("Hello.")])
+    async with stage.run((80, 24)) as pilot:
+        await stage.say("hi", pilot)
+        await stage.main.desk.run("cost", "")
+        await stage.until_text("The price of 1 request is unknown.", pilot)
+        assert isinstance(stage.screen, CostScreen)
+        assert not stage.screen.plot.display
+        await pilot.press("d")
+        assert "by day" not in stage.text()
+        assert "$" not in stage.text()

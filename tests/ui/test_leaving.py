@@ -1,5 +1,6 @@
 """Screens over the conversation are left once, whatever tells them to go."""
 
+import asyncio
 from pathlib import Path
 
 from textual.content import Content
@@ -46,3 +47,23 @@ async def test_a_covered_screen_takes_what_covers_it_along(tmp_path: Path) -> No
         await pilot.pause()
         assert answers == ["right"]
         assert stage.app.screen is stage.main
+
+
+async def test_work_on_a_screen_ends_before_its_parts_are_gone(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    left: list[bool] = []
+    async with stage.run() as pilot:
+        page = ReportScreen("Page", Content("text"))
+        await stage.app.push_screen(page)
+        work = [node.run_worker(asyncio.Event().wait()) for node in (page, page.query("*").last())]
+
+        async def leave() -> None:
+            page.dismiss()
+            left.append(all(worker.is_cancelled for worker in work))
+            await asyncio.sleep(0)
+            left.append(stage.app.screen is not page)
+
+        leaving = page.run_worker(leave())
+        await leaving.wait()
+        await pilot.pause()
+    assert left == [True, True]

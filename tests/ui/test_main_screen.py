@@ -13,6 +13,7 @@ from textual import events
 from textual.command import CommandList
 from textual.widgets import Input
 
+from tests.support import settled
 from tests.support.fake_agent import FakeAgent
 from tests.support.ui_app import STILL, make_stage, screen_text, until, write
 from tui_agent.agent.events import (
@@ -391,6 +392,7 @@ async def test_one_goes_on_writing_while_a_long_session_is_forked_or_added_up(
 
     monkeypatch.setattr(Session, "load", slowly)
     monkeypatch.setattr(stage.store, "fork", forked)
+    monkeypatch.setattr(settled, "HELD_BACK", 0.0)
     async with stage.run() as pilot:
         stage.agent.append(user("a"), answer("b"))
         stage.main.desk.begin("cost")

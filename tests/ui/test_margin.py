@@ -4,13 +4,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from textual import events
 
 from tests.support.agents import make_agent
 from tests.support.scripted_client import Reply, ScriptedClient
 from tests.support.transcript import Shown, shown
 from tests.support.transcript_samples import GeneratedSource, ListSource
-from tests.support.ui_app import make_stage, screen_text
+from tests.support.ui_app import make_stage, press_at_once, screen_text
 from tui_agent.agent.events import (
     AnswerDelta,
     EntryAppended,
@@ -68,12 +67,6 @@ def compacted(kept: int | None) -> CompactionEntry:
 
 def rows(stage: Any) -> list[str]:
     return [row for row in screen_text(stage).split("\n")[1:] if row.strip()]
-
-
-def press_all(stage: Any, *keys: str) -> None:
-    """Send keys as a terminal does when they come at once."""
-    for key in keys:
-        stage.app.post_message(events.Key("space" if key == " " else key, key if len(key) == 1 else None))
 
 
 # -- the margin ---------------------------------------------------------------------------------------------
@@ -203,14 +196,15 @@ async def test_twelve_reads_with_a_line_each_are_one_row_that_opens() -> None:
 
 
 async def test_the_place_of_the_reader_stays_while_an_answer_streams() -> None:
-    async with shown(GeneratedSource(400), (80, 20)) as view:
+    now = 0.0
+    async with shown(GeneratedSource(400), (80, 20), clock=lambda: now) as view:
         view.pane.move_by(-37)
         await view.settled()
         before = view.screen()
         view.pane.show_activity(lambda written: f"working · {written}")
         for number in range(30):
+            now += 1  # the pause between two looks is over
             view.pane.live_text(f"# Part {number}\n\n- item\n- item\n\n")
-            view.pane._flush()
             assert view.screen() == before
         view.pane.apply(EntryAppended(said("all of it").model_copy(update={"id": 401})))
         rule = compacted(view.pane.model.ids[view.pane.top.index]).model_copy(update={"id": 402})
@@ -287,7 +281,7 @@ async def test_a_burst_of_keys_after_escape_is_all_in_the_prompt(tmp_path: Path,
         stage.agent.append(asked("question"), said("answer"))
         await pilot.press("tab", "k", "k")
         assert stage.view.transcript.has_focus
-        press_all(stage, "escape", *text)
+        press_at_once(stage.app, "escape", *text)
         await pilot.pause()
         await pilot.pause()
         assert stage.main.prompt.text == text
@@ -298,7 +292,7 @@ async def test_a_burst_that_begins_in_the_conversation_is_all_in_the_prompt(tmp_
     async with stage.run() as pilot:
         stage.agent.append(asked("question"), said("answer"))
         await pilot.press("tab", "k", "k")
-        press_all(stage, *"the endy")
+        press_at_once(stage.app, *"the endy")
         await pilot.pause()
         await pilot.pause()
         assert stage.main.prompt.text == "the endy"
@@ -326,7 +320,7 @@ async def test_the_length_of_the_gauge_does_not_change_with_its_words(tmp_path: 
         lengths = set()
         for total in (900, 84_200, 181_000):
             size = ContextSize(500, total - 500, total, 200_000, 20_000, 160_000, None, estimated=total < 1_000)
-            for reading in (GaugeReading(size), GaugeReading(size, 0.92, 12.34, gauge._clock() + 99)):
+            for reading in (GaugeReading(size), GaugeReading(size, 0.92, 12.34, stage.services.clock() + 99)):
                 gauge.reading = reading
                 bar = gauge.render().plain.split(" ")[0]
                 lengths.add(len(bar))

@@ -3,10 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from textual import events
-
 from tests.support.fake_agent import FakeAgent
-from tests.support.ui_app import Stage, make_stage, until, write
+from tests.support.ui_app import Stage, make_stage, press_at_once, until, write
 from tui_agent.agent.events import Notice, TitleChanged
 from tui_agent.agent.knowledge.knowledge import CommandRow
 from tui_agent.agent.preparing import Prepared
@@ -124,11 +122,7 @@ async def test_keys_that_come_faster_than_the_list_follows_are_not_lost(tmp_path
     stage, agents = make(tmp_path)
     async with stage.run() as pilot:
         await write(pilot, "/re")
-        burst = [*"view", "space", *"main", "enter"]
-        for key in burst:
-            event = events.Key(key, " " if key == "space" else "\r" if key == "enter" else key)
-            event.set_sender(stage.app)
-            stage.app._driver.send_message(event)  # type: ignore[union-attr]
+        press_at_once(stage.app, *"view", "space", *"main", "enter")
         await until(lambda: agents[0].asked, pilot)
         assert agents[0].asked == [("review", "main")]
 

@@ -13,6 +13,7 @@ from tui_agent.session.entries import AssistantEntry, ShellEntry, TextPart, Tool
 from tui_agent.ui.key_help import key_lines
 from tui_agent.ui.screens.main import MainScreen
 from tui_agent.ui.screens.report import ReportScreen
+from tui_agent.ui.widgets.hanging import HangingText
 
 ANSWER = "First:\n\n```python\nold = 1\n```\n\nthen\n\n~~~sh\nmake test\n\nmake\n~~~\n\nDone."
 
@@ -84,7 +85,7 @@ async def test_the_doctor_reports_in_the_program(tmp_path: Path) -> None:
         await pilot.press("escape")
         await stage.main.desk.run("keys", "")
         await pilot.pause()
-        text = stage.app.screen._content.plain  # type: ignore[attr-defined]
+        text = stage.app.screen.query_one(HangingText).render().plain
         assert "Keys by name" in text
         assert "/export" not in text
 

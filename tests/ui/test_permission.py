@@ -111,7 +111,7 @@ async def test_keys_are_not_taken_during_the_grace_period(tmp_path: Path) -> Non
 
 async def test_a_question_waits_until_the_user_stops_typing(tmp_path: Path) -> None:
     now = 1_000.0
-    stage = make_stage(tmp_path, settings=replace(STILL, typing_pause=0.7), clock=lambda: now)
+    stage = make_stage(tmp_path, settings=replace(STILL, typing_pause=0.4), clock=lambda: now)
     async with stage.run() as pilot:
         await pilot.press("h")
         stage.agent.emit(RunStarted(), PermissionAsked(bash()))
@@ -119,19 +119,17 @@ async def test_a_question_waits_until_the_user_stops_typing(tmp_path: Path) -> N
         await pilot.pause()
         assert stage.main.prompt.text == "hy"
         assert not stage.view.question.armed
-        now += 0.6
-        stage.view.question._try_to_arm()
+        now += 0.3
+        await pilot.pause()  # lets the timer go off
         assert not stage.view.question.armed
         now += 0.2
-        stage.view.question._try_to_arm()
-        await pilot.pause()
-        assert stage.view.question.armed
+        await until(lambda: stage.view.question.armed, pilot)
         await pilot.press("y")
         await pilot.pause()
         assert stage.agent.answers == [], "a letter goes on with the draft"
         assert stage.main.prompt.text == "hyy"
-        now += 0.8
-        stage.view.question._try_to_arm()
+        now += 0.5
+        await until(lambda: stage.view.question.armed, pilot)
         await pilot.press("1")
         await pilot.pause()
         assert stage.agent.answers == [("c1", PermissionAnswer(Decision.ONCE))]
@@ -142,12 +140,13 @@ async def test_a_question_waits_until_the_user_stops_typing(tmp_path: Path) -> N
 @pytest.mark.parametrize("text", ["why do you need this?", "yes please", "/cost", "hello", "nope"])
 async def test_prose_never_answers(tmp_path: Path, text: str) -> None:
     """What was typed in a burst or with a first letter that is no answer belongs into the prompt."""
-    stage = make_stage(tmp_path, settings=replace(STILL, permission_grace=0.01))
+    now = 1_000.0
+    stage = make_stage(tmp_path, settings=replace(STILL, permission_grace=0.01), clock=lambda: now)
     async with stage.run() as pilot:
         stage.agent.emit(RunStarted(), PermissionAsked(bash()))
         await pilot.pause()
-        stage.view.question._arm()
-        await pilot.pause()
+        now += 1
+        await until(lambda: stage.view.question.armed, pilot)
         stage.view.question.query_one(PermissionChoices).hold = 30  # a loaded machine types slowly
         await write(pilot, text)
         await until(lambda: len(stage.main.prompt.text) == len(text), pilot)

@@ -75,6 +75,23 @@ async def test_escape_from_a_search_without_rows_comes_back_to_all(tmp_path: Pat
         await until(lambda: stage.app.screen.query_one("#rows").has_focus, pilot)
 
 
+async def test_arrows_stop_at_both_ends(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path, start=FirstView(screen="sessions"))
+    make_session(stage, "one")
+    make_session(stage, "two")
+    async with stage.run() as pilot:
+        await rows(stage, pilot, 3)
+        picker: Any = stage.app.screen
+        top = picker.highlighted
+        await pilot.press("up", "up")
+        assert picker.highlighted == top
+        await pilot.press(*["down"] * 5)
+        last = picker.highlighted
+        assert last not in {None, top}
+        await pilot.press("slash", "down")
+        await until(lambda: picker.highlighted == last, pilot)
+
+
 async def test_delete_takes_two_presses_and_can_be_undone(tmp_path: Path) -> None:
     stage = make_stage(tmp_path, start=FirstView(screen="sessions"))
     victim = make_session(stage, "victim")

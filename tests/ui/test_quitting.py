@@ -4,6 +4,7 @@ import logging
 from pathlib import Path
 
 import pytest
+from textual.widget import Widget
 
 from tests.support.ui_app import NOW, make_stage, screen_text, until, write
 from tui_agent.agent.events import MessageRefused, RunEnded, RunStarted
@@ -85,9 +86,13 @@ async def test_a_mistake_of_the_program_is_logged_and_never_shown_as_a_traceback
 ) -> None:
     stage = make_stage(tmp_path)
 
+    class Broken(Widget):
+        def on_mount(self) -> None:
+            raise ZeroDivisionError("a mistake of ours")
+
     async def fail() -> None:
         async with stage.run() as pilot:
-            stage.app.call_next(stage.app._handle_exception, ZeroDivisionError("a mistake of ours"))
+            stage.main.mount(Broken())
             await pilot.pause()
             await pilot.pause()
 

@@ -75,6 +75,9 @@ class FakeRace:
     async def diff(self, number: int, other: int | None) -> None:
         self.asked.append(("diff", number, other))
 
+    async def compare(self) -> None:
+        self.asked.append(("compare",))
+
     async def take(self, number: int) -> bool:
         self.asked.append(("take", number))
         return True
@@ -117,6 +120,7 @@ KEYS = {
     "enter": ("take", 2),
     "t": ("take", 2),
     "d": ("diff", 2, None),
+    "C": ("compare",),
     "o": ("watch", 2),
     "m": ("merge", 2),
     "x": ("stop", 2),

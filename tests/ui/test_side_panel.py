@@ -96,8 +96,8 @@ async def test_enter_jumps_in_the_conversation_and_a_branch_opens_the_tree_at_it
         text = panel_text(stage)
         assert "├ second question" in text
         view.panel.focus()
-        rows = [line.entry for line in view.panel._lines]
-        view.panel.cursor = rows.index(second)
+        rows = ["".join(text for text, _style in view.panel.row(at, 60)) for at in range(view.panel.count)]
+        view.panel.cursor = next(at for at, row in enumerate(rows) if "├ second question" in row)
         await pilot.press("enter")
         await until(lambda: isinstance(stage.screen, TreeScreen), pilot)
         await pilot.pause()

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tests.support.fake_agent import FakeAgent
 from tests.support.thoroughness import examples
 from tests.support.transcript import Shown, shown
+from tui_agent.agent.agent import Agent
 from tui_agent.agent.events import AgentEvent
 from tui_agent.context.projection import ModelTraits, project
 from tui_agent.context.standing import Standing, together
@@ -150,7 +151,7 @@ def check_margin(view: Shown, agent: FakeAgent) -> None:
             else:
                 expected = found.of(entry_id, kind) if block.is_told else Standing.UNSENT
             assert block.standing is expected, (entry_id, kind, block.key)
-            if isinstance(block, CardBlock):
+            if isinstance(block, CardBlock) and block.result_id:
                 assert block.tokens == agent.counter.entry(agent.session.entry(entry_id))
                 assert ("restore" in block.actions) == (entry_id in found.edited and expected is not Standing.PINNED)
     rules = [index for index in range(len(model)) for block in model.item(index).blocks if _is_rule(block, found)]
@@ -207,7 +208,7 @@ async def play(steps: list[tuple[str, int]], directory: Path, check: Callable[[S
     try:
         session = Session(store, store.create_session(directory).id, estimate=TokenCounter(MODEL).entry)
         agent = FakeAgent(session, MODEL)
-        agent.size = agent._context.size()
+        agent.size = Agent.context_size(agent)
         async with shown(None, (80, 24)) as view:
 
             def heard(event: AgentEvent) -> None:

@@ -69,7 +69,7 @@ async def enter_card(stage: RealStage, pilot: Any) -> None:
     await pilot.press("end")
     for _ in range(8):
         await pilot.press("k")
-        target = stage.main.view.transcript._focused_on_screen()
+        target = stage.main.view.transcript.focused_target()
         if target is not None and "enter" in target[1].actions:
             break
     await pilot.press("e")

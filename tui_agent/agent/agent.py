@@ -266,9 +266,9 @@ class Agent:
         """Call ``callback`` with every event from now on; the returned function ends that."""
         return self._channel.subscribe(callback)
 
-    def context_size(self) -> ContextSize:
-        """Measure the next request."""
-        return self._context.size()
+    def context_size(self, at: int | None = None) -> ContextSize:
+        """Measure the next request, or one that goes on from another entry."""
+        return self._context.size(at)
 
     def session_cost(self) -> float | None:
         """Return the US dollars spent in the session so far, None when they are not known; see ``Costs.total``."""

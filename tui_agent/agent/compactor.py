@@ -146,7 +146,7 @@ class Compactor:
         try:
             outcome = await self._compact(order, without_model=without_model)
         finally:
-            self._channel.emit(CompactionEnded(outcome.problem, outcome.steps))
+            self._channel.emit(CompactionEnded(outcome.problem, outcome.steps, order.trigger))
         if not outcome.refused:
             self.failures = NO_FAILURES if outcome.problem is None else self.failures.failed(path)
         return outcome

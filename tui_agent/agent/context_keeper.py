@@ -192,9 +192,9 @@ class ContextKeeper:
         path, head = self._session.active_path(), self.preview()
         return path if head is None else [head, *path]
 
-    def size(self) -> ContextSize:
-        """Measure the next request."""
-        return self._meter().measure(self.path())
+    def size(self, at: int | None = None) -> ContextSize:
+        """Measure the next request, or one that goes on from another entry."""
+        return self._meter().measure(self.path() if at is None else self._session.path(at))
 
     def request(self, *, tools_allowed: bool = True) -> tuple[ModelRequest, int]:
         """Return the next request to send and its size in tokens as the program counts them, whatever was reported."""

@@ -229,6 +229,7 @@ class CompactionEnded:
 
     error: str | None = None
     steps: tuple[str, ...] = ()
+    trigger: str = "manual"
 
 
 @dataclass(frozen=True, slots=True)

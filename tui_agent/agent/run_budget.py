@@ -33,13 +33,21 @@ class BudgetUsedUpError(Exception):
         self.kind = kind
 
 
+@dataclass(frozen=True, slots=True)
+class Used:
+    """What was used up: US dollars, and tokens."""
+
+    cost: float = 0.0
+    tokens: int = 0
+
+
 class BudgetMeter:
     """Counts what a run uses up. An agent shares it with its subagents, whose runs are part of its own."""
 
-    def __init__(self, has_price: Callable[[str], bool] = lambda _model: True, *, before: float = 0.0) -> None:
+    def __init__(self, has_price: Callable[[str], bool] = lambda _model: True, *, before: Used | None = None) -> None:
         """Make a meter; ``has_price`` says whether it is known what a model costs.
 
-        ``before`` is US dollars that were spent already, by a program that was killed, and count for every run.
+        With ``before``, what was used already, one budget is for all runs together; without it each has a whole one.
         """
         self.has_price = has_price
         self._before = before
@@ -56,6 +64,8 @@ class BudgetMeter:
         """
         timer: asyncio.TimerHandle | None = None
         if self._runs == 0:
+            if self._before is not None:
+                self._before = Used(self._before.cost + self.cost, self._before.tokens + self.tokens)
             self.cost, self.tokens, self.is_time_up = 0.0, 0, False
             if budget.seconds is not None:
                 timer = asyncio.get_running_loop().call_later(budget.seconds, self._end, asyncio.current_task())
@@ -90,14 +100,16 @@ class BudgetMeter:
         Raises:
             BudgetUsedUpError: it may not.
         """
+        before = self._before or Used()
         if budget.cost is not None and not self.has_price(model):
             raise BudgetUsedUpError(
                 "cost", f"Stopped: what {model} costs is not known, so no budget of money can be kept; limit tokens."
             )
-        if budget.cost is not None and (spent := self._before + self.cost) >= budget.cost:
+        if budget.cost is not None and (spent := before.cost + self.cost) >= budget.cost:
             raise BudgetUsedUpError("cost", f"Stopped: ${spent:.4f} of ${budget.cost:g} are spent.")
-        if budget.tokens is not None and self.tokens + next_request > budget.tokens:
-            used = f"{self.tokens:,} of {budget.tokens:,} tokens are used"
+        tokens = before.tokens + self.tokens
+        if budget.tokens is not None and tokens + next_request > budget.tokens:
+            used = f"{tokens:,} of {budget.tokens:,} tokens are used"
             raise BudgetUsedUpError("tokens", f"Stopped: {used}, and the next request takes about {next_request:,}.")
 
 

@@ -20,9 +20,8 @@ from tui_agent.app.face import Choice, Face, FindingsPage, Page, Question, Remed
 from tui_agent.app.format import one_line
 from tui_agent.app.intent import CommandIntent, MessageIntent, ShellIntent, parse
 from tui_agent.app.pasted_images import PastedImages
-from tui_agent.app.problems import report
 from tui_agent.app.services import OpenHow, OpenRequest
-from tui_agent.errors import CommandError
+from tui_agent.errors import CommandError, report
 from tui_agent.lazy import dataclass
 
 if TYPE_CHECKING:

@@ -63,10 +63,8 @@ def use_effort(desk: "Desk", agent: "Agent", effort: Effort | None) -> None:
     now = agent.effort
     if now.shortfall is not None or now.level == before:
         return
-    # The conversation shows the change itself, during a run only when the step has ended.
-    told = f"Effort {now.level or DEFAULT_EFFORT} from the next step on." if agent.running else ""
-    if said := f"{told} {_reread(desk, agent)}".strip():
-        desk.say(said)
+    when = "step" if agent.running else "request"
+    desk.say(f"Effort {now.level or DEFAULT_EFFORT} from the next {when} on. {_reread(desk, agent)}".rstrip())
 
 
 def _preset(effort: "EffortInForce") -> str:

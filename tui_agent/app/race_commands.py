@@ -174,7 +174,7 @@ def price_of(desk: Desk, order: RaceOrder) -> RacePrice:
     from tui_agent.session.entries import Usage
 
     agent = _agent(desk)
-    prefix = agent.context_size().total
+    prefix = agent.context_size(None if order.start == agent.session.leaf else order.start).total
     models = [spec.model or agent.model for spec in order.specs]
     costs: list[float | None] = []
     for at, model in enumerate(models):
@@ -205,9 +205,14 @@ async def begin(desk: Desk, order: RaceOrder) -> Race:
         raise CommandError("A race is going on in this session: take one with /race take N, or end it with /race drop.")
     if agent.running:
         raise CommandError("The agent is working: press Escape first.")
+    price = price_of(desk, order)
+    models = [spec.model or agent.model for spec in order.specs]
+    unpriced = [model for model in models if price.each is not None and not agent.ports.meter.has_price(model)]
+    if unpriced:
+        raise CommandError(f"What {unpriced[0]} costs is not known, so no limit of money can be kept for it: set none.")
     if order.check and order.check != desk.services.check_command(agent.ports.project):
         desk.services.keep_check(agent.ports.project, order.check)
-    race = desk.race = await Race.begin(agent, order, price_of(desk, order).most)
+    race = desk.race = await Race.begin(agent, order, price.most)
     desk.soon(look_after(desk, race))
     return race
 

@@ -118,6 +118,12 @@ class RaceView:
             raise CommandError(f"No file of {name} differs from {beside}.")
         self._desk.show(DiffPage(f"{plural(len(files), 'file')} from {beside} to {name}", files))
 
+    async def compare(self) -> None:
+        """Have the small model say how the changes of all runners differ."""
+        if self._race is None:
+            raise CommandError("The race is over and its copies are gone: compare two runners with space and d.")
+        await race_commands.compare(self._desk)
+
     # -- acting -----------------------------------------------------------------------------------------------
 
     async def take(self, number: int) -> bool:

@@ -75,6 +75,11 @@ class Spending:
     steps: Sequence[RequestRecord] = ()
     days: dict[date, float] = field(default_factory=dict)
 
+    @property
+    def can_plot(self) -> bool:
+        """Whether a plot of dollars shows anything: some request of the session's own had a price above nothing."""
+        return any(record.cost for record in self.steps)
+
 
 def spending(
     records: Sequence[RequestRecord],

@@ -65,7 +65,9 @@ def run_compact(arguments: Namespace) -> int:
             session = wiring.hold(wiring.open(named_or_last(wiring.store, arguments.id, wiring.cwd).id))
             agent = wiring.make_agent(session)
             try:
-                return await (_preview(agent, arguments) if arguments.preview else _compact(agent, session, arguments))
+                if arguments.preview:
+                    return await _preview(agent, arguments)
+                return await compact(agent, focus=arguments.focus, up_to=arguments.up_to)
             finally:
                 await agent.aclose()
                 session.release()
@@ -116,7 +118,12 @@ def tree_lines(headers: Sequence[EntryHeader], labels: dict[int, str], active: s
     return lines
 
 
-async def _compact(agent: Agent, session: Session, arguments: Namespace) -> int:
+async def compact(agent: Agent, *, focus: str | None = None, up_to: int | None = None) -> int:
+    """Compact an agent's session and print what that did; returns the exit code.
+
+    ``focus`` says what the summary is to keep, ``up_to`` is the entry before which it ends.
+    """
+    session = agent.session
     before = session.leaf
 
     def on_event(event: object) -> None:
@@ -124,7 +131,7 @@ async def _compact(agent: Agent, session: Session, arguments: Namespace) -> int:
             say(event.text, end="", file=sys.stderr)
 
     agent.subscribe(on_event)
-    outcome = await agent.compact(arguments.focus, boundary=arguments.up_to)
+    outcome = await agent.compact(focus, boundary=up_to)
     if outcome.problem:
         print(outcome.problem, file=sys.stderr)
         return 1

@@ -45,6 +45,8 @@ def _lines(found: Spending, names: Mapping[int, str]) -> list[str]:
     lines: list[str] = []
     for heading, rows in sections:
         lines += [heading, *(f"  {line}" for row in rows for line in row.split("\n")), ""]
+    if not found.can_plot:
+        return lines[:-1]
     lines += ["By request", *(f"  {line}" for line in picture(step_series(found), _WIDTH, _HEIGHT))]
     if len(found.days) > 1:
         first, last = min(found.days), max(found.days)

@@ -11,6 +11,7 @@ def start_logging(*, debug: bool) -> None:
 
     from tui_agent.model.redaction import RedactingFormatter
 
+    logging.raiseExceptions = False  # a log that can't be written, on a full disk, is no reason to write to the screen
     directory = log_dir()
     try:
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -3,13 +3,16 @@
 Exporting and importing is ``tui_agent.cli.transfer``'s.
 """
 
+import shutil
 import sys
 from argparse import Namespace
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 
-from tui_agent.app.format import short_path
+from rich.cells import cell_len, set_cell_size
+
+from tui_agent.app.format import plural, short_path
 from tui_agent.cli.output import say, say_json
 from tui_agent.model.demo import DEMO_MODEL
 from tui_agent.paths import data_dir
@@ -84,14 +87,30 @@ def _list(store: Store, arguments: Namespace) -> int:
         return 0
     if not found:
         print("There are no sessions yet." if not arguments.here else "There are no sessions of this directory yet.")
+    columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     for info in found:
-        held = "  open elsewhere" if info.held_by else ""
-        where = "demo" if info.model == DEMO_MODEL else one_line(short_path(info.cwd))
-        line = f"{short_id(info.id)}  {_when(info.updated_at)}  {info.entry_count:>6} entries  {where:<24}"
-        say(f"{line}  {one_line(_name(info))}{held}")
+        say(_row(info, columns))
     if found and sys.stdout.isatty():
         print(f"\nOpen one: tui-agent -r {short_id(found[0].id)}", file=sys.stderr)
     return 0
+
+
+def _row(info: SessionInfo, columns: int | None) -> str:
+    """Return the line of a session in a list; with ``columns``, one that is no wider, its texts cut to fit."""
+    about = f"{short_id(info.id)}  {_when(info.updated_at)}  {plural(info.entry_count, 'entry'):>14}  "
+    held = "  open elsewhere" if info.held_by else ""
+    where = "demo" if info.model == DEMO_MODEL else one_line(short_path(info.cwd))
+    name = one_line(_name(info))
+    if columns is None:
+        return f"{about}{where:<24}  {name}{held}"
+    room = max(columns - len(about) - len(held) - 2, 0)
+    cut = min(24, room // 2)
+    if len(where) > cut:
+        where = f"…{where[len(where) - cut + 1 :]}"  # the end of a path says more than its beginning
+    line = f"{about}{where:<{cut}}  {name}"
+    if cell_len(line) > columns - len(held):
+        line = f"{set_cell_size(line, columns - len(held) - 1).rstrip()}…"
+    return f"{line}{held}"
 
 
 def _search(store: Store, arguments: Namespace) -> int:

@@ -1,13 +1,14 @@
 """``tui-agent config``: where the settings are, what they are, and changing one."""
 
 import json
+import os
 import sys
 from argparse import Namespace
 
 from pydantic import BaseModel
 
 from tui_agent.cli.output import say
-from tui_agent.config import config_path, get_value, load_config, parse_value, set_value
+from tui_agent.config import Config, config_path, get_value, load_config, parse_value, set_value
 
 
 def run_config(arguments: Namespace) -> int:
@@ -16,7 +17,11 @@ def run_config(arguments: Namespace) -> int:
         case "path":
             print(config_path())
         case "get" if arguments.key:
-            print(_shown(get_value(load_config(), arguments.key)))
+            loaded = load_config()
+            value = get_value(loaded, arguments.key)
+            print(_shown(value))
+            if value is None:
+                print(_what_instead(arguments.key, loaded.config), file=sys.stderr)
         case "get":
             _print_all()
         case "set":
@@ -25,6 +30,19 @@ def run_config(arguments: Namespace) -> int:
             loaded = set_value(arguments.key, None)
             print(f"{arguments.key} is no longer set in {loaded.path}")
     return 0
+
+
+def _what_instead(key: str, config: Config) -> str:
+    """Return what holds where a setting is not set, as a sentence."""
+    from tui_agent.cli.model_choice import catalog_of, choose_model
+    from tui_agent.model.keys import Keys
+    from tui_agent.model.logins import Logins
+
+    if key != "model":
+        return f"{key} is not set."
+    keys = Keys(os.environ, providers=config.providers, models=config.models, logins=Logins())
+    model = choose_model(config, keys.available(), catalog_of(config).knows)
+    return f"{key} is not set; new sessions use {model}." if model else f"{key} is not set, and no provider has a key."
 
 
 def _print_all() -> None:

@@ -29,12 +29,12 @@ def run_web(arguments: Namespace) -> int:
         raise UsageError(
             "The browser needs more packages: pip install 'tui-agent[web]' (uv tool, pipx: the same name)."
         ) from None
-    with closing(_listen(arguments.port)) as bound:
+    with closing(bind(arguments.port)) as bound:
         asyncio.run(_serve(bound, arguments.rest))
     return 0
 
 
-def _listen(port: int | None) -> socket.socket:
+def bind(port: int | None) -> socket.socket:
     """Return a socket on this machine's own address; a free port where the usual one is taken.
 
     Raises:

@@ -244,7 +244,9 @@ def plan_compaction(  # noqa: PLR0911 - one for each way it can end
         message = f"The messages take only {total:,} tokens{after}, and the newest {keep:,} are always kept whole."
         if options.trigger == "overflow" and total < size.fixed:
             told = describe_overhead(size.fixed, size.window, options.overhead)
-            message = f"Of {size.total:,} tokens that are more than the server takes, {total:,} are messages. {told}"
+            # The server counted the request too, by its own tokens: two totals that differ would only be a riddle.
+            part = f"{total / size.total:.0%}" if total * 100 >= size.total else "less than 1%"
+            message = f"Messages are {part} of it: a summary would not help. Counted here, not by the server: {told}"
             return Refusal(RefusalReason.FIXED_OVERHEAD, message)
         if culprit := too_large(view.entries, shown, size.budget // 2):
             message = f"There is nothing to summarise. {culprit}"

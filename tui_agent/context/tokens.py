@@ -15,7 +15,6 @@ import sys
 import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -60,10 +59,6 @@ SAMPLES = 64
 ROUGH_CHARS = 16_384
 """Longest text that is counted by a rule of thumb where that will do."""
 
-_READY: set[str] = set()
-"""The encodings that were loaded."""
-_LOADING = threading.Lock()
-"""Held while an encoding is looked up, so that a thread that warms it and one that counts don't both load it."""
 _RANKS_AT_ONCE = 1 << 16
 """Bytes of an encoding's file that are read in one go."""
 _ENCODING_FILES = {
@@ -190,12 +185,12 @@ class TokenCounter:
 
     def warm(self) -> None:
         """Load the encoding now (about 0.2 s, on any thread) instead of with the first count."""
-        _encoding(encoding_name(self.model))
+        ENCODINGS.get(encoding_name(self.model))
 
     @property
     def is_rough(self) -> bool:
         """Whether short texts are counted by a rule of thumb now."""
-        return not self.exact and encoding_name(self.model) not in _READY
+        return not self.exact and not ENCODINGS.has(encoding_name(self.model))
 
     def _text(self, text: str) -> int:
         if not text:
@@ -318,7 +313,7 @@ def _pieces(text: str) -> Iterable[str]:
 
 
 def _count(text: str, name: str) -> int:
-    known = _encoding(name)
+    known = ENCODINGS.get(name)
     if known is None:
         return rough_count(text)
     tokens = known.encoding.encode_ordinary(text)
@@ -327,23 +322,38 @@ def _count(text: str, name: str) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class _Encoding:
+class Encoding:
     """An encoding, and for each of its tokens whether it holds a byte outside ASCII (1) or not (0)."""
 
     encoding: "tiktoken.Encoding"
     outside: bytes
 
 
-def _encoding(name: str) -> _Encoding | None:
-    """Return an encoding, or None when its files are not there; counts are rougher then."""
-    with _LOADING:
-        encoding = _loaded(name)
-        _READY.add(name)
-        return encoding
+class Encodings:
+    """The encodings that were loaded, each with the first count that needs it. May be used from any thread."""
+
+    def __init__(self) -> None:
+        self._loaded: dict[str, Encoding | None] = {}
+        # So that a thread that warms an encoding and one that counts don't both load it.
+        self._lock = threading.Lock()
+
+    def has(self, name: str) -> bool:
+        """Whether an encoding was loaded, or looked for in vain."""
+        return name in self._loaded
+
+    def get(self, name: str) -> Encoding | None:
+        """Return an encoding, or None when its files are not there; counts are rougher then."""
+        with self._lock:
+            if name not in self._loaded:
+                self._loaded[name] = _load(name)
+            return self._loaded[name]
 
 
-@lru_cache(maxsize=2)
-def _loaded(name: str) -> _Encoding | None:
+ENCODINGS = Encodings()
+"""Those of this program."""
+
+
+def _load(name: str) -> Encoding | None:
     try:
         import tiktoken
 
@@ -353,7 +363,7 @@ def _loaded(name: str) -> _Encoding | None:
         return None
     # It has made a copy of its own, and what it keeps of these would only take 30 MB.
     ranks.clear()
-    return _Encoding(encoding, outside)
+    return Encoding(encoding, outside)
 
 
 def _ranks(path: Path) -> tuple[dict[bytes, int], bytes]:

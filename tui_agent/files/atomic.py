@@ -9,7 +9,7 @@ def write_atomically(path: Path, data: bytes, *, mode: int | None = None) -> Non
     """Replace a file's contents, following symlinks; ``mode`` None keeps the mode the file has.
 
     Raises:
-        OSError: the directory cannot be written to; the file is as it was.
+        OSError: it cannot be written, for want of room or permission; it names the file, which is as it was.
     """
     path = path.resolve()
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -23,6 +23,9 @@ def write_atomically(path: Path, data: bytes, *, mode: int | None = None) -> Non
             os.fsync(file.fileno())
         Path(temporary).chmod(mode)
         Path(temporary).replace(path)
+    except OSError as error:
+        Path(temporary).unlink(missing_ok=True)
+        raise OSError(error.errno, error.strerror, str(path)) from error
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise

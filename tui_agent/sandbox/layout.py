@@ -34,7 +34,7 @@ class Mount:
     """What is put at one place. ``source`` is where it comes from when not from the place itself.
 
     For a layer ``source`` is the directory of its changes, ``work`` the kernel's beside it, and ``below`` what it is
-    over when not over the place itself.
+    over when not over the place itself. A hidden file without a ``source`` is empty.
     """
 
     place: Path
@@ -160,7 +160,7 @@ def _words(mount: Mount, empty: Path) -> tuple[str, ...]:
         MountKind.EMPTY: ("--tmpfs", place),
         MountKind.PRIVATE: ("--bind", source, place),
         MountKind.LAYER: ("--overlay-src", str(mount.below or place), "--overlay", source, str(mount.work), place),
-        MountKind.HIDDEN_FILE: ("--ro-bind", str(empty), place),
+        MountKind.HIDDEN_FILE: ("--ro-bind", str(mount.source or empty), place),
         MountKind.HIDDEN_DIRECTORY: ("--tmpfs", place, "--remount-ro", place),
         MountKind.LINK: ("--symlink", source, place),
     }

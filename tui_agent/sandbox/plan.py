@@ -44,6 +44,11 @@ class SandboxFolders:
         return self.place / "empty"
 
     @property
+    def closed(self) -> Path:
+        """A socket that stands for hidden files where git may write: git takes none in, an empty file it would."""
+        return self.place / "closed"
+
+    @property
     def home(self) -> Path:
         """A home directory, where nothing can be put in the place of the user's."""
         return self.place / "home"
@@ -189,7 +194,8 @@ class ViewPlan:
 
     def _of_holes(self) -> Iterator[Mount]:
         holes = self.wish.view.holes
-        yield from (Mount(path, MountKind.HIDDEN_FILE) for path in self.hidden())
+        stand_in = self.room.closed if self.wish.view.holes.repository else None
+        yield from (Mount(path, MountKind.HIDDEN_FILE, stand_in) for path in self.hidden())
         if self.wish.layer is None:
             yield from (Mount(path, MountKind.WRITE) for path in holes.protected if path.exists())
         yield from (Mount(path, MountKind.READ) for path in holes.read if path.exists())

@@ -9,6 +9,7 @@ import json
 import logging
 import os
 import shutil
+import stat
 import subprocess
 import sys
 import tempfile
@@ -628,7 +629,9 @@ class Sandbox:
         room = SandboxFolders(place)
         for directory in (*map(room.temporary, TEMPORARY), room.home):
             directory.mkdir()
-        (place / "empty").touch()
+        room.empty.touch()
+        if sys.platform == "linux":
+            os.mknod(room.closed, stat.S_IFSOCK | 0o400)
         return place
 
     def _environment(self, environ: Mapping[str, str], root: Path) -> dict[str, str]:

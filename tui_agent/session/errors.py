@@ -135,8 +135,10 @@ class NothingToUndo(StoreError):
     """There is no move to undo or redo."""
 
 
+_FULL = (StoreFull, "There is no room left on the disk for the session file {path}: free some.")
 _SENTENCES: dict[int, tuple[type[StoreError], str]] = {
-    sqlite3.SQLITE_FULL: (StoreFull, "There is no room left on the disk for the session file {path}: free some."),
+    sqlite3.SQLITE_FULL: _FULL,
+    sqlite3.SQLITE_IOERR_SHMSIZE: _FULL,
     sqlite3.SQLITE_READONLY: (StoreReadOnly, "The session file {path} is read-only: nothing can be saved."),
     sqlite3.SQLITE_PERM: (StoreReadOnly, "The session file {path} may not be written: check its permissions."),
     sqlite3.SQLITE_BUSY: (StoreBusy, "Another program keeps the session file {path} locked: try again."),
@@ -156,6 +158,7 @@ _SENTENCES: dict[int, tuple[type[StoreError], str]] = {
 
 def translate(error: sqlite3.Error, path: Path) -> StoreError:
     """Return the store error that stands for an SQLite error on the file at ``path``."""
-    primary = getattr(error, "sqlite_errorcode", 0) & 0xFF
-    kind, sentence = _SENTENCES.get(primary, (StoreError, f"The session file {{path}} failed: {error}."))
+    code = getattr(error, "sqlite_errorcode", 0)
+    unknown = StoreError, f"The session file {{path}} failed: {error}."
+    kind, sentence = _SENTENCES.get(code) or _SENTENCES.get(code & 0xFF, unknown)
     return kind(sentence.replace("{path}", str(path)))

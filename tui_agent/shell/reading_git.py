@@ -53,6 +53,8 @@ _SWITCHES = {
     "ls-files": r"-m|-o|-d|--others|--exclude-standard|--modified",
 }
 _ONLY_NAMES = re.compile(f"{_NAMES}|{_PLAIN}|{_FORMAT}", re.ASCII)
+_WITH_PATHS = frozenset(_SWITCHES) - {"branch", "rev-parse"}
+"""Commands that read what they name; to others a file's name is a name like any: ``git branch data`` makes one."""
 _WITH_REVISIONS = frozenset({"diff", "show", "log", "rev-parse", "rev-list"})
 _LOGGED = re.compile(rf"{_NAMES}|{_PLAIN}|{_FORMAT}|-p|-\d{{1,6}}", re.ASCII)
 """Switches of ``git log`` that leave it at the commits before ``HEAD``."""
@@ -100,7 +102,10 @@ def _read(words: Sequence[str], place: CommandPlace) -> _GitCommand | None:
         return None
     if revisions and not (name in _WITH_REVISIONS and all(map(_REVISION.fullmatch, revisions))):
         return None
-    return _GitCommand(name, tuple(switches), tuple(revisions), (*there, *rest[at + 1 :]))
+    paths = (*there, *rest[at + 1 :])
+    if paths and name not in _WITH_PATHS:
+        return None
+    return _GitCommand(name, tuple(switches), tuple(revisions), paths)
 
 
 def is_plain(place: CommandPlace) -> bool:

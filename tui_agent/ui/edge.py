@@ -9,8 +9,7 @@ from textual.message_pump import MessagePump
 from textual.screen import Screen
 from textual.worker import WorkerFailed
 
-from tui_agent.app.problems import report
-from tui_agent.errors import UserFacingError
+from tui_agent.errors import UserFacingError, report
 
 Result = TypeVar("Result")
 

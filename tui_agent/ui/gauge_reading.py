@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from tui_agent.agent.agent import Agent
+from tui_agent.context.cache import ever_cached
 from tui_agent.session.entries import AssistantEntry, Entry
-from tui_agent.session.path_queries import newest
 from tui_agent.ui.widgets.gauge import GaugeReading
 
 
@@ -17,10 +17,14 @@ def gauge_reading(agent: Agent, now: float) -> GaugeReading:
 
 
 def warm_until(agent: Agent, now: float) -> float | None:
-    """Return when the provider forgets the last request, in seconds since the epoch; None when nothing was answered."""
-    answered = newest(agent.session.active_path(), AssistantEntry) is not None
+    """Return when the provider forgets the last request, in seconds since the epoch.
+
+    None as long as it never told of a cache: many have none.
+    """
+    if not ever_cached(agent.session.active_path(), agent.model):
+        return None
     state = agent.inspector.cache_state()
-    return (now + state.seconds_left if state.warm else 0.0) if answered else None
+    return now + state.seconds_left if state.warm else 0.0
 
 
 def cache_share(path: Sequence[Entry]) -> float | None:

@@ -7,7 +7,7 @@ import socket
 import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tui_agent.errors import ToolError
 from tui_agent.lazy import dataclass
@@ -16,6 +16,8 @@ from tui_agent.web.addresses import IpAddress, WebAddress, is_allowed, redirecte
 from tui_agent.web.settings import FetchSettings
 
 if TYPE_CHECKING:
+    import ssl
+
     import httpx
 
 MAX_REDIRECTS = 10
@@ -80,6 +82,14 @@ def system_proxy(address: WebAddress) -> str | None:
     return proxy if proxy is None or "://" in proxy else f"http://{proxy}"
 
 
+@lru_cache(maxsize=1)
+def system_tls() -> "ssl.SSLContext":
+    """Load the certificates that the environment names, or the usual ones; once, because it takes a moment."""
+    import httpx
+
+    return httpx.create_ssl_context()
+
+
 @dataclass(frozen=True, slots=True)
 class WebClient:
     """The way to the web."""
@@ -87,6 +97,8 @@ class WebClient:
     settings: FetchSettings = FetchSettings()
     resolve: Resolve = system_resolve
     proxy: Callable[[WebAddress], str | None] = system_proxy
+    tls: Callable[[], "ssl.SSLContext"] = system_tls
+    """Says whose certificates count; called in a thread."""
 
     async def get(self, address: WebAddress, may_follow: Callable[[WebAddress, WebAddress], bool]) -> WebPage:
         """Get a page; ``may_follow`` is asked about every redirect, with both ends.
@@ -133,7 +145,7 @@ class WebClient:
         targets = await self._targets(address, proxied=proxy is not None)
         seconds = self.settings.timeout
         async with httpx.AsyncClient(
-            verify=await asyncio.to_thread(_tls), proxy=proxy, trust_env=False,
+            verify=await asyncio.to_thread(self.tls), proxy=proxy, trust_env=False,
             timeout=httpx.Timeout(seconds, connect=min(CONNECT_SECONDS, seconds)),
         ) as client:  # fmt: skip
             hosts = [address.host] if proxy else [str(target) for target in targets[:_TRIED_ADDRESSES]]
@@ -190,14 +202,6 @@ async def _connected(client: "httpx.AsyncClient", address: WebAddress, hosts: Se
             if host == hosts[-1]:
                 raise
     raise ToolError(f"The host {address.host} was not found.")
-
-
-@lru_cache(maxsize=1)
-def _tls() -> Any:
-    """Load the certificates once; it takes a moment."""
-    import httpx
-
-    return httpx.create_ssl_context()
 
 
 def _decoder(encoding: str) -> Callable[[bytes, int], bytes]:

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 
 from tests.support.mcp_place import Place, served, until
 from tests.support.mcp_server import PIXEL, make_server
@@ -18,10 +19,14 @@ from tui_agent.errors import ToolError
 from tui_agent.session.entries import FilePart, TextPart
 from tui_agent.tools.arguments import parse_arguments
 
+by_either_way = pytest.mark.asyncio(loop_scope="module")
+"""A test of the server of ``place``, which serves all of them."""
 
-@pytest.fixture(params=["stdio", "http"])
-async def place(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Place]:
-    """The same server, by either way."""
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module", params=["stdio", "http"])
+async def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Place]:
+    """The same server, by either way. It takes a second of processor time to start."""
+    tmp_path = tmp_path_factory.mktemp(request.param)
     found = Place(tmp_path)
     async with contextlib.AsyncExitStack() as stack:
         if request.param == "stdio":
@@ -35,6 +40,7 @@ async def place(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
         yield found
 
 
+@by_either_way
 async def test_tools_are_listed_and_called(place: Place) -> None:
     tools = place.hub.offered(100_000, lambda _schema: 50)
     by_name = {tool.name: tool for tool in tools}
@@ -49,6 +55,7 @@ async def test_tools_are_listed_and_called(place: Place) -> None:
     assert (await place.call("tracker_odd_name_with_signs")).output == "odd"
 
 
+@by_either_way
 async def test_what_the_server_says_went_wrong_is_told_to_the_model(place: Place) -> None:
     failed = await place.call("tracker_fail", message="the disk is on fire")
     assert failed.is_error
@@ -58,6 +65,7 @@ async def test_what_the_server_says_went_wrong_is_told_to_the_model(place: Place
     assert "b" in wrong.output
 
 
+@by_either_way
 async def test_pictures_and_documents_come_along(place: Place) -> None:
     result = await place.call("tracker_picture")
     (image,) = result.attachments
@@ -66,6 +74,7 @@ async def test_pictures_and_documents_come_along(place: Place) -> None:
     assert "The plan is to rest." in (await place.call("tracker_document")).output
 
 
+@by_either_way
 async def test_a_cancelled_call_ends_on_the_server_too(place: Place) -> None:
     said: list[str] = []
     task = asyncio.create_task(place.call("tracker_wait", said.append))
@@ -78,6 +87,7 @@ async def test_a_cancelled_call_ends_on_the_server_too(place: Place) -> None:
     assert (await place.call("tracker_add", a=1, b=1)).output == "2"
 
 
+@by_either_way
 async def test_prompts_and_resources(place: Place) -> None:
     (prompt,) = place.hub.prompts()
     assert (prompt.command, prompt.description, prompt.arguments[0].name) == (
@@ -99,6 +109,7 @@ async def test_prompts_and_resources(place: Place) -> None:
         await place.hub.resource("other:x", place.put_blob)
 
 
+@by_either_way
 async def test_a_tool_that_comes_later_is_known_and_the_user_is_told_once(place: Place) -> None:
     place.hub.note_offered()
     await place.call("tracker_grow")

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from tests.support.races import RacingClient, begin, git, racing_agent, runs, state_of, writes
 from tests.support.scripted_client import Reply
+from tests.support.thoroughness import NIGHTLY
 from tui_agent.app.files_along import carry_out
 from tui_agent.session.entries import RunnerState
 
@@ -92,7 +93,7 @@ async def race_once(
     harness.store.close()
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=12 if NIGHTLY else 6, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     runners=st.lists(EDITS, min_size=3, max_size=3),
     meanwhile=EDITS,

@@ -1,6 +1,6 @@
 """Runs of small tool calls are one row that opens, wherever they were loaded from and however they came."""
 
-from tests.support.transcript import shown
+from tests.support.transcript import HeldTimers, shown
 from tests.support.transcript_samples import ListSource
 from tui_agent.context.standing import Standing
 from tui_agent.context.standings import Standings
@@ -146,11 +146,12 @@ async def test_going_to_a_call_in_a_closed_row_opens_it() -> None:
 async def test_the_row_tells_what_runs_and_for_how_long() -> None:
     now = 100.0
     async with shown(ListSource(steps("read", "grep")), clock=lambda: now) as view:
+        timers = HeldTimers(view.pane)
         call = ToolCallPart(call_id="live", tool="ls", arguments="{}")
         view.pane.append_entry(AssistantEntry(id=50, parts=(call,), model="m"))
         view.pane.tool_started("live", "ls", "src", "{}")
         now = 112.4
-        view.pane._spin()
+        timers.go_off()
         await view.settled()
         row = view.screen()[view.row_of("read 1 file")]
         assert row.startswith("  ◐ read 1 file, grep 1 pattern, ls 1 folder  file1.py, file2.py, src")

@@ -162,7 +162,7 @@ async def test_a_selection_stays_on_its_text_when_blocks_above_change() -> None:
     async with shown(ListSource(every_kind()), (80, 120)) as view:
         y = view.row_of("The redirect dropped")
         selected = await drag(view, (2, y), (21, y))
-        view.pane._toggle(1, view.pane.model.item(1).blocks[0])
+        view.pane.fold_or_unfold(1, view.pane.model.item(1).blocks[0])
         await view.settled()
         assert view.app.screen.get_selected_text() == selected == "The redirect dropped"
 

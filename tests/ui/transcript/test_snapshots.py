@@ -47,7 +47,7 @@ def test_all_is_open(snap_compare: Compare) -> None:
         for index, item in sorted(app.pane.model.loaded()):
             for block in item.blocks:
                 if block.fold == 0:
-                    app.pane._toggle(index, block)
+                    app.pane.fold_or_unfold(index, block)
         await at_top(pilot)
 
     assert snap_compare(app, terminal_size=(80, 100), run_before=open_all)
@@ -65,12 +65,11 @@ def test_wide_characters(snap_compare: Compare) -> None:
 
 
 def test_an_answer_and_a_call_in_the_middle(snap_compare: Compare) -> None:
-    app = host(every_kind()[:3])
+    app = TranscriptHost(ListSource(every_kind()[:3]), clock=lambda: 0.0)
 
     async def stream(pilot: Pilot[Any]) -> None:
         show_live(app.pane, LiveAnswer(text=ANSWER[:700], reasoning="Let me see."))
         app.pane.end_live()
-        app.pane._feed._clock = app.pane._clock = lambda: 0.0
         app.pane.tool_started("x", "bash", "make test", "{}")
         app.pane.tool_output("x", "building\n10%\r60%")
         app.pane.tool_started("y", "webfetch", "https://example.com", "{}")

@@ -3,7 +3,7 @@
 import pytest
 from textual import events
 
-from tests.support.transcript import Shown, answer, shown, user
+from tests.support.transcript import HeldTimers, Shown, answer, shown, user
 from tests.support.transcript_samples import ANSWER, GeneratedSource, ListSource, every_kind
 from tui_agent.agent.events import (
     AnswerDelta,
@@ -29,7 +29,7 @@ from tui_agent.session.entries import (
     ToolResultEntry,
     ToolStatus,
 )
-from tui_agent.ui.widgets.transcript.transcript import ELAPSED_SECONDS, Transcript
+from tui_agent.ui.widgets.transcript.transcript import ELAPSED_SECONDS, FLUSH_SECONDS, SPINNER_SECONDS, Transcript
 
 
 def result(number: int, call: ToolCallPart, output: str = "done") -> ToolResultEntry:
@@ -45,10 +45,6 @@ def result(number: int, call: ToolCallPart, output: str = "done") -> ToolResultE
 
 BASH = ToolCallPart(call_id="c1", tool="bash", arguments='{"command": "make"}')
 GREP = ToolCallPart(call_id="c2", tool="grep", arguments='{"pattern": "x"}')
-
-
-def timers(pane: Transcript) -> list[object]:
-    return [timer for timer in (pane._flush_timer, pane._spinner) if timer is not None]
 
 
 # -- following and staying ----------------------------------------------------------------------------------
@@ -186,15 +182,23 @@ async def test_a_finished_answer_looks_as_it_did_while_it_came() -> None:
         assert view.screen() == before
 
 
-async def test_a_thousand_chunks_are_a_few_looks(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with shown(ListSource([user(1)])) as view:
-        flushes: list[int] = []
-        flush = view.pane._feed.flush
-        monkeypatch.setattr(view.pane._feed, "flush", lambda: (flushes.append(1), flush()))
-        for _ in range(1_000):
+async def test_a_thousand_chunks_are_a_few_looks() -> None:
+    now = 1.0
+    async with shown(ListSource([user(1)]), clock=lambda: now) as view:
+        timers = HeldTimers(view.pane)
+        for _ in range(500):
             view.pane.live_text("word ")
-        assert len(flushes) <= 2
-        assert len(timers(view.pane)) == 1
+        await view.settled()
+        assert view.text().count("word") == 1
+        assert [timer.seconds for timer in timers.waiting] == [pytest.approx(FLUSH_SECONDS)]
+        now += FLUSH_SECONDS
+        timers.go_off()
+        assert timers.waiting == []
+        await view.settled()
+        assert view.text().count("word") > 100
+        for _ in range(500):
+            view.pane.live_text("word ")
+        assert len(timers.waiting) == 1
         view.pane.append_entry(answer(2, "word " * 1_000))
         await view.settled()
         assert view.text().count("word") > 100
@@ -209,38 +213,39 @@ async def test_the_first_chunk_is_shown_at_once() -> None:
 
 async def test_idle_has_no_timers() -> None:
     async with shown(ListSource(every_kind())) as view:
+        timers = HeldTimers(view.pane)
         view.app.animation_level = "full"
-        assert timers(view.pane) == []
+        view.pane.set_entries(ListSource(every_kind()))
+        await view.settled()
+        assert timers.waiting == []
         view.pane.tool_started("c1", "bash", "make", "{}")
         await view.settled()
-        assert len(timers(view.pane)) == 1
+        assert [timer.seconds for timer in timers.waiting] == [SPINNER_SECONDS]
         view.pane.tool_finished("c1", "completed", ToolMetadata(), 1.0)
         await view.settled()
-        assert timers(view.pane) == []
+        assert timers.waiting == []
 
 
 async def test_nothing_turns_when_motion_is_not_wanted_and_nothing_ticks_out_of_sight() -> None:
     now = 0.0
     async with shown(GeneratedSource(400), clock=lambda: now) as view:
+        timers = HeldTimers(view.pane)
         view.pane.tool_started("c1", "bash", "make", "{}")
         await view.settled()
-        assert view.pane._spinner is not None
-        assert view.pane._spinner._interval == ELAPSED_SECONDS
+        assert [timer.seconds for timer in timers.waiting] == [ELAPSED_SECONDS]
         now = 71.0
-        view.pane._spin()
+        timers.go_off()
         await view.settled()
         assert view.screen()[view.row_of("bash make")].startswith("  ◐ bash make")
         assert "1:11" in view.screen()[view.row_of("bash make")]
-        view.pane._spinner.stop()
-        view.pane._spinner = None
-        view.app.animation_level = "full"
-        view.pane.tool_output("c1", "more\n")
-        await view.settled()
-        assert view.pane._spinner is not None
         await view.pilot.press("home")
-        view.pane._spin()
+        timers.go_off()
         await view.settled()
-        assert view.pane._spinner is None
+        assert timers.waiting == []
+        view.app.animation_level = "full"
+        await view.pilot.press("end")
+        await view.settled()
+        assert [timer.seconds for timer in timers.waiting] == [SPINNER_SECONDS]
 
 
 async def test_reasoning_then_text_then_a_call_are_blocks_of_one_answer() -> None:
@@ -302,10 +307,11 @@ async def test_parallel_calls_keep_their_order_whichever_ends_first() -> None:
 
 async def test_calls_without_a_result_are_interrupted_when_the_run_ends() -> None:
     async with shown(ListSource([user(1)])) as view:
+        timers = HeldTimers(view.pane)
         await play(view, RunStarted(), EntryAppended(answer(2, "", BASH)))
         await play(view, ToolStarted("c1", "bash", "make", BASH.arguments), RunEnded("interrupted"))
         assert view.screen()[view.row_of("bash")].startswith("  ◌ bash")
-        assert timers(view.pane) == []
+        assert timers.waiting == []
 
 
 async def test_a_message_sent_in_between_stands_before_the_answer_that_is_coming() -> None:

@@ -191,6 +191,16 @@ def test_branches_of_an_entry_that_is_hidden_hang_where_it_would() -> None:
     assert drawn(Outline(index, TreeOptions())) == ["1", "├─3", "└─4"]
 
 
+def test_attempts_that_failed_beside_the_path_are_no_branches() -> None:
+    trunk = chain("user")
+    failed, answer = chain("assistant", first=2, parent=1), chain("assistant", first=3, parent=1)
+    left = chain("user", "assistant", first=4, parent=3)
+    index = tree_of([*trunk, *failed, *answer, *left, *chain("user", first=6, parent=3)], 6)
+    assert index.branches(lambda _id: False) == 3
+    assert index.branches(lambda entry_id: entry_id == 2) == 2
+    assert tree_of([*trunk, *failed], 2).branches(lambda _id: True) == 1, "where one is counts"
+
+
 def test_several_roots_are_branches_of_nothing() -> None:
     index = tree_of([*chain("user", "assistant"), *chain("user", first=3)], 3)
     assert drawn(Outline(index, TreeOptions())) == ["├─1", "│ 2", "└─3"]

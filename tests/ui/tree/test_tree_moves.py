@@ -33,6 +33,14 @@ async def test_a_message_of_the_user_goes_back_into_the_prompt(tmp_path: Path) -
         assert not stage.client.requests
 
 
+async def test_what_was_said_before_a_move_is_gone_after_it(tmp_path: Path) -> None:
+    stage = tree_stage(tmp_path)
+    async with stage.opened(at="test") as pilot:
+        stage.stage.main.say("That was about the other branch.")
+        await stage.go()
+        await until(lambda: not stage.stage.main.notice.message, pilot)
+
+
 async def test_c_continues_from_a_message_of_the_user(tmp_path: Path) -> None:
     stage = tree_stage(tmp_path)
     async with stage.opened(at="test"):
@@ -242,7 +250,9 @@ async def test_the_keys_have_a_page(tmp_path: Path) -> None:
 async def test_a_session_that_can_only_be_read_can_be_looked_at(tmp_path: Path) -> None:
     stage = tree_stage(tmp_path)
     async with stage.run() as pilot:
-        stage.session._access._asked_read_only = True
+        other = Session(stage.stage.store, stage.session_id, estimate=lambda _entry: 1)
+        other.take_over()
+        assert stage.session.check_for_take_over()
         await stage.open(at="fork")
         for key in ("enter", "l", "m", "u"):
             await pilot.press(key)

@@ -8,6 +8,7 @@ from textual.widgets import Input
 
 from tests.support.tree_stage import answered, said, tree_stage
 from tests.support.ui_app import until, write
+from tui_agent.session.entries import AssistantEntry, ReasoningPart
 from tui_agent.session.session import Session
 from tui_agent.ui.widgets.tree.outline import LineKind
 from tui_agent.ui.widgets.tree.rows import Filter
@@ -144,6 +145,25 @@ async def test_entries_that_come_while_one_looks_are_shown(tmp_path: Path) -> No
         await asyncio.wait_for(stage.agent.wait_idle(), 60)
         await until(lambda: any("another thing" in row for row in stage.rows()), pilot)
         assert stage.at() == stage.names["question"], "the cursor stays"
+
+
+async def test_answers_without_a_text_say_why_and_failed_attempts_are_no_branches(tmp_path: Path) -> None:
+    def plant(session: Session) -> dict[str, int]:
+        question = session.append(said("Go."))
+        for error in ("The server is overloaded.", "It still is."):
+            session.append_beside(answered("Half an").model_copy(update={"error": error, "finish": "error"}))
+        thought = ReasoningPart(text="Hm.", model="m")
+        session.append(AssistantEntry(parts=(thought,), model="m", interrupted=True, finish="interrupted"))
+        session.append(said("And now?"))
+        session.append(AssistantEntry(parts=(), model="m", interrupted=True, finish="interrupted"))
+        return {"question": question.id}
+
+    stage = tree_stage(tmp_path, planting=plant)
+    async with stage.opened(size=(100, 24)):
+        rows = "\n".join(stage.rows())
+        assert "Assistant: (interrupted, only reasoning)" in rows
+        assert "Assistant: (interrupted)" in rows
+        assert " · 1 branch · " in str(stage.screen.head.content)
 
 
 async def test_harmful_text_is_shown_harmless(tmp_path: Path) -> None:

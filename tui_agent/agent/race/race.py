@@ -31,8 +31,8 @@ from tui_agent.agent.race.picks import Pick
 from tui_agent.agent.race.sharing import SharedClient, SharedQuestions
 from tui_agent.agent.race.specs import RunnerSpec, names_of
 from tui_agent.agent.race.unrecorded import note_stamps, unrecorded
-from tui_agent.agent.run_budget import BudgetMeter
-from tui_agent.errors import UserFacingError
+from tui_agent.agent.run_budget import BudgetMeter, Used
+from tui_agent.errors import UserFacingError, report
 from tui_agent.lazy import dataclass
 from tui_agent.sandbox.plan import shared_files
 from tui_agent.session.entries import (
@@ -160,7 +160,7 @@ class Runner:
         except asyncio.CancelledError:
             self.update(state=RunnerState.STOPPED)
         except Exception as error:  # noqa: BLE001 - one runner's failure is not the others'
-            self.update(state=RunnerState.ERROR, problem=str(error) or type(error).__name__)
+            self.update(state=RunnerState.ERROR, problem=report(error).sentence)
         finally:
             self._race.after(self)
 
@@ -361,7 +361,7 @@ class Race:
             copies=None,
             editor=None,
             titles=False,
-            meter=BudgetMeter(main.ports.meter.has_price, before=runner.record.cost),
+            meter=BudgetMeter(main.ports.meter.has_price, before=Used(runner.record.cost, runner.record.tokens)),
             budget=replace(main.ports.budget, cost=self.record.cost or main.ports.budget.cost),
         )
         agent = Agent(session, ports, model=main.model, mode=main.mode, effort=main.chosen_effort)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from tui_agent.app.spending import Spending
 
 BY_STEP = "←→ request  d by day  enter open in the tree  ↑↓ scroll  esc back"
+WITHOUT_PLOT = "↑↓ scroll  esc back"
 BY_DAY = "←→ day  d by request  ↑↓ scroll  esc back"
 
 
@@ -68,13 +69,18 @@ class CostScreen(PageScreen[None]):
         self._draw()
 
     def _draw(self) -> None:
+        if not self._found.can_plot:
+            self.plot.display = self.point.display = False
+            self.keys.show(WITHOUT_PLOT)
+            return
         series = spending.day_series(self._found) if self._by_day else spending.step_series(self._found)
-        self.plot.display = self.point.display = bool(series.count)
         self.plot.show(series, cursor=series.count - 1)
         self.keys.show(BY_DAY if self._by_day else BY_STEP)
 
     def action_days(self) -> None:
         """Plot days instead of requests, or requests again."""
+        if not self._found.can_plot:
+            return
         self._by_day = not self._by_day
         self._draw()
 

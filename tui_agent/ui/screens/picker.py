@@ -35,6 +35,26 @@ def word_offsets(text: str, words: Sequence[str]) -> tuple[int, ...]:
     return tuple(offset for word in words for offset in range(text.index(word), text.index(word) + len(word)))
 
 
+class PickerList(OptionList):
+    """Rows whose highlight stops at both ends: in a list of hundreds the other end is not what an arrow key means."""
+
+    def action_cursor_up(self) -> None:
+        """Move the highlight up, at the first row no further."""
+        if self._stands_at(0):
+            self.scroll_home(animate=False)
+        else:
+            super().action_cursor_up()
+
+    def action_cursor_down(self) -> None:
+        """Move the highlight down, at the last row no further."""
+        if not self._stands_at(-1):
+            super().action_cursor_down()
+
+    def _stands_at(self, end: int) -> bool:
+        enabled = [place for place, option in enumerate(self.options) if not option.disabled]
+        return bool(enabled) and self.highlighted == enabled[end]
+
+
 class PickerScreen(PageScreen[ResultT | None], Generic[ResultT]):
     """Dismissed with what was picked, None when the user went back."""
 
@@ -54,14 +74,14 @@ class PickerScreen(PageScreen[ResultT | None], Generic[ResultT]):
     ]
 
     field = getters.query_one("#filter", Input)
-    listing = getters.query_one("#rows", OptionList)
+    listing = getters.query_one("#rows", PickerList)
     empty = getters.query_one("#empty", Static)
 
     def compose(self) -> ComposeResult:
         """Heading, filter, rows, keys."""
         yield Static(self.HEADING, id="heading", markup=False)
         yield Input(placeholder=self.PLACEHOLDER, id="filter", compact=True)
-        yield OptionList(id="rows", compact=True)
+        yield PickerList(id="rows", compact=True)
         yield Static(self.EMPTY, id="empty", markup=False)
         yield KeyLine(self.KEYS, id="keys")
 

@@ -54,11 +54,11 @@ TONES: Final = {
     RunnerState.ERROR: "error",
     RunnerState.CUT_OFF: "warning",
 }
-RUNNING_KEYS: Final = "enter watch  x stop  X stop all  s steer  d diff  space mark for diff  esc close"
-OVER_KEYS: Final = "enter take  d diff  space mark for diff  o look at  m merge  s steer  e end  esc close"
-HELD_UP_KEYS: Final = "enter take  c continue  d diff  space mark for diff  o look at  m merge  e end  esc close"
+RUNNING_KEYS: Final = "enter watch  x stop  X stop all  s steer  d diff  space mark  esc close"
+OVER_KEYS: Final = "enter take  d diff  space mark  C compare  o look at  m merge  s steer  e end  esc close"
+HELD_UP_KEYS: Final = "enter take  c continue  d diff  space mark  o look at  m merge  e end  esc close"
 """Of a runner that did not come to its end."""
-PAST_KEYS: Final = "enter go there  d diff  space mark for diff  o look at  m merge  esc close"
+PAST_KEYS: Final = "enter go there  d diff  space mark  o look at  m merge  esc close"
 HELD_UP: Final = frozenset({RunnerState.CUT_OFF, RunnerState.STOPPED, RunnerState.ERROR})
 
 
@@ -71,6 +71,7 @@ class RaceScreen(PageScreen[None]):
         Binding("escape,q", "dismiss(None)", "close", show=False),
         Binding("space", "mark", "mark", show=False, priority=True),
         Binding("d", "diff", "diff", show=False),
+        Binding("C", "compare", "compare all", show=False),
         Binding("o", "watch", "look at", show=False),
         Binding("t", "take", "take", show=False),
         Binding("m", "merge", "merge", show=False),
@@ -224,6 +225,11 @@ class RaceScreen(PageScreen[None]):
         """Show what the highlighted runner changed, or how it differs from the one that is marked."""
         marked = self._marked
         self._do(lambda number: self._race.diff(number, None if marked == number else marked))
+
+    def action_compare(self) -> None:
+        """Have a model say how the changes of all runners differ."""
+        self.notice.say("Comparing the changes …")
+        self._do(lambda _number: self._race.compare(), done="How the changes differ is kept with the result.")
 
     def action_take(self) -> None:
         """Go on with what the highlighted runner did."""

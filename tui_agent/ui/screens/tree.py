@@ -370,7 +370,7 @@ class TreeScreen(PageScreen[None]):
         if answer is None:
             return
         try:
-            await carry_out(agent, plan, files if answer == RESTORE else None)
+            await self._carry_out(plan, files if answer == RESTORE else None)
         except (NavigationError, StoreError) as error:
             self.say(str(error))
         else:
@@ -378,7 +378,7 @@ class TreeScreen(PageScreen[None]):
 
     def _ask_about_both(self, plan: MovePlan, files: RestorePlan) -> None:
         async def move(focus: str | None, progress: Callable[[str], None]) -> None:
-            await carry_out(self._agent, plan, files if dialog.restores else None, focus=focus, progress=progress)
+            await self._carry_out(plan, files if dialog.restores else None, focus, progress)
 
         def answered(done: bool | None) -> None:  # noqa: FBT001 - the dialog's result
             if done:
@@ -387,6 +387,17 @@ class TreeScreen(PageScreen[None]):
         about = f"Left behind: {count_text(len(plan.abandoned), 'entry')}. The tree keeps everything."
         dialog = SummaryDialog("Summarise what you leave?", about, tuple(BranchChoice), move, files)
         self.app.push_screen(dialog, answered)
+
+    async def _carry_out(
+        self,
+        plan: MovePlan,
+        files: RestorePlan | None,
+        focus: str | None = None,
+        progress: Callable[[str], None] | None = None,
+    ) -> None:
+        """Move; what was said of where one was is no longer on the screen then."""
+        self._desk.face.clear_notice()
+        await carry_out(self._agent, plan, files, focus=focus, progress=progress)
 
     def _arrived(self, plan: MovePlan) -> None:
         """Go back to the conversation, with what is to be edited in the prompt."""
@@ -409,6 +420,7 @@ class TreeScreen(PageScreen[None]):
         """Undo or redo a move, which leads to ``target`` and is one between it and ``other``."""
 
         async def go() -> bool:
+            self._desk.face.clear_notice()
             leaf = await change()
             self._desk.undone.clear()
             self._desk.face.withdraw_message("")

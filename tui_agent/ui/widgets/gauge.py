@@ -52,7 +52,8 @@ EXTRAS_WIDTH = 28
 class GaugeReading:
     """What the gauge shows. ``cache_share`` is 0 to 1, of the last request; ``cost`` is US dollars of the session.
 
-    ``warm_until`` is when the provider's cache is forgotten, in seconds since the epoch; None where nothing was sent.
+    ``warm_until`` is when the provider's cache is forgotten, in seconds since the epoch; None where it never told
+    of one.
     """
 
     size: ContextSize

@@ -333,8 +333,8 @@ class SessionView(Guarded, Room):
             case CompactionStarted(tokens_before=tokens_before):
                 self.transcript.show_notice(f"Compacting {tokens(tokens_before)} tokens of history …", key="compaction")
                 main.refresh_bindings()
-            case CompactionEnded(error=error):
-                self._compaction_ended(error)
+            case CompactionEnded():
+                self._compaction_ended(event)
             case RunEnded():
                 self._run_ended(event)
 
@@ -347,10 +347,13 @@ class SessionView(Guarded, Room):
         self.hints.withdraw()
         self._main.prompt.placeholder = PLACEHOLDER
 
-    def _compaction_ended(self, error: str | None) -> None:
+    def _compaction_ended(self, ended: CompactionEnded) -> None:
         self.transcript.withdraw_notice("compaction")
-        if error:
-            self._main.say(COMPACTION_STOPPED if error == INTERRUPTED else error, "warning")
+        if ended.error == INTERRUPTED:
+            self._main.say(COMPACTION_STOPPED, "warning")
+        elif ended.error and ended.trigger == "manual":
+            # Of one that nobody asked for, whoever began it says what becomes of the work without it.
+            self._main.say(ended.error, "warning")
         self._facts_changed = True
         self._main.refresh_bindings()
 

@@ -93,7 +93,7 @@ class BlockPane(Viewport):
         """Fold or unfold the focused block."""
         target = self._target()
         if target is not None:
-            self._toggle(*target)
+            self.fold_or_unfold(*target)
 
     def action_copy_block(self) -> None:
         """Ask for the focused block's text to be copied."""
@@ -198,7 +198,7 @@ class BlockPane(Viewport):
 
     # -- blocks
 
-    def _toggle(self, index: int, block: Block, fold: Fold | None = None) -> None:
+    def fold_or_unfold(self, index: int, block: Block, fold: Fold | None = None) -> None:
         """Fold a block; its first line stays where it is, if it is on screen."""
         if not block.foldable:
             return
@@ -275,9 +275,9 @@ class BlockPane(Viewport):
         if href:
             self.post_message(self.LinkClicked(self, href))
         elif action == "toggle":
-            self._toggle(row.index, row.block)
+            self.fold_or_unfold(row.index, row.block)
         elif action == "more":
-            self._toggle(row.index, row.block, Fold.FULL)
+            self.fold_or_unfold(row.index, row.block, Fold.FULL)
         elif action:
             self._request(row.index, row.block, action)
 

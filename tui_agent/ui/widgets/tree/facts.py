@@ -31,6 +31,8 @@ def facts_of(entry: Entry, *, size: int, cost: float | None, when: str) -> str:
             facts.append(f"sent {wording.tokens(entry.usage.prompt)}")
         if entry.interrupted:
             facts.append("interrupted")
+        elif entry.error:
+            facts.append("failed")
     return " · ".join(fact for fact in facts if fact)
 
 

@@ -71,7 +71,7 @@ def facts_of_tree(tree: SessionTree) -> list[str]:
     if index.leaf is None and index.headers:
         facts.append("at the beginning, before the first message")
     facts.append(count_text(len(index.headers), "entry"))
-    facts.append(count_text(max(index.branches, 1), "branch"))
+    facts.append(count_text(max(index.branches(tree.has_failed), 1), "branch"))
     facts.append(f"{tokens(sum(root.tokens for root in index.roots))} tokens")
     if cost := sum(root.cost for root in index.roots):
         facts.append(money(cost))

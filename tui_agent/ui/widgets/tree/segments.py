@@ -147,7 +147,16 @@ class TreeIndex:
         position = self.headers.position(entry_id)
         return None if position is None else self.headers[position]
 
-    @property
-    def branches(self) -> int:
-        """How many ends the tree has."""
-        return sum(not segment.children for segment in self.segments)
+    def branches(self, has_failed: Callable[[int], bool]) -> int:
+        """Return how many ends the tree has; an attempt at an answer that failed and was made anew is none.
+
+        ``has_failed`` is asked of single answers off the path only.
+        """
+        return sum(
+            not segment.children and not (_is_lone_answer(segment) and has_failed(segment.key))
+            for segment in self.segments
+        )
+
+
+def _is_lone_answer(segment: Segment) -> bool:
+    return len(segment.headers) == 1 and not segment.active and segment.headers.kind(0) == "assistant"

@@ -117,6 +117,11 @@ class SessionTree(Guarded, ScrollView, can_focus=True):
         """The line under the cursor, None in an empty tree."""
         return self.outline.line(self.cursor)
 
+    def has_failed(self, entry_id: int) -> bool:
+        """Whether an entry is an answer that ended with an error."""
+        entry = self._load(entry_id)
+        return isinstance(entry, AssistantEntry) and entry.error is not None
+
     def show(
         self,
         index: TreeIndex,

@@ -9,7 +9,15 @@ from tui_agent.app import format as wording
 from tui_agent.app import race_words
 from tui_agent.app.plain_text import plain_preview
 from tui_agent.lazy import dataclass
-from tui_agent.session.entries import CompactionEntry, Entry, PruneEntry, RaceRunner, ToolResultEntry, ToolStatus
+from tui_agent.session.entries import (
+    AssistantEntry,
+    CompactionEntry,
+    Entry,
+    PruneEntry,
+    RaceRunner,
+    ToolResultEntry,
+    ToolStatus,
+)
 from tui_agent.session.records import EntryHeader
 from tui_agent.session.skeleton import Headers
 from tui_agent.ui.widgets.transcript import sanitize
@@ -111,7 +119,7 @@ class RowTexts:
             case "user":
                 return "You: ", "user", text or "(attachments)"
             case "assistant":
-                return "Assistant: ", "assistant", plain_preview(header.kind, text) or "(empty)"
+                return "Assistant: ", "assistant", plain_preview(header.kind, text) or self._unsaid(header)
             case "tool_result":
                 icon, style = self._icon(header.id)
                 return f"{icon} ", style, _call(text)
@@ -127,6 +135,15 @@ class RowTexts:
                 return "", "faint", f"[system prompt · {text}]"
             case kind:
                 return "", "faint", f"[{kind.replace('_', ' ')} · {text}]"
+
+    def _unsaid(self, header: EntryHeader) -> str:
+        """Return what stands for an answer without a text."""
+        entry = self.load(header.id)
+        if not isinstance(entry, AssistantEntry):
+            return "(empty)"
+        thought = any(part.type == "reasoning" for part in entry.parts)
+        ended = "interrupted" if entry.interrupted else "failed" if entry.error else ""
+        return f"({', '.join(filter(None, [ended, 'only reasoning' if thought else ''])) or 'empty'})"
 
     def _icon(self, entry_id: int) -> StyledSpan:
         """Return the icon of a result, as in the conversation."""
