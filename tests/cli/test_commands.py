@@ -13,7 +13,7 @@ from rich.cells import cell_len
 from tests.support.list_server import ListServer
 from tests.support.model_server import ModelServer
 from tui_agent.cli.main import run
-from tui_agent.cli.sessions import _row, open_store
+from tui_agent.cli.sessions import open_store, session_row
 from tui_agent.paths import data_dir
 from tui_agent.session.entries import (
     AssistantEntry,
@@ -127,10 +127,10 @@ def test_a_row_of_the_list_fits_the_terminal() -> None:
     for held in (None, Holder(1, "here", 0)):
         row = replace(info, held_by=held)
         for columns in (60, 80, 120):
-            assert cell_len(_row(row, columns)) <= columns
-        assert _row(row, 120).endswith("  open elsewhere") == bool(held)
-    assert "of-a-project  漢字" in _row(info, 80)
-    assert where in _row(info, None)
+            assert cell_len(session_row(row, columns)) <= columns
+        assert session_row(row, 120).endswith("  open elsewhere") == bool(held)
+    assert "of-a-project  漢字" in session_row(info, 80)
+    assert where in session_row(info, None)
 
 
 def test_the_tree_marks_where_one_is(capsys: pytest.CaptureFixture[str], recorded: str) -> None:

@@ -89,13 +89,13 @@ def _list(store: Store, arguments: Namespace) -> int:
         print("There are no sessions yet." if not arguments.here else "There are no sessions of this directory yet.")
     columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     for info in found:
-        say(_row(info, columns))
+        say(session_row(info, columns))
     if found and sys.stdout.isatty():
         print(f"\nOpen one: tui-agent -r {short_id(found[0].id)}", file=sys.stderr)
     return 0
 
 
-def _row(info: SessionInfo, columns: int | None) -> str:
+def session_row(info: SessionInfo, columns: int | None) -> str:
     """Return the line of a session in a list; with ``columns``, one that is no wider, its texts cut to fit."""
     about = f"{short_id(info.id)}  {_when(info.updated_at)}  {plural(info.entry_count, 'entry'):>14}  "
     held = "  open elsewhere" if info.held_by else ""
