@@ -138,7 +138,8 @@ def test_the_cached_path_follows_appends_and_moves(session: Session) -> None:
     session.move(1)
     session.append(answered("b2"))
     assert texts(session.path()) == ["a", "b2"] == texts(session.path_headers())
-    assert [outline.id for outline in session.path_outline()] == [1, 4]
+    assert list(session.path_outline()) == [(row.id, row.kind, row.size) for row in session.path_headers()]
+    assert list(session.path_outline().ids) == [1, 4]
     assert texts(session.path(leaf=3)) == ["a", "b", "c"]
     assert session.path(leaf=None) == []
 

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 from textual import events
@@ -47,6 +48,7 @@ from tui_agent.session.session import Session, SessionInfo
 from tui_agent.ui.app import FIRST_STYLES, LATER_STYLES, SESSION_STYLES, TuiAgentApp
 from tui_agent.ui.screens.compact import CompactScreen
 from tui_agent.ui.screens.line import LineScreen
+from tui_agent.ui.widgets import status
 from tui_agent.ui.widgets.transcript.transcript import Transcript
 
 
@@ -105,6 +107,16 @@ async def test_the_status_line_says_what_goes_on_and_ticks_only_then(tmp_path: P
         assert stage.main.status.ticking is None
         assert "esc interrupt" not in screen_text(stage)
         assert "working" not in screen_text(stage)
+
+
+async def test_the_keys_that_work_are_looked_for_once_for_changes_told_together(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run() as pilot:
+        with patch.object(status, "hints_of", wraps=status.hints_of) as looked:
+            for _ in range(5):
+                stage.main.refresh_bindings()
+            await pilot.pause()
+        assert looked.call_count == 1
 
 
 async def test_a_failed_run_is_one_sentence_with_the_key_that_helps(tmp_path: Path) -> None:

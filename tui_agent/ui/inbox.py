@@ -33,8 +33,8 @@ The next request goes out first, as both need the one thread: a call may be over
 """
 ENDING_SECONDS: Final = 0.02
 """How long the entry of an answer waits after its last words, which are painted before all that the end changes."""
-WORDS_SECONDS: Final = 0.05
-"""Time from one look at words that are streamed to the next."""
+WORDS_SECONDS: Final = 0.1
+"""Time from one look at words that are streamed to the next; they are painted no more often."""
 
 _Words = AnswerDelta | ReasoningProgress | CompactionProgress
 
