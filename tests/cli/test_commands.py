@@ -13,7 +13,7 @@ from rich.cells import cell_len
 from tests.support.list_server import ListServer
 from tests.support.model_server import ModelServer
 from tui_agent.cli.main import run
-from tui_agent.cli.sessions import _row, open_store
+from tui_agent.cli.sessions import open_store, session_row
 from tui_agent.paths import data_dir
 from tui_agent.session.entries import (
     AssistantEntry,
@@ -127,10 +127,10 @@ def test_a_row_of_the_list_fits_the_terminal() -> None:
     for held in (None, Holder(1, "here", 0)):
         row = replace(info, held_by=held)
         for columns in (60, 80, 120):
-            assert cell_len(_row(row, columns)) <= columns
-        assert _row(row, 120).endswith("  open elsewhere") == bool(held)
-    assert "of-a-project  漢字" in _row(info, 80)
-    assert where in _row(info, None)
+            assert cell_len(session_row(row, columns)) <= columns
+        assert session_row(row, 120).endswith("  open elsewhere") == bool(held)
+    assert "of-a-project  漢字" in session_row(info, 80)
+    assert where in session_row(info, None)
 
 
 def test_the_tree_marks_where_one_is(capsys: pytest.CaptureFixture[str], recorded: str) -> None:
@@ -254,7 +254,7 @@ def test_no_name_is_saved_that_can_be_no_models(
         ("ui.theme", "foo", "no theme “foo”"),
         ('models."opnai/gpt-4o".context_window', "9000", "Did you mean openai/gpt-4o"),
         ("providers.openia.api_key", "sk-1", "Did you mean openai"),
-        ("keys.compact", "f99", "“f99” is no key"),
+        ("keys.compact", "f99", "“f99” is not a key"),
         ("keys.kompact", "f8", "Did you mean compact"),
     ],
 )
@@ -270,7 +270,7 @@ def test_what_names_nothing_is_saved_with_a_warning(
     ("key", "value", "told"),
     [
         ("permissions.bash", "sometimes", "allow, ask or deny"),
-        ("permissions.basg", "allow", "is no permission"),
+        ("permissions.basg", "allow", "is not a permission"),
         ("mode", "nonsense", "'build', 'auto-edit' or 'plan'"),
         ("compaction.threshold", "soon", 'a share like "80%"'),
         ("compaction.threshold", "5", "at least 1,024"),
@@ -435,7 +435,7 @@ def test_models_are_those_with_a_key_first(capsys: pytest.CaptureFixture[str], m
         (["tree", "nope"], 1, "no session"),
         (["config", "get", "nope"], 2, "no setting"),
         (["config", "set", "max_steps", "many"], 2, "max_steps"),
-        (["-p", "hi", "--allow", "everything"], 2, "no permission"),
+        (["-p", "hi", "--allow", "everything"], 2, "not a permission"),
         (["-p", "hi"], 1, "No model is chosen"),
         (["hello"], 2, "needs a terminal"),
         (["sesions"], 2, "did you mean sessions?"),

@@ -10,8 +10,6 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 
-from rich.cells import cell_len, set_cell_size
-
 from tui_agent.app.format import plural, short_path
 from tui_agent.cli.output import say, say_json
 from tui_agent.model.demo import DEMO_MODEL
@@ -89,13 +87,13 @@ def _list(store: Store, arguments: Namespace) -> int:
         print("There are no sessions yet." if not arguments.here else "There are no sessions of this directory yet.")
     columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     for info in found:
-        say(_row(info, columns))
+        say(session_row(info, columns))
     if found and sys.stdout.isatty():
         print(f"\nOpen one: tui-agent -r {short_id(found[0].id)}", file=sys.stderr)
     return 0
 
 
-def _row(info: SessionInfo, columns: int | None) -> str:
+def session_row(info: SessionInfo, columns: int | None) -> str:
     """Return the line of a session in a list; with ``columns``, one that is no wider, its texts cut to fit."""
     about = f"{short_id(info.id)}  {_when(info.updated_at)}  {plural(info.entry_count, 'entry'):>14}  "
     held = "  open elsewhere" if info.held_by else ""
@@ -103,6 +101,8 @@ def _row(info: SessionInfo, columns: int | None) -> str:
     name = one_line(_name(info))
     if columns is None:
         return f"{about}{where:<24}  {name}{held}"
+    from rich.cells import cell_len, set_cell_size
+
     room = max(columns - len(about) - len(held) - 2, 0)
     cut = min(24, room // 2)
     if len(where) > cut:
