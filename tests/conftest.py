@@ -39,11 +39,13 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what is for the night."""
+    """Leave out what is for the night, and begin with what takes long."""
     kept = [item for item in items if NIGHTLY or not item.get_closest_marker("nightly")]
     if len(kept) < len(items):
         config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("nightly")])
         items[:] = kept
+    # What looks at the whole program takes seconds a test: no process is to be waited for alone at the end.
+    items.sort(key=lambda item: item.path.parent != Path(__file__).parent)
 
 
 def pytest_collection_finish() -> None:

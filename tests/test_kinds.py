@@ -46,7 +46,7 @@ from tui_agent.session.spine import UNKNOWN_KIND
 from tui_agent.session.store import Store
 from tui_agent.ui import outline
 from tui_agent.ui.widgets.transcript.build import BuildContext, blocks_of
-from tui_agent.ui.widgets.transcript.source import estimate
+from tui_agent.ui.widgets.transcript.source import estimates
 from tui_agent.ui.widgets.tree.rows import Filter, rows_of
 
 MODEL = "test/model"
@@ -172,7 +172,7 @@ def test_one_can_mention_what_says_something(grown: Callable[[str], Session], ki
 def test_the_transcript_shows_what_is_shown(kind: str) -> None:
     entry = SAMPLES[kind].model_copy(update={"id": 4})
     blocks = blocks_of(entry, BuildContext())
-    assert bool(blocks) is trait(kind).is_shown is bool(estimate(kind, size_of(entry), 80))
+    assert bool(blocks) is trait(kind).is_shown is any(estimates([kind], [size_of(entry)], 80))
     assert {block.kind for block in blocks} <= {"marker"} or not trait(kind).is_marker
 
 

@@ -82,7 +82,7 @@ def test_a_protocol_with_one_implementation_is_needed_by_a_layer(
     """Its implementation is in another room, or could not be named there without a circle."""
     classes: list[tuple[str, str, set[str], bool]] = []
     for module, tree in trees.items():
-        for node in ast.walk(tree):
+        for node in statements(tree):
             if isinstance(node, ast.ClassDef):
                 is_protocol = any(ast.unparse(base).startswith("Protocol") for base in node.bases)
                 classes.append((module, node.name, members(node), is_protocol))
@@ -95,6 +95,14 @@ def test_a_protocol_with_one_implementation_is_needed_by_a_layer(
     assert needless == []
 
 
+def statements(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield what stands in a node, at any depth, but for expressions, which are most of the nodes."""
+    for child in ast.iter_child_nodes(node):
+        if not isinstance(child, ast.expr):
+            yield child
+            yield from statements(child)
+
+
 def members(node: ast.ClassDef) -> set[str]:
     """Return the names of a class's methods and fields, dunder methods apart."""
     methods = {one.name for one in node.body if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)}
@@ -102,7 +110,7 @@ def members(node: ast.ClassDef) -> set[str]:
     own = {
         one.attr
         for one in ast.walk(node)
-        if isinstance(one, ast.Attribute) and isinstance(one.ctx, ast.Store) and ast.unparse(one.value) == "self"
+        if isinstance(one, ast.Attribute) and isinstance(one.ctx, ast.Store) and getattr(one.value, "id", "") == "self"
     }
     return {name for name in methods | fields | own if not name.startswith("__")}
 
@@ -149,10 +157,12 @@ def imported(trees: Mapping[str, ast.Module]) -> Imported:
 def imports(node: ast.AST, modules: Collection[str], kind: str = "top") -> Iterator[tuple[str, str]]:
     """Yield the modules of ours that are imported: at the top, in a function, or for types only."""
     for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.expr):
+            continue
         inner = kind
         if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
             inner = "function"
-        elif isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
+        elif isinstance(child, ast.If) and getattr(child.test, "id", "") == "TYPE_CHECKING":
             inner = "type"
         if isinstance(child, ast.ImportFrom) and child.module is not None:
             for alias in child.names:

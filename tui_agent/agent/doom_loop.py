@@ -6,7 +6,6 @@ that differs in nothing but times is not new.
 """
 
 import json
-import re
 from collections.abc import Callable, Sequence
 from enum import StrEnum
 from functools import cached_property
@@ -14,7 +13,7 @@ from hashlib import sha256
 
 from tui_agent.context.arguments import parse_object
 from tui_agent.context.files import call_path
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import LazyPattern, dataclass
 from tui_agent.session.entries import AssistantEntry, Entry, ToolCallPart, ToolResultEntry, ToolStatus, UserEntry
 
 IDENTICAL_CALLS = 3
@@ -41,7 +40,7 @@ _SUFFIX = 64
 MAX_CALLS_EXAMINED = 80
 """Calls looked at: a multiple of ``CHANGING_CALLS``, so that what goes on for longer is asked about each time."""
 
-_TIMES = re.compile(r"\b\d+(?:\.\d+)?\s?(?:ms|µs|ns|s|sec|secs|seconds?)\b|\b\d{1,2}:\d{2}(?::\d{2})?(?:[.,]\d+)?\b")
+_TIMES = LazyPattern(r"\b\d+(?:\.\d+)?\s?(?:ms|µs|ns|s|sec|secs|seconds?)\b|\b\d{1,2}:\d{2}(?::\d{2})?(?:[.,]\d+)?\b")
 """Durations and times of day: that a command took longer than before is no news."""
 
 

@@ -30,7 +30,6 @@ from tui_agent.agent.ports import AgentPorts
 from tui_agent.errors import ToolError
 from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.sandbox.view import EVERY_HOST, Holes, View
-from tui_agent.shell.needs import command_needs
 from tui_agent.tools.base import Tool, ToolContext, ToolInput
 
 
@@ -251,6 +250,8 @@ def needs_of(tool: Tool[Any], arguments: ToolInput, context: ToolContext) -> tup
 def _needs_of(tool: Tool[Any], arguments: ToolInput, context: ToolContext) -> Iterator[PermissionNeed]:
     for need in tool.needs(arguments, context):
         if need.permission is Permission.BASH and need.detail_kind == "command":
+            from tui_agent.shell.needs import command_needs
+
             parts = command_needs(need.pattern, context.cwd, context.project)
             sandbox = context.sandbox if need.sandboxed else None
             yield from parts if sandbox is None else needs_inside(parts, sandbox, context.project)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import LazyPattern, dataclass
 
 IMAGE_TYPES = {
     ".png": "image/png",
@@ -18,11 +18,11 @@ IMAGE_TYPES = {
 # Each begins with a plain character, which is found in a paste of megabytes in no time; see ``_words``.
 _FILE = re.compile(r'@(?:"([^"\n]+)"|([^\s"]+))')
 _ENTRY = re.compile(r"#(\d{1,9})(?![\w-])")
-_RANGE = re.compile(r"(.+?):(\d{1,9})(?:-(\d{1,9}))?")
+_RANGE = LazyPattern(r"(.+?):(\d{1,9})(?:-(\d{1,9}))?")
 _END = ".,;:!?)"
 _SURROUNDING_CHARS = 200
 """Characters around a mention that tell whether it stands in code."""
-_DECLARATION = re.compile(
+_DECLARATION = LazyPattern(
     r"(@\w|async |def |class |func? |fun |export |import |public |private |protected |static |final |abstract |"
     r"override |interface |enum |void |var |val |let |const |(\w+[\w<>\[\]]*) \w+\s*[(=;])"
 )

@@ -3,7 +3,7 @@
 import asyncio
 import sys
 from collections.abc import Coroutine
-from typing import Any, TextIO, TypeVar
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 from tui_agent.agent.agent import Agent
 from tui_agent.agent.events import (
@@ -18,7 +18,6 @@ from tui_agent.agent.events import (
     ToolStarted,
 )
 from tui_agent.agent.preparing import prepare
-from tui_agent.app import race_commands
 from tui_agent.app.commands import command_table, find
 from tui_agent.app.desk import Desk
 from tui_agent.app.face import (
@@ -37,7 +36,6 @@ from tui_agent.app.face import (
 )
 from tui_agent.app.format import one_line
 from tui_agent.app.intent import CommandIntent, parse
-from tui_agent.app.race_commands import RaceWish
 from tui_agent.app.race_words import entry_lines
 from tui_agent.app.services import AppServices, OpenRequest
 from tui_agent.cli import events
@@ -48,9 +46,11 @@ from tui_agent.cli.signals import ENDING, listening
 from tui_agent.errors import CommandError
 from tui_agent.session.entries import AssistantEntry, RunnerState, TextPart, ToolResultEntry, ToolStatus
 from tui_agent.session.ids import short_id
-from tui_agent.shell.needs import command_needs
 from tui_agent.tools.arguments import parse_arguments
 from tui_agent.tools.registry import find_tool
+
+if TYPE_CHECKING:
+    from tui_agent.app.race_commands import RaceWish
 
 T = TypeVar("T")
 
@@ -120,7 +120,7 @@ class HeadlessRun(WordsFace):
             return self._report(self._ended.result())
         return code or (ExitCode.FAILED if self._failed else ExitCode.DONE)
 
-    async def race(self, wish: RaceWish) -> ExitCode:
+    async def race(self, wish: "RaceWish") -> ExitCode:
         """Hold a race, take whom it is to pick, and write what each runner reached; raises as `run`.
 
         One that is interrupted can be continued: its copies stay, and so do its branches.
@@ -149,7 +149,8 @@ class HeadlessRun(WordsFace):
             raise self._untold
         return None
 
-    async def _race(self, wish: RaceWish) -> None:
+    async def _race(self, wish: "RaceWish") -> None:
+        from tui_agent.app import race_commands
 
         desk = self.desk
         order = await race_commands.order_of(desk, wish)
@@ -305,6 +306,8 @@ class HeadlessRun(WordsFace):
 
     def _did_more_than_read(self, call_id: str) -> bool:
         """Whether a call was a command that needed to be allowed."""
+        from tui_agent.shell.needs import command_needs
+
         ports, command = self._agent.ports, self._commands.get(call_id)
         return command is not None and any(
             not need.harmless for need in command_needs(command, ports.cwd, ports.project)

@@ -94,7 +94,9 @@ def _headless(arguments: Namespace) -> int:
     gc.disable()
     import asyncio
 
-    from tui_agent.app.race_commands import RaceWish
+    from tui_agent.cli.pydantic_plugins import skip_plugins
+
+    skip_plugins()
     from tui_agent.cli.daily_notices import DailyNotices
     from tui_agent.cli.desk_wiring import DeskWiring
     from tui_agent.cli.headless import HeadlessRun
@@ -122,6 +124,8 @@ def _headless(arguments: Namespace) -> int:
                 if arguments.race is None:
                     code = await run.run(message, piped)
                 else:
+                    from tui_agent.app.race_commands import RaceWish
+
                     prompt = "\n\n".join(filter(str.strip, [message, piped]))
                     code = await run.race(RaceWish(prompt, arguments.race, arguments.check, arguments.pick or "none"))
             finally:

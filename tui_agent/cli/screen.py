@@ -72,6 +72,9 @@ async def _run(arguments: Namespace) -> int:
 
 def _wire(arguments: Namespace) -> "Wiring":
     """Import what the first session needs and build the parts, in a thread: keys are answered meanwhile."""
+    from tui_agent.cli.pydantic_plugins import skip_plugins
+
+    skip_plugins()
     import_module("tui_agent.cli.desk_wiring")
     from tui_agent.cli.wiring import Wiring
     from tui_agent.tools.registry import builtin_tools

@@ -12,7 +12,7 @@ from itertools import accumulate
 from typing import Literal, Protocol
 
 from tui_agent.context.settings import TruncationSettings
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import LazyPattern, dataclass
 from tui_agent.session.entries import Truncation
 
 # Which lines of an output look like errors, and which of them tell the most.
@@ -25,32 +25,32 @@ _WORDS = (
 )  # fmt: skip
 """Looked for first: a search for plain words is far faster on a huge log than a pattern for each line."""
 
-_ERROR = re.compile(
+_ERROR = LazyPattern(
     r"error|exception\b|traceback|\bfatal\b|\bpanic|\bfail(?:ed|ing|ure|ures|s)?\b|assert(?:ion)?\b|segmentation fault"
     r"|\bundefined\b|\bunresolved\b|\bnot found\b|\bno such\b|\bdenied\b|\brefused\b|\bcannot\b|\bunable to\b"
     r"|\babort(?:ed|ing)?\b|\btimed out\b|core dumped|out of memory|\bkilled\b|\bconflict\b|\berr!|\bnot ok\b"
     r"|\bcaused by\b|\b(?:and|is) not used\b|\bredeclared\b|\bmissing return\b|[✕✗✘]",
     re.IGNORECASE,
 )
-_NO_ERROR = re.compile(
+_NO_ERROR = LazyPattern(
     r"\b(?:0|no|without) (?:errors?|fail\w*|exceptions?)\b|\b(?:errors?|fail\w*)[:=] ?0\b", re.IGNORECASE
 )
-_FINE = re.compile(r"\bPASS(?:ED)?\b|^\s*(?:test .* \.\.\. )?ok\b|[✓✔√]")
+_FINE = LazyPattern(r"\bPASS(?:ED)?\b|^\s*(?:test .* \.\.\. )?ok\b|[✓✔√]")
 """Tests that went well: many are named after errors."""
 
-_CLEAR = re.compile(
+_CLEAR = LazyPattern(
     r"(?i:(?:error|exception|fatal|panic)(?:\[\w+\])?: )|(?i:\berror [A-Z]{1,4}\d+)|^E  +\S|^Traceback|\bFAIL(?:ED)?\b"
     r"|\bpanicked at\b|^\s*not ok\b|\b(?:ERR!|Caused by:)|\[ERROR\]|undefined reference|\*\*\* \[|[✕✗✘]"
     r"|(?i:segmentation fault|core dumped|out of memory|\bkilled\b)"
 )
-_PLACE = re.compile(
+_PLACE = LazyPattern(
     r"^\s*(?:[\w.-]*[/\\])*[\w-][\w.-]*\.\w{1,5}:\d+(?P<column>:\d+)?: (?!\s*(?:warning|note|info|debug)\b)",
     re.IGNORECASE,
 )
 """A file and a line before a message, as compilers and tests name them."""
 
-_PLACED = re.compile(r"\.\w{1,5}:\d+(?::\d+)?: ")
-_POINTER = re.compile(r"\s*--> \S+:\d+")
+_PLACED = LazyPattern(r"\.\w{1,5}:\d+(?::\d+)?: ")
+_POINTER = LazyPattern(r"\s*--> \S+:\d+")
 """Where the line before it happened, as Rust's compiler says it."""
 
 _MAX_LINE_CHARS = 2_000

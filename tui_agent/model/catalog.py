@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
-from statistics import median_low
 from typing import Any, Literal
 
 from tui_agent.lazy import dataclass
@@ -267,7 +266,7 @@ class Catalog:
             rows.append(row)
         if not rows:
             return None
-        window = median_low([_window(row) or 0 for row in rows])
+        window = sorted(_window(row) or 0 for row in rows)[(len(rows) - 1) // 2]
         return _without_prices(next(row for row in rows if _window(row) == window))
 
     def _is_passed_on(self, model: str) -> bool:

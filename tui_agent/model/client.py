@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tui_agent.context.request import Message, ModelRequest
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import LazyPattern, dataclass
 from tui_agent.model.errors import Failure, classify, concerns_reasoning
 from tui_agent.model.protocol import ModelError, ModelEvent
 from tui_agent.model.providers import WireName
@@ -31,8 +31,8 @@ _NOT_THERE = {404, 405, 501}
 _REFUSED = {400, 422}
 """Statuses of a request that something in it is wrong with."""
 
-_EFFORT = re.compile(r"reasoning[._]?effort", re.IGNORECASE)
-_VALUES = re.compile(r"(?:supported|allowed|invalid|permitted) values?|must be one of|expected one of", re.IGNORECASE)
+_EFFORT = LazyPattern(r"reasoning[._]?effort", re.IGNORECASE)
+_VALUES = LazyPattern(r"(?:supported|allowed|invalid|permitted) values?|must be one of|expected one of", re.IGNORECASE)
 """A field is known, but not what it says."""
 
 

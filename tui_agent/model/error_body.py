@@ -1,7 +1,6 @@
 """Reads an error body: what it says to a person, and what it says to a program."""
 
 import ast
-import html
 import json
 import re
 from collections.abc import Iterator
@@ -62,8 +61,10 @@ def _bare(text: str) -> str:
             return text
     if text.startswith("<"):
         title = _TITLE.search(text)
+        from html import unescape
+
         # A page of a proxy between here and the provider; without a title it says nothing to a person.
-        return " ".join(html.unescape(title[1]).split()) if title else ""
+        return " ".join(unescape(title[1]).split()) if title else ""
     return text
 
 

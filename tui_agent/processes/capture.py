@@ -3,6 +3,8 @@
 import re
 from collections import deque
 
+from tui_agent.lazy import LazyPattern
+
 HEAD_BYTES = 8 * 1024 * 1024
 HEAD_LINES = 200_000
 """Bytes and lines kept from the start of an output, whichever is reached first: a line costs memory too."""
@@ -100,7 +102,7 @@ class Capture:
         return note.encode() + b"".join(errors)
 
 
-_ESCAPES = re.compile(
+_ESCAPES = LazyPattern(
     r"""
     \x1b\[[0-?]*[ -/]*[@-~]            # control sequences: colours, cursor
     # Strings: titles, links, clipboard; an unfinished one ends with its line.
@@ -111,9 +113,9 @@ _ESCAPES = re.compile(
     """,
     re.VERBOSE,
 )
-_CONTROLS = re.compile(r"[\x00-\x07\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f]")
-_BACKSPACES = re.compile(r"[^\n\x08]\x08")
-_REWRITTEN = re.compile(r"[^\n]*\r(?=[^\n\r])")
+_CONTROLS = LazyPattern(r"[\x00-\x07\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f]")
+_BACKSPACES = LazyPattern(r"[^\n\x08]\x08")
+_REWRITTEN = LazyPattern(r"[^\n]*\r(?=[^\n\r])")
 
 
 _NOT_TEXT = bytes(set(range(32)) - set(b"\a\b\t\n\v\f\r\x1b")) + b"\x7f"

@@ -7,7 +7,6 @@ process group has to do.
 
 import asyncio
 import contextlib
-import ctypes
 import os
 import signal
 import sys
@@ -52,6 +51,8 @@ def adopt_orphans() -> bool:
     """Have the system make this program the parent of every orphan below it; return whether it does."""
     if sys.platform != "linux":
         return False
+    import ctypes
+
     try:
         return bool(ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)
     except (OSError, AttributeError):

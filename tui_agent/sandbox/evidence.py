@@ -20,8 +20,8 @@ _WORDS = {
 }
 """How the system says no, in its words and by name."""
 _REFUSAL = LazyPattern("|".join(map(re.escape, sorted(_WORDS, key=len, reverse=True))))
-_QUOTED = re.compile(r"""['"‘“`]([^'"’”`\n]{1,400})['"’”`]""")
-_PATH = re.compile(r"(?:~|\.{0,2})/[^\s:'\"’”`,;()\[\]<>|]+|[\w.@+-]+(?:/[\w.@+-]+)*")
+_QUOTED = LazyPattern(r"""['"‘“`]([^'"’”`\n]{1,400})['"’”`]""")
+_PATH = LazyPattern(r"(?:~|\.{0,2})/[^\s:'\"’”`,;()\[\]<>|]+|[\w.@+-]+(?:/[\w.@+-]+)*")
 
 
 def lacking(output: str, cwd: Path, view: View, seen: Survey, shows: Callable[[Path], bool]) -> Holes:

@@ -5,13 +5,12 @@ parts, because the directory of many holds its credentials too.
 """
 
 import os
-import re
 import stat
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import LazyPattern, dataclass
 
 SYSTEM = (
     "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix",
@@ -38,7 +37,7 @@ _PREFIX = (
 )  # fmt: skip
 """What an installation of programs consists of, where nothing more is known of it than its ``bin``."""
 
-_PYTHON = re.compile(r"(?:python|pypy)[\d.]*t?")
+_PYTHON = LazyPattern(r"(?:python|pypy)[\d.]*t?")
 
 _WHOLE = (
     "VIRTUAL_ENV", "CONDA_PREFIX", "JAVA_HOME", "GOROOT", "ANDROID_HOME", "ANDROID_SDK_ROOT",

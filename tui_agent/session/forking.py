@@ -4,6 +4,7 @@ import re
 import sqlite3
 from collections.abc import Sequence
 
+from tui_agent.lazy import LazyPattern
 from tui_agent.session import entry_table
 from tui_agent.session.schema import key_of, key_range
 from tui_agent.session.search import index_text
@@ -11,7 +12,7 @@ from tui_agent.session.spine import Spine
 
 __all__ = ["begin", "copy", "finish", "fork_title", "insert_session", "path_to", "remove_session"]
 
-_FORKED = re.compile(r"(.*) \(fork(?: (\d{1,6}))?\)", re.DOTALL)
+_FORKED = LazyPattern(r"(.*) \(fork(?: (\d{1,6}))?\)", re.DOTALL)
 _TITLE_LENGTH = 60
 """Characters of a source's name that a fork's title begins with."""
 

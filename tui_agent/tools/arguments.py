@@ -16,6 +16,7 @@ from pydantic_core import ErrorDetails
 
 from tui_agent.errors import ToolError
 from tui_agent.json_text import loads
+from tui_agent.lazy import LazyPattern
 from tui_agent.tools.base import Tool, ToolInput
 from tui_agent.tools.dynamic import DynamicTool, RawInput
 
@@ -51,7 +52,7 @@ _ABOUT_THE_CALL = frozenset({"name", "tool", "type", "id", "function"})
 _NESTED_JSON = 2
 _MAX_COMMAS = 20
 _LITERAL_CHARS = 1_000_000
-_FENCE = re.compile(r"\A```\w*\s*\n(.*?)\n?\s*```\s*\Z", re.DOTALL)
+_FENCE = LazyPattern(r"\A```\w*\s*\n(.*?)\n?\s*```\s*\Z", re.DOTALL)
 _CLOSERS = "}])`;, \t\r\n"
 
 

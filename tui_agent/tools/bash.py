@@ -14,6 +14,7 @@ from typing import ClassVar
 from pydantic import Field, field_validator
 
 from tui_agent.errors import ToolError
+from tui_agent.lazy import LazyPattern
 from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.processes.capture import plain_text
 from tui_agent.processes.environment import SafeEnvironment, command_environment, withheld_from
@@ -45,7 +46,7 @@ JOB_START_SECONDS = 0.5
 """Seconds a background job is watched before its call returns: most that can't work end by then."""
 
 _TITLE_CHARS = 200
-_FENCE = re.compile(r"\A\s*```(?:bash|sh|shell|console)?[ \t]*\n(.*?)\n?```\s*\Z", re.DOTALL)
+_FENCE = LazyPattern(r"\A\s*```(?:bash|sh|shell|console)?[ \t]*\n(.*?)\n?```\s*\Z", re.DOTALL)
 
 
 class BashInput(ToolInput):

@@ -18,7 +18,7 @@ from tui_agent.editing.diffs import diff_texts
 from tui_agent.editing.text_files import SAMPLE_BYTES, Encoding, detect
 from tui_agent.errors import ToolError
 from tui_agent.files.opening import open_file
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import LazyPattern, dataclass
 from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.session.entries import ImagePart, ToolMetadata, ToolResultEntry, Truncation
 from tui_agent.session.tool_traits import ToolTraits
@@ -33,9 +33,9 @@ MIN_SAVED_CHARS = 600
 MAX_DIFF_SHARE = 0.5
 """Share of the whole output a difference may take: a model reads the whole with less effort."""
 
-_SPAN = re.compile(r"^\[Lines \d+-\d+ of ((?:more than )?\d+)[.,].*\]\s*\Z", re.MULTILINE)
+_SPAN = LazyPattern(r"^\[Lines \d+-\d+ of ((?:more than )?\d+)[.,].*\]\s*\Z", re.MULTILINE)
 """The last line of a read that is not the whole file, with how long that is; as ``READ_ON`` and ``READ_END`` say it."""
-_NUMBERED = re.compile(r"^(\d+)\t(.*)$", re.MULTILINE)
+_NUMBERED = LazyPattern(r"^(\d+)\t(.*)$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ _MAX_WIDE_BYTES = 64 * 1024 * 1024
 _CHUNK = 1024 * 1024
 _CUT_NOTE = 30
 _NUMBER_CHARS = 12
-_PLACE = re.compile(r"(.+?):(\d{1,9})(?:-(\d{1,9})|:\d+)?:?")
+_PLACE = LazyPattern(r"(.+?):(\d{1,9})(?:-(\d{1,9})|:\d+)?:?")
 _PDF = b"%PDF-"
 _IMAGES = (
     (b"\x89PNG\r\n\x1a\n", "image/png"),

@@ -8,6 +8,7 @@ import sys
 from typing import ClassVar
 
 from tui_agent.errors import ToolError
+from tui_agent.lazy import LazyPattern
 from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.processes.environment import safe_environment
 from tui_agent.processes.marks import own
@@ -19,7 +20,7 @@ from tui_agent.web.addresses import WebAddress, read_address, same_site
 from tui_agent.web.fetching import MovedError, WebClient, WebPage
 
 _HTML = frozenset({"text/html", "application/xhtml+xml"})
-_TEXT = re.compile(r"text/|application/(.*\+)?(json|xml|yaml|toml|javascript|ecmascript|x-sh|x-yaml|x-ndjson|sql)$")
+_TEXT = LazyPattern(r"text/|application/(.*\+)?(json|xml|yaml|toml|javascript|ecmascript|x-sh|x-yaml|x-ndjson|sql)$")
 _META_CHARSET = re.compile(rb"<meta[^>]{0,200}charset=[\"']?([\w.:-]{1,40})", re.IGNORECASE)
 _SNIFFED_CHARS = 4_096
 _ERROR_CHARS = 2_000

@@ -5,7 +5,6 @@ sure (a directory came or went, too much happened at once, another system) the p
 """
 
 import asyncio
-import ctypes
 import os
 import struct
 import sys
@@ -81,6 +80,8 @@ class FileWatch:
         self.close()
         if sys.platform != "linux":
             return
+        import ctypes
+
         libc = ctypes.CDLL(None, use_errno=True)
         descriptor = libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
         if descriptor < 0:

@@ -11,11 +11,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from tui_agent.agent.mcp.records import LogLevel
 from tui_agent.files.inside import OutsideError, read_inside
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import LazyPattern, dataclass
 
 PROJECT_FILE = ".mcp.json"
 
-_VARIABLE = re.compile(r"\$\{(?P<name>[A-Za-z_]\w*)(?::-(?P<default>[^}]*))?\}")
+_VARIABLE = LazyPattern(r"\$\{(?P<name>[A-Za-z_]\w*)(?::-(?P<default>[^}]*))?\}")
 
 
 class McpConfigError(ValueError):

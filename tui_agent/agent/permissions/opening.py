@@ -9,7 +9,6 @@ from tui_agent.files.sensitive import is_sensitive, rules_programs
 from tui_agent.permission import Change, Permission, PermissionNeed
 from tui_agent.sandbox import Sandbox
 from tui_agent.sandbox.view import Holes
-from tui_agent.shell.needs import outside
 
 _PRIVATE = tuple(map(Path, ("/tmp", "/var/tmp", "/run", "/dev", "/proc")))  # noqa: S108 - commands have their own
 """Places that commands in the sandbox have of their own."""
@@ -100,9 +99,10 @@ def _needs_of_holes(
             yield PermissionNeed(Permission.EDIT, _shown(path, project), detail=command, changes=("data",))
         else:
             yield PermissionNeed(Permission.EDIT, str(path), detail=command)
-    yield from dict.fromkeys(
-        map(outside, sorted(wanted.read | {p for p in wanted.write if not p.is_relative_to(project)}))
-    )
+    if apart := sorted(wanted.read | {p for p in wanted.write if not p.is_relative_to(project)}):
+        from tui_agent.shell.needs import outside
+
+        yield from dict.fromkeys(map(outside, apart))
     for host in sorted(wanted.hosts):
         yield PermissionNeed(Permission.NETWORK, host, detail=command, aliases=(command,))
 
