@@ -69,7 +69,7 @@ def test_the_users_agent_wins_over_the_projects_and_both_over_the_built_in_one(t
         ("description: d\nmode: boss", "none of primary, subagent, all"),
         ("description: d\npermissions: deny", "must be a table"),
         ("description: d\npermissions:\n  edit: maybe", "use allow, ask or deny"),
-        ("description: d\nmax-steps: many", "no number"),
+        ("description: d\nmax-steps: many", "not a number"),
         ("description: d\neffort: much", "effort “much” is none of off, minimal"),
         ("description: d\nname: plan", "cannot be an agent's name"),
     ],

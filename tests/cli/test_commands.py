@@ -254,7 +254,7 @@ def test_no_name_is_saved_that_can_be_no_models(
         ("ui.theme", "foo", "no theme “foo”"),
         ('models."opnai/gpt-4o".context_window', "9000", "Did you mean openai/gpt-4o"),
         ("providers.openia.api_key", "sk-1", "Did you mean openai"),
-        ("keys.compact", "f99", "“f99” is no key"),
+        ("keys.compact", "f99", "“f99” is not a key"),
         ("keys.kompact", "f8", "Did you mean compact"),
     ],
 )
@@ -270,7 +270,7 @@ def test_what_names_nothing_is_saved_with_a_warning(
     ("key", "value", "told"),
     [
         ("permissions.bash", "sometimes", "allow, ask or deny"),
-        ("permissions.basg", "allow", "is no permission"),
+        ("permissions.basg", "allow", "is not a permission"),
         ("mode", "nonsense", "'build', 'auto-edit' or 'plan'"),
         ("compaction.threshold", "soon", 'a share like "80%"'),
         ("compaction.threshold", "5", "at least 1,024"),
@@ -435,7 +435,7 @@ def test_models_are_those_with_a_key_first(capsys: pytest.CaptureFixture[str], m
         (["tree", "nope"], 1, "no session"),
         (["config", "get", "nope"], 2, "no setting"),
         (["config", "set", "max_steps", "many"], 2, "max_steps"),
-        (["-p", "hi", "--allow", "everything"], 2, "no permission"),
+        (["-p", "hi", "--allow", "everything"], 2, "not a permission"),
         (["-p", "hi"], 1, "No model is chosen"),
         (["hello"], 2, "needs a terminal"),
         (["sesions"], 2, "did you mean sessions?"),

@@ -60,9 +60,9 @@ async def test_running_out_of_steps_is_no_success(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("reply", "why"),
     [
-        (Reply("Half of it", finish="length"), "The answer is cut"),
+        (Reply("Half of it", finish="length"), "The answer was cut off"),
         (Reply("Half of it", finish="content_filter"), "content filter"),
-        (Reply("", reasoning="I think."), "nothing beside its thinking"),
+        (Reply("", reasoning="I think."), "nothing besides its thinking"),
     ],
 )
 async def test_an_answer_that_is_not_whole_is_no_success(tmp_path: Path, reply: Reply, why: str) -> None:

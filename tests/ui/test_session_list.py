@@ -224,8 +224,8 @@ async def test_a_session_of_another_machine_is_exported_where_the_program_was_st
     [
         ("a.md b.md", None, "Write it like"),
         ("--everything", None, "Write it like"),
-        ("talk.xyz", None, "is no ending of an export"),
-        ("a.md", FileExistsError("a.md"), "already; take another name"),
+        ("talk.xyz", None, "is not a file type to export to"),
+        ("a.md", FileExistsError("a.md"), "already exists; choose another name"),
         ("a.md", PermissionError(13, "Permission denied"), "can't be written: Permission denied"),
     ],
 )

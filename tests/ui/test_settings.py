@@ -238,7 +238,7 @@ def test_no_keys(key: str) -> None:
     [
         ({"compact": "f8, f9"}, {"compact": "f8,f9"}, None),
         ({"compakt": "f6"}, {}, "Did you mean compact?"),
-        ({"compact": "strg+k"}, {}, "“strg+k” is no key"),
+        ({"compact": "strg+k"}, {}, "“strg+k” is not a key"),
         ({"compact": "ctrl+g"}, {}, "context has this key already"),
         ({"compact": "ctrl+g", "context": "f4"}, {"compact": "ctrl+g", "context": "f4"}, None),
         ({"compact": "y"}, {}, "is for writing in the prompt"),
@@ -297,7 +297,8 @@ async def test_the_interface_follows_the_file(tmp_path: Path) -> None:
         path.write_text('[ui]\ntheme = "dracula"\nreduced_motion = false\n[keys]\nhelp = "f12"\n')
         await stage.main.desk.run("settings", "reload")
         await pilot.pause()
-        assert stage.main.notice.message == "Read anew. keys, ui.reduced_motion, ui.theme count now."
+        told = "The settings were read again: keys, ui.reduced_motion, ui.theme take effect now."
+        assert stage.main.notice.message == told
         assert stage.app.theme == "dracula"
         assert stage.app.animation_level != "none"
         await pilot.press("f12")
@@ -305,7 +306,7 @@ async def test_the_interface_follows_the_file(tmp_path: Path) -> None:
         await pilot.press("escape")
         path.write_text("")
         await stage.main.desk.run("settings", "reload")
-        assert stage.main.notice.message == "Read anew. mcp counts with /mcp reload."
+        assert stage.main.notice.message == "The settings were read again: mcp takes effect with /mcp reload."
         await pilot.press("f12")
         await pilot.pause()
         assert not isinstance(stage.app.screen, ReportScreen)
@@ -330,10 +331,10 @@ async def test_what_is_saved_is_followed_and_what_counts_later_says_when(tmp_pat
         await pilot.press("escape", "escape")
         await opened(stage, pilot, "checkpoints.enabled")
         before = len(times)
-        assert "A change counts from the next session on." in screen_text(stage)
+        assert "A change takes effect from the next session on." in screen_text(stage)
         await pilot.press("ctrl+r")
         await pilot.pause()
-        assert "Saved. A change counts from the next session on." in screen_text(stage)
+        assert "Saved. A change takes effect from the next session on." in screen_text(stage)
         assert len(times) == before + 1
 
 

@@ -113,7 +113,7 @@ async def test_a_session_says_whose_it_is_and_parent_goes_back(tmp_path: Path) -
     async with stage.run() as pilot:
         parent = stage.agent.session.id
         await stage.main.desk.run("parent", "")
-        assert "comes from no other" in str(stage.main.notice.render())
+        assert "was not started from another" in str(stage.main.notice.render())
         child = stage.store.create_session(tmp_path, title="look", parent=(parent, 1), agent="explore")
         await stage.main.desk.open(OpenRequest(child.id))
         await pilot.pause()

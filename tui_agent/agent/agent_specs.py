@@ -204,5 +204,5 @@ def _steps(document: Document) -> int | None:
     if not text:
         return None
     if not text.isdigit() or int(text) < 1:
-        raise DocumentError(f"max-steps “{text}” is no number of steps")
+        raise DocumentError(f"max-steps “{text}” is not a number of steps")
     return int(text)

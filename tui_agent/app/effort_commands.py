@@ -20,7 +20,7 @@ _HELP: Final = {
     Effort.LOW: "a little: quick and cheap",
     Effort.MEDIUM: "for most work",
     Effort.HIGH: "for hard problems",
-    Effort.MAX: "all it can: slow and dear",
+    Effort.MAX: "all it can: slow and expensive",
 }
 
 

@@ -94,7 +94,7 @@ def unknown_ending(path: str) -> str:
     ending = Path(path).suffix
     if not ending or format_of(path) is not None:
         return ""
-    return f"“{one_line(ending)}” is no ending of an export; known are {', '.join(_ENDINGS)}."
+    return f"“{one_line(ending)}” is not a file type to export to; there are {', '.join(_ENDINGS)}."
 
 
 WindowOf = Callable[[str], int]

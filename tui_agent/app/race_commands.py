@@ -88,14 +88,14 @@ def _number(text: str | None) -> float | None:
     try:
         return None if text is None else float(text.lstrip("$"))
     except ValueError:
-        raise CommandError(f"“{text}” is no amount of US dollars.") from None
+        raise CommandError(f"“{text}” is not an amount of US dollars.") from None
 
 
 def _entry(text: str | None) -> int | None:
     if text is None:
         return None
     if not text.lstrip("#").isdigit():
-        raise CommandError(f"“{text}” is no entry; write its number: --from 412.")
+        raise CommandError(f"“{text}” is not an entry; write its number: --from 412.")
     return int(text.lstrip("#"))
 
 

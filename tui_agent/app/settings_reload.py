@@ -27,10 +27,10 @@ def describe_changes(changed: tuple[str, ...]) -> str:
     from tui_agent.setting_rows import counts
 
     if not changed:
-        return "The settings are read anew; nothing changed."
+        return "The settings were read again; nothing changed."
     by_time: dict[str, list[str]] = {}
     for key in changed:
         by_time.setdefault(counts(key) or "now", []).append(key)
     times = sorted(by_time.items(), key=lambda item: item[0] != "now")
-    parts = [f"{', '.join(keys)} {'counts' if len(keys) == 1 else 'count'} {when}" for when, keys in times]
-    return f"Read anew. {'; '.join(parts)}."
+    parts = [f"{', '.join(keys)} {'takes' if len(keys) == 1 else 'take'} effect {when}" for when, keys in times]
+    return f"The settings were read again: {'; '.join(parts)}."

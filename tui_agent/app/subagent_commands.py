@@ -51,7 +51,7 @@ async def parent(desk: Desk, _argument: str) -> None:
     """Open the session that this one was forked from, or whose agent gave its subagent the task."""
     info = desk.agent.session.info if desk.agent is not None else None
     if info is None or info.parent_session is None:
-        desk.say("This session comes from no other.")
+        desk.say("This session was not started from another one.")
         return
     await desk.open(OpenRequest(info.parent_session))
 

@@ -73,7 +73,7 @@ async def _write(desk: Desk, order: ExportOrder, target: str) -> None:
     try:
         written = await asyncio.to_thread(desk.services.transfer.export, order, path)
     except FileExistsError:
-        desk.face.announce(f"There is a {short_path(path)} already; take another name.", "warning")
+        desk.face.announce(f"{short_path(path)} already exists; choose another name.", "warning")
     except OSError as error:
         desk.face.announce(f"{short_path(path)} can't be written: {error.strerror or error}.", "error")
     else:

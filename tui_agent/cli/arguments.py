@@ -125,7 +125,9 @@ def _refuse_slip(word: str, argv: list[str]) -> None:
 
     for meant in get_close_matches(word.lower(), SUBCOMMANDS, n=1, cutoff=LIKENESS):
         said = (
-            f"“{word}” is no command; did you mean {meant}?" if word != meant else f"The command {meant} comes first."
+            f"“{word}” is not a command; did you mean {meant}?"
+            if word != meant
+            else f"The command {meant} comes first."
         )
         raise UsageError(f"{said} To send the word as a message: tui-agent -- {word}")
 
@@ -457,7 +459,7 @@ def _size(text: str) -> tuple[int, int]:
 def _dollars(text: str) -> float:
     value = _number(text)
     if value is None:
-        raise argparse.ArgumentTypeError(f"{text} is no amount of US dollars above 0: write 5 or 0.50")
+        raise argparse.ArgumentTypeError(f"{text} is not an amount of US dollars above 0: write 5 or 0.50")
     return value
 
 
@@ -466,7 +468,7 @@ def _seconds(text: str) -> float:
     unit = {"s": 1, "m": 60, "h": 3600}.get(text[-1:])
     value = _number(text[:-1] if unit else text)
     if value is None:
-        raise argparse.ArgumentTypeError(f"{text} is no time above 0: write 90 (seconds), 15m or 2h")
+        raise argparse.ArgumentTypeError(f"{text} is not a time above 0: write 90 (seconds), 15m or 2h")
     return value * (unit or 1)
 
 

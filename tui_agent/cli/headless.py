@@ -354,10 +354,10 @@ class HeadlessRun(WordsFace):
             return None
         match self._last.finish:
             case "length":
-                return "The answer is cut: it reached the longest the model or the server gives. tui-agent -c goes on."
+                return "The answer was cut off at the model's or the server's limit. tui-agent -c goes on."
             case "content_filter":
                 return "The provider's content filter ended the answer."
             case _ if not self._last.text.strip():
-                return "The model said nothing beside its thinking."
+                return "The model said nothing besides its thinking."
             case _:
                 return None

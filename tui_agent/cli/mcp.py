@@ -117,7 +117,7 @@ def _save(name: str, settings: McpServerSettings, *, replace: bool) -> None:
     if _NAME.fullmatch(name) is None:
         raise UsageError("A server's name is made of letters, digits, “_”, “-” and “.”.")
     if name in load_config().config.mcp and not replace:
-        raise UsageError(f"There is a server {name} already; --force replaces it.")
+        raise UsageError(f"A server {name} already exists; --force replaces it.")
     set_value(f'mcp."{name}"', settings.model_dump(mode="json", exclude_defaults=True))
 
 

@@ -10,8 +10,6 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 
-from rich.cells import cell_len, set_cell_size
-
 from tui_agent.app.format import plural, short_path
 from tui_agent.cli.output import say, say_json
 from tui_agent.model.demo import DEMO_MODEL
@@ -103,6 +101,8 @@ def session_row(info: SessionInfo, columns: int | None) -> str:
     name = one_line(_name(info))
     if columns is None:
         return f"{about}{where:<24}  {name}{held}"
+    from rich.cells import cell_len, set_cell_size
+
     room = max(columns - len(about) - len(held) - 2, 0)
     cut = min(24, room // 2)
     if len(where) > cut:

@@ -47,7 +47,7 @@ def _about_name(table: str, name: str, config: Config) -> str:
                 return ""
             close = get_close_matches(name, PROVIDERS, 3)
             meant = f" Did you mean {' or '.join(close)}?" if close else ""
-            return f"“{name}” is no provider that is known: it counts for models named {name}/….{meant}"
+            return f"“{name}” is not a known provider: it is used for models named {name}/….{meant}"
         case "keys":
             from tui_agent.ui.key_help import rebindable_actions, writing_keys
             from tui_agent.ui.keymap import checked

@@ -26,7 +26,7 @@ def run_export(store: Store, arguments: Namespace) -> int:
     """Write one session to a file or standard output."""
     name, _separator, entry = arguments.id.partition("#")
     if _separator and not entry.isdigit():
-        raise UsageError(f"“{entry}” is no number of an entry: ID#412 is the branch that leads to #412.")
+        raise UsageError(f"“{entry}” is not the number of an entry: ID#412 is the branch that leads to #412.")
     if entry and arguments.all:
         raise UsageError("ID#N is one branch; leave out --all.")
     info = store.session(name)
@@ -51,7 +51,7 @@ def run_export(store: Store, arguments: Namespace) -> int:
         return 0
     path = output / order.file_name(info.title or info.first_message, output) if output.is_dir() else output
     if path.exists() and not arguments.force:
-        raise UsageError(f"There is a {path} already; --force replaces it.")
+        raise UsageError(f"{path} already exists; --force replaces it.")
     try:
         size = write_export(store, order, path, os.environ, window_of)
     except OSError as error:

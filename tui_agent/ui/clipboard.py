@@ -43,7 +43,7 @@ class CopyReport:
         if self.sent and self.saved:
             return f"{what} through the terminal (OSC 52). If it did not take them: {self.saved}"
         if self.saved:
-            return f"No clipboard took it; saved to {self.saved}"
+            return f"It could not be put into a clipboard; saved to {self.saved}"
         return f"{what} through the terminal (OSC 52)." if self.sent else "Nothing could be copied."
 
 

@@ -75,7 +75,7 @@ def _problem(name: str, keys: str, actions: Mapping[str, Rebindable]) -> str | N
         return f"[keys] has no action “{name}”.{meant}"
     for key in keys.split(","):
         if not is_key(key.strip()):
-            return f"[keys] {name} = “{keys}”: “{key.strip()}” is no key; write it like ctrl+g, f5 or alt+up."
+            return f"[keys] {name} = “{keys}”: “{key.strip()}” is not a key; write it like ctrl+g, f5 or alt+up."
         if key.strip() in RESERVED:
             return f"[keys] {name} = “{keys}”: {key.strip()} can't be given to anything else."
     return None

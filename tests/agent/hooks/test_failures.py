@@ -66,7 +66,7 @@ def warnings(harness: Harness) -> list[str]:
     ("command", "why"),
     [
         ("echo oops >&2; exit 1", "ended with 1: oops"),
-        ("echo hello", "is no JSON: 'hello'"),
+        ("echo hello", "is not JSON: 'hello'"),
         ("""echo '{"contxt": "x"}'""", "does not fit: contxt"),
         ("echo '[]'", "does not fit"),
         ("kill -9 $$", "ended with -9"),

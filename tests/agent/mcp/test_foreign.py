@@ -87,5 +87,5 @@ def test_their_settings_become_ours(found, tmp_path):
 
 def test_what_can_not_be_used_or_is_to_be_done_yet_is_told(found):
     assert "either a command or a url" in found["neither"].problem
-    assert found["odd"].problem == "it is no table of settings"
+    assert found["odd"].problem == "it is not a table of settings"
     assert found["i"].problem == "set API_KEY in the environment: VS Code asks for it"

@@ -83,7 +83,7 @@ async def test_what_is_wrong_is_said_with_what_to_do(tmp_path: Path) -> None:
     said = {row.name: (row.detail, row.advice) for row in place.hub.status()}
     assert said["missing"][0] == "there is no program “/nowhere/at-all”"
     assert "correct its command in config.toml" in said["missing"][1]
-    assert "is no program" in said["plain"][0]
+    assert "is not a program" in said["plain"][0]
     assert "Set it in the environment" in said["unset"][1]
     assert said["refused"][0].startswith("nobody answers at http://127.0.0.1")
     await place.hub.aclose()

@@ -280,7 +280,7 @@ def test_a_compaction_tells_what_it_did_and_can_be_undone() -> None:
     [
         ({"finish": "error", "error": "overloaded [529]"}, "✗ overloaded [529] · f8 retry", ("retry",)),
         ({"finish": "interrupted", "interrupted": True}, "■ Interrupted", ()),
-        ({"finish": "length"}, "■ The answer was cut at the model's output limit", ()),
+        ({"finish": "length"}, "■ The answer was cut off at the model's output limit", ()),
     ],
 )
 def test_an_answer_that_did_not_end_says_so(fields: dict[str, object], line: str, actions: tuple[str, ...]) -> None:

@@ -91,7 +91,7 @@ class CommandHook:
         try:
             answer = loads(text)
         except ValueError:
-            raise HookError(f"what it wrote is no JSON: {text[:80]!r}") from None
+            raise HookError(f"what it wrote is not JSON: {text[:80]!r}") from None
         return checked(payload.event, answer)
 
 

@@ -98,7 +98,7 @@ def _server(name: str, row: object, program: str, path: Path, project: Path) -> 
         return ForeignServer(name, program, path, None, why)
 
     if not isinstance(row, dict):
-        return refused("it is no table of settings")
+        return refused("it is not a table of settings")
     settings, asked = _ours(row), set[str]()
     try:
         value = {key: _filled(item, project, asked) for key, item in settings.items() if item not in (None, [], {})}

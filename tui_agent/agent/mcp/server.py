@@ -67,7 +67,7 @@ def _of_stdio(error: BaseException | None, spec: ServerSpec, around: Circumstanc
                 f"there is no program “{error.filename}”", f"Install it, or correct its command in {where}; then r."
             )
         case PermissionError():
-            return Trouble(f"“{spec.settings.command}” is no program", f"Correct its command in {where}; then r.")
+            return Trouble(f"“{spec.settings.command}” is not a program", f"Correct its command in {where}; then r.")
     if around.noise and (around.late is not None or error is None):
         reason = f"it writes what is not the protocol to its standard output (“{around.noise}”)"
         return Trouble(

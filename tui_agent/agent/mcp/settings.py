@@ -33,7 +33,7 @@ class McpServerSettings(BaseModel):
 
     command: str | None = Field(default=None, description="The program to start.")
     args: tuple[str, ...] = Field(default=(), description="Its arguments.")
-    env: dict[str, str] = Field(default_factory=dict, description="Variables it gets beside the usual ones.")
+    env: dict[str, str] = Field(default_factory=dict, description="Variables it gets in addition to the usual ones.")
     url: str | None = Field(default=None, description="The address of a server that speaks streamable HTTP or SSE.")
     type: str | None = Field(
         default=None, description="“sse” for a server that speaks only that; else it is found out."

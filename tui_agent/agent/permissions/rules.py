@@ -153,7 +153,7 @@ def parse_rule(text: str, action: Action, source: Source = "flag") -> Rule:
     names = {*known, *BUILTIN}
     # Tools of MCP servers are not known when rules are read; their names hold a separator or are globs.
     if permission not in names and not any(mark in permission for mark in "*_/."):
-        raise RuleError(f"“{permission}” is no permission; use one of {', '.join(known)}, a tool's name, or *.")
+        raise RuleError(f"“{permission}” is not a permission; use one of {', '.join(known)}, a tool's name, or *.")
     if separator and not pattern.strip():
         raise RuleError(f"“{text}” has an empty pattern; write {permission}:PATTERN, for example {permission}:*.")
     return Rule(permission, pattern.strip() or "*", action, source)

@@ -28,7 +28,7 @@ class FindingsScreen(PickerScreen[None]):
     """Lists findings; Enter opens one, and the list stays for the next."""
 
     EMPTY = "No finding has these words."
-    KEYS = "↑↓ move  enter open in $EDITOR  tab ask the agent to mend these  esc close"
+    KEYS = "↑↓ move  enter open in $EDITOR  tab ask the agent to fix these  esc close"
     BINDINGS: ClassVar[list[BindingType]] = [Binding("tab", "hand_over", "hand over", show=False, priority=True)]
 
     heading = getters.query_one("#heading", Static)
@@ -101,4 +101,4 @@ class FindingsScreen(PickerScreen[None]):
         found = [finding for _number, finding in self._matching(self.field.value.strip())]
         lines = "\n".join(f"- {finding.place}: {finding.text}" for finding in found)
         self.dismiss(None)
-        self._desk.face.put_back(f"Mend what the review found:\n{lines}")
+        self._desk.face.put_back(f"Fix what the review found:\n{lines}")

@@ -52,7 +52,7 @@ def _when(key: str) -> str:
     from tui_agent.setting_rows import counts
 
     when = counts(key)
-    return f" A change counts {when}." if when else ""
+    return f" A change takes effect {when}." if when else ""
 
 
 def _written(row: SettingRow) -> str:
@@ -179,7 +179,7 @@ class SettingsScreen(PickerScreen[None]):
         row = self._rows[key]
         if not row.editable:
             path = short_path(self._desk.services.config_path)
-            self._say(f"{row.description}\nIt is a table: write it in {path}; /settings reload has it count.")
+            self._say(f"{row.description}\nIt is a table: write it in {path}; /settings reload makes it take effect.")
         elif set(row.choices) == {"true", "false"}:
             self._save(key, row.value != "true")
         elif (screen := self._list_for(row)) is not None:
@@ -280,7 +280,7 @@ class SettingsScreen(PickerScreen[None]):
         try:
             settings_reload.reload(self._desk)
         except ConfigError as error:
-            when = f" It does not count yet. {error}"
+            when = f" It is not in effect yet. {error}"
         self._saved = key, saved or f"Saved.{when}"
         self._end_editing()
         self._read()

@@ -64,7 +64,7 @@ _TRIGGERS = {
 _RULE = "compaction:"
 """Begins the key of a compaction's rule."""
 _FINISHES = {
-    "length": "The answer was cut at the model's output limit",
+    "length": "The answer was cut off at the model's output limit",
     "content_filter": "The provider's content filter stopped the answer",
 }
 
