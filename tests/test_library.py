@@ -329,13 +329,13 @@ async def test_a_failure_of_the_provider_is_the_end_of_the_turn(server: ModelSer
 async def test_a_message_may_use_up_so_much_and_the_session_goes_on(
     limit: dict[str, Any], said: str, server: ModelServer
 ) -> None:
-    server.play(Turn(text="one two three four five six seven eight nine ten", delay=0.5))
+    long = Turn(text="one two three four five six seven eight nine ten", delay=0.5)
+    server.play_function(lambda request: Turn(text="and on") if request.prompt == "again" else long)
     with Session() as session:
         async with Agent("m", session=session, base_url=server.openai_url, context_window=32_000, **limit) as agent:
             turn = await agent.send("hello")
         assert turn.reason == "budget"
         assert said in (turn.error or "")
         assert "timeout" in limit or not server.requests
-        server.play(Turn(text="and on"))
         async with Agent("m", session=session, base_url=server.openai_url, context_window=32_000) as agent:
             assert (await agent.send("again")).text == "and on"

@@ -205,7 +205,8 @@ def test_a_resize_there_and_back_leaves_no_hole(place: Place) -> None:
     terminal.type("still here")
     terminal.wait_for("still here")
     terminal.wait_for("[ Compact ]")  # the session is open
-    terminal.wait_quiet()
+    terminal.wait_for("%")  # and what the next request takes is known
+    terminal.wait_quiet(1.0)
     before = terminal.lines
     terminal.resize(20, 6)
     terminal.resize(100, 30)
