@@ -258,7 +258,7 @@ def test_wrong_use_says_what_to_do() -> None:
         Agent("demo", builtin_tools=["rread"])
     with pytest.raises(LibraryError, match="argument path has no type"):
         Agent("demo", tools=[untyped])
-    with pytest.raises(LibraryError, match="no permission"):
+    with pytest.raises(LibraryError, match="is not a permission"):
         Agent("demo", allow=["nonsense"])
 
 
