@@ -64,9 +64,9 @@ def prepare(place: Place) -> Before:
 
 
 def turn_of(session: Session, number: int) -> int:
-    """Return the entry that a turn of the user begins with, counted from 0."""
+    """Return the entry that a turn of the user begins with, counted from 0; the last one where there are fewer."""
     typed = [entry.id for entry in session.path() if isinstance(entry, UserEntry) and not entry.synthetic]
-    return typed[number]
+    return typed[min(number, len(typed) - 1)]
 
 
 def _new(place: Place, before: Before) -> list[Any]:
