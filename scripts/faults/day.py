@@ -17,7 +17,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from statistics import fmean
@@ -62,19 +62,19 @@ def _tokens(message: Message) -> int:
 class Watch:
     """Looks at every request: whether it is one that a strict server takes, and whether it fits."""
 
+    tell: Callable[..., None]
     requests: int = 0
-    wrong: list[str] = field(default_factory=list)
 
     def look(self, request: ModelRequest) -> None:
-        """Note what is wrong with a request."""
+        """Tell at once what is wrong with a request: a kill may come next."""
         self.requests += 1
         try:
             validate(request)
         except AssertionError as error:
-            self.wrong.append(str(error))
+            self.tell("wrong", str(error))
         tokens = sum(map(_tokens, request.messages)) + sum(map(COUNTER.schema, request.tools))
         if tokens > WINDOW:
-            self.wrong.append(f"{tokens} tokens in a window of {WINDOW}")
+            self.tell("wrong", f"{tokens} tokens in a window of {WINDOW}")
 
 
 def _replies(watch: Watch, chance: random.Random) -> Callable[[ModelRequest], Reply]:
@@ -142,7 +142,7 @@ async def _race(agent: Agent) -> None:
 
 
 async def _live(place: Place, first: int, last: int, tell: Callable[..., None]) -> None:
-    chance, watch, process = random.Random(first), Watch(), psutil.Process()
+    chance, watch, process = random.Random(first), Watch(tell), psutil.Process()
     client = ScriptedClient(_replies(watch, chance))
     async with an_agent(place, client) as agent:
         used = time.process_time()
@@ -153,8 +153,7 @@ async def _live(place: Place, first: int, last: int, tell: Callable[..., None]) 
             if (number + 1) % EVERY == 0:
                 spent, used = time.process_time() - used, time.process_time()
                 requests, watch.requests = watch.requests, 0
-                tell("sample", number + 1, process.memory_full_info().pss, spent, requests, watch.wrong)
-                watch.wrong.clear()
+                tell("sample", number + 1, process.memory_full_info().pss, spent, requests)
                 used = time.process_time()
         tell("end")
 
@@ -187,12 +186,11 @@ def _day(place: Place, turns: int, crashes: int, seed: int) -> tuple[list[list[A
             asyncio.run(_live(place, first, turns, tell))
 
         told = in_process(live, kill_at, longest=3_600)
-        wrong += [rest[-1] for word, *rest in told if word == "failed"]
+        wrong += [rest[-1] for word, *rest in told if word in ("failed", "wrong")]
         for word, *rest in told:
             if word == "sample":
-                samples.append(rest[:4])
-                wrong += rest[4]
-                print(_line(rest[:4], place), flush=True)
+                samples.append(rest)
+                print(_line(rest, place), flush=True)
         first = max((rest[0] for word, *rest in told if word == "turn"), default=first - 1) + 1
         if end < turns:
             print(f"  killed after turn {first}", flush=True)

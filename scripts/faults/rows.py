@@ -64,9 +64,10 @@ def prepare(place: Place) -> Before:
 
 
 def turn_of(session: Session, number: int) -> int:
-    """Return the entry that a turn of the user begins with, counted from 0; the last one where there are fewer."""
-    typed = [entry.id for entry in session.path() if isinstance(entry, UserEntry) and not entry.synthetic]
-    return typed[min(number, len(typed) - 1)]
+    """Return the entry that a turn of the user begins with, counted from 0, wherever the leaf is by now."""
+    there = session.entries(sorted(header.id for header in session.skeleton()))
+    typed = [entry.id for entry in there if isinstance(entry, UserEntry) and not entry.synthetic]
+    return typed[number]
 
 
 def _new(place: Place, before: Before) -> list[Any]:
@@ -82,6 +83,7 @@ async def _busy(place: Place, tell: Tell) -> None:
         agent.subscribe(lambda _event: tell("leaf", agent.session.leaf))
         tell("begin")
         await work(agent, [f"Busy turn {turn}." for turn in range(40)])
+        tell("end")
 
 
 def _busy_left(place: Place, _before: Before, told: list[list[Any]]) -> list[str]:
@@ -238,6 +240,7 @@ async def _fork(place: Place, tell: Tell) -> None:
     tell("begin")
     for _ in range(10):
         tell("forked", store.fork(session.id, session.leaf, title="fork").id)
+    tell("end")
 
 
 def _fork_left(place: Place, before: Before, told: list[list[Any]]) -> list[str]:
@@ -322,6 +325,7 @@ async def _take_over(place: Place, tell: Tell) -> None:
             session = Session(store, oldest(store), estimate=lambda _entry: 1)
             session.take_over()
             tell("leaf", session.append(UserEntry(parts=(TextPart(text=f"taken over {number}"),))).id)
+    tell("end")
 
 
 ROWS = (
