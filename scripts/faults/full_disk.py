@@ -32,11 +32,11 @@ def run_full(row: Row, base: Place, before: Before, times: int, seed: int) -> Ou
 
     ``finished`` counts the rounds for which the room was enough.
     """
-    chance = random.Random(seed)
+    chance = random.Random(f"{seed} {row.name}")
     outcome = Outcome(PREFIX + row.name)
     needed = _needed(row, base)
     for number in range(times):
-        room = int(chance.uniform(0, needed * 1.1))
+        room = int(chance.uniform(0, needed * 1.5))
         told = in_process(partial(_round, row, base, before, room), never, longest=4 * LONGEST)
         words = [one[0] for one in told]
         outcome.kills += 1

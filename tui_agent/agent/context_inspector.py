@@ -161,6 +161,11 @@ class ContextInspector:
         """Return whether the provider can be expected to remember the last request."""
         return self._context.cache_state()
 
+    def known_cache(self) -> CacheState | None:
+        """Return the state of the provider's cache, None as long as it never told of one: many have none."""
+        told = ever_cached(self._session.active_path(), self._context.model)
+        return self.cache_state() if told else None
+
     async def ahead(self, model: str) -> SwitchAhead:
         """Return what the next request would be with another model."""
         return await self._context.ahead(model)

@@ -106,7 +106,7 @@ class BudgetMeter:
                 "cost", f"Stopped: what {model} costs is not known, so no budget of money can be kept; limit tokens."
             )
         if budget.cost is not None and (spent := before.cost + self.cost) >= budget.cost:
-            raise BudgetUsedUpError("cost", f"Stopped: ${spent:.4f} of ${budget.cost:g} are spent.")
+            raise BudgetUsedUpError("cost", f"Stopped: ${spent:.4f} of ${budget.cost:.4f} are spent.")
         tokens = before.tokens + self.tokens
         if budget.tokens is not None and tokens + next_request > budget.tokens:
             used = f"{tokens:,} of {budget.tokens:,} tokens are used"

@@ -64,8 +64,9 @@ def status_lines(agent: Agent, sandbox: str) -> Iterator[str]:
     about_size = f"{'~' if size.estimated else ''}{tokens(size.total)} of {tokens(size.window)}, {size.percent:.0f}%"
     yield _row("next request", f"{about_size} (/context)")
     yield _row("compaction", f"by itself at {tokens(size.threshold)}" if size.threshold else "only when asked for")
-    cache = agent.inspector.cache_state()
-    yield _row("prompt cache", f"warm for {seconds(cache.seconds_left)}" if cache.warm else "cold")
+    cache = agent.inspector.known_cache()
+    warm = cache and (f"warm for {seconds(cache.seconds_left)}" if cache.warm else "cold")
+    yield _row("prompt cache", warm or "the provider has not reported one")
     yield ""
     yield Heading("Cost")
     costs, side = agent.session.costs(), info.side_cost

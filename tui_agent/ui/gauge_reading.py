@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 from tui_agent.agent.agent import Agent
-from tui_agent.context.cache import ever_cached
 from tui_agent.session.entries import AssistantEntry, Entry
 from tui_agent.ui.widgets.gauge import GaugeReading
 
@@ -19,11 +18,10 @@ def gauge_reading(agent: Agent, now: float) -> GaugeReading:
 def warm_until(agent: Agent, now: float) -> float | None:
     """Return when the provider forgets the last request, in seconds since the epoch.
 
-    None as long as it never told of a cache: many have none.
+    None as long as it never told of a cache.
     """
-    if not ever_cached(agent.session.active_path(), agent.model):
+    if (state := agent.inspector.known_cache()) is None:
         return None
-    state = agent.inspector.cache_state()
     return now + state.seconds_left if state.warm else 0.0
 
 

@@ -131,6 +131,6 @@ async def test_what_a_killed_runner_had_used_is_read_from_its_branch_and_counts(
     await again.wait()
     now = again.runners[cut].record
     assert (now.state, now.cost) == (RunnerState.ERROR, pytest.approx(0.04))
-    assert "$0.0400 of $0.03 are spent" in now.problem
+    assert "$0.0400 of $0.0300 are spent" in now.problem
     await again.finish(None)
     await harness.agent.aclose()
