@@ -25,7 +25,7 @@ from typing import Any
 
 import psutil
 
-from scripts.faults.kills import in_process
+from scripts.faults.kills import in_process, wrong_in
 from scripts.faults.rows import going_back
 from scripts.faults.scene import SUMMARY, WINDOW, Place, an_agent, work
 from tests.support.agents import MODEL
@@ -186,7 +186,7 @@ def _day(place: Place, turns: int, crashes: int, seed: int) -> tuple[list[list[A
             asyncio.run(_live(place, first, turns, tell))
 
         told = in_process(live, kill_at, longest=3_600)
-        wrong += [rest[-1] for word, *rest in told if word in ("failed", "wrong")]
+        wrong += wrong_in(told)
         for word, *rest in told:
             if word == "sample":
                 samples.append(rest)

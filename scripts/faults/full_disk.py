@@ -14,7 +14,7 @@ import traceback
 from functools import partial
 from pathlib import Path
 
-from scripts.faults.kills import LONGEST, Outcome, in_process, look, never, working
+from scripts.faults.kills import LONGEST, Outcome, in_process, look, never, working, wrong_in
 from scripts.faults.rows import Before, Row, Tell
 from scripts.faults.scene import Place
 from tui_agent.errors import problem_of
@@ -42,7 +42,7 @@ def run_full(row: Row, base: Place, before: Before, times: int, seed: int) -> Ou
         outcome.kills += 1
         outcome.finished += "enough" in words
         outcome.new_entries += sum(rest[0] for word, *rest in told if word == "entries")
-        wrong = [rest[0] for word, *rest in told if word in ("wrong", "failed")]
+        wrong = wrong_in(told)
         if "done" not in words and not wrong:
             wrong = ["the round hung"]
         outcome.wrong += [f"round {number}, {room:,} bytes of room: {fault}" for fault in wrong]

@@ -82,6 +82,11 @@ def in_process(
     return told + [json.loads(line) for line in heard.split(b"\n") if line.endswith(b"]")]
 
 
+def wrong_in(told: list[list[Any]]) -> list[str]:
+    """Return what was reported as wrong, or went wrong in the process itself."""
+    return [str(rest[0]) for word, *rest in told if word in ("wrong", "failed")]
+
+
 def never(_told: list[list[Any]]) -> float | None:
     return None
 
@@ -146,7 +151,7 @@ def _round(row: Row, place: Place, before: Before, delay: float, outcome: Outcom
     outcome.finished += "end" in words
     looked = in_process(lambda tell: look(row, place, before, told, tell), never)
     outcome.new_entries += sum(rest[0] for word, *rest in looked if word == "entries")
-    wrong = [rest[0] for word, *rest in (*told, *looked) if word in ("wrong", "failed")]
+    wrong = wrong_in([*told, *looked])
     if ["looked"] not in looked and not wrong:
         wrong = ["looking at it hung"]
     return wrong + _left_over(place)

@@ -7,7 +7,7 @@ import shutil
 import traceback
 from collections.abc import Awaitable, Callable, Mapping
 
-from scripts.faults.kills import Outcome, in_process, look_at, never
+from scripts.faults.kills import Outcome, in_process, look_at, never, wrong_in
 from scripts.faults.rows import Before, going_back, turn_of
 from scripts.faults.scene import Place, an_agent, script, work
 from tests.support.scripted_client import ScriptedClient
@@ -99,7 +99,7 @@ def _meet(place: Place, before: Before, names: tuple[str, str], delay: float, ou
     outcome.finished += sum(word == "end" for word, *_rest in told) == 2
     looked = in_process(lambda tell: look_at(place, before, tell), never)
     outcome.new_entries += sum(rest[0] for word, *rest in looked if word == "entries")
-    wrong = [str(rest[-1]) for word, *rest in (*told, *looked) if word in ("wrong", "failed")]
+    wrong = wrong_in([*told, *looked])
     if ["looked"] not in looked and not wrong:
         wrong.append("looking at it hung")
     # Nobody took it from the second one: what it is refused is something it may not do.

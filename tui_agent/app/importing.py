@@ -12,7 +12,7 @@ from tui_agent.session.formats.reading import ImportRefused, NoConversation
 from tui_agent.session.formats.table import FileFormat, files_of
 from tui_agent.session.store import Store
 
-__all__ = ["Importer", "import_all", "named", "problem_of", "summary_of"]
+__all__ = ["Importer", "import_all", "named", "summary_of", "why_refused"]
 
 _ESTIMATED_AS = "gpt-4o"
 """Whose encoding counts the tokens of entries that come without; models differ little."""
@@ -98,7 +98,7 @@ def _damaged_lines(numbers: Sequence[int]) -> str:
     return f"{lines} could not be read and {'was' if len(numbers) == 1 else 'were'} left out: {named}{more}."
 
 
-def problem_of(error: Exception) -> str:
+def why_refused(error: Exception) -> str:
     """Return why a file was not imported, in one sentence or two."""
     said = error.message if isinstance(error, StoreError) else str(error)
     if isinstance(error, ImportRefused) and ", line " in said:
@@ -132,7 +132,7 @@ def import_all(store: Store, path: Path) -> tuple[tuple[str, ...], list[Imported
             continue
         if isinstance(outcome, StoreError):
             failed += 1
-            told.append(named(file, problem_of(outcome)))
+            told.append(named(file, why_refused(outcome)))
         else:
             imported += outcome
             lines = map(summary_of, outcome)

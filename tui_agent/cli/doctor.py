@@ -22,13 +22,12 @@ from tui_agent.agent.knowledge.knowledge import Knowledge, Sources
 from tui_agent.agent.race.homes import look_through, remove_left
 from tui_agent.agent.system_prompt import find_project
 from tui_agent.cli.extensions import Extensions
-from tui_agent.cli.model_choice import catalog_of, choose_model, own_models
+from tui_agent.cli.model_choice import catalog_of, choose_model, keys_of, own_models
 from tui_agent.cli.output import say, say_json
 from tui_agent.cli.sessions import DATABASE, open_store
 from tui_agent.config import Config, ConfigError, LoadedConfig, get_value, load_config
 from tui_agent.lazy import dataclass
 from tui_agent.model.addresses import plain_url
-from tui_agent.model.keys import Keys
 from tui_agent.model.logins import SOURCE, Logins
 from tui_agent.paths import cache_dir, config_dir, data_dir, log_dir
 from tui_agent.processes.environment import SafeEnvironment
@@ -126,7 +125,7 @@ def _short(loaded: LoadedConfig, key: str) -> str:
 
 def _models(config: Config) -> Iterator[Finding]:
     logins = Logins()
-    available = Keys(os.environ, providers=config.providers, models=config.models, logins=logins).available()
+    available = keys_of(config, logins).available()
     for name, source in available.items():
         behind = f"; the one of {SOURCE} comes after it" if name in logins and source != SOURCE else ""
         yield Finding("key", f"{name} from {source}{behind}")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from tui_agent.app.services import LoginRow
 from tui_agent.cli.arguments import UsageError
+from tui_agent.cli.model_choice import keys_of
 from tui_agent.cli.output import say
 from tui_agent.config import Config, load_config, set_value
 from tui_agent.model.addresses import Addresses, AddressSetting
@@ -110,8 +111,7 @@ class LoginDesk:
         return f"The key of {name} is removed." + (f" {source} still gives one." if source else "")
 
     def _keys(self) -> Keys:
-        config = self._config()
-        return Keys(os.environ, providers=config.providers, models=config.models, logins=self._logins)
+        return keys_of(self._config(), self._logins)
 
     def _source(self, provider: str) -> str:
         key = self._keys().find(PROVIDERS[provider]) if provider in PROVIDERS else None

@@ -6,6 +6,8 @@ from collections.abc import Callable, Container
 from tui_agent.agent.clients import NO_MODEL
 from tui_agent.config import Config
 from tui_agent.model.demo_catalog import DemoCatalog
+from tui_agent.model.keys import Keys
+from tui_agent.model.logins import Logins
 from tui_agent.model.served import ServedModels
 from tui_agent.paths import cache_dir
 
@@ -25,6 +27,13 @@ def catalog_of(config: Config) -> DemoCatalog:
     """Return what is known of models under these settings and this environment."""
     served = ServedModels(cache_dir() / "servers.json")
     return DemoCatalog(config.models, config.providers, environ=os.environ, served=served)
+
+
+def keys_of(config: Config, logins: Logins | None = None) -> Keys:
+    """Return the keys under these settings and this environment; ``logins`` are those entered, read when left out."""
+    return Keys(
+        os.environ, providers=config.providers, models=config.models, logins=Logins() if logins is None else logins
+    )
 
 
 def own_models(config: Config) -> tuple[str, ...]:

@@ -2,16 +2,13 @@
 
 import asyncio
 import json
-import os
 import sys
 from argparse import Namespace
 from typing import TYPE_CHECKING, Any
 
-from tui_agent.cli.model_choice import catalog_of
+from tui_agent.cli.model_choice import catalog_of, keys_of
 from tui_agent.config import load_config
 from tui_agent.model.catalog import Catalog, ModelInfo
-from tui_agent.model.keys import Keys
-from tui_agent.model.logins import Logins
 
 if TYPE_CHECKING:
     # It brings in httpx, which a run on a model that needs no network does without.
@@ -24,7 +21,7 @@ def run_models(arguments: Namespace) -> int:
 
     config = load_config().config
     catalog = catalog_of(config)
-    keys = Keys(os.environ, providers=config.providers, models=config.models, logins=Logins())
+    keys = keys_of(config)
     asked = servers(catalog.addresses, keys, [*config.models, config.model or ""])
     outcomes = asyncio.run(refresh(asked, catalog.served))
     for outcome in outcomes:

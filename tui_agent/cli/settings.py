@@ -1,7 +1,6 @@
 """``tui-agent config``: where the settings are, what they are, and changing one."""
 
 import json
-import os
 import sys
 from argparse import Namespace
 
@@ -34,14 +33,11 @@ def run_config(arguments: Namespace) -> int:
 
 def _what_instead(key: str, config: Config) -> str:
     """Return what holds where a setting is not set, as a sentence."""
-    from tui_agent.cli.model_choice import catalog_of, choose_model
-    from tui_agent.model.keys import Keys
-    from tui_agent.model.logins import Logins
+    from tui_agent.cli.model_choice import catalog_of, choose_model, keys_of
 
     if key != "model":
         return f"{key} is not set."
-    keys = Keys(os.environ, providers=config.providers, models=config.models, logins=Logins())
-    model = choose_model(config, keys.available(), catalog_of(config).knows)
+    model = choose_model(config, keys_of(config).available(), catalog_of(config).knows)
     return f"{key} is not set; new sessions use {model}." if model else f"{key} is not set, and no provider has a key."
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tui_agent.app.exporting import ExportFormat, ExportOrder, export_text, format_of, unknown_ending, write_export
 from tui_agent.app.format import short_path
-from tui_agent.app.importing import Importer, named, problem_of, summary_of
+from tui_agent.app.importing import Importer, named, summary_of, why_refused
 from tui_agent.cli.arguments import UsageError
 from tui_agent.cli.model_choice import catalog_of
 from tui_agent.cli.output import say
@@ -87,7 +87,7 @@ def _import_files(store: Store, files: Sequence[Path], source: FileFormat | None
         if isinstance(outcome, Exception):
             failed += 1
             if not arguments.json:
-                say(named(path, problem_of(outcome)), file=sys.stderr)
+                say(named(path, why_refused(outcome)), file=sys.stderr)
             continue
         failed += sum(len(imported.refused) for imported in outcome)
         for imported in outcome:

@@ -194,7 +194,7 @@ class ViewPlan:
 
     def _of_holes(self) -> Iterator[Mount]:
         holes = self.wish.view.holes
-        stand_in = self.room.closed if self.wish.view.holes.repository else None
+        stand_in = self.room.closed if holes.repository else None
         yield from (Mount(path, MountKind.HIDDEN_FILE, stand_in) for path in self.hidden())
         if self.wish.layer is None:
             yield from (Mount(path, MountKind.WRITE) for path in holes.protected if path.exists())
