@@ -36,7 +36,8 @@ from tui_agent.agent.ports import AgentPorts
 from tui_agent.agent.race.race import RaceOrder
 from tui_agent.agent.race.specs import RunnerSpec
 from tui_agent.app import race_commands
-from tui_agent.app.services import OpenRequest, UiSettings
+from tui_agent.app.services import OpenRequest
+from tui_agent.config import Config, UiSettings
 from tui_agent.context.tokens import TokenCounter
 from tui_agent.model.demo import DEMO_MODEL, DemoClient, create_demo_workspace
 from tui_agent.model.demo_catalog import DemoCatalog
@@ -251,8 +252,10 @@ async def stage(root: Path, size: tuple[int, int], *, races: bool = False):  # t
         make_agent=make_agent,
         cwd=SHOWN,
         clock=lambda: float(NOW),
-        settings=UiSettings(
-            theme="textual-dark", reduced_motion=True, permission_grace=0, typing_pause=0, cursor_blink=False
+        config=lambda: Config(
+            ui=UiSettings(
+                theme="textual-dark", reduced_motion=True, permission_grace=0, typing_pause=0, cursor_blink=False
+            )
         ),
     )
     app = TuiAgentApp(services)

@@ -57,7 +57,7 @@ ONLY_USER: Final[dict[str, Any]] = {"only_user": True}
 """Marks a setting that a project's own file can't make: what it says would be run, or is about other projects."""
 
 
-class UiTable(BaseModel):
+class UiSettings(BaseModel):
     """``[ui]``: looks and manners of the full-screen program."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
@@ -155,7 +155,7 @@ class Config(BaseModel):
     checkpoints: CheckpointSettings = Field(default_factory=CheckpointSettings)
     mcp: dict[str, McpServerSettings] = Field(default_factory=dict, description="Servers that offer tools.")
     hooks: tuple[HookSettings, ...] = Field(default=(), description="Commands to run at events.")
-    ui: UiTable = Field(default_factory=UiTable)
+    ui: UiSettings = Field(default_factory=UiSettings)
     keys: dict[str, str] = Field(
         default_factory=dict, description='Other keys for actions, such as compact = "f12"; /keys names them.'
     )

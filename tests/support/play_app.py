@@ -19,7 +19,8 @@ from tui_agent.agent.events import (
     ToolOutput,
     ToolStarted,
 )
-from tui_agent.app.services import FirstView, UiSettings
+from tui_agent.app.services import FirstView
+from tui_agent.config import UiSettings
 from tui_agent.session.entries import AssistantEntry, TextPart, ToolMetadata
 
 ANSWER = "Here is what I found in **src/auth**:\n\n- the redirect drops `next`\n- no test covers it\n\n" * 6

@@ -3,8 +3,9 @@
 from pathlib import Path
 from typing import Any
 
-from tui_agent.app.services import AppServices, UiSettings
+from tui_agent.app.services import AppServices
 from tui_agent.cli.desk_wiring import FileTransfer
+from tui_agent.config import Config
 
 
 async def _none(*_: object) -> tuple[()]:
@@ -26,10 +27,10 @@ def app_services(**given: Any) -> AppServices:
     """Return services: those given, and for the rest ones without a user, a network or files."""
     plain: dict[str, Any] = {
         "close_session": lambda _session: None,
-        "settings": UiSettings(),
+        "config": Config,
         "save_setting": lambda _key, _value: None,
         "settings_rows": tuple,
-        "reread_settings": lambda: None,
+        "reread_settings": tuple,
         "warnings": (),
         "doctor": tuple,
         "config_path": Path("config.toml"),

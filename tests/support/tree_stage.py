@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -302,7 +302,10 @@ def tree_stage(
         return Agent(opened, ports, model=MODEL)
 
     stage = make_stage(
-        tmp_path, start=FirstView(OpenRequest(session_id)), settings=replace(STILL, theme=theme), make_agent=make_agent
+        tmp_path,
+        start=FirstView(OpenRequest(session_id)),
+        settings=STILL.model_copy(update={"theme": theme}),
+        make_agent=make_agent,
     )
     stages.append(stage)
     return TreeStage(stage, client, names, session_id, project)

@@ -1,10 +1,11 @@
 """Builds the application on a real store with fake agents, everything that moves held still."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from textual import events
@@ -27,8 +28,8 @@ from tui_agent.app.services import (
     ModelRow,
     OpenHow,
     OpenRequest,
-    UiSettings,
 )
+from tui_agent.config import Config, UiSettings
 from tui_agent.session.entries import ModeChangeEntry, TextPart, UserEntry
 from tui_agent.session.session import Session
 from tui_agent.session.store import Store
@@ -116,6 +117,7 @@ def make_stage(
     *,
     start: FirstView | None = None,
     settings: UiSettings = STILL,
+    keys: Mapping[str, str] = MappingProxyType({}),
     cwd: Path = HOME,
     files: Sequence[str] = ("src/auth/views.py", "src/auth/models.py", "tests/test_views.py", "README.md"),
     servers: Sequence[LocalServer] = (),
@@ -164,7 +166,7 @@ def make_stage(
         close_session=close_session,
         cwd=cwd,
         clock=lambda: NOW,
-        settings=settings,
+        config=lambda: Config(ui=settings, keys=dict(keys)),
         save_setting=saved.__setitem__,
         config_path=Path("~/.config/tui-agent/config.toml"),
         state_dir=tmp_path / "state",

@@ -269,7 +269,7 @@ SCENES: dict[str, Scene] = {
 def scene_stage(tmp_path: Path, name: str, *, theme: str = "textual-dark", files: Path | None = None) -> Stage:
     """Return the application for a scene, with some sessions in its store."""
     scene = SCENES[name]
-    stage = make_stage(tmp_path, start=scene.start, settings=replace(STILL, theme=theme))
+    stage = make_stage(tmp_path, start=scene.start, settings=STILL.model_copy(update={"theme": theme}))
     if name in {"sessions", "found"}:
         texts = (
             "The login redirect loses the query string",

@@ -1,7 +1,6 @@
 """The user is called when a question waits or a long run ended, and only when they look elsewhere."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,7 @@ class Clock:
 
 def a_stage(tmp_path: Path, **settings: Any) -> tuple[Stage, Clock]:
     clock = Clock()
-    return make_stage(tmp_path, clock=clock, settings=replace(STILL, **settings)), clock
+    return make_stage(tmp_path, clock=clock, settings=STILL.model_copy(update=settings)), clock
 
 
 def calls(stage: Stage) -> list[str]:
@@ -128,7 +127,10 @@ async def test_a_command_of_the_users_is_told_and_its_failure_is_a_warning(tmp_p
     told = tmp_path / "told.json"
     clock, command = Clock(), f"cat > {told}; echo broken >&2; exit 3"
     stage = make_stage(
-        tmp_path, clock=clock, cwd=tmp_path, settings=replace(STILL, notify="off", notify_command=command)
+        tmp_path,
+        clock=clock,
+        cwd=tmp_path,
+        settings=STILL.model_copy(update={"notify": "off", "notify_command": command}),
     )
     async with stage.run() as pilot:
         await look(stage, pilot, here=False)

@@ -6,7 +6,7 @@ import pytest
 from textual import events
 
 from tests.support.ui_app import make_stage, until
-from tui_agent.app.services import UiSettings
+from tui_agent.config import UiSettings
 from tui_agent.ui.app import TuiAgentApp
 from tui_agent.ui.background import (
     ANSWER_TIMEOUT_SECONDS,

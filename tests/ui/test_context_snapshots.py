@@ -156,7 +156,7 @@ def scene_stage(tmp_path: Path, theme: str) -> RealStage:
     ]
     script = [*script, Reply(SUMMARY, usage=Usage(input=4_000, output=120), cost=0.02)]
     services = {
-        "settings": replace(STILL, theme=theme),
+        "settings": STILL.model_copy(update={"theme": theme}),
         "reread_cost": lambda _model, tokens: tokens * 2.7e-6,
         "settings_rows": lambda: setting_rows(load_config(tmp_path / "config.toml", environ={})),
     }

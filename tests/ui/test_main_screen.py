@@ -31,7 +31,7 @@ from tui_agent.agent.events import (
 )
 from tui_agent.app.commands import command_table, commands_of
 from tui_agent.app.desk import READ_ONLY
-from tui_agent.app.services import AppServices, FirstView, OpenHow, OpenRequest
+from tui_agent.app.services import AppServices, FirstView, Look, OpenHow, OpenRequest
 from tui_agent.resources import style_path
 from tui_agent.session.entries import (
     AssistantEntry,
@@ -259,7 +259,7 @@ async def test_what_is_typed_and_sent_before_the_session_is_there_is_sent_to_it(
         await gate.wait()
         return stage.services, FirstView()
 
-    app = TuiAgentApp(load, settings=STILL)
+    app = TuiAgentApp(load, look=Look(STILL.theme, STILL.reduced_motion))
     async with app.run_test() as pilot:
         await write(pilot, "early")
         await pilot.press("enter")
@@ -280,7 +280,7 @@ async def test_what_is_sent_while_no_session_can_be_opened_comes_back_and_tries_
             raise StoreBusy("Another program keeps the session file locked.")
         return really(request)
 
-    app = TuiAgentApp(replace(stage.services, open_session=open_session), settings=STILL)
+    app = TuiAgentApp(replace(stage.services, open_session=open_session), look=Look(STILL.theme, STILL.reduced_motion))
     async with app.run_test() as pilot:
         await until(lambda: "locked" in app.main.notice.message, pilot)
         await write(pilot, "a thought")
@@ -312,7 +312,7 @@ async def test_ports_that_cannot_be_had_end_the_program_with_their_reason(tmp_pa
     async def load() -> tuple[AppServices, FirstView]:
         raise StoreFull("There is no room left on the disk.")
 
-    app = TuiAgentApp(load, settings=STILL)
+    app = TuiAgentApp(load, look=Look(STILL.theme, STILL.reduced_motion))
     async with app.run_test() as pilot:
         await until(lambda: app._exit, pilot)
     assert str(app.failure) == "There is no room left on the disk."

@@ -229,7 +229,7 @@ PICTURES = {
 @pytest.mark.parametrize("name", PICTURES)
 def test_it_looks_as_it_should(tmp_path: Path, name: str, snap_compare: Any) -> None:
     size, keys, theme = PICTURES[name]
-    stage = make_stage(tmp_path, settings=replace(STILL, theme=theme))
+    stage = make_stage(tmp_path, settings=STILL.model_copy(update={"theme": theme}))
     width, height = map(int, size.split("x"))
 
     async def show(pilot: Any) -> None:

@@ -99,7 +99,7 @@ async def test_a_diff_is_shown_line_by_line_in_its_colours(tmp_path: Path) -> No
 
 
 async def test_keys_are_not_taken_during_the_grace_period(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path, settings=replace(STILL, permission_grace=3600.0))
+    stage = make_stage(tmp_path, settings=STILL.model_copy(update={"permission_grace": 3600.0}))
     async with stage.run() as pilot:
         stage.agent.emit(RunStarted(), PermissionAsked(bash()))
         await pilot.pause()
@@ -111,7 +111,7 @@ async def test_keys_are_not_taken_during_the_grace_period(tmp_path: Path) -> Non
 
 async def test_a_question_waits_until_the_user_stops_typing(tmp_path: Path) -> None:
     now = 1_000.0
-    stage = make_stage(tmp_path, settings=replace(STILL, typing_pause=0.4), clock=lambda: now)
+    stage = make_stage(tmp_path, settings=STILL.model_copy(update={"typing_pause": 0.4}), clock=lambda: now)
     async with stage.run() as pilot:
         await pilot.press("h")
         stage.agent.emit(RunStarted(), PermissionAsked(bash()))
@@ -141,7 +141,7 @@ async def test_a_question_waits_until_the_user_stops_typing(tmp_path: Path) -> N
 async def test_prose_never_answers(tmp_path: Path, text: str) -> None:
     """What was typed in a burst or with a first letter that is no answer belongs into the prompt."""
     now = 1_000.0
-    stage = make_stage(tmp_path, settings=replace(STILL, permission_grace=0.01), clock=lambda: now)
+    stage = make_stage(tmp_path, settings=STILL.model_copy(update={"permission_grace": 0.01}), clock=lambda: now)
     async with stage.run() as pilot:
         stage.agent.emit(RunStarted(), PermissionAsked(bash()))
         await pilot.pause()

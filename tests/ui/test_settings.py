@@ -1,7 +1,6 @@
 """The settings screen on a real file, and the user's own keys."""
 
 import tomllib
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +8,7 @@ import pytest
 
 from tests.support.ui_app import STILL, Stage, make_stage, screen_text, until, write
 from tui_agent.agent.events import RunStarted
-from tui_agent.app.services import SettingsReread
-from tui_agent.config import ConfigError, load_config, set_value
+from tui_agent.config import Config, ConfigError, load_config, set_value
 from tui_agent.setting_rows import setting_rows
 from tui_agent.ui.key_help import key_lines, rebindable_actions
 from tui_agent.ui.keymap import Rebindable, checked, is_key
@@ -26,8 +24,16 @@ from tui_agent.ui.screens.themes import ThemePicker
 def a_stage(tmp_path: Path, text: str = "", **services: Any) -> tuple[Stage, Path]:
     path = tmp_path / "config.toml"
     path.write_text(text)
+
+    def config() -> Config:
+        read = load_config(path, environ={}).config
+        return read.model_copy(
+            update={"ui": STILL.model_copy(update=read.ui.model_dump(include=read.ui.model_fields_set))}
+        )
+
     stage = make_stage(
         tmp_path,
+        config=config,
         settings_rows=lambda: setting_rows(load_config(path, environ={"TUI_AGENT_MAX_STEPS": "7"})),
         save_setting=lambda key, value: set_value(key, value, path) and None,
         config_path=path,
@@ -254,7 +260,7 @@ def test_a_table_of_keys_is_checked(keymap: dict[str, str], good: dict[str, str]
 
 
 async def test_an_action_has_the_users_key_and_its_own_no_longer(tmp_path: Path) -> None:
-    stage, _ = a_stage(tmp_path, settings=replace(STILL, keys={"help": "f12", "nothing": "x"}))
+    stage, _ = a_stage(tmp_path, '[keys]\nhelp = "f12"\nnothing = "x"\n')
     async with stage.run() as pilot:
         await pilot.press("f1")
         await pilot.pause()
@@ -277,13 +283,11 @@ def test_the_help_page_names_every_key_that_can_be_changed() -> None:
 
 
 def following(path: Path, read: list[tuple[str, ...]]) -> Any:
-    """Return what reads the file anew and tells which settings changed."""
+    """Return what reads the file again and returns the keys that changed."""
 
-    def reread() -> SettingsReread:
-        config = load_config(path, environ={}).config
-        changed = read.pop() if read else ()
-        ui = replace(STILL, theme=config.ui.theme, reduced_motion=config.ui.reduced_motion, keys=config.keys)
-        return SettingsReread(ui, changed)
+    def reread() -> tuple[str, ...]:
+        load_config(path, environ={})
+        return read.pop() if read else ()
 
     return reread
 
@@ -312,6 +316,14 @@ async def test_the_interface_follows_the_file(tmp_path: Path) -> None:
         assert not isinstance(stage.app.screen, ReportScreen)
         await pilot.press("f1")
         await until(lambda: isinstance(stage.app.screen, ReportScreen), pilot)
+
+
+async def test_the_tree_opens_with_the_filter_that_was_just_saved(tmp_path: Path) -> None:
+    stage, path = a_stage(tmp_path)
+    async with stage.run() as pilot:
+        path.write_text('[ui]\ntree_filter = "user only"\n')
+        await pilot.press("ctrl+t")
+        await until(lambda: "showing user only" in screen_text(stage), pilot)
 
 
 async def test_what_is_saved_is_followed_and_what_counts_later_says_when(tmp_path: Path) -> None:

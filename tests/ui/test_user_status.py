@@ -1,7 +1,6 @@
 """The user's own status line, and what is selected copied at once."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +8,13 @@ import pytest
 from textual import events
 
 from tests.support.ui_app import STILL, Stage, make_stage, screen_text, until
+from tui_agent.config import Config
 from tui_agent.session.entries import TextPart, UserEntry
 from tui_agent.ui.widgets.user_status import UserStatusLine
 
 
 def a_stage(tmp_path: Path, command: str | None) -> Stage:
-    return make_stage(tmp_path, cwd=tmp_path, settings=replace(STILL, status_line=command))
+    return make_stage(tmp_path, cwd=tmp_path, settings=STILL.model_copy(update={"status_line": command}))
 
 
 def shown(stage: Stage) -> UserStatusLine:
@@ -72,9 +72,9 @@ async def test_without_a_command_there_is_no_line(tmp_path: Path) -> None:
     stage = a_stage(tmp_path, None)
     async with stage.run() as pilot:
         assert not shown(stage).display
-        stage.main.apply_ui_settings(replace(STILL, status_line="echo now"))
+        stage.main.apply_settings(Config(ui=STILL.model_copy(update={"status_line": "echo now"})))
         await until(lambda: shown(stage).text == "now", pilot)
-        stage.main.apply_ui_settings(STILL)
+        stage.main.apply_settings(Config(ui=STILL))
         assert not shown(stage).display
 
 
@@ -82,7 +82,7 @@ async def test_without_a_command_there_is_no_line(tmp_path: Path) -> None:
 async def test_what_is_selected_is_copied_where_that_is_wanted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, wanted: bool
 ) -> None:
-    stage = make_stage(tmp_path, settings=replace(STILL, copy_on_select=wanted))
+    stage = make_stage(tmp_path, settings=STILL.model_copy(update={"copy_on_select": wanted}))
     copied: list[Any] = []
     async with stage.run() as pilot:
         monkeypatch.setattr(stage.app, "copy_to_clipboard", copied.append)

@@ -1,6 +1,5 @@
 """Keys of vi in the prompt. What they do to a text was compared with Vim 9; these are the cases kept of that."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -121,7 +120,7 @@ def test_no_keys_leave_the_text(text: str, keys: list[str]) -> None:
 
 
 def a_stage(tmp_path: Path) -> Stage:
-    return make_stage(tmp_path, settings=replace(STILL, vim=True))
+    return make_stage(tmp_path, settings=STILL.model_copy(update={"vim": True}))
 
 
 async def keys(pilot: Any, text: str) -> None:

@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from tui_agent.agent.race.race import Race, RaceOrder
     from tui_agent.agent.race.specs import RunnerSpec
     from tui_agent.agent.subagents import FinishedSubagent
-    from tui_agent.app.services import OpenRequest, UiSettings
+    from tui_agent.app.services import OpenRequest
     from tui_agent.app.spending import Spending
+    from tui_agent.config import Config
     from tui_agent.session.entries import RaceEntry
 
 Severity = Literal["information", "warning", "error"]
@@ -354,8 +355,8 @@ class Face(Protocol):
         """Show title, leaf, model, mode, size and cost as they are now."""
         ...
 
-    def apply_ui_settings(self, settings: UiSettings) -> None:
-        """Follow the settings that concern looks and keys."""
+    def apply_settings(self, config: Config) -> None:
+        """Apply the settings that concern looks and keys."""
         ...
 
     def copy(self, text: str) -> None:
@@ -487,7 +488,7 @@ class WordsFace:
         del entry_id
         return False
 
-    def apply_ui_settings(self, settings: UiSettings) -> None:
+    def apply_settings(self, config: Config) -> None:
         """There are no looks."""
 
     def use_theme(self, name: str) -> bool:

@@ -11,10 +11,11 @@ from tui_agent.lazy import dataclass
 
 if TYPE_CHECKING:
     # Only for annotations: this module is there before the first paint, and entries take long to import .
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
     from tui_agent.agent.agent import Agent
     from tui_agent.app.exporting import ExportOrder
+    from tui_agent.config import Config
     from tui_agent.model.key_trial import Trial
     from tui_agent.model.naming import NameVerdict
     from tui_agent.session.records import Reported
@@ -144,40 +145,12 @@ class LocalServer:
 
 
 @dataclass(frozen=True, slots=True)
-class UiSettings:
-    """Settings of the interface. Times are seconds."""
+class Look:
+    """The settings of ``[ui]`` that the first paint needs, before the others are read."""
 
     theme: str | None = None
     """A Textual theme; None follows the terminal's background."""
     reduced_motion: bool = False
-    tree_filter: str = "default"
-    """What the session tree shows at first."""
-    permission_grace: float = 0.5
-    """A permission question takes no key for this long after it appears."""
-    typing_pause: float = 0.7
-    """A permission question takes no key until the user has not typed for this long."""
-    cursor_blink: bool = False
-    """A blinking cursor wakes the program twice a second; without it an idle program sleeps."""
-    vim: bool = False
-    """The prompt takes keys of vi."""
-    copy_on_select: bool = False
-    """What is selected with the mouse is copied."""
-    status_line: str | None = None
-    """A command of the user's whose output is shown."""
-    notify: Literal["off", "bell", "desktop"] = "desktop"
-    """How the user is called back who looks elsewhere."""
-    notify_command: str | None = None
-    """A command of the user's that is run then."""
-    keys: Mapping[str, str] = field(default_factory=dict)
-    """The user's own keys, by the id of what they do."""
-
-
-@dataclass(frozen=True, slots=True)
-class SettingsReread:
-    """The settings were read anew: the interface's, and the keys of all that changed since they were read last."""
-
-    ui: UiSettings
-    changed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,13 +208,16 @@ class AppServices:
     """Seconds since the epoch."""
     close_session: Callable[[Session], None]
     """Lets go of a session, after its agent was closed."""
-    settings: UiSettings
+    config: Callable[[], Config]
+    """Returns the settings as last read."""
     save_setting: Callable[[str, object], None]
     """Keeps a setting (``ui.theme``, ``model``) in the user's configuration file."""
     settings_rows: Callable[[], Sequence[SettingRow]]
     """Every setting as it is in the file and the environment now."""
-    reread_settings: Callable[[], SettingsReread | None]
-    """Reads the settings anew and has the open session's agent follow them; what can't be read is a ``ConfigError``."""
+    reread_settings: Callable[[], Sequence[str]]
+    """Reads the settings again, applies them to the open session's agent and returns the keys of those that changed.
+
+    Raises ``ConfigError`` if they can't be used."""
     warnings: Sequence[str]
     """What is odd about the settings and arguments, to be told at the start."""
     doctor: Callable[[], Sequence[str]]

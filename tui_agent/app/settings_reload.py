@@ -5,24 +5,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tui_agent.app.desk import Desk
 
 
-def reload(desk: Desk) -> tuple[str, ...]:
-    """Read the settings anew; what can follow at once does. Returns the settings that changed.
+def reload(desk: Desk) -> Sequence[str]:
+    """Read the settings again and apply those that take effect at once. Returns the keys of those that changed.
 
     Raises:
         ConfigError: they can't be used; everything stays as it was.
     """
-    read = desk.services.reread_settings()
-    if read is None:
-        return ()
-    desk.face.apply_ui_settings(read.ui)
+    changed = desk.services.reread_settings()
+    desk.face.apply_settings(desk.services.config())
     desk.face.refresh_facts()
-    return read.changed
+    return changed
 
 
-def describe_changes(changed: tuple[str, ...]) -> str:
+def describe_changes(changed: Sequence[str]) -> str:
     """Return a sentence about settings that were read anew: what counts now, and what later and from when on."""
     from tui_agent.setting_rows import counts
 

@@ -26,8 +26,6 @@ from tui_agent.app.services import (
     ModelRow,
     OpenHow,
     OpenRequest,
-    SettingsReread,
-    UiSettings,
 )
 from tui_agent.cli.login import LoginDesk
 from tui_agent.cli.model_choice import own_models
@@ -133,7 +131,7 @@ class DeskWiring:
             cwd=self._cwd or wiring.cwd,
             clock=time.time,
             close_session=self.close,
-            settings=self.ui_settings(),
+            config=lambda: wiring.loaded.config,
             settings_rows=self.settings_rows,
             warnings=wiring.loaded.warnings,
             doctor=doctor_lines,
@@ -183,13 +181,8 @@ class DeskWiring:
         set_value(f"projects.{json.dumps(str(project.resolve()), ensure_ascii=False)}.check", command)
         self._wiring.reload()
 
-    def ui_settings(self) -> UiSettings:
-        """Return the interface's settings."""
-        config = self._wiring.loaded.config
-        return UiSettings(**dict(config.ui), keys=config.keys)
-
-    def reread_settings(self) -> SettingsReread:
-        """Read the settings anew; the agent of the open session follows at once.
+    def reread_settings(self) -> tuple[str, ...]:
+        """Read the settings again, apply them to the open session's agent and return the keys that changed.
 
         Raises:
             ConfigError: they can't be used; everything stays as it was.
@@ -197,7 +190,7 @@ class DeskWiring:
         changed = self._wiring.reload()
         if self._agent is not None:
             self._agent.adopt(self._wiring.adjustable(self._agent.ports))
-        return SettingsReread(self.ui_settings(), changed)
+        return changed
 
     def start(self) -> FirstView:
         """Return what is shown first."""

@@ -13,7 +13,7 @@ from tui_agent.cli.signals import ENDING, end_in_time, listening
 from tui_agent.paths import cache_dir, config_dir
 
 if TYPE_CHECKING:
-    from tui_agent.app.services import AppServices, FirstView, UiSettings
+    from tui_agent.app.services import AppServices, FirstView, Look
     from tui_agent.cli.desk_wiring import DeskWiring
     from tui_agent.cli.wiring import Wiring
 
@@ -48,7 +48,7 @@ async def _run(arguments: Namespace) -> int:
         return screen.services(), screen.start()
 
     app = TuiAgentApp(
-        load, settings=initial_settings(), memory=BackgroundMemory(cache_dir()), in_browser=bool(arguments.in_browser)
+        load, look=first_look(), memory=BackgroundMemory(cache_dir()), in_browser=bool(arguments.in_browser)
     )
 
     def end(number: int) -> None:
@@ -84,13 +84,13 @@ def _wire(arguments: Namespace) -> "Wiring":
     return Wiring(arguments)
 
 
-def initial_settings() -> "UiSettings":
+def first_look() -> "Look":
     """Return how the first paint looks, read straight from the file; mistakes in it are told when all of it is read."""
-    from tui_agent.app.services import UiSettings
+    from tui_agent.app.services import Look
 
     try:
         table = tomllib.loads((config_dir() / "config.toml").read_text(encoding="utf-8")).get("ui", {})
         theme, still = table.get("theme"), table.get("reduced_motion", False)
     except (OSError, ValueError, AttributeError):
-        return UiSettings()
-    return UiSettings(theme=theme if isinstance(theme, str) else None, reduced_motion=still is True)
+        return Look()
+    return Look(theme=theme if isinstance(theme, str) else None, reduced_motion=still is True)

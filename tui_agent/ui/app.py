@@ -27,7 +27,7 @@ from textual.reactive import var
 from textual.screen import Screen
 from textual.timer import Timer
 
-from tui_agent.app.services import AppServices, FirstView, OpenRequest, UiSettings
+from tui_agent.app.services import AppServices, FirstView, Look, OpenRequest
 from tui_agent.lazy import dataclass
 from tui_agent.resources import style_path
 from tui_agent.safe_text import ACTING
@@ -119,7 +119,7 @@ class TuiAgentApp(GuardedApp[int]):
         services: AppServices | LoadServices,
         start: FirstView | None = None,
         *,
-        settings: UiSettings | None = None,
+        look: Look | None = None,
         memory: background.BackgroundMemory | None = None,
         in_browser: bool = False,
     ) -> None:
@@ -129,7 +129,7 @@ class TuiAgentApp(GuardedApp[int]):
             services: The ports; or a function that brings them with what to show first, called after the first
                 paint, so that the user can write while they are imported and built.
             start: What to show first, when ``services`` are the ports.
-            settings: How the first paint looks, when ``services`` is a function; the ports' settings otherwise.
+            look: How the first paint looks, when ``services`` is a function.
             memory: What the terminal's background was the last time; None remembers nothing.
             in_browser: Whether it is shown in a tab of a browser, served by ``tui-agent web``.
         """
@@ -143,13 +143,14 @@ class TuiAgentApp(GuardedApp[int]):
         self.register_theme(WHITE_LIGHT)
         self.register_theme(HIGH_CONTRAST)
         self.register_theme(HIGH_CONTRAST_LIGHT)
-        self.main = MainScreen(self.apply_ui_settings)
+        self.main = MainScreen(self.apply_look)
         """The screen under all others."""
         self.failure: Exception | None = None
         """Why the ports could not be had; the program ended because of it."""
         if isinstance(services, AppServices):
             self._load: LoadServices = _having(services, start or FirstView())
-            settings = services.settings
+            ui = services.config().ui
+            look = Look(ui.theme, ui.reduced_motion)
         else:
             self._load = services
         self._last_ctrl_c = float("-inf")
@@ -164,16 +165,16 @@ class TuiAgentApp(GuardedApp[int]):
         self._terminals_theme = self._guessed
         self._chosen: str | None = ""
         self._follows_terminal = False
-        self.apply_ui_settings(settings or UiSettings())
+        self.apply_look(look or Look())
 
-    def apply_ui_settings(self, settings: UiSettings) -> None:
-        """Follow the settings that concern every screen; a theme chosen meanwhile stays until they name another."""
-        self.animation_level = "none" if settings.reduced_motion else self._animations
-        if settings.theme == self._chosen:
+    def apply_look(self, look: Look) -> None:
+        """Apply the settings that concern every screen. A theme chosen since stays until they name another."""
+        self.animation_level = "none" if look.reduced_motion else self._animations
+        if look.theme == self._chosen:
             return
-        self._chosen = settings.theme
-        self._follows_terminal = settings.theme not in self.available_themes
-        self.theme = self._terminals_theme if self._follows_terminal else str(settings.theme)
+        self._chosen = look.theme
+        self._follows_terminal = look.theme not in self.available_themes
+        self.theme = self._terminals_theme if self._follows_terminal else str(look.theme)
 
     # -- start and end ----------------------------------------------------------------------------------------
 
@@ -358,7 +359,7 @@ class TuiAgentApp(GuardedApp[int]):
 
     def on_text_selected(self) -> None:
         """Copy what was selected, where the user wants that."""
-        if self.main.settings.copy_on_select and (text := self.screen.get_selected_text()):
+        if self.main.copies_selection and (text := self.screen.get_selected_text()):
             self.copy_to_clipboard(text)
 
     def on_terminal_call(self, message: TerminalCall) -> None:

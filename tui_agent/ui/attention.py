@@ -125,7 +125,7 @@ class Attention:
             self._main.show_title()
 
     def _call(self, event: str, text: str, took: float = 0.0) -> None:
-        agent, settings = self._main.agent, self._main.settings
+        agent, settings = self._main.agent, self._main.desk.services.config().ui
         if self._is_looked_at or agent is None:
             return
         info = agent.session.info

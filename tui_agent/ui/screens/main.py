@@ -23,7 +23,7 @@ from tui_agent.app.desk import Desk
 from tui_agent.app.face import Choice, EditedText, FindPage, Output, Page, Question, Remedy
 from tui_agent.app.format import one_line, short_path
 from tui_agent.app.intent import CommandIntent, parse
-from tui_agent.app.services import OpenRequest, UiSettings
+from tui_agent.app.services import Look, OpenRequest
 from tui_agent.app.unsent import UnsentKeeper
 from tui_agent.ui import pages
 from tui_agent.ui.attention import Attention
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from tui_agent.agent.agent import Agent
     from tui_agent.agent.events import AgentEvent
     from tui_agent.app.services import AppServices
+    from tui_agent.config import Config
     from tui_agent.ui.widgets.session_view import SessionView
 
 T = TypeVar("T")
@@ -58,8 +59,8 @@ HISTORY = 1_000
 """Earlier messages the prompt can go back to."""
 
 
-def _keep_appearance(_settings: UiSettings) -> None:
-    """Nobody follows the settings."""
+def _keep_appearance(_look: Look) -> None:
+    """Ignore the settings."""
 
 
 def key_bindings() -> list[Binding]:
@@ -101,18 +102,16 @@ class MainScreen(Guarded, Screen[None]):
     gauge = getters.query_one(Gauge)
     status = getters.query_one(StatusLine)
 
-    def __init__(self, apply_ui_settings: Callable[[UiSettings], None] = _keep_appearance) -> None:
-        """Make the screen; ``apply_ui_settings`` has the application take the settings that concern every screen."""
+    def __init__(self, apply_look: Callable[[Look], None] = _keep_appearance) -> None:
+        """Make the screen; ``apply_look`` applies the settings that concern every screen."""
         super().__init__()
-        self._app_look = apply_ui_settings
+        self._apply_look = apply_look
         self.desk = Desk(self, self._on_agent_event)
         """Everything a user can ask of the program."""
         self.view: SessionView | None = None
         """What shows the open session; None until ``attach``."""
         self._attached = asyncio.Event()
         self._keymap: Mapping[str, str] = {}
-        self.settings = UiSettings()
-        """The interface's settings as they are now."""
         self.attention = Attention(self)
         """Calls the user back who looks elsewhere."""
         self._escaped = float("-inf")
@@ -162,7 +161,7 @@ class MainScreen(Guarded, Screen[None]):
 
         self.desk.attach(services)
         self._attached.set()
-        self.apply_ui_settings(services.settings)
+        self.apply_settings(services.config())
         for warning in services.warnings:
             # Not above the prompt: an early first message starts a run, which clears that.
             self.desk.warnings.add(self.clock(), warning)
@@ -234,7 +233,7 @@ class MainScreen(Guarded, Screen[None]):
         if isinstance(question, Choice) and question.beneath:
             from tui_agent.ui.screens.choice import ChoiceBeneath, Conversation
 
-            grace = self.desk.services.settings.permission_grace
+            grace = self.desk.services.config().ui.permission_grace
             conversation = Conversation(self.action_scroll_page, self.prompt.go_on, self._leave_room, self.clock, grace)
             screen = ChoiceBeneath(question, conversation)
         self.app.push_screen(screen, answered)
@@ -328,14 +327,19 @@ class MainScreen(Guarded, Screen[None]):
         title = one_line(self.agent.session.info.title, 60) if self.agent is not None else ""
         self.app.sub_title = f"{self.attention.sign}{title}".strip()
 
-    def apply_ui_settings(self, settings: UiSettings) -> None:
-        """Look and behave as the interface's settings say."""
-        self.settings = settings
-        self._app_look(settings)
-        if settings.keys or self._keymap:
+    @property
+    def copies_selection(self) -> bool:
+        """Whether text selected with the mouse is copied at once."""
+        return self.view is not None and self.desk.services.config().ui.copy_on_select
+
+    def apply_settings(self, config: Config) -> None:
+        """Apply the settings that concern looks and keys."""
+        settings = config.ui
+        self._apply_look(Look(settings.theme, settings.reduced_motion))
+        if config.keys or self._keymap:
             from tui_agent.ui.key_help import use_keys
 
-            self._keymap = use_keys(self, self._keymap, settings.keys)
+            self._keymap = use_keys(self, self._keymap, config.keys)
         self.prompt.vim = settings.vim
         self._user_status.use(settings.status_line)
         self.prompt.cursor_blink = settings.cursor_blink and not settings.reduced_motion

@@ -133,7 +133,7 @@ class TreeScreen(PageScreen[None]):
         """Heading, tree and preview, a field, keys."""
         yield Static(id="tree-head")
         with Container(id="tree-body"):
-            shown = Filter(self._desk.services.settings.tree_filter)
+            shown = Filter(self._desk.services.config().ui.tree_filter)
             yield SessionTree(self._load, self._desk.services.clock, shown)
             yield EntryPreview(self._agent, self._desk.services.clock)
         with Horizontal(id="tree-entry"):

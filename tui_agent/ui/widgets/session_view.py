@@ -185,7 +185,7 @@ class SessionView(Guarded, Room):
 
     def compose(self) -> ComposeResult:
         """The conversation, and what may lie under it."""
-        settings, prompt = self._services.settings, self._main.prompt
+        settings, prompt = self._services.config().ui, self._main.prompt
         transcript = Transcript()
         yield transcript
         yield NewChip()
