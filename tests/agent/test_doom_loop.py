@@ -50,8 +50,7 @@ def test_calls_that_are_no_circle_are_not_looked_into():
     asked: list[str] = []
     pending = build.call(("bash", {"command": "make"})).tool_calls[0]
     assert (
-        detect(build.path, pending.call_id, LoopRules(readable=lambda tool, _text: bool(asked.append(tool)) or True))
-        is None
+        detect(build.path, pending.call_id, LoopRules(problem_of=lambda tool, _text: asked.append(tool) or "")) is None
     )
     assert asked == ["bash"], "each look at a call and its result takes time while the screen waits"
 
@@ -174,7 +173,7 @@ def test_a_readable_call_starts_the_count_of_unreadable_ones_again():
 
 def test_arguments_a_tool_rejects_count_as_unreadable():
     build = started()
-    rules = LoopRules(readable=lambda tool, arguments: arguments != "{}")
+    rules = LoopRules(problem_of=lambda _tool, arguments: "nothing" if arguments == "{}" else "")
     for content in ("1", "2"):
         build.run("write", "{}", f"content is required {content}", status=ToolStatus.ERROR)
     asked = build.call(("write", "{}"))

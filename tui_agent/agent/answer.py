@@ -32,6 +32,8 @@ from tui_agent.model.protocol import (
     ToolCallReady,
     UsageReport,
 )
+from tui_agent.model.text_calls import Check, read_text_calls
+from tui_agent.model.written_calls import CallIds
 from tui_agent.session.entries import (
     AssistantEntry,
     AssistantPart,
@@ -86,6 +88,22 @@ class _Attempt:
             if self.repetition is not None:
                 kept = "".join(said)[: -self.repetition.extra]
                 said[:] = [kept]
+
+    def read_text_calls(self, request: ModelRequest, check: Check) -> str:
+        """Take the calls written into the text; returns why those that were meant as calls can't be read."""
+        asked = request.tools and request.tool_choice == "auto"
+        if self.calls or not asked or self.finished is None or self.finished.reason not in {"stop", "tool_calls"}:
+            return ""
+        found = read_text_calls("".join(self.text), {tool.name: tool for tool in request.tools}, check)
+        if found is None or found.problem:
+            return "" if found is None else found.problem
+        ids = CallIds(call.call_id for message in request.messages for call in message.tool_calls)
+        self.text[:] = filter(None, [found.text])
+        self.calls += [
+            ToolCallPart(call_id=ids.take(None), tool=call.tool, arguments=call.arguments, as_text=True)
+            for call in found.calls
+        ]
+        return ""
 
     @property
     def has_content(self) -> bool:
@@ -142,11 +160,14 @@ class Answerer:
         self.live: LiveAnswer | None = None
         self.watches_repetition = True
         """Whether an answer that repeats itself is stopped."""
+        self.unread = ""
+        """Why calls that the last answer wrote as text can't be read, "" where there are none."""
 
-    async def answer(self, request: ModelRequest, *, step: int, estimate: int) -> AssistantEntry:
+    async def answer(self, request: ModelRequest, *, step: int, estimate: int, check: Check) -> AssistantEntry:
         """Send a request until it is answered and append the answer at the leaf.
 
         ``estimate`` is the program's own count of the request in tokens; it is stored beside the reported usage.
+        ``check`` judges the arguments of calls that the model wrote as text.
 
         Raises:
             ModelError: every attempt allowed by the retry policy failed; what had come of the last one is appended.
@@ -154,6 +175,7 @@ class Answerer:
             RepeatingAnswer: the model said the same again and again.
         """
         number = 1
+        self.unread = ""
         while True:
             attempt = _Attempt(request.model, estimate, self._ports.clock())
             self._begin(attempt, step)
@@ -178,6 +200,7 @@ class Answerer:
             else:
                 if attempt.repetition is not None:
                     raise RepeatingAnswer(self._finish(attempt.entry(interrupted=True)), attempt.repetition)
+                self.unread = attempt.read_text_calls(request, check)
                 return self._finish(attempt.entry())
 
     def _begin(self, attempt: _Attempt, step: int) -> None:

@@ -114,14 +114,16 @@ def call_key(tool: str, arguments: str) -> str:
 class LoopRules:
     """What is not a loop here.
 
-    ``allowed`` holds the keys the user allowed for this session. ``readable`` tells whether a tool can read these
-    arguments (tool name, JSON text).
+    ``allowed`` holds the keys the user allowed for this session. ``problem_of`` says why a tool can't read
+    these arguments (tool name, JSON text), "" where it can.
     """
 
     allowed: frozenset[str] = frozenset()
     changes: Callable[[str], bool] = lambda _tool: False
     """Whether a tool changes the file that its call names."""
-    readable: Callable[[str, str], bool] = lambda _tool, arguments: canonical_arguments(arguments) is not None
+    problem_of: Callable[[str, str], str] = lambda _tool, arguments: (
+        "not a JSON object" if canonical_arguments(arguments) is None else ""
+    )
 
 
 DEFAULT_LOOP_RULES = LoopRules()
@@ -133,7 +135,7 @@ def detect(path: Sequence[Entry], call_id: str, rules: LoopRules = DEFAULT_LOOP_
     ``path`` runs to the assistant entry that asks for the call or further, and may be only the end of the whole
     path. The newest call with that id is the one about to run.
     """
-    calls = _up_to(_calls(path, rules.readable), call_id)
+    calls = _up_to(_calls(path, rules.problem_of), call_id)
     return _detect(calls, rules) if calls else None
 
 
@@ -142,7 +144,7 @@ def headless(path: Sequence[Entry], call_id: str, rules: LoopRules = DEFAULT_LOO
 
     Earlier refusals are read from the path: calls that were denied where a loop was.
     """
-    calls = _up_to(_calls(path, rules.readable), call_id)
+    calls = _up_to(_calls(path, rules.problem_of), call_id)
     if not calls or _detect(calls, rules) is None:
         return HeadlessAnswer.RUN
     refused = any(call.denied and _detect(calls[: index + 1], rules) for index, call in enumerate(calls[:-1]))
@@ -155,7 +157,7 @@ class _Call:
 
     part: ToolCallPart
     answer: ToolResultEntry | None
-    reads: Callable[[str, str], bool]
+    problem_of: Callable[[str, str], str]
 
     @property
     def denied(self) -> bool:
@@ -172,7 +174,7 @@ class _Call:
 
     @cached_property
     def readable(self) -> bool:
-        return self.reads(self.part.tool, self.part.arguments)
+        return not self.problem_of(self.part.tool, self.part.arguments)
 
     @cached_property
     def result(self) -> str | None:
@@ -186,7 +188,7 @@ class _Call:
         return sha256(told.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _calls(path: Sequence[Entry], reads: Callable[[str, str], bool]) -> list[_Call]:
+def _calls(path: Sequence[Entry], problem_of: Callable[[str, str], str]) -> list[_Call]:
     """Return the calls since the user's last word, oldest first, at most ``MAX_CALLS_EXAMINED``."""
     results: dict[str, ToolResultEntry] = {}
     found: list[_Call] = []
@@ -196,7 +198,7 @@ def _calls(path: Sequence[Entry], reads: Callable[[str, str], bool]) -> list[_Ca
         if isinstance(entry, ToolResultEntry):
             results.setdefault(entry.call_id, entry)
         elif isinstance(entry, AssistantEntry):
-            found += [_Call(call, results.pop(call.call_id, None), reads) for call in reversed(entry.tool_calls)]
+            found += [_Call(call, results.pop(call.call_id, None), problem_of) for call in reversed(entry.tool_calls)]
         if len(found) >= MAX_CALLS_EXAMINED:
             break
     return found[:MAX_CALLS_EXAMINED][::-1]

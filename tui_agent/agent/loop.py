@@ -40,6 +40,8 @@ from tui_agent.session.session import Session
 
 log = logging.getLogger(__name__)
 
+UNREAD_CALL = "unread_call"
+"""Why a message follows an answer that wrote calls as text which can't be read."""
 STEP_LIMIT_REFUSAL = "Not run: the step limit is reached. Answer the user instead."
 
 
@@ -150,6 +152,8 @@ class Loop:
             if last:
                 self.tools.refuse(answer.tool_calls, STEP_LIMIT_REFUSAL)
                 return RunEnded("step_limit", steps=self.step)
+            if self.answerer.unread:
+                self._tell_unread(self.answerer.unread)
             if answer.tool_calls:
                 try:
                     await self.tools.run(answer.tool_calls)
@@ -177,7 +181,9 @@ class Loop:
             self.ports.meter.check(self.ports.budget, request.model, estimate)
             self.answerer.watches_repetition = self.tools.stops_repetition
             try:
-                answer = await self.answerer.answer(request, step=self.step, estimate=estimate)
+                answer = await self.answerer.answer(
+                    request, step=self.step, estimate=estimate, check=self.tools.problem_of
+                )
             except ModelError as error:
                 if error.kind is ErrorKind.CONTEXT_OVERFLOW:
                     await self.context.after_overflow(error)
@@ -186,6 +192,21 @@ class Loop:
             else:
                 self.context.answered(answer)
                 return answer
+
+    def _tell_unread(self, problem: str) -> None:
+        """Tell the model once that a call it wrote as text can't be read.
+
+        Raises:
+            StopRunError: it was told since its last call, and did it again.
+        """
+        for entry in reversed(self.session.active_path()[:-1]):
+            if isinstance(entry, UserEntry) and entry.synthetic == UNREAD_CALL:
+                raise StopRunError(f"The model writes its tool calls as text that can't be read. {problem}")
+            if isinstance(entry, AssistantEntry) and entry.tool_calls:
+                break
+            if isinstance(entry, UserEntry) and entry.synthetic is None:
+                break
+        self.journal.append(_synthetic(UNREAD_CALL, f"{self.ports.prompt('unread_call').strip()}\n\n{problem}"))
 
     async def _after_repetition(self, stopped: RepeatingAnswer) -> None:
         """Ask what is to become of an answer that went round in a circle, and tell the model.

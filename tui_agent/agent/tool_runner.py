@@ -360,7 +360,7 @@ class ToolRunner:
             StopRunError: the run is to end here.
         """
         path = self._session.active_path()
-        rules = LoopRules(frozenset(self._allowed_loops), lambda tool: tool_traits()[tool].writes, self._is_readable)
+        rules = LoopRules(frozenset(self._allowed_loops), lambda tool: tool_traits()[tool].writes, self.problem_of)
         loop = detect(path, call.part.call_id, rules)
         if loop is None:
             return None
@@ -433,12 +433,13 @@ class ToolRunner:
             self._allowed_loops.add(ANSWER_PATTERN)
         return self._ports.prompt("continue")
 
-    def _is_readable(self, tool: str, arguments: str) -> bool:
+    def problem_of(self, tool: str, arguments: str) -> str:
+        """Return why a tool can't be called with these arguments, "" where it can."""
         try:
             parse_arguments(find_tool(tool, self._known_tools()), arguments)
-        except ToolError:
-            return False
-        return True
+        except ToolError as error:
+            return str(error)
+        return ""
 
     @staticmethod
     def _outputs_of(loop: DoomLoop, path: Sequence[Entry]) -> tuple[str, ...]:

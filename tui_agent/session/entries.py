@@ -98,6 +98,8 @@ class ToolCallPart(_Record):
     call_id: str
     tool: str
     arguments: str
+    as_text: bool = False
+    """The model wrote it into its answer; its server returned no native call."""
 
 
 UserPart = Annotated[TextPart | FilePart | ImagePart, Field(discriminator="type")]

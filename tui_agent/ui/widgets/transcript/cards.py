@@ -73,6 +73,7 @@ class CardBlock(FoldingBlock):
         """Which picture of the spinner is shown."""
 
         self.arguments = call.arguments
+        self._as_text = call.as_text
         self._title = ""
         self._live = ""
         self._result: ToolResultEntry | None = None
@@ -276,11 +277,12 @@ class CardBlock(FoldingBlock):
 
     def _facts(self, width: int) -> Sequence[StyledSpan]:
         metadata = self._metadata
-        facts: list[StyledSpan] = [(self.elapsed, "muted")] if self.elapsed else []
+        said = ("written as text" if self._as_text else "", self.elapsed)
+        facts: list[StyledSpan] = [(text, "muted") for text in said if text]
         if self.status in {ToolStatus.ERROR, ToolStatus.DENIED, ToolStatus.INTERRUPTED}:
-            said = sanitize.line(note_of(self._result.output)) if self._result and self.status == "denied" else ""
+            why = sanitize.line(note_of(self._result.output)) if self._result and self.status == "denied" else ""
             room = max(12, width // 2 - len(self.status) - 6)
-            words = f": {said[: room - 1]}…" if len(said) > room else f": {said}" if said else ""
+            words = f": {why[: room - 1]}…" if len(why) > room else f": {why}" if why else ""
             facts.append((f"{self.status}{words}", ICONS[self.status][1]))
         if metadata.exit_code:
             facts.append((f"exit {metadata.exit_code}", "status-warning"))

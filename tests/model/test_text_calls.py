@@ -1,0 +1,168 @@
+"""Calls that a model writes into its answer as text, in the forms of the chat templates, and texts about calls."""
+
+import json
+
+import pytest
+
+from tui_agent.errors import ToolError
+from tui_agent.model.text_calls import TextCall, read_text_calls
+from tui_agent.tools.arguments import parse_arguments
+from tui_agent.tools.registry import builtin_tools, find_tool
+
+TOOLS = {tool.name: tool.schema() for tool in builtin_tools()}
+READ = TextCall("read", '{"path": "calc.py"}')
+
+
+def check(tool: str, arguments: str) -> str:
+    try:
+        parse_arguments(find_tool(tool, builtin_tools()), arguments)
+    except ToolError as error:
+        return str(error)
+    return ""
+
+
+def found(text: str):
+    return read_text_calls(text, TOOLS, check)
+
+
+JSON_CALL = '{"name": "read", "arguments": {"path": "calc.py"}}'
+QWEN_CODER = "<function=read>\n<parameter=path>\ncalc.py\n</parameter>\n</function>"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        JSON_CALL,
+        f"```json\n{JSON_CALL}\n```",
+        f"```\n{JSON_CALL}\n```\n",
+        f"```xml\n<tool_call>\n{JSON_CALL}\n</tool_call>\n```",
+        f"[{JSON_CALL}]",
+        '{"type": "function", "function": {"name": "read", "arguments": "{\\"path\\": \\"calc.py\\"}"}}',
+        '{"tool_calls": [{"type": "function", "function": {"name": "read", "arguments": {"path": "calc.py"}}}]}',
+        "{'name': 'read', 'arguments': {'path': 'calc.py'}}",
+        f"<tool_call>\n{JSON_CALL}\n</tool_call>",
+        f"<tool_call>\n{JSON_CALL}",
+        f"<tool_call>{JSON_CALL}</tool_call><|im_end|>",
+        f"<tool_call>\n{JSON_CALL}\n</tool_call>\n<tool_response>\nprint(1)\n</tool_response>\nIt prints 1.",
+        f"<tools>\n{JSON_CALL}\n</tools>",
+        f"<tool_call>\n{QWEN_CODER}\n</tool_call>",
+        f"{QWEN_CODER}\n</tool_call>",
+        '<function=read>{"path": "calc.py"}</function>',
+        f"[TOOL_CALLS][{JSON_CALL}]",
+        '[TOOL_CALLS]read{"path": "calc.py"}',
+        '[TOOL_CALLS]read[CALL_ID]aB3dE6gH9[ARGS]{"path": "calc.py"}</s>',
+        '<|python_tag|>{"name": "read", "parameters": {"path": "calc.py"}}<|eom_id|>',
+        '{"name": "read", "parameters": {"path": "calc.py"}}',
+    ],
+)
+def test_every_form_of_a_call_is_read(text):
+    calls = found(text)
+    assert calls is not None
+    assert (calls.text, calls.calls, calls.problem) == ("", (READ,), "")
+
+
+@pytest.mark.parametrize(
+    ("said", "call"),
+    [
+        ("I'll look at the file first.", f"<tool_call>\n{JSON_CALL}\n</tool_call>"),
+        ("The bug is in line 2.\n\nLet me read the file:", f"```json\n{JSON_CALL}\n```"),
+        ("This ran:\n```python\nprint(1)\n```\nI will read it with the following call:", JSON_CALL.join(["```\n"] * 2)),
+        ("Fehler gefunden.", QWEN_CODER),
+        ("让我先读取文件：", f"<tool_call>\n{JSON_CALL}\n</tool_call>"),
+    ],
+)
+def test_a_call_may_follow_what_announces_it(said, call):
+    calls = found(f"{said}\n\n{call}")
+    assert calls is not None
+    assert (calls.text, calls.calls) == (said, (READ,))
+
+
+def test_several_calls_come_in_their_order():
+    grep = '{"name": "grep", "arguments": {"pattern": "def"}}'
+    for text in (
+        f"<tool_call>\n{JSON_CALL}\n</tool_call>\n<tool_call>\n{grep}\n</tool_call>",
+        f"{JSON_CALL}\n{grep}",
+        f"<|python_tag|>{JSON_CALL}; {grep}",
+        f"```json\n{JSON_CALL}\n```\n```json\n{grep}\n```",
+    ):
+        calls = found(text)
+        assert calls is not None
+        assert calls.calls == (READ, TextCall("grep", '{"pattern": "def"}'))
+
+
+def test_parameters_have_the_types_of_the_schema_and_their_lines():
+    text = (
+        "<tool_call>\n<function=write>\n<parameter=path>\n12\n</parameter>\n<parameter=content>\n"
+        'def f():\n    return "</parameter>"\n\n</parameter>\n</function>\n</tool_call>\n'
+        "<tool_call>\n<function=read>\n<parameter=path>\na\n</parameter>\n<parameter=offset>\n5\n</parameter>\n"
+        "</function>\n</tool_call>"
+    )
+    calls = found(text)
+    assert calls is not None
+    assert [json.loads(call.arguments) for call in calls.calls] == [
+        {"path": "12", "content": 'def f():\n    return "</parameter>"\n'},
+        {"path": "a", "offset": 5},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ('<tool_call>\n{"name": "read", "arguments": {"path": calc.py}}\n</tool_call>', "JSON"),
+        ('{"name": "read", "arguments": {"path": "calc.py"}', "JSON"),
+        ('<tool_call>{"name": "read_file", "arguments": {"path": "a"}}</tool_call>', "no tool read_file"),
+        ('{"name": "read", "arguments": {"lines": 3}}', "path"),
+        ("[TOOL_CALLS]read{path: 1}", "JSON"),
+        ('<|python_tag|>{"code": "print(1)"}', "name"),
+        ("<function=write>\n<parameter=path>\na.py\n</function>", "closed"),
+    ],
+)
+def test_a_call_that_cannot_be_read_says_why(text, problem):
+    calls = found(text)
+    assert calls is not None
+    assert not calls.calls
+    assert problem in calls.problem
+
+
+ABOUT = [
+    "The read tool takes a path. I called it before the edit.",
+    f"A call looks like this:\n\n```json\n{JSON_CALL}\n```",
+    f"For example:\n```json\n{JSON_CALL}\n```",
+    f"```json\n{JSON_CALL}\n```\nThis is how read is called.",
+    f"{JSON_CALL}\n\nThat is the JSON of the call I made above.",
+    f"Qwen writes its calls between tags:\n<tool_call>\n{JSON_CALL}\n</tool_call>",
+    f"<tool_call>\n{JSON_CALL}\n</tool_call>\n\nThis is the Hermes format; the server turns it into a native call.",
+    f"The log says `{JSON_CALL}`.",
+    f"In the log there is\n\n> <tool_call>\n> {JSON_CALL}\n> </tool_call>",
+    "You can wrap it in `<tool_call>` and `</tool_call>`.",
+    "`[TOOL_CALLS]` begins Mistral's calls.",
+    "[TOOL_CALLS] is a token of Mistral's tokenizer, it begins a list of calls.",
+    "<|python_tag|> begins a call of Llama 3.1.",
+    "<tool_call> is the tag that opens a call.",
+    f"Models of the Hermes family write\n<tool_call>\n{JSON_CALL}\n</tool_call>",
+    f"Then the model answers:\n\n[TOOL_CALLS][{JSON_CALL}]",
+    f"You would write:\n{QWEN_CODER}",
+    f"The template expects\n{QWEN_CODER}\n",
+    f"```python\ncall = {JSON_CALL}\nrun(call)\n```",
+    f"```python\nTOOLS = [{JSON_CALL}]\n```",
+    '{"name": "Anna", "arguments": {"path": "calc.py"}}',
+    '{"name": "read", "version": "1.0", "arguments": {"path": "x"}}',
+    '```json\n{"name": "read", "version": 2}\n```',
+    '{"name": "get_weather", "arguments": {"city": "Paris"}}',
+    "[1, 2, 3]",
+    '[{"path": "a.py"}]',
+    "{name} is replaced by the tool's name.",
+    f"I will explain how it calls tools. It writes\n\n<tool_call>\n{JSON_CALL}\n</tool_call>",
+    f"Let me show you what a call looks like:\n\n```json\n{JSON_CALL}\n```",
+    "The parser handles <function=read> and <parameter=path>, so I added a test for both.",
+    f"I fixed the parser. Given the input\n\n```\n<tool_call>\n{JSON_CALL}\n</tool_call>\n```\n\nit returns one call.",
+    f'Here is the body of the request:\n```json\n{{"messages": [], "tool_calls": [{JSON_CALL}]}}\n```',
+    "```bash\nread calc.py\n```",
+    'Use `bash` with `{"command": "ls"}`.',
+    f"1. Read the file:\n   {JSON_CALL}\n2. Then edit it.",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", ABOUT)
+def test_a_text_about_calls_calls_nothing(text):
+    assert found(text) is None

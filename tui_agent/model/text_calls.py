@@ -1,0 +1,282 @@
+"""Reads tool calls that a model wrote into its answer as text, where its server returned no native calls.
+
+Formats: bare or fenced JSON, Hermes and Qwen ``<tool_call>`` tags, Qwen-Coder's ``<function=…><parameter=…>``,
+Mistral's ``[TOOL_CALLS]``, Llama's ``<|python_tag|>``. Sources are the chat templates of these models.
+
+A call counts only at the end of an answer and only where the answer doesn't talk about calls: JSON without a mark has
+to be the whole answer, or follow a sentence like "I'll read the file:".
+"""
+
+import ast
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from tui_agent.json_text import loads
+from tui_agent.lazy import LazyPattern, dataclass
+from tui_agent.session.entries import ToolSchema
+
+_MARK = LazyPattern(
+    r"^[ \t]*(?=<(?:tool_calls?|tools|function_call)>|<function=[\w.:-]+>|\[TOOL_CALLS\]|<\|python_tag\|>)",
+    re.MULTILINE,
+)
+_FENCE = LazyPattern(r"^[ \t]*```[\w-]*[ \t]*\n", re.MULTILINE)
+_FENCED = LazyPattern(r"\s*```[\w-]*[ \t]*\n(.*?)(?:\s*```\s*(?=\n|\Z)|\Z)", re.DOTALL)
+_OPENING = LazyPattern(r"\s*(?:<(?:tool_calls?|tools|function_call)>|<\|python_tag\|>)\s*")
+_BETWEEN = LazyPattern(r"(?:\s|[;,]|</(?:tool_calls?|tools|function_call|function)>)*")
+_LEAKED = LazyPattern(r"\s*(?:(?:<\|(?!python_tag)\w+\|>|</s>|<tool_response>).*)?\Z", re.DOTALL)
+"""Nothing, or what a server should have cut: a stop token, and the result the model imagined."""
+_FUNCTION = LazyPattern(r"\s*<function=([\w.:-]+)>\s*")
+_PARAMETER = LazyPattern(
+    r"\s*<parameter=([^>\n]+)>\n?(.*?)\n?</parameter>(?=\s*(?:<parameter=|</function>|</tool_call>|\Z))", re.DOTALL
+)
+_MISTRAL = LazyPattern(r"\s*\[TOOL_CALLS\]\s*(?:([\w.:-]+)(?:\[CALL_ID\]\w+)?(?:\[ARGS\])?\s*(?=\{))?")
+_NAMED = LazyPattern(r"[{\[\s]*['\"](?:name|function|tool)['\"]\s*:\s*['\"]([\w.:-]+)['\"]")
+
+_NAMES = ("name", "tool", "tool_name", "function")
+_ARGUMENTS = ("arguments", "parameters", "args", "input")
+_BESIDE = {*_NAMES, *_ARGUMENTS, "id", "type"}
+
+_TALK = LazyPattern(
+    r"\b(?:examples?|e\.g|i\.e|for instance|such as|like (?:this|so)|looks? like|show(?:s|ing)? (?:you|how)|explain\w*"
+    r"|describe\w*|illustrat\w*|demonstrat\w*|means|you(?:'d| would| can| could| should| may| might|r)|models? \w+s?"
+    r"|one (?:would|could|can)|would|hypothetical\w*|suppose|imagine|quot\w+|printed|logged|document\w*"
+    r"|not (?:run|call))\b",
+    re.IGNORECASE,
+)
+"""Words of a text that shows a call to its reader."""
+_FORMAL = LazyPattern(
+    r"\b(?:formats?|syntax|templates?|tags?|tokens?|(?:tool|function)[ -]calls?|called|written|as follows|following"
+    r"|schema|JSON|XML|Hermes|Qwen|Mistral|Llama)\b",
+    re.IGNORECASE,
+)
+"""Words that may stand in such a text and, after "I'll", in one that calls."""
+_INTENT = LazyPattern(
+    r"\b(?:I(?:['’]ll|['’]m going to| will| am going to| need to| have to| must| want to| should)|let(?:['’]s| me| us)"
+    r"|ich (?:werde|lese|muss)|lass mich|je vais|voy a|vou)\b|让我|我(?:将|来|会|先|需要)|давай|сейчас",
+    re.IGNORECASE,
+)
+
+Check = Callable[[str, str], str]
+"""Says why a tool doesn't take these arguments (name, JSON text); "" where it does."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextCall:
+    """A call read from text. ``arguments`` is the JSON text of an object."""
+
+    tool: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class TextCalls:
+    """The calls of an answer and the rest of its ``text``; where they can't be read ``problem`` says why."""
+
+    text: str
+    calls: tuple[TextCall, ...] = ()
+    problem: str = ""
+
+
+class _UnreadableError(Exception):
+    """A call begins here, and nothing can be made of it."""
+
+
+class _NoCallError(Exception):
+    """What stands here isn't a call."""
+
+
+def read_text_calls(text: str, tools: Mapping[str, ToolSchema], check: Check) -> TextCalls | None:
+    """Return the calls written at the end of an answer, None where it makes none. ``tools`` are the request's."""
+    found = _begin(text)
+    if found is None:
+        return None
+    prose, rest = text[:found].rstrip(), text[found:]
+    try:
+        calls = tuple(_Scanner(rest, tools).calls())
+        problems = (_problem(call, tools, check) for call in calls)
+        problem = next(filter(None, problems), "")
+    except _NoCallError:
+        return None
+    except _UnreadableError as error:
+        calls, problem = (), str(error)
+    if problem:
+        # A text that goes on after a call it got wrong wasn't one.
+        return TextCalls(text, problem=problem) if rest.rstrip().endswith(("}", "]", ">", "```")) else None
+    return TextCalls(prose, calls) if calls else None
+
+
+def _begin(text: str) -> int | None:
+    """Return where the calls of an answer would begin, None where it doesn't end in any."""
+    body = text.lstrip()
+    start = len(text) - len(body)
+    if body.startswith(("{", "[", "```")) or _MARK.match(body):
+        return start
+    # Code that was shown before belongs to what is said; a block at the end may be the call.
+    said = _FENCED.sub(lambda block: block[0] if block.end() == len(text) else " " * len(block[0]), text)
+    if mark := _MARK.search(said):
+        return mark.start() if _leads_in(text[: mark.start()], marked=True) else None
+    fence = _FENCE.search(said)
+    return fence.start() if fence is not None and _leads_in(text[: fence.start()], marked=False) else None
+
+
+def _leads_in(prose: str, *, marked: bool) -> bool:
+    """Tell whether the paragraph before a call announces it instead of explaining it."""
+    last = prose.rstrip().rpartition("\n\n")[2].lstrip()
+    if _TALK.search(last) or last.startswith(">"):
+        return False
+    if _INTENT.search(last):
+        return True
+    return marked and not last.endswith((":", "：")) and not _FORMAL.search(last)
+
+
+def _problem(call: TextCall, tools: Mapping[str, ToolSchema], check: Check) -> str:
+    if call.tool not in tools:
+        return f"There is no tool {call.tool}."
+    parameters = tools[call.tool].parameters
+    values = loads(call.arguments)
+    lacking = [name for name in parameters.get("required") or () if name not in values]
+    return check(call.tool, call.arguments) or (f"{call.tool}: {', '.join(lacking)} is missing." if lacking else "")
+
+
+class _Scanner:
+    """Reads the calls of a text that has to hold nothing else."""
+
+    def __init__(self, text: str, tools: Mapping[str, ToolSchema], *, marked: bool = False) -> None:
+        self._text = text
+        self._tools = tools
+        self._marked = marked
+        """A mark stood before: it can't be anything but a call."""
+        self._at = 0
+
+    def calls(self) -> Iterator[TextCall]:
+        """Yield the calls.
+
+        Raises:
+            _NoCallError: it is something else.
+            _UnreadableError: it is a call that can't be read.
+        """
+        if fenced := _FENCED.match(self._text):
+            while fenced := _FENCED.match(self._text, self._at):
+                yield from _Scanner(fenced[1], self._tools).calls()
+                self._at = fenced.end()
+            self._end()
+            return
+        while not _LEAKED.match(self._text, self._at):
+            yield from self._next()
+            between = _BETWEEN.match(self._text, self._at)
+            self._at = between.end() if between else self._at
+
+    def _end(self) -> None:
+        if not _LEAKED.match(self._text, self._at):
+            raise _NoCallError
+
+    def _next(self) -> Iterator[TextCall]:
+        if opening := _OPENING.match(self._text, self._at):
+            self._at, self._marked = opening.end(), True
+        if function := _FUNCTION.match(self._text, self._at):
+            self._at, self._marked = function.end(), True
+            yield TextCall(_plain_name(function[1]), self._function_arguments(function[1]))
+        elif mistral := _MISTRAL.match(self._text, self._at):
+            self._at, self._marked = mistral.end(), True
+            value = self._value()
+            yield from [TextCall(mistral[1], _object(value))] if mistral[1] else self._of(value)
+        else:
+            yield from self._of(self._value())
+
+    def _function_arguments(self, name: str) -> str:
+        if self._text[self._at : self._at + 1] == "{":
+            return _object(self._value())
+        schema = self._tools.get(_plain_name(name))
+        properties = schema.parameters.get("properties") or {} if schema is not None else {}
+        values: dict[str, Any] = {}
+        while parameter := _PARAMETER.match(self._text, self._at):
+            key = parameter[1].strip()
+            values[key] = _typed(parameter[2], properties.get(key))
+            self._at = parameter.end()
+        if self._text[self._at :].lstrip().startswith("<parameter="):
+            raise _UnreadableError(f"{name}: a <parameter=…> isn't closed.")
+        return json.dumps(values, ensure_ascii=False)
+
+    def _value(self) -> Any:
+        """Return the JSON value that begins here."""
+        while self._text[self._at : self._at + 1].isspace():
+            self._at += 1
+        if self._text[self._at : self._at + 1] not in {"{", "["}:
+            raise _NoCallError
+        try:
+            value, self._at = _DECODER.raw_decode(self._text, self._at)
+        except (ValueError, RecursionError) as error:
+            value = self._literal(error)
+        return value
+
+    def _literal(self, error: Exception) -> Any:
+        """Return a value in Python's notation, which takes the rest of the text."""
+        rest = self._text[self._at :]
+        value_text = rest[: max(rest.rfind("}"), rest.rfind("]")) + 1]
+        try:
+            value = ast.literal_eval(value_text)
+            json.dumps(value)
+        except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+            named = _NAMED.match(rest)
+            if self._marked or (named is not None and _plain_name(named[1]) in self._tools):
+                raise _UnreadableError(f"It isn't valid JSON: {error}.") from None
+            raise _NoCallError from None
+        self._at += len(value_text)
+        return value
+
+    def _of(self, value: Any) -> Iterator[TextCall]:
+        """Yield the calls that a JSON value is."""
+        if isinstance(value, dict) and isinstance(value.get("tool_calls"), list):
+            value = value["tool_calls"]
+        if isinstance(value, list) and value:
+            for item in value:
+                yield from self._of(item)
+            return
+        if isinstance(value, dict) and isinstance(value.get("function"), dict):
+            value = value["function"]
+        if not isinstance(value, dict):
+            raise _NoCallError
+        name = next((value[key] for key in _NAMES if isinstance(value.get(key), str)), None)
+        given = next((value[key] for key in _ARGUMENTS if key in value), None)
+        if self._marked and name is not None:
+            yield TextCall(_plain_name(name), _object({} if given is None else given))
+        elif name is None or given is None or not value.keys() <= _BESIDE or _plain_name(name) not in self._tools:
+            if self._marked:
+                raise _UnreadableError("A call needs a name and arguments.")
+            raise _NoCallError
+        else:
+            yield TextCall(_plain_name(name), _object(given))
+
+
+_DECODER = json.JSONDecoder(strict=False)
+
+
+def _object(value: Any) -> str:
+    """Return arguments as the JSON text of an object."""
+    if isinstance(value, str):
+        try:
+            value = loads(value, strict=False)
+        except ValueError:
+            raise _UnreadableError("The arguments aren't a JSON object.") from None
+    if not isinstance(value, dict):
+        raise _UnreadableError("The arguments aren't a JSON object.")
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _plain_name(name: str) -> str:
+    return name.removeprefix("functions.")
+
+
+def _typed(text: str, schema: Any) -> Any:
+    """Return a parameter written as text in the type its schema wants."""
+    kinds = schema.get("type") if isinstance(schema, dict) else None
+    if kinds is None and isinstance(schema, dict):
+        kinds = [part.get("type") for part in schema.get("anyOf") or () if isinstance(part, dict)] or None
+    if kinds is None or "string" in kinds:
+        return text
+    try:
+        return loads(text.strip().lower() if text.strip() in {"True", "False"} else text, strict=False)
+    except ValueError:
+        return text
