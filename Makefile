@@ -83,7 +83,7 @@ screenshots: $(VENV)/dev.stamp ## draw docs/images again
 	@$(BIN)/python scripts/recording.py
 
 lock: $(VENV)/lock/bin/uv ## choose versions again where pyproject.toml asks for it; ARGS="--upgrade" takes newer ones
-	@$(COMPILE) $(ARGS) pyproject.toml requirements-build.in -o requirements.lock
+	@$(COMPILE) $(ARGS) --extra litellm pyproject.toml requirements-build.in -o requirements.lock
 	@$(COMPILE) $(ARGS) --extra dev pyproject.toml requirements-build.in -c requirements.lock -o requirements-dev.lock
 
 clean: ## remove .venv and every cache

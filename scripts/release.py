@@ -22,7 +22,7 @@ from smoke import SmokeError, try_documents
 
 ROOT = Path(__file__).parent.parent
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
-MAX_WHEEL_BYTES = 3_000_000
+MAX_WHEEL_BYTES = 4_000_000
 SMOKE = (
     (("--version",), "tui-agent "),
     (("-p", "hello", "--demo", "--no-session"), ""),
@@ -161,7 +161,7 @@ def smoke(command: Path, scratch: Path) -> None:
 
 
 def check_installs(release: Release) -> str:
-    """Install the wheel with pip on each Python, its extra `web` too, and with uv and pipx on the newest; run it."""
+    """Install the wheel with pip on each Python, its extras too, and with uv and pipx on the newest; run it."""
     assert release.wheel is not None
     done: list[str] = []
     newest = ""
@@ -170,7 +170,7 @@ def check_installs(release: Release) -> str:
         run(python, "-m", "venv", place)
         run(place / "bin" / "pip", "install", "--quiet", release.wheel)
         smoke(place / "bin" / "tui-agent", release.scratch)
-        run(place / "bin" / "pip", "install", "--quiet", f"{release.wheel}[web]")
+        run(place / "bin" / "pip", "install", "--quiet", f"{release.wheel}[litellm,web]")
         run(place / "bin" / "python", "-c", "import tui_agent.cli.web_server", cwd=release.scratch)
         try:
             try_documents(place / "bin" / "python", release.scratch / f"documents-{name}")

@@ -7,9 +7,11 @@ import sys
 import sysconfig
 import tarfile
 import tomllib
+from importlib.metadata import Distribution, distribution, distributions
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 from scripts.smoke import try_documents
 from tui_agent import __version__, resources
@@ -42,15 +44,17 @@ def _no_overrides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A new environment with the wheel in it, beside this environment's packages; returns its ``bin``."""
+    """A new environment with the wheel and the packages it asks for without extras; returns its ``bin``."""
     home = tmp_path_factory.mktemp("installed")
     wheel = build("wheel", home / "dist")
     run(sys.executable, "-m", "venv", "--without-pip", home / "venv")
     python = home / "venv" / "bin" / "python"
     run(sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--no-index", "--no-deps", wheel)
     site = Path(run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))").strip())
-    # Path files inside a directory that a path file adds are not read, so an editable install does not leak in.
-    (site / "packages.pth").write_text(sysconfig.get_path("purelib"), encoding="utf-8")
+    for path in required_files(site):
+        # Copied, because the sandbox shows a command the environment and not what links in it lead to.
+        copy = shutil.copytree if path.is_dir() else shutil.copy
+        copy(path, site / path.name)
     return home / "venv" / "bin"
 
 
@@ -63,6 +67,15 @@ def test_the_wheel_brings_every_prompt_style_and_data_file(installed: Path, tmp_
 
 def test_the_installed_command_prints_its_version(installed: Path, tmp_path: Path) -> None:
     assert run(installed / "tui-agent", "--version", cwd=tmp_path).strip() == f"tui-agent {__version__}"
+
+
+def test_without_litellm_doctor_works_and_says_so(installed: Path, tmp_path: Path) -> None:
+    program = "import importlib.util as u; print([n for n in ('litellm', 'openai', 'aiohttp') if u.find_spec(n)])"
+    assert run(installed / "python", "-c", program, cwd=tmp_path).strip() == "[]"
+    done = subprocess.run(
+        [installed / "tui-agent", "doctor"], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=300
+    )
+    assert "without litellm; prices and windows from litellm 1." in done.stdout, done.stderr
 
 
 def test_what_the_pages_say_works_where_only_the_wheel_is(installed: Path, tmp_path: Path) -> None:
@@ -129,6 +142,19 @@ def test_a_python_that_is_too_old_is_refused_in_one_sentence(tmp_path: Path) -> 
     assert [line for line in done.stderr.splitlines() if not line.startswith("make")] == [
         "tui-agent needs Python 3.11 or newer: install it, or say where it is with PYTHON=/path/to/python3."
     ]
+
+
+def required_files(site: Path) -> set[Path]:
+    """The files of the packages that the program in ``site`` needs without extras, of this environment."""
+    (program,) = distributions(path=[str(site)])
+    left, found = [program], dict[str, Distribution]()
+    while left:
+        for wanted in map(Requirement, left.pop().requires or ()):
+            if wanted.name not in found and (wanted.marker is None or wanted.marker.evaluate({"extra": ""})):
+                found[wanted.name] = distribution(wanted.name)
+                left.append(found[wanted.name])
+    tops = {file.parts[0] for package in found.values() for file in package.files or ()} - {"..", "__pycache__"}
+    return {Path(sysconfig.get_path("purelib"), top) for top in tops}
 
 
 def build(kind: str, directory: Path) -> Path:

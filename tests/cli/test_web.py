@@ -184,7 +184,7 @@ def test_a_missing_extra_is_told_in_one_sentence(
 
     monkeypatch.setattr(builtins, "__import__", without)
     assert run(["web"]) == 2
-    assert "pip install 'tui-agent[web]'" in capsys.readouterr().err
+    assert '-m pip install "textual-serve' in capsys.readouterr().err
 
 
 def test_a_port_that_is_taken_is_told_and_the_usual_one_replaced(capsys: pytest.CaptureFixture[str]) -> None:

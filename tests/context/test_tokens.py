@@ -1,15 +1,16 @@
 """Tokens are counted as the model's own tokenizer would, offline, in bounded time."""
 
-import importlib.util
 import subprocess
 import sys
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 import tiktoken
 from hypothesis import given, settings
 
+from scripts.model_data import SOURCES, encoding
 from tests.support.entry_strategies import texts
 from tests.support.thoroughness import EXAMPLES
 from tui_agent.context import tokens
@@ -140,8 +141,13 @@ def test_special_tokens_in_a_text_are_text():
     assert COUNTER.text("<|endoftext|>") > 1
 
 
+@pytest.mark.parametrize("name", sorted(SOURCES))
+def test_the_encoding_files_are_the_published_ones(name):
+    assert (tokens.ENCODING_FOLDER / f"{name}.bin").read_bytes() == encoding(name)
+
+
 def test_without_the_encoding_files_counts_are_rough_but_know_scripts(monkeypatch):
-    monkeypatch.setattr(importlib.util, "find_spec", lambda _name: None)
+    monkeypatch.setattr(tokens, "ENCODING_FOLDER", Path("not there"))
     monkeypatch.setattr(tokens, "ENCODINGS", Encodings())
     for kind, text in SAMPLES.items():
         rough = count_text(text)

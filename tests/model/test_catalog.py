@@ -5,13 +5,15 @@ import subprocess
 import sys
 import tomllib
 from datetime import date
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
-from tui_agent.model import price_list
+from scripts.model_data import price_list
 from tui_agent.model.catalog import ASSUMED_WINDOW, Catalog
 from tui_agent.model.model_names import maker_of, spelled
+from tui_agent.model.price_list import PRICES, PriceList
 from tui_agent.model.served import ServedModel, ServedModels
 from tui_agent.model.settings import ModelSettings, ProviderSettings
 from tui_agent.session.entries import Usage
@@ -295,7 +297,7 @@ def test_what_a_server_has_beside_chat_models_is_not_listed() -> None:
 
 
 def test_each_correction_names_its_source_and_day() -> None:
-    table = tomllib.loads(Path(price_list.__file__).with_name("corrections.toml").read_text())
+    table = tomllib.loads(PRICES.with_name("corrections.toml").read_text())
 
     assert table["row"]
     for entry in [*table["row"], *table["family"]]:
@@ -320,7 +322,14 @@ def test_a_misspelt_model_finds_its_neighbours(catalog: Catalog) -> None:
     assert "anthropic/claude-x" in catalog.similar("claud-x")
 
 
-def test_the_bundled_file_is_found_without_importing_litellm() -> None:
+def test_the_list_that_is_shipped_is_what_its_script_makes() -> None:
+    source, _comma, date = PriceList().source.partition(", ")
+    if source != f"litellm {version('litellm')}":
+        pytest.fail("run: python scripts/model_data.py")
+    assert PRICES.read_text(encoding="utf-8") == price_list(date=date)
+
+
+def test_the_list_that_is_shipped_is_read_without_importing_litellm() -> None:
     program = (
         "import sys\n"
         "from tui_agent.model.catalog import Catalog\n"

@@ -18,9 +18,11 @@ from tests.support.model_client import HOSTED_MODEL, OPENAI_KEY, PATIENT, ask, c
 from tests.support.model_server import ModelServer, Turn
 from tests.support.processes import alive
 from tui_agent.model.client import ProviderClient
+from tui_agent.model.hosted import client as hosted_client
 from tui_agent.model.hosted import lines, link
 from tui_agent.model.hosted.link import host_environment
 from tui_agent.model.protocol import ErrorKind, ModelError, TextDelta
+from tui_agent.model.retry import RETRIED
 from tui_agent.model.settings import HostSettings
 
 MODEL = HOSTED_MODEL
@@ -36,6 +38,21 @@ async def own_client(
     client = host_client(server, log_path=tmp_path / "host.log", host=PATIENT)
     yield client
     await client.aclose()
+
+
+async def test_without_litellm_a_model_that_needs_it_names_the_command(
+    own_client: ProviderClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hosted_client, "is_installed", lambda: False)
+
+    error = (await collect(own_client, ask(MODEL))).error
+
+    command = f'run {sys.executable} -m pip install "litellm'
+    assert error is not None
+    assert f"is reached through litellm, which is not installed: {command}" in error.message
+    assert "!=1.107.0" in error.message
+    assert error.kind not in RETRIED
+    assert own_client.hosted.pid is None
 
 
 class _Impatient:

@@ -28,7 +28,10 @@ from tui_agent.cli.sessions import DATABASE, open_store
 from tui_agent.config import Config, ConfigError, LoadedConfig, get_value, load_config
 from tui_agent.lazy import dataclass
 from tui_agent.model.addresses import plain_url
+from tui_agent.model.hosted.link import install_command, is_installed
 from tui_agent.model.logins import SOURCE, Logins
+from tui_agent.model.price_list import PriceList
+from tui_agent.model.route import Router
 from tui_agent.paths import cache_dir, config_dir, data_dir, log_dir
 from tui_agent.processes.environment import SafeEnvironment
 from tui_agent.resources import prompt
@@ -83,7 +86,9 @@ def lines_of(finding: Finding) -> list[str]:
 def findings() -> Iterator[Finding]:
     """Yield everything the report tells, looked at now; it takes a moment."""
     yield Finding("program", f"tui-agent {__version__}, Python {platform.python_version()}, {sys.executable}")
-    yield Finding("packages", ", ".join(f"{name} {version(name)}" for name in ("textual", "litellm", "tiktoken")))
+    packages = [f"{name} {version(name)}" for name in ("textual", "tiktoken")]
+    packages.append(f"litellm {version('litellm')}" if is_installed() else "without litellm")
+    yield Finding("packages", f"{', '.join(packages)}; prices and windows from {PriceList().source}")
     yield Finding("directories", f"settings {config_dir()} · sessions {data_dir()} · log {log_dir()}")
     try:
         loaded = load_config()
@@ -145,6 +150,9 @@ def _models(config: Config) -> Iterator[Finding]:
         if info.deprecated_on is not None and info.deprecated_on <= datetime.now(UTC).date().isoformat():
             advice = f"Choose another: tui-agent models {info.provider}"
             yield Finding("", f"out of service since {info.deprecated_on}", ok=False, advice=advice)
+        router = Router(catalog, os.environ, models=config.models, providers=config.providers)
+        if router.wire(model) is None and not is_installed():
+            yield Finding("", "litellm, which it needs, is not installed", ok=False, advice=f"Run: {install_command()}")
         if info.origin == "assumed":
             advice = f'Set it: tui-agent config set models."{model}".context_window SIZE; or ask: tui-agent models'
             yield Finding("", "nothing is known of its window", advice=advice)

@@ -27,7 +27,7 @@ def run_web(arguments: Namespace) -> int:
         import textual_serve  # noqa: F401 - only whether it is there
     except ImportError:
         raise UsageError(
-            "The browser needs more packages: pip install 'tui-agent[web]' (uv tool, pipx: the same name)."
+            f'The browser needs more packages: {sys.executable} -m pip install "textual-serve>=1.1.3,<1.2"'
         ) from None
     with closing(bind(arguments.port)) as bound:
         asyncio.run(_serve(bound, arguments.rest))

@@ -1,18 +1,17 @@
 """How many tokens a text, an image or an entry takes, as well as it can be known without asking the provider.
 
-Text is counted with the byte-pair encodings that litellm ships (read as files: neither litellm nor the network is
-touched). A ``Count`` remembers which of its tokens are outside ASCII, by script, and a model's ``Calibration`` has a
-factor for each: what its tokenizer's relatives are known to need, corrected by what the provider reported. An entry's
-own ``tokens`` and ``scripts`` hold the count without factors, so that it never goes stale when they move.
+Text is counted with OpenAI's byte-pair encodings, which are shipped as files: the network is never touched. A
+``Count`` remembers which of its tokens are outside ASCII, by script, and a model's ``Calibration`` has a factor for
+each: what its tokenizer's relatives are known to need, corrected by what the provider reported. An entry's own
+``tokens`` and ``scripts`` hold the count without factors, so that it never goes stale when they move.
 """
 
-import binascii
-import importlib.util
 import json
 import math
 import re
 import sys
 import threading
+import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -59,13 +58,10 @@ SAMPLES = 64
 ROUGH_CHARS = 16_384
 """Longest text that is counted by a rule of thumb where that will do."""
 
-_RANKS_AT_ONCE = 1 << 16
-"""Bytes of an encoding's file that are read in one go."""
-_ENCODING_FILES = {
-    # The SHA-1 of the URL tiktoken would load each from: its cache's naming, and so litellm's.
-    "o200k_base": "fb374d419588a4632f3f557e76b4b70aebbca790",
-    "cl100k_base": "9b5ad71b2ce5302211f9c61530b329a4922fc6a4",
-}
+ENCODING_FOLDER = Path(__file__).with_name("encodings")
+"""Holds the encodings' files; ``scripts/model_data.py`` makes them and says what is in them."""
+_COUNTS = {"o200k_base": 199_998, "cl100k_base": 100_256}
+"""Tokens of each encoding."""
 _CONTRACTIONS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
 _UPPER, _LOWER = r"\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}", r"\p{Ll}\p{Lm}\p{Lo}\p{M}"
 _PATTERNS = {
@@ -357,33 +353,23 @@ def _load(name: str) -> Encoding | None:
     try:
         import tiktoken
 
-        ranks, outside = _ranks(_encoding_folder() / _ENCODING_FILES[name])
+        data = zlib.decompress((ENCODING_FOLDER / f"{name}.bin").read_bytes())
+        ranks, outside = _ranks(data, _COUNTS[name])
         encoding = tiktoken.Encoding(name, pat_str=_PATTERNS[name], mergeable_ranks=ranks, special_tokens={})
-    except (ImportError, OSError, ValueError):
+    except (ImportError, OSError, zlib.error):
         return None
     # It has made a copy of its own, and what it keeps of these would only take 30 MB.
     ranks.clear()
     return Encoding(encoding, outside)
 
 
-def _ranks(path: Path) -> tuple[dict[bytes, int], bytes]:
-    """Return the byte strings of an encoding's file with their ranks, and by rank which are outside ASCII."""
+def _ranks(data: bytes, count: int) -> tuple[dict[bytes, int], bytes]:
+    """Return the tokens of an encoding with their ranks, and by rank which hold a byte outside ASCII."""
     ranks: dict[bytes, int] = {}
-    outside = bytearray()
-    with path.open("rb") as file:
-        # Piece by piece, because one call for all would keep every other thread waiting.
-        while lines := file.readlines(_RANKS_AT_ONCE):
-            words = b"".join(lines).split()
-            texts, numbers = list(map(binascii.a2b_base64, words[::2])), list(map(int, words[1::2]))
-            ranks.update(zip(texts, numbers, strict=True))
-            outside.extend(bytes(max(0, numbers[-1] + 1 - len(outside))))
-            for text, number in zip(texts, numbers, strict=True):
-                outside[number] = not text.isascii()
+    outside = bytearray(count)
+    start = count
+    for rank in range(count):
+        token = data[start : (start := start + data[rank])]
+        ranks[token] = rank
+        outside[rank] = not token.isascii()
     return ranks, bytes(outside)
-
-
-def _encoding_folder() -> Path:
-    spec = importlib.util.find_spec("litellm")
-    if spec is None or spec.origin is None:
-        raise FileNotFoundError("litellm")
-    return Path(spec.origin).parent / "litellm_core_utils" / "tokenizers"

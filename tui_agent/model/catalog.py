@@ -1,9 +1,9 @@
 """The catalog: windows, prices and abilities of models.
 
-What counts is, in this order: the user's settings, what the server said when it was asked, litellm's package file with
-our corrections, and what the model's family is known for. A model keeps what is known of it behind any gateway; only a
-server of one's own that runs a model others may run as well is expected to have a window of its own. The file is read
-without importing litellm, when it is first asked for.
+What counts is, in this order: the user's settings, what the server said when it was asked, the list of prices with its
+corrections, and what the model's family is known for. A model keeps what is known of it behind any gateway; only a
+server of one's own that runs a model others may run as well is expected to have a window of its own. The list is read
+when it is first needed.
 """
 
 import difflib
@@ -97,7 +97,7 @@ class ModelInfo:
     @property
     def name(self) -> str:
         """The id without the provider."""
-        return self.id.partition("/")[2] or self.id
+        return _name(self.id)
 
     def cost(self, usage: Reported, *, hour_writes: int = 0) -> float | None:
         """Return the price of an answer in US dollars, None when prices are unknown.
@@ -121,7 +121,7 @@ class Catalog:
     """Everything known of models.
 
     ``environ`` may name other addresses than the providers' own, ``served`` is what servers said. ``path`` is the file
-    to read instead of litellm's, for tests.
+    to read instead of the list that is shipped, for tests.
     """
 
     def __init__(
@@ -290,7 +290,7 @@ class Catalog:
         return {**related, **{key: value for key, value in (exact or {}).items() if value is not None}}
 
     def _served(self, model: str) -> ServedModel | None:
-        return self.served.find(self.place(model).url, model.partition("/")[2] or model)
+        return self.served.find(self.place(model).url, _name(model))
 
     def _build(self, model: str) -> ModelInfo:
         provider, place = self.provider(model), self.place(model)
@@ -309,7 +309,7 @@ class Catalog:
     def _wire(self, model: str, provider: str) -> str | None:
         tables = (self._settings.get(model), self._providers.get(provider))
         chosen = next((table.wire for table in tables if table is not None and table.wire), None)
-        return chosen or provider_of(provider).wire_of(model.partition("/")[2] or model)
+        return chosen or provider_of(provider).wire_of(_name(model))
 
     def _assumed(self, model: str, provider: str) -> ModelInfo:
         spelling = spelled(model)
@@ -318,6 +318,11 @@ class Catalog:
             marked = _marked(model, provider)
             return ModelInfo(model, provider, ASSUMED_WINDOW, origin="assumed", cache_marks=marked)
         return replace(_from_row(model, provider, family), tools=True, origin="assumed")
+
+
+def _name(model: str) -> str:
+    """Return a model's name without its provider."""
+    return model.partition("/")[2] or model
 
 
 def _has_own_window(model: str, provider: str, place: AddressSetting) -> bool:

@@ -1,9 +1,8 @@
-"""litellm's file of models with their windows and prices, read where it lies, without litellm, and corrected.
+"""The list of models with their windows and prices: ``prices.json``, taken from litellm's, and corrections to it.
 
-What is wrong in it is put right by ``corrections.toml`` beside this module, each row with its source.
+``scripts/model_data.py`` writes the list; ``corrections.toml`` corrects it, each row with its source.
 """
 
-import importlib.util
 import json
 import mmap
 import re
@@ -18,7 +17,8 @@ from tui_agent.model.model_names import broader, spelled
 
 Row = dict[str, Any]
 
-_FILE = "model_prices_and_context_window_backup.json"
+PRICES = Path(__file__).with_name("prices.json")
+"""The list that is shipped."""
 _CORRECTIONS = Path(__file__).with_name("corrections.toml")
 _CHAT = {"chat", "responses"}
 _PIECES = re.compile(r"[a-z]+|\d+")
@@ -32,12 +32,12 @@ _SHORTEST = 2
 class PriceList:
     """The rows of models one can chat with.
 
-    ``path`` is the file to read instead of litellm's, ``corrections`` what is laid over it: for tests. A program asks
-    for one model or two, so they are found in the text within a millisecond each; reading all 3 MB takes thirty.
+    ``path`` is the file to read instead of ``PRICES``, ``corrections`` what is laid over it: for tests. A program asks
+    for one model or two, so they are found in the text within a millisecond each; reading all of it takes longer.
     """
 
     def __init__(self, path: Path | None = None, corrections: Path | None = None) -> None:
-        self._path = path or _bundled()
+        self._path = path or PRICES
         self._corrections = corrections or (_CORRECTIONS if path is None else None)
         self._found: dict[str, Row | None] = {}
 
@@ -66,10 +66,18 @@ class PriceList:
     @cached_property
     def _split(self) -> tuple[Mapping[str, Row], set[str]]:
         """Return the rows one can chat with, and the spellings of all the others."""
-        data = json.loads(self._path.read_bytes()) if self._path is not None else {}
+        data = json.loads(self._path.read_bytes())
         rows = {name: self._corrected(name, row) for name, row in {**dict.fromkeys(self._fixed), **data}.items()}
         found = {name: row for name, row in rows.items() if row is not None}
         return found, {spelled(name) for name in rows.keys() - found.keys()} - {spelled(name) for name in found}
+
+    @property
+    def source(self) -> str:
+        """Where the list is from and when it was made: "litellm 1.106.2, 2026-11-23"."""
+        with self._path.open(encoding="utf-8") as file:
+            file.readline()
+            row = json.loads(file.readline().partition(": ")[2].rstrip(",\n"))
+        return f"{row['source']}, {row['date']}"
 
     @cached_property
     def families(self) -> list[Row]:
@@ -116,19 +124,18 @@ class PriceList:
     @cached_property
     def _names(self) -> tuple[str, ...]:
         with self._opened() as data:
-            found = list(_keys(data)) if data is not None else []
-        return tuple(dict.fromkeys([*self._fixed, *found]))
+            return tuple(dict.fromkeys([*self._fixed, *_keys(data)]))
 
     def _corrected(self, name: str, row: object) -> Row | None:
         fixed = self._fixed.get(name, {})
         merged = {**row, **fixed} if isinstance(row, dict) else fixed
-        return merged if _can_chat(merged) else None
+        return merged if can_chat(merged) else None
 
     def _find(self, name: str) -> Row | None:
         key = f"{json.dumps(name)}:".encode()
         with self._opened() as data:
-            at = data.find(key) if data is not None else -1
-            while data is not None and at >= 0:
+            at = data.find(key)
+            while at >= 0:
                 row = _row_at(data, at + len(key))
                 # What stands within a row may have any name.
                 if isinstance(row, dict) and "litellm_provider" in row:
@@ -137,10 +144,7 @@ class PriceList:
         return None
 
     @contextmanager
-    def _opened(self) -> Iterator[mmap.mmap | None]:
-        if self._path is None:
-            yield None
-            return
+    def _opened(self) -> Iterator[mmap.mmap]:
         with self._path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             yield data
 
@@ -173,7 +177,7 @@ def _row_at(data: mmap.mmap, start: int) -> object:
             size *= 4
 
 
-def _can_chat(row: Row) -> bool:
+def can_chat(row: Row) -> bool:
     """Tell whether a row is of a model that answers in text; some that only embed have a window of no tokens."""
     answers = row.get("supported_output_modalities") or ["text"]
     return (
@@ -182,11 +186,3 @@ def _can_chat(row: Row) -> bool:
         and "text" in answers
         and (row.get("max_input_tokens") is None or row["max_input_tokens"] > 0)
     )
-
-
-def _bundled() -> Path | None:
-    spec = importlib.util.find_spec("litellm")
-    if spec is None or not spec.submodule_search_locations:
-        return None
-    path = Path(spec.submodule_search_locations[0]) / _FILE
-    return path if path.is_file() else None

@@ -11,7 +11,7 @@ from typing import Any
 from tui_agent.model.errors import Failure, classify
 from tui_agent.model.hosted import lines
 from tui_agent.model.hosted.lines import Event, size_of
-from tui_agent.model.hosted.link import HostGoneError, Inbox, Link, last_words, start
+from tui_agent.model.hosted.link import HostGoneError, Inbox, Link, install_command, is_installed, last_words, start
 from tui_agent.model.protocol import (
     ErrorKind,
     Finished,
@@ -178,6 +178,10 @@ class HostClient:
         return await asyncio.shield(self._starting)
 
     async def _start(self) -> Link:
+        if not is_installed():
+            self._starting = None
+            reason = "This model's provider is reached through litellm, which is not installed"
+            raise ModelError(ErrorKind.UNKNOWN, f"{reason}: run {install_command()}")
         try:
             link = await self._wait_ready(await start(self._environ, self._log_path))
         except (OSError, HostGoneError, TimeoutError) as error:

@@ -2,11 +2,13 @@
 
 import asyncio
 import contextlib
+import importlib.util
 import logging
 import os
 import sys
 from collections import deque
 from collections.abc import Iterator, Mapping
+from importlib.metadata import PackageNotFoundError, requires
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +33,20 @@ _LOOPBACK = "localhost,127.0.0.1,::1"
 
 COMMAND = (sys.executable, "-P", "-m", "tui_agent.model.hosted.host")
 """What starts a host; -P keeps the working directory out of the import path."""
+
+
+def is_installed() -> bool:
+    """Tell whether litellm, an optional package, is there."""
+    return importlib.util.find_spec("litellm") is not None
+
+
+def install_command() -> str:
+    """Return the command that installs litellm beside the program."""
+    try:
+        wanted = [line.partition(";")[0].strip() for line in requires("tui-agent") or () if line.startswith("litellm")]
+    except PackageNotFoundError:
+        wanted = []
+    return f'{sys.executable} -m pip install "{wanted[0] if wanted else "litellm"}"'
 
 
 class HostGoneError(Exception):
