@@ -110,7 +110,8 @@ def user_store() -> Path:
 class Turn:
     """What came of a message. ``cost`` is US dollars, None where prices are not known.
 
-    ``reason`` is why it ended: done, interrupted, error, step_limit, budget or stopped; ``error`` says what went wrong.
+    ``reason`` is why it ended: done, length (the answer was cut off), interrupted, error, step_limit, budget or
+    stopped; ``error`` says what went wrong.
     """
 
     text: str

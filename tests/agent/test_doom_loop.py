@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from tests.support.session_paths import PathBuilder
 from tui_agent.agent.doom_loop import (
+    CHECKED_CHARS,
     MAX_CALLS_EXAMINED,
     HeadlessAnswer,
     LoopKind,
@@ -305,24 +306,50 @@ def test_changes_that_may_still_succeed_are_let_go(statuses, path):
 SENTENCE = "Wait, let me look at the function again. It takes a path and returns the lines, so the caller must split. "
 
 
-@pytest.mark.parametrize("unit", [SENTENCE, SENTENCE * 8 + "\n\n", "-", "\n", "ha "])
-def test_a_text_that_repeats_itself_is_found(unit):
-    found = find_repetition("Here is what I found. " + unit * (8_000 // len(unit) + 1))
+@pytest.mark.parametrize(
+    "unit",
+    [SENTENCE, SENTENCE * 3 + "\n\n", "-", "\n", "ha ", "She loves to wear a collar. ", "- Check the file.\n", "@"],
+)
+def test_a_text_that_repeats_itself_is_stopped_soon(unit):
+    """As the answerer looks: every 200 characters."""
+    text = "Here is what I found. " + unit * 5_000
+    ends = range(CHECKED_CHARS, 20_000, CHECKED_CHARS)
+    end = next(end for end in ends if find_repetition(text[:end]))
+    found = find_repetition(text[:end])
 
     assert found is not None
     assert found.rounds >= 4
-    assert len(found.unit) * found.rounds >= 6_000
+    assert end - 22 <= max(1_500, 20 * len(unit))
+    assert len(text[:end]) - found.extra >= 22 + 2 * len(found.unit)
+
+
+def test_rounds_may_differ_in_a_number_that_counts():
+    text = "I begin. " + "".join(f"Step {n}: I will check the file once more. " for n in range(1, 60))
+    found = find_repetition(text)
+    assert found is not None
+    assert text[: -found.extra] == "I begin. " + "".join(f"Step {n}: I will check the file once more. " for n in (1, 2))
 
 
 @pytest.mark.parametrize(
     "text",
     [
         SENTENCE * 3,
-        "".join(f"{SENTENCE}{number}\n" for number in range(100)),
         "".join(f"| {number:>5} | ok |\n" for number in range(2_000)),
-        SENTENCE * 90 + "And so it works after all." * 2,
+        "".join(f"{row * 16:08x}: 0000 0000 0000 0000 0000 0000 0000 0000  ................\n" for row in range(200)),
+        "00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00\n" * 64,
+        "```\n" + "[0, 0, 0, 0, 0, 0, 0, 0],\n" * 100,
+        "| yes | no | yes |\n" * 100,
+        "+" + "-" * 78 + "+\n" + ("|" + " " * 78 + "|\n") * 24,
+        "#" * 80 + "\n" + "#                  #\n" * 40,
+        "Row, row, row your boat,\nGently down the stream,\n" * 8,
+        "".join(f"{n} green bottles\nHanging on the wall,\n" * 2 + "If one fell\n\n" for n in range(10, 0, -1)),
+        "".join(f"Epoch {n}: the loss is {1 / (n + 1):.4f}, the error {n * 37 % 11}\n" for n in range(100)),
+        "".join(f"The test number {n} of the file passed in {n * n % 97} ms.\n" for n in range(200)),
+        "la la la " * 20,
+        "=" * 100 + "\n",
         "",
     ],
 )
 def test_a_text_that_says_something_new_is_left_alone(text):
+    assert not any(find_repetition(text[:end]) for end in range(CHECKED_CHARS, len(text) + 1, CHECKED_CHARS))
     assert find_repetition(text) is None

@@ -3,15 +3,18 @@
 import asyncio
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
-from tests.support.agents import MODEL, make_agent
+from tests.support.agents import MODEL, FixedDirectory, make_agent
 from tests.support.scripted_client import Call, Reply, ScriptedClient
 from tui_agent.agent.context_keeper import ContextKeeper
 from tui_agent.agent.events import (
+    CompactionEnded,
+    CompactionStarted,
     Decision,
     Notice,
     PermissionAnswer,
@@ -25,6 +28,7 @@ from tui_agent.agent.events import (
     ToolStarted,
 )
 from tui_agent.agent.permissions import Action, Rule
+from tui_agent.context.budget import ModelLimits
 from tui_agent.context.request import ModelRequest, request_bytes
 from tui_agent.model.protocol import ErrorKind, ModelError
 from tui_agent.session.entries import AssistantEntry, TextPart, ToolResultEntry, ToolStatus, UserEntry
@@ -523,6 +527,41 @@ async def test_an_overflow_without_numbers_teaches_a_smaller_window(tmp_path: Pa
     assert 8_000 < window < 12_000
     assert ended.reason == "done"
     assert any("named no window" in event.message for event in harness.events if isinstance(event, Notice))
+
+
+async def test_a_compaction_that_an_overflow_wants_and_cannot_have_is_told_once(tmp_path: Path) -> None:
+    refused = ModelError(ErrorKind.CONTEXT_OVERFLOW, "It is too long.", window=2_048)
+    harness = make_agent(tmp_path, ScriptedClient([Reply(error=refused)]), sleep=no_wait)
+    ended = await harness.say("hello")
+    assert ended.reason == "stopped"
+    assert len(harness.of(CompactionStarted)) == len(harness.of(CompactionEnded)) == 1
+
+
+class NoLongest(FixedDirectory):
+    """Nothing is known of a longest answer, as of most servers of one's own."""
+
+    def limits(self, model: str) -> ModelLimits:
+        return replace(super().limits(model), max_output=None)
+
+
+@pytest.mark.parametrize(("reasoning", "share"), [("", 0.2), ("I think.", 0.5)])
+async def test_an_answer_may_take_what_is_kept_free_for_it(tmp_path: Path, reasoning: str, share: float) -> None:
+    """Of a model that thinks half of what is free: its thinking is part of the answer."""
+    client = ScriptedClient([Reply("One.", reasoning=reasoning), Reply("Two.")])
+    harness = make_agent(tmp_path, client, directory=NoLongest(20_000))
+    await harness.say("hello")
+    await harness.say("go on")
+    first, second = (request.max_output_tokens for request in client.requests)
+    assert first is not None
+    assert second is not None
+    assert 3_500 < first <= 4_000
+    assert second <= 20_000 * share
+    assert second > 3_500 * share / 0.2 * 0.8
+
+
+async def test_an_answer_cut_off_at_a_limit_ends_the_run_as_such(tmp_path: Path) -> None:
+    harness = make_agent(tmp_path, ScriptedClient([Reply("Half of", finish="length")]))
+    assert (await harness.say("tell me")).reason == "length"
 
 
 async def test_what_a_refusal_counted_is_learnt(tmp_path: Path) -> None:

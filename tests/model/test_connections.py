@@ -253,17 +253,36 @@ def strict(*fields: str) -> object:
 
 async def test_a_field_a_server_does_not_know_is_left_out_from_then_on(server: ModelServer) -> None:
     client = host_client(server)
-    server.play_function(strict("stream_options", "reasoning_effort"))  # type: ignore[arg-type]
+    server.play_function(strict("stream_options", "reasoning_effort", "max_completion_tokens"))  # type: ignore[arg-type]
+    asked = ask("openai/gpt-4o", effort=Effort.HIGH, max_output_tokens=500)
 
-    first = await collect(client, ask("openai/gpt-4o", effort=Effort.HIGH))
+    first = await collect(client, asked)
     sent = len(server.requests)
-    second = await collect(client, ask("openai/gpt-4o", effort=Effort.HIGH))
+    second = await collect(client, asked)
     other = await collect(client, ask("openai/gpt-4o-mini"))
     await client.aclose()
 
     assert (first.text, second.text, other.text) == ("fine", "fine", "fine")
-    assert sent == 3
+    assert sent == 4
     assert len(server.requests) == sent + 1 + 2, "the next request knows; another model learns by itself"
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        "This model's maximum context length is 4096 tokens. You requested 4420 tokens (3900 in the messages).",
+        "'max_tokens' is too large: 520. Maximum context length is 4096 tokens, your request has 3900 input tokens.",
+    ],
+)
+async def test_a_prompt_that_fits_without_the_limit_of_the_answer_is_sent_without(
+    server: ModelServer, refusal: str
+) -> None:
+    client = host_client(server)
+    server.play(status(400, refusal), Turn("fine"), Turn("fine"))
+    answers = [await collect(client, ask("openai/local", max_output_tokens=520)) for _ in range(2)]
+    await client.aclose()
+    assert [answer.text for answer in answers] == ["fine", "fine"]
+    assert [request.json.get("max_tokens") for request in server.requests] == [520, None, 520]
 
 
 async def test_a_refusal_that_names_nothing_that_can_be_left_out_is_told(server: ModelServer) -> None:

@@ -206,6 +206,7 @@ KEYLESS = "No key of a provider was found: set one in the environment or the set
 
 _STOPS: dict[str, StopReason] = {
     "done": "end_turn",
+    "length": "max_tokens",
     "interrupted": "cancelled",
     "step_limit": "max_turn_requests",
     "budget": "max_turn_requests",

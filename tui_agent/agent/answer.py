@@ -8,7 +8,7 @@ import asyncio
 from contextlib import aclosing
 from dataclasses import field
 
-from tui_agent.agent.doom_loop import Repetition, find_repetition
+from tui_agent.agent.doom_loop import CHECKED_CHARS, Repetition, find_repetition
 from tui_agent.agent.events import (
     AnswerDelta,
     LiveAnswer,
@@ -48,10 +48,6 @@ DRAFT_SECONDS = 0.2
 """How long streamed text may wait before it is in the store; 250 ms is promised."""
 
 
-CHECKED_CHARS = 1_000
-"""Characters of text or reasoning after which it is looked at for repetition."""
-
-
 class RepeatingAnswer(Exception):  # noqa: N818 - not an error: the answer so far is kept and somebody is asked
     """The model said the same again and again and was stopped; what it said is appended, each round but two cut."""
 
@@ -84,10 +80,10 @@ class _Attempt:
         self.unchecked += added
         if self.unchecked >= CHECKED_CHARS:
             self.unchecked = 0
-            self.repetition = find_repetition("".join(said))
+            said[:] = ["".join(said)]
+            self.repetition = find_repetition(said[0])
             if self.repetition is not None:
-                kept = "".join(said)[: -self.repetition.extra]
-                said[:] = [kept]
+                said[:] = [said[0][: -self.repetition.extra]]
 
     def read_text_calls(self, request: ModelRequest, check: Check) -> str:
         """Take the calls written into the text; returns why those that were meant as calls can't be read."""

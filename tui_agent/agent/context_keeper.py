@@ -44,6 +44,7 @@ from tui_agent.session.entries import (
     EffortChangeEntry,
     Entry,
     ModeChangeEntry,
+    ReasoningPart,
     SystemEntry,
     TextPart,
     ToolResultEntry,
@@ -235,12 +236,23 @@ class ContextKeeper:
             blobs=self._images(request),
         )
 
-    def _room_for_answer(self) -> int | None:
-        """Return the longest answer that fits; some providers assume their longest and refuse what doesn't fit."""
+    def _room_for_answer(self) -> int:
+        """Return the most tokens the answer may take: the model's own limit or, if unknown, what is kept free for it.
+
+        A model that thinks gets half of what is free instead: thinking counts as answer and is gone afterwards.
+        """
         size, most = self.size(), self._ports.directory.limits(self.model).max_output
         # What is estimated may be a little more in the provider's tokens.
         slack = round(size.total * _ESTIMATE_ERROR) if size.estimated else 0
-        return None if most is None else max(1, min(most, max(size.reserve, size.window - size.total) - slack))
+        free = max(size.reserve, size.window - size.total)
+        if most is None:
+            most = max(size.reserve, free // 2) if self._thinks() else size.reserve
+        return max(1, min(most, free) - slack)
+
+    def _thinks(self) -> bool:
+        """Whether the newest answer came with reasoning."""
+        answer = newest(self._session.active_path(), AssistantEntry)
+        return answer is not None and any(isinstance(part, ReasoningPart) for part in answer.parts)
 
     # -- making room ----------------------------------------------------------------------------------------
 
@@ -317,7 +329,8 @@ class ContextKeeper:
 
         held = self._hold("overflow")
         outcome = CompactionOutcome(held.value) if held else await self.compact("overflow")
-        if outcome.problem and not outcome.cancelled and held is not HoldReason.OFF:
+        # What was refused because there is nothing to gain is refused without a model too.
+        if outcome.problem and not (outcome.cancelled or outcome.refused) and held is not HoldReason.OFF:
             outcome = await self._compact_by_rule("overflow", outcome.problem)
         if outcome.problem:
             said = error.message if error.message.rstrip().endswith((".", "!", "?")) else f"{error.message}."

@@ -6,10 +6,12 @@ that differs in nothing but times is not new.
 """
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from enum import StrEnum
 from functools import cached_property
 from hashlib import sha256
+from itertools import pairwise
 
 from tui_agent.context.arguments import parse_object
 from tui_agent.context.files import call_path
@@ -27,9 +29,18 @@ PARSE_FAILURES = 3
 """The unreadable call of one tool that asks."""
 FAILED_EDITS = 5
 """The change of one file that asks when all of them failed since one succeeded, whatever they were to change."""
-MIN_REPEATED_CHARS = 6_000
-"""Characters at the end of an answer that have to be one text again and again."""
+CHECKED_CHARS = 200
+"""Characters of text or reasoning after which it is looked at for repetition."""
+MIN_REPEATED_CHARS = 1_200
+"""Characters at the end of an answer that have to be one text again and again: 1,500 less what comes between looks."""
 MIN_REPEATED_ROUNDS = 4
+_PHRASE_ROUNDS, _PHRASE_CHARS = 18, 300
+"""Rounds and characters of words that are enough."""
+_DATA_CHARS = 6_000
+"""Characters of equal rows of a table, a dump, a drawing, or of code in a fence: those may be meant."""
+_PHRASE_WORDS = 2
+_COUNTED_WORDS = 4
+_COUNTED_CHARS = 4_000
 MAX_REPEATED_ANSWERS = 5
 """The repeating answer since the user's last word that ends the run, whatever was said to those before."""
 REPEATING = "repeating"
@@ -40,6 +51,9 @@ _SUFFIX = 64
 MAX_CALLS_EXAMINED = 80
 """Calls looked at: a multiple of ``CHANGING_CALLS``, so that what goes on for longer is asked about each time."""
 
+_WORD = LazyPattern(r"[^\W\d_]{2,}")
+_DIGITS = LazyPattern(r"\d+")
+_FENCE = LazyPattern(r"^[ \t]*```", re.MULTILINE)
 _TIMES = LazyPattern(r"\b\d+(?:\.\d+)?\s?(?:ms|µs|ns|s|sec|secs|seconds?)\b|\b\d{1,2}:\d{2}(?::\d{2})?(?:[.,]\d+)?\b")
 """Durations and times of day: that a command took longer than before is no news."""
 
@@ -327,17 +341,60 @@ def repeated_answers(path: Sequence[Entry]) -> int:
 
 
 def find_repetition(text: str) -> Repetition | None:
-    """Return what a text repeats at its end, None while it says something new; looks at little more than its end."""
+    """Return what a text repeats at its end, None while it says something new; looks at little more than its end.
+
+    Rounds may differ in numbers that count up or down.
+    """
     tail = text[-LOOKED_AT_CHARS:]
-    if len(tail) < MIN_REPEATED_CHARS:
+    period = _period(tail)
+    if period:
+        unit, rounds, start = tail[-period:], 1, len(text) - period
+        while start >= period and text[start - period : start] == unit:
+            rounds, start = rounds + 1, start - period
+        is_long = _is_enough(text, start, unit, rounds)
+        return Repetition(unit, rounds, (rounds - 2) * period) if is_long else None
+    return _find_counting(text, tail[-_COUNTED_CHARS:])
+
+
+def _period(tail: str) -> int:
+    """Return the characters after which the end of a text comes again, 0 where it is new."""
+    before = tail.rfind(tail[-_SUFFIX:], 0, len(tail) - 1) if len(tail) > _PHRASE_CHARS else -1
+    return len(tail) - _SUFFIX - before if before >= 0 else 0
+
+
+def _is_enough(text: str, start: int, unit: str, rounds: int) -> bool:
+    """Tell whether so many rounds of a unit, from ``start`` on, are no table, drawing or poem."""
+    chars, words = rounds * len(unit), len(_WORD.findall(unit))
+    rows = "\n" in unit.strip() or unit.endswith("\n") or unit.startswith("\n")
+    is_data = (rows and unit.strip() and (words <= _PHRASE_WORDS or "|" in unit)) or _is_fenced(text[:start])
+    if rounds < MIN_REPEATED_ROUNDS or is_data:
+        return rounds >= MIN_REPEATED_ROUNDS and chars >= _DATA_CHARS
+    is_phrase = words >= _PHRASE_WORDS and rounds >= _PHRASE_ROUNDS and chars >= _PHRASE_CHARS
+    return is_phrase or chars >= MIN_REPEATED_CHARS
+
+
+def _is_fenced(text: str) -> bool:
+    return len(_FENCE.findall(text)) % 2 == 1
+
+
+def _find_counting(text: str, tail: str) -> Repetition | None:
+    """Return a sentence that is repeated with numbers in it that count."""
+    numbers = list(_DIGITS.finditer(tail))
+    plain = _DIGITS.sub("0", tail)
+    period = _period(plain)
+    each = plain[-period:].count("0") if period else 0
+    if not each or len(_WORD.findall(plain[-period:])) < _COUNTED_WORDS or "|" in plain[-period:]:
         return None
-    before = tail.rfind(tail[-_SUFFIX:], 0, len(tail) - 1)
-    if before < 0:
+    rounds = 1
+    while plain[-period * (rounds + 1) : -period * rounds] == plain[-period:]:
+        rounds += 1
+    if rounds < _PHRASE_ROUNDS or rounds * period < MIN_REPEATED_CHARS or rounds * each > len(numbers):
         return None
-    period = len(tail) - _SUFFIX - before
-    unit, rounds, start = tail[-period:], 1, len(text) - period
-    while start >= period and text[start - period : start] == unit:
-        rounds, start = rounds + 1, start - period
-    if rounds < MIN_REPEATED_ROUNDS or rounds * period < MIN_REPEATED_CHARS:
+    values = [int(number[0]) for number in numbers[-each * rounds :]]
+    if not all(len({b - a for a, b in pairwise(values[place::each])}) == 1 for place in range(each)):
         return None
-    return Repetition(unit, rounds, (rounds - 2) * period)
+    # Where the third round begins: before its first number, and as far before that as in every round.
+    start = numbers[-each * (rounds - 2)].start() - plain[-period:].index("0")
+    return (
+        None if _is_fenced(text[: -len(tail)] + tail[:start]) else Repetition(tail[-period:], rounds, len(tail) - start)
+    )

@@ -296,9 +296,12 @@ class RaceEnded:
 
 @dataclass(frozen=True, slots=True)
 class RunEnded:
-    """The agent is idle. ``error`` is one sentence for a person when it ended for another reason than being done."""
+    """The agent is idle. ``error`` is one sentence for a person when it ended for another reason than being done.
 
-    reason: Literal["done", "interrupted", "error", "step_limit", "stopped", "budget"]
+    ``length``: the last answer was cut off at the model's or the server's limit.
+    """
+
+    reason: Literal["done", "length", "interrupted", "error", "step_limit", "stopped", "budget"]
     error: str | None = None
     steps: int = 0
     needs_key: bool = False

@@ -119,7 +119,7 @@ class Loop:
                 await self.context.compact_as_asked()
             except asyncio.CancelledError:
                 return ended  # the work itself was done before
-            if ended.reason != "done" or not self.queue:
+            if ended.reason not in {"done", "length"} or not self.queue:
                 return ended
 
     async def _work(self) -> RunEnded:
@@ -134,7 +134,7 @@ class Loop:
                 await self._report_problems()
                 if self._nothing_left():
                     await self._settle_files()
-                    return RunEnded("done", steps=self.step)
+                    return RunEnded("length" if self._is_too_long() else "done", steps=self.step)
                 self._report_jobs()
             await self.context.make_room()
             self.step += 1
@@ -292,6 +292,11 @@ class Loop:
         if isinstance(entry, AssistantEntry):
             return not entry.tool_calls and entry.finish in {"stop", "length", "content_filter"}
         return entry is None
+
+    def _is_too_long(self) -> bool:
+        """Whether the answer that ends the run was cut off at a limit."""
+        entry = newest_message(self.session.active_path())
+        return self.step > 0 and isinstance(entry, AssistantEntry) and entry.finish == "length"
 
     def _is_paused(self) -> bool:
         """Whether the provider wants to go on with the newest answer: nothing may be said in between."""

@@ -140,7 +140,7 @@ class Subagents:
                 self._parent.channel.emit(CostKnown())
             session.release()
         ended = watch.ended
-        problem = ended.error or (ended.reason if ended.reason in {"interrupted", "step_limit"} else None)
+        problem = ended.error or (ended.reason if ended.reason in {"interrupted", "step_limit", "length"} else None)
         return SubagentReport(watch.answer, session.id, ended.steps, problem)
 
     async def _fork(self, title: str, call_id: str, agent: str) -> Session:

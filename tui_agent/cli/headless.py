@@ -325,7 +325,7 @@ class HeadlessRun(WordsFace):
         """Return what came of a run, and why it is not what was asked for."""
         to_go_on = "To go on: tui-agent -c -p continue"
         match ended.reason:
-            case "done":
+            case "done" | "length":
                 why = self._refused_alone() or self._incomplete()
                 outcome = (ExitCode.STOPPED, why) if why else (ExitCode.DONE, "")
             case "budget":

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from tui_agent.context.request import Message, ModelRequest
 from tui_agent.lazy import LazyPattern, dataclass
 from tui_agent.model.errors import Failure, classify, concerns_reasoning
-from tui_agent.model.protocol import ModelError, ModelEvent
+from tui_agent.model.protocol import ErrorKind, ModelError, ModelEvent
 from tui_agent.model.providers import WireName
 from tui_agent.model.route import Route, Router
 from tui_agent.model.settings import HostSettings
@@ -31,6 +31,7 @@ _NOT_THERE = {404, 405, 501}
 _REFUSED = {400, 422}
 """Statuses of a request that something in it is wrong with."""
 
+_ANSWER_LIMITS = frozenset({"max_tokens", "max_completion_tokens", "max_output_tokens"})
 _EFFORT = LazyPattern(r"reasoning[._]?effort", re.IGNORECASE)
 _VALUES = LazyPattern(r"(?:supported|allowed|invalid|permitted) values?|must be one of|expected one of", re.IGNORECASE)
 """A field is known, but not what it says."""
@@ -60,6 +61,8 @@ class _Attempt:
     route: Route
     with_reasoning: bool
     optional: tuple[str, ...] = ()
+    left_out: frozenset[str] = frozenset()
+    """Fields of the body that only this request goes without."""
     failure: Failure | None = None
 
 
@@ -129,9 +132,10 @@ class ProviderClient:
         Raises:
             ModelError: the request failed, before or in the middle of the answer.
         """
-        with_reasoning = True
+        with_reasoning, left_out = True, frozenset[str]()
         while True:
             attempt = self._prepare(request, with_reasoning=with_reasoning)
+            attempt.left_out = left_out
             begun = False
             try:
                 async with aclosing(self._answer(attempt)) as events:
@@ -142,7 +146,7 @@ class ProviderClient:
                 if begun or not self._learn(error, attempt):
                     raise
                 log.warning("%s Sending again without it.", error.message)
-                with_reasoning = attempt.with_reasoning
+                with_reasoning, left_out = attempt.with_reasoning, attempt.left_out
             else:
                 return
 
@@ -183,8 +187,12 @@ class ProviderClient:
         route, wire = attempt.route, _load_wire(name)
         call = wire.call(attempt.request, route, with_reasoning=attempt.with_reasoning)
         learnt = self._learnt.get(_place(route), _Learnt())
-        call = replace(call, body=_left(call.body, learnt.fields))
-        attempt.optional = tuple(name for name in call.optional if name not in learnt.fields)
+        refused = learnt.fields | attempt.left_out
+        call = replace(call, body=_left(call.body, refused))
+        sent = call.body.keys()
+        attempt.optional = tuple(
+            name for name in call.optional if name not in refused and name.partition(".")[0] in sent
+        )
         reader = wire.reader(attempt.request, route)
         async with aclosing(http.answer(call, route, reader, self.settings)) as answer:
             async for events in answer:
@@ -202,6 +210,8 @@ class ProviderClient:
         if attempt.route.wire == "responses" and attempt.route.is_elsewhere and error.status in _NOT_THERE:
             learnt.wire = "chat"
             return True
+        if error.kind is ErrorKind.CONTEXT_OVERFLOW:
+            return _leave_out_limit(error, attempt)
         text = attempt.failure.text if attempt.failure is not None and error.status in _REFUSED else ""
         if attempt.request.effort is not None and _EFFORT.search(text) and _VALUES.search(text):
             # The provider says which levels the model has: that is for whoever chose this one.
@@ -219,6 +229,14 @@ class ProviderClient:
         else:
             learnt.reasoning = True
         return True
+
+
+def _leave_out_limit(error: ModelError, attempt: _Attempt) -> bool:
+    """Leave out the limit of the answer where only that did not fit; most servers then take the room that is left."""
+    limits = frozenset(attempt.optional) & _ANSWER_LIMITS
+    fits = error.sent and error.window and error.sent < error.window
+    attempt.left_out |= limits if fits else frozenset()
+    return bool(limits and fits)
 
 
 def _open(environ: Mapping[str, str]) -> "Http":

@@ -104,7 +104,7 @@ class Attention:
         failed = ended.reason == "error"
         self._show(Sign.IDLE if self._is_looked_at else Sign.FAILED if failed else Sign.DONE)
         if took >= LONG:
-            event = "failed" if failed else "done" if ended.reason == "done" else "stopped"
+            event = "failed" if failed else "done" if ended.reason in {"done", "length"} else "stopped"
             why = f": {one_line(ended.error, 100)}" if ended.error else ""
             self._call(event, f"{'is done' if event == 'done' else event} after {seconds(took)}{why}", took)
 

@@ -192,7 +192,7 @@ class Runner:
         await agent.files.settle()
         amount = (await agent.files.amounts([self._race.record.start]))[0]
         found = {"files": amount.files, "additions": amount.additions, "deletions": amount.deletions}
-        if ended.reason != "done":
+        if ended.reason not in {"done", "length"}:
             state = RunnerState.STOPPED if ended.reason == "interrupted" else RunnerState.ERROR
             self.update(state=state, problem=ended.error or "", **found)
             return

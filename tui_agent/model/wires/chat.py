@@ -59,7 +59,8 @@ _OPEN, _CLOSE = "<think>", "</think>"
 
 _OPTIONAL = (
     "stream_options", "reasoning_effort", "reasoning", "thinking", "enable_thinking", "thinking_budget",
-    "chat_template_kwargs", "prompt_cache_key", "session_id", "tool_choice", "usage",
+    "chat_template_kwargs", "prompt_cache_key", "session_id", "tool_choice", "usage", "max_tokens",
+    "max_completion_tokens",
 )  # fmt: skip
 
 
@@ -85,7 +86,7 @@ def call(request: ModelRequest, route: Route, *, with_reasoning: bool = True) ->
     headers = {chat.cache_key_header: request.session} if chat.cache_key_header and request.session else {}
     body |= {**chat.fields, **route.options}
     body["messages"] = _messages(request, route, with_reasoning=with_reasoning)
-    return Call("/chat/completions", body, headers, optional=tuple(name for name in _OPTIONAL if name in body))
+    return Call("/chat/completions", body, headers, optional=_OPTIONAL)
 
 
 def _effort(effort: Effort | None, route: Route) -> dict[str, Any]:  # noqa: PLR0911 - one arm per form

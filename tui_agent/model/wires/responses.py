@@ -54,7 +54,7 @@ _MAX_CACHE_KEY_CHARS = 64
 _BETWEEN = "\n\n"
 """Stands between two messages of one answer, and between two parts of a reasoning summary."""
 
-_OPTIONAL = ("reasoning.summary", "reasoning.effort", "include", "prompt_cache_key", "store")
+_OPTIONAL = ("reasoning.summary", "reasoning.effort", "include", "prompt_cache_key", "store", "max_output_tokens")
 """Fields that a server may not know, and that can be done without."""
 
 _ECHOES = frozenset({"response.created", "response.in_progress", "response.queued"})
