@@ -8,11 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.model_server import ModelServer
-from tui_agent.cli.arguments import IMPORT_FORMATS
 from tui_agent.cli.main import run
 from tui_agent.cli.sessions import open_store
 from tui_agent.session.entries import ModelChangeEntry
-from tui_agent.session.formats.table import FileFormat
 from tui_agent.session.session import Session
 
 ROLLOUT = Path(__file__).parents[1] / "session" / "formats" / "data" / "codex-rollout.jsonl"
@@ -34,10 +32,6 @@ def claude_line(text: str, *, side: bool) -> str:
     message = {"role": "user", "content": text}
     line = {"type": "user", "uuid": "u1", "sessionId": "s", "cwd": "/shop", "isSidechain": side, "message": message}
     return json.dumps(line | {"timestamp": "2026-01-02T03:04:05.000Z"}) + "\n"
-
-
-def test_the_formats_of_the_flag_are_those_there_are() -> None:
-    assert tuple(FileFormat) == IMPORT_FORMATS
 
 
 def test_files_of_subagents_are_no_failure_and_each_line_names_its_file(

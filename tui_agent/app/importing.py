@@ -9,7 +9,7 @@ from tui_agent.safe_text import one_line
 from tui_agent.session.errors import StoreError
 from tui_agent.session.formats.importing import ImportChange, Imported, import_file
 from tui_agent.session.formats.reading import ImportRefused, NoConversation
-from tui_agent.session.formats.table import FileFormat, files_of
+from tui_agent.session.formats.table import files_of
 from tui_agent.session.store import Store
 
 __all__ = ["Importer", "import_all", "named", "summary_of", "why_refused"]
@@ -23,7 +23,7 @@ _NUMBERS_TOLD = 10
 class Importer:
     """Imports files, one after the other, each in one transaction of its own."""
 
-    def __init__(self, store: Store, *, source: FileFormat | None = None, skip_damaged: bool = False) -> None:
+    def __init__(self, store: Store, *, source: str | None = None, skip_damaged: bool = False) -> None:
         self._store = store
         self._source = source
         self._skip_damaged = skip_damaged

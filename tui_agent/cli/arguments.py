@@ -382,6 +382,8 @@ def _add_web(commands: "argparse._SubParsersAction[_Parser]") -> None:
 
 
 def _add_transfer(actions: "argparse._SubParsersAction[_Parser]") -> None:
+    from tui_agent.session.formats.table import FORMATS
+
     export = actions.add_parser("export", help="write a session to a file: Markdown, HTML, JSON lines, or Pi's own")
     export.add_argument("id", metavar="ID[#N]", help="the session; with #N the branch that leads to entry N")
     export.add_argument(
@@ -409,7 +411,7 @@ def _add_transfer(actions: "argparse._SubParsersAction[_Parser]") -> None:
         "--from",
         dest="source",
         default="auto",
-        choices=("auto", *IMPORT_FORMATS),
+        choices=("auto", *(row.name for row in FORMATS)),
         help="the format; default: detect it",
     )
     importing.add_argument("--skip-damaged", action="store_true", help="skip lines that can't be read")
@@ -421,20 +423,6 @@ def _effort(text: str) -> Effort:
         return Effort(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"there is no effort “{text}”; there are {', '.join(Effort)}") from None
-
-
-IMPORT_FORMATS = (
-    "tui-agent",
-    "pi",
-    "claude-code",
-    "opencode",
-    "codex",
-    "gemini-cli",
-    "crush",
-    "vibe",
-    "aider",
-)
-"""The values of `tui_agent.session.formats.table.FileFormat`, which takes long to import."""
 
 
 def _positive(text: str) -> int:

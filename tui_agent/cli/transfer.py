@@ -18,7 +18,7 @@ from tui_agent.cli.output import say
 from tui_agent.config import load_config
 from tui_agent.session.formats.detecting import DetectedFile, find_sessions
 from tui_agent.session.formats.reading import NoConversation
-from tui_agent.session.formats.table import FileFormat, files_of
+from tui_agent.session.formats.table import files_of
 from tui_agent.session.store import Store
 
 
@@ -69,11 +69,11 @@ def run_import(store: Store, arguments: Namespace) -> int:
         return _run_detect(store, arguments)
     if arguments.file is None:
         raise UsageError("Name a file or directory, or let --detect list the sessions of this machine.")
-    source = None if arguments.source == "auto" else FileFormat(arguments.source)
+    source = None if arguments.source == "auto" else arguments.source
     return _import_files(store, files_of(arguments.file), source, arguments)
 
 
-def _import_files(store: Store, files: Sequence[Path], source: FileFormat | None, arguments: Namespace) -> int:
+def _import_files(store: Store, files: Sequence[Path], source: str | None, arguments: Namespace) -> int:
     importer = Importer(store, source=source, skip_damaged=arguments.skip_damaged)
     progress = _Progress(len(files))
     failed = 0
@@ -101,7 +101,7 @@ def _import_files(store: Store, files: Sequence[Path], source: FileFormat | None
 
 def _run_detect(store: Store, arguments: Namespace) -> int:
     """List what other programs keep on this machine, and take in the one with a number."""
-    found = find_sessions(Path.home(), Path.cwd())
+    found = find_sessions(Path.home())
     if arguments.source != "auto":
         found = [one for one in found if one.format == arguments.source]
     if arguments.detect:

@@ -10,7 +10,7 @@ from tui_agent.session.effort import Effort
 from tui_agent.session.entries import ToolStatus
 from tui_agent.session.formats.importing import ImportChange, import_file, read_file
 from tui_agent.session.formats.reading import ImportRefused
-from tui_agent.session.formats.table import FileFormat, files_of
+from tui_agent.session.formats.table import files_of
 
 PIXEL = base64.b64encode(b"\x89PNG").decode()
 T = "2026-01-02T03:04:05.000Z"
@@ -298,9 +298,9 @@ def test_an_export_of_opencode_becomes_a_path(tmp_path, indent):
 
 def test_the_format_can_be_said_and_is_checked(tmp_path):
     path = write(tmp_path, *PI)
-    assert read_file(path, source=FileFormat.PI)[0].source == "Pi"
+    assert read_file(path, source="pi")[0].source == "Pi"
     with pytest.raises(ImportRefused):
-        read_file(path, source=FileFormat.TUI_AGENT)
+        read_file(path, source="tui-agent")
     with pytest.raises(ImportRefused, match="known formats"):
         read_file(write(tmp_path, {"hello": "world"}, name="x.jsonl"))
 

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.session.formats.test_neighbours import FILES, crush, opencode
+from tests.session.formats.test_neighbours import FILES, opencode
 from tui_agent.app.importing import Importer, import_all, summary_of
 from tui_agent.session.formats.detecting import find_sessions
 from tui_agent.session.formats.importing import read_file
 from tui_agent.session.formats.reading import ImportRefused
 from tui_agent.session.store import Store
 
-PROGRAMS = {"Codex", "Gemini CLI", "Mistral Vibe", "OpenCode", "Crush", "aider"}
+PROGRAMS = {"Codex", "Gemini CLI", "Mistral Vibe", "OpenCode"}
 
 
 def damage(path: Path, statement: str) -> None:
@@ -23,37 +23,21 @@ def damage(path: Path, statement: str) -> None:
     connection.close()
 
 
-DATABASES = {
-    "opencode": (opencode, "message", "data"),
-    "crush": (crush, "messages", "parts"),
-}
-
-
-def second_session(path: Path, program: str) -> None:
+def second_session(path: Path) -> None:
     """Add a session after the others, whose only message is whole."""
     with sqlite3.connect(path) as connection:
         connection.row_factory = sqlite3.Row
-        sessions = "session" if program == "opencode" else "sessions"
-        messages = DATABASES[program][1]
-        for table, where in ((sessions, "1"), (messages, "1")):
-            row = dict(connection.execute(f"SELECT * FROM {table} WHERE {where} LIMIT 1").fetchone())
-            changed = {"id": "zz_later" if table == sessions else "zz_message"}
-            if table == messages:
-                changed["session_id"] = "zz_later"
-            else:
-                created = "time_created" if program == "opencode" else "created_at"
-                changed[created] = row[created] + 10_000_000
-            row |= changed
-            columns = ", ".join(row)
+        text = json.dumps({"type": "text", "text": "later"})
+        for table, changed in (
+            ("session", {"id": "zz_later"}),
+            ("message", {"id": "zz_message", "session_id": "zz_later"}),
+            ("part", {"id": "zz_part", "message_id": "zz_message", "session_id": "zz_later", "data": text}),
+        ):
+            row = dict(connection.execute(f"SELECT * FROM {table} LIMIT 1").fetchone()) | changed
+            if table == "session":
+                row["time_created"] += 10_000_000
             marks = ", ".join("?" * len(row))
-            connection.execute(f"INSERT INTO {table} ({columns}) VALUES ({marks})", tuple(row.values()))
-        if program == "opencode":
-            part = dict(connection.execute("SELECT * FROM part LIMIT 1").fetchone())
-            text = json.dumps({"type": "text", "text": "later"})
-            part |= {"id": "zz_part", "message_id": "zz_message", "session_id": "zz_later", "data": text}
-            connection.execute(
-                f"INSERT INTO part ({', '.join(part)}) VALUES ({', '.join('?' * len(part))})", tuple(part.values())
-            )
+            connection.execute(f"INSERT INTO {table} ({', '.join(row)}) VALUES ({marks})", tuple(row.values()))
     connection.close()
 
 
@@ -65,14 +49,12 @@ def test_a_database_whose_tables_are_damaged_is_refused_in_a_sentence(tmp_path):
         read_file(path)
 
 
-@pytest.mark.parametrize("program", DATABASES)
-def test_a_damaged_message_stops_its_session_and_no_other(store: Store, tmp_path, program):
-    make, table, column = DATABASES[program]
-    path = make(tmp_path)
-    second_session(path, program)
+def test_a_damaged_message_stops_its_session_and_no_other(store: Store, tmp_path):
+    path = opencode(tmp_path)
+    second_session(path)
     whole = len(read_file(path))
     first = read_file(path)[0]
-    damage(path, f"UPDATE {table} SET {column} = '{{not json' WHERE rowid = (SELECT min(rowid) FROM {table})")
+    damage(path, "UPDATE message SET data = '{not json' WHERE rowid = (SELECT min(rowid) FROM message)")
     taken = Importer(store).take(path)
     assert len(taken) == whole - 1
     told = summary_of(taken[-1])
@@ -85,11 +67,9 @@ def test_a_damaged_message_stops_its_session_and_no_other(store: Store, tmp_path
     assert partly.entries < len(first.entries)
 
 
-@pytest.mark.parametrize("program", DATABASES)
-def test_a_database_of_one_damaged_session_says_so(store: Store, tmp_path, program):
-    make, table, column = DATABASES[program]
-    path = make(tmp_path)
-    damage(path, f"UPDATE {table} SET {column} = '{{not json'")
+def test_a_database_of_one_damaged_session_says_so(store: Store, tmp_path):
+    path = opencode(tmp_path)
+    damage(path, "UPDATE message SET data = '{not json'")
     with pytest.raises(ImportRefused, match="message 1: it is not JSON"):
         read_file(path)
 
@@ -140,60 +120,8 @@ def test_a_directory_of_older_opencode_tells_of_sessions_not_of_their_pieces(sto
     assert (len(imported), failed) == (count, 0), told
     again = import_all(store, storage)[1]
     assert [one.came.value for one in again] == ["known"] * count
-    found = find_sessions(tmp_path / "home", tmp_path, {})
+    found = find_sessions(tmp_path / "home", {})
     assert {row.program for row in found} == {"OpenCode"}
-
-
-# -- Mistral Vibe before version 3 ----------------------------------------------------------------------------
-
-CALL = {"id": "c1", "index": 0, "type": "function", "function": {"name": "bash", "arguments": '{"command": "ls"}'}}
-SAID = [
-    {"role": "user", "content": "list the files"},
-    {"role": "assistant", "content": "", "reasoning_content": "hm", "tool_calls": [CALL]},
-    {"role": "tool", "content": "a.py", "name": "bash", "tool_call_id": "c1"},
-    {"role": "assistant", "content": "One file."},
-    {"role": "tool", "content": "<tool_error>bash failed: no</tool_error>", "tool_call_id": "c1"},
-]
-META = {
-    "session_id": "0b9e2d1c-aaaa", "start_time": "2026-01-02T03:04:05", "end_time": "2026-01-02T03:09:05",
-    "environment": {"working_directory": "/home/ann/shop"}, "stats": {"steps": 2, "session_cost": 0.25},
-}  # fmt: skip
-
-
-def first_version(tmp_path: Path) -> Path:
-    path = tmp_path / "home/.vibe/logs/session/session_20260102_030405_0b9e2d1c.json"
-    path.parent.mkdir(parents=True)
-    meta = {**META, "agent_config": {"active_model": "devstral-2"}, "total_messages": 6}
-    data = {"metadata": meta, "messages": [{"role": "system", "content": "You are Vibe."}, *SAID]}
-    path.write_text(json.dumps(data, indent=2))
-    return path
-
-
-def second_version(tmp_path: Path) -> Path:
-    path = tmp_path / "home/.vibe/logs/session/session_20260102_030405_0b9e2d1c/messages.jsonl"
-    path.parent.mkdir(parents=True)
-    path.write_text("".join(json.dumps(message) + "\n" for message in SAID))
-    meta = {**META, "title": "list the files", "config": {"active_model": "devstral-2"}}
-    (path.parent / "meta.json").write_text(json.dumps(meta, indent=2))
-    return path
-
-
-@pytest.mark.parametrize("write", [first_version, second_version])
-def test_older_vibe_logs_are_read_and_found(store: Store, tmp_path, write):
-    path = write(tmp_path)
-    [session] = read_file(path)
-    kinds = [entry.kind for entry in session.entries]
-    assert kinds == ["user", "assistant", "tool_result", "assistant", "tool_result"]
-    asked, result, failed = session.entries[1], session.entries[2], session.entries[4]
-    assert [part.type for part in asked.parts] == ["reasoning", "tool_call"]
-    assert (asked.model, result.tool, result.title, result.output) == ("devstral-2", "bash", "ls", "a.py")
-    assert (failed.status.value, failed.output) == ("error", "bash failed: no")
-    assert (session.cwd, session.side_cost, session.leaf) == ("/home/ann/shop", 0.25, 5)
-    [found] = find_sessions(tmp_path / "home", tmp_path, {})
-    assert (found.path, found.program, found.project) == (path, "Mistral Vibe", "/home/ann/shop")
-    told, imported, failed = import_all(store, path.parent)
-    assert (len(imported), failed) == (1, 0), told
-    assert imported[0].title == "list the files"
 
 
 def test_a_directory_of_all_programs_tells_of_sessions_not_of_lists_and_pieces(store: Store, tmp_path):

@@ -5,7 +5,7 @@ line of their call. Both are one path here: lines of one answer become one entry
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 
 from tui_agent.session.entries import (
     AssistantEntry,
@@ -20,6 +20,7 @@ from tui_agent.session.entries import (
 from tui_agent.session.formats.content import Content, Spelling
 from tui_agent.session.formats.incoming import Builder, IncomingSession
 from tui_agent.session.formats.reading import ImportLimits, NoConversation, Node
+from tui_agent.session.formats.source import SourceFile
 from tui_agent.session.formats.tools import CallFacts, facts_of
 
 __all__ = ["is_line", "read"]
@@ -45,13 +46,13 @@ def is_line(node: Node) -> bool:
     return ("sessionId" in node.value and "type" in node.value) or (kind == "summary" and "leafUuid" in node.value)
 
 
-def read(nodes: Iterable[Node | None], limits: ImportLimits) -> IncomingSession:
-    """Make a session of a file's lines.
+def read(source: SourceFile) -> Iterator[Sequence[IncomingSession]]:
+    """Yield the session of a file.
 
     Raises:
         ImportRefused: a line is not what it should be.
     """
-    return _Reader(limits).read(nodes)
+    yield [_Reader(source.limits).read(source.lines())]
 
 
 class _Reader:

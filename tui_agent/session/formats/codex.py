@@ -6,7 +6,7 @@ the event ``user_message``.
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 
 from tui_agent.session.entries import (
     AssistantEntry,
@@ -25,6 +25,7 @@ from tui_agent.session.entries import (
 )
 from tui_agent.session.formats.incoming import Builder, IncomingSession
 from tui_agent.session.formats.reading import ImportLimits, NoConversation, Node
+from tui_agent.session.formats.source import SourceFile
 from tui_agent.session.formats.tools import CallFacts, facts_of
 
 __all__ = ["is_line", "read"]
@@ -42,13 +43,13 @@ def is_line(node: Node) -> bool:
     return isinstance(value.get("payload"), dict) and "timestamp" in value and "type" in value
 
 
-def read(nodes: Iterable[Node | None], limits: ImportLimits) -> IncomingSession:
-    """Make a session of a rollout's lines.
+def read(source: SourceFile) -> Iterator[Sequence[IncomingSession]]:
+    """Yield the session of a rollout.
 
     Raises:
         ImportRefused: a line is not what it should be.
     """
-    return _Reader(limits).read(nodes)
+    yield [_Reader(source.limits).read(source.lines())]
 
 
 class _Reader:

@@ -1,16 +1,14 @@
 """Finds the sessions that other programs keep on this machine."""
 
-import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 
 from tui_agent.lazy import dataclass
-from tui_agent.session.formats import aider
 from tui_agent.session.formats.reading import ImportRefused, Node
 from tui_agent.session.formats.source import SourceFile
-from tui_agent.session.formats.table import FORMATS, FileFormat, Format, format_named
+from tui_agent.session.formats.table import FORMATS, Format
 
 __all__ = ["DetectedFile", "find_sessions"]
 
@@ -23,7 +21,7 @@ class DetectedFile:
     """A file of another program that holds sessions."""
 
     path: Path
-    format: FileFormat
+    format: str
     program: str
     project: str
     """The directory its sessions worked in, empty when the file doesn't say."""
@@ -33,13 +31,10 @@ class DetectedFile:
     """Bytes."""
 
 
-def find_sessions(home: Path, cwd: Path, environ: Mapping[str, str] = os.environ) -> list[DetectedFile]:
-    """Return the files other programs keep in their usual places, newest first.
-
-    Programs that keep their sessions in the project are looked for in ``cwd`` and above it.
-    """
+def find_sessions(home: Path, environ: Mapping[str, str] = os.environ) -> list[DetectedFile]:
+    """Return the files other programs keep in their usual places, newest first."""
     found: dict[Path, DetectedFile] = {}
-    for row, path in [*_usual(home, environ), *_beside(home, cwd, environ)]:
+    for row, path in _usual(home, environ):
         try:
             facts = path.stat()
         except OSError:
@@ -62,31 +57,11 @@ def _usual(home: Path, environ: Mapping[str, str]) -> Iterator[tuple[Format, Pat
             yield from ((row, path) for path in directory.glob(pattern))
 
 
-def _beside(home: Path, cwd: Path, environ: Mapping[str, str]) -> Iterator[tuple[Format, Path]]:
-    """Yield what stands in projects: aider's history, and Crush's databases, which a list of its own knows."""
-    for directory in (cwd, *cwd.parents):
-        yield format_named(FileFormat.AIDER), directory / aider.FILE_NAME
-        yield format_named(FileFormat.CRUSH), directory / ".crush" / "crush.db"
-    data = Path(environ.get("XDG_DATA_HOME") or home / ".local" / "share")
-    for name in _crush_directories(data / "crush" / "projects.json"):
-        yield format_named(FileFormat.CRUSH), Path(name) / "crush.db"
-
-
-def _crush_directories(path: Path) -> Iterable[str]:
-    try:
-        known = json.loads(path.read_bytes())
-    except (OSError, ValueError):
-        return ()
-    projects = known.get("projects") if isinstance(known, dict) else None
-    rows = projects if isinstance(projects, list) else []
-    return [row["data_dir"] for row in rows if isinstance(row, dict) and isinstance(row.get("data_dir"), str)]
-
-
 def _project(row: Format, path: Path) -> str:
     source = SourceFile(path, skip_damaged=True)
     try:
-        if row.project is not None:
-            return row.project(source)
+        if (project := row.project_of(source)) is not None:
+            return project
         with closing(source.lines()) as lines:
             for _number, node in zip(range(_HEAD_LINES), lines, strict=False):
                 if node is not None and (cwd := _directory(node)):

@@ -6,7 +6,7 @@ directory stands in the file ``.project_root`` beside the chats.
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from tui_agent.session.entries import (
@@ -23,9 +23,10 @@ from tui_agent.session.entries import (
 )
 from tui_agent.session.formats.incoming import Builder, IncomingSession
 from tui_agent.session.formats.reading import ImportLimits, NoConversation, Node
+from tui_agent.session.formats.source import SourceFile
 from tui_agent.session.formats.tools import facts_of
 
-__all__ = ["is_document", "is_line", "read"]
+__all__ = ["is_file", "is_line", "project_of", "read"]
 
 _CONTEXT = "<session_context>"
 """Begins the message in the user's name in which the program describes the surroundings."""
@@ -37,18 +38,30 @@ def is_line(node: Node) -> bool:
     return {"sessionId", "projectHash", "startTime"} <= node.value.keys()
 
 
-def is_document(node: Node) -> bool:
-    """Whether a document is a whole chat."""
-    return is_line(node) and isinstance(node.value.get("messages"), list)
+def is_file(source: SourceFile) -> bool:
+    """Whether a file is one document that holds a whole chat."""
+    if not source.is_document:
+        return False
+    document = source.document()
+    return is_line(document) and isinstance(document.value.get("messages"), list)
 
 
-def read(nodes: Iterable[Node | None], limits: ImportLimits, cwd: str) -> IncomingSession:
-    """Make a session of a chat's lines, or of the one document it is.
+def project_of(source: SourceFile) -> str:
+    """Return the directory that a file beside the chats names."""
+    try:
+        return (source.path.absolute().parent.parent / ".project_root").read_text(encoding="utf-8").strip()[:4096]
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
+def read(source: SourceFile) -> Iterator[Sequence[IncomingSession]]:
+    """Yield the session of a chat's lines, or of the one document it is.
 
     Raises:
         ImportRefused: something in it is not what it should be.
     """
-    return _Reader(limits).read(nodes, cwd)
+    nodes = [source.document()] if is_file(source) else source.lines()
+    yield [_Reader(source.limits).read(nodes, project_of(source))]
 
 
 class _Reader:

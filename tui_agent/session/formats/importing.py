@@ -13,11 +13,10 @@ from tui_agent.lazy import dataclass
 from tui_agent.session import blobs, entry_table, forking, navigation
 from tui_agent.session.entries import Entry, UserEntry
 from tui_agent.session.errors import SessionHeld
-from tui_agent.session.formats import aider
 from tui_agent.session.formats.incoming import IncomingSession, derived_id
 from tui_agent.session.formats.reading import ImportLimits, ImportRefused
 from tui_agent.session.formats.source import SourceFile
-from tui_agent.session.formats.table import FileFormat, Format, format_named, format_of
+from tui_agent.session.formats.table import Format, format_named, format_of
 from tui_agent.session.rows import completed, essence_of, storable
 from tui_agent.session.store import Store
 from tui_agent.session.typed import typed_text
@@ -63,7 +62,7 @@ class Imported:
 
 
 def read_file(
-    path: Path, *, source: FileFormat | None = None, limits: ImportLimits | None = None, skip_damaged: bool = False
+    path: Path, *, source: str | None = None, limits: ImportLimits | None = None, skip_damaged: bool = False
 ) -> list[IncomingSession]:
     """Read all sessions of a file of any known format; ``source`` None finds out which.
 
@@ -87,7 +86,7 @@ def _read(row: Format, file: SourceFile) -> Iterator[Sequence[IncomingSession]]:
 
 def _opened(path: Path, limits: ImportLimits, *, skip_damaged: bool) -> SourceFile:
     file = SourceFile(path, limits, skip_damaged=skip_damaged)
-    if path.suffix.lower() in _TO_READ and not aider.is_history(file):
+    if path.suffix.lower() in _TO_READ:
         raise ImportRefused(
             f"{path.name} is a copy to read: HTML and Markdown can't be imported. Export the session as .jsonl instead."
         )
@@ -99,7 +98,7 @@ def import_file(
     path: Path,
     *,
     estimate: ImportEstimate,
-    source: FileFormat | None = None,
+    source: str | None = None,
     skip_damaged: bool = False,
 ) -> list[Imported]:
     """Read a file and store its sessions: all of them, or nothing; of a database or a history, one by one.
@@ -116,7 +115,7 @@ def import_file(
     imported: list[Imported] = []
     for together in _read(row, file):
         # A database changes with every session in it: what it holds of one is what tells two copies apart.
-        digest = "" if file.is_database or row.is_line is None else _digest(path)
+        digest = "" if file.is_database or not row.has_lines else _digest(path)
         with store.writer() as connection:
             stored = [_SessionImport(store, connection, estimate, digest).take(session) for session in together]
             for session in together:

@@ -1,14 +1,13 @@
-"""Our own session files, ``sessions.db``, as a place that sessions come from: another machine's, a container's.
+"""Sessions of this program from elsewhere: exported files, and the ``sessions.db`` of another machine or container.
 
-Sessions are read one after the other from a copy, which may be brought to this program's schema: the file itself is
-not touched, and a program that works with it goes on. What is read takes the way of an exported file and is checked
-like one.
+A store is read from a copy, which may be migrated to this version's schema: the file itself isn't changed, and another
+program can go on working with it. Its sessions are written out and checked like an exported file, one after the other.
 """
 
 import shutil
 import sqlite3
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -17,12 +16,12 @@ from tui_agent.session.errors import StoreError
 from tui_agent.session.formats import native
 from tui_agent.session.formats.copies import copies_of
 from tui_agent.session.formats.incoming import IncomingSession
-from tui_agent.session.formats.reading import ImportRefused
+from tui_agent.session.formats.reading import ImportRefused, Node
 from tui_agent.session.formats.source import SourceFile
 from tui_agent.session.schema import APPLICATION_ID
 from tui_agent.session.store import Store
 
-__all__ = ["is_store", "read"]
+__all__ = ["is_file", "is_line", "read"]
 
 _PAGE = 200
 """Sessions listed at once."""
@@ -30,8 +29,8 @@ _APPLICATION_ID_AT = 68
 """Where SQLite keeps it in a file's header, four bytes."""
 
 
-def is_store(source: SourceFile) -> bool:
-    """Whether a file is one of ours.
+def is_file(source: SourceFile) -> bool:
+    """Whether a file is a ``sessions.db``.
 
     Raises:
         ImportRefused: it can't be read.
@@ -46,12 +45,24 @@ def is_store(source: SourceFile) -> bool:
         return bool(connection.execute("PRAGMA application_id").fetchone()[0] == APPLICATION_ID)
 
 
-def read(source: SourceFile) -> Iterator[list[IncomingSession]]:
-    """Yield the sessions of a store, each with those of its subagents.
+def is_line(node: Node) -> bool:
+    """Whether a line is the header of an exported file."""
+    return native.is_header(node)
+
+
+def read(source: SourceFile) -> Iterator[Sequence[IncomingSession]]:
+    """Yield the sessions of a file, each with those of its subagents.
 
     Raises:
-        ImportRefused: the store can't be read.
+        ImportRefused: it can't be read.
     """
+    if is_file(source):
+        yield from _store(source)
+    else:
+        yield native.read(source.lines(), source.limits, cut_off=source.skip_damaged)
+
+
+def _store(source: SourceFile) -> Iterator[list[IncomingSession]]:
     with tempfile.TemporaryDirectory(prefix="tui-agent-import-") as place:
         try:
             with Store(_copied(source.path, Path(place))) as store:

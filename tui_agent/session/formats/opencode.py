@@ -5,7 +5,7 @@ Both have the same records: a session, its messages, and the parts of each messa
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -28,9 +28,9 @@ from tui_agent.session.formats.reading import ImportLimits, NoConversation, Node
 from tui_agent.session.formats.source import SourceFile
 from tui_agent.session.formats.tools import facts_of
 
-__all__ = ["TABLES", "is_document", "is_stored", "projects_of", "read", "read_database", "read_stored"]
+__all__ = ["is_file", "project_of", "read"]
 
-TABLES = {
+_TABLES = {
     "session": frozenset({"id", "parent_id", "directory", "title", "time_created"}),
     "message": frozenset({"id", "session_id", "time_created", "data"}),
     "part": frozenset({"id", "message_id", "data"}),
@@ -50,17 +50,43 @@ _PASSED = frozenset({"step-start", "step-finish", "snapshot", "patch", "agent", 
 _NOT_RUN = frozenset({"pending", "running"})
 
 
-def is_document(node: Node) -> bool:
-    """Whether a document is OpenCode's."""
-    return isinstance(node.value.get("info"), dict) and isinstance(node.value.get("messages"), list)
+def is_file(source: SourceFile) -> bool:
+    """Whether a file is OpenCode's database, an export, or a record of its older storage."""
+    if source.is_database:
+        return source.has_columns(_TABLES)
+    if _is_stored(source):
+        return True
+    one_line = source.head.lstrip().startswith((b'{"info":', b'{ "info":'))
+    if not (one_line or source.is_document):
+        return False
+    document = source.document().value
+    return isinstance(document.get("info"), dict) and isinstance(document.get("messages"), list)
 
 
-def read(document: Node, limits: ImportLimits) -> IncomingSession:
-    """Make a session of an export.
+def project_of(source: SourceFile) -> str:
+    """Return the directory of a file's sessions, or how many they have."""
+    if not source.is_database:
+        return source.document().text("directory", "")
+    with source.database() as connection:
+        found = [row[0] for row in connection.execute("SELECT DISTINCT directory FROM session")]
+    return str(found[0]) if len(found) == 1 else f"{len(found)} projects"
+
+
+def read(source: SourceFile) -> Iterator[Sequence[IncomingSession]]:
+    """Yield the sessions of a file.
 
     Raises:
         ImportRefused: something in it is not what it should be.
     """
+    if source.is_database:
+        yield from ([session] for session in _database(source))
+    elif _is_stored(source):
+        yield [_stored(source)]
+    else:
+        yield [_export(source.document(), source.limits)]
+
+
+def _export(document: Node, limits: ImportLimits) -> IncomingSession:
     reader = _Reader(limits)
     places = ((f"{document.where}, message {number}", row) for number, row in enumerate(document.nodes("messages"), 1))
     messages = ((place, partial(Node, row.value, place)) for place, row in places)
@@ -77,12 +103,7 @@ def read(document: Node, limits: ImportLimits) -> IncomingSession:
     return session
 
 
-def read_database(source: SourceFile) -> Iterator[IncomingSession]:
-    """Make sessions of a database, one after the other.
-
-    Raises:
-        ImportRefused: it can't be read, or a message is not what it should be.
-    """
+def _database(source: SourceFile) -> Iterator[IncomingSession]:
     with source.database() as connection:
         for row in connection.execute(
             "SELECT id, parent_id, directory, title, time_created FROM session ORDER BY time_created, id"
@@ -128,7 +149,7 @@ def _bytes(value: object) -> bytes:
     return value if isinstance(value, bytes) else str(value).encode("utf-8", "replace")
 
 
-def is_stored(source: SourceFile) -> bool:
+def _is_stored(source: SourceFile) -> bool:
     """Whether a file is part of the storage that versions before the database kept: a file for each record."""
     folders = source.path.absolute().parts[-4:-1]
     return (
@@ -136,7 +157,7 @@ def is_stored(source: SourceFile) -> bool:
     )
 
 
-def read_stored(source: SourceFile) -> IncomingSession:
+def _stored(source: SourceFile) -> IncomingSession:
     """Make a session of its file, and those of its messages and their parts beside it.
 
     Raises:
@@ -174,12 +195,6 @@ def read_stored(source: SourceFile) -> IncomingSession:
             at = read_document(above, source.limits).node("time").time("created")
             session.origin = (derived_id(at, _PROGRAM, parent), None, "opencode")
     return session
-
-
-def projects_of(source: SourceFile) -> list[str]:
-    """Return the directories of a database's sessions."""
-    with source.database() as connection:
-        return [row[0] for row in connection.execute("SELECT DISTINCT directory FROM session ORDER BY directory")]
 
 
 class _Reader:

@@ -3,7 +3,7 @@
 The format is described in Pi's ``docs/session.md``.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 
 from tui_agent.session.effort import Effort
 from tui_agent.session.entries import (
@@ -26,9 +26,10 @@ from tui_agent.session.formats.content import Content, Spelling
 from tui_agent.session.formats.incoming import Builder, IncomingSession
 from tui_agent.session.formats.pi_writer import OUR_PREFIX
 from tui_agent.session.formats.reading import ImportLimits, ImportRefused, Node
+from tui_agent.session.formats.source import SourceFile
 from tui_agent.session.formats.tools import CallFacts, facts_of
 
-__all__ = ["is_header", "read"]
+__all__ = ["is_line", "read"]
 
 _FINISH = {"stop": "stop", "toolUse": "tool_calls", "length": "length", "aborted": "interrupted", "error": "error"}
 _SPELLING = Spelling(
@@ -39,18 +40,18 @@ _SPELLING = Spelling(
 )
 
 
-def is_header(node: Node) -> bool:
+def is_line(node: Node) -> bool:
     """Whether a first line is Pi's."""
     return node.value.get("type") == "session" and "cwd" in node.value
 
 
-def read(nodes: Iterable[Node | None], limits: ImportLimits) -> IncomingSession:
-    """Make a session of a file's lines.
+def read(source: SourceFile) -> Iterator[Sequence[IncomingSession]]:
+    """Yield the session of a file.
 
     Raises:
         ImportRefused: a record is not what it should be.
     """
-    return _Reader(limits).read(nodes)
+    yield [_Reader(source.limits).read(source.lines())]
 
 
 class _Reader:
@@ -69,7 +70,7 @@ class _Reader:
             if node is None:
                 pass
             elif header is None:
-                if not is_header(node):
+                if not is_line(node):
                     raise node.refuse("a session of Pi begins with a line of the type “session”")
                 header = node
                 linear = node.number("version", 1) < 2

@@ -5,7 +5,7 @@ that was killed had not put into a state yet is in its journal and not read.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from tui_agent.session.entries import (
     AssistantEntry,
@@ -23,14 +23,14 @@ from tui_agent.session.formats.reading import ImportRefused, NoConversation, Nod
 from tui_agent.session.formats.source import SourceFile
 from tui_agent.session.formats.tools import facts_of
 
-__all__ = ["is_store", "project_of", "read"]
+__all__ = ["is_file", "project_of", "read"]
 
 _STORE = b'"mistral.vibe.unified-session-store/'
 _PERSON = frozenset({"turn_start", "turn_steer", "queue"})
 """Sources of messages that a person wrote."""
 
 
-def is_store(source: SourceFile) -> bool:
+def is_file(source: SourceFile) -> bool:
     """Whether a file names the state of a session of Vibe."""
     return source.path.name == "CURRENT" and _STORE in source.head
 
@@ -40,13 +40,13 @@ def project_of(source: SourceFile) -> str:
     return _meta(source).node("environment").text("working_directory", "")
 
 
-def read(source: SourceFile) -> IncomingSession:
-    """Make a session of the state a file names.
+def read(source: SourceFile) -> Iterator[Sequence[IncomingSession]]:
+    """Yield the session of the state a file names.
 
     Raises:
         ImportRefused: a part of the state is missing or not what it should be.
     """
-    return _Reader(source).read()
+    yield [_Reader(source).read()]
 
 
 def _meta(source: SourceFile) -> Node:
