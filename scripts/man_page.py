@@ -1,14 +1,15 @@
 """Writes docs/man/tui-agent.1 from the parser of the command line. `--check` says whether it is up to date."""
 
-import argparse
-import os
 import sys
 from pathlib import Path
+
+from command_line import Command, commands
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "man" / "tui-agent.1"
 
 FILES = r"""
+.SH FILES
 .TP
 .I ~/.config/tui\-agent/config.toml
 The settings; \fBtui\-agent config path\fR tells where they are on this platform.
@@ -24,27 +25,46 @@ All sessions, in one SQLite file.
 def man_page() -> str:
     """Return the manual page. It depends on nothing but the parser and the version."""
     sys.path.insert(0, str(ROOT))
-    from argparse_manpage.manpage import Manpage
-
     from tui_agent.cli.arguments import whole_parser
     from tui_agent.version import __version__
 
-    os.environ["COLUMNS"] = "80"  # lines of usage are broken at the terminal's width
-    parser = whole_parser()
-    # A usage line with the directory of the one who draws it would differ on every machine.
-    for action in parser._actions:  # noqa: SLF001 - argparse has no other way to list them
-        if isinstance(action.default, Path):
-            action.default = argparse.SUPPRESS
-    data = {
-        "project_name": "tui-agent",
-        "version": __version__,
-        "description": "terminal coding agent with a visible, navigable, reversible context window",
-        "manual_title": "tui-agent",
-        "date": "0.1.0",
-    }
-    page = Manpage(parser, _data=data)
-    page.add_section("files", ">", FILES.strip())
-    return str(page)
+    program, *subcommands = commands(whole_parser())
+    parts = [
+        f'.TH TUI\\-AGENT "1" "{_roff(__version__)}" "tui\\-agent {_roff(__version__)}" "tui\\-agent"',
+        ".SH NAME",
+        r"tui\-agent \- terminal coding agent with a visible, navigable, reversible context window",
+        ".SH SYNOPSIS",
+        r".B tui\-agent",
+        "[OPTION]... [PROMPT]",
+        ".br",
+        r".B tui\-agent",
+        "COMMAND [ARGUMENT]...",
+        ".SH DESCRIPTION",
+        _roff(program.about),
+        *_groups(program, ".SH"),
+        ".SH SUBCOMMANDS",
+    ]
+    for command in subcommands:
+        parts += [f".SS {_roff(command.name)}", _roff(command.about), *_groups(command, "")]
+    parts += [".SH EXIT STATUS", _roff(program.epilog.partition(": ")[2]), FILES.strip()]
+    return "\n".join(parts) + "\n"
+
+
+def _groups(command: Command, heading: str) -> list[str]:
+    lines = []
+    for group in command.groups:
+        if heading:
+            lines.append(f"{heading} {_roff(group.title.upper())}")
+        for written, meaning in group.rows:
+            if heading or not written.startswith("-h,"):
+                lines += [".TP", f"\\fB{_roff(written)}\\fR", _roff(meaning)]
+    return lines
+
+
+def _roff(text: str) -> str:
+    """Return a text as roff has it: no line of it is a request."""
+    text = text.replace("\\", r"\e").replace("-", r"\-")
+    return "\\&" + text if text.startswith((".", "'")) else text
 
 
 def main() -> int:

@@ -1,11 +1,12 @@
 """Writes docs/reference/*.md from the program's own tables. `--check` says whether they are up to date."""
 
-import os
 import re
 import sys
 import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
+
+import command_line
 
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "docs" / "reference"
@@ -119,22 +120,26 @@ def events() -> str:
 
 
 def options() -> str:
-    """Return the help of the command line and of its subcommands."""
-    import argparse
-
+    """Return the options of the command line and of its subcommands."""
     from tui_agent.cli.arguments import whole_parser
 
-    os.environ["COLUMNS"] = "100"
-    parser = whole_parser()
-    parts = [f"# The command line\n\n```\n{_help(parser)}\n```"]
-    for action in parser._actions:  # noqa: SLF001 - argparse has no other way to list them
-        if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001
-            parts += [f"## {name}\n\n```\n{_help(sub)}\n```" for name, sub in action.choices.items()]
+    parts = ["# The command line"]
+    for depth, command in enumerate(command_line.commands(whole_parser())):
+        parts += [f"## {command.name}\n\n{_sentence(command.about)}"] if depth else [command.about]
+        if not depth:
+            parts.append(
+                "`tui-agent [OPTION]... [PROMPT]` starts it; `tui-agent COMMAND --help` shows a command's own."
+            )
+        for group in command.groups:
+            rows = [(_code(written), meaning) for written, meaning in group.rows if depth == 0 or "-h" not in written]
+            parts += [_table((group.title, "does"), rows)] if rows else []
+        parts += [_sentence(command.epilog)] if command.epilog else []
     return "\n\n".join(parts) + "\n"
 
 
-def _help(parser: object) -> str:
-    return parser.format_help().strip()  # type: ignore[attr-defined]
+def _sentence(text: str) -> str:
+    text = text.strip().rstrip(".")
+    return f"{text[:1].upper()}{text[1:]}."
 
 
 PAGES: dict[str, Callable[[], str]] = {

@@ -192,6 +192,21 @@ DEFINED = re.compile(r"(?:def |self\.|^)(_[a-z]\w*)", re.MULTILINE)
 TOUCHED = re.compile(r"(?<!self)(?<!cls)\.(_[a-z]\w*)|import (_[a-z]\w*)|setattr\([^\"]*\"(_[a-z]\w*)\"")
 
 
+OF_OTHERS = r"tui_agent\.(agent|app|acp|files|library|session\.formats|shell|tools|trust|ui|web)(\.|$)"
+
+
+def test_paths_that_others_name_are_looked_at_where_a_refusal_is_an_answer(trees: Mapping[str, ast.Module]) -> None:
+    raising = [
+        f"{name}:{node.lineno}: use tui_agent.path_checks"
+        for name, tree in trees.items()
+        if re.match(OF_OTHERS, name)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and not node.args and not node.keywords
+        and isinstance(node.func, ast.Attribute) and node.func.attr in {"is_dir", "is_file", "exists", "resolve"}
+    ]  # fmt: skip
+    assert raising == []
+
+
 def test_no_test_looks_at_what_is_private() -> None:
     """It would break when that changes though nobody can tell; ask what a user of the class can ask."""
     own = {name for path in Path("tui_agent").rglob("*.py") for name in DEFINED.findall(path.read_text())}

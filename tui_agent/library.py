@@ -46,6 +46,7 @@ from tui_agent.lazy import dataclass
 from tui_agent.model.demo import DemoClient
 from tui_agent.model.demo_catalog import DemoCatalog
 from tui_agent.model.settings import ModelSettings
+from tui_agent.path_checks import is_file, real_path
 from tui_agent.paths import config_dir, data_dir, log_dir
 from tui_agent.processes.environment import SafeEnvironment
 from tui_agent.resources import packaged_prompt
@@ -150,7 +151,7 @@ class Session:
         self._store = Store(path or Path(self._temporary.name if self._temporary else "") / "sessions.db")
         self._counter = TokenCounter("", exact=False)
         try:
-            self._session = hold(self._open(self._named(id) or self._store.create_session(Path(cwd).resolve()).id))
+            self._session = hold(self._open(self._named(id) or self._store.create_session(real_path(Path(cwd))).id))
         except BaseException:
             self.close()
             raise
@@ -508,8 +509,8 @@ def _functions_and_files(
     files: list[FoundFile] = []
     for tool in tools:
         if isinstance(tool, str | os.PathLike):
-            path = Path(tool).resolve()
-            if not path.is_file():
+            path = real_path(Path(tool))
+            if not is_file(path):
                 raise LibraryError(f"There is no file {path} with tools.")
             files.append(FoundFile(path, path.name))
         elif callable(tool):

@@ -18,6 +18,7 @@ from typing import Any, Literal
 from tui_agent.files.atomic import write_atomically
 from tui_agent.files.inside import is_inside, read_inside
 from tui_agent.lazy import dataclass
+from tui_agent.path_checks import is_file
 
 FOLDER = ".tui-agent"
 CONFIG = "config.toml"
@@ -155,7 +156,7 @@ def _files(project: Path, cwd: Path) -> Iterator[Path]:
     if cwd != project and cwd.is_relative_to(project):
         folders += [folder for folder in (cwd, *cwd.parents) if folder.is_relative_to(project) and folder != project]
     for folder in sorted(set(folders)):
-        if (folder / SERVERS).is_file() and is_inside(project, folder / SERVERS):
+        if is_file(folder / SERVERS) and is_inside(project, folder / SERVERS):
             yield folder / SERVERS
         for parent in PARENTS:
             places = [folder / parent] if parent == FOLDER else [folder / parent / kind for kind in ACTING]

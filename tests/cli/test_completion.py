@@ -50,6 +50,5 @@ def test_bash_completes_commands_options_and_values(
 
 def test_the_manual_page_is_up_to_date() -> None:
     """`python scripts/man_page.py` writes it."""
-    pytest.importorskip("argparse_manpage")
     done = subprocess.run([sys.executable, "scripts/man_page.py", "--check"], cwd=ROOT, check=False, timeout=60)
     assert done.returncode == 0, "run: python scripts/man_page.py"

@@ -126,6 +126,13 @@ def test_no_text_raises(project_text: str) -> None:
     assert isinstance(command_needs(project_text, Path("/nowhere/project"), Path("/nowhere/project")), tuple)
 
 
+@pytest.mark.parametrize("path", [f"/{'n' * 300}/x", "closed/x", "~root/x", "circle/x"])
+def test_a_path_that_may_not_be_looked_at_is_a_place_like_any(tmp_path: Path, path: str) -> None:
+    (tmp_path / "closed").mkdir(mode=0)
+    (tmp_path / "circle").symlink_to("circle")
+    assert command_needs(f"cat {path} > /dev/null | tee {path}", tmp_path, tmp_path)
+
+
 PREFIXES = st.sampled_from(
     [
         "{}", "ls; {}", "ls && {}", "ls | {}", "echo $({})", "echo `{}`", "( {} )", "{{ {}; }}", "if ls; then {}; fi",

@@ -56,6 +56,7 @@ from tui_agent.agent.permissions import MODE_HELP
 from tui_agent.app.services import AppServices, OpenHow, OpenRequest
 from tui_agent.errors import UserFacingError
 from tui_agent.model.naming import NameStanding
+from tui_agent.path_checks import is_directory
 from tui_agent.session.effort import DEFAULT_EFFORT, Effort
 from tui_agent.session.errors import SessionNotFound
 from tui_agent.session.store import Store
@@ -393,7 +394,7 @@ def _modes(current: str) -> SessionModeState:
 
 def _directory(cwd: str) -> Path:
     path = Path(cwd)
-    if not path.is_absolute() or not path.is_dir():
+    if not path.is_absolute() or not is_directory(path):
         raise RequestError(-32602, f"{cwd!r} is no directory that is there.")
     return path
 

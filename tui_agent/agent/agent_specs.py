@@ -12,6 +12,7 @@ from tui_agent.agent.knowledge.documents import Document, DocumentError, FileCac
 from tui_agent.agent.knowledge.folders import Folders
 from tui_agent.agent.permissions import Action, Mode, Rule, RuleError, rules_from_table
 from tui_agent.lazy import dataclass
+from tui_agent.path_checks import is_file
 from tui_agent.session.effort import Effort
 from tui_agent.tools.base import Tool
 from tui_agent.tools.registry import tool_traits
@@ -118,7 +119,7 @@ def find_spec(name: str, specs: Sequence[AgentSpec]) -> AgentSpec | None:
 
 def _markdown(folder: Path) -> list[Path]:
     try:
-        return sorted(path for path in folder.glob("*.md") if path.is_file())
+        return sorted(path for path in folder.glob("*.md") if is_file(path))
     except OSError:
         return []
 

@@ -11,6 +11,7 @@ from tui_agent.agent.mentions import IMAGE_TYPES, FileMention, entry_mentions, f
 from tui_agent.files.ignore import IgnoreRules, rows
 from tui_agent.files.inside import is_inside
 from tui_agent.lazy import dataclass
+from tui_agent.path_checks import is_directory, is_file
 from tui_agent.session.entries import FilePart, ImagePart, TextPart, UserPart
 from tui_agent.session.errors import EntryDamaged, EntryNotFound
 from tui_agent.session.session import Session
@@ -124,12 +125,12 @@ def _read(mention: FileMention, cwd: Path) -> FilePart | _Image | None:
     """Return what a mention names; None when there is nothing to be had."""
     try:
         whole = _path(mention.written, cwd)
-        if whole.is_file():
+        if is_file(whole):
             return _file(mention.written, whole)
-        if whole.is_dir():
+        if is_directory(whole):
             return _directory(mention.written, whole)
         part = _path(mention.path, cwd)
-        if mention.first is not None and mention.last is not None and part.is_file():
+        if mention.first is not None and mention.last is not None and is_file(part):
             return FilePart(path=mention.path, text=_lines(part, mention.first, mention.last))
     except (OSError, RuntimeError, ValueError):
         return None

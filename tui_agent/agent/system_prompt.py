@@ -9,6 +9,7 @@ from typing import Any
 
 from tui_agent.files.own_git import branch_of
 from tui_agent.lazy import dataclass
+from tui_agent.path_checks import is_there
 from tui_agent.session.entries import SystemEntry
 from tui_agent.tools.base import Tool
 
@@ -56,7 +57,7 @@ def render_head(
 
 def find_project(cwd: Path) -> Path:
     """Return the root of the repository ``cwd`` is in, or ``cwd`` itself outside one."""
-    return next((folder for folder in (cwd, *cwd.parents) if (folder / ".git").exists()), cwd)
+    return next((folder for folder in (cwd, *cwd.parents) if is_there(folder / ".git")), cwd)
 
 
 def _git_state(project: Path) -> str:

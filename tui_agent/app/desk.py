@@ -23,6 +23,7 @@ from tui_agent.app.pasted_images import PastedImages
 from tui_agent.app.services import OpenHow, OpenRequest
 from tui_agent.errors import CommandError, report
 from tui_agent.lazy import dataclass
+from tui_agent.path_checks import is_directory
 
 if TYPE_CHECKING:
     from tui_agent.agent.agent import Agent
@@ -276,7 +277,7 @@ class Desk:
         self.undo_moves.clear()
         self.face.opened(agent, request.entry)
         self.outbox.send_early()
-        if agent.ports.copies is not None and agent.ports.copies.is_dir():
+        if agent.ports.copies is not None and is_directory(agent.ports.copies):
             await self._find_race(agent)
         return agent
 

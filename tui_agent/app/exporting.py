@@ -13,6 +13,7 @@ from typing import Any
 from tui_agent.files.atomic import write_atomically
 from tui_agent.lazy import dataclass
 from tui_agent.model.redaction import redact
+from tui_agent.path_checks import is_directory, is_there
 from tui_agent.processes.environment import holds_secret
 from tui_agent.resources import style_path
 from tui_agent.safe_text import one_line
@@ -79,7 +80,7 @@ class ExportOrder:
         stem = f"{words}-{self.session_id[-8:]}"
         numbers = ("", *(f"-{number}" for number in range(2, 10_000)))
         names = (f"{stem}{number}{self.format.suffix}" for number in numbers)
-        return next(name for name in names if not (directory / name).exists())
+        return next(name for name in names if not is_there(directory / name))
 
 
 def format_of(path: str) -> ExportFormat | None:
@@ -148,7 +149,7 @@ def write_export(
         SessionNotFound: there is no such session.
         OSError: the file can't be written.
     """
-    if not path.parent.is_dir():
+    if not is_directory(path.parent):
         raise FileNotFoundError(errno.ENOENT, "the directory does not exist", str(path))
     data = export_text(store, order, environ, window_of).encode("utf-8", "replace")
     write_atomically(path, data, mode=0o600)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tui_agent.files.atomic import write_atomically
+from tui_agent.path_checks import is_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,7 +54,7 @@ class PastedImages:
     def path(self, name: str) -> Path | None:
         """Return where an image is, None when there is none of that name."""
         path = self._directory / name
-        return path if NAME.fullmatch(name) and path.is_file() else None
+        return path if NAME.fullmatch(name) and is_file(path) else None
 
     def part(self, name: str, put_blob: Callable[[bytes], str]) -> ImagePart | None:
         """Return the part of a message that holds an image, None when there is none of that name."""

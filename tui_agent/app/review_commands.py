@@ -11,6 +11,7 @@ from tui_agent.app.face import Finding, FindingsPage
 from tui_agent.app.format import one_line, plural
 from tui_agent.errors import CommandError
 from tui_agent.lazy import LazyPattern, dataclass
+from tui_agent.path_checks import is_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -116,7 +117,7 @@ def _new_files(project: Path) -> str:
     told = []
     for name in list(filter(None, _text(listed).split("\0")))[:MAX_NEW_FILES]:
         path = project / name
-        if path.is_file() and not path.is_symlink() and path.stat().st_size <= MAX_DIFF_CHARS:
+        if is_file(path) and not path.is_symlink() and path.stat().st_size <= MAX_DIFF_CHARS:
             told.append(diff_texts(name, None, path.read_text(encoding="utf-8", errors="replace")).text)
     return "".join(told)
 

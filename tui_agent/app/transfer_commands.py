@@ -10,6 +10,7 @@ from tui_agent.app.commands import Command
 from tui_agent.app.face import Choice, Report, Severity
 from tui_agent.app.format import one_line, short_path, visible
 from tui_agent.errors import CommandError
+from tui_agent.path_checks import is_directory
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -49,7 +50,7 @@ async def export(desk: Desk, argument: str) -> None:
     if flags - {"--all", "--branch", "--redact"} or len(names) > 1:
         raise CommandError(_USAGE)
     target = names[0] if names else ""
-    if (why := unknown_ending(target)) and not _place(desk, target).is_dir():
+    if (why := unknown_ending(target)) and not is_directory(_place(desk, target)):
         raise CommandError(why)
     form = format_of(target) or (ExportFormat(target) if target in list(ExportFormat) else ExportFormat.MARKDOWN)
     target = "" if target in list(ExportFormat) else target
@@ -108,7 +109,7 @@ def _place(desk: Desk, text: str) -> Path:
     """
     from pathlib import Path
 
-    base = desk.cwd if desk.cwd.is_dir() else desk.services.cwd
+    base = desk.cwd if is_directory(desk.cwd) else desk.services.cwd
     return base / Path(text).expanduser()
 
 

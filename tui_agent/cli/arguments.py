@@ -6,6 +6,7 @@ from typing import NoReturn
 
 from tui_agent.agent.race.picks import PICKS
 from tui_agent.cli.exit_codes import exit_codes_line
+from tui_agent.path_checks import is_directory
 from tui_agent.session.effort import Effort
 from tui_agent.version import __version__
 
@@ -80,7 +81,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
     chosen = [name for name in ("continue_", "resume", "fork") if getattr(arguments, name) is not None]
     if len(chosen) > 1:
         raise UsageError("Use one of -c, -r and --fork. See: tui-agent --help")
-    if not arguments.cwd.is_dir():
+    if not is_directory(arguments.cwd):
         raise UsageError(f"Argument --cwd: {arguments.cwd} is not a directory")
     return arguments
 

@@ -39,6 +39,7 @@ from tui_agent.model.demo import DEMO_MODEL
 from tui_agent.model.naming import judge
 from tui_agent.model.providers import PROVIDERS
 from tui_agent.model.settings import ModelSettings
+from tui_agent.path_checks import is_directory, is_there, real_path
 from tui_agent.paths import data_dir
 from tui_agent.session.session import Session
 from tui_agent.trust import Untrusted
@@ -69,10 +70,10 @@ class FileTransfer:
         """Write a session to a file that is not there yet, or into a directory."""
         from tui_agent.app.exporting import write_export
 
-        if target.is_dir():
+        if is_directory(target):
             info = self._store.session(order.session_id)
             target /= order.file_name(info.title or info.first_message, target)
-        if target.exists():
+        if is_there(target):
             raise FileExistsError(str(target))
         write_export(self._store, order, target, os.environ, self._window_of)
         return target
@@ -169,7 +170,7 @@ class DeskWiring:
 
     def check_command(self, project: Path) -> str:
         """Return the command that checks what runners did in a project."""
-        own = self._wiring.loaded.config.projects.get(str(project.resolve()))
+        own = self._wiring.loaded.config.projects.get(str(real_path(project)))
         return "" if own is None else own.check
 
     def keep_check(self, project: Path, command: str) -> None:
@@ -178,7 +179,7 @@ class DeskWiring:
         Raises:
             ConfigError, OSError: it can't be written.
         """
-        set_value(f"projects.{json.dumps(str(project.resolve()), ensure_ascii=False)}.check", command)
+        set_value(f"projects.{json.dumps(str(real_path(project)), ensure_ascii=False)}.check", command)
         self._wiring.reload()
 
     def reread_settings(self) -> tuple[str, ...]:

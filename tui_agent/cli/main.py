@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tui_agent.cli.arguments import UsageError, parse
 from tui_agent.cli.exit_codes import ExitCode
-from tui_agent.cli.output import provide_streams, say
+from tui_agent.cli.output import discard_output, provide_streams, say
 
 MAX_STDIN_CHARS = 2_000_000
 STDIN_PATIENCE = 3.0
@@ -38,18 +38,21 @@ def run(argv: list[str]) -> int:
     except SystemExit as done:
         return int(done.code or 0)
     try:
-        return _command(arguments)(arguments)
+        code = _command(arguments)(arguments)
+        sys.stdout.flush()
     except KeyboardInterrupt:
         return ExitCode.INTERRUPTED
     except BrokenPipeError:  # the reader of a listing has seen enough
-        sys.stderr.close()
+        discard_output()
         return 0
     except Exception as error:  # the outermost edge of the program
         if arguments.debug or not _is_expected(error):
             _log_failure(error, debug=arguments.debug)
         if arguments.debug:
             raise
+        discard_output()
         return _fail(_sentence(error), ExitCode.USAGE if type(error).__name__ in USAGE_ERRORS else ExitCode.FAILED)
+    return code
 
 
 def _command(arguments: Namespace) -> Callable[[Namespace], int]:

@@ -20,6 +20,16 @@ def provide_streams() -> None:
             stream.reconfigure(errors="replace")
 
 
+def discard_output() -> None:
+    """Write what standard output still holds; where that fails, drop it: Python would exit with code 120."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
+
+
 def say(text: str, *, file: TextIO | None = None, end: str = "\n") -> None:
     """Print a text at once. A terminal gets it harmless, a pipe or file gets it as it is."""
     stream = file or sys.stdout

@@ -6,6 +6,7 @@ from typing import Any
 
 from tui_agent.agent.permissions import STORED, Rule
 from tui_agent.config import ConfigError, config_path, read_table, set_value, split_key
+from tui_agent.path_checks import real_path
 
 
 def keep_rule(rule: Rule, path: Path | None = None, *, project: Path | None = None) -> str | None:
@@ -44,7 +45,7 @@ def _table(project: Path | None) -> str:
     """Return the key of a table of rules: the user's for every project, or for one."""
     if project is None:
         return "permissions"
-    named = json.dumps(str(project.resolve()), ensure_ascii=False)
+    named = json.dumps(str(real_path(project)), ensure_ascii=False)
     return f"projects.{named}.permissions"
 
 

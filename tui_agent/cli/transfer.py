@@ -16,6 +16,7 @@ from tui_agent.cli.arguments import UsageError
 from tui_agent.cli.model_choice import catalog_of
 from tui_agent.cli.output import say
 from tui_agent.config import load_config
+from tui_agent.path_checks import is_directory, is_there
 from tui_agent.session.formats.detecting import DetectedFile, find_sessions
 from tui_agent.session.formats.reading import NoConversation
 from tui_agent.session.formats.table import files_of
@@ -31,7 +32,12 @@ def run_export(store: Store, arguments: Namespace) -> int:
         raise UsageError("ID#N is one branch; leave out --all.")
     info = store.session(name)
     output: Path | None = arguments.output
-    if output is not None and not output.is_dir() and not arguments.format and (why := unknown_ending(str(output))):
+    if (
+        output is not None
+        and not is_directory(output)
+        and not arguments.format
+        and (why := unknown_ending(str(output)))
+    ):
         raise UsageError(f"{why} --format says which one another name is to hold.")
     chosen = arguments.format or (format_of(str(output)) if output is not None else None) or ExportFormat.MARKDOWN
     order = ExportOrder(
@@ -49,8 +55,8 @@ def run_export(store: Store, arguments: Namespace) -> int:
     if output is None:
         say(export_text(store, order, os.environ, window_of), end="")
         return 0
-    path = output / order.file_name(info.title or info.first_message, output) if output.is_dir() else output
-    if path.exists() and not arguments.force:
+    path = output / order.file_name(info.title or info.first_message, output) if is_directory(output) else output
+    if is_there(path) and not arguments.force:
         raise UsageError(f"{path} already exists; --force replaces it.")
     try:
         size = write_export(store, order, path, os.environ, window_of)

@@ -39,6 +39,7 @@ from tui_agent.model.logins import Logins
 from tui_agent.model.naming import require
 from tui_agent.model.protocol import ModelError
 from tui_agent.model.retry import RetryPolicy
+from tui_agent.path_checks import is_directory, real_path
 from tui_agent.paths import cache_dir, config_dir, data_dir, log_dir
 from tui_agent.processes.environment import SafeEnvironment
 from tui_agent.resources import prompt
@@ -59,7 +60,7 @@ class Wiring:
 
     def __init__(self, arguments: Namespace) -> None:
         self.arguments = arguments
-        self.cwd: Path = arguments.cwd.resolve()
+        self.cwd: Path = real_path(arguments.cwd)
         self.trust = TrustStore(data_dir() / "trust.json")
         self.project_state: ProjectState = self._state_now()
         self.flag_rules = (
@@ -257,7 +258,7 @@ class Wiring:
         """
         config = self.loaded.config
         recorded = Path(session.info.cwd)
-        cwd = recorded if recorded.is_dir() else self.cwd
+        cwd = recorded if is_directory(recorded) else self.cwd
         demo = cwd.is_relative_to(data_dir() / "demo")
         ports = make_ports(
             self.models,
@@ -331,7 +332,7 @@ class Wiring:
     def _rules_in(self, cwd: Path) -> tuple[Rule, ...]:
         """Return the rules of the settings; those of a project hold in that project only."""
         here = find_project(cwd) == find_project(self.cwd)
-        own = self.loaded.config.projects.get(str(find_project(cwd).resolve()))
+        own = self.loaded.config.projects.get(str(real_path(find_project(cwd))))
         return (
             *(rule for rule in self.user_rules if here or rule.source != "project"),
             *(() if own is None else rules_from_table(own.permissions, "here")),
@@ -364,9 +365,9 @@ class Wiring:
         store = self.store
         if not self.loaded.config.checkpoints.enabled:
             return None
-        places = (path.resolve() for path in (data_dir(), log_dir(), cache_dir()))
+        places = (real_path(path) for path in (data_dir(), log_dir(), cache_dir()))
         # The demo's project is in a directory of the program, and its files are the user's all the same.
-        own = tuple(path for path in places if not project.resolve().is_relative_to(path))
+        own = tuple(path for path in places if not real_path(project).is_relative_to(path))
 
         def trim() -> object:
             return store.trim_file_images(self.loaded.config.checkpoints.megabytes * 1_000_000)

@@ -4,6 +4,8 @@ import os
 import tempfile
 from pathlib import Path
 
+from tui_agent.path_checks import is_there, real_path
+
 
 def write_atomically(path: Path, data: bytes, *, mode: int | None = None) -> None:
     """Replace a file's contents, following symlinks; ``mode`` None keeps the mode the file has.
@@ -11,10 +13,10 @@ def write_atomically(path: Path, data: bytes, *, mode: int | None = None) -> Non
     Raises:
         OSError: it cannot be written, for want of room or permission; it names the file, which is as it was.
     """
-    path = path.resolve()
+    path = real_path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     if mode is None:
-        mode = path.stat().st_mode & 0o7777 if path.exists() else 0o666 & ~_umask()
+        mode = path.stat().st_mode & 0o7777 if is_there(path) else 0o666 & ~_umask()
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as file:

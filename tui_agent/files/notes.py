@@ -4,6 +4,7 @@ from pathlib import Path
 
 from tui_agent.files.atomic import write_atomically
 from tui_agent.files.inside import is_inside
+from tui_agent.path_checks import is_file
 
 NOTES_FILE = ".tui-agent/notes.md"
 """Where they are, relative to the project."""
@@ -29,7 +30,7 @@ def read_notes(project: Path) -> str:
         OSError: it cannot be read.
     """
     path = _notes_path(project)
-    return path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+    return path.read_text(encoding="utf-8", errors="replace") if is_file(path) else ""
 
 
 def with_note(text: str, note: str) -> str:

@@ -21,6 +21,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from tui_agent.files.inside import read_regular
+from tui_agent.path_checks import is_directory, is_file, real_path
 from tui_agent.processes.own_programs import bare_environment, find_program
 
 GIT_SECONDS = 5.0
@@ -207,13 +208,13 @@ def repository_of(top: Path) -> Path | None:
     A worktree or submodule has a file in its place that says where it is.
     """
     git = top / ".git"
-    if git.is_dir():
+    if is_directory(git):
         return git
     pointer = _line(git)
     if pointer is None or not pointer.startswith("gitdir:"):
         return None
     place = top / pointer.removeprefix("gitdir:").strip()
-    return place if place.is_dir() else None
+    return place if is_directory(place) else None
 
 
 def private_repository(project: Path, place: Path, original: Path) -> tuple[Path, Path] | None:
@@ -228,7 +229,7 @@ def private_repository(project: Path, place: Path, original: Path) -> tuple[Path
     repository = repository_of(project)
     if repository is None:
         return None
-    shared = _shared(repository).resolve()
+    shared = real_path(_shared(repository))
     head = _line(repository / "HEAD")
     if head is None or not (_BRANCH.fullmatch(head) or _COMMIT.fullmatch(head)):
         return None
@@ -245,10 +246,10 @@ def private_repository(project: Path, place: Path, original: Path) -> tuple[Path
         (place / name).mkdir(parents=True)
     for source in (repository / "index", shared / "packed-refs", shared / "info" / "exclude"):
         inner = source.relative_to(repository if source.name == "index" else shared)
-        if source.is_file() and not source.is_symlink():
+        if is_file(source) and not source.is_symlink():
             shutil.copy2(source, place / inner)
     for branch in (shared / "refs").rglob("*"):
-        if branch.is_file() and (commit := _line(branch)) is not None and _COMMIT.fullmatch(commit):
+        if is_file(branch) and (commit := _line(branch)) is not None and _COMMIT.fullmatch(commit):
             target = place / branch.relative_to(shared)
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_text(f"{commit}\n", encoding="utf-8")

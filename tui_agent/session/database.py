@@ -235,6 +235,8 @@ class Database:
         try:
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("BEGIN IMMEDIATE")
+            # Older versions of SQLite let a transaction begin on a file they can't write.
+            connection.execute(f"PRAGMA user_version = {self._target.version}")
             connection.execute("ROLLBACK")
         except sqlite3.OperationalError as error:
             if _primary(error) == sqlite3.SQLITE_READONLY:

@@ -17,6 +17,7 @@ from pathlib import Path
 from tui_agent.files.secret_files import file_holds_secret
 from tui_agent.files.sensitive import is_sensitive
 from tui_agent.lazy import dataclass
+from tui_agent.path_checks import is_directory
 from tui_agent.shell.command_place import CommandPlace, below, is_listable
 
 ENVIRONMENT = {
@@ -78,7 +79,7 @@ def _file(text: str, place: CommandPlace) -> bool:
 def _tree(text: str, place: CommandPlace) -> bool:
     """A file, or a directory below which neither secrets nor repositories are."""
     path = place.inside(text) if is_listable(text, place) else None
-    if path is None or not path.is_dir():
+    if path is None or not is_directory(path):
         return _file(text, place)
     return not any(map(is_sensitive, below(path, place))) and _holds_no_secrets(path)
 
@@ -238,7 +239,7 @@ def is_free(command: str, folder: Path, project: Path) -> bool:
         if words[0] == "cd":
             path = place.inside(words[1]) if len(words) == 2 and is_listable(words[1], place) else None
             # Nothing after it may run where it failed, and a pipe would leave the directory as it was.
-            if path is None or not path.is_dir() or not ends <= {"&&", "|", ""} or "|" in {before, end}:
+            if path is None or not is_directory(path) or not ends <= {"&&", "|", ""} or "|" in {before, end}:
                 return False
             place = CommandPlace(place.project, path)
         elif not _is_the_systems(words[0], place.project) or not _admits(words, place):

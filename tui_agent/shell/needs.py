@@ -14,6 +14,7 @@ from pathlib import Path
 from tui_agent.files.secret_files import file_holds_secret
 from tui_agent.files.sensitive import is_sensitive
 from tui_agent.lazy import LazyPattern, dataclass
+from tui_agent.path_checks import is_directory
 from tui_agent.permission import Change, Permission, PermissionNeed
 from tui_agent.shell.families import escaped, family, run_by
 from tui_agent.shell.grammar import TABLE, is_free
@@ -216,7 +217,7 @@ class _CommandAnalyzer:
 
 def outside(real: Path) -> PermissionNeed:
     """Return the need for a place outside of the project."""
-    directory = real if real.is_dir() else real.parent
+    directory = real if is_directory(real) else real.parent
     return PermissionNeed(Permission.EXTERNAL_DIRECTORY, str(directory), detail=str(real))
 
 

@@ -13,6 +13,7 @@ from tui_agent.files.inside import read_regular
 from tui_agent.files.own_git import run_git
 from tui_agent.files.sensitive import is_sensitive
 from tui_agent.lazy import dataclass
+from tui_agent.path_checks import is_directory
 from tui_agent.shell.command_place import CommandPlace, is_listable
 
 _SETTINGS = re.compile(
@@ -114,7 +115,7 @@ def is_plain(place: CommandPlace) -> bool:
     between = [place.folder, *place.folder.parents][: len(place.folder.relative_to(place.project).parts)]
     if any(os.path.lexists(folder / name) for folder in between for name in (".git", "HEAD")):
         return False
-    if not top.is_dir() or any((top / name).is_symlink() for name in _OWN):
+    if not is_directory(top) or any((top / name).is_symlink() for name in _OWN):
         return False
     if any(os.path.lexists(top / name) for name in _OTHERS):
         return False

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from tui_agent.errors import ToolError
 from tui_agent.files.sensitive import is_sensitive
+from tui_agent.path_checks import is_file
 from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.tools.base import ToolContext
 from tui_agent.tools.paths import Location, explain, is_directory, path_needs
@@ -46,7 +47,7 @@ def refuse_unless_file(location: Location) -> None:
     """
     if is_directory(location.real):
         raise ToolError(f"{location.shown} is a directory.")
-    if not location.real.is_file():
+    if not is_file(location.real):
         raise ToolError(f"{location.shown} is a device, pipe or socket, not a file.")
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tui_agent.agent.diagnostics.settings import DiagnosticSettings
 from tui_agent.lazy import dataclass
+from tui_agent.path_checks import is_file
 from tui_agent.processes.own_programs import find_program
 
 FILES = "{files}"
@@ -94,7 +95,7 @@ def find_checker(name: str, where: Path, root: Path) -> str | None:
         if directory.is_relative_to(root):
             for place in _OWN_PLACES:
                 program = directory / place / name
-                if program.is_file() and os.access(program, os.X_OK):
+                if is_file(program) and os.access(program, os.X_OK):
                     return str(program)
     return find_program(name, root)
 
@@ -112,7 +113,7 @@ def _place_of(checker: KnownChecker, path: Path, root: Path) -> Path | None:
 
 
 def _holds(path: Path, text: str) -> bool:
-    if not path.is_file():
+    if not is_file(path):
         return False
     try:
         return not text or (path.stat().st_size < _MAX_MARKER_BYTES and text in path.read_text("utf-8", "replace"))

@@ -23,6 +23,7 @@ from tui_agent.agent.events import AgentEvent, ChecksAwaited, Notice
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.editing.diffs import line_origins
 from tui_agent.lazy import dataclass
+from tui_agent.path_checks import is_file
 from tui_agent.processes.capture import plain_text
 from tui_agent.processes.environment import command_environment
 from tui_agent.processes.process import Command, FinishedCommand, run_command
@@ -207,7 +208,7 @@ class Diagnostics:
         self._notify(f"{checker.check.name} {why} It is left alone from now on; /diagnostics on tries it again.")
 
     async def _check(self, checker: Checker, edited: Before) -> None:
-        files = sorted(path for path in edited if path.is_file())
+        files = sorted(path for path in edited if is_file(path))
         words = checker.check.command(files)
         known = checker.known.get(words)
         began = self._ports.clock()
@@ -330,7 +331,7 @@ def _written(place: Path, edited: Before) -> dict[Path, Path]:
     """Write down what files held, those empty that were not there; return the copies by file."""
     copies: dict[Path, Path] = {}
     for number, (path, was) in enumerate(edited.items()):
-        if path.is_file():
+        if is_file(path):
             copy = copies[path] = place / f"{number}-{path.name}"
             copy.write_bytes(was or b"")
     return copies

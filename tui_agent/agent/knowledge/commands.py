@@ -13,6 +13,7 @@ from pathlib import Path
 from tui_agent.agent.knowledge.documents import Document, DocumentError, FileCache
 from tui_agent.agent.knowledge.folders import Folders
 from tui_agent.lazy import dataclass
+from tui_agent.path_checks import is_file
 
 PARENTS = (".tui-agent", ".claude")
 """Directories of a project whose ``commands`` folder is looked into."""
@@ -114,7 +115,7 @@ def _with_parameters(command: str, arguments: str, words: Sequence[str]) -> str:
 
 def _markdown(folder: Path) -> Iterator[Path]:
     try:
-        yield from sorted(path for path in folder.rglob("*.md") if path.is_file())
+        yield from sorted(path for path in folder.rglob("*.md") if is_file(path))
     except OSError:
         return
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tui_agent.files.sensitive import is_sensitive, rules_programs
+from tui_agent.path_checks import is_file
 from tui_agent.permission import Change, Permission, PermissionNeed
 from tui_agent.sandbox import Sandbox
 from tui_agent.sandbox.view import Holes
@@ -28,7 +29,7 @@ def needs_inside(needs: Iterable[PermissionNeed], sandbox: Sandbox, project: Pat
                 if _is_missed(Path(need.detail), sandbox, project):
                     yield need
             case Permission.READ:
-                if (project / need.pattern).is_file() and sandbox.hides(project / need.pattern, project):
+                if is_file(project / need.pattern) and sandbox.hides(project / need.pattern, project):
                     yield need
             case Permission.EDIT:
                 path = project / need.pattern

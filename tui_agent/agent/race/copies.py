@@ -22,6 +22,7 @@ from tui_agent.agent.checkpoints.images import MAX_FILE_BYTES
 from tui_agent.agent.checkpoints.manifest import CACHES
 from tui_agent.files.own_git import private_repository, run_git
 from tui_agent.lazy import dataclass
+from tui_agent.path_checks import is_directory, is_there
 
 ORIGINAL = "original"
 """In a race's directory, the name under which its copies find the project."""
@@ -66,7 +67,7 @@ def make_copy(project: Path, names: Iterable[str], home: Path, name: str, *, may
     """
     project = Path(os.path.realpath(project))
     root = home / name
-    if root.exists():
+    if is_there(root):
         remove_home(root)  # the program was killed while it was made
     root.mkdir(parents=True, mode=0o700)
     original = home / ORIGINAL
@@ -96,7 +97,7 @@ def remove_home(home: Path) -> None:
         with contextlib.suppress(OSError):
             Path(path).parent.chmod(0o700)
             target = Path(path)
-            if target.is_dir() and not target.is_symlink():
+            if is_directory(target) and not target.is_symlink():
                 target.chmod(0o700)
                 shutil.rmtree(target, ignore_errors=True)
             else:

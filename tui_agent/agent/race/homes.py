@@ -17,6 +17,7 @@ from tui_agent.agent.race.copies import Copy, remove_home
 from tui_agent.agent.race.picks import Pick
 from tui_agent.files.atomic import write_atomically
 from tui_agent.lazy import dataclass
+from tui_agent.path_checks import is_directory, is_there
 from tui_agent.session.entries import RaceRunner, UserPart
 
 _RECORD, _LOCK = "race.json", "lock"
@@ -118,7 +119,7 @@ def read_record(path: Path) -> RaceRecord | None:
 def homes_in(parent: Path) -> Iterator[Path]:
     """Yield the directories of all races, whoever they belong to."""
     with contextlib.suppress(OSError):
-        yield from sorted(path for path in parent.iterdir() if path.is_dir() and not path.is_symlink())
+        yield from sorted(path for path in parent.iterdir() if is_directory(path) and not path.is_symlink())
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +145,7 @@ def remove_left(path: Path) -> bool:
     held = RaceHome.claim(path)
     if held is not None:
         held.remove()
-    return not path.exists()
+    return not is_there(path)
 
 
 def left_over(parent: Path, session: str) -> Iterator[tuple[RaceHome, RaceRecord]]:

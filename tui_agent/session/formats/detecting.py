@@ -6,6 +6,7 @@ from contextlib import closing
 from pathlib import Path
 
 from tui_agent.lazy import dataclass
+from tui_agent.path_checks import is_file
 from tui_agent.session.formats.reading import ImportRefused, Node
 from tui_agent.session.formats.source import SourceFile
 from tui_agent.session.formats.table import FORMATS, Format
@@ -39,7 +40,7 @@ def find_sessions(home: Path, environ: Mapping[str, str] = os.environ) -> list[D
             facts = path.stat()
         except OSError:
             continue  # gone in between
-        if path not in found and path.is_file() and facts.st_size:
+        if path not in found and is_file(path) and facts.st_size:
             at = int(facts.st_mtime * 1000)
             size = _size_below(path.parent) if path.name in row.whole_directory else facts.st_size
             found[path] = DetectedFile(path, row.name, row.program, _project(row, path), at, size)
@@ -47,7 +48,7 @@ def find_sessions(home: Path, environ: Mapping[str, str] = os.environ) -> list[D
 
 
 def _size_below(directory: Path) -> int:
-    return sum(file.stat().st_size for file in directory.rglob("*") if file.is_file() and not file.is_symlink())
+    return sum(file.stat().st_size for file in directory.rglob("*") if is_file(file) and not file.is_symlink())
 
 
 def _usual(home: Path, environ: Mapping[str, str]) -> Iterator[tuple[Format, Path]]:

@@ -12,6 +12,7 @@ from contextlib import closing
 from functools import partial
 from pathlib import Path
 
+from tui_agent.path_checks import is_there
 from tui_agent.session.errors import StoreError
 from tui_agent.session.formats import native
 from tui_agent.session.formats.copies import copies_of
@@ -38,7 +39,7 @@ def is_file(source: SourceFile) -> bool:
     at = _APPLICATION_ID_AT
     if not source.is_database or source.head[at : at + 4] == APPLICATION_ID.to_bytes(4, "big"):
         return source.is_database
-    if not source.path.with_name(f"{source.path.name}-wal").exists():
+    if not is_there(source.path.with_name(f"{source.path.name}-wal")):
         return False
     # A program that was killed in its first session left everything beside the file.
     with source.database() as connection:
@@ -80,7 +81,7 @@ def _copied(path: Path, place: Path) -> Path:
     """Copy a store as it is at a moment, with what its program has not written back into it yet."""
     target = place / "sessions.db"
     # Nobody has a store open that has nothing beside it; then SQLite need not put anything there to read it.
-    how = "mode=ro" if path.with_name(f"{path.name}-wal").exists() else "mode=ro&immutable=1"
+    how = "mode=ro" if is_there(path.with_name(f"{path.name}-wal")) else "mode=ro&immutable=1"
     try:
         with (
             closing(sqlite3.connect(f"{path.absolute().as_uri()}?{how}", uri=True, timeout=5)) as original,
@@ -91,7 +92,7 @@ def _copied(path: Path, place: Path) -> Path:
         # Beside a file in a directory that can't be written to SQLite can't keep what it needs to read it.
         target.unlink(missing_ok=True)
         for ending in ("", "-wal"):
-            if (part := path.with_name(path.name + ending)).exists():
+            if is_there(part := path.with_name(path.name + ending)):
                 shutil.copyfile(part, target.with_name(target.name + ending))
     return target
 

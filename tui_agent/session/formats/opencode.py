@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from tui_agent import path_checks
 from tui_agent.session.entries import (
     AssistantEntry,
     CompactionEntry,
@@ -191,7 +192,7 @@ def _stored(source: SourceFile) -> IncomingSession:
         raise NoConversation(f"{path.name} holds no messages.")
     if parent := info.text("parentID", ""):
         above = path.with_name(f"{parent}.json")
-        if parent.replace("_", "").isalnum() and above.is_file():
+        if parent.replace("_", "").isalnum() and path_checks.is_file(above):
             at = read_document(above, source.limits).node("time").time("created")
             session.origin = (derived_id(at, _PROGRAM, parent), None, "opencode")
     return session

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tui_agent.lazy import dataclass
+from tui_agent.path_checks import is_directory, is_file, is_there
 
 if TYPE_CHECKING:
     from tui_agent.session.formats.incoming import IncomingSession
@@ -151,14 +152,14 @@ def files_of(path: Path) -> list[Path]:
     """
     from tui_agent.session.formats.reading import ImportRefused
 
-    if path.is_dir():
+    if is_directory(path):
         patterns = dict.fromkeys(pattern for row in FORMATS for pattern in row.file_names)
-        found = sorted({file for pattern in patterns for file in path.rglob(pattern) if file.is_file()})
+        found = sorted({file for pattern in patterns for file in path.rglob(pattern) if is_file(file)})
         if not found:
             raise ImportRefused(f"{path} holds no file of a known format ({', '.join(patterns)}).")
         return found
-    if not path.exists():
+    if not is_there(path):
         raise ImportRefused(f"There is no file or directory {path}.")
-    if not path.is_file():
+    if not is_file(path):
         raise ImportRefused(f"{path} is not a file.")
     return [path]

@@ -7,6 +7,7 @@ that was killed had not put into a state yet is in its journal and not read.
 import json
 from collections.abc import Iterator, Sequence
 
+from tui_agent import path_checks
 from tui_agent.session.entries import (
     AssistantEntry,
     AssistantPart,
@@ -51,7 +52,7 @@ def read(source: SourceFile) -> Iterator[Sequence[IncomingSession]]:
 
 def _meta(source: SourceFile) -> Node:
     path = source.path.parent / "meta.json"
-    return read_document(path, source.limits) if path.is_file() else Node({}, path.name)
+    return read_document(path, source.limits) if path_checks.is_file(path) else Node({}, path.name)
 
 
 class _Reader:

@@ -11,6 +11,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 
 from tui_agent.errors import ToolError
+from tui_agent.path_checks import real_path
 from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.processes.environment import command_environment
 from tui_agent.sandbox import Holes, Sandbox, View, Writes
@@ -172,8 +173,8 @@ def view_of_file(path: Path, context: ToolContext, sandbox: Sandbox | None) -> V
     """Return the view of a call, opened for the interpreter and for what stands beside the file. Looks at files."""
     if sandbox is None:
         return context.view
-    beside = path.parent.resolve()
-    read = frozenset[Path]() if beside.is_relative_to(context.project.resolve()) else frozenset({beside})
+    beside = real_path(path.parent)
+    read = frozenset[Path]() if beside.is_relative_to(real_path(context.project)) else frozenset({beside})
     return context.view.opened(interpreter_holes(context.project) | Holes(read=read))
 
 

@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from tui_agent.errors import ToolError
 from tui_agent.lazy import dataclass
+from tui_agent.path_checks import real_path
 from tui_agent.processes.capture import plain_text
 from tui_agent.sandbox import Holes, Sandbox
 from tui_agent.tools.base import ToolContext
@@ -126,8 +127,8 @@ async def run_file(  # noqa: PLR0913 - what is run, and how
 
 def interpreter_holes(project: Path) -> Holes:
     """Return what has to be shown for the program's own Python to run. Looks at files."""
-    shown = (project.resolve(), Path("/usr"))
-    wanted = {Path(place).resolve() for place in (sys.prefix, sys.base_prefix, *_import_places())}
+    shown = (real_path(project), Path("/usr"))
+    wanted = {real_path(Path(place)) for place in (sys.prefix, sys.base_prefix, *_import_places())}
     wanted = (wanted - {_ROOT}) | {_ROOT / "tui_agent"}
     return Holes(read=frozenset(p for p in wanted if not any(p.is_relative_to(place) for place in shown)))
 

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from tui_agent.agent.mentions import IMAGE_TYPES
+from tui_agent.path_checks import is_file
 
 
 def pasted_path(text: str) -> str | None:
@@ -13,7 +14,7 @@ def pasted_path(text: str) -> str | None:
     if "\n" in name or Path(name).suffix.lower() not in IMAGE_TYPES:
         return None
     try:
-        exists = Path(name).expanduser().is_file()
+        exists = is_file(Path(name).expanduser())
     except OSError:
         return None
     return (f'@"{name}" ' if " " in name else f"@{name} ") if exists else None

@@ -13,6 +13,7 @@ from textual.widgets import Static
 
 from tui_agent.app.format import one_line, visible
 from tui_agent.files.inside import is_inside
+from tui_agent.path_checks import is_file
 from tui_agent.ui.lending import EditorError, open_in_editor
 from tui_agent.ui.screens.picker import PickerRow, PickerScreen
 from tui_agent.ui.widgets.key_line import KeyLine
@@ -88,7 +89,7 @@ class FindingsScreen(PickerScreen[None]):
     @work(exclusive=True, group="editor")
     async def _open(self, found: Finding) -> None:
         path = self._page.project / found.path
-        if not path.is_file() or not is_inside(self._page.project, path):
+        if not is_file(path) or not is_inside(self._page.project, path):
             self.notify(f"There is no file {visible(found.path)} in the project.", markup=False)
             return
         try:

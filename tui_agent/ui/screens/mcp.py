@@ -16,6 +16,7 @@ from tui_agent.agent.mcp.hub import SHARE_OF_WINDOW
 from tui_agent.agent.mcp.records import LoginState, McpError, McpServerStatus, McpToolRow, ServerState
 from tui_agent.app.format import one_line, plural, short_path, tokens, visible
 from tui_agent.config import ConfigError
+from tui_agent.path_checks import is_file
 from tui_agent.ui.screens.leaving import PageScreen
 from tui_agent.ui.widgets.key_line import KeyLine
 from tui_agent.ui.widgets.line_list import LineList, StyledSpan, spread
@@ -300,7 +301,7 @@ class McpScreen(PageScreen[None]):
         from tui_agent.ui.screens.viewer import ViewerScreen
 
         def read() -> str:
-            if server.log is None or not server.log.is_file():
+            if server.log is None or not is_file(server.log):
                 return ""
             return server.log.read_bytes()[-LOG_BYTES:].decode("utf-8", "replace")
 

@@ -18,6 +18,7 @@ from tui_agent.agent.mentions import IMAGE_TYPES, file_mentions
 from tui_agent.app.format import one_line, tokens
 from tui_agent.app.pasted_images import PastedImages
 from tui_agent.lazy import dataclass
+from tui_agent.path_checks import is_file
 from tui_agent.ui.edge import Guarded
 
 PICTURE_ROWS, PICTURE_COLUMNS = 4, 16
@@ -144,7 +145,7 @@ def _attachment(name: str, asked: Asked, *, with_picture: bool) -> Attachment | 
 
     try:
         path = asked.pasted.path(name) or asked.cwd / Path(name).expanduser()
-        if not path.is_file():
+        if not is_file(path):
             return None
         return Attachment(name, *image_size(path), _picture(path) if with_picture else ())
     except (OSError, ValueError, RuntimeError):

@@ -1,0 +1,27 @@
+"""Asks what is at a path that a user, a model or a repository named. A refusal to look is an answer: nothing is there.
+
+`pathlib` raises where a directory on the way is closed to us, where a name is too long, and for a circle of links.
+"""
+
+import os
+from pathlib import Path
+
+
+def is_directory(path: str | os.PathLike[str]) -> bool:
+    """Return whether a directory is there, links followed."""
+    return os.path.isdir(path)  # noqa: PTH112 - the one of pathlib raises
+
+
+def is_file(path: str | os.PathLike[str]) -> bool:
+    """Return whether a regular file is there, links followed."""
+    return os.path.isfile(path)  # noqa: PTH113 - the one of pathlib raises
+
+
+def is_there(path: str | os.PathLike[str]) -> bool:
+    """Return whether anything is there, links followed."""
+    return os.path.exists(path)  # noqa: PTH110 - the one of pathlib raises
+
+
+def real_path(path: str | os.PathLike[str]) -> Path:
+    """Return where a path leads, links followed as far as that is allowed."""
+    return Path(os.path.realpath(path))
