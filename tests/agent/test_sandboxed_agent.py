@@ -61,7 +61,7 @@ def requests(harness: Harness) -> list[PermissionRequest]:
     return [event.request for event in harness.of(PermissionAsked)]
 
 
-works = pytest.mark.skipif(find_sandbox().kind != "bubblewrap", reason="bubblewrap does not work here")
+works = pytest.mark.skipif(not find_sandbox().layered, reason="needs bubblewrap 0.11 or newer")
 
 
 async def test_what_is_not_protected_is_told_once_in_a_session(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ PNG = (
     "0000000d49444154789c626001000000ffff03000006000557bfabd40000000049454e44ae426082"
 )
 
-works = pytest.mark.skipif(find_sandbox().kind != "bubblewrap", reason="bubblewrap does not work here")
+works = pytest.mark.skipif(not find_sandbox().layered, reason="needs bubblewrap 0.11 or newer")
 
 
 class Stage:

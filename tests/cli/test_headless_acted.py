@@ -32,7 +32,7 @@ async def test_the_whole_command_counts(tmp_path: Path, command: str, code: int)
     assert await run_headless(harness, "go") == code
 
 
-@pytest.mark.skipif(find_sandbox().kind != "bubblewrap", reason="bubblewrap does not work here")
+@pytest.mark.skipif(not find_sandbox().layered, reason="needs bubblewrap 0.11 or newer")
 @pytest.mark.parametrize(
     ("command", "rules", "code"),
     [

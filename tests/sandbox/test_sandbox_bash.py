@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import sys
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.contained import SYSTEM_PATH, Contained
+from tests.support.contained import SYSTEM_PATH, Contained, needs_layer
 from tests.support.tooling import Workspace
 from tui_agent.config import Config
 from tui_agent.errors import ToolError
@@ -19,7 +18,7 @@ from tui_agent.sandbox import Holes, SandboxState, View, Writes
 from tui_agent.tools.base import ToolContext, ToolResult
 from tui_agent.tools.bash import BashInput, BashTool
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap is for Linux")
+pytestmark = needs_layer
 
 BASH = BashTool()
 NONE = SandboxState(None, reason="bubblewrap is not installed")

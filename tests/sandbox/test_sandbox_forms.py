@@ -1,19 +1,18 @@
 """The forms a sandbox takes: what is tried, what is fallen back on, and the profile for macOS."""
 
 import os
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.support.contained import Contained
+from tests.support.contained import BUNDLED, Contained, bubblewrap_without
 from tui_agent.sandbox import View, Writes
 from tui_agent.sandbox import finding as finding_module
-from tui_agent.sandbox.finding import bubblewraps, find_sandbox
+from tui_agent.sandbox.finding import find_sandbox
 from tui_agent.sandbox.layout import Layout, Mount, MountKind, Proc, seatbelt_profile
 
-linux = pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap is for Linux")
+linux = pytest.mark.skipif(not BUNDLED.exists(), reason="needs the bundled bubblewrap")
 
 Refusing = Callable[[str], Path]
 
@@ -21,15 +20,9 @@ Refusing = Callable[[str], Path]
 @pytest.fixture
 def refusing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Refusing:
     """Put a bubblewrap in place that refuses one option and does the rest."""
-    real = list(bubblewraps())[-1]
 
     def make(option: str) -> Path:
-        program = tmp_path / "bwrap"
-        program.write_text(
-            f'#!/bin/sh\nfor word in "$@"; do [ "$word" = {option} ] && echo "bwrap: no {option}" >&2 && exit 1; done\n'
-            f'exec {real} "$@"\n'
-        )
-        program.chmod(0o755)
+        program = bubblewrap_without(option, tmp_path / "bwrap")
         monkeypatch.setattr(finding_module, "bubblewraps", lambda _outside: iter([str(program)]))
         find_sandbox.cache_clear()
         return program
@@ -81,17 +74,37 @@ async def test_where_there_are_no_layers_commands_are_held_on_the_project_itself
 
 
 @linux
-def test_the_systems_bubblewrap_comes_first_and_then_the_bundled_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("there", "chosen", "layered"),
+    [
+        (("old", "works"), "works", True), (("broken", "works"), "works", True), (("works", "old"), "works", True),
+        (("broken", "old"), "old", False), (("old", "broken"), "old", False),
+    ],
+)  # fmt: skip
+def test_a_bubblewrap_is_chosen_by_the_form_that_will_be_used(
+    there: tuple[str, ...], chosen: str, layered: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    system = tmp_path / "bwrap"
-    system.write_text("#!/bin/sh\nexit 1\n")
-    system.chmod(0o755)
-    bundled = list(bubblewraps())[-1]
-    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    assert next(bubblewraps()) == str(system)
+    broken = tmp_path / "broken"
+    broken.write_text("#!/bin/sh\necho 'bwrap: setting up uid map: Permission denied' >&2\nexit 1\n")
+    broken.chmod(0o755)
+    known = {"broken": broken, "works": BUNDLED, "old": bubblewrap_without("--overlay-src", tmp_path / "old")}
+    monkeypatch.setattr(finding_module, "bubblewraps", lambda _outside: iter([str(known[name]) for name in there]))
     find_sandbox.cache_clear()
-    assert find_sandbox().program == bundled
+    state = find_sandbox()
+    assert (state.kind, state.program, state.layered) == ("bubblewrap", str(known[chosen]), layered)
+    if layered:
+        assert (state.shortcoming, state.advice) == ("", "")
+    else:
+        assert "without a copy-on-write layer" in state.shortcoming
+        assert f"{known['old']} is older than bubblewrap 0.11" in state.shortcoming
+        assert state.advice
+
+
+@linux
+def test_the_bundled_bubblewrap_comes_before_the_systems(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    system = bubblewrap_without("--overlay-src", tmp_path / "bwrap")
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    assert list(finding_module.bubblewraps()) == [str(BUNDLED), str(system)]
 
 
 def test_the_profile_for_macos_allows_what_is_named() -> None:

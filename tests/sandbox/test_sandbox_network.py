@@ -3,7 +3,6 @@
 import asyncio
 import base64
 import shutil
-import sys
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from tests.support.contained import Contained
-from tui_agent.sandbox import EVERY_HOST, Holes, View
+from tui_agent.sandbox import EVERY_HOST, Holes, View, find_sandbox
 from tui_agent.sandbox.network import Gateway, Proxy
 
-linux = pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap is for Linux")
+linux = pytest.mark.skipif(find_sandbox().kind != "bubblewrap", reason="needs bubblewrap")
 
 
 @dataclass

@@ -2,16 +2,15 @@
 
 import os
 import stat
-import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
-from tests.support.contained import Contained
+from tests.support.contained import Contained, needs_layer
 from tui_agent.sandbox import Holes, View, Writes
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap is for Linux")
+pytestmark = needs_layer
 
 OUTPUTS, PROJECT = View(Writes.OUTPUTS), View(Writes.PROJECT)
 LIVE = pytest.mark.parametrize("live", [False, True], ids=["layer", "live"])

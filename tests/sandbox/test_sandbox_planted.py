@@ -2,17 +2,16 @@
 
 import os
 import stat
-import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
-from tests.support.contained import Contained
+from tests.support.contained import Contained, needs_layer
 from tui_agent.sandbox import Holes, View, Writes
 from tui_agent.sandbox.survey import survey
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap is for Linux")
+pytestmark = needs_layer
 
 NOTHING, OUTPUTS, PROJECT = View(Writes.NOTHING), View(Writes.OUTPUTS), View(Writes.PROJECT)
 TAG = "Signature: 8a477f597d28d172789f06886806bc55\n"

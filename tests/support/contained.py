@@ -9,12 +9,30 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tui_agent.processes.environment import command_environment
 from tui_agent.sandbox import AllowHost, CommandOutcome, Launch, Sandbox, SandboxState, View
+from tui_agent.sandbox.finding import bubblewraps, find_sandbox
 from tui_agent.sandbox.settings import SandboxSettings
 
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 """Without the toolchains of whoever runs the tests."""
+
+needs_layer = pytest.mark.skipif(not find_sandbox().layered, reason="needs bubblewrap 0.11 or newer, and Linux 5.11")
+BUNDLED = Path(next(bubblewraps(), "/nonexistent"))
+"""The bubblewrap that comes with the program."""
+
+
+def bubblewrap_without(option: str, program: Path) -> Path:
+    """Write a bubblewrap that does not know one option and does the rest, as releases before 0.11 know no overlay."""
+    program.write_text(
+        f'#!/bin/sh\nfor word in "$@"; do\n'
+        f'  if [ "$word" = {option} ]; then echo "bwrap: Unknown option {option}" >&2; exit 1; fi\ndone\n'
+        f'exec {BUNDLED} "$@"\n'
+    )
+    program.chmod(0o755)
+    return program
 
 
 @dataclass

@@ -34,6 +34,8 @@ async def status(desk: Desk, _argument: str) -> None:
 def _sandbox(agent: Agent) -> str:
     if (sandbox := agent.ports.sandbox) is None:
         return "none in this session"
+    if lacking := sandbox.shortcoming(agent.ports.project):
+        return f"{lacking} (tui-agent doctor)"
     state = sandbox.state
     return f"{state.kind}: commands run in it" if state.kind else f"none: {state.reason}"
 

@@ -257,18 +257,17 @@ def _servers(extensions: Extensions, cwd: Path) -> Iterator[Finding]:
 
 def _sandbox(config: Config) -> Iterator[Finding]:
     """Say what holds commands back and what they see, or that nothing does."""
-    sandbox = Sandbox(config.sandbox, project=Path.cwd())
-    state = sandbox.state
-    match state.kind:
-        case None:
-            text = f"none: {state.reason}. {UNPROTECTED}"
-            yield Finding("sandbox", text, ok=not sandbox.refusal(), advice=state.advice)
-            return
-        case "landlock":
-            text = f"Landlock ({state.program}), which can't open single hosts or repositories: {state.reason}"
-            yield Finding("sandbox", text, ok=False, advice=state.advice)
-        case _:
-            yield Finding("sandbox", f"{state.kind} ({state.program}): commands see the project, and of this machine")
+    project = find_project(Path.cwd())
+    sandbox = Sandbox(config.sandbox, project=project)
+    state, lacking = sandbox.state, sandbox.shortcoming(project)
+    if state.kind is None:
+        text = lacking or f"none: {state.reason}. {UNPROTECTED}"
+        yield Finding("sandbox", text, ok=not sandbox.refusal(), advice=state.advice)
+        return
+    if lacking:
+        yield Finding("sandbox", lacking, ok=False, advice=state.advice)
+    layer = ", with a copy-on-write layer" if state.layered and not lacking else ""
+    yield Finding("sandbox", f"{state.kind} ({state.program}){layer}: commands see the project, and of this machine")
     for line in sandbox.view_lines():
         yield Finding("", line)
 

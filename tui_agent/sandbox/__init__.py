@@ -5,8 +5,8 @@ system, `layer` and `keeping` what becomes of a command's changes, `network` the
 session.
 """
 
-from tui_agent.sandbox.finding import SandboxState, find_sandbox
-from tui_agent.sandbox.sandbox import UNPROTECTED, CommandOutcome, Launch, Sandbox, SandboxError
+from tui_agent.sandbox.finding import UNPROTECTED, SandboxState, find_sandbox
+from tui_agent.sandbox.sandbox import CommandOutcome, Launch, Sandbox, SandboxError
 from tui_agent.sandbox.view import EVERY_HOST, AllowHost, Holes, View, Writes
 
 __all__ = [

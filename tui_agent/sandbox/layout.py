@@ -34,7 +34,7 @@ class Mount:
     """What is put at one place. ``source`` is where it comes from when not from the place itself.
 
     For a layer ``source`` is the directory of its changes, ``work`` the kernel's beside it, and ``below`` what it is
-    over when not over the place itself. A hidden file without a ``source`` is empty.
+    over when not over the place itself; without them its changes are lost. A hidden file without a ``source`` is empty.
     """
 
     place: Path
@@ -154,12 +154,13 @@ def bubblewrap_command(
 
 def _words(mount: Mount, empty: Path) -> tuple[str, ...]:
     place, source = str(mount.place), str(mount.source or mount.place)
+    written = ("--overlay", source, str(mount.work)) if mount.work else ("--tmp-overlay",)
     words = {
         MountKind.READ: ("--ro-bind-try", source, place),
         MountKind.WRITE: ("--bind-try", source, place),
         MountKind.EMPTY: ("--tmpfs", place),
         MountKind.PRIVATE: ("--bind", source, place),
-        MountKind.LAYER: ("--overlay-src", str(mount.below or place), "--overlay", source, str(mount.work), place),
+        MountKind.LAYER: ("--overlay-src", str(mount.below or place), *written, place),
         MountKind.HIDDEN_FILE: ("--ro-bind", str(mount.source or empty), place),
         MountKind.HIDDEN_DIRECTORY: ("--tmpfs", place, "--remount-ro", place),
         MountKind.LINK: ("--symlink", source, place),

@@ -64,8 +64,6 @@ from tui_agent.sandbox.view import AllowHost, Holes, View, Writes
 
 log = logging.getLogger(__name__)
 
-UNPROTECTED = "A command that is allowed can read and change all your files and use the network."
-
 _INFO_BYTES = 4_096
 
 _PREFIX = "tui-agent-sandbox-"
@@ -240,16 +238,21 @@ class Sandbox:
             return ""
         return f"Commands may only run in a sandbox (sandbox = required), and {self.state.reason}. Tell the user."
 
-    def notice(self) -> str:
-        """Return once what is not protected where there is no sandbox, or not all of one, then nothing."""
-        if self._told or self.settings.mode == "off" or self.state.kind in {"bubblewrap", "sandbox-exec"}:
+    def shortcoming(self, project: Path) -> str:
+        """Return what the sandbox can't do here, and what follows; "" when nothing could be better. Looks at files."""
+        if self.settings.mode == "off" or self.refusal():
+            return ""
+        state = self.state
+        if state.layered and self._layer_parent(project.resolve()) is None:
+            state = replace(state, layered=False, reason=f"the file system of {project} can't have one")
+        return state.shortcoming
+
+    def notice(self, project: Path) -> str:
+        """Return once what the sandbox can't do here, then nothing. Looks at files."""
+        if self._told or not (text := self.shortcoming(project)):
             return ""
         self._told = True
-        if self.state.kind == "landlock":
-            return f"Commands are held by Landlock only: {self.state.reason}. See: tui-agent doctor"
-        if self.settings.mode != "auto":
-            return ""
-        return f"Commands run without a sandbox: {self.state.reason}. {UNPROTECTED}"
+        return f"{text} See: tui-agent doctor"
 
     def is_layered(self, project: Path, view: View) -> bool:
         """Whether a command works on a layer over the project, which tells what it changed. Looks at files."""
@@ -569,7 +572,7 @@ class Sandbox:
 
     def _layer_parent(self, root: Path) -> Path | None:
         """Return where layers over a project are kept; None where the system can't make them."""
-        if self.state.kind != "bubblewrap":
+        if not self.state.layered:
             return None
         with self._lock:
             return self._tried_layers(root)

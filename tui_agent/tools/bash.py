@@ -171,7 +171,7 @@ def _sandbox_of(arguments: BashInput, context: ToolContext) -> Sandbox | None:
 
 def _looked_at(arguments: BashInput, context: ToolContext) -> tuple[Sandbox | None, str]:
     """Return the sandbox a command runs in, and what there is to say of it."""
-    notice = "" if context.sandbox is None else context.sandbox.notice()
+    notice = "" if context.sandbox is None else context.sandbox.notice(context.project)
     return _sandbox_of(arguments, context), notice
 
 

@@ -28,7 +28,7 @@ from tui_agent.sandbox import Sandbox, SandboxState, find_sandbox
 from tui_agent.sandbox.settings import SandboxSettings
 from tui_agent.session.entries import UserEntry
 
-BUBBLEWRAP = find_sandbox().kind == "bubblewrap"
+BUBBLEWRAP = find_sandbox().layered
 needs_bubblewrap = pytest.mark.skipif(not BUBBLEWRAP, reason="needs bubblewrap")
 GREP = """grep -n BAD {files} /dev/null | sed 's/:\\([^:]*\\)$/: error: \\1/'; true"""
 """A checker: each line with BAD in it is a problem."""

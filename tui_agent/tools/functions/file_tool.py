@@ -111,7 +111,7 @@ class FileTool(DynamicTool):
 
     async def run(self, arguments: RawInput, context: ToolContext) -> ToolResult:
         """Run it in a process of its own."""
-        if context.sandbox is not None and (notice := await asyncio.to_thread(context.sandbox.notice)):
+        if context.sandbox is not None and (notice := await asyncio.to_thread(context.sandbox.notice, context.project)):
             context.notify(notice)
         try:
             source = await asyncio.to_thread(self._source)
