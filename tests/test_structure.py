@@ -220,3 +220,15 @@ def test_no_test_looks_at_what_is_private() -> None:
             if theirs & {name for names in TOUCHED.findall(line) for name in names}:
                 found.append(f"{path}:{number}: {line.strip()}")
     assert found == []
+
+
+def test_no_handler_calls_the_one_it_overrides(trees: dict[str, ast.Module]) -> None:
+    """Textual calls the handlers of every class itself: one called again listens twice."""
+    calls = [
+        f"{module}:{node.lineno}"
+        for module, tree in trees.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and node.attr in {"on_mount", "on_unmount", "on_resize", "_on_click"}
+        if isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Name) and node.value.func.id == "super"
+    ]
+    assert calls == []

@@ -10,7 +10,7 @@ from textual.widget import Widget
 from tests.support.call_log import CallLog
 from tests.support.real_stage import RealStage, real_stage, working_script, write_modules
 
-MAX_CALLS = 20
+MAX_CALLS = 22
 """Three of ours draw the background of a frame, instead of some hundred of Textual."""
 
 

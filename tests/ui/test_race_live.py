@@ -65,7 +65,7 @@ def states(stage: RealStage) -> list[RunnerState]:
 async def over(stage: RealStage, pilot: Any) -> None:
     """Wait until all runners have ended and the page says so."""
     await until(lambda: states(stage) and all(state.is_over for state in states(stage)), pilot)
-    await stage.until_text("enter take", pilot)
+    await stage.until_text("t take", pilot)
 
 
 async def test_one_is_asked_for_followed_compared_and_taken(tmp_path: Path) -> None:
@@ -88,7 +88,7 @@ async def test_one_is_asked_for_followed_compared_and_taken(tmp_path: Path) -> N
         assert "f2.txt" not in stage.text()
         await pilot.press("escape")
         await until(lambda: isinstance(stage.screen, RaceScreen), pilot)
-        await pilot.press("home", "enter")
+        await pilot.press("home", "t")
         await until(lambda: stage.screen is stage.main, pilot)
         assert (project / "green.txt").read_text() == "by 2\n"
         await stage.until_text("· taken", pilot)
@@ -100,13 +100,13 @@ async def test_a_race_that_is_over_is_looked_at_again_from_the_conversation(tmp_
     async with stage.run((100, 30)) as pilot:
         await start(stage, pilot)
         await over(stage, pilot)
-        await pilot.press("home", "enter")
+        await pilot.press("home", "t")
         await stage.until_text("· taken", pilot)
         stage.main.view.transcript.focus()
         await pilot.press("end", "k", "e")
         await until(lambda: isinstance(stage.screen, RaceScreen), pilot)
-        await stage.until_text("enter go there", pilot)
-        await pilot.press("down", "o")
+        await stage.until_text("t go there", pilot)
+        await pilot.press("down", "enter")
         await until(lambda: isinstance(stage.screen, RunnerScreen), pilot)
         await stage.until_text("It is done.", pilot)
         await pilot.press("escape")
@@ -126,7 +126,8 @@ async def test_a_runner_is_watched_steered_and_stopped(tmp_path: Path) -> None:
         await until(lambda: isinstance(stage.screen, RunnerScreen), pilot)
         await stage.until_text("I think about it for long.", pilot)
         assert stage.screen.gauge.reading is not None
-        await pilot.press("s")
+        assert stage.text().count("I think about it for long.") == 1
+        await pilot.press("w")
         await stage.until_text("Message to same", pilot)
         await pilot.press("h", "m", "enter")
         race = stage.main.desk.race

@@ -63,6 +63,13 @@ class FakeRace:
     def asks(self, number: int) -> bool:
         return number == self.asking
 
+    texts: dict[int, str] = field(default_factory=dict)
+
+    def streamed(self, number: int) -> str:
+        return self.texts.get(number, "")
+
+    written = streamed
+
     def watch(self, number: int) -> None:
         self.asked.append(("watch", number))
 
@@ -105,26 +112,23 @@ async def test_it_follows_the_runners_and_puts_the_best_first_at_the_end(tmp_pat
     async with stage.run(size) as pilot:
         race = FakeRace(list(WORKING))
         screen = await open_race(stage, pilot, race)
-        assert "enter watch" in screen_text(stage)
+        assert "x stop" in screen_text(stage)
         for number, state in enumerate(OVER, 1):
             race.change(number, state)
-        await until(lambda: "enter take" in screen_text(stage), pilot)
+        await until(lambda: "t take" in screen_text(stage), pilot)
         table = [screen.table.row(at, 80) for at in range(3)]
         assert ["".join(part for part, _ in row).split()[0] for row in table] == ["2", "1", "3"]
-        assert screen.number == 1  # the cursor stays at its runner
-        await pilot.press("home")
+        assert screen.number == 2  # the best has the cursor
         await until(lambda: "Ran 2 tests" in screen_text(stage), pilot)
 
 
 KEYS = {
-    "enter": ("take", 2),
+    "enter": ("watch", 2),
     "t": ("take", 2),
     "d": ("diff", 2, None),
     "C": ("compare",),
-    "o": ("watch", 2),
-    "m": ("merge", 2),
+    "M": ("merge", 2),
     "x": ("stop", 2),
-    "X": ("stop", None),
     "c": ("go_on", 2),
 }
 
@@ -146,12 +150,39 @@ async def test_each_key_asks_the_race(tmp_path: Path, key: str) -> None:
         assert not race.listeners
 
 
-async def test_enter_watches_one_that_works_and_s_steers_it(tmp_path: Path) -> None:
+async def test_a_failed_one_is_taken_only_after_a_question(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run((80, 24)) as pilot:
+        race = FakeRace(list(OVER))
+        await open_race(stage, pilot, race)
+        await pilot.press("down", "t")
+        await until(lambda: "Take it all the same?" in screen_text(stage), pilot)
+        await pilot.press("enter")
+        await until(lambda: stage.app.screen is not stage.main and "t take" in screen_text(stage), pilot)
+        assert race.asked == []
+        await pilot.press("t")
+        await until(lambda: "Take it all the same?" in screen_text(stage), pilot)
+        await pilot.press("down", "enter")
+        await until(lambda: stage.app.screen is stage.main, pilot)
+        assert race.asked == [("take", 1)]
+
+
+@pytest.mark.parametrize("size", [(40, 12), (80, 24), (120, 35)])
+async def test_the_last_lines_of_every_runner_are_shown_while_they_work(tmp_path: Path, size: tuple[int, int]) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run(size) as pilot:
+        race = FakeRace(list(WORKING))
+        await open_race(stage, pilot, race)
+        race.texts = {1: "\n".join(f"line {n}" for n in range(60)), 2: "● edit shop.py"}
+        await until(lambda: "line 59" in screen_text(stage) and "● edit shop.py" in screen_text(stage), pilot)
+
+
+async def test_enter_watches_one_that_works_and_w_writes_to_it(tmp_path: Path) -> None:
     stage = make_stage(tmp_path)
     async with stage.run((80, 24)) as pilot:
         race = FakeRace(list(WORKING))
         await open_race(stage, pilot, race)
-        await pilot.press("down", "enter", "s")
+        await pilot.press("down", "enter", "w")
         await until(lambda: "Message to same 2" in screen_text(stage), pilot)
         await pilot.press("h", "i", "enter")
         await until(lambda: len(race.asked) == 2, pilot)
@@ -163,7 +194,7 @@ async def test_what_can_not_be_done_is_said_there(tmp_path: Path) -> None:
     async with stage.run((80, 24)) as pilot:
         race = FakeRace(list(OVER))
         await open_race(stage, pilot, race)
-        await pilot.press("e")
+        await pilot.press("X")
         await until(lambda: "End the race and take nobody?" in screen_text(stage), pilot)
         await pilot.press("enter")
         await until(lambda: "It can't be ended now." in screen_text(stage), pilot)

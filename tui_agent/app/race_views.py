@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from tui_agent.agent.events import EntryAppended, RaceEnded, RaceStarted, RunnerChanged
 from tui_agent.agent.subagents import FinishedSubagent
 from tui_agent.app import race_commands
 from tui_agent.app.face import DiffPage, RunnerPage
-from tui_agent.app.format import plural
+from tui_agent.app.format import one_line, plural
 from tui_agent.errors import CommandError
-from tui_agent.session.entries import RaceEntry
+from tui_agent.session.entries import AssistantEntry, RaceEntry
 from tui_agent.session.path_queries import newest
 
 if TYPE_CHECKING:
@@ -20,6 +21,14 @@ if TYPE_CHECKING:
     from tui_agent.agent.race.race import Race
     from tui_agent.app.desk import Desk
     from tui_agent.session.entries import RaceRunner
+
+
+NEWEST = 4
+"""Answers of a runner that are shown while it works."""
+
+
+def _call_line(tool: str, arguments: str) -> str:
+    return f"● {tool} {one_line(arguments, 200)}"
 
 
 class RaceView:
@@ -107,6 +116,27 @@ class RaceView:
         main = self._agent
         session = main.session.beside(self._leaf(number))
         self._desk.show(RunnerPage(FinishedSubagent(session, main.ports.directory.counter(main.model)), self, number))
+
+    def streamed(self, number: int) -> str:
+        """Return what a runner's model writes at this moment; "" between its answers."""
+        agent = None if self._race is None else self._race.runner(number).agent
+        live = agent.live if agent is not None else None
+        if live is None:
+            return ""
+        calls = [_call_line(call.tool, call.arguments) for call in live.calls]
+        return "\n".join(filter(None, (live.text or live.reasoning, *calls)))
+
+    def written(self, number: int) -> str:
+        """Return the newest of what a runner wrote and called."""
+        agent = None if self._race is None else self._race.runner(number).agent
+        if agent is None:
+            return ""
+        own = (entry for entry in reversed(agent.session.active_path()) if entry.id > (self._start or 0))
+        newest_first = islice((entry for entry in own if isinstance(entry, AssistantEntry)), NEWEST)
+        lines = [self.streamed(number)]
+        for entry in newest_first:
+            lines += [_call_line(call.tool, call.arguments) for call in reversed(entry.tool_calls)] + [entry.text]
+        return "\n".join(filter(None, reversed(lines)))
 
     async def diff(self, number: int, other: int | None) -> None:
         """Show what a runner changed since the start, or what is otherwise in its files than in another's."""

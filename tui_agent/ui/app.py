@@ -37,6 +37,7 @@ from tui_agent.ui.contrast import readable_variables
 from tui_agent.ui.driver import TerminalDriver, TerminalGone
 from tui_agent.ui.edge import GuardedApp
 from tui_agent.ui.high_contrast import HIGH_CONTRAST, HIGH_CONTRAST_LIGHT, WHITE_LIGHT
+from tui_agent.ui.key_order import KeyDone, KeyOrder
 from tui_agent.ui.lending import lending
 from tui_agent.ui.screens.main import MainScreen
 
@@ -154,6 +155,7 @@ class TuiAgentApp(GuardedApp[int]):
         else:
             self._load = services
         self._last_ctrl_c = float("-inf")
+        self._keys = KeyOrder(self)
         self.is_refocusing = False
         """Whether Textual just follows the terminal's focus: only the widget with the focus looks different then."""
         self._settling: Timer | None = None
@@ -186,6 +188,15 @@ class TuiAgentApp(GuardedApp[int]):
         """Show the main screen from the first frame on."""
         self.main.fit(self.size)
         return self.main  # type: ignore[return-value]  # its result is of another type
+
+    async def on_event(self, event: events.Event) -> None:
+        """Take keys one by one."""
+        if not self._keys.holds(event):
+            await super().on_event(event)
+
+    def on_key_done(self, message: KeyDone) -> None:
+        """Let the next key follow when what this one left to be done is done too, as a change of the focus is."""
+        self.call_later(message.done.set)
 
     def on_mount(self) -> None:
         """Paint first, then bring in the rest."""

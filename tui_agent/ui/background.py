@@ -3,12 +3,15 @@
 import logging
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from time import monotonic
 from typing import Final
 
+from textual import events
 from textual._xterm_parser import XTermParser
+from textual.constants import ESCAPE_DELAY
+from textual.keys import _character_to_key
 from textual.message import Message
 
 from tui_agent.files.atomic import write_atomically
@@ -32,6 +35,10 @@ _ANSWER: Final = re.compile(
 )
 _OTHER: Final = re.compile(r"\x1b\]1[01];[^\x07\x1b]{0,80}(?:\x07|\x1b\\)")
 """An answer that says nothing here, or the question as some terminals echo it; nobody types that."""
+_MARKED: Final = re.compile(
+    r"(?P<escapes>\x1b*)\x1b(?:\[20(?P<end>[01])~|(?P<letter>[^\x1b\[\]OPNX^_\\\x00-\x1f\x7f-\x9f]))"
+)
+"""Where a paste begins (0) or ends (1), and Escape before what begins no sequence."""
 _PIECE: Final = re.compile(r"\x1b\](?:1(?:1(?:;[^\x07\x1b]{0,40}\x1b?)?)?)?\Z")
 
 
@@ -56,7 +63,10 @@ def is_light(red: str, green: str, blue: str) -> bool:
 
 
 class AnswerParser(XTermParser):
-    """Textual's parser of input, which would take the answer for keys."""
+    """Textual's parser of input, which would take the answer for keys, and Escape and a letter for other keys.
+
+    A terminal sends the same for Escape and a letter as for Alt with it: here it is Alt, and the application decides.
+    """
 
     def __init__(self, debug: bool = False, clock: Callable[[], float] = monotonic) -> None:  # noqa: FBT001, FBT002 - as inherited
         super().__init__(debug)
@@ -64,6 +74,7 @@ class AnswerParser(XTermParser):
         self._until = clock() + ANSWER_TIMEOUT_SECONDS
         self._piece = ""
         self._piece_since = 0.0
+        self._in_paste = False
 
     def feed(self, data: str) -> Iterable[Message]:
         """Yield the messages of some input, with an answer as one message of its own."""
@@ -77,16 +88,42 @@ class AnswerParser(XTermParser):
             if answers:
                 yield BackgroundKnown(is_light(*answers[-1]))
             if self._clock() < self._until and (piece := _PIECE.search(data)):
-                data, self._piece = data[: piece.start()], piece[0]
-                self._piece_since = self._clock()
-        if data:
-            yield from super().feed(data)
+                data = self._keep(data, piece.start())
+        if data.endswith("\x1b"):
+            data = self._keep(data, -1)
+        for part, letter in self._parts(data):
+            if part:
+                yield from super().feed(part)
+            if letter == "\x1b":
+                yield events.Key("escape", letter)
+            elif letter:
+                name = letter if letter.isalnum() else _character_to_key(letter)
+                yield events.Key(f"alt+shift+{name.lower()}" if letter.isupper() else f"alt+{name}", letter)
+
+    def _keep(self, data: str, start: int) -> str:
+        """Keep the end of some input until the rest comes; return what is before it."""
+        self._piece, self._piece_since = data[start:], self._clock()
+        return data[:start]
+
+    def _parts(self, data: str) -> Iterator[tuple[str, str]]:
+        """Yield input in parts, each with the letter that comes behind it after Escape; a paste is one part."""
+        start = 0
+        for found in _MARKED.finditer(data):
+            if found["end"]:
+                self._in_paste = found["end"] == "0"
+            elif not self._in_paste:
+                yield data[start : found.start()], ""
+                yield from (("", "\x1b") for _ in found["escapes"])
+                yield "", found["letter"]
+                start = found.end()
+        yield data[start:], ""
 
     def tick(self) -> Iterable[Message]:
         """Let go of a piece that was no answer, then do what the parser does."""
-        if self._piece and self._clock() >= self._piece_since + _PIECE_WAITS:
+        waits = ESCAPE_DELAY if self._piece == "\x1b" else _PIECE_WAITS
+        if self._piece and self._clock() >= self._piece_since + waits:
             piece, self._piece = self._piece, ""
-            yield from super().feed(piece)
+            yield from [events.Key("escape", "\x1b")] if piece == "\x1b" else super().feed(piece)
         yield from super().tick()
 
 

@@ -54,7 +54,6 @@ class FindingsScreen(PickerScreen[None]):
     def on_mount(self) -> None:
         """Show everything."""
         self.heading.update(one_line(self._page.title))
-        super().on_mount()
 
     def _matching(self, query: str) -> list[tuple[int, Finding]]:
         words = query.lower().split()

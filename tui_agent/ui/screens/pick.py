@@ -66,7 +66,6 @@ class PickScreen(PickerScreen[str]):
     def on_mount(self) -> None:
         """Show everything."""
         self.heading.update(self._question.question)
-        super().on_mount()
 
     def on_resize(self) -> None:
         """Draw the rows for the new width."""

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
+from itertools import zip_longest
 from typing import TYPE_CHECKING, ClassVar, Final
 
+from rich.cells import set_cell_size
 from textual import getters, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
+from textual.content import Content
 from textual.widgets import Static
 
 from tui_agent.app import race_words
 from tui_agent.app.face import Choice, TextLine
-from tui_agent.app.format import money, one_line, short_model, visible
+from tui_agent.app.format import money, one_line, short_model, tokens, visible
 from tui_agent.errors import UserFacingError
 from tui_agent.session.entries import RunnerState
 from tui_agent.ui.screens.leaving import PageScreen
-from tui_agent.ui.widgets.hanging import HangingText
+from tui_agent.ui.widgets.hanging import HangingText, hung
 from tui_agent.ui.widgets.key_line import KeyLine
 from tui_agent.ui.widgets.line_list import LineList, StyledSpan
 from tui_agent.ui.widgets.notice import NoticeLine
@@ -40,8 +44,8 @@ REFRESH_SECONDS: Final = 0.25
 """What the runners do is shown together after so long, however many pieces of their answers come."""
 MARK: Final = "▸"
 """Stands at the runner that the next diff is compared to."""
-CLOCK_SECONDS: Final = 1.0
-"""How often times and costs are looked at, which nobody tells of."""
+COLUMNS_FROM: Final = 100
+"""Cells from which the runners' last lines stand beside each other."""
 
 TONES: Final = {
     RunnerState.WAITING: "faint",
@@ -54,12 +58,24 @@ TONES: Final = {
     RunnerState.ERROR: "error",
     RunnerState.CUT_OFF: "warning",
 }
-RUNNING_KEYS: Final = "enter watch  x stop  X stop all  s steer  d diff  space mark  esc close"
-OVER_KEYS: Final = "enter take  d diff  space mark  C compare  o look at  m merge  s steer  e end  esc close"
-HELD_UP_KEYS: Final = "enter take  c continue  d diff  space mark  o look at  m merge  e end  esc close"
+RUNNING_KEYS: Final = "enter look  x stop  X stop all  w write to it  d diff  space mark  esc back"
+OVER_KEYS: Final = "enter look  t take  d diff  space mark  C compare  M merge  w write to it  X end  esc back"
+HELD_UP_KEYS: Final = "enter look  t take  c continue  d diff  space mark  M merge  X end  esc back"
 """Of a runner that did not come to its end."""
-PAST_KEYS: Final = "enter go there  d diff  space mark  o look at  m merge  esc close"
+PAST_KEYS: Final = "enter look  t go there  d diff  space mark  M merge  esc back"
+MAX_COLUMNS: Final = 3
+"""Runners at most whose last lines stand beside each other."""
+GAP: Final = 2
 HELD_UP: Final = frozenset({RunnerState.CUT_OFF, RunnerState.STOPPED, RunnerState.ERROR})
+
+
+async def take_runner(desk: Desk, race: RaceView, number: int) -> bool:
+    """Go on with what a runner did, after a question where its check failed; returns whether that was done."""
+    if race.runners[number - 1].state is RunnerState.FAILED:
+        answers = [("back", "Go back"), ("take", "Take it all the same")]
+        if await desk.ask(Choice("It failed the check. Take it all the same?", answers)) != "take":
+            return False
+    return await race.take(number)
 
 
 class RaceScreen(PageScreen[None]):
@@ -72,14 +88,12 @@ class RaceScreen(PageScreen[None]):
         Binding("space", "mark", "mark", show=False, priority=True),
         Binding("d", "diff", "diff", show=False),
         Binding("C", "compare", "compare all", show=False),
-        Binding("o", "watch", "look at", show=False),
         Binding("t", "take", "take", show=False),
-        Binding("m", "merge", "merge", show=False),
-        Binding("s", "steer", "steer", show=False),
+        Binding("M", "merge", "merge", show=False),
+        Binding("w", "steer", "write to it", show=False),
         Binding("x", "stop", "stop", show=False),
-        Binding("X", "stop(True)", "stop all", show=False),
+        Binding("X", "stop_all", "stop all", show=False),
         Binding("c", "go_on", "continue", show=False),
-        Binding("e", "end", "end", show=False),
         Binding("pageup", "scroll(-1)", "up", show=False, priority=True),
         Binding("pagedown", "scroll(1)", "down", show=False, priority=True),
     ]
@@ -98,6 +112,7 @@ class RaceScreen(PageScreen[None]):
         self._race = race
         self._numbers: list[int] = []
         self._marked: int | None = None
+        self._was_over = self._is_over
         self._timer: Timer | None = None
         self._unsubscribe: Callable[[], None] = lambda: None
 
@@ -114,12 +129,12 @@ class RaceScreen(PageScreen[None]):
     def on_mount(self) -> None:
         """Show how it stands, and follow it."""
         self._unsubscribe = self._race.subscribe(self._look_soon)
-        self.set_interval(CLOCK_SECONDS, self._tick)
+        self.set_interval(REFRESH_SECONDS, self._tick)
         # What a container composes may come later than this.
         self.call_after_refresh(self._look)
 
     def _tick(self) -> None:
-        """Follow the clock while somebody works."""
+        """Follow what the runners write, their times and costs: no event tells of those."""
         if not self._is_over:
             self._look()
 
@@ -150,12 +165,16 @@ class RaceScreen(PageScreen[None]):
         counts = Counter(race_words.state_word(runner.state) for _number, runner in runners)
         cost = money(sum(runner.cost for _number, runner in runners))
         self.facts.update(" · ".join([*(f"{count} {state}" for state, count in counts.items()), cost]))
-        self.table.show(rows, cursor=self._numbers.index(at) if at in self._numbers else None)
+        ended, self._was_over = self._is_over and not self._was_over, self._is_over
+        place = self._numbers.index(at) if at in self._numbers else None
+        self.table.show(rows, cursor=0 if ended else place)
         self.table.styles.height = min(len(rows) + 1, max(3, self.size.height // 2))
         self._tell()
 
     def _row(self, number: int, runner: RaceRunner) -> Sequence[StyledSpan]:
         row = race_cells(number, runner, TONES[runner.state], taken=number == self._race.taken)
+        if streamed := self._race.streamed(number):
+            row[6] = (f"~{tokens(runner.tokens + len(streamed) // 4)}", "text")
         if self._race.asks(number):
             row[2] = ("? asks you", "warning")
         row[0] = (f"{MARK}{number}", "accent") if number == self._marked else (f" {number}", "text")
@@ -183,7 +202,7 @@ class RaceScreen(PageScreen[None]):
         """Tell more of the highlighted runner, and which keys act on it."""
         if (runner := self.runner) is None or self.number is None:
             return
-        self.details.update("\n".join(map(visible, self._details(runner))))
+        self.details.update("\n".join(map(visible, self._details(runner) if self._is_over else self._last_lines())))
         keys = HELD_UP_KEYS if runner.state in HELD_UP else OVER_KEYS
         self.keys.show(PAST_KEYS if self._race.is_past else keys if self._is_over else RUNNING_KEYS)
 
@@ -195,6 +214,27 @@ class RaceScreen(PageScreen[None]):
         if runner.check is not None:
             yield f"$ {self._race.check}"
             yield from runner.check.last_lines
+
+    def _last_lines(self) -> Sequence[str]:
+        """Return the last lines of every runner: beside each other where there is room, else one below the other."""
+        runners, size = self._race.runners, self.pane.scrollable_content_region.size
+        in_columns = size.width >= COLUMNS_FROM and len(runners) <= MAX_COLUMNS
+        width = (size.width - GAP * (len(runners) - 1)) // len(runners) if in_columns else size.width
+        rows = max(2, size.height if in_columns else size.height // len(runners))
+        shown = [
+            [f"{number} {runner.name}", *self._written(number, runner, max(8, width))[1 - rows :]]
+            for number, runner in enumerate(runners, 1)
+        ]
+        if not in_columns:
+            return [line for lines in shown for line in lines]
+        return [
+            (" " * GAP).join(set_cell_size(line, width) for line in row).rstrip()
+            for row in zip_longest(*shown, fillvalue="")
+        ]
+
+    def _written(self, number: int, runner: RaceRunner, width: int) -> list[str]:
+        lines = list(self._details(runner))[1:] if runner.state.is_over else self._race.written(number).splitlines()
+        return [part for line in lines for part in hung(Content(visible(line)), width).plain.split("\n")]
 
     # -- acting -----------------------------------------------------------------------------------------------
 
@@ -209,17 +249,13 @@ class RaceScreen(PageScreen[None]):
 
     @on(LineList.Chosen)
     def _chosen(self, message: LineList.Chosen) -> None:
-        """Watch a runner that works; take one when all are over."""
+        """Show what the highlighted runner does, or did."""
         message.stop()
-        (self.action_take if self._is_over else self.action_watch)()
+        self._do(self._race.watch)
 
     @property
     def _is_over(self) -> bool:
         return all(runner.state.is_over for runner in self._race.runners)
-
-    def action_watch(self) -> None:
-        """Show what the highlighted runner does, or did."""
-        self._do(self._race.watch)
 
     def action_diff(self) -> None:
         """Show what the highlighted runner changed, or how it differs from the one that is marked."""
@@ -233,16 +269,23 @@ class RaceScreen(PageScreen[None]):
 
     def action_take(self) -> None:
         """Go on with what the highlighted runner did."""
-        self._do(self._race.take, leaves=True)
+        self._do(partial(take_runner, self._desk, self._race), leaves=True)
 
     def action_merge(self) -> None:
         """Have a summary of what the highlighted runner found told where the conversation stands."""
         self.notice.say("Summarising what it found …")
         self._do(self._race.merge, done="What it found is in the conversation now.")
 
-    def action_stop(self, everyone: bool = False) -> None:  # noqa: FBT001, FBT002 - a key's argument
-        """Stop the highlighted runner, or all of them."""
-        self._do(lambda number: self._race.stop(None if everyone else number))
+    def action_stop(self) -> None:
+        """Stop the highlighted runner."""
+        self._do(self._race.stop)
+
+    def action_stop_all(self) -> None:
+        """Stop all runners; when they have ended, end the race and take none, after a question."""
+        if self._is_over:
+            self._do(self._end, leaves=True)
+        else:
+            self._race.stop(None)
 
     def action_steer(self) -> None:
         """Send the highlighted runner a message."""
@@ -256,10 +299,6 @@ class RaceScreen(PageScreen[None]):
     def action_go_on(self) -> None:
         """Continue the highlighted runner."""
         self._do(self._race.go_on)
-
-    def action_end(self) -> None:
-        """End the race and take nobody, after a question."""
-        self._do(self._end, leaves=True)
 
     async def _end(self, _number: int) -> bool:
         answers = [("end", "End it: the branches stay in the tree, the copies go"), ("stay", "Go back")]

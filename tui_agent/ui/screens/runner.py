@@ -14,7 +14,7 @@ from tui_agent.app.face import TextLine
 from tui_agent.app.format import one_line, short_model, visible
 from tui_agent.errors import UserFacingError
 from tui_agent.ui.gauge_reading import gauge_reading
-from tui_agent.ui.screens.race import REFRESH_SECONDS, RaceScreen
+from tui_agent.ui.screens.race import REFRESH_SECONDS, RaceScreen, take_runner
 from tui_agent.ui.screens.subagent import SubagentScreen
 from tui_agent.ui.widgets.gauge import Gauge
 from tui_agent.ui.widgets.key_line import KeyLine
@@ -28,15 +28,15 @@ if TYPE_CHECKING:
     from tui_agent.app.race_views import RaceView
     from tui_agent.ui.widgets.transcript.transcript import ShownAgent
 
-OVER_KEYS = "j/k blocks  space fold  y copy  t take  d diff  s send it a message  esc back to the race"
+OVER_KEYS = "j/k blocks  space fold  y copy  t take  d diff  w write to it  esc back"
 
 
 class RunnerScreen(SubagentScreen):
     """Shows one runner over the race, which goes on beneath. The gauge is that of its next request."""
 
-    KEYS = "j/k blocks  space fold  s steer  x stop  d diff  y copy  esc back to the race"
+    KEYS = "j/k blocks  space fold  w write to it  x stop  d diff  y copy  esc back"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("s", "steer", "steer", show=False, id="runner.steer"),
+        Binding("w", "steer", "write to it", show=False, id="runner.steer"),
         Binding("x", "stop", "stop", show=False, id="runner.stop"),
         Binding("d", "diff", "diff", show=False, id="runner.diff"),
         Binding("t", "take", "take", show=False, id="runner.take"),
@@ -61,13 +61,11 @@ class RunnerScreen(SubagentScreen):
 
     def on_mount(self) -> None:
         """Follow the runner, and what the race says of it."""
-        super().on_mount()
         self._leave_race = self._race.subscribe(self._measure_soon)
 
     def on_unmount(self) -> None:
         """Stop listening."""
         self._leave_race()
-        super().on_unmount()
 
     def _open(self) -> None:
         super()._open()
@@ -125,7 +123,7 @@ class RunnerScreen(SubagentScreen):
         self._do(self._take())
 
     async def _take(self) -> None:
-        if await self._race.take(self._number):
+        if await take_runner(self._desk, self._race, self._number):
             pages = [screen for screen in self.app.screen_stack if isinstance(screen, RaceScreen)]
             (pages[0] if pages else self).dismiss(None)
 

@@ -109,7 +109,6 @@ class SessionPicker(PickerScreen[OpenRequest]):
     def on_mount(self) -> None:
         """List everything."""
         self.title_field.display = False
-        super().on_mount()
 
     # -- finding ----------------------------------------------------------------------------------------------
 

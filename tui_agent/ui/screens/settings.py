@@ -99,7 +99,6 @@ class SettingsScreen(PickerScreen[None]):
         """Read the settings."""
         self.value.display = False
         self._read()
-        super().on_mount()
 
     def _read(self) -> None:
         try:

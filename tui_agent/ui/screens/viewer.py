@@ -66,7 +66,6 @@ class TextLines(LineList):
             self._rows = list(self._wrapped(width))
             self.set_count(len(self._rows))
             self.scroll_to(y=self._row_of(first, 0), animate=False)
-        super().on_resize()
 
     def _wrapped(self, width: int) -> Sequence[_Row]:
         rows: list[_Row] = []

@@ -111,7 +111,6 @@ class SidePanel(LineList):
 
     def on_resize(self) -> None:
         """Give the tree the room that is left."""
-        super().on_resize()
         self.styles.width = next(width for least, width in WIDTHS if self.app.size.width >= least)
         self._lay_out()
 

@@ -102,9 +102,8 @@ class PermissionChoices(Guarded, OptionList):
         if self.touched:
             super().action_select()
 
-    async def _on_click(self, event: events.Click) -> None:
+    async def _on_click(self, event: events.Click) -> None:  # noqa: ARG002 - as inherited
         self.touched = True
-        await super()._on_click(event)
 
     async def _on_key(self, event: events.Key) -> None:
         character = event.character if event.is_printable else None
