@@ -31,6 +31,7 @@ from tui_agent.agent.permissions import Action, Rule
 from tui_agent.context.budget import ModelLimits
 from tui_agent.context.request import ModelRequest, request_bytes
 from tui_agent.model.protocol import ErrorKind, ModelError
+from tui_agent.model.retry import LOADING_DELAY, LOADING_PATIENCE
 from tui_agent.session.entries import AssistantEntry, TextPart, ToolResultEntry, ToolStatus, UserEntry
 
 
@@ -263,6 +264,30 @@ async def test_a_passing_failure_is_tried_again_and_nothing_is_said_twice(tmp_pa
     every = [header.kind for header in harness.session.skeleton()]
     assert every.count("assistant") == 2, "the failed attempt stays in the tree, beside the path"
     assert "Half" not in request_bytes(client.requests[1]).decode()
+
+
+async def test_a_server_that_loads_its_model_is_waited_for(tmp_path: Path) -> None:
+    """Minutes, and not as attempts of its own few."""
+    error = ModelError(ErrorKind.LOADING, "127.0.0.1:8080 is loading the model.", status=503)
+    refused = ModelError(ErrorKind.NETWORK, "Nothing answers there.")
+    client = ScriptedClient([*[Reply(error=refused)] * 3, *[Reply(error=error)] * 100, Reply("Ready.")])
+    harness = make_agent(tmp_path, client, sleep=no_wait)
+    assert (await harness.say("go")).reason == "done"
+    waits = [event.loading for event in harness.of(RetryScheduled)]
+    assert waits[:5] == [None, None, None, 0.0, 2.0]
+
+    client.script = [Reply(error=error)]
+    ended = await harness.say("again")
+    assert (ended.reason, ended.error) == ("error", error.message)
+    assert harness.of(RetryScheduled)[-1].loading == LOADING_PATIENCE - LOADING_DELAY
+
+
+async def test_what_a_failed_attempt_had_said_is_named(tmp_path: Path) -> None:
+    broken = Reply("Half of it", error=ModelError(ErrorKind.NETWORK, "The connection broke."))
+    harness = make_agent(tmp_path, ScriptedClient([broken, Reply("Whole.")]), sleep=no_wait)
+    await harness.say("go")
+    kept = harness.of(RetryScheduled)[0].kept
+    assert harness.session.entry(kept).text == "Half of it"
 
 
 async def test_a_lasting_failure_ends_the_run_with_a_sentence_and_can_be_retried(tmp_path: Path) -> None:

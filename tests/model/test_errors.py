@@ -125,6 +125,19 @@ IN_STREAM_THROTTLE = (
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        '{"error": {"message": "Loading model", "type": "unavailable_error", "code": 503}}',
+        '{"error": "Model Qwen/Qwen3-8B is currently loading", "estimated_time": 20.0}',
+    ],
+)
+def test_a_server_that_loads_its_model_says_so(text: str) -> None:
+    error = classify(Failure(text, 503), TARGET, now=NOW)
+    assert error.kind is ErrorKind.LOADING
+    assert error.message == f"{TARGET.provider} is loading the model."
+
+
+@pytest.mark.parametrize(
     ("text", "status", "wait"),
     [
         (BEDROCK_THROTTLE, 503, None),

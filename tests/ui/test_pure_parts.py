@@ -18,9 +18,11 @@ from tui_agent.agent.events import (
     AnswerDelta,
     Decision,
     EntryAppended,
+    LiveAnswer,
     PermissionAsked,
     PermissionRequest,
     PermissionSettled,
+    PromptProgress,
     RequestStarted,
     RetryScheduled,
     RunEnded,
@@ -33,10 +35,10 @@ from tui_agent.agent.events import (
 from tui_agent.app import format as shown
 from tui_agent.app.intent import CommandIntent, MessageIntent, ShellIntent, parse
 from tui_agent.app.run_progress import next_state
-from tui_agent.app.run_state import RunState, describe
+from tui_agent.app.run_state import RunState, describe, describe_run
 from tui_agent.context.budget import ContextSize
 from tui_agent.session.entries import AssistantEntry, ToolMetadata, Usage
-from tui_agent.ui.gauge_reading import cache_share
+from tui_agent.ui.gauge_reading import cache_share, with_live
 from tui_agent.ui.inbox import WORDS_SECONDS, Inbox
 from tui_agent.ui.prompting.completion import (
     Candidate,
@@ -239,7 +241,9 @@ def test_the_status_follows_a_run() -> None:
         (RunStarted(), "waiting 0 s"),
         (RequestStarted(1, "m"), "waiting 0 s"),
         (RetryScheduled(2, 4, 12.0, "busy"), "retry in 12 s, attempt 2 of 4: busy"),
+        (RetryScheduled(2, 4, 2.0, "It is loading the model.", loading=40.0), "It is loading the model, 40 s"),
         (RequestStarted(1, "m"), "waiting 0 s"),
+        (PromptProgress(1_200, 1_981), "reading 1,200 of 1,981 tokens"),
         (AnswerDelta("x"), "streaming 0 s"),
         (PermissionAsked(request), "asks about bash"),
         (PermissionSettled("1", Decision.ONCE), "waiting 0 s"),
@@ -253,6 +257,19 @@ def test_the_status_follows_a_run() -> None:
     for event, text in steps:
         state = next_state(state, event, 100.0)
         assert describe(state, 100.0) == text
+
+
+def test_a_model_that_says_nothing_yet_is_told_of() -> None:
+    state = next_state(next_state(RunState(), RunStarted(), 90.0), RequestStarted(1, "m"), 100.0)
+    assert describe_run(state, 102.0, 0) == "working 12 s · esc stops it"
+    assert describe_run(state, 136.0, 0) == "working 46 s · no word from the model yet, 36 s · esc stops it"
+    reading = next_state(state, PromptProgress(1_200, 1_981), 110.0)
+    assert describe_run(reading, 110.0, 0) == "working 20 s · reading 1,200 of 1,981 tokens · esc stops it"
+
+
+def test_the_gauge_grows_with_the_answer_that_is_streamed() -> None:
+    grown = with_live(GaugeReading(SIZE), LiveAnswer("x" * 8_000, "y" * 4_000))
+    assert numbers(grown.size) == "~87.2k / 200k 44%"
 
 
 def test_the_status_counts_seconds() -> None:

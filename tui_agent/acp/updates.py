@@ -273,6 +273,8 @@ def diffs_of(diff: str, path: str) -> list[Any]:
 def _aside(event: CompactionStarted | RetryScheduled | Notice) -> str:
     """Return what is going on beside the answer."""
     match event:
+        case RetryScheduled(reason=reason, loading=float()):
+            return reason
         case RetryScheduled(seconds=seconds, reason=reason):
             return f"{reason} Trying again in {seconds:.0f} s."
         case Notice(message=message):

@@ -12,6 +12,7 @@ from tui_agent.agent.doom_loop import CHECKED_CHARS, Repetition, find_repetition
 from tui_agent.agent.events import (
     AnswerDelta,
     LiveAnswer,
+    PromptProgress,
     ReasoningProgress,
     RequestStarted,
     RetryScheduled,
@@ -21,6 +22,7 @@ from tui_agent.agent.journal import Journal
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.context.request import ModelRequest
 from tui_agent.lazy import dataclass
+from tui_agent.model import protocol
 from tui_agent.model.protocol import (
     ErrorKind,
     Finished,
@@ -170,7 +172,7 @@ class Answerer:
             asyncio.CancelledError: the run was interrupted; what had come is appended, or why it was waiting.
             RepeatingAnswer: the model said the same again and again.
         """
-        number = 1
+        number, loading = 1, 0.0
         self.unread = ""
         while True:
             attempt = _Attempt(request.model, estimate, self._ports.clock())
@@ -181,18 +183,27 @@ class Answerer:
                 self._finish(attempt.entry(interrupted=True))
                 raise
             except ModelError as error:
-                delay = self._ports.retry.delay(number, error, self._ports.random)
+                is_loading = error.kind is ErrorKind.LOADING
+                delay = (
+                    self._ports.retry.loading_delay(loading)
+                    if is_loading
+                    else self._ports.retry.delay(number, error, self._ports.random)
+                )
                 if delay is None:
                     self._finish(attempt.entry(error=error.message))
                     raise
-                self._set_aside(attempt, error)
+                kept = self._set_aside(attempt, error)
+                waits = RetryScheduled(
+                    number, self._ports.retry.attempts, delay, error.message, kept, loading if is_loading else None
+                )
+                self._channel.emit(waits)
                 try:
-                    await self._wait(number, delay, error)
+                    await self._ports.sleep(delay)
                 except asyncio.CancelledError:
                     nothing = _Attempt(request.model, estimate, attempt.started_at)
                     self._finish(nothing.entry(error=error.message, interrupted=True))
                     raise
-                number += 1
+                number, loading = (number, loading + delay) if is_loading else (number + 1, loading)
             else:
                 if attempt.repetition is not None:
                     raise RepeatingAnswer(self._finish(attempt.entry(interrupted=True)), attempt.repetition)
@@ -216,6 +227,9 @@ class Answerer:
             raise ModelError(ErrorKind.NETWORK, "The model's answer was empty.")
 
     def _take(self, attempt: _Attempt, event: ModelEvent) -> None:
+        if isinstance(event, protocol.PromptProgress):
+            self._channel.emit(PromptProgress(event.processed, event.total))
+            return
         if attempt.first_token_at is None and not isinstance(event, UsageReport):
             attempt.first_token_at = self._ports.clock()
         live = self.live or LiveAnswer()
@@ -284,15 +298,15 @@ class Answerer:
     def _saved(self) -> None:
         self._unsaved = None
 
-    def _set_aside(self, attempt: _Attempt, error: ModelError) -> None:
-        """Keep what a failed attempt had said beside the path, because the next attempt says it anew."""
+    def _set_aside(self, attempt: _Attempt, error: ModelError) -> int | None:
+        """Keep what a failed attempt had said beside the path, because the next one says it again; return its entry."""
         self._end_attempt()
-        if attempt.has_content:
-            failed = attempt.entry(error=error.message)
-            self._session.append_beside(failed)
-            self._ports.meter.add(failed)
-        else:
+        if not attempt.has_content:
             self._session.clear_draft()
+            return None
+        failed = attempt.entry(error=error.message)
+        self._ports.meter.add(failed)
+        return self._session.append_beside(failed).id
 
     def _end_attempt(self) -> None:
         self._attempt = None
@@ -300,8 +314,3 @@ class Answerer:
         if self._draft_timer is not None:
             self._draft_timer.cancel()
             self._draft_timer = None
-
-    async def _wait(self, number: int, delay: float, error: ModelError) -> None:
-        attempts = self._ports.retry.attempts
-        self._channel.emit(RetryScheduled(number, attempts, delay, error.message))
-        await self._ports.sleep(delay)

@@ -34,6 +34,14 @@ class RequestStarted:
 
 
 @dataclass(frozen=True, slots=True)
+class PromptProgress:
+    """The server is reading the request: ``processed`` of ``total`` tokens, those from its cache included."""
+
+    processed: int
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
 class AnswerDelta:
     """More of the answer that is being streamed."""
 
@@ -165,6 +173,10 @@ class RetryScheduled:
     attempts: int
     seconds: float
     reason: str
+    kept: int | None = None
+    """The entry beside the path that holds what the failed attempt had said, if it had said anything."""
+    loading: float | None = None
+    """Seconds waited so far for a server that loads the model; such waits aren't counted as attempts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,6 +326,7 @@ AgentEvent = (
     RunStarted
     | EntryAppended
     | RequestStarted
+    | PromptProgress
     | AnswerDelta
     | ReasoningProgress
     | ToolCallProgress

@@ -11,6 +11,7 @@ from tui_agent.agent.events import (
     CompactionStarted,
     PermissionAsked,
     PermissionSettled,
+    PromptProgress,
     ReasoningProgress,
     RequestStarted,
     RetryScheduled,
@@ -33,10 +34,12 @@ def next_state(state: RunState, event: AgentEvent, now: float) -> RunState:
     return replace(found, began=began)
 
 
-def _following(state: RunState, event: AgentEvent, now: float) -> RunState:  # noqa: PLR0911 - one arm per event
+def _following(state: RunState, event: AgentEvent, now: float) -> RunState:  # noqa: C901, PLR0911, PLR0912 - one arm per event
     match event:
         case RunStarted() | RequestStarted():
-            return RunState(Phase.WAITING, now, tools=state.tools)
+            return RunState(Phase.WAITING, now, tools=state.tools, asked=isinstance(event, RequestStarted))
+        case PromptProgress(processed=processed, total=total):
+            return RunState(Phase.READING, now, f"{processed:,} of {total:,}", tools=state.tools)
         case AnswerDelta() | ToolCallProgress():
             return _entered(state, Phase.STREAMING, now)
         case ReasoningProgress():
@@ -54,6 +57,8 @@ def _following(state: RunState, event: AgentEvent, now: float) -> RunState:  # n
             return replace(state, phase=Phase.PERMISSION, since=now, detail=request.tool, in_run=in_run)
         case PermissionSettled():
             return _with_tools(state, state.tools, now)
+        case RetryScheduled(loading=float(waited)):
+            return RunState(Phase.LOADING, now - waited, one_line(event.reason.rstrip("."), 80))
         case RetryScheduled():
             reason = f": {one_line(event.reason, 80)}" if event.reason else ""
             detail = f"attempt {event.attempt} of {event.attempts}{reason}"

@@ -17,6 +17,8 @@ class Phase(StrEnum):
     CHECKING = "checking"
     PERMISSION = "permission"
     RETRY = "retry"
+    LOADING = "loading"
+    READING = "reading"
     COMPACTING = "compacting"
 
 
@@ -35,6 +37,8 @@ class RunState:
     """Words of the summary that is being written."""
     began: float = 0.0
     """When the run began."""
+    asked: bool = False
+    """Whether the model has the request and said nothing yet."""
     in_run: bool = True
     """Whether a run goes on after this."""
 
@@ -66,6 +70,10 @@ def describe(state: RunState, now: float) -> str:  # noqa: PLR0911 - one arm per
         case Phase.RETRY:
             left = max(0.0, (state.until or now) - now)
             return f"retry in {seconds(left + 0.999)}, {state.detail}"
+        case Phase.LOADING:
+            return f"{state.detail}, {passed}"
+        case Phase.READING:
+            return f"reading {state.detail} tokens"
         case Phase.COMPACTING:
             return f"compacting {passed}" + (f" · {state.words} words" if state.words else "")
 
@@ -73,7 +81,9 @@ def describe(state: RunState, now: float) -> str:  # noqa: PLR0911 - one arm per
 CHARACTERS_PER_TOKEN = 4
 """For a number that grows while something is written; the exact one comes with the answer."""
 
-_WORKING = {Phase.WAITING, Phase.STREAMING, Phase.THINKING, Phase.TOOL, Phase.CHECKING}
+_PATIENCE = 3.0
+"""Seconds after which it is said that nothing came yet."""
+_WORKING = {Phase.WAITING, Phase.READING, Phase.STREAMING, Phase.THINKING, Phase.TOOL, Phase.CHECKING}
 _STOPS = "esc stops it"
 
 
@@ -82,6 +92,8 @@ def describe_run(state: RunState, now: float, characters: int) -> str:
     what = describe(state, now)
     if state.phase in _WORKING and state.in_run:
         doing = "" if state.phase in {Phase.WAITING, Phase.STREAMING} else f" · {what}"
+        if state.asked and now - state.since >= _PATIENCE:
+            doing = f" · no word from the model yet, {seconds(now - state.since)}"
         written = characters // CHARACTERS_PER_TOKEN
         count = f" · ~{tokens(written)} tokens" if written else ""
         what = f"working {seconds(now - state.began)}{doing}{count}"

@@ -292,8 +292,9 @@ class HeadlessRun(WordsFace):
                 self._acted = self._acted or changed or self._did_more_than_read(result.call_id)
             case ToolStarted(call_id=call_id, tool="bash", arguments=arguments):
                 self._commands[call_id] = self._command(arguments)
-            case RetryScheduled(seconds=seconds, reason=reason) if not self._as_json:
-                say(f"{reason} Trying again in {seconds:.0f} s.", file=self._err)
+            case RetryScheduled(seconds=seconds, reason=reason, loading=waited) if not self._as_json:
+                if not waited:
+                    say(reason if waited == 0 else f"{reason} Trying again in {seconds:.0f} s.", file=self._err)
             case Notice(message=text, action=action) if not self._as_json:
                 if action != "mcp" or self._notices is None or self._notices.is_news(text):
                     say(text, file=self._err)

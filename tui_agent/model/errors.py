@@ -191,6 +191,11 @@ _FILTER = LazyPattern(
     re.IGNORECASE,
 )
 _OVERLOADED = LazyPattern(r"overloaded|over capacity|at capacity|capacity exceeded|try again later", re.IGNORECASE)
+_LOADING = LazyPattern(
+    r"\bloading (?:the )?model|model\b.{0,80}\b(?:is|still|currently) (?:being )?load(?:ing|ed)\b",
+    re.IGNORECASE | re.DOTALL,
+)
+"""llama.cpp, Hugging Face, LM Studio while they start."""
 _RATE = LazyPattern(
     r"rate.?limit|too many requests|resource.?exhausted|throttl|wait before|tokens? per (?:minute|day)", re.IGNORECASE
 )
@@ -257,6 +262,8 @@ def classify(failure: Failure, target: Target, *, now: float) -> ModelError:
     # The whole body: Google names the wait beside the message.
     wait = retry_after(failure.headers, failure.text, now=now)
     kind = _kind_by_code(body, status) or _kind(body.words, status, wait)
+    if status == 503 and _LOADING.search(body.words):
+        kind = ErrorKind.LOADING
     message = _message(kind, body, status, wait, target)
     return ModelError(kind, message, retry_after=wait, status=status)
 
@@ -328,7 +335,7 @@ def _kind(text: str, status: int | None, wait: float | None) -> ErrorKind:  # no
     return ErrorKind.UNKNOWN if status is None else ErrorKind.INVALID_REQUEST
 
 
-def _message(  # noqa: PLR0911 - one arm per kind
+def _message(  # noqa: C901, PLR0911, PLR0912 - one arm per kind
     kind: ErrorKind, body: ErrorBody, status: int | None, wait: float | None, target: Target
 ) -> str:
     name, detail = target.provider, _detail(body.words)
@@ -347,6 +354,8 @@ def _message(  # noqa: PLR0911 - one arm per kind
         case ErrorKind.OVERLOADED:
             number = f" ({status})" if status else ""
             return f"{name} is overloaded or has a fault of its own{number}{detail}.{asked}"
+        case ErrorKind.LOADING:
+            return f"{name} is loading the model."
         case ErrorKind.NOT_FOUND:
             return f"{name} doesn't know {target.model}{detail}. Choose another with /model, or check base_url."
         case ErrorKind.CONTENT_FILTER:

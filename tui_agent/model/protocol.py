@@ -52,6 +52,14 @@ class UsageReport:
     cost: float | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class PromptProgress:
+    """The server is reading the prompt: ``processed`` of ``total`` tokens, those from its cache included."""
+
+    processed: int
+    total: int
+
+
 FinishReason = Literal["stop", "tool_calls", "length", "content_filter", "pause"]
 """Why an answer ended. ``pause``: the provider wants to be sent the conversation again, to go on with it."""
 
@@ -69,7 +77,7 @@ class Finished:
     note: str = ""
 
 
-ModelEvent = TextDelta | ReasoningDelta | ToolCallDelta | ToolCallReady | UsageReport | Finished
+ModelEvent = PromptProgress | TextDelta | ReasoningDelta | ToolCallDelta | ToolCallReady | UsageReport | Finished
 
 
 class ErrorKind(StrEnum):
@@ -85,6 +93,8 @@ class ErrorKind(StrEnum):
     NOT_FOUND = "not_found"
     CONTENT_FILTER = "content_filter"
     HOST = "host"
+    LOADING = "loading"
+    """The server is there and loads the model, which takes minutes."""
     UNKNOWN = "unknown"
 
 

@@ -61,6 +61,8 @@ class ChatFormat:
     """The header that does."""
     asks_for_usage: bool = True
     """Takes ``stream_options``, without which most tell no usage."""
+    prompt_progress: bool = False
+    """May take llama.cpp's ``return_progress``; other servers of one's own pass it over."""
     short_call_ids: bool = False
     """Ids of calls must be nine letters and digits."""
     fields: Mapping[str, object] = field(default_factory=dict)
@@ -228,7 +230,7 @@ _OPENAI_CHAT = ChatFormat(
 )
 _TO_MAX: Mapping[Effort, str] = {**_LEVELS, Effort.MAX: "max"}
 _THINKING_BACK = ChatFormat(effort="thinking", levels=_TO_MAX, reasoning_back="reasoning_content")
-_OWN_SERVER = ChatFormat(reasoning_back="as_received")
+_OWN_SERVER = ChatFormat(reasoning_back="as_received", prompt_progress=True)
 """Templates of models that think between calls of tools want it back; others leave it out."""
 _MISTRAL = ChatFormat(
     levels={**dict.fromkeys(Effort, "high"), Effort.OFF: "none"}, asks_for_usage=False, short_call_ids=True

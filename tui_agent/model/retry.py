@@ -10,6 +10,9 @@ from tui_agent.model.settings import RetrySettings
 RETRIED = frozenset({ErrorKind.NETWORK, ErrorKind.RATE_LIMIT, ErrorKind.OVERLOADED, ErrorKind.HOST})
 """Failures that may pass by themselves. Everything else fails the same way again."""
 
+LOADING_DELAY, LOADING_PATIENCE = 2.0, 900.0
+"""Seconds between two looks at a server that loads a model, and how long it may take."""
+
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
@@ -33,6 +36,10 @@ class RetryPolicy:
             max_delay=settings.max_delay,
             max_retry_after=settings.max_retry_after,
         )
+
+    def loading_delay(self, waited: float) -> float | None:
+        """Return the seconds to wait for a server that loads the model, None after ``LOADING_PATIENCE`` of them."""
+        return LOADING_DELAY if waited < LOADING_PATIENCE else None
 
     def delay(self, attempt: int, error: ModelError, random: Callable[[], float]) -> float | None:
         """Return the seconds to wait after failed attempt number ``attempt`` (1 is the first), None to give up.

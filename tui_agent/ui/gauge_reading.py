@@ -1,8 +1,11 @@
 """What the gauge shows of an agent's next request."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from tui_agent.agent.agent import Agent
+from tui_agent.agent.events import LiveAnswer
+from tui_agent.app.run_state import CHARACTERS_PER_TOKEN
 from tui_agent.session.entries import AssistantEntry, Entry
 from tui_agent.ui.widgets.gauge import GaugeReading
 
@@ -13,6 +16,14 @@ def gauge_reading(agent: Agent, now: float) -> GaugeReading:
     cost, warm = agent.session_cost(), warm_until(agent, now)
     shares = agent.inspector.shares()
     return GaugeReading(agent.context_size(), cache_share(path), cost, warm, shares, can_compact=True)
+
+
+def with_live(reading: GaugeReading, live: LiveAnswer) -> GaugeReading:
+    """Return a reading with the answer that is being streamed, estimated."""
+    written = len(live.text) + len(live.reasoning) + sum(len(call.arguments) for call in live.calls)
+    size, more = reading.size, written // CHARACTERS_PER_TOKEN
+    grown = replace(size, history=size.history + more, total=size.total + more, estimated=True)
+    return replace(reading, size=grown)
 
 
 def warm_until(agent: Agent, now: float) -> float | None:

@@ -8,7 +8,7 @@ import pytest
 from tests.support.wire_rounds import READ, Heard, first_path, read, request_of, route_to, second_body
 from tui_agent.context.request import ContentText, ImageRef, Message, ModelRequest, RequestToolCall
 from tui_agent.model.errors import classify
-from tui_agent.model.protocol import ErrorKind, ReasoningDelta
+from tui_agent.model.protocol import ErrorKind, PromptProgress, ReasoningDelta
 from tui_agent.model.retry import RETRIED
 from tui_agent.model.wires import chat
 from tui_agent.model.wires.wire import WireFailure
@@ -42,6 +42,14 @@ def body(request: ModelRequest, **settings: Any) -> dict[str, Any]:
 
 
 # -- the request --------------------------------------------------------------------------------------------
+
+
+def test_a_server_of_ones_own_tells_how_much_of_the_prompt_it_read() -> None:
+    assert body(ask(model="openai/qwen3"), base_url="http://localhost:8080/v1")["return_progress"] is True
+    assert "return_progress" not in body(ask(model="openai/gpt-4o"), base_url="http://localhost:8080/v1")
+    reader = chat.reader(request_of(first_path(), MODEL), route_to(MODEL))
+    told = {"prompt_progress": {"total": 431, "cache": 24, "processed": 128, "time_ms": 1_119}}
+    assert reader.feed("", json.dumps(delta(role="assistant", content=None) | told)) == [PromptProgress(128, 431)]
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from tui_agent.agent.events import (
     EntryAppended,
     LiveAnswer,
     RequestStarted,
+    RetryScheduled,
     RunEnded,
     RunStarted,
     ToolCallProgress,
@@ -267,6 +268,16 @@ async def test_an_attempt_that_is_made_again_leaves_nothing_behind() -> None:
         assert "half" not in view.text()
         await play(view, AnswerDelta("whole"), EntryAppended(answer(2, "whole")))
         assert [row for row in view.screen() if row] == ["  You  question", "  whole"]
+
+
+async def test_the_words_of_a_failed_attempt_stay_and_say_where_they_are() -> None:
+    async with shown(ListSource([user(1)])) as view:
+        failed = RetryScheduled(1, 5, 2.0, "The connection broke.", kept=2)
+        await play(view, AnswerDelta("half of the answer"), failed, RequestStarted(1, "m"))
+        rows = ["  You  question", "  ✗ Cut off after 4 words · in the tree as #2", "    half of the answer"]
+        assert [row for row in view.screen() if row] == rows
+        await play(view, AnswerDelta("whole"), EntryAppended(answer(3, "whole")))
+        assert [row for row in view.screen() if row] == [*rows, "  whole"]
 
 
 # -- running calls ------------------------------------------------------------------------------------------

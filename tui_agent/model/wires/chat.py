@@ -24,6 +24,7 @@ from tui_agent.model.providers import ChatFormat
 from tui_agent.model.route import Route
 from tui_agent.model.usage import named_cost, usage_of
 from tui_agent.model.wires.wire import (
+    PROGRESS,
     Call,
     WireFailure,
     blobs,
@@ -31,6 +32,7 @@ from tui_agent.model.wires.wire import (
     chat_part,
     one_system_message,
     parse,
+    progress_of,
 )
 from tui_agent.model.written_calls import WrittenCalls
 from tui_agent.session.effort import Effort
@@ -60,7 +62,7 @@ _OPEN, _CLOSE = "<think>", "</think>"
 _OPTIONAL = (
     "stream_options", "reasoning_effort", "reasoning", "thinking", "enable_thinking", "thinking_budget",
     "chat_template_kwargs", "prompt_cache_key", "session_id", "tool_choice", "usage", "max_tokens",
-    "max_completion_tokens",
+    "max_completion_tokens", PROGRESS,
 )  # fmt: skip
 
 
@@ -83,6 +85,8 @@ def call(request: ModelRequest, route: Route, *, with_reasoning: bool = True) ->
         body |= _effort(request.effort, route)
     if chat.cache_key and request.session:
         body[chat.cache_key] = request.session
+    if route.chat.prompt_progress:
+        body[PROGRESS] = True
     headers = {chat.cache_key_header: request.session} if chat.cache_key_header and request.session else {}
     body |= {**chat.fields, **route.options}
     body["messages"] = _messages(request, route, with_reasoning=with_reasoning)
@@ -262,11 +266,11 @@ class ChatReader:
         choices = chunk.get("choices")
         choice = choices[0] if isinstance(choices, list) and choices else None
         if not isinstance(choice, dict):
-            return []
+            return progress_of(chunk)
         if choice.get("error"):
             raise _error(choice["error"])
         delta = choice.get("delta") or choice.get("message")
-        events = self._take(delta) if isinstance(delta, dict) else []
+        events = progress_of(chunk) + (self._take(delta) if isinstance(delta, dict) else [])
         if finish := choice.get("finish_reason"):
             self._finish = str(finish)
             if "message" in choice:

@@ -37,6 +37,7 @@ from tui_agent.model.route import Route
 from tui_agent.model.usage import named_cost, usage_of
 from tui_agent.model.wires.wire import (
     LOST_IMAGE,
+    PROGRESS,
     Call,
     WireFailure,
     blobs,
@@ -44,6 +45,7 @@ from tui_agent.model.wires.wire import (
     image_url,
     one_system_message,
     parse,
+    progress_of,
 )
 from tui_agent.model.written_calls import CallIds, is_object
 
@@ -54,7 +56,15 @@ _MAX_CACHE_KEY_CHARS = 64
 _BETWEEN = "\n\n"
 """Stands between two messages of one answer, and between two parts of a reasoning summary."""
 
-_OPTIONAL = ("reasoning.summary", "reasoning.effort", "include", "prompt_cache_key", "store", "max_output_tokens")
+_OPTIONAL = (
+    "reasoning.summary",
+    "reasoning.effort",
+    "include",
+    "prompt_cache_key",
+    "store",
+    "max_output_tokens",
+    PROGRESS,
+)
 """Fields that a server may not know, and that can be done without."""
 
 _ECHOES = frozenset({"response.created", "response.in_progress", "response.queued"})
@@ -93,6 +103,8 @@ def call(request: ModelRequest, route: Route, *, with_reasoning: bool = True) ->
         body["max_output_tokens"] = max(request.max_output_tokens, _MIN_OUTPUT_TOKENS)
     if form.cache_key and request.session:
         body["prompt_cache_key"] = request.session[:_MAX_CACHE_KEY_CHARS]
+    if route.chat.prompt_progress:
+        body[PROGRESS] = True
     body |= _thinking(request, route, form, with_reasoning=with_reasoning)
     return Call(_PATH, {**body, **options}, optional=_OPTIONAL)
 
@@ -326,7 +338,7 @@ class ResponsesReader:
     def feed(self, event: str, data: str) -> list[ModelEvent]:
         """Take a server-sent event and return what it adds to the answer."""
         if self.finished or event in _ECHOES or not data.strip():
-            return []
+            return progress_of(parse(data)) if event in _ECHOES and '"prompt_progress"' in data else []
         if data.strip() == "[DONE]":
             self.done = True
             return []

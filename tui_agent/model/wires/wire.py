@@ -14,7 +14,7 @@ from tui_agent.context.request import ContentText, ImageRef, Message, ModelReque
 from tui_agent.json_text import loads
 from tui_agent.lazy import dataclass
 from tui_agent.model.errors import Failure
-from tui_agent.model.protocol import ModelEvent
+from tui_agent.model.protocol import ModelEvent, PromptProgress
 from tui_agent.model.providers import WireName
 from tui_agent.model.route import Route
 from tui_agent.model.written_calls import CallIds
@@ -29,6 +29,20 @@ class Call:
     headers: dict[str, str] = field(default_factory=dict)
     optional: tuple[str, ...] = ()
     """Fields of the body without which it means the same: a server that refuses one is sent the rest."""
+
+
+PROGRESS = "return_progress"
+"""llama.cpp's field that has it tell how much of the prompt it has read."""
+
+
+def progress_of(event: dict[str, Any]) -> list[ModelEvent]:
+    """Return how much of the prompt a server has read, where an event says so."""
+    told = event.get("prompt_progress")
+    match told:
+        case {"processed": int(processed), "total": int(total)} if processed < total:
+            return [PromptProgress(processed, total)]
+        case _:
+            return []
 
 
 class WireFailure(Exception):  # noqa: N818 - it carries a Failure

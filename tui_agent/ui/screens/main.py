@@ -33,7 +33,7 @@ from tui_agent.ui.prompting.completion import CommandName
 from tui_agent.ui.prompting.sources import FileSource, sources
 from tui_agent.ui.widgets.attachments import Asked, AttachmentStrip
 from tui_agent.ui.widgets.completion import CompletionPopup
-from tui_agent.ui.widgets.gauge import Gauge
+from tui_agent.ui.widgets.gauge import Gauge, GaugeReading
 from tui_agent.ui.widgets.header import MIN_TERMINAL_SIZE, SessionHeader
 from tui_agent.ui.widgets.notice import NoticeLine, Severity
 from tui_agent.ui.widgets.plain import Room, empty_lines
@@ -118,6 +118,7 @@ class MainScreen(Guarded, Screen[None]):
         self._files = FileSource(self.desk)
         self.unsent = UnsentKeeper(self.desk)
         """Keeps what is in the prompt through whatever happens to the program."""
+        self._measured: GaugeReading | None = None
         self._is_writing = False
         self._was_shown = False
         self._cooled_at: float | None = None
@@ -281,6 +282,18 @@ class MainScreen(Guarded, Screen[None]):
             if entry is not None:
                 self.view.call_after_refresh(self.view.show_entry, entry)
 
+    def show_live_size(self) -> None:
+        """Have the gauge grow with the answer that is being streamed, where its numbers change."""
+        from tui_agent.ui.gauge_reading import with_live
+        from tui_agent.ui.widgets.gauge import numbers
+
+        shown, live = self.gauge.reading, self.agent.live if self.agent is not None else None
+        if shown is None or self._measured is None or live is None:
+            return
+        grown = with_live(self._measured, live)
+        if numbers(grown.size) != numbers(shown.size):
+            self.gauge.reading = grown
+
     def refresh_facts(self) -> None:
         """Show what the session and the next request are now: title, leaf, model, size, cost, what Escape stops."""
         from tui_agent.ui.gauge_reading import gauge_reading
@@ -294,7 +307,7 @@ class MainScreen(Guarded, Screen[None]):
             self.attachments.look_again()
         self.status.mode, self.status.model, self.status.leaf = agent.mode, agent.model, agent.session.leaf
         self.status.effort = agent.effort.level or ""
-        self.gauge.reading = gauge_reading(agent, self.clock())
+        self._measured = self.gauge.reading = gauge_reading(agent, self.clock())
         self.refresh_bindings()
         self.show_title()
         self._user_status.changed()

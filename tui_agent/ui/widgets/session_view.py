@@ -39,7 +39,7 @@ from tui_agent.agent.events import (
 from tui_agent.app.cold_cache import ColdCache, warn_of_missed_cache
 from tui_agent.app.format import one_line, plural, tokens
 from tui_agent.app.run_progress import next_state
-from tui_agent.app.run_state import RunState, describe_run
+from tui_agent.app.run_state import Phase, RunState, describe_run
 from tui_agent.app.services import AppServices, OpenRequest
 from tui_agent.lazy import dataclass
 from tui_agent.model.demo import DEMO_MODEL
@@ -285,6 +285,8 @@ class SessionView(Guarded, Room):
         if self._facts_changed:
             self._facts_changed = False
             self._main.refresh_facts()
+        elif state.phase in {Phase.STREAMING, Phase.THINKING}:
+            self._main.show_live_size()
 
     def _show(self, event: AgentEvent) -> None:  # noqa: C901, PLR0912 - one arm per event
         """Show an event: the one place that knows which widget shows what.

@@ -39,6 +39,7 @@ from tui_agent.ui.widgets.transcript.blocks import (
     AnswerBlock,
     Block,
     EndingBlock,
+    Fold,
     MarkerBlock,
     ReasoningBlock,
     UserBlock,
@@ -293,6 +294,14 @@ def _prune(entry: PruneEntry) -> Block:
 def _text_body(text: str) -> Callable[[int], Iterable[Line]]:
     body = TextBody(sanitize.text(text), "muted")
     return lambda width: body_lines(body, width, Window(None))
+
+
+def cut_off_block(entry_id: int, said: str) -> MarkerBlock:
+    """Return the words of an attempt that failed and is made again."""
+    text = f"Cut off after {count_text(len(said.split()), 'word')} · in the tree as #{entry_id}"
+    block = MarkerBlock(f"cut_off:{entry_id}", text, icon="✗", style="muted", body=_text_body(said), copied=said)
+    block.fold = Fold.FULL
+    return block
 
 
 def notice_block(key: str, message: str, severity: str = "information") -> MarkerBlock:

@@ -22,6 +22,7 @@ from tui_agent.ui.widgets.transcript.build import (
     BuildContext,
     blocks_of,
     compaction_note,
+    cut_off_block,
     mark_problems,
     notice_block,
     tool_status,
@@ -165,6 +166,14 @@ class LiveFeed:
         self.changed.discard(len(self._model))
         if self._end:
             self.changed.add(self._end - 1)
+
+    def set_aside(self, entry_id: int) -> None:
+        """Leave the words of a failed attempt dim; the entry beside the path has all of it."""
+        self.flush()
+        live = self._live.blocks if self._live is not None else []
+        said = "\n\n".join(block.document.source for block in live if isinstance(block, AnswerBlock))
+        self.discard()
+        self._add_local([cut_off_block(entry_id, said)])
 
     # -- entries
 

@@ -16,6 +16,7 @@ from tui_agent.agent.events import (
     LiveAnswer,
     ReasoningProgress,
     RequestStarted,
+    RetryScheduled,
     RunEnded,
     RunStarted,
     ToolCallProgress,
@@ -68,13 +69,15 @@ def show_live(transcript: "Transcript", live: LiveAnswer | None) -> None:
         transcript.live_tool_call(call.call_id, call.tool, call.arguments)
 
 
-def apply_event(transcript: "Transcript", event: AgentEvent) -> None:
+def apply_event(transcript: "Transcript", event: AgentEvent) -> None:  # noqa: C901, PLR0912 - one arm per event
     """Show an event; those that are no matter of the conversation are left to others."""
     match event:
         case RunStarted():
             transcript.begin_run()
         case RequestStarted():
             transcript.discard_live()
+        case RetryScheduled(kept=int(kept)):
+            transcript.set_aside(kept)
         case AnswerDelta(text=text):
             transcript.live_text(text)
         case ReasoningProgress(text=text):
@@ -262,6 +265,11 @@ class Transcript(BlockPane, can_focus=True):
     def discard_live(self) -> None:
         """Take away what was streamed without becoming an entry, because the request is made again."""
         self._feed.discard()
+        self._show_changes()
+
+    def set_aside(self, entry_id: int) -> None:
+        """Show what was streamed as cut off: the request is made again, and an entry beside the path keeps it."""
+        self._feed.set_aside(entry_id)
         self._show_changes()
 
     def tool_started(self, call_id: str, tool: str, title: str, arguments: str) -> None:
