@@ -12,7 +12,8 @@ from benchmarks.fidelity.policies import FIXED, Policy, Summaries
 from tui_agent.context.budget import ViewWeights
 from tui_agent.context.compaction import find_cut
 from tui_agent.context.files import file_operations
-from tui_agent.context.truncation import OutputLimits, truncate
+from tui_agent.context.settings import TruncationSettings
+from tui_agent.context.truncation import limits_for, truncate
 from tui_agent.context.view import EntryState, resolve
 from tui_agent.session.entries import (
     AssistantEntry,
@@ -29,6 +30,7 @@ MADE_FOR = 131_072
 """Window that the rivals' constants suit."""
 _CHARS_PER_TOKEN = 4
 """How OpenCode estimates what a prune frees."""
+_UNSCALED = TruncationSettings(window_share=1)
 
 
 class AppendOnly(Policy):
@@ -47,7 +49,7 @@ class Rival(Policy):
 
     def __init__(self, window: int, summaries: Summaries = "extractive") -> None:
         super().__init__(window, summaries)
-        self._limits = OutputLimits(tokens=window)
+        self._limits = limits_for(window, _UNSCALED)
 
     def admit(self, entry: Entry) -> Entry:
         """Cut a huge output."""
@@ -59,11 +61,6 @@ class Rival(Policy):
     def scaled(self, tokens: int) -> int:
         """Return a constant for this window."""
         return round(tokens * min(1.0, self.window / MADE_FOR))
-
-    @property
-    def kept(self) -> int:
-        """Tokens that Pi leaves as they are; its 20,000 are no choice for a window of 16k."""
-        return min(20_000, self.window // 4)
 
     @property
     def is_full(self) -> bool:
@@ -123,7 +120,7 @@ class Masking(Rival):
         if self.health.requests and self.health.requests % self.newest == 0:
             self._mask()
         if self.is_full:
-            self.compact_before(self.kept)
+            self.compact_before(self.scaled(20_000))
 
     def _mask(self) -> None:
         view = resolve(self.path)
@@ -190,15 +187,15 @@ class OpenCodeLike(Rival):
 
 
 class PiLike(Rival):
-    """Over the limit, everything but the newest 20k, or a quarter of a small window, is summarised."""
+    """Over the limit, everything but the newest 20k is summarised; files are listed."""
 
     name = "Pi-like"
-    reserve_tokens = 16_384
+    reserve_tokens, keep = 16_384, 20_000
 
     def before_request(self) -> None:
         """Compact over the limit."""
         if self.is_full:
-            self.compact_before(self.kept)
+            self.compact_before(self.scaled(self.keep))
 
 
 RIVALS: tuple[type[Rival], ...] = (SlidingWindow, Masking, OpenCodeLike, PiLike)

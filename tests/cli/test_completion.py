@@ -33,7 +33,7 @@ def test_a_shell_gets_a_script(shell: str, capsys: pytest.CaptureFixture[str]) -
     [
         ("tui-agent sess", ["sessions"]),
         ("tui-agent sessions ex", ["export"]),
-        ("tui-agent --resu", ["--resume"]),
+        ("tui-agent --resum", ["--resume"]),
         ("tui-agent sessions export --format m", ["markdown"]),
     ],
 )

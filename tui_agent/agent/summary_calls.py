@@ -9,7 +9,6 @@ from tui_agent.context.request import ModelRequest
 from tui_agent.context.summariser import Summarising, SummaryAnswer, SummaryCall, SummaryFailure, build_request
 from tui_agent.lazy import dataclass
 from tui_agent.model.protocol import (
-    ErrorKind,
     Finished,
     ModelClient,
     ModelError,
@@ -82,5 +81,5 @@ class SummaryCalls:
                         case _:
                             pass
         except ModelError as error:
-            return SummaryAnswer(error=error.message, too_long=error.kind is ErrorKind.CONTEXT_OVERFLOW)
+            return SummaryAnswer(error=error.message)
         return SummaryAnswer("".join(text), finish, tool_calls)

@@ -143,7 +143,8 @@ async def block_action(desk: Desk, action: str, entry_id: int) -> None:
         case "retry":
             await retry(desk, "")
         case "undo":
-            await undo_commands.undo_entry(desk, entry_id)
+            if (agent := desk.idle_agent) is not None:
+                await undo_commands.step_back(desk, agent.session.entry(entry_id))
         case "jump":
             await context_commands.jump(desk, entry_id)
         case "restore":

@@ -1,14 +1,15 @@
-"""What ``/export`` and ``/import`` do, and the key in the list of sessions that exports one."""
+"""``/export``, ``/import`` and ``/result``: sessions and what they changed leave the program, and sessions come in."""
 
 from __future__ import annotations
 
 import asyncio
+import re
 import shlex
 from typing import TYPE_CHECKING
 
 from tui_agent.app.commands import Command
 from tui_agent.app.face import Choice, Report, Severity
-from tui_agent.app.format import one_line, short_path, visible
+from tui_agent.app.format import one_line, plural, short_path, visible
 from tui_agent.errors import CommandError
 from tui_agent.path_checks import is_directory
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from tui_agent.app.desk import Desk
     from tui_agent.app.exporting import ExportOrder
+    from tui_agent.app.results import SessionResult
 
 _CHOICES = (
     ("markdown", "Markdown: the current branch, to read and quote"),
@@ -28,6 +30,7 @@ _CHOICES = (
     ("html redact", "HTML without them"),
     ("json redact", "JSON lines without them"),
 )
+_NAME_CHARS = 40
 _USAGE = "Write it like /export talk.md, /export page.html --all, /export all.jsonl --redact."
 
 
@@ -113,6 +116,51 @@ def _place(desk: Desk, text: str) -> Path:
     return base / Path(text).expanduser()
 
 
+async def result(desk: Desk, argument: str) -> None:
+    """Write the changes to a file or to ``branch:NAME``; without an argument ask where they go."""
+    target = argument.strip().strip("\"'")
+    found = await session_result(desk)
+    if found is None:
+        return
+    if not target and found:
+        name = _file_name(desk)
+        answers = ((f"{name}.patch", f"a patch: {name}.patch"), (f"branch:{name}", f"a commit on a new branch: {name}"))
+        files = plural(len(found.changes.files), "file")
+        target = await desk.ask(Choice(f"Write the changes of {files} to", answers, found.remarks().strip())) or ""
+        if not target:
+            return
+    await write_result(desk, found, target)
+
+
+async def session_result(desk: Desk) -> SessionResult | None:
+    """Return the result of the open session, once everything that commands changed is recorded."""
+    from tui_agent.app.results import ResultError, SessionResult
+
+    if (agent := desk.idle_agent) is None:
+        return None
+    if (snapshots := agent.ports.checkpoints) is None:
+        raise ResultError("Changes of files are not recorded (checkpoints.enabled), so there is no result.")
+    await agent.files.settle()
+    return await asyncio.to_thread(SessionResult.of, agent.session, snapshots)
+
+
+async def write_result(desk: Desk, found: SessionResult, target: str) -> None:
+    """Write a result to a file, relative to the session's directory, or to ``branch:NAME``; say what was written."""
+    from tui_agent.app.results import BRANCH, pull_request_command
+
+    place = target if target.startswith(BRANCH) else str(desk.cwd / target)
+    desk.say(await asyncio.to_thread(found.write, place))
+    if target.startswith(BRANCH):
+        desk.face.announce(f"Open a pull request: {pull_request_command(target.removeprefix(BRANCH), found.message())}")
+
+
+def _file_name(desk: Desk) -> str:
+    """Return a name for a file or a branch, made of the session's title."""
+    agent = desk.agent
+    title = (agent.session.info.title or agent.session.info.first_message) if agent is not None else ""
+    return re.sub(r"[^a-z0-9]+", "-", title.lower())[:_NAME_CHARS].strip("-") or "session-result"
+
+
 COMMANDS = (
     Command(
         "export", "write this session to a file: md, html, jsonl", export, "Export session", argument="[FILE]", place=80
@@ -125,5 +173,13 @@ COMMANDS = (
         argument="[FILE]",
         needs_screen=True,
         place=90,
+    ),
+    Command(
+        "result",
+        "write what the session changed as a patch or to a new branch",
+        result,
+        "Result",
+        argument="[FILE | branch:NAME]",
+        place=335,
     ),
 )

@@ -12,8 +12,8 @@ from tui_agent.version import __version__
 
 MODES = ("build", "auto-edit", "plan", "yolo")
 SUBCOMMANDS = (
-    "sessions", "tree", "context", "compact", "cost", "models", "login", "logout", "config", "mcp", "doctor", "acp",
-    "web", "schema", "completion",
+    "sessions", "result", "tree", "context", "compact", "cost", "models", "login", "logout", "config", "mcp", "doctor",
+    "acp", "web", "schema", "completion",
 )  # fmt: skip
 USUAL_ACTIONS = {"sessions": "list", "config": "get", "mcp": "list"}
 """What a subcommand does when it is told nothing."""
@@ -28,6 +28,7 @@ SERVER = "name of the server"
 EPILOG = f"""\
 commands:
   tui-agent sessions list|search|show|export|import|delete   manage sessions
+  tui-agent result [ID]                        print what a session changed as a patch, or commit it to a branch
   tui-agent tree [ID]                          show the branches of a session; without ID the last one here
   tui-agent context [ID]                       show what the model would see, block by block, or --request
   tui-agent compact [ID]                       summarise a session's history, or --preview it
@@ -77,6 +78,8 @@ def parse(argv: list[str]) -> argparse.Namespace:
         arguments.print, arguments.prompt = arguments.prompt, None
     if arguments.json and arguments.print is None:
         raise UsageError("--json goes with -p. See: tui-agent --help")
+    if arguments.result is not None and arguments.print is None:
+        raise UsageError("--result goes with -p; in the program it is /result. See: tui-agent --help")
     _check_race(arguments)
     chosen = [name for name in ("continue_", "resume", "fork") if getattr(arguments, name) is not None]
     if len(chosen) > 1:
@@ -190,6 +193,9 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
         "--check", metavar="COMMAND", help="run this in each copy when its runner ends; exit code 0 is green"
     )
     headless.add_argument("--pick", choices=PICKS, default=None, help="whose changes to take; default: none")
+    headless.add_argument(
+        "--result", metavar="FILE|branch:NAME", help="write what was changed as a patch, or commit it to a new branch"
+    )
     headless.add_argument("--json", action="store_true", help="print one JSON event per line instead of the answer")
     how = parser.add_argument_group("settings of this run")
     how.add_argument(
@@ -239,6 +245,16 @@ def _add_commands(parser: argparse.ArgumentParser, *, required: bool) -> None:
 
     sessions = commands.add_parser("sessions", help="list, search, export, import and delete sessions")
     _add_sessions(sessions)
+
+    result = commands.add_parser("result", help="print what a session changed in its project as a patch, or commit it")
+    result.add_argument(
+        "id", nargs="?", default="", metavar="ID[#N]", help=f"{LAST}; with #N at entry N, on any branch"
+    )
+    where = result.add_mutually_exclusive_group()
+    where.add_argument("-o", "--output", type=Path, metavar="FILE", help="write the patch to this file")
+    where.add_argument("--branch", metavar="NAME", help="commit the changes on a new branch that starts at HEAD")
+    where.add_argument("--json", action="store_true", help="print as JSON which files changed")
+    result.add_argument("--pr", action="store_true", help="print the commands that open a pull request for --branch")
 
     for name, about in (
         ("tree", "show the branches of a session"),

@@ -43,7 +43,7 @@ from tui_agent.cli.daily_notices import DailyNotices
 from tui_agent.cli.exit_codes import ExitCode
 from tui_agent.cli.output import say, say_json
 from tui_agent.cli.signals import ENDING, listening
-from tui_agent.errors import CommandError
+from tui_agent.errors import CommandError, UserFacingError
 from tui_agent.session.entries import AssistantEntry, RunnerState, TextPart, ToolResultEntry, ToolStatus
 from tui_agent.session.ids import short_id
 from tui_agent.tools.arguments import parse_arguments
@@ -129,6 +129,21 @@ class HeadlessRun(WordsFace):
         if code is None and self._failed:
             code = ExitCode.FAILED
         return code or ExitCode.DONE
+
+    async def write_result(self, target: str) -> ExitCode | None:
+        """Write what the session changed to a file or to ``branch:NAME``; returns an exit code if that failed."""
+        from tui_agent.app import transfer_commands
+
+        try:
+            found = await transfer_commands.session_result(self.desk)
+            if found is not None and found:
+                await transfer_commands.write_result(self.desk, found, target)
+            elif found is not None:
+                self.say(f"No result was written: this session changed no file.{found.remarks()}")
+        except UserFacingError as error:
+            self.say(str(error), "error")
+            return ExitCode.FAILED
+        return None
 
     async def _interruptible(self, todo: Coroutine[Any, Any, None]) -> ExitCode | None:
         """Do something, and the run it starts, until a signal comes; returns the exit code of an interrupted run."""

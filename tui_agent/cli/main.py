@@ -131,6 +131,8 @@ def _headless(arguments: Namespace) -> int:
 
                     prompt = "\n\n".join(filter(str.strip, [message, piped]))
                     code = await run.race(RaceWish(prompt, arguments.race, arguments.check, arguments.pick or "none"))
+                if arguments.result is not None:
+                    code = await run.write_result(arguments.result) or code
             finally:
                 parts.failed = code == ExitCode.FAILED
                 await run.aclose()

@@ -74,7 +74,7 @@ _OWN_SETTINGS = """\
     pager = cat
     repositoryformatversion = 1
 """
-_ENVIRONMENT = {
+ENVIRONMENT = {
     "GIT_CONFIG_NOSYSTEM": "1",
     "GIT_CONFIG_SYSTEM": os.devnull,
     "GIT_CONFIG_GLOBAL": os.devnull,
@@ -114,11 +114,11 @@ def run_git(folder: Path, *arguments: str, text: bytes = b"", seconds: float = G
         return None
     try:
         with tempfile.TemporaryDirectory(prefix="tui-agent-git-") as name:
-            _furnish(Path(name), repository)
+            furnish(Path(name), repository)
             done = subprocess.run(
                 [git, "--no-pager", "--literal-pathspecs", subcommand, *forced, *options],
                 cwd=folder,
-                env=bare_environment({**_ENVIRONMENT, "GIT_DIR": name, "GIT_WORK_TREE": str(top)}),
+                env=bare_environment({**ENVIRONMENT, "GIT_DIR": name, "GIT_WORK_TREE": str(top)}),
                 input=text,
                 capture_output=True,
                 timeout=seconds,
@@ -198,7 +198,7 @@ def tip_of(folder: Path, name: str) -> str | None:
     repository = None if top is None else repository_of(top)
     if repository is None or not _BRANCH.fullmatch(f"ref: refs/heads/{name}"):
         return None
-    shared = _shared(repository)
+    shared = shared_directory(repository)
     return _reference(shared, f"refs/heads/{name}") or _reference(shared, f"refs/remotes/{name}")
 
 
@@ -229,7 +229,7 @@ def private_repository(project: Path, place: Path, original: Path) -> tuple[Path
     repository = repository_of(project)
     if repository is None:
         return None
-    shared = real_path(_shared(repository))
+    shared = real_path(shared_directory(repository))
     head = _line(repository / "HEAD")
     if head is None or not (_BRANCH.fullmatch(head) or _COMMIT.fullmatch(head)):
         return None
@@ -260,11 +260,11 @@ def _top(folder: Path) -> Path | None:
     return next((place for place in (folder, *folder.parents) if os.path.lexists(place / ".git")), None)
 
 
-def _furnish(own: Path, repository: Path) -> None:
+def furnish(own: Path, repository: Path) -> None:
     """Make a directory for git that has everything of a repository but what could make it act."""
-    shared = _shared(repository)
+    shared = shared_directory(repository)
     (own / "config").write_text(_OWN_SETTINGS + "".join(_settings(shared / "config")), encoding="utf-8")
-    (own / "HEAD").write_text(f"{_head(repository, shared) or 'ref: refs/heads/none'}\n", encoding="utf-8")
+    (own / "HEAD").write_text(f"{head_of(repository, shared) or 'ref: refs/heads/none'}\n", encoding="utf-8")
     (own / "refs").mkdir()
     (own / "objects").symlink_to(shared.absolute() / "objects")
     with os.scandir(repository) as rows:
@@ -273,13 +273,13 @@ def _furnish(own: Path, repository: Path) -> None:
         (own / name).symlink_to(repository.absolute() / name)
 
 
-def _shared(repository: Path) -> Path:
+def shared_directory(repository: Path) -> Path:
     """Return where a worktree's repository keeps what all its worktrees share."""
     place = _line(repository / "commondir")
     return repository / place if place else repository
 
 
-def _head(repository: Path, shared: Path) -> str | None:
+def head_of(repository: Path, shared: Path) -> str | None:
     """Return the commit that is checked out; None before the first one, and where references are kept otherwise."""
     head = _line(repository / "HEAD") or ""
     if _COMMIT.fullmatch(head):

@@ -25,8 +25,10 @@ from tui_agent.app import context_words, edit_price, timeline_words
 from tui_agent.app.edit_price import Edit, EditAction
 from tui_agent.app.format import plural, tokens
 from tui_agent.context.context_map import ContextMap, MapChange, change_between
+from tui_agent.lazy import dataclass
 from tui_agent.session.entries import ContextEditEntry
 from tui_agent.session.errors import StoreError
+from tui_agent.ui.edge import Guarded
 from tui_agent.ui.screens.leaving import PageScreen
 from tui_agent.ui.widgets.context_map.arrange import HEAD, Grouping, SortOrder
 from tui_agent.ui.widgets.context_map.block_list import BlockList
@@ -45,7 +47,7 @@ if TYPE_CHECKING:
 _CHARS_PER_CELL = 2
 
 
-class BlockPreview(Widget):
+class BlockPreview(Guarded, Widget):
     """Shows one line of facts, and as much of the text as there is room for."""
 
     ALLOW_SELECT = False
@@ -116,6 +118,14 @@ PAST = "This request was sent; only the next one can be changed (end on the time
 NOTHING = "Nothing yet: the first message brings the prompt and the tools into the window."
 
 
+@dataclass(frozen=True, slots=True)
+class EditsMade:
+    """Edits made together here: the leaf before and after them."""
+
+    before: int | None
+    after: int | None
+
+
 class ContextScreen(PageScreen[None]):
     """Shows the next request of an agent block by block. Follows the agent while it is open."""
 
@@ -168,8 +178,10 @@ class ContextScreen(PageScreen[None]):
         self._pause = LATER_SECONDS
         self._asking: Edit | None = None
         self._said_at = 0
+        self._made: list[EditsMade] = []
         self._request: ModelRequest | None = None
         self._stale = False
+        self._unsubscribe: Callable[[], None] | None = None
 
     def compose(self) -> ComposeResult:
         """Heading, gauge, facts, the list beside or over its preview, a line for questions, keys."""
@@ -186,10 +198,15 @@ class ContextScreen(PageScreen[None]):
         """Look, and look again whenever something happens to the session."""
         # What a container composes may come later than this; what is mounted here is there.
         await self.query_exactly_one("#parts").mount(BlockList(), BlockPreview())
-        self.when_left(self._agent.subscribe(self._agent_said))
+        self._unsubscribe = self._agent.subscribe(self._agent_said)
         self._look()
         self.blocks.focus()
         self._draw_timeline()
+
+    def on_unmount(self) -> None:
+        """Stop listening."""
+        if self._unsubscribe is not None:
+            self._unsubscribe()
 
     # -- what is shown
 
@@ -429,9 +446,10 @@ class ContextScreen(PageScreen[None]):
         edit, self._asking = self._asking, None
         if edit is None:
             return
+        before = self._agent.session.leaf
         try:
-            first, *others = edit.targets
-            self._agent.edit_context(first, edit.action, *others)
+            for target in edit.targets:
+                self._agent.edit_context(target, edit.action)
         except StoreError as error:
             self._say(error.message)
             return
@@ -439,6 +457,7 @@ class ContextScreen(PageScreen[None]):
         if self._agent.running:
             self._say("The agent is working: this happens before its next step.")
         else:
+            self._made.append(EditsMade(before, self._agent.session.leaf))
             self._say(f"{edit_price.done(edit)} u undoes it.")
 
     async def action_undo(self) -> None:
@@ -452,13 +471,17 @@ class ContextScreen(PageScreen[None]):
             self._say(ANSWER_FIRST if waits else "The agent is working: an edit can be undone when it is done.")
             return
         session = self._agent.session
-        step = session.history.newest()
-        if step is None or step.entry is None or not isinstance(session.entry(step.entry), ContextEditEntry):
+        target: int | None
+        if self._made and self._made[-1].after == session.leaf:
+            target = self._made.pop().before
+        elif session.leaf is not None and isinstance(last := session.entry(session.leaf), ContextEditEntry):
+            target = last.parent_id
+        else:
             edited = "context_edit" in session.path_outline().kinds
             self._say(OVERTAKEN if edited else "There is no edit to undo.")
             return
         try:
-            await self._agent.navigator.undo()
+            await self._agent.navigator.go(target)
         except (NavigationError, StoreError) as error:
             self._say(str(error))
             return

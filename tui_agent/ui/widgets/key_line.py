@@ -11,6 +11,8 @@ from textual.reactive import reactive
 from textual.style import Style
 from textual.widget import Widget
 
+from tui_agent.ui.edge import Guarded
+
 Hint = tuple[str, str, str]
 """Key, what it does, and the action of a click; none when it is empty."""
 
@@ -46,7 +48,7 @@ def _width(hints: Sequence[Hint]) -> int:
     return sum(cell_len(key) + bool(label) + cell_len(label) + _GAP for key, label, _ in hints) - _GAP
 
 
-class KeyLine(Widget):
+class KeyLine(Guarded, Widget):
     """Shows hints; ``show`` changes them."""
 
     ALLOW_SELECT = False

@@ -44,6 +44,7 @@ from tui_agent.app.services import AppServices, OpenRequest
 from tui_agent.lazy import dataclass
 from tui_agent.model.demo import DEMO_MODEL
 from tui_agent.session.entries import AssistantEntry
+from tui_agent.ui.edge import Guarded
 from tui_agent.ui.inbox import AgentEvents, Inbox
 from tui_agent.ui.widgets.find_bar import FindBar
 from tui_agent.ui.widgets.first_hints import MAX_BEGINNER_MESSAGES, FirstHints
@@ -62,7 +63,7 @@ if TYPE_CHECKING:
     from tui_agent.ui.screens.main import MainScreen
 
 
-class QuestionChip(Static):
+class QuestionChip(Guarded, Static):
     """One line; a click goes to the question."""
 
     ALLOW_SELECT = False
@@ -104,7 +105,7 @@ MAX_MESSAGES = 4
 """Messages shown; more are counted."""
 
 
-class QueueList(Widget):
+class QueueList(Guarded, Widget):
     """One line per message. Hidden while nothing waits."""
 
     ALLOW_SELECT = False
@@ -127,7 +128,7 @@ class QueueList(Widget):
         return Content("\n".join(lines))
 
 
-class NewChip(Static):
+class NewChip(Guarded, Static):
     """A few words under the conversation; a click goes to its end."""
 
     ALLOW_SELECT = False
@@ -155,7 +156,7 @@ RETRY = ("f8", "retry", "screen.command('retry')")
 """Key, label and action of the remedy for a failed request."""
 
 
-class SessionView(Room):
+class SessionView(Guarded, Room):
     """Listens to the agent, and shows what it says here and on the main screen around it."""
 
     transcript = getters.query_one(Transcript)

@@ -14,6 +14,7 @@ from tui_agent.agent.events import PermissionRequest
 from tui_agent.agent.permissions import in_words
 from tui_agent.app.format import one_line
 from tui_agent.lazy import dataclass
+from tui_agent.ui.edge import Guarded
 
 ANSWER_KEYS = {
     "1": "once", "y": "once", "2": "session", "a": "session", "3": "deny", "n": "deny", "4": "note", "e": "note",
@@ -23,7 +24,7 @@ KEY_HOLD_SECONDS = 0.2
 """Seconds an answer's key waits for another one."""
 
 
-class PermissionChoices(OptionList):
+class PermissionChoices(Guarded, OptionList):
     """The answers."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -166,7 +167,7 @@ def first_answer(request: PermissionRequest) -> int:
     return names.index("stop") if request.loop else 0
 
 
-class PermissionPattern(Input):
+class PermissionPattern(Guarded, Input):
     """The pattern of a rule, before it is made."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "back to the choices", show=False)]
@@ -180,7 +181,7 @@ class PermissionPattern(Input):
         self.post_message(self.Left())
 
 
-class PermissionNote(Input):
+class PermissionNote(Guarded, Input):
     """What the agent should do instead."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "back to the choices", show=False)]

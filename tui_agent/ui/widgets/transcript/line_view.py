@@ -8,6 +8,7 @@ from textual.selection import Selection
 from textual.strip import Strip
 from textual.widget import Widget
 
+from tui_agent.ui.edge import Guarded
 from tui_agent.ui.widgets.transcript.bodies import Window, body_lines
 from tui_agent.ui.widgets.transcript.diffs import diff_body
 from tui_agent.ui.widgets.transcript.lines import Line
@@ -23,7 +24,7 @@ def diff_lines(diff: str) -> MakeLines:
     return lambda width: body_lines(diff_body(diff, width), width, Window(None))
 
 
-class LineView(Widget):
+class LineView(Guarded, Widget):
     """Lines as high as they are; put it into a container that scrolls. They are made anew for another width."""
 
     ALLOW_SELECT = True

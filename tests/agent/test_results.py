@@ -1,0 +1,166 @@
+"""The result of a session: a patch that gives the same bytes in a fresh clone, or a commit on a branch of its own."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.agent.test_rewind import bash, rewinding, tree
+from tui_agent.agent.checkpoints.recorder import SnapshotStore
+from tui_agent.app.results import ResultError, SessionResult, pull_request_command
+from tui_agent.files.git_writing import GitWriteError
+
+IDENTITY = ("-c", "user.name=Ada", "-c", "user.email=ada@example.com", "-c", "commit.gpgsign=false")
+
+
+def git(place: Path, *arguments: str, text: bytes | None = None) -> str:
+    done = subprocess.run(["git", *IDENTITY, *arguments], cwd=place, input=text, capture_output=True, check=True)
+    return done.stdout.decode()
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """Return a repository with odd files, all of them committed."""
+    root = tmp_path / "project"
+    root.mkdir()
+    git(root, "init", "-q", "-b", "main")
+    files = {
+        "plain.txt": b"one\ntwo\nthree\nfour\nfive\nsix\nseven\neight\n",
+        "no newline": b"last line",
+        "crlf.txt": b"a\r\nb\r\nc\r\n",
+        "latin1.txt": "größe\n".encode("latin-1"),
+        "ünïcödé/日本.txt": b"text\n",
+        'quo"te\\d\ttab': b"odd name\n",
+        "-dash": b"begins with a dash\n",
+        "picture.bin": bytes(range(256)) * 20,
+        "run.sh": b"#!/bin/sh\n",
+        "empty": b"",
+        "deep/er/still/file.py": b"x = 1\n",
+        "gone.txt": b"goes\n",
+        "moved.txt": b"".join(b"line %d\n" % number for number in range(40)),
+    }
+    for name, data in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_bytes(data)
+    git(root, "add", "-A")
+    git(root, "commit", "-qm", "first")
+    return root
+
+
+ODD = (
+    "sed -i 's/four/FOUR/' plain.txt; printf more >> 'no newline'; printf 'd\\r\\n' >> crlf.txt; "
+    "printf '\\374' >> latin1.txt; "
+    "printf more >> ünïcödé/日本.txt; printf 'new\\n' > 'ünïcödé/new – file.txt'; printf more >> 'quo\"te\\d\ttab'; "
+    "printf more >> ./-dash; printf '\\000\\001' >> picture.bin; chmod +x run.sh; printf x >> empty; rm gone.txt; "
+    "git mv moved.txt renamed.txt 2>/dev/null || mv moved.txt renamed.txt; printf 'line 40\\n' >> renamed.txt; "
+    "rm -r deep; printf 'a file now\\n' > deep; printf '#!/bin/sh\\n' > new.sh; chmod 755 new.sh; "
+    "printf '\\000' > new.bin"
+)
+
+
+async def result_of(tmp_path: Path, project: Path, *commands: str) -> SessionResult:
+    """Return the result of a session in which commands ran."""
+    harness = rewinding(tmp_path, *((bash(command),) for command in commands))
+    for _ in commands:
+        await harness.say("do it")
+    await harness.agent.files.settle()
+    assert harness.agent.ports.checkpoints is not None
+    return SessionResult.of(harness.session, harness.agent.ports.checkpoints)
+
+
+async def test_the_patch_gives_the_same_bytes_in_a_fresh_clone(tmp_path: Path, project: Path) -> None:
+    result = await result_of(tmp_path, project, ODD)
+    clone = tmp_path / "clone"
+    git(tmp_path, "clone", "-q", "project", "clone")
+    git(clone, "apply", "--index", "-", text=result.patch())
+    assert tree(clone) == tree(project)
+    assert "rename from moved.txt" in result.patch().decode("utf-8", "replace")
+    assert not result.remarks()
+
+
+async def test_a_commit_touches_neither_index_nor_working_tree(tmp_path: Path, project: Path) -> None:
+    result = await result_of(tmp_path, project, ODD)
+    status, head = git(project, "status", "--porcelain"), git(project, "rev-parse", "HEAD")
+    hook = project / ".git/hooks/reference-transaction"
+    hook.write_text("#!/bin/sh\ntouch ../hooked\n")
+    hook.chmod(0o755)
+    said = result.write("branch:agent/work")
+    assert "to agent/work" in said
+    assert (git(project, "status", "--porcelain"), git(project, "rev-parse", "HEAD")) == (status, head)
+    assert not (tmp_path / "hooked").exists()
+    clone = tmp_path / "clone"
+    git(tmp_path, "clone", "-q", "-b", "agent/work", "project", "clone")
+    assert tree(clone) == tree(project)
+    message = git(clone, "log", "-1", "--format=%B")
+    assert message.splitlines()[0]
+    assert f"Tui-Agent-Session: {result.session.id}#" in message
+    with pytest.raises(GitWriteError, match="can't be made"):
+        result.write("branch:agent/work")
+    with pytest.raises(GitWriteError, match="not a valid name"):
+        result.write("branch:a..b")
+    command = pull_request_command("agent/work", "It's done\n\nbody\n")
+    assert command.startswith("git push -u origin agent/work && gh pr create --head agent/work --title ")
+
+
+async def test_what_the_user_changed_is_not_in_it(tmp_path: Path, project: Path) -> None:
+    (project / "plain.txt").write_bytes((project / "plain.txt").read_bytes() + b"uncommitted\n")
+    harness = rewinding(tmp_path, (bash("sed -i 's/one/ONE/' plain.txt"),), (bash("sed -i 's/six/SIX/' plain.txt"),))
+    await harness.say("first")
+    text = (project / "plain.txt").read_text()
+    (project / "plain.txt").write_text(text.replace("four", "mine"))
+    await harness.say("second")
+    await harness.agent.files.settle()
+    assert harness.agent.ports.checkpoints is not None
+    result = SessionResult.of(harness.session, harness.agent.ports.checkpoints)
+    patch = result.patch().decode()
+    changed = [line for line in patch.splitlines() if line[:1] in "+-" and line[:3] not in {"+++", "---"}]
+    assert changed == ["-one", "+ONE", "-six", "+SIX"]
+    result.write("branch:work")
+    committed = git(project, "show", "work:plain.txt")
+    assert "mine" not in committed
+    assert "uncommitted" not in committed
+    assert "ONE" in committed
+    assert "SIX" in committed
+    assert not result.remarks()
+
+
+async def test_changes_on_the_same_lines_are_said_to_be_in_it(tmp_path: Path, project: Path) -> None:
+    (project / "plain.txt").write_bytes((project / "plain.txt").read_bytes() + b"uncommitted\n")
+    result = await result_of(tmp_path, project, "sed -i 's/eight/EIGHT/' plain.txt")
+    assert "Changes by others are in it too, on the same lines: plain.txt." in result.write("branch:work")
+
+
+async def test_line_ends_are_committed_as_git_keeps_them(tmp_path: Path, project: Path) -> None:
+    (project / ".gitattributes").write_bytes(b"*.txt text eol=crlf\n*.bin filter=lfs\n")
+    git(project, "add", ".gitattributes")
+    git(project, "add", "--renormalize", ".")
+    git(project, "commit", "-qm", "attributes")
+    result = await result_of(tmp_path, project, "printf 'd\\r\\n' >> crlf.txt; printf x >> picture.bin")
+    said = result.write("branch:work")
+    assert "picture.bin (git's filter “lfs” has to be run for it)" in said
+    raw = subprocess.run(["git", "cat-file", "blob", "work:crlf.txt"], cwd=project, capture_output=True, check=True)
+    assert raw.stdout == b"a\nb\nc\nd\n"
+
+
+async def test_a_session_that_changed_nothing_has_no_result(tmp_path: Path, project: Path) -> None:
+    result = await result_of(tmp_path, project, "true")
+    assert not result
+    with pytest.raises(ResultError, match="changed no file"):
+        result.write(str(tmp_path / "x.patch"))
+    assert result.patch() == b""
+
+
+async def test_an_image_that_was_dropped_is_named(tmp_path: Path, project: Path) -> None:
+    result = await result_of(tmp_path, project, "printf x > new.txt; printf y >> plain.txt")
+    store = SnapshotStore(lambda data: "", lambda _digest: None)
+    lost = SessionResult.of(result.session, store)
+    assert "Not in it:" in lost.remarks()
+    assert not any(file.path == "new.txt" for file in lost.changes.files)
+
+
+async def test_many_files_are_one_patch(tmp_path: Path, project: Path) -> None:
+    result = await result_of(tmp_path, project, "mkdir many; for i in $(seq 900); do echo $i > many/$i; done")
+    clone = tmp_path / "clone"
+    git(tmp_path, "clone", "-q", "project", "clone")
+    git(clone, "apply", "-", text=result.patch())
+    assert tree(clone) == tree(project)

@@ -1,0 +1,156 @@
+"""The result of a session: what it changed in the project, as a patch or as a commit on a branch of its own."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import cast
+
+from tui_agent.agent.checkpoints.net_changes import NetChange, NetChanges, net_changes
+from tui_agent.agent.checkpoints.plan import changes_in
+from tui_agent.agent.checkpoints.recorder import SnapshotStore
+from tui_agent.agent.checkpoints.restoring import Restorer
+from tui_agent.agent.system_prompt import find_project
+from tui_agent.app.format import plural
+from tui_agent.errors import UserFacingError
+from tui_agent.files.atomic import write_atomically
+from tui_agent.files.git_writing import Committed, FileEdit, FileVersion, commit_to_branch, make_patch, merge
+from tui_agent.lazy import dataclass
+from tui_agent.safe_text import one_line
+from tui_agent.session.entries import AssistantEntry, CheckpointEntry
+from tui_agent.session.session import Session
+
+__all__ = ["ResultError", "SessionResult", "pull_request_command"]
+
+BRANCH = "branch:"
+"""Before the name of a branch, where a result goes to one instead of a file."""
+_SUBJECT_CHARS = 72
+_SUMMARY_CHARS = 2_000
+_EXECUTABLE = 0o100
+_NAMED = 5
+"""Paths named in a sentence; the rest is counted."""
+
+
+class ResultError(UserFacingError):
+    """There is no result, or it can't be written."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionResult:
+    """What a session changed on the path to one entry. Blocks on files and git: make and use it in a thread."""
+
+    session: Session
+    leaf: int | None
+    project: Path
+    changes: NetChanges
+    omitted: int = 0
+    """Files that changed too and are not recorded: there were too many."""
+
+    @classmethod
+    def of(cls, session: Session, snapshots: SnapshotStore, leaf: int | None = None) -> "SessionResult":
+        """Return the result of a session at an entry, None for where it is now."""
+        leaf = session.leaf if leaf is None else leaf
+        project = find_project(Path(session.info.cwd))
+        restorer = Restorer(project, snapshots)
+        ids = session.parting(leaf, None).left.of_kind("checkpoint")
+        checkpoints = cast("list[CheckpointEntry]", session.entries(ids))
+        found = net_changes(changes_in(checkpoints), restorer.content, merge)
+        return cls(session, leaf, project, found, sum(entry.omitted for entry in checkpoints))
+
+    def __bool__(self) -> bool:
+        """Whether a file was changed."""
+        return bool(self.changes.files)
+
+    def patch(self) -> bytes:
+        """Return the changes as a patch for ``git apply``; raises ``GitWriteError`` without git."""
+        return make_patch([_edit(file) for file in self.changes.files])
+
+    def write(self, target: str) -> str:
+        """Write the result to a file, or commit it to ``branch:NAME``; return a sentence that says what was done.
+
+        Raises:
+            ResultError: the session changed no file, or the file can't be written.
+            GitWriteError: git refuses.
+        """
+        if not self:
+            raise ResultError(f"This session changed no file of {self.project}.{self.remarks()}")
+        if target.startswith(BRANCH):
+            done = commit_to_branch(
+                self.project, target.removeprefix(BRANCH), [_edit(file) for file in self.changes.files], self.message()
+            )
+            said = f"Committed {plural(self._count - len(done.left_out), 'file')} to {done.branch} ({done.commit[:9]})."
+            return said + self.remarks(done)
+        try:
+            write_atomically(Path(target), self.patch())
+        except OSError as error:
+            raise ResultError(f"{target} can't be written: {error.strerror or error}.") from None
+        return f"Wrote the changes of {plural(self._count, 'file')} to {target}; git apply takes it.{self.remarks()}"
+
+    @property
+    def _count(self) -> int:
+        return len(self.changes.files)
+
+    def message(self) -> str:
+        """Return the message of a commit: the session's title, its last answer, and its id as a trailer."""
+        info = self.session.info
+        title = one_line(info.title or info.first_message or "Work of a session", _SUBJECT_CHARS)
+        return "\n\n".join(filter(None, [title, self._summary(), f"Tui-Agent-Session: {info.id}#{self.leaf}"])) + "\n"
+
+    def _summary(self) -> str:
+        """Return the last answer that says something, shortened."""
+        for entry in reversed(self.session.path(self.leaf)):
+            if isinstance(entry, AssistantEntry) and (text := entry.text.strip()):
+                # A line that begins with "#" is a comment where somebody edits the message.
+                lines = (line.lstrip("# ") if line.startswith("#") else line for line in text.splitlines())
+                whole = "\n".join(lines)
+                return whole if len(whole) <= _SUMMARY_CHARS else f"{whole[:_SUMMARY_CHARS].rstrip()}…"
+        return ""
+
+    def remarks(self, done: Committed | None = None) -> str:
+        """Return what is not in the result, or not only the session's, as sentences; "" for nothing."""
+        left_out = {conflict.path: conflict.reason for conflict in self.changes.left_out}
+        left_out |= dict(done.left_out) if done is not None else {}
+        mixed = (*self.changes.mixed, *(done.mixed if done is not None else ()))
+        said = []
+        if left_out:
+            said.append(f"Not in it: {_named(left_out)}.")
+        if self.omitted:
+            said.append(f"{self.omitted:,} more files changed and were too many to record.")
+        if mixed:
+            said.append(f"Changes by others are in it too, on the same lines: {', '.join(dict.fromkeys(mixed))}.")
+        return "".join(f" {sentence}" for sentence in said)
+
+    def as_json(self) -> dict[str, object]:
+        """Return what a script wants to know of the result."""
+        return {
+            "session": self.session.id,
+            "entry": self.leaf,
+            "project": str(self.project),
+            "files": [file.path for file in self.changes.files],
+            "left_out": {conflict.path: conflict.reason for conflict in self.changes.left_out},
+            "not_recorded": self.omitted,
+            "mixed": list(self.changes.mixed),
+        }
+
+
+def pull_request_command(branch: str, message: str) -> str:
+    """Return the commands that push a branch and open a pull request for it with GitHub's ``gh``."""
+    import shlex
+
+    title, _, body = message.partition("\n")
+    quoted = (shlex.quote(text) for text in (title, body.strip()))
+    name = shlex.quote(branch)
+    return f"git push -u origin {name} && gh pr create --head {name} --title {next(quoted)} --body {next(quoted)}"
+
+
+def _edit(file: NetChange) -> FileEdit:
+    return FileEdit(
+        os.fspath(file.path),
+        FileVersion(file.before, bool(file.before_mode & _EXECUTABLE)),
+        FileVersion(file.after, bool(file.after_mode & _EXECUTABLE)),
+    )
+
+
+def _named(reasons: Mapping[str, str]) -> str:
+    rows = [f"{path} ({reason})" for path, reason in reasons.items()]
+    more = f" and {len(rows) - _NAMED:,} more" if len(rows) > _NAMED else ""
+    return f"{', '.join(rows[:_NAMED])}{more}"

@@ -1,0 +1,271 @@
+"""Makes patches and commits with git, without the repository's settings, hooks, index or working tree.
+
+A patch is made in a scratch repository. A commit is made from a scratch working tree and index; all that the user's
+repository gets are objects and one branch.
+"""
+
+import os
+import subprocess
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from tui_agent.errors import UserFacingError
+from tui_agent.files.own_git import ENVIRONMENT, furnish, head_of, repository_of, shared_directory
+from tui_agent.lazy import dataclass
+from tui_agent.processes.own_programs import bare_environment, find_program
+
+GIT_SECONDS = 120.0
+"""Time limit of one git command."""
+_AUTHOR = "tui-agent <tui-agent@localhost>"
+"""Author of commits where git knows no name of the user's."""
+_LINK = b"160000 "
+"""How a submodule begins in a listing of the index."""
+
+
+class GitWriteError(UserFacingError):
+    """Git could not make the patch or the commit."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileVersion:
+    """A file's content, None for no file, and whether it can be executed."""
+
+    content: bytes | None = None
+    is_executable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FileEdit:
+    """A file before and after a change. ``path`` is relative to the project."""
+
+    path: str
+    before: FileVersion
+    after: FileVersion
+
+
+def make_patch(edits: Sequence[FileEdit]) -> bytes:
+    """Return a patch that ``git apply`` takes: text and binary files, modes, renames. Blocks: call it in a thread.
+
+    Raises:
+        GitWriteError: there is no git.
+    """
+    if not edits:
+        return b""
+    with tempfile.TemporaryDirectory(prefix="tui-agent-patch-") as name:
+        git = _Git(Path(name))
+        git.run("init", "--quiet", "--bare", name)
+        git.run("fast-import", "--quiet", "--force", text=b"".join(_stream(edits)))
+        return git.run(
+            "diff", "--binary", "--full-index", "--no-color", "--no-ext-diff", "--no-textconv",
+            "--find-renames", "refs/heads/before", "refs/heads/after",
+        )  # fmt: skip
+
+
+def _stream(edits: Sequence[FileEdit]) -> Iterable[bytes]:
+    """Yield a stream for ``git fast-import``: one commit of the files as they were, and one of them afterwards."""
+    for branch in ("before", "after"):
+        yield f"commit refs/heads/{branch}\ncommitter {_AUTHOR} 0 +0000\ndata 0\n".encode()
+        for edit in edits:
+            version = edit.before if branch == "before" else edit.after
+            if version.content is not None:
+                mode = b"100755" if version.is_executable else b"100644"
+                yield b"M %s inline %s\ndata %d\n" % (mode, _quoted(edit.path), len(version.content))
+                yield version.content
+                yield b"\n"
+        yield b"\n"
+
+
+def _quoted(path: str) -> bytes:
+    """Return a path as ``git fast-import`` reads it: in quotes, with octal escapes."""
+    safe = (byte for byte in os.fsencode(path))
+    return b'"%s"' % b"".join(b"\\%03o" % byte if byte < 32 or byte in b'"\\' else bytes((byte,)) for byte in safe)
+
+
+def merge(base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
+    """Return a three-way merge of text, None where both sides changed the same lines or the files are binary."""
+    with tempfile.TemporaryDirectory(prefix="tui-agent-merge-") as name:
+        place = Path(name)
+        for file, content in (("base", base), ("ours", ours), ("theirs", theirs)):
+            (place / file).write_bytes(content)
+        try:
+            return _Git(place).run("merge-file", "-p", "--quiet", "ours", "base", "theirs")
+        except GitWriteError:
+            return None
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """A commit that was made. ``left_out`` are the paths that are not in it, each with the reason."""
+
+    commit: str
+    branch: str
+    left_out: Mapping[str, str]
+    mixed: tuple[str, ...] = ()
+    """Paths whose uncommitted changes from before are in the commit too."""
+
+
+def commit_to_branch(project: Path, branch: str, edits: Sequence[FileEdit], message: str) -> Committed:
+    """Commit edits on a new branch that starts at ``HEAD``. Index, working tree and hooks are not touched.
+
+    Where a file had changes before that are not committed, they are left out of the commit if the lines allow it.
+
+    Raises:
+        GitWriteError: there is no repository or no commit in it, the branch exists or has an invalid name, or
+            nothing is left to commit.
+    """
+    repository = repository_of(project)
+    if repository is None:
+        raise GitWriteError(f"{project} is not a git repository; write the patch to a file instead.")
+    shared = shared_directory(repository)
+    head = head_of(repository, shared)
+    if head is None:
+        raise GitWriteError("The repository has no commit yet; write the patch to a file instead.")
+    with tempfile.TemporaryDirectory(prefix="tui-agent-commit-") as name:
+        place = Path(name)
+        tree, own = place / "tree", place / "git"
+        for directory in (tree, own):
+            directory.mkdir()
+        furnish(own, repository)
+        (own / "index").unlink(missing_ok=True)
+        git = _Git(tree, own)
+        git.check_branch(branch)
+        git.run("read-tree", head)
+        left_out, mixed = _write_tree(git, tree, edits)
+        paths = [edit.path for edit in edits if edit.path not in left_out]
+        git.run("update-index", "--add", "--remove", "--replace", "-z", "--stdin", text=_zero_separated(paths))
+        made = git.text("write-tree")
+        if made == git.text("rev-parse", f"{head}^{{tree}}"):
+            raise GitWriteError("There is nothing to commit: HEAD has these changes already.")
+        author = _author(project, repository)
+        commit = git.text("commit-tree", made, "-p", head, text=message.encode("utf-8", "replace"), author=author)
+        _create_branch(repository, branch, commit)
+    return Committed(commit, branch, left_out, tuple(mixed))
+
+
+def _write_tree(git: "_Git", tree: Path, edits: Sequence[FileEdit]) -> tuple[dict[str, str], list[str]]:
+    """Write the files as they are to be committed; return what can't be, with reasons, and what is mixed."""
+    links = {
+        row.partition(b"\t")[2] for row in git.run("ls-files", "--stage", "-z").split(b"\0") if row.startswith(_LINK)
+    }
+    filtered = git.filtered(edit.path for edit in edits)
+    left_out: dict[str, str] = {}
+    mixed: list[str] = []
+    for edit in edits:
+        above = [os.fsencode(str(parent)) for parent in Path(edit.path).parents]
+        if links.intersection(above):
+            left_out[edit.path] = "it is in a submodule"
+        elif edit.path in filtered:
+            left_out[edit.path] = f"git's filter “{filtered[edit.path]}” has to be run for it"
+        elif edit.after.content is not None:
+            content, is_mixed = _for_commit(git, edit)
+            file = tree / edit.path
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(content)
+            file.chmod(0o755 if edit.after.is_executable else 0o644)
+            mixed += [edit.path] if is_mixed else []
+    return left_out, mixed
+
+
+def _for_commit(git: "_Git", edit: FileEdit) -> tuple[bytes, bool]:
+    """Return a file's content for the commit, and whether changes that were there before the edit are in it."""
+    after = edit.after.content or b""
+    before = edit.before.content
+    committed = git.try_run("cat-file", "--filters", f":{edit.path}")
+    if before == committed:
+        return after, False
+    if before is not None and committed is not None:
+        merged = merge(before, committed, after)
+        return (after, True) if merged is None else (merged, False)
+    return after, before is not None
+
+
+def _create_branch(repository: Path, branch: str, commit: str) -> None:
+    """Create a branch; git's rule is that an empty old value means that there must be none."""
+    git = _Git(repository, repository)
+    try:
+        git.run("-c", "core.hooksPath=/dev/null", "update-ref", f"refs/heads/{branch}", commit, "")
+    except GitWriteError as error:
+        raise GitWriteError(f"The branch {branch} can't be made: {error}") from None
+
+
+def _author(project: Path, repository: Path) -> str:
+    """Return the user's name and address as git knows them here."""
+    program = find_program("git", outside=project)
+    done = subprocess.run(
+        [program or "git", "--git-dir", str(repository), "var", "GIT_AUTHOR_IDENT"],
+        env={**bare_environment(), "HOME": str(Path.home())},
+        capture_output=True,
+        timeout=GIT_SECONDS,
+        check=False,
+    )
+    identity = done.stdout.decode("utf-8", "replace").rpartition(">")[0]
+    return f"{identity}>" if done.returncode == 0 and identity else _AUTHOR
+
+
+def _zero_separated(paths: Iterable[str]) -> bytes:
+    return b"".join(os.fsencode(path) + b"\0" for path in paths)
+
+
+@dataclass(frozen=True, slots=True)
+class _Git:
+    """Git in a directory, on a repository directory of ours or, for scratch repositories, on that directory."""
+
+    tree: Path
+    repository: Path | None = None
+
+    def run(self, *arguments: str, text: bytes = b"", author: str = "") -> bytes:
+        """Run git and return its output.
+
+        Raises:
+            GitWriteError: there is no git, or it refuses; the message is git's first line.
+        """
+        program = find_program("git", outside=self.tree)
+        if program is None:
+            raise GitWriteError("This needs git, which is not installed.")
+        environment = {**ENVIRONMENT, "GIT_DIR": str(self.repository or self.tree)}
+        if self.repository is not None and self.repository != self.tree:
+            environment |= {"GIT_WORK_TREE": str(self.tree)}
+        name, _, address = (author or _AUTHOR).rstrip(">").rpartition(" <")
+        for role in ("AUTHOR", "COMMITTER"):
+            environment |= {f"GIT_{role}_NAME": name, f"GIT_{role}_EMAIL": address}
+        try:
+            done = subprocess.run(
+                [program, "--no-pager", "--literal-pathspecs", *arguments],
+                cwd=self.tree,
+                env=bare_environment(environment),
+                input=text,
+                capture_output=True,
+                timeout=GIT_SECONDS,
+                check=True,
+            )
+        except subprocess.CalledProcessError as error:
+            said = error.stderr.decode("utf-8", "replace").strip().splitlines()
+            raise GitWriteError(said[0] if said else f"git {arguments[0]} failed.") from None
+        except (OSError, subprocess.SubprocessError) as error:
+            raise GitWriteError(f"git {arguments[0]} failed: {error}.") from None
+        return done.stdout
+
+    def try_run(self, *arguments: str) -> bytes | None:
+        """Return git's output, None where it refuses."""
+        try:
+            return self.run(*arguments)
+        except GitWriteError:
+            return None
+
+    def text(self, *arguments: str, text: bytes = b"", author: str = "") -> str:
+        """Return git's output as a line of text; raises as `run`."""
+        return self.run(*arguments, text=text, author=author).decode().strip()
+
+    def check_branch(self, name: str) -> None:
+        """Raise a ``GitWriteError`` if a branch can't have this name."""
+        if self.try_run("check-ref-format", "--branch", name) is None:
+            raise GitWriteError(f"“{name}” is not a valid name for a branch.")
+
+    def filtered(self, paths: Iterable[str]) -> dict[str, str]:
+        """Return the paths whose attributes name a filter program (Git LFS, say), with its name."""
+        asked = self.run("check-attr", "-z", "--stdin", "--cached", "filter", text=_zero_separated(paths))
+        fields = asked.split(b"\0")
+        rows = zip(fields[::3], fields[2::3], strict=False)
+        unset = {b"unspecified", b"unset", b"set"}
+        return {os.fsdecode(path): value.decode("utf-8", "replace") for path, value in rows if value not in unset}
