@@ -6,7 +6,7 @@ SHELL := /bin/sh
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
 
-# The first of these that is new enough makes .venv.
+# The first of these that is new enough makes .venv; one that is named makes an environment of its own.
 PYTHON ?= python3 python3.13 python3.12 python3.11
 # Arguments of the program: make run ARGS="--demo"
 ARGS ?=
@@ -15,7 +15,12 @@ PYTEST_ARGS ?=
 # Processes that run tests.
 JOBS ?= 3
 
+# make test PYTHON=python3.13
+ifneq ($(findstring command,$(origin PYTHON)),)
+VENV := .venv-$(shell $(firstword $(PYTHON)) -c 'import platform; print(platform.python_version())')
+else
 VENV := .venv
+endif
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input
 CODE := tui_agent benchmarks scripts tests
@@ -25,7 +30,7 @@ COMPILE := $(VENV)/lock/bin/uv pip compile --quiet --universal --python-version 
 # Tests start hundreds of programs, each of which would compile the modules it loads.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help run test nightly canaries neighbours lint style types format bench lock screenshots clean
+.PHONY: help run test everywhere nightly canaries neighbours lint style types format bench lock screenshots clean
 
 help: ## list what make can do
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -41,6 +46,11 @@ test: style ## format, lint, types, import contracts and every test
 	$(BIN)/python -m pytest -n $(JOBS) $(PYTEST_ARGS); tests=$$?; \
 	wait $$types; types=$$?; cat $(VENV)/types.log; \
 	exit $$((tests ? tests : types))
+
+everywhere: ## run the tests as an ordinary user on each Python and with each bubblewrap there is
+	@PYTHON="$(if $(findstring command,$(origin PYTHON)),$(PYTHON))" JOBS=$(JOBS) \
+		$(or $(firstword $(foreach name,python3 python3.13 python3.12 python3.11,$(shell command -v $(name)))),python3) \
+		scripts/everywhere.py $(PYTEST_ARGS)
 
 nightly: lint ## the tests at length: more and other examples, longer work, thousands of commands, on a slow machine
 	@TUI_AGENT_NIGHTLY=1 TUI_AGENT_CANARY_LINES=5000 $(BIN)/python -m pytest -n $(JOBS) --timeout 7200 $(PYTEST_ARGS)
@@ -87,7 +97,7 @@ lock: $(VENV)/lock/bin/uv ## choose versions again where pyproject.toml asks for
 	@$(COMPILE) $(ARGS) --extra dev pyproject.toml requirements-build.in -c requirements.lock -o requirements-dev.lock
 
 clean: ## remove .venv and every cache
-	@rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@rm -rf .venv .venv-* build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	@find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:

@@ -10,6 +10,7 @@ from tui_agent.agent.archive import entry_text
 from tui_agent.agent.mentions import IMAGE_TYPES, FileMention, entry_mentions, file_mentions, has_mention
 from tui_agent.files.ignore import IgnoreRules, rows
 from tui_agent.files.inside import is_inside
+from tui_agent.files.secret_files import shown_line, shown_text
 from tui_agent.lazy import dataclass
 from tui_agent.path_checks import is_directory, is_file
 from tui_agent.session.entries import FilePart, ImagePart, TextPart, UserPart
@@ -152,7 +153,7 @@ def _file(name: str, path: Path) -> FilePart | _Image:
         return _Image(name, mime, data)
     if b"\0" in data[:_SAMPLE]:
         return FilePart(path=name, text=f"[binary file of {size} bytes]")
-    text = data.decode("utf-8", errors="replace")
+    text = shown_text(path, data.decode("utf-8", errors="replace"))
     if size > len(data):
         text = f"{text}\n[{size - len(data)} more bytes; use read for the rest]"
     return FilePart(path=name, text=text)
@@ -168,7 +169,7 @@ def _lines(path: Path, first: int, last: int) -> str:
             if size > FILE_BYTES:
                 shown.append(f"[cut at line {number}; use read for the rest]")
                 break
-            shown.append(f"{number}\t{line.rstrip()}")
+            shown.append(f"{number}\t{shown_line(path, number, line.rstrip())}")
     return "\n".join(shown) or f"[the file has no line {first}]"
 
 

@@ -124,7 +124,7 @@ def _new_files(project: Path) -> str:
 
 def _without_secrets(project: Path, diff: str) -> str:
     """Leave out the files that hold secrets: a review is no reason to send those."""
-    from tui_agent.files.secret_files import file_holds_secret
+    from tui_agent.files.secret_files import file_holds_secret, shown_text
 
     kept = []
     for part in _FILE.split(diff):
@@ -132,7 +132,7 @@ def _without_secrets(project: Path, diff: str) -> str:
         if any(file_holds_secret(project / name) for name in names):
             kept.append(f"[{names[-1]} changed too; it holds a secret and is not shown]\n")
         else:
-            kept.append(part)
+            kept.append(shown_text(project / names[-1], part) if names else part)
     return "".join(kept)
 
 

@@ -1,44 +1,106 @@
-"""Tells which files hold secrets: by their names, or by what is in them."""
+"""May this be shown? The one place that decides it, for tools, commands' views, mentions and diffs.
+
+A file whose name says that it holds secrets, or that is nothing but a secret, is asked about. In any other file the
+secrets are left out and the rest is shown. Source code, text for people and files made to be shared
+(``.env.example``) count by their names only: what looks like a key there is made up for a test or an example.
+"""
 
 import os
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 
 from tui_agent.files.inside import read_regular
 from tui_agent.files.sensitive import HARMLESS_NAMES, is_sensitive
+from tui_agent.lazy import dataclass
 
 MAX_BYTES = 1_000_000
-"""Bytes at the beginning of a file that are looked at."""
+"""Bytes at the beginning of a file that are looked at as a whole; lines after that are looked at one by one."""
 
 _REMEMBERED = 16_384
+_MAX_SECRET_SHARE = 0.8
+"""A file with a larger share of secrets than this is one."""
 _CODE = frozenset({
     ".py", ".pyi", ".ipynb", ".js", ".jsx", ".mjs", ".cjs", ".ts", ".tsx", ".vue", ".svelte", ".go", ".rs", ".java",
     ".kt", ".scala", ".c", ".h", ".cc", ".cpp", ".hpp", ".cs", ".swift", ".m", ".rb", ".php", ".pl", ".lua", ".ex",
     ".exs", ".erl", ".hs", ".ml", ".clj", ".dart", ".zig", ".sql", ".css", ".scss", ".html", ".md", ".rst", ".lock",
 })  # fmt: skip
-"""What people read. A key there is made up for a test or an example, and hiding the file would break that."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Content:
+    """What was found in a file: the lines with secrets, from 1, as they may be shown."""
+
+    lines: Mapping[int, str]
+    is_secret: bool = False
+    is_longer: bool = False
+
+
+_NOTHING = _Content({})
+
+
+def is_secret_file(path: Path) -> bool:
+    """Return whether a file as a whole is a secret, so that it is shown only when that was allowed."""
+    return is_sensitive(path) or _content_of(path).is_secret
 
 
 def file_holds_secret(path: Path) -> bool:
-    """Return whether a file holds a secret: its name says so, or one is found in it.
+    """Return whether anything in a file is a secret. What is no regular file or can't be read holds none."""
+    return is_sensitive(path) or bool(_content_of(path).lines)
 
-    Files made to be shared (``.env.example``), source code and text for people count by their names only. What is no
-    regular file or can't be read holds none. A file is looked at again when it has changed.
-    """
-    if is_sensitive(path):
-        return True
-    if path.suffix.lower() in _CODE or any(path.match(pattern) for pattern in HARMLESS_NAMES):
-        return False
+
+def shown_line(path: Path, number: int, line: str) -> str:
+    """Return a line of a file as it may be shown; ``number`` counts from 1."""
+    content = _content_of(path)
+    if number in content.lines or not content.is_longer:
+        return content.lines.get(number, line)
+    from tui_agent.secret_detector import remove_secrets
+
+    return remove_secrets(line)
+
+
+def shown_text(path: Path, text: str) -> str:
+    """Return what may be shown of a text that a file holds, or will: the file itself is not looked at."""
+    from tui_agent.secret_detector import remove_secrets
+
+    return text if _is_for_people(path) else remove_secrets(text)
+
+
+def _is_for_people(path: Path) -> bool:
+    return path.suffix.lower() in _CODE or any(path.match(pattern) for pattern in HARMLESS_NAMES)
+
+
+def _content_of(path: Path) -> _Content:
+    """Return what is in a file, which is looked at again when it has changed."""
+    if _is_for_people(path):
+        return _NOTHING
     try:
         state = os.lstat(path)
     except OSError:
-        return False
-    return _content_holds_secret(path, state.st_mtime_ns, state.st_size)
+        return _NOTHING
+    return _content(path, state.st_mtime_ns, state.st_size)
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def _content_holds_secret(path: Path, _modified: int, _size: int) -> bool:
-    from tui_agent.secret_detector import has_secret
+def _content(path: Path, _modified: int, size: int) -> _Content:
+    from tui_agent.secret_detector import REMOVED, find_secrets
 
     data = read_regular(path, MAX_BYTES) or b""
-    return b"\0" not in data[:8_192] and has_secret(data.decode("utf-8", "replace"))
+    if b"\0" in data[:8_192]:
+        return _NOTHING
+    text = data.decode("utf-8", "replace")
+    touched, pieces, end = set[int](), list[str](), 0
+    found = find_secrets(text)
+    for secret in found:
+        first, more = text.count("\n", 0, secret.start) + 1, text.count("\n", secret.start, secret.end)
+        touched.update(range(first, first + more + 1))
+        # Lines keep their numbers.
+        pieces += [text[end : secret.start], REMOVED, f"\n{REMOVED}" * more]
+        end = secret.end
+    lines = "".join([*pieces, text[end:]]).split("\n")
+    hidden = sum(secret.end - secret.start for secret in found)
+    return _Content(
+        {number: lines[number - 1].rstrip("\r") for number in touched},
+        "private key" in {secret.kind for secret in found} or hidden > _MAX_SECRET_SHARE * len(text.strip()),
+        size > len(data),
+    )

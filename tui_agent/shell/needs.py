@@ -9,6 +9,7 @@ import contextlib
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from tui_agent.files.secret_files import file_holds_secret
@@ -196,13 +197,18 @@ class _CommandAnalyzer:
                 yield from self._matched(word.value or word.start)
 
     def _matched(self, pattern: str) -> Iterator[PermissionNeed]:
-        """Yield the secrets that a pattern for file names may stand for: its directory's, whatever it says of names."""
-        directory, _, name = re.split(r"[*?\[]", pattern, maxsplit=1)[0].rpartition("/")
+        """Yield the secrets that a pattern for file names may stand for."""
+        start = re.split(r"[*?\[]", pattern, maxsplit=1)[0]
+        directory, _, name = start.rpartition("/")
+        # With anything but stars in the last part of the path, every name is one that it may stand for.
+        last = pattern.removeprefix(f"{directory}/" if "/" in start else "")
+        plain = re.fullmatch(r"[\w.*?-]+", last, re.ASCII) is not None
         for place in self._ground.real(directory or "."):
             with contextlib.suppress(OSError):
                 for found in filter(is_sensitive, os.listdir(place)):  # noqa: PTH208 - names are all that is wanted
-                    if not found.startswith(".") or name.startswith("."):
-                        yield PermissionNeed(Permission.READ, self._ground.shown(place / found))
+                    if (found.startswith(".") and not name.startswith(".")) or (plain and not fnmatchcase(found, last)):
+                        continue
+                    yield PermissionNeed(Permission.READ, self._ground.shown(place / found))
 
     def _place(self, text: str) -> Iterator[PermissionNeed]:
         if text in HARMLESS_DEVICES or "\0" in text:

@@ -4,11 +4,12 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from tui_agent.errors import ToolError
+from tui_agent.files.secret_files import is_secret_file
 from tui_agent.files.sensitive import is_sensitive
-from tui_agent.path_checks import is_file
+from tui_agent.path_checks import is_directory, is_file
 from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.tools.base import ToolContext
-from tui_agent.tools.paths import Location, explain, is_directory, path_needs
+from tui_agent.tools.paths import Location, explain, path_needs
 
 MAX_CHANGED_BYTES = 10_000_000
 """Largest file that is changed in memory."""
@@ -34,9 +35,24 @@ def change_needs(location: Location, diff: Callable[[], str], context: ToolConte
 
 
 def _may_be_quoted(location: Location, context: ToolContext) -> bool:
-    if is_sensitive(location.real) or is_sensitive(location.path):
+    if is_secret_file(location.real) or is_sensitive(location.path):
         return False
     return all(context.verdict(need) != "deny" for need in path_needs(Permission.READ, location))
+
+
+def refuse_left_out(before: str, after: str, location: Location) -> None:
+    """Stop a change that would put the mark for a secret in the secret's place.
+
+    Raises:
+        ToolError: it would.
+    """
+    from tui_agent.secret_detector import REMOVED
+
+    if after.count(REMOVED) > before.count(REMOVED):
+        raise ToolError(
+            f"{location.shown} would have {REMOVED} in the place of a secret, which you were not shown; nothing was "
+            "changed. Edit the lines around it."
+        )
 
 
 def refuse_unless_file(location: Location) -> None:

@@ -10,12 +10,13 @@ from pydantic import Field, model_validator
 from tui_agent.editing.diffs import FileDiff, Hunk, diff_texts
 from tui_agent.editing.text_files import lines_of, load, replace_file
 from tui_agent.errors import ToolError
+from tui_agent.files.secret_files import file_holds_secret, shown_line
 from tui_agent.lazy import dataclass
 from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.session.entries import ToolMetadata
 from tui_agent.session.tool_traits import ToolTraits
 from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
-from tui_agent.tools.changes import MAX_CHANGED_BYTES, change_needs, refuse_unless_file, stale
+from tui_agent.tools.changes import MAX_CHANGED_BYTES, change_needs, refuse_left_out, refuse_unless_file, stale
 from tui_agent.tools.outputs import counted
 from tui_agent.tools.paths import Location, explain, find, locate, missing, relocate
 
@@ -134,7 +135,7 @@ class EditTool(Tool[EditInput]):
         except OSError as error:
             raise explain(error, location.shown) from error
         return ToolResult(
-            _answer(location, plan),
+            await asyncio.to_thread(_answer, location, plan),
             title=location.shown,
             metadata=ToolMetadata(
                 path=location.pattern,
@@ -173,10 +174,13 @@ def _plan(arguments: EditInput, location: Location, context: ToolContext) -> _Pl
         try:
             done = _one(text, edit)
         except ToolError as error:
-            raise _failed(error, edit, (number, len(arguments.edits)), before=file.text, now=text) from None
+            failed = _failed(error, edit, (number, len(arguments.edits)), before=file.text, now=text)
+            # The lines that it quotes may be those with secrets.
+            raise ToolError(str(failed).split("\n")[0]) if file_holds_secret(location.real) else failed from None
         text, count = done.text, count + done.count
         if done.loosely:
             loosely.append(done.loosely)
+    refuse_left_out(file.text, text, location)
     if text == file.text:
         raise ToolError(f"The edits leave {location.shown} as it is; nothing was written.")
     try:
@@ -233,14 +237,18 @@ def _answer(location: Location, plan: _Plan) -> str:
     head = f"Edited {location.shown}: {counted(plan.count, 'place')}, +{plan.diff.additions} -{plan.diff.deletions}"
     if plan.loosely:
         head += f" (old differed from the file in {', '.join(plan.loosely)})"
-    return "\n".join([f"{head}. Now:", *_changed_lines(lines_of(plan.text), plan.diff.hunks)])
+    return "\n".join([f"{head}. Now:", *_changed_lines(location.real, lines_of(plan.text), plan.diff.hunks)])
 
 
-def _changed_lines(lines: list[str], hunks: tuple[Hunk, ...]) -> list[str]:
+def _changed_lines(path: Path, lines: list[str], hunks: tuple[Hunk, ...]) -> list[str]:
     """Return each changed place with a line around it, numbered as ``read`` does, long places in part."""
+
+    def row(number: int) -> str:
+        return f"{number}\t{shown_line(path, number, lines[number - 1].rstrip())[:_LINE_CHARS]}"
+
     shown: list[str] = []
     for start, end in _joined(hunks, len(lines)):
-        rows = [f"{number + 1}\t{lines[number].rstrip()[:_LINE_CHARS]}" for number in range(start, end)]
+        rows = [row(number + 1) for number in range(start, end)]
         if len(rows) > 2 * _HUNK_EDGE:
             rows = [*rows[:_HUNK_EDGE], "...", *rows[-_HUNK_EDGE:]]
         if shown and len(shown) + len(rows) > MAX_SHOWN_LINES:

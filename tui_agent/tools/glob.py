@@ -6,12 +6,12 @@ from pathlib import Path
 
 from tui_agent.files.globs import has_magic
 from tui_agent.files.ripgrep import NoRipgrepError, list_files
+from tui_agent.path_checks import is_directory
 from tui_agent.permission import PermissionNeed
 from tui_agent.session.entries import ToolMetadata
 from tui_agent.session.tool_traits import ToolTraits
 from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
 from tui_agent.tools.outputs import NARROWER, Output, counted, finish
-from tui_agent.tools.paths import is_directory
 from tui_agent.tools.searching import Scope, check_exists, scope_needs, scope_of
 
 MAX_FILES = 100

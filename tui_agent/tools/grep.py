@@ -4,7 +4,7 @@ import asyncio
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import field, replace
 from typing import Any
 
@@ -13,6 +13,7 @@ from pydantic import Field, model_validator
 from tui_agent.errors import ToolError
 from tui_agent.files.globs import name_glob
 from tui_agent.files.ripgrep import TIMEOUT, NoRipgrepError, run_ripgrep
+from tui_agent.files.secret_files import is_secret_file, shown_line
 from tui_agent.files.sensitive import is_sensitive
 from tui_agent.lazy import dataclass
 from tui_agent.permission import PermissionNeed
@@ -45,7 +46,8 @@ class Matches:
     files: int = 0
     secrets: list[str] = field(default_factory=list)
     timed_out: bool = False
-    _rows: dict[str, list[tuple[int, MatchRow]]] = field(default_factory=dict)
+    _rows: dict[str, list[tuple[int, str, bool]]] = field(default_factory=dict)
+    """Number and text of a line, and whether it is a match, by path."""
     _held: int = 0
     _last_path: str = ""
     _limit: str | None = None
@@ -61,32 +63,32 @@ class Matches:
             return
         rows = self._rows.setdefault(path, [])
         if len(rows) < MAX_ROWS:
-            rows.append((number, MatchRow(f"{number}{':' if hit else '-'} {_cut(line)}", hit)))
+            rows.append((number, line, hit))
             self._held += 1
         if self._held > 10 * MAX_ROWS:
             self._forget()
 
-    def rows(self, shown: Callable[[str], str], *, apart: bool) -> list[MatchRow]:
-        """Return the first lines by path.
-
-        Args:
-            shown: returns a path as it is shown.
-            apart: whether a line of dashes stands where lines are left out.
-        """
+    def rows(self, scope: Scope, *, apart: bool) -> list[MatchRow]:
+        """Return the first lines by path, without secrets. Looks at files; ``apart`` puts dashes between groups."""
         found: list[MatchRow] = []
         for path in sorted(self._rows):
-            name, last = shown(path), -1
-            for number, row in self._rows[path]:
+            name, real, last = scope.shown(path), scope.directory / path, -1
+            if scope.single_file is None and is_secret_file(real):
+                self.secrets.append(name)
+                continue
+            whole = scope.single_file is not None and is_secret_file(real)
+            for number, line, hit in self._rows[path]:
                 if apart and found and number != last + 1:
                     found.append(MatchRow("--", hit=False))
-                found.append(MatchRow(f"{name}:{row.text}", row.hit))
+                text = _cut(line if whole else shown_line(real, number, line))
+                found.append(MatchRow(f"{name}:{number}{':' if hit else '-'} {text}", hit))
                 last = number
                 if len(found) >= MAX_ROWS:
                     return found
         return found
 
     def _forget(self) -> None:
-        kept: dict[str, list[tuple[int, MatchRow]]] = {}
+        kept: dict[str, list[tuple[int, str, bool]]] = {}
         self._held = 0
         for path in sorted(self._rows):
             kept[path] = self._rows[path]
@@ -204,7 +206,7 @@ class GrepTool(Tool[GrepInput]):
         await asyncio.to_thread(check_exists, scope, context)
         query = _Query(arguments.pattern, arguments.literal, min(arguments.context, MAX_CONTEXT))
         found, notes = await _found(query, scope)
-        return await finish(_output(query, scope, found, notes), context)
+        return await finish(await asyncio.to_thread(_output, query, scope, found, notes), context)
 
 
 async def _found(query: _Query, scope: Scope) -> tuple[Matches, list[str]]:
@@ -239,7 +241,7 @@ async def _search(query: _Query, scope: Scope) -> Matches:
 
 
 def _output(query: _Query, scope: Scope, found: Matches, notes: list[str]) -> Output:
-    rows = found.rows(scope.shown, apart=query.context > 0)
+    rows = found.rows(scope, apart=query.context > 0)
     what = f"matches in {counted(found.files, 'file')}"
 
     def footer(shown: list[MatchRow]) -> str:

@@ -7,7 +7,10 @@ from pathlib import Path
 
 from tui_agent.errors import ToolError
 from tui_agent.files.ignore import walk_files
+from tui_agent.files.secret_files import is_secret_file
+from tui_agent.files.sensitive import is_sensitive
 from tui_agent.lazy import dataclass
+from tui_agent.path_checks import is_directory
 from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.tools.base import ToolContext
 
@@ -110,15 +113,11 @@ def check_allowed(needs: Iterable[PermissionNeed], context: ToolContext) -> None
         raise ToolError(f"It leads somewhere else than when it was allowed, to {what}; nothing was done.")
 
 
-def is_directory(path: Path) -> bool:
-    """Return whether there is a directory; False as well when that can't be found out."""
-    return os.path.isdir(path)  # noqa: PTH112 - Path.is_dir raises where the way to it is closed
-
-
 def path_needs(permission: Permission, location: Location) -> tuple[PermissionNeed, ...]:
     """Return what it takes to touch the path: itself, what a link leads to, and the directory if it is outside."""
     patterns = dict.fromkeys((location.pattern, location.real_pattern))
-    needs = tuple(PermissionNeed(permission, pattern) for pattern in patterns)
+    secret = permission is Permission.READ and not is_sensitive(location.real) and is_secret_file(location.real)
+    needs = tuple(PermissionNeed(permission, pattern, secret=secret) for pattern in patterns)
     if location.inside:
         return needs
     directory = location.real if is_directory(location.real) else location.real.parent

@@ -18,6 +18,7 @@ from tui_agent.editing.diffs import diff_texts
 from tui_agent.editing.text_files import SAMPLE_BYTES, Encoding, detect
 from tui_agent.errors import ToolError
 from tui_agent.files.opening import open_file
+from tui_agent.files.secret_files import is_secret_file, shown_line
 from tui_agent.lazy import LazyPattern, dataclass
 from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.session.entries import ImagePart, ToolMetadata, ToolResultEntry, Truncation
@@ -25,7 +26,7 @@ from tui_agent.session.tool_traits import ToolTraits
 from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
 from tui_agent.tools.image_size import image_size
 from tui_agent.tools.listing import list_tree
-from tui_agent.tools.outputs import MAX_IMAGE_BYTES, READ_END, READ_ON, Output, finish, size_text
+from tui_agent.tools.outputs import MAX_IMAGE_BYTES, READ_END, READ_ON, Output, counted, finish, size_text
 from tui_agent.tools.paths import Location, explain, find, missing, path_needs, relocate
 
 MIN_SAVED_CHARS = 600
@@ -110,6 +111,7 @@ def _difference(shown: str, known: dict[int, str], lines: dict[int, str], whole:
     )
 
 
+SECRETS_LEFT_OUT = "[Secrets are shown as [redacted] in {lines}. An edit must leave those parts as they are.]\n"
 MAX_COUNTED_BYTES = 512 * 1024 * 1024
 """Bytes after what is shown in which lines are still counted."""
 
@@ -192,6 +194,8 @@ class _Window:
     total: int
     counted: bool
     size: int
+    hidden: int = 0
+    """Lines in which secrets are left out."""
 
     @property
     def last(self) -> int:
@@ -281,6 +285,7 @@ class ReadTool(Tool[ReadInput]):
         else:
             data = unsaved.encode("utf-8", "replace")
             window = _cut_out(io.BytesIO(data), "utf-8", wanted, len(data))
+        window = await asyncio.to_thread(_without_secrets, window, location.real, wanted.line_chars)
         result = await finish(_text_output(self.title(arguments), location, window), context)
         known = short_answer(result.title, location.shown, result.output, context.in_view(location.pattern))
         if known is None:
@@ -297,17 +302,17 @@ def _text_output(title: str, location: Location, window: _Window) -> Output:
     def read_on(last: int) -> str:
         return READ_ON.format(first=window.first, last=last, total=total, next=last + 1)
 
-    footer = ""
+    footer = secrets = SECRETS_LEFT_OUT.format(lines=counted(window.hidden, "line")) if window.hidden else ""
     if window.last < window.total or not window.counted:
-        footer = read_on(window.last)
+        footer += read_on(window.last)
     elif window.first > 1:
-        footer = READ_END.format(first=window.first, last=window.last, total=total)
+        footer += READ_END.format(first=window.first, last=window.last, total=total)
     numbered = "\n".join(f"{number}\t{line}" for number, line in enumerate(window.lines, window.first))
     return Output(
         text=numbered or "[The file is empty.]",
         title=title,
         footer=footer,
-        cut_hint=lambda cut: read_on(window.first + cut.kept_lines - 1),
+        cut_hint=lambda cut: secrets + read_on(window.first + cut.kept_lines - 1),
         metadata=_metadata(location, count=len(window.lines)),
         seen=Truncation(total_lines=window.total, total_bytes=window.size, kept_lines=0, kept_bytes=0),
         stored=False,
@@ -354,6 +359,15 @@ def _cut_out(file: BinaryIO, encoding: str, wanted: _Wanted, size: int) -> _Wind
             room -= len(line)
     rest, counted = _count(file)
     return _Window(lines, wanted.offset, skipped + len(lines) + rest, counted, size)
+
+
+def _without_secrets(window: _Window, path: Path, line_chars: int) -> _Window:
+    """Return a window as it may be shown. A file that is a secret as a whole was asked about before."""
+    if is_secret_file(path):
+        return window
+    lines = [shown_line(path, number, line)[:line_chars] for number, line in enumerate(window.lines, window.first)]
+    hidden = sum(line != before for line, before in zip(lines, window.lines, strict=True))
+    return replace(window, lines=lines, hidden=hidden)
 
 
 def _skip(file: BinaryIO, lines: int) -> int:

@@ -9,9 +9,10 @@ from tui_agent.errors import ToolError
 from tui_agent.files.globs import compile_glob, has_magic, split_glob
 from tui_agent.files.ignore import walk_files
 from tui_agent.lazy import dataclass
+from tui_agent.path_checks import is_directory
 from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.tools.base import ToolContext
-from tui_agent.tools.paths import Location, check_allowed, find, is_directory, missing, path_needs
+from tui_agent.tools.paths import Location, check_allowed, find, missing, path_needs
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,13 +15,14 @@ from tui_agent.editing.text_files import Encoding, TextFile, load, newline_of, r
 from tui_agent.errors import ToolError
 from tui_agent.files.opening import make_directories
 from tui_agent.lazy import dataclass
+from tui_agent.path_checks import is_directory
 from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.session.entries import ToolMetadata
 from tui_agent.session.tool_traits import ToolTraits
 from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
-from tui_agent.tools.changes import MAX_CHANGED_BYTES, change_needs, refuse_unless_file, stale
+from tui_agent.tools.changes import MAX_CHANGED_BYTES, change_needs, refuse_left_out, refuse_unless_file, stale
 from tui_agent.tools.outputs import counted
-from tui_agent.tools.paths import Location, explain, is_directory, locate, relocate
+from tui_agent.tools.paths import Location, explain, locate, relocate
 
 
 class WriteInput(ToolInput):
@@ -121,6 +122,7 @@ def _plan(arguments: WriteInput, location: Location, context: ToolContext) -> _P
         raise stale(location)
     before = load(location.real, location.shown, max_bytes=MAX_CHANGED_BYTES)
     content = with_newlines(arguments.content, newline_of(before.text)) if before.text else arguments.content
+    refuse_left_out(before.text, content, location)
     data, note = _encoded(content, before.encoding)
     return _Plan(before, data, diff_texts(location.pattern, before.text, content), note)
 

@@ -50,6 +50,8 @@ class Problem:
 
 def parse_problems(output: str, where: Path, root: Path) -> list[Problem]:
     """Return the problems of a checker that ran in ``where``, those of files of the project ``root`` only."""
+    from tui_agent.secret_detector import remove_secrets
+
     names: dict[str, str] = {}
     found: list[Problem] = []
     for match in _PLACED.finditer(output):
@@ -61,7 +63,7 @@ def parse_problems(output: str, where: Path, root: Path) -> list[Problem]:
             names[written] = _name(written, where, root)
         if names[written]:
             line = int((match["line"] or match["line_in_brackets"])[:9])
-            found.append(Problem(names[written], line, message[:MAX_MESSAGE]))
+            found.append(Problem(names[written], line, remove_secrets(message[:MAX_MESSAGE])))
     return found
 
 
