@@ -113,4 +113,4 @@ def test_nothing_says_what_is_green_without_a_check(place: Place, warm_server: M
     begun = place.run("-p", "/race 2 --pick first-green -- make it")
     assert begun.returncode == 1
     assert "needs a check" in begun.stderr
-    assert warm_server.requests == []
+    assert warm_server.calls == []

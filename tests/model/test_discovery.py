@@ -315,6 +315,7 @@ def test_addresses_are_kept_plainly() -> None:
 
 async def test_servers_and_their_windows_are_found() -> None:
     models = {"qwen3:8b": 40_960, "nomic-embed-text": 2_048}
+    catalog = Catalog()
     with ModelServer(models=models) as server, socket.socket() as nobody:
         nobody.bind(("127.0.0.1", 0))
         ports = [
@@ -322,12 +323,13 @@ async def test_servers_and_their_windows_are_found() -> None:
             KnownPort("vLLM", server.port),
             KnownPort("llama.cpp", nobody.getsockname()[1]),
         ]
-        found = await discover(ports, seconds=PATIENT)
+        found = await discover(ports, catalog=catalog, seconds=PATIENT)
 
-    by_id = {(model.server, model.id): model.settings for model in found}
-    assert by_id["Ollama", "ollama/qwen3:8b"].context_window == 32_768
-    assert by_id["Ollama", "ollama/qwen3:8b"].base_url == f"http://127.0.0.1:{server.port}"
-    assert by_id["vLLM", "openai/qwen3:8b"].context_window == 40_960
+    urls = {(model.server, model.id): model.base_url for model in found}
+    ollama, vllm = urls["Ollama", "ollama/qwen3:8b"], urls["vLLM", "openai/qwen3:8b"]
+    assert ollama == f"http://127.0.0.1:{server.port}"
+    windows = [said.window for url in (ollama, vllm) if (said := catalog.served.find(url, "qwen3:8b"))]
+    assert windows == [32_768, 40_960]
     assert not [model for model in found if model.server == "llama.cpp"]
 
 
@@ -353,4 +355,4 @@ async def test_a_server_of_the_settings_is_asked_at_its_address_and_named_as_the
         gone = ModelSettings(base_url=f"http://127.0.0.1:{nobody.getsockname()[1]}/v1")
         own = {"openai/qwen3:8b": here, "openai/gone": gone, "openai/known": ModelSettings(context_window=5_000)}
         found = await discover([KnownPort("vLLM", server.port)], own=own, seconds=PATIENT)
-    assert [(model.id, model.settings) for model in found] == [("openai/qwen3:8b", here)]
+    assert [(model.id, model.base_url) for model in found] == [("openai/qwen3:8b", here.base_url)]

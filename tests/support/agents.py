@@ -42,6 +42,9 @@ class FixedDirectory:
     alternating: set[str] = field(default_factory=set)
     efforts: dict[str, tuple[Effort, ...]] = field(default_factory=dict)
 
+    async def refresh(self, model: str) -> None:
+        """Ask nobody."""
+
     def limits(self, model: str) -> ModelLimits:
         return ModelLimits(model, self.windows.get(model, self.window), max_output=4_000)
 

@@ -65,6 +65,7 @@ class Models:
             sources.learnt,
             Templates.load(prompt),
             wire_of=self.router.wire,
+            keys=lambda: self.router.keys,
             exact_counts=sources.exact_counts,
         )
         self.providers = ProviderClient(self.router, host=host, log_path=log_path)

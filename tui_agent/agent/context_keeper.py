@@ -151,7 +151,8 @@ class ContextKeeper:
     # -- requests -------------------------------------------------------------------------------------------
 
     async def warm(self) -> None:
-        """Load what files tell, tools in files, and the model's encoding where it is wanted: it takes a moment."""
+        """Load what files tell, tools in files, and the model's encoding where it is wanted; ask a local server."""
+        await self._ports.directory.refresh(self.model)
         await asyncio.to_thread(self._ports.knowledge.load)
         await self._ports.read_tool_files()
         for problem in (self._ports.knowledge.take_problems(), self._ports.tool_files.take_problems()):

@@ -54,6 +54,9 @@ class Head:
         self._told.clear()
         self._journal.append(fresh)
         self._warn_of_overhead(fresh)
+        if not self._ports.directory.traits(model).tools:
+            text = f"{model} takes no tools, its server says: it can answer, but not read or change files."
+            self._channel.emit(Notice(text, "warning", "tools"))
 
     def _warn_of_overhead(self, head: SystemEntry) -> None:
         """Say so when prompt and tools leave too little of the window for the work, and what takes the room."""
@@ -76,12 +79,14 @@ class Head:
         """Return the tools a head that is rendered now tells the model of."""
         directory = self._ports.directory
         servers = self._ports.mcp.offered(directory.limits(model).window, directory.counter(model).schema)
-        return (*self._own_tools(mode), *self._choose(self._ports.of_servers(servers), mode))
+        return (*self._own_tools(model, mode), *self._choose(model, mode, self._ports.of_servers(servers)))
 
-    def _own_tools(self, mode: str) -> Sequence[Tool[Any]]:
-        return self._choose((tool for tool in self._ports.own_tools if tool.offered), mode)
+    def _own_tools(self, model: str, mode: str) -> Sequence[Tool[Any]]:
+        return self._choose(model, mode, (tool for tool in self._ports.own_tools if tool.offered))
 
-    def _choose(self, tools: Iterable[Tool[Any]], mode: str) -> Sequence[Tool[Any]]:
+    def _choose(self, model: str, mode: str, tools: Iterable[Tool[Any]]) -> Sequence[Tool[Any]]:
+        if not self._ports.directory.traits(model).tools:
+            return ()
         spec = self._ports.knowledge.primary(mode)
         return tuple(tools) if spec is None else spec.choose(tools)
 
@@ -92,7 +97,7 @@ class Head:
         if all_count:
             self._ports.mcp.note_offered()
             return head.tools == tuple(tool.schema() for tool in self.tools(head.model, mode))
-        own = tuple(tool.schema() for tool in self._own_tools(mode))
+        own = tuple(tool.schema() for tool in self._own_tools(head.model, mode))
         of_servers = {tool.name for tool in head.tools[len(own) :]}
         self._ports.mcp.note_announced(of_servers)
         return head.tools[: len(own)] == own and of_servers.isdisjoint(tool.name for tool in self._ports.own_tools)

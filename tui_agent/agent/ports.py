@@ -35,6 +35,10 @@ OpenChild = Callable[[str, int | None, str], Session]
 class ModelDirectory(Protocol):
     """What the agent asks about models."""
 
+    async def refresh(self, model: str) -> None:
+        """Ask a server of the user's own what it says of a model now, where it may have changed."""
+        ...
+
     def limits(self, model: str) -> ModelLimits:
         """Return window and sizes of a model, in tokens."""
         ...

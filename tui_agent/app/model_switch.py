@@ -49,9 +49,11 @@ def _switch(desk: "Desk", model: str) -> None:
 
 
 async def _learn_of(desk: "Desk", model: str) -> None:
-    """Ask the server of a model how large its window is, where only that knows; nothing waits for it."""
-    if await desk.services.ask_servers(model):
-        desk.face.refresh_facts()
+    """Ask the server of a model how large its window is, where only that knows, and measure the next request."""
+    await desk.services.ask_servers(model)
+    if desk.agent is not None:
+        await desk.agent.warm()
+    desk.face.refresh_facts()
 
 
 async def _ask(desk: "Desk", agent: "Agent", model: str, ahead: "SwitchAhead") -> str | None:

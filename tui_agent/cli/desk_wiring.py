@@ -110,7 +110,6 @@ class DeskWiring:
         self._servers = dict(servers or {})
         self._agent: Agent | None = None
         self._last_typed: Callable[[], float] = lambda: 0.0
-        self._found: dict[str, ModelSettings] = {}
         self._background: set[asyncio.Task[None]] = set()
         self._getting_ready: Agent | None = None
         self.failed = False
@@ -287,7 +286,7 @@ class DeskWiring:
                 ),
                 has_key=is_usable(info, available, self._wiring.catalog),
             )
-            for info in self._wiring.catalog.models()
+            for info in map(self._wiring.directory.with_learnt, self._wiring.catalog.models())
         ]
         rows.append(ModelRow(DEMO_MODEL, "demo", self._wiring.catalog.info(DEMO_MODEL).context_window, has_key=True))
         return sorted(rows, key=lambda row: not row.has_key)
@@ -343,20 +342,18 @@ class DeskWiring:
         from tui_agent.model.discovery import discover
 
         found = await discover(own=self._wiring.loaded.config.models, catalog=self._wiring.catalog)
-        self._found = {model.id: model.settings for model in found}
+        self._wiring.catalog.forget()
         return [
-            LocalServer(name, next(iter(models)).settings.base_url or "", tuple(model.id for model in models))
+            LocalServer(name, models[0].base_url, tuple(model.id for model in models))
             for name, group in groupby(found, key=lambda model: model.server)
             if (models := list(group))
         ]
 
-    def use_server(self, _server: LocalServer, model: str) -> str:
-        """Put a server's model into the configuration and return its id."""
+    def use_server(self, server: LocalServer, model: str) -> str:
+        """Put a server's model into the configuration and return its id; what the server says of it is no setting."""
         if model not in self._wiring.loaded.config.models:
-            settings = self._found[model]
-            self._wiring.router.add(model, settings)
-            for key, value in settings.model_dump(mode="json", exclude_defaults=True).items():
-                set_value(f'models."{model}".{key}', value)
+            self._wiring.router.add(model, ModelSettings(base_url=server.base_url))
+            set_value(f'models."{model}".base_url', server.base_url)
         set_value("model", model)
         return model
 

@@ -22,7 +22,7 @@ from tui_agent.agent.knowledge.knowledge import Knowledge, Sources
 from tui_agent.agent.race.homes import look_through, remove_left
 from tui_agent.agent.system_prompt import find_project
 from tui_agent.cli.extensions import Extensions
-from tui_agent.cli.model_choice import catalog_of, choose_model, keys_of, own_models
+from tui_agent.cli.model_choice import catalog_of, choose_model, directory_of, keys_of, own_models
 from tui_agent.cli.output import say, say_json
 from tui_agent.cli.sessions import DATABASE, open_store
 from tui_agent.config import Config, ConfigError, LoadedConfig, get_value, load_config
@@ -48,6 +48,7 @@ ORIGINS = {
     "config": "from the settings",
     "server": "as its server said",
     "assumed": "assumed",
+    "learnt": "learnt from a request that was refused",
 }
 """Where the number of a window comes from, in words."""
 
@@ -144,7 +145,7 @@ def _models(config: Config) -> Iterator[Finding]:
         asked = f", models asked {age}" if age else ""
         yield Finding("address", f"{provider.name} at {plain_url(place.url)}, from {place.source}{asked}")
     if model := choose_model(config, available, catalog.knows):
-        info, place = catalog.info(model), catalog.place(model)
+        info, place = directory_of(catalog).info(model), catalog.place(model)
         at = f", at {plain_url(place.url)}" if place.is_own else ""
         yield Finding("model", f"{model}, window {info.context_window:,} tokens ({ORIGINS[info.origin]}){at}")
         if info.deprecated_on is not None and info.deprecated_on <= datetime.now(UTC).date().isoformat():

@@ -6,11 +6,14 @@ from collections.abc import Callable, Container
 from tui_agent.agent.clients import NO_MODEL
 from tui_agent.config import Config
 from tui_agent.model.demo_catalog import DemoCatalog
+from tui_agent.model.directory import CatalogDirectory
 from tui_agent.model.keys import Keys
 from tui_agent.model.logins import Logins
 from tui_agent.model.served import ServedModels
-from tui_agent.paths import cache_dir
+from tui_agent.paths import cache_dir, data_dir
 
+LEARNT = "learnt.json"
+"""Where what was learnt of models is kept, in the data directory."""
 DEFAULT_MODELS = (
     "anthropic/claude-sonnet-5",
     "openai/gpt-5.6",
@@ -27,6 +30,11 @@ def catalog_of(config: Config) -> DemoCatalog:
     """Return what is known of models under these settings and this environment."""
     served = ServedModels(cache_dir() / "servers.json")
     return DemoCatalog(config.models, config.providers, environ=os.environ, served=served)
+
+
+def directory_of(catalog: DemoCatalog) -> CatalogDirectory:
+    """Return what is known of models with what was learnt by using them."""
+    return CatalogDirectory(catalog, data_dir() / LEARNT)
 
 
 def keys_of(config: Config, logins: Logins | None = None) -> Keys:

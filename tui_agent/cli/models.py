@@ -6,7 +6,7 @@ import sys
 from argparse import Namespace
 from typing import TYPE_CHECKING, Any
 
-from tui_agent.cli.model_choice import catalog_of, keys_of
+from tui_agent.cli.model_choice import catalog_of, directory_of, keys_of
 from tui_agent.config import load_config
 from tui_agent.model.catalog import Catalog, ModelInfo
 
@@ -29,7 +29,7 @@ def run_models(arguments: Namespace) -> int:
     catalog.forget()
     available = keys.available()
     shown = 0
-    for info in catalog.models():
+    for info in map(directory_of(catalog).with_learnt, catalog.models()):
         usable = is_usable(info, available, catalog)
         if (not usable and not arguments.all) or arguments.filter.lower() not in info.id.lower():
             continue
@@ -92,5 +92,5 @@ def _as_line(info: ModelInfo, *, usable: bool) -> str:
     abilities = ", ".join(
         name for name, has in (("tools", info.tools), ("vision", info.vision), ("reasoning", info.reasoning)) if has
     )
-    window = f"{info.context_window:,}{' assumed' if info.origin == 'assumed' else ''}"
+    window = f"{info.context_window:,}{f' {info.origin}' if info.origin in {'assumed', 'learnt'} else ''}"
     return f"{'●' if usable else '○'} {info.id:<52} {window:>12}  {cost:<16} {abilities}".rstrip()

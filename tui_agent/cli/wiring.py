@@ -29,7 +29,7 @@ from tui_agent.agent.system_prompt import find_project
 from tui_agent.cli.arguments import MODES, RUN_LIMITS, UsageError
 from tui_agent.cli.extensions import Extensions
 from tui_agent.cli.logs import start_logging
-from tui_agent.cli.model_choice import catalog_of, choose_model
+from tui_agent.cli.model_choice import LEARNT, catalog_of, choose_model
 from tui_agent.cli.rules import keep_rule
 from tui_agent.cli.sessions import DATABASE, named_or_last, open_store
 from tui_agent.config import ConfigError, LoadedConfig, load_config
@@ -142,7 +142,7 @@ class Wiring:
             config.models,
             config.providers,
             self.logins,
-            data_dir() / "learnt.json",
+            data_dir() / LEARNT,
         )
         self.models = Models(sources, prompt, host=config.host, log_path=log_dir() / "model-host.log")
         self.router, self.directory = self.models.router, self.models.directory

@@ -69,15 +69,16 @@ _UNPORTABLE = re.compile(r"[^A-Za-z0-9_-]+")
 class ModelTraits:
     """What a model and its server take, as far as it changes a request.
 
-    ``alternating_roles``: chat templates that refuse two user messages in a row. ``short_call_ids``: call ids of
-    exactly nine letters and digits (Mistral). ``images_in_results``: images may stand in the results of calls.
-    ``bound_reasoning``: reasoning that goes back is checked against everything before it. ``hour_cache``: cache marks
-    may ask for an hour. ``efforts``: the levels of thinking it has. How many system messages a server takes is the
-    wire's to know.
+    ``tools``: False where its server drops or refuses tools. ``alternating_roles``: chat templates that refuse two user
+    messages in a row. ``short_call_ids``: call ids of exactly nine letters and digits (Mistral). ``images_in_results``:
+    images may stand in the results of calls. ``bound_reasoning``: reasoning that goes back is checked against
+    everything before it. ``hour_cache``: cache marks may ask for an hour. ``efforts``: the levels of thinking it has.
+    How many system messages a server takes is the wire's to know.
     """
 
     model: str
     vision: bool = True
+    tools: bool = True
     alternating_roles: bool = False
     short_call_ids: bool = False
     images_in_results: bool = False

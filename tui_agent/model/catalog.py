@@ -28,8 +28,8 @@ from tui_agent.session.records import Reported
 ASSUMED_WINDOW = 32_768
 """Tokens of the window of a model nothing is known of."""
 
-Origin = Literal["catalog", "config", "server", "assumed"]
-"""Where the number of a window comes from."""
+Origin = Literal["catalog", "config", "server", "assumed", "learnt"]
+"""Where the number of a window comes from; "learnt": from a request that was refused."""
 
 _SLIP = 0.85
 """How much a name resembles one that was mistyped: 0 not at all, 1 the same."""
@@ -90,6 +90,8 @@ class ModelInfo:
     """What OpenAI's format calls its highest level."""
     responses_only: bool = False
     """Answers OpenAI's Responses only, not chat completions."""
+    without_tools: bool = False
+    """Its server or the settings say that it can't call tools; nobody else's word counts for that."""
     origin: Origin = "catalog"
     deprecated_on: str | None = None
     """ISO date from which the provider doesn't serve it any more, when announced."""
@@ -290,7 +292,9 @@ class Catalog:
         return {**related, **{key: value for key, value in (exact or {}).items() if value is not None}}
 
     def _served(self, model: str) -> ServedModel | None:
-        return self.served.find(self.place(model).url, _name(model))
+        """Return what a model's server said of it; a private one that has one model serves it under every name."""
+        url = self.place(model).url
+        return self.served.find(url, _name(model)) or (self.served.only(url) if is_private(url) else None)
 
     def _build(self, model: str) -> ModelInfo:
         provider, place = self.provider(model), self.place(model)
@@ -432,6 +436,7 @@ def _with_served(info: ModelInfo, served: ServedModel) -> ModelInfo:
         prices=_served_prices(served) or info.prices,
         vision=said(served.vision, info.vision),
         tools=said(served.tools, info.tools),
+        without_tools=served.tools is False,
         reasoning=reasoning,
         efforts=info.efforts if reasoning or served.reasoning is None else (),
         origin=info.origin if served.window is None else "server",
@@ -462,6 +467,7 @@ def _with_settings(info: ModelInfo, settings: ModelSettings) -> ModelInfo:
         prices=_own_prices(info.prices, settings),
         vision=chosen(settings.vision, info.vision),
         tools=chosen(settings.tools, info.tools),
+        without_tools=info.without_tools if settings.tools is None else not settings.tools,
         reasoning=reasoning,
         efforts=tuple(Effort) if reasoning and not info.efforts else info.efforts,
         cache_marks=chosen(settings.cache_marks, info.cache_marks),

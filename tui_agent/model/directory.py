@@ -6,6 +6,7 @@ which servers insist on alternating roles. All are kept in one small JSON file b
 
 import json
 import logging
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -18,12 +19,16 @@ from tui_agent.context.projection import ModelTraits
 from tui_agent.context.templates import Templates
 from tui_agent.context.tokens import TokenCounter
 from tui_agent.files.atomic import write_atomically
-from tui_agent.model.addresses import plain_url
-from tui_agent.model.catalog import Catalog
+from tui_agent.model.addresses import is_private, plain_url
+from tui_agent.model.catalog import Catalog, ModelInfo
 from tui_agent.model.claude import claude
+from tui_agent.model.keys import Keys
 from tui_agent.model.providers import WireName, provider_of
 
 log = logging.getLogger(__name__)
+
+_ASKED_AGAIN = 60.0
+"""Seconds after which a server is asked again when a message is sent: it may have been restarted with another size."""
 
 
 class LearntModels(BaseModel):
@@ -36,6 +41,8 @@ class LearntModels(BaseModel):
     calibrations: dict[str, dict[str, tuple[float, float]]] = Field(default_factory=dict)
     """Factors by script, each with how far it may be off."""
     windows: dict[str, int] = Field(default_factory=dict)
+    contradicted: dict[str, int] = Field(default_factory=dict)
+    """What was known of a window when another was learnt. A server that says something else now has changed."""
     alternating: tuple[str, ...] = ()
     """Models whose servers insist on alternating roles."""
 
@@ -43,8 +50,9 @@ class LearntModels(BaseModel):
 class CatalogDirectory:
     """The ``ModelDirectory`` the real program uses.
 
-    ``path`` None keeps what is learnt in memory only. ``wire_of`` says which format a model is spoken to in.
-    Without ``exact_counts`` no encoding is loaded as long as a rule of thumb will do.
+    ``path`` None keeps what is learnt in memory only. ``wire_of`` says which format a model is spoken to in, ``keys``
+    returns the keys of the servers to ask. Without ``exact_counts`` no encoding is loaded as long as a rule of thumb
+    will do.
     """
 
     def __init__(
@@ -54,26 +62,57 @@ class CatalogDirectory:
         templates: Templates | None = None,
         *,
         wire_of: Callable[[str], WireName | None] = lambda _model: None,
+        keys: Callable[[], Keys] | None = None,
         exact_counts: bool = True,
     ) -> None:
         self._templates = templates or Templates()
         self._catalog = catalog
         self._path = path
         self._wire_of = wire_of
+        self._keys = keys
+        self._asked: dict[str, float] = {}
         self._exact_counts = exact_counts
         self._learnt = _load(path)
         self._counters: dict[str, TokenCounter] = {}
         self._bounds: dict[str, int] = {}
 
-    def limits(self, model: str) -> ModelLimits:
-        """Return a model's sizes: the smaller of the known window and one learnt from an overflow."""
-        info = self._catalog.info(model)
-        served = self._served(model)
+    async def refresh(self, model: str) -> None:
+        """Ask a server on this machine or its network what it says of a model now; at most once in ``_ASKED_AGAIN``.
+
+        Not where the settings say how large the window is.
+        """
+        url, now = self._catalog.place(model).url, time.monotonic()
+        if self._keys is None or not is_private(url) or self._catalog.info(model).origin == "config":
+            return
+        if now - self._asked.get(url, -_ASKED_AGAIN) < _ASKED_AGAIN:
+            return
+        self._asked[url] = now
+        from tui_agent.model.discovery import refresh, servers
+
+        asked = [
+            server for server in servers(self._catalog.addresses, self._keys(), [model]) if server.place.url == url
+        ]
+        await refresh(asked, self._catalog.served)
+        self._catalog.forget()
+
+    def info(self, model: str) -> ModelInfo:
+        """Return what is known of a model, with a learnt window."""
+        return self.with_learnt(self._catalog.info(model))
+
+    def with_learnt(self, info: ModelInfo) -> ModelInfo:
+        """Return what is known of a model with the window learnt from an overflow where that is the smaller."""
+        served = self._served(info.id)
         known = [size for windows in (self._learnt.windows, self._bounds) if (size := windows.get(served)) is not None]
-        learnt = min(known, default=None)
-        if learnt is not None and learnt < info.context_window:
-            return ModelLimits(model, learnt, info.max_output, "learnt", info.vision)
+        if self._learnt.contradicted.get(served, info.context_window) != info.context_window:
+            known = []
+        learnt = min(known, default=info.context_window)
+        return info if learnt >= info.context_window else replace(info, context_window=learnt, origin="learnt")
+
+    def limits(self, model: str) -> ModelLimits:
+        """Return a model's sizes."""
+        info = self.info(model)
         tier = next((prices.over for prices in info.prices if prices.over), None)
+        tier = None if info.origin == "learnt" else tier
         return ModelLimits(model, info.context_window, info.max_output, info.origin, info.vision, tier)
 
     def traits(self, model: str) -> ModelTraits:
@@ -84,6 +123,7 @@ class CatalogDirectory:
         return ModelTraits(
             model,
             vision=info.vision,
+            tools=not info.without_tools,
             short_call_ids=info.provider == "mistral",
             alternating_roles=self._served(model) in self._learnt.alternating,
             images_in_results=wire == "messages" or (wire == "responses" and responses.images_in_results),
@@ -128,11 +168,14 @@ class CatalogDirectory:
 
     def learn_window(self, model: str, window: int, *, named: bool = True) -> None:
         """Remember a window that a provider named, for good, or one it only gave away, until the program ends."""
-        served = self._served(model)
+        served, known = self._served(model), self._catalog.info(model).context_window
         if not named:
             self._bounds[served] = window
-        elif window > 0 and window != self._learnt.windows.get(served):
-            self._learnt.windows[served] = window
+        elif window > 0 and (window, known) != (
+            self._learnt.windows.get(served),
+            self._learnt.contradicted.get(served),
+        ):
+            self._learnt.windows[served], self._learnt.contradicted[served] = window, known
             self._save()
 
     def learn_alternating(self, model: str) -> bool:

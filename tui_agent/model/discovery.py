@@ -1,7 +1,8 @@
-"""Asks model servers what they have: names, windows, abilities, prices. Only ever when the user lists or picks models.
+"""Asks model servers what they have: names, windows, abilities, prices.
 
-Asked are the servers the user set up and the gateways whose models no file knows; the servers that usually listen on
-this machine only when he looks for some. A key goes to the host it belongs to and nowhere else; nothing else goes out.
+Asked are, when the user lists or picks models, the servers the user set up and the gateways whose models no file knows;
+a server on this machine or its network also when a session works with its model; the servers that usually listen on
+this machine only when the user looks for some. A key goes to the host it belongs to and nowhere else.
 """
 
 import asyncio
@@ -203,7 +204,8 @@ async def _models_of(asker: _Asker, server: Server, *, private: bool) -> dict[st
             raise
         rows = _rows(await asker.get(f"{url}/v1/models"))
     models = {model.name: model for row in rows if (model := _listed(row)) is not None}
-    if private and any(model.window is None for model in models.values()):
+    is_llama = len(rows) == 1 and rows[0].get("owned_by") == "llamacpp"
+    if private and (is_llama or any(model.window is None for model in models.values())):
         return await _completed(asker, root, models)
     return models
 
@@ -224,11 +226,8 @@ async def _completed(asker: _Asker, root: str, models: dict[str, ServedModel]) -
     for row in studio.get("data") or () if isinstance(studio, dict) else ():
         if (model := _listed(row)) is not None:
             found[model.name] = model
-    settings = props.get("default_generation_settings") if isinstance(props, dict) else None
-    size = _count((settings or {}).get("n_ctx")) or _count(props.get("n_ctx") if isinstance(props, dict) else None)
-    if size is not None:
-        found = {name: model.model_copy(update={"window": size}) for name, model in found.items()}
-    return found
+    said = _of_llama(props) if isinstance(props, dict) else {}
+    return {name: model.model_copy(update=said) for name, model in found.items()}
 
 
 async def _ollama(asker: _Asker, root: str) -> dict[str, ServedModel]:
@@ -308,6 +307,17 @@ def _prices(pricing: Mapping[str, Any]) -> dict[str, float]:
     }
     found = {key: _first((pricing.get(name) for name in given), _price) for key, given in names.items()}
     return {key: value for key, value in found.items() if value is not None}
+
+
+def _of_llama(props: dict[str, Any]) -> dict[str, Any]:
+    """Return what llama.cpp says of the model it serves: the window of one request, and what its template takes."""
+    size = _count(_table(props, "default_generation_settings").get("n_ctx")) or _count(props.get("n_ctx"))
+    said = {
+        "window": size,
+        "vision": _table(props, "modalities").get("vision"),
+        "tools": _table(props, "chat_template_caps").get("supports_tools"),
+    }
+    return {name: value for name, value in said.items() if value is not None}
 
 
 def _of_ollama(name: str, shown: dict[str, Any]) -> ServedModel:
@@ -396,11 +406,11 @@ PORTS = (
 
 @dataclass(frozen=True, slots=True)
 class LocalModel:
-    """A model a local server has. ``settings`` are what the configuration needs to use it under ``id``."""
+    """A model of a local server, named ``server``, at ``base_url``."""
 
     id: str
     server: str
-    settings: ModelSettings
+    base_url: str
 
 
 async def discover(
@@ -413,7 +423,7 @@ async def discover(
     """Return the models of the servers that answer, those set up by the user first.
 
     ``own`` are the models of the settings; those with a ``base_url`` are asked for there. ``catalog`` knows what only
-    looks like a model one can chat with.
+    looks like a model one can chat with, and keeps what servers say.
     """
     configured = own or {}
     urls = dict.fromkeys(settings.base_url for settings in configured.values() if settings.base_url)
@@ -433,7 +443,7 @@ async def _found_own(url: str, own: Mapping[str, ModelSettings], seconds: float 
         if str(error) not in {_refusal(401), _refusal(403)}:
             return []
     name = split(url).netloc
-    return [LocalModel(model, name, settings) for model, settings in own.items() if settings.base_url == url]
+    return [LocalModel(model, name, url) for model, settings in own.items() if settings.base_url == url]
 
 
 async def _found_on(port: KnownPort, catalog: Catalog, seconds: float | None) -> list[LocalModel]:
@@ -443,18 +453,9 @@ async def _found_on(port: KnownPort, catalog: Catalog, seconds: float | None) ->
         models = await ask(Server(provider_of(port.provider), AddressSetting(base_url)), seconds=seconds)
     except SilentServerError:
         return []
+    catalog.served.keep(base_url, models)
     return [
-        LocalModel(f"{port.provider}/{name}", port.name, _settings(base_url, model))
+        LocalModel(f"{port.provider}/{name}", port.name, base_url)
         for name, model in models.items()
         if model.chats and catalog.can_chat(name)
     ]
-
-
-def _settings(base_url: str, model: ServedModel) -> ModelSettings:
-    return ModelSettings(
-        base_url=base_url,
-        context_window=model.window,
-        tools=model.tools,
-        vision=model.vision,
-        reasoning=model.reasoning,
-    )

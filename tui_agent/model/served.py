@@ -62,6 +62,12 @@ class ServedModels:
         answer = self.answer(url) if url else None
         return answer.models.get(name) if answer is not None else None
 
+    def only(self, url: str) -> ServedModel | None:
+        """Return what the server at an address said of its only model, None when it has several or none."""
+        answer = self.answer(url)
+        models = list(answer.models.values()) if answer is not None else []
+        return models[0] if len(models) == 1 else None
+
     def age(self, url: str) -> str:
         """Return how long ago the server at an address was asked, as people say it; "" when it wasn't."""
         answer = self.answer(url)
