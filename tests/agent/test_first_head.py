@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.agents import make_agent
 from tests.support.scripted_client import Reply, ScriptedClient
-from tui_agent.agent.events import HeadKnown
+from tui_agent.agent.events import HeadKnown, Notice
 from tui_agent.cli.main import run
 from tui_agent.session.entries import ShellEntry
 
@@ -31,6 +31,21 @@ async def test_the_head_is_measured_before_the_first_message_as_after_it(tmp_pat
     after = agent.inspector.map()
     assert after.size.fixed == before.fixed
     assert [(block.label, block.tokens) for block in after.blocks][: len(blocks)] == blocks
+
+
+async def test_a_model_without_tools_is_sent_none_and_that_is_said_once(tmp_path: Path) -> None:
+    client = ScriptedClient([Reply("Hello."), Reply("Again.")])
+    harness = make_agent(tmp_path, client)
+    harness.directory.without_tools.add(harness.agent.model)
+    await harness.agent.warm()
+    assert harness.agent.context_size().fixed < 700
+
+    await harness.say("Hello")
+    await harness.say("And again")
+
+    assert [request.tools for request in client.requests] == [(), ()]
+    (said,) = [notice.message for notice in harness.of(Notice) if "takes no tools" in notice.message]
+    assert said.startswith(harness.agent.model)
 
 
 async def test_it_follows_mode_and_what_comes_before_the_first_message(tmp_path: Path) -> None:

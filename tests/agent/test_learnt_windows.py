@@ -2,8 +2,11 @@
 
 from pathlib import Path
 
+from tests.support.list_server import ListServer
 from tui_agent.model.catalog import Catalog
 from tui_agent.model.directory import CatalogDirectory
+from tui_agent.model.keys import Keys
+from tui_agent.model.served import ServedModel
 from tui_agent.model.settings import ModelSettings
 
 MODEL = "openai/gpt-4.1"
@@ -22,6 +25,41 @@ def test_a_small_window_of_one_gateway_is_not_the_models_elsewhere(tmp_path: Pat
     assert directory(learnt).limits(MODEL).window > 100_000
     assert directory(learnt, "https://other.example.com/v1").limits(MODEL).window > 100_000
     assert "word" not in learnt.read_text()
+
+
+def test_a_learnt_window_ends_when_the_server_says_another(tmp_path: Path) -> None:
+    url = "http://127.0.0.1:8080/v1"
+    known = directory(tmp_path / "learnt.json", url)
+    known.learn_window(MODEL, 2_048)
+    again = directory(tmp_path / "learnt.json", url)
+    assert (again.info(MODEL).context_window, again.info(MODEL).origin) == (2_048, "learnt")
+
+    catalog = Catalog({MODEL: ModelSettings(base_url=url)})
+    catalog.served.keep(url, {"any": ServedModel(name="any", window=8_192)})
+    restarted = CatalogDirectory(catalog, tmp_path / "learnt.json")
+
+    # A private server that has one model serves it under every name.
+    assert (restarted.limits(MODEL).window, restarted.limits(MODEL).origin) == (8_192, "server")
+
+
+async def test_a_local_server_is_asked_when_work_begins_but_not_what_the_settings_say(tmp_path: Path) -> None:
+    row = {"id": "smol", "owned_by": "llamacpp", "meta": {"n_ctx": 4_096}}
+    caps = {"chat_template_caps": {"supports_tools": False}}
+    with ListServer({"/v1/models": {"data": [row]}, "/props": caps}) as server:
+        url = f"{server.url}/v1"
+        models = {MODEL: ModelSettings(base_url=url), "openai/set": ModelSettings(base_url=url, context_window=9_000)}
+        catalog = Catalog(models)
+        known = CatalogDirectory(catalog, None, keys=lambda: Keys({}, models=models))
+
+        await known.refresh("openai/set")
+        assert server.asked == []
+        await known.refresh(MODEL)
+        await known.refresh(MODEL)
+
+    assert [path for path, _headers in server.asked].count("/v1/models") == 1
+    assert (known.limits(MODEL).window, known.limits(MODEL).origin) == (4_096, "server")
+    assert not known.traits(MODEL).tools
+    assert known.traits("openai/gpt-4.1-mini").tools
 
 
 def test_who_insists_on_alternating_roles_is_a_server(tmp_path: Path) -> None:

@@ -3,15 +3,19 @@
 import asyncio
 import gc
 import threading
+import tomllib
 from argparse import Namespace
 from dataclasses import dataclass
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
+from tui_agent.app.services import LocalServer
 from tui_agent.cli import desk_wiring, screen, wiring
 from tui_agent.cli.desk_wiring import DeskWiring
+from tui_agent.model.settings import ModelSettings
 from tui_agent.session.session import Session
 from tui_agent.ui import app
 
@@ -80,6 +84,23 @@ async def test_the_host_starts_at_once_and_the_rest_waits_for_a_pause(parts: Par
     clock.now += PAUSE * 1.01
     await asyncio.wait_for(parts.ready.wait(), 60)
     assert parts.asked == ["host for m", "encoding"]
+
+
+def test_of_a_chosen_server_only_the_address_becomes_a_setting(
+    parts: Parts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TUI_AGENT_CONFIG_DIR", str(tmp_path))
+    added: list[tuple[str, ModelSettings]] = []
+    loaded = SimpleNamespace(config=SimpleNamespace(models={}))
+    wired = SimpleNamespace(loaded=loaded, router=SimpleNamespace(add=lambda *given: added.append(given)))
+    url = "http://127.0.0.1:8080/v1"
+
+    chosen = DeskWiring(cast("Any", wired)).use_server(LocalServer("llama.cpp", url, ("openai/smol",)), "openai/smol")
+
+    assert chosen == "openai/smol"
+    assert added == [("openai/smol", ModelSettings(base_url=url))]
+    table = tomllib.loads((tmp_path / "config.toml").read_text())
+    assert table == {"model": "openai/smol", "models": {"openai/smol": {"base_url": url}}}
 
 
 async def test_nothing_is_loaded_while_somebody_types(parts: Parts, clock: Clock) -> None:

@@ -105,6 +105,21 @@ async def test_llama_cpp_says_elsewhere_what_it_was_started_with() -> None:
     assert (await asked(answers))["qwen.gguf"].window == 16_384
 
 
+async def test_llama_cpp_says_what_its_template_takes_and_the_size_of_a_slot() -> None:
+    answers = {
+        "/v1/models": {"data": [{"id": "smol.gguf", "owned_by": "llamacpp", "meta": {"n_ctx": 4_096}}]},
+        "/props": {
+            "default_generation_settings": {"n_ctx": 2_048},
+            "modalities": {"vision": False},
+            "chat_template_caps": {"supports_tools": False, "supports_tool_calls": False},
+        },
+    }
+
+    model = (await asked(answers))["smol.gguf"]
+
+    assert (model.window, model.tools, model.vision) == (2_048, False, False)
+
+
 async def test_lm_studio_says_elsewhere_what_is_loaded() -> None:
     answers = {
         "/v1/models": {"data": [{"id": "qwen"}, {"id": "nomic"}]},

@@ -41,6 +41,7 @@ class FixedDirectory:
     windows: dict[str, int] = field(default_factory=dict)
     alternating: set[str] = field(default_factory=set)
     efforts: dict[str, tuple[Effort, ...]] = field(default_factory=dict)
+    without_tools: set[str] = field(default_factory=set)
 
     async def refresh(self, model: str) -> None:
         """Ask nobody."""
@@ -50,7 +51,8 @@ class FixedDirectory:
 
     def traits(self, model: str) -> ModelTraits:
         levels = self.efforts.get(model, tuple(Effort))
-        return ModelTraits(model, alternating_roles=model in self.alternating, efforts=levels)
+        alternating, tools = model in self.alternating, model not in self.without_tools
+        return ModelTraits(model, alternating_roles=alternating, efforts=levels, tools=tools)
 
     def counter(self, model: str) -> TokenCounter:
         return TokenCounter(model)

@@ -28,6 +28,13 @@ def a_stage(tmp_path: Path, *, small: int = 8_192, broken: bool = False) -> Real
     return stage
 
 
+async def test_the_gauge_is_right_before_the_first_message_to_another_model(tmp_path: Path) -> None:
+    stage = a_stage(tmp_path)
+    async with stage.run() as pilot:
+        await choose(stage, pilot)
+        await until(lambda: stage.harness.agent.context_size().fixed > 1_000, pilot)
+
+
 def summarisers(stage: RealStage) -> list[str]:
     return [request.model for request in stage.client.requests if not request.tools]
 

@@ -100,8 +100,7 @@ class WelcomeScreen(PageScreen[WelcomeChoice | None]):
             " is found by itself: export ANTHROPIC_API_KEY=… before you start.\n",
             self._styled("Any OpenAI-compatible server", "strong"),
             f" goes into {path}\n",
-            '  model = "openai/my-model"\n  [models."openai/my-model"]\n'
-            '  base_url = "http://localhost:8080/v1"\n  context_window = 32768',
+            '  model = "openai/my-model"\n  [models."openai/my-model"]\n  base_url = "http://localhost:8080/v1"',
         )
 
     def _styled(self, text: str, name: str) -> Content:
