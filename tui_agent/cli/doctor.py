@@ -131,8 +131,7 @@ def _short(loaded: LoadedConfig, key: str) -> str:
 
 def _models(config: Config) -> Iterator[Finding]:
     logins = Logins()
-    keys = keys_of(config, logins)
-    available = keys.available()
+    available = keys_of(config, logins).available()
     for name, source in available.items():
         behind = f"; the one of {SOURCE} comes after it" if name in logins and source != SOURCE else ""
         yield Finding("key", f"{name} from {source}{behind}")
@@ -146,9 +145,7 @@ def _models(config: Config) -> Iterator[Finding]:
         asked = f", models asked {age}" if age else ""
         yield Finding("address", f"{provider.name} at {plain_url(place.url)}, from {place.source}{asked}")
     if model := choose_model(config, available, catalog.knows):
-        directory = directory_of(catalog, keys)
-        asyncio.run(directory.refresh(model))
-        info, place = directory.info(model), catalog.place(model)
+        info, place = directory_of(catalog).info(model), catalog.place(model)
         at = f", at {plain_url(place.url)}" if place.is_own else ""
         yield Finding("model", f"{model}, window {info.context_window:,} tokens ({ORIGINS[info.origin]}){at}")
         if info.deprecated_on is not None and info.deprecated_on <= datetime.now(UTC).date().isoformat():

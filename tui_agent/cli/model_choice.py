@@ -32,9 +32,9 @@ def catalog_of(config: Config) -> DemoCatalog:
     return DemoCatalog(config.models, config.providers, environ=os.environ, served=served)
 
 
-def directory_of(catalog: DemoCatalog, keys: Keys) -> CatalogDirectory:
-    """Return what is known of models with what was learnt by using them; it asks local servers with these keys."""
-    return CatalogDirectory(catalog, data_dir() / LEARNT, keys=lambda: keys)
+def directory_of(catalog: DemoCatalog) -> CatalogDirectory:
+    """Return what is known of models with what was learnt by using them."""
+    return CatalogDirectory(catalog, data_dir() / LEARNT)
 
 
 def keys_of(config: Config, logins: Logins | None = None) -> Keys:

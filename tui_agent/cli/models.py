@@ -29,7 +29,7 @@ def run_models(arguments: Namespace) -> int:
     catalog.forget()
     available = keys.available()
     shown = 0
-    for info in map(directory_of(catalog, keys).with_learnt, catalog.models()):
+    for info in map(directory_of(catalog).with_learnt, catalog.models()):
         usable = is_usable(info, available, catalog)
         if (not usable and not arguments.all) or arguments.filter.lower() not in info.id.lower():
             continue
