@@ -310,8 +310,8 @@ async def test_it_stays_where_a_job_works_on_the_project_itself(project: Contain
         assert harmed(before, project.tree()) == [], command
 
 
-async def test_a_job_that_makes_what_others_obey_is_told_of(project: Contained) -> None:
-    ran = await project.run("echo x > .mcp.json", PROJECT, live=True)
+async def test_what_others_obey_and_git_may_make_is_told_of(project: Contained) -> None:
+    ran = await project.run("echo x > .mcp.json", OUTPUTS.opened(Holes(repository=True)))
     assert "other programs obey it: .mcp.json" in ran.outcome.note
 
 

@@ -15,6 +15,7 @@ from tui_agent.sandbox.finding import find_sandbox
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Landlock is Linux'")
 
 NOTHING, OUTPUTS, PROJECT = View(Writes.NOTHING), View(Writes.OUTPUTS), View(Writes.PROJECT)
+SOURCES = OUTPUTS.opened(Holes(sources=True))
 
 
 @pytest.fixture
@@ -60,7 +61,7 @@ async def test_build_output_can_be_written_and_sources_cannot(box: Contained) ->
 
 async def test_auto_edit_changes_sources_and_spares_what_cannot_be_taken_back(box: Contained) -> None:
     before = box.tree()
-    await box.run("echo x > README.md; echo y > src/new.py; rm -rf data .vscode .git; echo x > .git/config", PROJECT)
+    await box.run("echo x > README.md; echo y > src/new.py; rm -rf data .vscode .git; echo x > .git/config", SOURCES)
     after = box.tree()
     assert (after.pop("README.md"), after.pop("src/new.py")) == ("x\n", "y\n")
     assert after == {name: text for name, text in before.items() if name != "README.md"}

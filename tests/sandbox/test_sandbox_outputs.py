@@ -51,12 +51,6 @@ async def test_a_second_name_of_a_file_outside_changes_nothing_there(
     assert box.layers() == []
 
 
-async def test_files_with_second_names_in_the_outputs_alone_are_written_to_by_jobs(box: Contained) -> None:
-    os.link(box.root / "node_modules/m/own.js", box.root / "build/own.js")
-    await box.run("echo two > node_modules/m/own.js", live=True)
-    assert (box.root / "build/own.js").read_text() == "two\n"
-
-
 async def test_changes_in_outputs_stay(box: Contained, store: Path) -> None:
     await box.run("echo two > node_modules/m/own.js; rm build/old.txt; mkdir -p build/new/in; echo x > build/new/in/f")
     assert (box.root / "node_modules/m/own.js").read_text() == "two\n"

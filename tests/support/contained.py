@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from tui_agent.processes.environment import command_environment
-from tui_agent.sandbox import AllowHost, CommandOutcome, Launch, Sandbox, SandboxState, View
-from tui_agent.sandbox.finding import bubblewraps, find_sandbox
+from tui_agent.sandbox import AllowHost, CommandOutcome, Launch, Sandbox, SandboxState, View, landlock
+from tui_agent.sandbox.finding import bubblewraps, find_bubblewrap, find_sandbox
 from tui_agent.sandbox.settings import SandboxSettings
 
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -33,6 +33,25 @@ def bubblewrap_without(option: str, program: Path) -> Path:
     )
     program.chmod(0o755)
     return program
+
+
+FORMS = ("layer", "no layer", "landlock")
+"""How commands are held: on a copy-on-write layer, by an old bubblewrap, by Landlock."""
+
+
+def state_of(form: str, scratch: Path) -> SandboxState:
+    """Return the state of a machine that has one form; skips the test where this one has not."""
+    if form == "landlock":
+        if landlock.abi() < landlock.MIN_ABI:
+            pytest.skip("needs Landlock")
+        return SandboxState("landlock", "version 3")
+    if form == "layer":
+        state = find_sandbox()
+    else:
+        state = find_bubblewrap([str(bubblewrap_without("--overlay-src", scratch / "bwrap-without-layers"))])
+    if state is None or state.layered != (form == "layer"):
+        pytest.skip("needs bubblewrap 0.11 or newer, and Linux 5.11")
+    return state
 
 
 @dataclass
@@ -128,8 +147,7 @@ class Contained:
     def layers(self) -> list[Path]:
         """Return what is left of the layers that commands worked on."""
         assert self.sandbox.launches
-        made = (layer for one in self.sandbox.launches for layer in (one.layer, *one.thrown_away) if layer is not None)
-        return [layer.place for layer in made if layer.place.exists()]
+        return [one.layer.place for one in self.sandbox.launches if one.layer and one.layer.place.exists()]
 
     def tree(self) -> dict[str, str]:
         """Return every file of the project with its content, links with where they lead."""

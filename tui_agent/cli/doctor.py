@@ -4,7 +4,6 @@ import asyncio
 import logging
 import os
 import platform
-import shutil
 import sys
 from argparse import Namespace
 from collections import Counter
@@ -34,6 +33,7 @@ from tui_agent.model.price_list import PriceList
 from tui_agent.model.route import Router
 from tui_agent.paths import cache_dir, config_dir, data_dir, log_dir
 from tui_agent.processes.environment import SafeEnvironment
+from tui_agent.processes.own_programs import find_program
 from tui_agent.resources import prompt
 from tui_agent.sandbox import UNPROTECTED, Sandbox
 from tui_agent.session.errors import SessionNotFound, StoreError
@@ -249,7 +249,9 @@ def _servers(extensions: Extensions, cwd: Path) -> Iterator[Finding]:
     for spec in found.specs:
         what = spec.settings.url or spec.settings.command or ""
         state = "" if spec.settings.enabled else ", disabled"
-        there = not spec.settings.enabled or spec.transport == "http" or "$" in what or shutil.which(what) is not None
+        there = (
+            not spec.settings.enabled or spec.transport == "http" or "$" in what or find_program(what, cwd) is not None
+        )
         advice = "" if there else "There is no such program; install it, or correct the command in the settings."
         yield Finding("MCP server", f"{spec.name}: {what} ({spec.source}{state})", ok=there, advice=advice)
     for problem in found.problems:

@@ -14,7 +14,8 @@ def start_logging(*, debug: bool) -> None:
     logging.raiseExceptions = False  # a log that can't be written, on a full disk, is no reason to write to the screen
     directory = log_dir()
     try:
-        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        for place in (directory.parent, directory):
+            place.mkdir(parents=True, exist_ok=True, mode=0o700)
         handler: logging.Handler = RotatingFileHandler(
             directory / "tui-agent.log", maxBytes=2_000_000, backupCount=2, encoding="utf-8", delay=True
         )

@@ -76,6 +76,12 @@ class Job:
         self._total = 0
         self._seen = 0
         self._listener: Reporter | None = None
+        self._looked_at: Callable[[], Awaitable[None]] | None = None
+
+    async def look(self) -> None:
+        """Have what it has done until now be seen by others."""
+        if self._looked_at is not None and not self.ended.is_set():
+            await self._looked_at()
 
     async def run(self, command: Command, put_blob: Callable[[bytes], str]) -> "asyncio.Task[None]":
         """Start it; the task ends with it.
@@ -83,6 +89,7 @@ class Job:
         Raises:
             OSError: it could not be started.
         """
+        self._looked_at = command.looked_at
         self._process = await start(command, self._take, FLOOD_PAUSE)
         return asyncio.get_running_loop().create_task(self._wait(self._process, put_blob, command.ended))
 

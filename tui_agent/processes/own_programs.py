@@ -7,6 +7,7 @@ not count. Nothing that is started here needs a key, so none is passed on.
 import os
 import shutil
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 
 from tui_agent.processes.marks import own
@@ -31,10 +32,18 @@ def find_program(name: str, outside: Path | None = None, environ: Mapping[str, s
     return None
 
 
-def search_path(environ: Mapping[str, str] | None = None) -> str:
-    """Return ``PATH`` without places that depend on the working directory."""
+@lru_cache(maxsize=16)
+def find_shell(outside: Path | None = None) -> str:
+    """Return the absolute path of bash, of another shell where there is none; see ``find_program``."""
+    return find_program("bash", outside) or find_program("sh", outside) or "/bin/sh"
+
+
+def search_path(environ: Mapping[str, str] | None = None, outside: Path | None = None) -> str:
+    """Return ``PATH`` without the places that depend on the working directory or lie in the directory ``outside``."""
     path = (os.environ if environ is None else environ).get("PATH", os.defpath)
-    return os.pathsep.join(place for place in path.split(os.pathsep) if os.path.isabs(place))  # noqa: PTH117 - a text
+    apart = Path(os.path.realpath(outside)) if outside is not None else None
+    places = (place for place in path.split(os.pathsep) if os.path.isabs(place))  # noqa: PTH117 - a text
+    return os.pathsep.join(place for place in places if not (apart and _below(os.path.realpath(place), apart)))
 
 
 def bare_environment(more: Mapping[str, str] | None = None) -> dict[str, str]:

@@ -133,6 +133,8 @@ class Command:
     timeout: float
     descriptors: tuple[int, ...] = ()
     ended: Callable[[str, int | None], Awaitable[str]] | None = None
+    looked_at: Callable[[], Awaitable[None]] | None = None
+    """Awaited before somebody looks at what a job that still runs has done."""
     gone: Callable[[], Awaitable[None]] | None = None
     """Waits, once its own process has ended, until all others have as well; None where they may stay."""
 

@@ -11,6 +11,7 @@ from typing import Any, Self
 
 from tui_agent.processes.environment import command_environment
 from tui_agent.processes.marks import MARK
+from tui_agent.processes.own_programs import search_path
 from tui_agent.processes.tree import end_tree
 
 MAX_OUTPUT = 1_000_000
@@ -29,11 +30,12 @@ async def run_command(
     cwd: Path,
     environment: Mapping[str, str],
     timeout: float,  # noqa: ASYNC109 - of all of it
+    project: Path,
 ) -> tuple[int, bytes, bytes]:
     """Run a command with bytes on its standard input; return its exit code and what it wrote to its two outputs.
 
-    It gets ``environment`` without secrets. When it takes longer than ``timeout`` seconds, or whoever waits is
-    cancelled, it is ended with all it started.
+    It gets ``environment`` without secrets, and finds no programs of ``project`` on its ``PATH``. When it takes longer
+    than ``timeout`` seconds, or whoever waits is cancelled, it is ended with all it started.
 
     Raises:
         CommandFailedError: it could not be started, took too long or wrote too much.
@@ -48,7 +50,7 @@ async def run_command(
         try:
             process = await asyncio.create_subprocess_exec(
                 "/bin/sh", "-c", command, cwd=cwd, start_new_session=True,
-                env={**command_environment(environment), MARK: mark},
+                env={**command_environment(environment), "PATH": search_path(environment, project), MARK: mark},
                 stdin=stdin, stdout=out.writer, stderr=errors.writer,
             )  # fmt: skip
         except OSError as error:

@@ -20,6 +20,8 @@ _WORDS = {
 }
 """How the system says no, in its words and by name."""
 _REFUSAL = LazyPattern("|".join(map(re.escape, sorted(_WORDS, key=len, reverse=True))))
+_WHO = LazyPattern(r"^\S+: line \d+:")
+"""How a shell begins what it says."""
 _QUOTED = LazyPattern(r"""['"‘“`]([^'"’”`\n]{1,400})['"’”`]""")
 _PATH = LazyPattern(r"(?:~|\.{0,2})/[^\s:'\"’”`,;()\[\]<>|]+|[\w.@+-]+(?:/[\w.@+-]+)*")
 
@@ -49,7 +51,7 @@ def refused_paths(output: str, cwd: Path) -> Iterator[tuple[Path, int]]:
         refusal = _REFUSAL.search(line)
         if refusal is None:
             continue
-        rest = f"{line[: refusal.start()]} {line[refusal.end() :]}"
+        rest = _WHO.sub("", f"{line[: refusal.start()]} {line[refusal.end() :]}")
         for text in dict.fromkeys([*_QUOTED.findall(rest), *_PATH.findall(rest)]):
             try:
                 path = Path(os.path.normpath(cwd / Path(text.rstrip(".")).expanduser()))
@@ -67,12 +69,18 @@ def _inside(path: Path, refusal: int, view: View, seen: Survey) -> Holes:
         return Holes(repository=True)
     if any(path.is_relative_to(kept) for kept in seen.protected):
         return Holes(protected=frozenset({path}))
-    if refusal not in {errno.EROFS, errno.EBUSY}:
+    held = refusal in {errno.EROFS, errno.EBUSY} or (refusal == errno.EACCES and _could_write(path))
+    if not held:
         return Holes()
     if not view.changes_sources:
         return Holes(sources=True)
     kept = next((place for place in unrestorable(seen) if path.is_relative_to(place)), None)
     return Holes() if kept is None else Holes(write=frozenset({kept}))
+
+
+def _could_write(path: Path) -> bool:
+    """Whether it was the sandbox that refused to have a path written."""
+    return os.access(path if os.path.lexists(path) else path.parent, os.W_OK)
 
 
 def _outside(path: Path, refusal: int, shows: Callable[[Path], bool]) -> Holes:

@@ -5,7 +5,7 @@ import os
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Literal
@@ -72,24 +72,33 @@ def find_sandbox(outside: Path | None = None) -> SandboxState:
     """
     if sys.platform == "darwin":
         return _seatbelt(outside)
-    reasons: list[str] = []
-    unlayered: BubblewrapForm | None = None
-    for program in bubblewraps(outside):
-        form, reason = _bubblewrap(program)
-        if form is not None and not reason:
-            return SandboxState("bubblewrap", program, form=form, layered=True)
-        unlayered = unlayered or form
-        reasons.append(reason)
-    reason = ", and ".join(dict.fromkeys(reasons)) or "bubblewrap is not installed"
-    advice = _advice(next(bubblewraps(outside), None), unlayered)
-    if unlayered is not None:
-        return SandboxState("bubblewrap", unlayered.program, reason, advice, unlayered)
+    programs = list(bubblewraps(outside))
+    if found := find_bubblewrap(programs):
+        return found
+    reason = ", and ".join(_bubblewrap(program)[1] for program in programs) or "bubblewrap is not installed"
+    advice = _advice(next(iter(programs), None), None)
     if (version := landlock.abi()) >= landlock.MIN_ABI:
         failed = _tried_landlock()
         if not failed:
             return SandboxState("landlock", f"version {version}", reason, advice)
         reason += f", and Landlock does not work here ({failed})"
     return SandboxState(None, reason=reason, advice=advice)
+
+
+def find_bubblewrap(programs: Sequence[str]) -> SandboxState | None:
+    """Return the first of some programs that works with a layer, else the first that works, None where none does."""
+    unlayered: BubblewrapForm | None = None
+    reasons: list[str] = []
+    for program in programs:
+        form, reason = _bubblewrap(program)
+        if form is not None and not reason:
+            return SandboxState("bubblewrap", program, form=form, layered=True)
+        unlayered = unlayered or form
+        reasons.append(reason)
+    if unlayered is None:
+        return None
+    advice = _advice(programs[0], unlayered)
+    return SandboxState("bubblewrap", unlayered.program, ", and ".join(reasons), advice, unlayered)
 
 
 def bubblewraps(outside: Path | None = None) -> Iterator[str]:
@@ -119,6 +128,7 @@ def _trial(*more: Mount) -> Layout:
     return Layout(Path("/"), Path(os.devnull), (*system_mounts(), *own, *more))
 
 
+@lru_cache(maxsize=8)
 def _bubblewrap(program: str) -> tuple[BubblewrapForm | None, str]:
     """Return how a bubblewrap works here, with a layer if it can, and why it can't."""
     layer = Mount(Path("/etc"), MountKind.LAYER)

@@ -68,7 +68,7 @@ def judge(changes: Sequence[LayerChange], view: View, root: Path, known: Project
             continue
         if change.output or (NEVER_KEPT.isdisjoint(path.parts) and path.suffix != ".pyc"):
             into, wanted = _judge(change, path, view, root, known)
-            if into == "outputs" and (change.special or not _stays_inside(change, path, root, known)):
+            if into in {"outputs", "sources"} and (change.special or not _stays_inside(change, path, root, known)):
                 into = "lost"
             judged.wanted |= wanted
             if into is not None and (into == "lost" or not change.inside):
@@ -106,7 +106,7 @@ def _judge(change: LayerChange, path: PurePosixPath, view: View, root: Path, kno
 
 def _steering(path: PurePosixPath, change: LayerChange, root: Path) -> Holes:
     """Return what has to be open for a path that steers programs or holds secrets; nothing for any other."""
-    if any(map(is_repository, path.parts)):
+    if change.repository or any(map(is_repository, path.parts)):
         return Holes(repository=True)
     for depth, part in enumerate(path.parts):
         if is_protected(part):
@@ -140,7 +140,9 @@ def _is_open(steering: Holes, holes: Holes, path: Path) -> bool:
 
 
 def _is_output(change: LayerChange, path: PurePosixPath, known: ProjectFacts) -> bool:
-    """Whether something is different that is made again by doing the same again."""
+    """Whether something is different that is made again by doing the same again; a script is not."""
+    if change.head.startswith(b"#!"):
+        return False
     named = is_output_name(path.name, directory=change.directory)
     if change.kind is ChangeKind.NEW:
         return named or (change.regular and is_product(change.head))

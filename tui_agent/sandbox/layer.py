@@ -8,6 +8,7 @@ about by its real path, and what was changed is known without looking at anythin
 
 import contextlib
 import errno
+import hashlib
 import os
 import shutil
 import stat
@@ -19,6 +20,7 @@ from itertools import islice
 from pathlib import Path
 
 from tui_agent.lazy import dataclass
+from tui_agent.sandbox.own_directory import remove_tree
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _HEAD_BYTES = 16
@@ -57,6 +59,8 @@ class LayerChange:
     """Where it leads, when it is a link now."""
     special: bool = False
     """It is neither a file, a link nor a directory now."""
+    repository: bool = False
+    """It is, or is in, what git takes for a repository without a directory of files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,15 +92,17 @@ class Layer:
         """Directory of the kernel's own."""
         return self.place / "work"
 
+    def part(self, name: Path) -> tuple[Path, Path]:
+        """Make and return directories of both kinds for a directory of the project that is on the layer alone."""
+        upper, work = self.upper / name, self.work / hashlib.sha256(os.fsencode(name)).hexdigest()[:16]
+        for place in (upper, work):
+            place.mkdir(parents=True, exist_ok=True)
+        upper.chmod(stat.S_IMODE((self.project / name).stat().st_mode))
+        return upper, work
+
     def remove(self) -> None:
         """Throw away what is left."""
-        with contextlib.suppress(OSError):
-            # The kernel leaves a directory in it that nobody may read.
-            for entry in os.scandir(self.work):
-                os.chmod(entry.path, 0o700, follow_symlinks=False)  # noqa: PTH101 - as scandir names it
-        shutil.rmtree(self.place, ignore_errors=True, onerror=None)
-        if self.place.exists():
-            _remove_stubborn(self.place)
+        remove_tree(self.place)
 
 
 def make_layer(project: Path, parent: Path) -> Layer:
@@ -141,34 +147,54 @@ def _changes(
     except OSError:
         return
     opaque = opaque or _is_opaque(upper)
+    names = {row.name for row in rows}
     if lower is not None and opaque:
-        yield from _deleted_beside(lower, {row.name for row in rows}, prefix)
-    for row in rows:
-        path = prefix + row.name
-        was = _state(os.path.join(lower, row.name)) if lower is not None else None  # noqa: PTH118 - called for every file of a layer
-        now = row.stat(follow_symlinks=False)
-        made_again = output or path in outputs.there
-        if stat.S_ISCHR(now.st_mode) and now.st_rdev == 0:
-            if was is not None:
-                yield from _gone(os.path.join(lower or "", row.name), was, path, output=made_again)  # noqa: PTH118 - as above
-        elif stat.S_ISDIR(now.st_mode):
-            was_directory = was is not None and stat.S_ISDIR(was.st_mode)
-            anew = not was_directory or (made_again and (opaque or _is_opaque(row.path)))
-            if was is not None and anew:
-                yield LayerChange(
-                    path, ChangeKind.DELETED, was_directory, was.st_size, stat.S_ISREG(was.st_mode),
-                    whole=was_directory, output=made_again,
-                )  # fmt: skip
-            if anew and (made_again or outputs.is_output(row.name)):
-                yield from _whole(row.path, path, outputs)
-                continue
-            if anew:
-                yield LayerChange(path, ChangeKind.NEW, directory=True)
-            below = os.path.join(lower, row.name) if lower is not None and not anew else None  # noqa: PTH118 - as above
-            yield from _changes(row.path, below, f"{path}/", outputs, output=made_again, opaque=opaque)
-        else:
-            for change in _file(row.path, now, below=(lower, row.name), was=was, path=path, touched=made_again):
-                yield replace(change, output=made_again)
+        yield from _deleted_beside(lower, names, prefix)
+    found = (change for row in rows for change in _change(row, lower, prefix, outputs, output=output, opaque=opaque))
+    if prefix and not names.isdisjoint(BARE_REPOSITORY) and _is_bare(names, None if opaque else lower):
+        found = (replace(change, repository=True) for change in found)
+    yield from found
+
+
+def _change(
+    row: "os.DirEntry[str]", lower: str | None, prefix: str, outputs: Outputs, *, output: bool, opaque: bool
+) -> Iterator[LayerChange]:
+    """Yield what became of one entry of a directory, and of what is below it; the rest is as for ``_changes``."""
+    path = prefix + row.name
+    was = _state(os.path.join(lower, row.name)) if lower is not None else None  # noqa: PTH118 - called for every file of a layer
+    now = row.stat(follow_symlinks=False)
+    made_again = output or path in outputs.there
+    if stat.S_ISCHR(now.st_mode) and now.st_rdev == 0:
+        if was is not None:
+            yield from _gone(os.path.join(lower or "", row.name), was, path, output=made_again)  # noqa: PTH118 - as above
+    elif stat.S_ISDIR(now.st_mode):
+        was_directory = was is not None and stat.S_ISDIR(was.st_mode)
+        anew = not was_directory or (made_again and (opaque or _is_opaque(row.path)))
+        if was is not None and anew:
+            yield LayerChange(
+                path, ChangeKind.DELETED, was_directory, was.st_size, stat.S_ISREG(was.st_mode),
+                whole=was_directory, output=made_again,
+            )  # fmt: skip
+        if anew and (made_again or outputs.is_output(row.name)):
+            yield from _whole(row.path, path, outputs)
+            return
+        if anew:
+            yield LayerChange(path, ChangeKind.NEW, directory=True)
+        below = os.path.join(lower, row.name) if lower is not None and not anew else None  # noqa: PTH118 - as above
+        yield from _changes(row.path, below, f"{path}/", outputs, output=made_again, opaque=opaque)
+    else:
+        for change in _file(row.path, now, below=(lower, row.name), was=was, path=path, touched=made_again):
+            yield replace(change, output=made_again)
+
+
+BARE_REPOSITORY = frozenset({"HEAD", "objects", "refs"})
+"""What makes git take a directory for a repository, whatever it is called."""
+
+
+def _is_bare(names: set[str], lower: str | None) -> bool:
+    """Whether a directory is a bare repository with what is in it now, and what the project has there."""
+    missing = BARE_REPOSITORY - names
+    return all(lower is not None and os.path.lexists(os.path.join(lower, name)) for name in missing)  # noqa: PTH118 - as above
 
 
 def _whole(written: str, path: str, outputs: Outputs) -> Iterator[LayerChange]:
@@ -183,12 +209,15 @@ def _whole(written: str, path: str, outputs: Outputs) -> Iterator[LayerChange]:
             os.chmod(directory, mode | stat.S_IRWXU)  # noqa: PTH101 - as scandir names it
         with os.scandir(directory) as scanned:
             rows = list(scanned)
+        is_bare = {row.name for row in rows} >= BARE_REPOSITORY
         for row in rows:
             name = f"{prefix}/{row.name}"
             now = row.stat(follow_symlinks=False)
             is_directory = stat.S_ISDIR(now.st_mode)
-            if outputs.steers(row.name):
-                yield LayerChange(name, ChangeKind.NEW, directory=is_directory, output=True, inside=True)
+            if is_bare or outputs.steers(row.name):
+                yield LayerChange(
+                    name, ChangeKind.NEW, directory=is_directory, output=True, inside=True, repository=is_bare
+                )
             elif is_directory:
                 pending.append((row.path, name))
             elif stat.S_ISREG(now.st_mode):
@@ -334,6 +363,27 @@ def keep(layer: Layer, changes: Sequence[LayerChange], kept: Callable[[LayerChan
     return failed
 
 
+def publish(layer: Layer, changes: Sequence[LayerChange], steers: Callable[[str], bool]) -> None:
+    """Copy files and directories into the project while a command still works on the layer.
+
+    It may put another thing in a place at any moment: only what is really copied is looked at, and what ``steers``
+    programs by its name, links and repositories wait for the end.
+    """
+    root = os.open(layer.project, _DIRECTORY)
+    upper = os.open(layer.upper, _DIRECTORY)
+
+    def put(there: int, here: int, name: str) -> None:
+        _copy(there, here, name, lambda entry: steers(entry) or entry == "HEAD")
+
+    try:
+        for change in changes:
+            if change.kind is not ChangeKind.DELETED and change.link is None and not change.inside:
+                _bring(root, upper, change, put)
+    finally:
+        os.close(root)
+        os.close(upper)
+
+
 def discard(layer: Layer, changes: Sequence[LayerChange]) -> None:
     """Throw away what may not come along with the new directory it is in."""
     upper = os.open(layer.upper, _DIRECTORY)
@@ -382,7 +432,7 @@ def _delete(root: int, change: LayerChange) -> bool:
     return True
 
 
-def _bring(root: int, upper: int, change: LayerChange) -> bool:
+def _bring(root: int, upper: int, change: LayerChange, put: Callable[[int, int, str], None] | None = None) -> bool:
     try:
         with (
             _directory_of(root, change.path, make=True) as (here, name),
@@ -391,7 +441,7 @@ def _bring(root: int, upper: int, change: LayerChange) -> bool:
             if change.directory and not change.whole:
                 _make_like(there, here, name)
             else:
-                _move(there, here, name)
+                (put or _move)(there, here, name)
     except OSError:
         return False
     return True
@@ -414,8 +464,11 @@ def _move(there: int, here: int, name: str) -> None:
         _copy(there, here, name)
 
 
-def _copy(there: int, here: int, name: str) -> None:
+def _copy(there: int, here: int, name: str, left_out: Callable[[str], bool] | None = None) -> None:
+    """Copy a file or directory; with ``left_out`` neither what it names nor links."""
     state = os.stat(name, dir_fd=there, follow_symlinks=False)
+    if left_out is not None and (left_out(name) or stat.S_ISLNK(state.st_mode)):
+        return
     if stat.S_ISDIR(state.st_mode):
         _make_like(there, here, name)
         inner, outer = os.open(name, _DIRECTORY, dir_fd=there), os.open(name, _DIRECTORY, dir_fd=here)
@@ -423,7 +476,7 @@ def _copy(there: int, here: int, name: str) -> None:
             for entry in os.listdir(inner):  # noqa: PTH208 - a descriptor
                 # To open a pipe would wait for whoever writes to it, for ever.
                 if _is_movable(os.stat(entry, dir_fd=inner, follow_symlinks=False).st_mode):
-                    _copy(inner, outer, entry)
+                    _copy(inner, outer, entry, left_out)
         finally:
             os.close(inner)
             os.close(outer)
@@ -466,11 +519,3 @@ def _copy_data(reading: int, writing: int) -> None:
             while view:
                 view = view[os.write(writing, view) :]
             left -= len(chunk)
-
-
-def _remove_stubborn(place: Path) -> None:
-    """Remove directories that a command left without permission to write in them."""
-    for directory, _names, _files in os.walk(place):
-        with contextlib.suppress(OSError):
-            os.chmod(directory, 0o700)  # noqa: PTH101 - as walk names it
-    shutil.rmtree(place, ignore_errors=True)

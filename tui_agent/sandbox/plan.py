@@ -20,7 +20,7 @@ from tui_agent.sandbox.layout import Layout, Mount, MountKind
 from tui_agent.sandbox.machine import MACOS_SYSTEM, Machine, base_of_environment
 from tui_agent.sandbox.settings import SandboxSettings
 from tui_agent.sandbox.survey import STEERING, Survey, is_output_name, is_repository
-from tui_agent.sandbox.view import View, Writes
+from tui_agent.sandbox.view import View
 
 TEMPORARY = (Path("/tmp"), Path("/var/tmp"))  # noqa: S108 - the sandbox's own
 OWN_PLACES = (Path("/run"), Path("/dev"), Path("/proc"))
@@ -62,8 +62,9 @@ class SandboxFolders:
 class ViewRequest:
     """What a command is to be given. With a ``layer`` it works on that, otherwise on the project itself.
 
-    ``linked`` are directories of output in which files have names outside of it too: what is written to one would be
-    written there. They get a layer that is thrown away, or are read-only where there can be none.
+    A ``live`` command sees the project's files as they are; only directories of output are on the layer. ``linked``
+    are such directories, without a layer, in which files have names outside too: what is written to one would be
+    written there, so they are read-only.
     """
 
     root: Path
@@ -71,7 +72,18 @@ class ViewRequest:
     view: View
     layer: Layer | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
-    linked: Mapping[Path, Layer | None] = field(default_factory=dict)
+    linked: frozenset[Path] = frozenset()
+    live: bool = False
+
+    @property
+    def whole(self) -> bool:
+        """Whether all of the project is on the layer."""
+        return self.layer is not None and not self.live
+
+    @property
+    def changes_project_itself(self) -> bool:
+        """Whether files of the project change where they are: git does that, and all do where there is no layer."""
+        return not self.whole and (self.view.holes.repository or (self.layer is None and self.view.changes_sources))
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +149,12 @@ class ViewPlan:
         elif machine.home != Path("/") and not machine.home.is_relative_to(root):
             yield Mount(machine.home, MountKind.EMPTY)
         if self.room.cache is not None and not machine.cache.is_relative_to(root):
-            yield Mount(machine.cache, MountKind.PRIVATE, self.room.cache / "cache")
+            # What may change nothing leaves nothing that a later command, which may do more, would run.
+            yield Mount(
+                machine.cache,
+                MountKind.PRIVATE,
+                self.room.cache / ("cache" if self.wish.view.writes_outputs else "plan"),
+            )
         for path in machine.shown:
             yield Mount(path, MountKind.READ, path.resolve())
         for path in machine.written:
@@ -163,17 +180,18 @@ class ViewPlan:
 
     def _of_project(self) -> Iterator[Mount]:
         root, view, layer = self.wish.root, self.wish.view, self.wish.layer
-        if layer is not None:
+        changed_itself = self.wish.changes_project_itself
+        if layer is not None and self.wish.whole:
             yield Mount(root, MountKind.LAYER, layer.upper, layer.work)
             yield from (Mount(place, MountKind.READ) for place in _mounted_below(root))
         else:
-            yield Mount(root, MountKind.WRITE if view.changes_sources else MountKind.READ)
+            yield Mount(root, MountKind.WRITE if changed_itself else MountKind.READ)
         kept = self._kept()
-        if layer is None and view.changes_sources:
+        if changed_itself:
             # Renamed with everything in it a directory would take the protection along, and leave its place free.
             around = {parent for path in kept for parent in path.parents if parent.is_relative_to(root)}
             yield from (Mount(parent, MountKind.WRITE) for parent in around)
-        if layer is None and (view.writes is not Writes.NOTHING or view.changes_sources):
+        if not self.wish.whole and view.writes_outputs:
             yield from map(self._output, (path for path in self.seen.outputs if path.name not in NEVER_KEPT))
         yield from (Mount(path, MountKind.READ) for path in kept)
         yield from self._repositories()
@@ -187,28 +205,27 @@ class ViewPlan:
 
     def _output(self, path: Path) -> Mount:
         """Return a directory of output that a command works on itself."""
-        if path not in self.wish.linked:
-            return Mount(path, MountKind.WRITE)
-        layer = self.wish.linked[path]
-        return Mount(path, MountKind.READ) if layer is None else Mount(path, MountKind.LAYER, layer.upper, layer.work)
+        if self.wish.layer is None:
+            return Mount(path, MountKind.READ if path in self.wish.linked else MountKind.WRITE)
+        return Mount(path, MountKind.LAYER, *self.wish.layer.part(path.relative_to(self.wish.root)))
 
     def _of_holes(self) -> Iterator[Mount]:
         holes = self.wish.view.holes
         stand_in = self.room.closed if holes.repository else None
         yield from (Mount(path, MountKind.HIDDEN_FILE, stand_in) for path in self.hidden())
-        if self.wish.layer is None:
+        if not self.wish.whole:
             yield from (Mount(path, MountKind.WRITE) for path in holes.protected if path.exists())
         yield from (Mount(path, MountKind.READ) for path in holes.read if path.exists())
         yield from (Mount(path, MountKind.WRITE) for path in holes.write if path.exists())
 
     def _kept(self) -> list[Path]:
         """Return what stays as it is in a project that a command works on itself."""
-        if self.wish.layer is not None:
+        if self.wish.whole:
             return []
         holes = self.wish.view.holes
         opened = holes.protected | holes.write
         kept = [*self.seen.protected]
-        if self.wish.view.changes_sources:
+        if self.wish.changes_project_itself:
             kept += unrestorable(self.seen)
             kept += () if holes.repository else self.seen.repositories
         return [

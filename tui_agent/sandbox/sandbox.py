@@ -8,13 +8,11 @@ import hashlib
 import json
 import logging
 import os
-import shutil
 import stat
 import subprocess
 import sys
 import tempfile
 import threading
-import weakref
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import field, replace
@@ -27,11 +25,22 @@ from tui_agent.files.own_git import run_git
 from tui_agent.files.secret_files import file_holds_secret
 from tui_agent.lazy import dataclass
 from tui_agent.processes.own_programs import find_program
+from tui_agent.safe_text import one_line
 from tui_agent.sandbox import landlock
 from tui_agent.sandbox.evidence import lacking, named
 from tui_agent.sandbox.finding import TRIAL_SECONDS, SandboxState, find_sandbox, system_mounts
 from tui_agent.sandbox.keeping import NEVER_KEPT, JudgedChanges, ProjectFacts, judge, names_of, needs_knowledge
-from tui_agent.sandbox.layer import MAX_CHANGES, Layer, Outputs, changes_in, discard, keep, make_layer
+from tui_agent.sandbox.layer import (
+    MAX_CHANGES,
+    Layer,
+    LayerChange,
+    Outputs,
+    changes_in,
+    discard,
+    keep,
+    make_layer,
+    publish,
+)
 from tui_agent.sandbox.layout import (
     BubblewrapForm,
     CopyOf,
@@ -49,15 +58,18 @@ from tui_agent.sandbox.machine import (
     survey_machine,
 )
 from tui_agent.sandbox.network import Gateway, OwnNetwork, Proxy, make_network, proxy_environment
+from tui_agent.sandbox.own_directory import make_own_directory
 from tui_agent.sandbox.plan import TEMPORARY, SandboxFolders, ViewPlan, ViewRequest, shared_files
 from tui_agent.sandbox.settings import SandboxSettings
 from tui_agent.sandbox.survey import (
     OUTPUT_DIRECTORIES,
+    OutputsFound,
     Survey,
     is_output_name,
     is_protected,
     is_repository,
-    linked_outside,
+    look_into,
+    remove_planted,
     survey,
 )
 from tui_agent.sandbox.view import AllowHost, Holes, View, Writes
@@ -66,7 +78,6 @@ log = logging.getLogger(__name__)
 
 _INFO_BYTES = 4_096
 
-_PREFIX = "tui-agent-sandbox-"
 _SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - a directory of ours in it
 MIN_MEMORY = 2 * 1024**3
 """Bytes there must be free in memory for layers to be kept there."""
@@ -94,8 +105,8 @@ class Launch:
     layout: Layout
     hidden: tuple[Path, ...] = ()
     layer: Layer | None = None
-    thrown_away: tuple[Layer, ...] = ()
-    """Layers of which nothing is kept."""
+    planted: frozenset[Path] = frozenset()
+    """What steered programs in the directories of output before, where there is no layer."""
     arguments: tuple[str, ...] = ()
     descriptors: tuple[int, ...] = ()
     gateway: Gateway = field(default_factory=Gateway)
@@ -105,6 +116,8 @@ class Launch:
     """What was made to have a place for something, and goes again when it is still empty."""
     info: int = -1
     """Where bubblewrap has written which process is the first inside."""
+    taking_up: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held while what it did is judged."""
 
     @property
     def ends_whole(self) -> bool:
@@ -130,11 +143,6 @@ class CommandOutcome:
 
     wanted: Holes | None = None
     note: str = ""
-
-
-def _remove(place: Path, lock: int) -> None:
-    shutil.rmtree(place, ignore_errors=True)
-    os.close(lock)
 
 
 async def _readable(descriptor: int) -> None:
@@ -325,7 +333,8 @@ class Sandbox:
             project: the directory that the view is about.
             view: what it may change and reach.
             environment: the environment it is to have.
-            live: it works on the project itself, not on a layer: for what goes on for long and follows changes.
+            live: it goes on for long and follows changes: it sees the project's files as they are, not to be
+                changed, and only the directories of output are on the layer.
             allow_host: asks about hosts while the command runs; without, those of the view are all there are.
             replaced: files of the project in whose place it sees others, read-only; only bubblewrap can do that.
 
@@ -370,12 +379,13 @@ class Sandbox:
         # A command that did without a host is not run again for it.
         wanted = Holes(hosts=frozenset(launch.gateway.refused if exit_code != 0 else ()))
         try:
-            if launch.layer is not None:
-                judged = await self._apply_changes(launch, launch.layer, recorded or _unrecorded)
-                wanted |= judged.wanted
-                notes += _notes_on(judged, launch.view)
-            else:
-                notes += await asyncio.to_thread(_tidied, launch)
+            async with launch.taking_up:
+                if launch.layer is not None:
+                    judged = await self._apply_changes(launch, launch.layer, recorded or _unrecorded)
+                    wanted |= judged.wanted
+                    notes += _notes_on(judged, launch.view)
+                if launch.layer is None or launch.view.holes.repository:
+                    notes += await asyncio.to_thread(_tidied, launch)
         finally:
             await asyncio.to_thread(self._clear_up, launch)
         notes += [f"[{reason}]" for reason in launch.gateway.refused.values()]
@@ -383,6 +393,17 @@ class Sandbox:
             wanted |= await asyncio.to_thread(self._lacking, launch, output)
         wanted = wanted.beyond(launch.view.holes)
         return CommandOutcome(wanted or None, "\n".join(notes))
+
+    async def look(self, launch: Launch) -> None:
+        """Bring what a command that still runs has made again, and may, into the project."""
+        async with launch.taking_up:
+            if launch.layer is None:
+                await asyncio.to_thread(_tidied, launch)
+            elif launch.view.writes is not Writes.NOTHING or launch.view.changes_sources:
+                changes, judged = await self._judged(launch, launch.layer)
+                steers = _outputs_of(launch.seen).steers
+                if len(changes) <= MAX_CHANGES:
+                    await asyncio.to_thread(publish, launch.layer, judged.outputs, steers)
 
     async def aclose(self) -> None:
         """Let go of the network; commands that still run lose their way out."""
@@ -397,27 +418,27 @@ class Sandbox:
 
     def _laid_out(self, cwd: Path, project: Path, view: View, environment: dict[str, str], *, live: bool) -> Launch:
         root = project.resolve()
-        layer = None if live or not self.is_layered(root, view) else self._made_layer(root)
-        made = tuple(self._made(root, view, layered=layer is not None))
-        owned, caches = self._caches(root, layer)
-        linked = {} if layer is not None else self._linked(root, view)
-        plan = self._plan(ViewRequest(root, cwd.resolve(), view, layer, environment, linked), caches)
+        layer = self._made_layer(root)
+        goes_on = live and view.writes is not Writes.NOTHING and not view.holes.sources
+        live = layer is not None and (goes_on or view.holes.repository)
+        if view.writes is Writes.PROJECT and (layer is None or live) and not view.holes.repository:
+            # What is changed where it is can't be judged afterwards, so it is asked for before.
+            view = View(Writes.OUTPUTS, view.holes)
+        made = tuple(self._made(root, view, needed=layer is None or live))
+        owned, caches = self._caches(root, layer, view)
+        there = look_into(self._survey(root).outputs) if layer is None and view.writes_outputs else OutputsFound()
+        wish = ViewRequest(root, cwd.resolve(), view, layer, environment, there.linked, live=live)
+        plan = self._plan(wish, caches)
         inside = self._environment(environment, root)
         layout = plan.layout()
         if self._copy is not None:
             layout = layout.showing(self._copy, root, at_its_place=self.state.kind == "bubblewrap")
         launch = Launch(inside, view, plan.seen, layout, plan.hidden(), layer, owned=owned, made=made)
-        launch.thrown_away = tuple(filter(None, linked.values()))
+        launch.planted = there.planted
         if len(launch.layout.mounts) > MAX_MOUNTS:
             self._clear_up(launch)
             raise SandboxError("The project has too many files that need protection for a sandbox to be laid out.")
         return launch
-
-    def _linked(self, root: Path, view: View) -> dict[Path, Layer | None]:
-        """Return the outputs that reach outside by names of their files, with what is put over each."""
-        if view.writes is Writes.NOTHING and not view.changes_sources:
-            return {}
-        return {path: self._made_layer(root) for path in linked_outside(self._survey(root).outputs)}
 
     def _plan(self, wish: ViewRequest, caches: Path | None = None) -> ViewPlan:
         room = SandboxFolders(self._place, self._cache_of(wish.root), caches)
@@ -433,14 +454,15 @@ class Sandbox:
             return make_layer(root, parent) if parent is not None else None
         return None
 
-    def _caches(self, root: Path, layer: Layer | None) -> tuple[tuple[int, ...], Path | None]:
+    def _caches(self, root: Path, layer: Layer | None, view: View) -> tuple[tuple[int, ...], Path | None]:
         """Return where layers over the user's caches are, and a lock on it: no two commands may share a layer.
 
-        The first has those that stay, others beside it get new ones that go with their own.
+        The first has those that stay, others beside it get new ones that go with their own. Nothing stays of what
+        may change nothing.
         """
         if layer is None:
             return (), None
-        kept = self._memory or self._cache_of(root)
+        kept = (self._memory or self._cache_of(root)) if view.writes_outputs else None
         if kept is not None:
             name = hashlib.sha256(os.fsencode(root)).hexdigest()[:16]
             lock = os.open(kept / f"{name}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -474,14 +496,14 @@ class Sandbox:
             case None:
                 raise SandboxError(f"There is no sandbox: {self.state.reason}.")
 
-    def _made(self, root: Path, view: View, *, layered: bool) -> Iterator[Path]:
+    def _made(self, root: Path, view: View, *, needed: bool) -> Iterator[Path]:
         """Make, and yield, what has to be there to be opened: files outside, output directories of a live project."""
         for path in view.holes.write:
             if not os.path.lexists(path) and path.parent.is_dir() and not path.is_relative_to(root):
                 with contextlib.suppress(OSError):
                     path.touch(exist_ok=False)
                     yield path
-        if layered or view.writes is not Writes.OUTPUTS or view.changes_sources:
+        if not needed or not view.writes_outputs or view.changes_sources_itself:
             return
         rules = IgnoreRules.above(root).entering(root)
         for name in sorted(OUTPUT_DIRECTORIES - NEVER_KEPT):
@@ -493,15 +515,21 @@ class Sandbox:
 
     # -- what a command did ---------------------------------------------------------------------------------------
 
-    async def _apply_changes(self, launch: Launch, layer: Layer, recorded: Recorded) -> JudgedChanges:
+    async def _judged(self, launch: Launch, layer: Layer) -> tuple[list[LayerChange], JudgedChanges]:
+        """Return what a command changed on its layer, and what becomes of it."""
         changes = await asyncio.to_thread(changes_in, layer, _outputs_of(launch.seen))
         if not changes:
-            return JudgedChanges()
+            return changes, JudgedChanges()
         if len(changes) > MAX_CHANGES:
-            return JudgedChanges(lost=changes[:MAX_CHANGES], wanted=Holes(sources=True))
+            return changes, JudgedChanges(lost=changes[:MAX_CHANGES], wanted=Holes(sources=True))
         root = launch.seen.root
         shared = frozenset(await shared_files(root)) if needs_knowledge(changes) else frozenset[str]()
-        judged = await asyncio.to_thread(judge, changes, launch.view, root, _Facts(root, shared, launch.layout).known())
+        facts = _Facts(root, shared, launch.layout).known()
+        return changes, await asyncio.to_thread(judge, changes, launch.view, root, facts)
+
+    async def _apply_changes(self, launch: Launch, layer: Layer, recorded: Recorded) -> JudgedChanges:
+        changes, judged = await self._judged(launch, layer)
+        root = launch.seen.root
         await asyncio.to_thread(discard, layer, [change for change in judged.lost if change.inside])
         if judged.outputs:
             outputs = {id(change) for change in judged.outputs}
@@ -530,8 +558,6 @@ class Sandbox:
     def _clear_up(launch: Launch) -> None:
         if launch.layer is not None:
             launch.layer.remove()
-        for layer in launch.thrown_away:
-            layer.remove()
         for descriptor in launch.owned:
             with contextlib.suppress(OSError):
                 os.close(descriptor)
@@ -563,7 +589,8 @@ class Sandbox:
         if self._cache is None:
             return None
         place = self._cache / hashlib.sha256(os.fsencode(root)).hexdigest()[:16]
-        (place / "cache").mkdir(parents=True, exist_ok=True, mode=0o700)
+        for name in ("cache", "plan"):
+            (place / name).mkdir(parents=True, exist_ok=True, mode=0o700)
         return place
 
     @property
@@ -610,25 +637,17 @@ class Sandbox:
             room = os.statvfs(_SHARED_MEMORY)
             if room.f_bavail * room.f_frsize < MIN_MEMORY:
                 return None
-            return self._own_directory(_SHARED_MEMORY)
+            return make_own_directory(self, _SHARED_MEMORY)
         except OSError:
             return None
 
-    def _own_directory(self, parent: Path) -> Path:
-        """Make a directory that goes with this session; those of sessions that were killed go now."""
-        for other in parent.glob(f"{_PREFIX}*"):
-            with contextlib.suppress(OSError), open(other / "lock", "rb") as theirs:  # noqa: PTH123 - a descriptor to lock
-                fcntl.flock(theirs, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(other, ignore_errors=True)
-        place = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent)).resolve()
-        lock = os.open(place / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        weakref.finalize(self, _remove, place, lock)
-        return place
-
     @cached_property
     def _place(self) -> Path:
-        place = self._own_directory(Path(tempfile.gettempdir()))
+        try:
+            place = make_own_directory(self, Path(tempfile.gettempdir()))
+        except OSError as error:
+            log.warning("another directory for temporary files is used: %s", error)
+            place = make_own_directory(self, self._cache or Path(tempfile.mkdtemp()))
         room = SandboxFolders(place)
         for directory in (*map(room.temporary, TEMPORARY), room.home):
             directory.mkdir()
@@ -774,15 +793,25 @@ def _outputs_of(seen: Survey) -> Outputs:
 def _tidied(launch: Launch) -> list[str]:
     """Take away what a command left for git to obey outside, and name what else of the kind is new."""
     notes = []
-    planted = launch.seen.root / ".git" / "commondir"
+    root = launch.seen.root
+    # What was there before may have been looked at; what is new in a directory of output is made again.
+    places = [*launch.seen.outputs, *(path for path in launch.made if path.is_relative_to(root))]
+    judged = launch.layer is not None or not launch.view.writes_outputs
+    new = frozenset[Path]() if judged else look_into(places).planted - launch.planted
+    for path in new:
+        remove_planted(path)
+    if new:
+        names = ", ".join(one_line(path.relative_to(root).as_posix()) for path in sorted(new)[:5])
+        notes.append(f"[Not kept, as other programs obey it or it leads outside: {names}.]")
+    planted = root / ".git" / "commondir"
     if not planted.parent.is_symlink() and (planted.is_symlink() or planted.is_file()):
         planted.unlink(missing_ok=True)
         notes.append("[.git/commondir was removed: it would have given the repository another configuration.]")
     if launch.view.changes_sources:
-        after = survey(launch.seen.root, lambda _path: False)
-        new = {*after.protected, *after.repositories} - {*launch.seen.protected, *launch.seen.repositories}
-        if new := new - launch.view.holes.protected:
-            names = ", ".join(sorted(path.relative_to(launch.seen.root).as_posix() for path in new)[:5])
+        after = survey(root, lambda _path: False)
+        obeyed = {*after.protected, *after.repositories} - {*launch.seen.protected, *launch.seen.repositories}
+        if obeyed := obeyed - launch.view.holes.protected:
+            names = ", ".join(sorted(path.relative_to(root).as_posix() for path in obeyed)[:5])
             notes.append(f"[New, and other programs obey it: {names}. Tell the user to look at it.]")
     return notes
 

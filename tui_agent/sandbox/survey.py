@@ -14,6 +14,8 @@ from pathlib import Path
 from tui_agent.files.ignore import IgnoreRules
 from tui_agent.files.sensitive import PROTECTED_DIRECTORIES, PROTECTED_NAMES, is_sensitive
 from tui_agent.lazy import dataclass
+from tui_agent.sandbox.layer import BARE_REPOSITORY
+from tui_agent.sandbox.own_directory import remove_tree
 
 MAX_ENTRIES = 200_000
 """A project with more can't be gone through; what runs in it asks as if there were no sandbox."""
@@ -32,7 +34,7 @@ OUTPUT_DIRECTORIES = frozenset({
 OUTPUT_SUFFIXES = (
     ".o", ".obj", ".a", ".so", ".dylib", ".dll", ".lib", ".exe", ".lo", ".la", ".gch", ".pch", ".pdb", ".ilk", ".d",
     ".dep", ".pyc", ".pyo", ".class", ".rmeta", ".rlib", ".wasm", ".hi", ".dyn_hi", ".dyn_o", ".beam", ".cmi", ".cmo",
-    ".cmx", ".tsbuildinfo", ".gcda", ".gcno", ".gcov", ".profraw", ".profdata", ".egg-info", ".whl",
+    ".cmx", ".tsbuildinfo", ".gcda", ".gcno", ".gcov", ".profraw", ".profdata", ".whl",
 )  # fmt: skip
 OUTPUT_NAMES = frozenset({
     ".coverage", "coverage.xml", "coverage.json", "lcov.info", "junit.xml", ".eslintcache", ".stylelintcache",
@@ -76,7 +78,7 @@ def is_output_name(name: str, *, directory: bool) -> bool:
     """Whether programs make what has this name, and make it again."""
     plain = name.casefold()
     if directory:
-        return plain in OUTPUT_DIRECTORIES or plain.endswith(".egg-info")
+        return plain in OUTPUT_DIRECTORIES
     return plain in OUTPUT_NAMES or plain.startswith(".coverage.") or plain.endswith(OUTPUT_SUFFIXES)
 
 
@@ -125,28 +127,66 @@ def survey(root: Path, holds_secret: Callable[[Path], bool]) -> Survey:
     return found.survey()
 
 
-def linked_outside(directories: Iterable[Path]) -> list[Path]:
-    """Return the directories in which a file has names that are in none of them; 100,000 files take half a second."""
+@dataclass(frozen=True, slots=True)
+class OutputsFound:
+    """What there is in directories of output that a command works on without a layer.
+
+    ``linked`` are those in which a file has names outside of all of them, ``planted`` what no command may leave there:
+    what programs obey, repositories, pipes, links that lead outside, files that run as their owner.
+    """
+
+    linked: frozenset[Path] = frozenset()
+    planted: frozenset[Path] = frozenset()
+
+
+def look_into(directories: Iterable[Path]) -> OutputsFound:
+    """Go through directories of output; 100,000 files take half a second."""
     names: dict[tuple[int, int], int] = {}
     links: dict[tuple[int, int], int] = {}
     found: dict[Path, set[tuple[int, int]]] = {}
+    planted: set[Path] = set()
     for directory in directories:
         here = found[directory] = set()
         pending = [str(directory)]
         while pending:
             try:
-                with os.scandir(pending.pop()) as rows:
-                    for row in rows:
-                        if row.is_dir(follow_symlinks=False):
-                            pending.append(row.path)
-                        elif (state := row.stat(follow_symlinks=False)).st_nlink > 1:
-                            key = (state.st_dev, state.st_ino)
-                            names[key] = names.get(key, 0) + 1
-                            links[key] = state.st_nlink
-                            here.add(key)
+                with os.scandir(pending.pop()) as scanned:
+                    rows = list(scanned)
             except OSError:
                 continue
-    return [directory for directory, keys in found.items() if any(names[key] < links[key] for key in keys)]
+            is_bare = {row.name for row in rows} >= BARE_REPOSITORY
+            for row in rows:
+                state = row.stat(follow_symlinks=False)
+                if is_bare or _is_planted(row, state, directory):
+                    planted.add(Path(row.path))
+                elif stat.S_ISDIR(state.st_mode):
+                    pending.append(row.path)
+                elif state.st_nlink > 1:
+                    key = (state.st_dev, state.st_ino)
+                    names[key] = names.get(key, 0) + 1
+                    links[key] = state.st_nlink
+                    here.add(key)
+    linked = (directory for directory, keys in found.items() if any(names[key] < links[key] for key in keys))
+    return OutputsFound(frozenset(linked), frozenset(planted))
+
+
+def _is_planted(row: "os.DirEntry[str]", state: os.stat_result, directory: Path) -> bool:
+    mode = state.st_mode
+    if is_repository(row.name) or is_protected(row.name):
+        return True
+    if stat.S_ISLNK(mode):
+        real = Path(os.path.realpath(row.path))
+        runs = real.is_file() and os.access(real, os.X_OK)
+        return not real.is_relative_to(os.path.realpath(directory.parent)) and not runs
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)) or bool(mode & (stat.S_ISUID | stat.S_ISGID))
+
+
+def remove_planted(path: Path) -> None:
+    """Remove what a command may not leave; links are not followed."""
+    if path.is_dir() and not path.is_symlink():
+        remove_tree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def _rules_at(root: Path) -> IgnoreRules:
@@ -191,7 +231,7 @@ class _Found:
         self._looked_at.append((directory, modified))
         self._count += len(rows)
         names = {row.name for row in rows}
-        if {"HEAD", "objects", "refs"} <= names:
+        if names >= BARE_REPOSITORY:
             self.repositories.append(Path(directory))
             return
         if not depth_in_output and CACHE_TAG in names and self._is_cache(directory, rules):
@@ -233,7 +273,9 @@ class _Found:
 
     @staticmethod
     def _is_output(row: "os.DirEntry[str]", rules: IgnoreRules) -> bool:
-        return is_output_name(row.name, directory=True) and rules.ignored(row.path, directory=True)
+        # Entry points in a new one would be obeyed: it is not output by its name alone.
+        named = is_output_name(row.name, directory=True) or row.name.endswith(".egg-info")
+        return named and rules.ignored(row.path, directory=True)
 
     def _is_informative(self, row: "os.DirEntry[str]", rules: IgnoreRules) -> bool:
         """Whether a file that is not shared holds a secret: what is in a repository can be read there anyway."""
@@ -291,7 +333,7 @@ def _linked_repositories(link: Path) -> Iterator[Path]:
 
 
 def _is_repository_directory(directory: Path) -> bool:
-    return {"HEAD", "objects", "refs"} <= {row.name for row in directory.iterdir()}
+    return {row.name for row in directory.iterdir()} >= BARE_REPOSITORY
 
 
 def _worktree_of(directory: Path) -> Path | None:

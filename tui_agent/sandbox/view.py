@@ -81,6 +81,16 @@ class View:
         """Whether files can change that a checkpoint would have to take back; git changes them with the repository."""
         return self.writes is Writes.PROJECT or self.holes.sources or self.holes.repository
 
+    @property
+    def writes_outputs(self) -> bool:
+        """Whether what is made again is kept."""
+        return self.writes is not Writes.NOTHING or self.changes_sources
+
+    @property
+    def changes_sources_itself(self) -> bool:
+        """Whether a command that is on no layer can change the project's files."""
+        return self.holes.sources or self.holes.repository
+
     def opened(self, holes: Holes) -> "View":
         """Return this view with more holes."""
         return View(self.writes, self.holes | holes)

@@ -4,10 +4,8 @@ import asyncio
 import contextlib
 import os
 import re
-import shutil
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import lru_cache
 from pathlib import Path
 from typing import ClassVar
 
@@ -18,8 +16,9 @@ from tui_agent.lazy import LazyPattern
 from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.processes.capture import plain_text
 from tui_agent.processes.environment import SafeEnvironment, command_environment, withheld_from
+from tui_agent.processes.own_programs import find_shell
 from tui_agent.processes.process import Command, FinishedCommand
-from tui_agent.sandbox import Sandbox, Writes
+from tui_agent.sandbox import Sandbox
 from tui_agent.session.entries import ToolMetadata, Truncation
 from tui_agent.session.tool_traits import ToolTraits
 from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
@@ -46,6 +45,9 @@ JOB_START_SECONDS = 0.5
 """Seconds a background job is watched before its call returns: most that can't work end by then."""
 
 _TITLE_CHARS = 200
+_ONLY_OUTPUT = (
+    "[A background job changes build output only. To change files of the project, run it without background.]"
+)
 _FENCE = LazyPattern(r"\A\s*```(?:bash|sh|shell|console)?[ \t]*\n(.*?)\n?```\s*\Z", re.DOTALL)
 
 
@@ -123,7 +125,9 @@ class BashTool(Tool[BashInput]):
         if notice:
             context.notify(notice)
         environment = await asyncio.to_thread(_child_environment, arguments, context, inside=sandbox is not None)
-        program = Program(arguments.command, (_shell(), "-c", arguments.command), environment, _timeout(arguments))
+        program = Program(
+            arguments.command, (find_shell(context.project), "-c", arguments.command), environment, _timeout(arguments)
+        )
         if arguments.background:
             return await _in_background(program, context, sandbox)
         ended = await run_program(program, context, sandbox)
@@ -146,16 +150,20 @@ async def _in_background(program: Program, context: ToolContext, sandbox: Sandbo
     if sandbox is None:
         return await _as_job(program.outside(context), program.name, context)
     view = context.view
-    # What goes on works on the project itself, to follow what changes there. In plan mode nothing does.
-    live = view.writes is not Writes.NOTHING or view.changes_sources
-    async with recorded(context, sandbox, view, live=live):
-        launch = await launch_program(program, context, sandbox, view, live=live)
+    async with recorded(context, sandbox, view):
+        launch = await launch_program(program, context, sandbox, view, live=True)
 
         async def ended(said: str, code: int | None) -> str:
-            return (await sandbox.finish(launch, said, code, context.recorded)).note
+            outcome = await sandbox.finish(launch, said, code, context.recorded)
+            unchanged = outcome.wanted is not None and outcome.wanted.sources
+            return "\n".join(filter(None, [outcome.note, _ONLY_OUTPUT if unchanged else ""]))
 
+        async def looked_at() -> None:
+            await sandbox.look(launch)
+
+        command = replace(program.inside(context, launch), ended=ended, looked_at=looked_at)
         try:
-            return await _as_job(replace(program.inside(context, launch), ended=ended), program.name, context)
+            return await _as_job(command, program.name, context)
         except (ToolError, OSError):
             await sandbox.finish(launch, "", None)
             raise
@@ -259,8 +267,3 @@ def _checked(command: str) -> str:
     if "\0" in command:
         raise ToolError("command holds a NUL character.")
     return command
-
-
-@lru_cache(maxsize=1)
-def _shell() -> str:
-    return shutil.which("bash") or shutil.which("sh") or "/bin/sh"

@@ -60,6 +60,7 @@ class JobTool(Tool[JobInput]):
             with job.listening(context.report), contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(min(arguments.wait, MAX_WAIT)):
                     await job.ended.wait()
+        await job.look()
         return await job_result(job, context)
 
     def title(self, arguments: JobInput) -> str:

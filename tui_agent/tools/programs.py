@@ -74,7 +74,7 @@ async def _run_in(
     view: View, program: Program, context: ToolContext, sandbox: Sandbox
 ) -> tuple[EndedProgram, Holes | None]:
     run = FinishedCommand()
-    async with recorded(context, sandbox, view, live=False):
+    async with recorded(context, sandbox, view):
         launch = await launch_program(program, context, sandbox, view, live=False)
         try:
             await _run(program, program.inside(context, launch), context, run)
@@ -113,9 +113,9 @@ async def launch_program(program: Program, context: ToolContext, sandbox: Sandbo
 
 
 @contextlib.asynccontextmanager
-async def recorded(context: ToolContext, sandbox: Sandbox, view: View, *, live: bool) -> AsyncIterator[None]:
+async def recorded(context: ToolContext, sandbox: Sandbox, view: View) -> AsyncIterator[None]:
     """Have the whole project watched where a program works on it itself; what a layer changes is told by it."""
-    layered = not live and await asyncio.to_thread(sandbox.is_layered, context.project, view)
+    layered = await asyncio.to_thread(sandbox.is_layered, context.project, view)
     if layered or not view.changes_sources or context.recorded is None:
         yield
         return

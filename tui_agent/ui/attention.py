@@ -141,11 +141,12 @@ class Attention:
     async def _run(self, command: str, call: Call) -> None:
         from dataclasses import asdict
 
+        from tui_agent.agent.system_prompt import find_project
         from tui_agent.processes.user_command import CommandFailedError, run_command
 
-        given = json.dumps(asdict(call)).encode()
+        given, cwd = json.dumps(asdict(call)).encode(), self._main.desk.cwd
         try:
-            code, _out, errors = await run_command(command, given, self._main.desk.cwd, os.environ, COMMAND_SECONDS)
+            code, _out, errors = await run_command(command, given, cwd, os.environ, COMMAND_SECONDS, find_project(cwd))
             problem = f"it ended with {code}: {one_line(errors.decode('utf-8', 'replace'))}" if code else ""
         except CommandFailedError as error:
             problem = str(error)

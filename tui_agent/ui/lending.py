@@ -1,6 +1,7 @@
 """Lends the terminal to another program, an editor say, and takes it back when that ends or this program has to."""
 
 import asyncio
+import errno
 import os
 import shlex
 import signal
@@ -13,7 +14,9 @@ from typing import Any
 
 from textual.app import App, SuspendNotSupported
 
+from tui_agent.agent.system_prompt import find_project
 from tui_agent.processes.marks import own
+from tui_agent.processes.own_programs import find_program
 
 FROM_KEYS = frozenset({signal.SIGINT, signal.SIGQUIT})
 """Signals that keys send to all programs of a terminal in its plain state."""
@@ -94,7 +97,10 @@ async def open_in_editor(app: App[Any], path: Path, line: int = 0) -> int:
     except ValueError as error:
         raise EditorError(f"Cannot read $EDITOR ({named}): {error}.") from error
     try:
-        return await lending.lend(app, [*command, *_place(Path(command[0]).name, path, line)])
+        program = find_program(command[0], find_project(Path.cwd()))
+        if program is None:
+            raise FileNotFoundError(errno.ENOENT, "there is no such program outside of the project")
+        return await lending.lend(app, [program, *command[1:], *_place(Path(command[0]).name, path, line)])
     except SuspendNotSupported as error:
         raise EditorError("This terminal cannot be handed to an editor.") from error
     except OSError as error:

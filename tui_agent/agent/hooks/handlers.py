@@ -14,6 +14,7 @@ from pydantic import BaseModel, ValidationError
 
 from tui_agent.agent.hooks.payloads import ANSWERS, HookAnswer, Payload, refusal
 from tui_agent.agent.hooks.settings import HookSettings
+from tui_agent.agent.system_prompt import find_project
 from tui_agent.errors import UserFacingError
 from tui_agent.json_text import loads
 from tui_agent.lazy import dataclass
@@ -76,8 +77,9 @@ class CommandHook:
         settings = self.settings
         try:
             code, out, errors = await run_command(
-                settings.command, payload.model_dump_json().encode(), self.cwd, self.environment, settings.timeout
-            )
+                settings.command, payload.model_dump_json().encode(), self.cwd, self.environment, settings.timeout,
+                find_project(self.cwd),
+            )  # fmt: skip
         except CommandFailedError as error:
             raise HookError(str(error)) from None
         said = " ".join(errors.decode("utf-8", "replace").split())

@@ -91,10 +91,12 @@ class UserStatusLine(Guarded, Widget):
 
     @work(group="status line")
     async def _run(self, command: str, given: bytes) -> None:
+        from tui_agent.agent.system_prompt import find_project
         from tui_agent.processes.user_command import CommandFailedError, run_command
 
+        cwd = self._cwd()
         try:
-            code, out, errors = await run_command(command, given, self._cwd(), os.environ, SECONDS)
+            code, out, errors = await run_command(command, given, cwd, os.environ, SECONDS, find_project(cwd))
         except CommandFailedError as error:
             self.post_message(self.Wrote("", str(error)))
             return

@@ -1,0 +1,256 @@
+"""What must hold in every form of the sandbox: with a copy-on-write layer, without, and by Landlock."""
+
+import ast
+import asyncio
+import os
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+import tui_agent
+from tests.support.contained import FORMS, SYSTEM_PATH, Contained, needs_layer, state_of
+from tests.support.tooling import Workspace
+from tui_agent.processes.jobs import Jobs
+from tui_agent.sandbox import Holes, Sandbox, SandboxState, View, Writes
+from tui_agent.sandbox import sandbox as sandbox_module
+from tui_agent.sandbox.own_directory import make_own_directory
+from tui_agent.tools.bash import BashInput, BashTool
+from tui_agent.tools.job import JobInput, JobTool
+
+NOTHING, OUTPUTS, PROJECT = View(Writes.NOTHING), View(Writes.OUTPUTS), View(Writes.PROJECT)
+PLANTED = (
+    "mkdir -p dist/.git dist/.vscode dist/bare/objects dist/bare/refs; echo x > dist/.envrc; echo x > dist/bare/HEAD;"
+    " echo x > dist/.git/config; echo x > dist/.vscode/tasks.json; ln -s /etc/passwd dist/link; mkfifo dist/pipe;"
+    " cp /bin/true dist/su; chmod 4755 dist/su; echo kept > dist/kept.js"
+)
+LEFT = {".git", ".vscode", ".envrc", "bare/HEAD", "link", "pipe"}
+
+
+@pytest.fixture(params=FORMS)
+async def box(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Contained]:
+    box = Contained(tmp_path / "home", state=state_of(request.param, tmp_path))
+    box.git("init", "-q")
+    box.file(".gitignore", "dist/\n")
+    box.file("app.py", "one\n")
+    box.file("dist/old.js", "old\n")
+    box.git("add", ".")
+    yield box
+    await box.sandbox.aclose()
+
+
+def context_of(box: Contained, view: View, jobs: Jobs) -> Workspace:
+    return Workspace(
+        box.root, environ={"PATH": SYSTEM_PATH, "HOME": str(box.home)}, jobs=jobs, sandbox=box.sandbox
+    )  # fmt: skip
+
+
+async def run_in(box: Contained, command: str, view: View, jobs: Jobs, *, background: bool) -> str:
+    context = context_of(box, view, jobs).context()
+    context.view = view
+    result = await BashTool().run(BashInput(command=command, background=background), context)
+    if not background:
+        return result.output
+    job = jobs.find(max(state.id for state in jobs))
+    async with asyncio.timeout(60):
+        await job.ended.wait()
+    return result.output + job.note
+
+
+@pytest.mark.parametrize("background", [False, True], ids=["foreground", "job"])
+@pytest.mark.parametrize("view", [NOTHING, OUTPUTS, PROJECT], ids=["plan", "build", "auto-edit"])
+async def test_nothing_that_other_programs_obey_is_left_in_outputs(
+    box: Contained, view: View, *, background: bool
+) -> None:
+    jobs = Jobs()
+    said = await run_in(box, PLANTED, view, jobs, background=background)
+    there = {path.relative_to(box.root / "dist").as_posix() for path in (box.root / "dist").rglob("*")}
+    assert there.isdisjoint(LEFT)
+    assert (box.root / "dist/old.js").read_text() == "old\n"
+    su = box.root / "dist/su"
+    assert not su.exists() or not su.stat().st_mode & 0o6000
+    if view is not NOTHING:
+        assert "kept.js" in there
+        assert ".envrc" in said
+    else:
+        assert there == {"old.js"}
+    await jobs.aclose()
+
+
+async def test_a_job_sees_edits_and_its_output_is_there_when_it_is_looked_at(box: Contained) -> None:
+    jobs = Jobs()
+    wait = (
+        "while ! grep -q two app.py; do sleep 0.02; done; cp app.py dist/seen; mkdir -p dist/.git; echo made; sleep 60"
+    )
+    context = context_of(box, OUTPUTS, jobs).context()
+    await BashTool().run(BashInput(command=wait, background=True), context)
+    (box.root / "new").write_text("two\n")
+    (box.root / "new").replace(box.root / "app.py")
+    async with asyncio.timeout(30):
+        while "made" not in jobs.output(1):
+            await asyncio.sleep(0.02)
+    await JobTool().run(JobInput(id=1), context)
+    assert (box.root / "dist/seen").read_text() == "two\n"
+    assert not (box.root / "dist/.git").exists()
+    await jobs.aclose()
+
+
+async def test_a_job_does_not_change_files_of_the_project(box: Contained) -> None:
+    jobs = Jobs()
+    said = await run_in(box, "echo two > app.py", PROJECT, jobs, background=True)
+    assert (box.root / "app.py").read_text() == "one\n"
+    assert "run it without background" in said
+    await jobs.aclose()
+
+
+@needs_layer
+@pytest.mark.parametrize("where", ["dist/bare", "bare"])
+async def test_a_bare_repository_is_kept_by_no_mode(tmp_path: Path, where: str) -> None:
+    box = Contained(tmp_path / "home")
+    box.file("dist/x")
+    ran = await box.run(
+        f"mkdir -p {where}/objects {where}/refs; echo x > {where}/HEAD; echo y > {where}/config", PROJECT
+    )
+    assert not (box.root / where / "HEAD").exists()
+    assert not (box.root / where / "config").exists()
+    assert ran.outcome.wanted is not None
+    assert ran.outcome.wanted.repository
+    await box.sandbox.aclose()
+
+
+@needs_layer
+async def test_links_out_and_scripts_named_as_output_are_not_kept(tmp_path: Path) -> None:
+    box = Contained(tmp_path / "home")
+    await box.run("ln -s ~ homelink; ln -s app.py inlink; touch app.py", PROJECT)
+    assert not (box.root / "homelink").is_symlink()
+    assert (box.root / "inlink").is_symlink()
+    await box.run("printf '#!/bin/sh\\n' > config.status; mkdir x.egg-info; echo x > x.egg-info/entry_points.txt")
+    assert not (box.root / "config.status").exists()
+    assert not (box.root / "x.egg-info").exists()
+    await box.sandbox.aclose()
+
+
+@needs_layer
+async def test_plan_leaves_nothing_in_the_cache_that_a_build_would_run(tmp_path: Path) -> None:
+    box = Contained(tmp_path / "home")
+    await box.run("mkdir -p ~/.cache && echo evil > ~/.cache/m.pyc", NOTHING)
+    assert (await box.run("cat ~/.cache/m.pyc || true", OUTPUTS)).output.startswith("cat:")
+    await box.sandbox.aclose()
+
+
+@pytest.mark.parametrize("held", [False, True], ids=["outside", "inside"])
+async def test_the_shell_is_never_the_projects(tmp_path: Path, *, held: bool) -> None:
+    box = Contained(tmp_path / "home", state=None if held else SandboxState(None, reason="none"))
+    mark = tmp_path / "mark"
+    for name in ("bash", "sh", "nsenter", "bwrap", "git", "rg"):
+        box.file(f".venv/bin/{name}", f"#!/bin/sh\necho {name} >> {mark}\n").chmod(0o755)
+    environ = {**os.environ, "PATH": f"{box.root / '.venv/bin'}:{SYSTEM_PATH}"}
+    program = (
+        "import asyncio, sys\nfrom pathlib import Path\nfrom tests.sandbox.test_containment import shell_from\n"
+        "asyncio.run(shell_from(Path(sys.argv[1]), sys.argv[2] == 'True'))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(box.root), str(held)], env=environ, cwd=Path(__file__).parents[2],
+        capture_output=True, check=True, timeout=60,
+    )  # fmt: skip
+    assert done.stdout == b"ran\n"
+    assert not mark.exists()
+
+
+async def shell_from(root: Path, held: bool) -> None:
+    """Run a command as a session does, and print what it said."""
+    from tui_agent.sandbox.settings import SandboxSettings
+
+    sandbox = Sandbox(SandboxSettings(), cache=root.parent / "cache", project=root) if held else None
+    space = Workspace(root, environ=dict(os.environ), sandbox=sandbox)
+    result = await BashTool().run(BashInput(command="echo ran"), space.context())
+    sys.stdout.write(result.output + "\n")
+    if sandbox is not None:
+        await sandbox.aclose()
+
+
+# -- directories of the sandbox's own ----------------------------------------------------------------------------
+
+
+class Owner:
+    """Somebody whose directory it is."""
+
+
+def test_what_another_user_put_where_layers_are_kept_is_not_opened(tmp_path: Path) -> None:
+    ours = tmp_path / f"tui-agent-{os.geteuid()}"
+    (ours / "x").mkdir(parents=True, mode=0o700)
+    ours.chmod(0o700)
+    os.mkfifo(ours / "x" / "lock")
+    assert make_own_directory(Owner(), tmp_path).parent == ours
+    ours.chmod(0o777)
+    with pytest.raises(OSError, match="not a directory of this user alone"):
+        make_own_directory(Owner(), tmp_path)
+
+
+def test_a_session_leaves_no_directory_behind(tmp_path: Path) -> None:
+    owner = Owner()
+    place = make_own_directory(owner, tmp_path)
+    (place / "caches" / "work" / "work").mkdir(parents=True)
+    (place / "caches" / "work" / "work").chmod(0)
+    (place / "caches" / "work").chmod(0o500)
+    del owner
+    assert not place.exists()
+
+
+@needs_layer
+async def test_a_squatted_directory_in_memory_moves_layers_to_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "shm").mkdir()
+    os.mkfifo(tmp_path / "shm" / f"tui-agent-{os.geteuid()}")
+    monkeypatch.setattr(sandbox_module, "_SHARED_MEMORY", tmp_path / "shm")
+    box = Contained(tmp_path / "home")
+    ran = await asyncio.wait_for(box.run("echo works", OUTPUTS.opened(Holes())), 60)
+    assert ran.output == "works\n"
+    await box.sandbox.aclose()
+
+
+# -- what is started ---------------------------------------------------------------------------------------------
+
+STARTS = {
+    "sandbox/finding.py": "bubblewraps and nsenter of find_program",
+    "sandbox/sandbox.py": "the bubblewrap that was found",
+    "sandbox/network.py": "bubblewrap and this program's Python",
+    "sandbox/landlock_start.py": "becomes the command that it holds",
+    "processes/process.py": "a Command; the watcher is this program's Python",
+    "processes/user_command.py": "/bin/sh, with no place of the project on PATH",
+    "files/own_git.py": "git of find_program",
+    "files/ripgrep.py": "rg of find_program",
+    "tools/webfetch.py": "this program's Python",
+    "model/hosted/link.py": "this program's Python",
+    "cli/web_server.py": "this program",
+    "ui/clipboard.py": "a program of find_program",
+    "ui/lending.py": "the user's editor, of find_program",
+}
+"""Every place that starts a program, and what that is. None may be looked up in the project."""
+
+
+def test_every_program_that_is_started_is_known() -> None:
+    root = Path(tui_agent.__file__).parent
+    starting = {
+        "create_subprocess_exec",
+        "create_subprocess_shell",
+        "Popen",
+        "posix_spawn",
+        "execvp",
+        "execv",
+        "execve",
+    }
+    found, looked_up = set(), set()
+    for path in root.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Attribute):
+                called = f"{ast.unparse(node.value)}.{node.attr}"
+                if node.attr in starting or called in {"subprocess.run", "os.system", "os.popen"}:
+                    found.add(path.relative_to(root).as_posix())
+                if called == "shutil.which":
+                    looked_up.add(path.relative_to(root).as_posix())
+    assert found == set(STARTS)
+    assert looked_up <= {"processes/own_programs.py", "shell/grammar.py"}
