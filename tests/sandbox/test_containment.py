@@ -205,7 +205,7 @@ async def test_a_squatted_directory_in_memory_moves_layers_to_the_disk(
 ) -> None:
     (tmp_path / "shm").mkdir()
     os.mkfifo(tmp_path / "shm" / f"tui-agent-{os.geteuid()}")
-    monkeypatch.setattr(sandbox_module, "_SHARED_MEMORY", tmp_path / "shm")
+    monkeypatch.setattr(sandbox_module, "SHARED_MEMORY", tmp_path / "shm")
     box = Contained(tmp_path / "home")
     ran = await asyncio.wait_for(box.run("echo works", OUTPUTS.opened(Holes())), 60)
     assert ran.output == "works\n"

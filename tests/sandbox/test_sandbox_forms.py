@@ -24,21 +24,16 @@ def refusing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Refusing:
     def make(option: str) -> Path:
         program = bubblewrap_without(option, tmp_path / "bwrap")
         monkeypatch.setattr(finding_module, "bubblewraps", lambda _outside: iter([str(program)]))
-        _forget()
+        find_sandbox.cache_clear()
         return program
 
     return make
 
 
-def _forget() -> None:
-    find_sandbox.cache_clear()
-    finding_module._bubblewrap.cache_clear()
-
-
 @pytest.fixture(autouse=True)
 def _found_anew() -> object:
     yield
-    _forget()
+    find_sandbox.cache_clear()
 
 
 @linux
@@ -94,7 +89,7 @@ def test_a_bubblewrap_is_chosen_by_the_form_that_will_be_used(
     broken.chmod(0o755)
     known = {"broken": broken, "works": BUNDLED, "old": bubblewrap_without("--overlay-src", tmp_path / "old")}
     monkeypatch.setattr(finding_module, "bubblewraps", lambda _outside: iter([str(known[name]) for name in there]))
-    _forget()
+    find_sandbox.cache_clear()
     state = find_sandbox()
     assert (state.kind, state.program, state.layered) == ("bubblewrap", str(known[chosen]), layered)
     if layered:

@@ -128,7 +128,6 @@ def _trial(*more: Mount) -> Layout:
     return Layout(Path("/"), Path(os.devnull), (*system_mounts(), *own, *more))
 
 
-@lru_cache(maxsize=8)
 def _bubblewrap(program: str) -> tuple[BubblewrapForm | None, str]:
     """Return how a bubblewrap works here, with a layer if it can, and why it can't."""
     layer = Mount(Path("/etc"), MountKind.LAYER)

@@ -78,7 +78,7 @@ log = logging.getLogger(__name__)
 
 _INFO_BYTES = 4_096
 
-_SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - a directory of ours in it
+SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - a directory of ours in it
 MIN_MEMORY = 2 * 1024**3
 """Bytes there must be free in memory for layers to be kept there."""
 
@@ -634,10 +634,10 @@ class Sandbox:
     def _memory(self) -> Path | None:
         """A directory in memory, None where there is little room."""
         try:
-            room = os.statvfs(_SHARED_MEMORY)
+            room = os.statvfs(SHARED_MEMORY)
             if room.f_bavail * room.f_frsize < MIN_MEMORY:
                 return None
-            return make_own_directory(self, _SHARED_MEMORY)
+            return make_own_directory(self, SHARED_MEMORY)
         except OSError:
             return None
 

@@ -14,7 +14,6 @@ from typing import Any
 
 from textual.app import App, SuspendNotSupported
 
-from tui_agent.agent.system_prompt import find_project
 from tui_agent.processes.marks import own
 from tui_agent.processes.own_programs import find_program
 
@@ -91,6 +90,8 @@ async def open_in_editor(app: App[Any], path: Path, line: int = 0) -> int:
     Raises:
         EditorError: there is no editor that can be used.
     """
+    from tui_agent.agent.system_prompt import find_project
+
     named = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
     try:
         command = shlex.split(named) or ["vi"]
