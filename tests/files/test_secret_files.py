@@ -1,11 +1,13 @@
 """Which files of a project hold secrets."""
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from tui_agent.files.secret_files import file_holds_secret
+from tui_agent.files.secret_files import file_holds_secret, secrets_among_programs
+from tui_agent.sandbox.survey import survey
 
 TOKEN = "ghp" + "_0a1b2c3d4e5f6a7b8c9d0e1f2a3b4c5d6e7f"
 
@@ -60,3 +62,22 @@ def test_a_file_is_looked_at_again_when_it_changed(tmp_path: Path) -> None:
     assert not file_holds_secret(path)
     path.write_text(f"token: {TOKEN}\n")
     assert file_holds_secret(path)
+
+
+def test_secrets_of_installed_programs_are_found_and_their_libraries_are_not_gone_through(tmp_path: Path) -> None:
+    secret = f"token = {TOKEN}\n"
+    wanted = ["bin/.env", "bin/deploy", "v/node/etc/npmrc", "conf/db.properties", "ssl/private/server.key", ".netrc"]
+    for name in (*wanted, "lib/x/.env", "bin/plain", "share/doc/notes.json"):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("x = 1\n" if name.endswith("plain") else secret)
+    found = {path.relative_to(tmp_path).as_posix() for path in secrets_among_programs([tmp_path])}
+    assert found == {*wanted}
+
+
+def test_commands_do_not_see_secrets_that_git_does_not_track(tmp_path: Path) -> None:
+    for name in ("tracked.json", "new.json", "terraform.tfstate"):
+        (tmp_path / name).write_text(f'{{"password": "{TOKEN}"}}')
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    subprocess.run(["git", "add", "tracked.json"], cwd=tmp_path, check=True)
+    assert {path.name for path in survey(tmp_path, file_holds_secret).secrets} == {"new.json", "terraform.tfstate"}

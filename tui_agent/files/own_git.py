@@ -22,7 +22,7 @@ from pathlib import Path
 
 from tui_agent.files.inside import read_regular
 from tui_agent.path_checks import is_directory, is_file, real_path
-from tui_agent.processes.own_programs import bare_environment, find_program
+from tui_agent.processes.own_programs import bare_environment, find_program, limited
 
 GIT_SECONDS = 5.0
 """How long git may take by default."""
@@ -116,7 +116,7 @@ def run_git(folder: Path, *arguments: str, text: bytes = b"", seconds: float = G
         with tempfile.TemporaryDirectory(prefix="tui-agent-git-") as name:
             furnish(Path(name), repository)
             done = subprocess.run(
-                [git, "--no-pager", "--literal-pathspecs", subcommand, *forced, *options],
+                limited(git, "--no-pager", "--literal-pathspecs", subcommand, *forced, *options),
                 cwd=folder,
                 env=bare_environment({**ENVIRONMENT, "GIT_DIR": name, "GIT_WORK_TREE": str(top)}),
                 input=text,
@@ -156,6 +156,22 @@ def held_as_they_are(folder: Path, paths: Iterable[Path]) -> frozenset[Path]:
     except OSError:
         return frozenset()
     return _held(folder, index, tuple(states))
+
+
+def tracked_files(folder: Path) -> frozenset[str]:
+    """Return the absolute paths of a folder's files that git tracks; none outside a repository."""
+    top = _top(folder)
+    repository = None if top is None else repository_of(top)
+    try:
+        return frozenset() if repository is None else _tracked(folder, (repository / "index").stat().st_mtime_ns)
+    except OSError:
+        return frozenset()
+
+
+@lru_cache(maxsize=64)
+def _tracked(folder: Path, _index: int) -> frozenset[str]:
+    names = (run_git(folder, "ls-files", "-z") or b"").split(b"\0")
+    return frozenset(f"{folder}/{os.fsdecode(name)}" for name in names)
 
 
 @lru_cache(maxsize=64)

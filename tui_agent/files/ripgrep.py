@@ -2,13 +2,15 @@
 
 import asyncio
 import contextlib
+import os
 import sysconfig
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from pathlib import Path
 
 from tui_agent.lazy import dataclass
-from tui_agent.processes.own_programs import bare_environment, find_program
+from tui_agent.path_checks import is_file, is_there
+from tui_agent.processes.own_programs import bare_environment, find_program, limited
 
 TIMEOUT = 60.0
 """Seconds after which a search is stopped; what it found until then counts."""
@@ -24,7 +26,7 @@ _STDERR_BYTES = 8 * 1024
 
 
 class NoRipgrepError(Exception):
-    """There is no ripgrep that runs here."""
+    """There is no ripgrep that runs here to the end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +61,13 @@ async def run_ripgrep(arguments: Sequence[str], directory: Path, sink: LineSink,
         end: what a line ends with.
 
     Raises:
-        NoRipgrepError: no ripgrep runs here.
+        NoRipgrepError: no ripgrep runs here, or none that would end; what the sink was given until then is not all.
     """
     binary = await _binary(directory)
+    if not await asyncio.to_thread(ignore_files_are_plain, directory):
+        raise NoRipgrepError
     process = await asyncio.create_subprocess_exec(
-        binary, *COMMON, *arguments, cwd=directory, env=bare_environment(),
+        *limited(binary, *COMMON, *arguments), cwd=directory, env=bare_environment(), start_new_session=True,
         stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
     )  # fmt: skip
     if process.stdout is None or process.stderr is None:
@@ -73,7 +77,9 @@ async def run_ripgrep(arguments: Sequence[str], directory: Path, sink: LineSink,
     try:
         async with asyncio.timeout(TIMEOUT):
             await _lines(process.stdout, sink, end)
-            await process.wait()
+            if await process.wait() < 0:
+                # It needed more memory than it gets, for an ignore file without end further down.
+                raise NoRipgrepError
     except TimeoutError:
         timed_out = True
     finally:
@@ -81,6 +87,13 @@ async def run_ripgrep(arguments: Sequence[str], directory: Path, sink: LineSink,
             process.kill()
         await asyncio.shield(process.wait())
     return Search(process.returncode or 0, (await errors).decode(errors="replace").strip(), timed_out)
+
+
+def ignore_files_are_plain(directory: Path) -> bool:
+    """Return whether the ignore files from a directory upwards are regular files, which may be in another place."""
+    names = (".gitignore", ".ignore", ".rgignore", ".git/info/exclude")
+    found = [path for up in (directory, *directory.parents) for name in names if os.path.lexists(path := up / name)]
+    return all(is_file(path) or not is_there(path) for path in found)
 
 
 async def _lines(stream: asyncio.StreamReader, sink: LineSink, end: bytes) -> None:

@@ -6,13 +6,15 @@ secrets are left out and the rest is shown. Source code, text for people and fil
 """
 
 import os
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 
 from tui_agent.files.inside import read_regular
 from tui_agent.files.sensitive import HARMLESS_NAMES, is_sensitive
 from tui_agent.lazy import dataclass
+from tui_agent.path_checks import is_directory
 
 MAX_BYTES = 1_000_000
 """Bytes at the beginning of a file that are looked at as a whole; lines after that are looked at one by one."""
@@ -25,6 +27,16 @@ _CODE = frozenset({
     ".kt", ".scala", ".c", ".h", ".cc", ".cpp", ".hpp", ".cs", ".swift", ".m", ".rb", ".php", ".pl", ".lua", ".ex",
     ".exs", ".erl", ".hs", ".ml", ".clj", ".dart", ".zig", ".sql", ".css", ".scss", ".html", ".md", ".rst", ".lock",
 })  # fmt: skip
+
+_MAX_PROGRAM_NAMES = 4_000
+_MAX_PROGRAM_DEPTH = 5
+_MAX_SETTINGS_BYTES = 4_096
+_SETTINGS = frozenset({"", ".json", ".yml", ".yaml", ".toml", ".ini", ".cfg", ".conf", ".properties", ".xml"})
+_LIBRARIES = frozenset({
+    "lib", "lib32", "lib64", "libexec", "include", "node_modules", "site-packages", "man", "doc", "docs", "legal",
+    "jmods", "pkgs", "sources", "test", "tests", "shims", "completions", "plugins", ".git", "__pycache__",
+})  # fmt: skip
+"""Directories of installations in which nobody keeps settings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +59,43 @@ def is_secret_file(path: Path) -> bool:
 def file_holds_secret(path: Path) -> bool:
     """Return whether anything in a file is a secret. What is no regular file or can't be read holds none."""
     return is_sensitive(path) or bool(_content_of(path).lines)
+
+
+def secrets_among_programs(places: Iterable[Path]) -> Iterator[Path]:
+    """Yield the files with secrets in directories of installed programs: their settings, and small scripts.
+
+    Directories of libraries are left out, and everything after the first few thousand names: nearest ones come first.
+    """
+    pending = deque((place, 0) for place in places if is_directory(place))
+    looked_at = 0
+    while pending and looked_at < _MAX_PROGRAM_NAMES:
+        folder, depth = pending.popleft()
+        try:
+            with os.scandir(folder) as rows:
+                found = list(rows)
+        except OSError:
+            continue
+        looked_at += len(found)
+        for row in found:
+            path = Path(row.path)
+            if row.is_dir(follow_symlinks=False):
+                if row.name not in _LIBRARIES and depth < _MAX_PROGRAM_DEPTH:
+                    pending.append((path, depth + 1))
+            elif is_sensitive(f".{row.name.lstrip('.')}") or is_sensitive(path) or _is_small_secret(row):
+                yield path
+
+
+def _is_small_secret(row: "os.DirEntry[str]") -> bool:
+    path = Path(row.path)
+    try:
+        return (
+            row.is_file(follow_symlinks=False)
+            and path.suffix in _SETTINGS
+            and row.stat(follow_symlinks=False).st_size <= _MAX_SETTINGS_BYTES
+            and file_holds_secret(path)
+        )
+    except OSError:
+        return False
 
 
 def shown_line(path: Path, number: int, line: str) -> str:

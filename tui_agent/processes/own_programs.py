@@ -15,6 +15,8 @@ from tui_agent.processes.marks import own
 _PASSED = frozenset({"LANG", "LANGUAGE", "TZ", "TMPDIR", "SYSTEMROOT"})
 """Variables passed on beside ``LC_*``."""
 
+MEMORY_KILOBYTES = 1024 * 1024
+
 
 def find_program(name: str, outside: Path | None = None, environ: Mapping[str, str] | None = None) -> str | None:
     """Return the absolute path of an installed program, None when there is none.
@@ -50,6 +52,11 @@ def bare_environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
     """Return an environment without keys, settings and the user's home directory, and ``more``."""
     passed = {name: value for name, value in os.environ.items() if name in _PASSED or name.startswith("LC_")}
     return own({**passed, "PATH": search_path(), "HOME": os.devnull, **(more or {})})
+
+
+def limited(*command: str) -> list[str]:
+    """Return a command that gets no more than a gigabyte of memory: a repository can lead it to a file without end."""
+    return ["/bin/sh", "-c", f'ulimit -d {MEMORY_KILOBYTES} 2>/dev/null; exec "$0" "$@"', *command]
 
 
 def _below(path: str, directory: Path) -> bool:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 
+from tui_agent.files.secret_files import secrets_among_programs
 from tui_agent.lazy import LazyPattern, dataclass
 
 SYSTEM = (
@@ -171,7 +172,8 @@ def survey_machine(environ: Mapping[str, str], home: Path, holds_secret: Callabl
         if (path := home / name).is_file() and not holds_secret(path):
             shown[path] = None
     cache = Path(environ.get("XDG_CACHE_HOME") or home / ".cache")
-    return Machine(home, system, tuple(shown), tuple(written), _unreadable(), cache)
+    hidden = (*_unreadable(), *secrets_among_programs(shown))
+    return Machine(home, system, tuple(shown), tuple(written), hidden, cache)
 
 
 def base_of_environment(folder: Path) -> Iterator[Path]:

@@ -12,6 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from tui_agent.files.ignore import IgnoreRules
+from tui_agent.files.own_git import tracked_files
 from tui_agent.files.sensitive import PROTECTED_DIRECTORIES, PROTECTED_NAMES, is_sensitive
 from tui_agent.lazy import dataclass
 from tui_agent.sandbox.layer import BARE_REPOSITORY
@@ -197,6 +198,7 @@ class _Found:
     def __init__(self, root: Path, holds_secret: Callable[[Path], bool]) -> None:
         self._root = root
         self._holds_secret = holds_secret
+        self._tracked = tracked_files(root)
         self._count = 0
         self._looked_at: list[tuple[str, int]] = []
         self.repositories: list[Path] = []
@@ -278,8 +280,8 @@ class _Found:
         return named and rules.ignored(row.path, directory=True)
 
     def _is_informative(self, row: "os.DirEntry[str]", rules: IgnoreRules) -> bool:
-        """Whether a file that is not shared holds a secret: what is in a repository can be read there anyway."""
-        if not rules.ignored(row.path, directory=False):
+        """Whether a file that is not shared holds a secret: what git tracks is shown as it is."""
+        if not rules.ignored(row.path, directory=False) and row.path in self._tracked:
             return False
         self._note(row)
         return self._holds_secret(Path(row.path))
