@@ -76,7 +76,7 @@ async def test_runs_of_their_own_undo_turn_after_turn_and_redo_them(tmp_path: Pa
     first, second = leaves[:2]
     assert "turn “two”" in told[0]
     assert "turn “one”" in told[1]
-    assert "There is no turn to undo." in told[2]
+    assert "There is nothing to undo." in told[2]
     assert leaves == [first, second, second, first, end, end]
     assert told[3].startswith("Redone: ")
     assert "There is nothing to redo." in told[5]

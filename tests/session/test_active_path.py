@@ -74,7 +74,8 @@ def test_the_compaction_of_another_branch_does_not_count(session: Session) -> No
     session.move(1)
     session.append(said("4"))
     assert active(session) == [1, 4]
-    session.undo_move()
+    session.undo()
+    session.undo()
     assert active(session) == [2, 3]
 
 

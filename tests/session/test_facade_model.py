@@ -27,8 +27,6 @@ class SessionMachine(RuleBasedStateMachine):
         self.texts: dict[int, str] = {}
         self.labels: dict[int, str] = {}
         self.leaf: int | None = None
-        self.undone: list[tuple[int | None, int | None]] = []
-        self.done: list[tuple[int | None, int | None]] = []
 
     def open(self, session_id: str) -> Session:
         return Session(self.store, session_id, estimate=lambda entry: len(entry.preview))
@@ -85,26 +83,7 @@ class SessionMachine(RuleBasedStateMachine):
     def move(self, choice: int) -> None:
         target = self.pick(choice)
         self.session.move(target)
-        if target != self.leaf:
-            self.done.append((self.leaf, target))
-            self.undone.clear()
         self.leaf = target
-
-    @precondition(lambda self: self.done)
-    @rule()
-    def undo(self) -> None:
-        start, _ = self.done.pop()
-        self.undone.append((start, self.leaf))
-        assert self.session.undo_move() == start
-        self.leaf = start
-
-    @precondition(lambda self: self.undone)
-    @rule()
-    def redo(self) -> None:
-        _, end = self.undone.pop()
-        self.done.append((self.leaf, end))
-        assert self.session.redo_move() == end
-        self.leaf = end
 
     @precondition(lambda self: self.parents)
     @rule(choice=choices, text=st.sampled_from(["green", "red", None]))
@@ -130,7 +109,6 @@ class SessionMachine(RuleBasedStateMachine):
         self.parents = {i: parent for i, parent in self.parents.items() if i in kept}
         self.labels = {i: text for i, text in self.labels.items() if i in kept}
         self.leaf = at
-        self.done, self.undone = [], []
 
     @invariant()
     def the_leaf_and_its_path_agree(self) -> None:
@@ -145,8 +123,6 @@ class SessionMachine(RuleBasedStateMachine):
         assert {header.id: header.parent_id for header in self.session.skeleton()} == self.parents
         assert self.session.labels() == self.labels
         assert (self.session.damaged, self.session.info.entry_count) == (0, len(self.parents))
-        history = self.session.move_history
-        assert (bool(history.undoable), bool(history.redoable)) == (bool(self.done), bool(self.undone))
 
 
 TestSessionMachine = SessionMachine.TestCase

@@ -171,14 +171,16 @@ def test_the_leaf_is_where_it_was_after_reopening(session: Session, reopen: Reop
 def test_moves_are_undone_and_redone_after_reopening_too(session: Session, reopen: Reopen) -> None:
     session.append_many([said("a"), answered("b"), said("c")])
     session.move(1)
-    session.append(answered("b2"))
+    session.append(said("b2"))
     again = reopen(session)
-    assert again.undo_move() == 3
-    assert reopen(session).redo_move() == 4
+    assert [again.undo(), again.undo()] == [1, 3]
+    assert [reopen(session).redo(), reopen(session).redo()] == [1, 4]
     assert [(move.from_leaf, move.to_leaf, move.action) for move in again.moves()] == [
         (3, 1, "move"),
-        (4, 3, "undo"),
-        (3, 4, "redo"),
+        (4, 1, "undo"),
+        (1, 3, "undo"),
+        (3, 1, "redo"),
+        (1, 4, "redo"),
     ]
 
 
@@ -186,16 +188,15 @@ def test_undoing_walks_back_move_by_move_and_a_new_move_forgets_what_was_undone(
     session.append_many([said(letter) for letter in "abcd"])
     session.move(3)
     session.move(1)
-    assert [session.undo_move(), session.undo_move()] == [3, 4]
-    assert not session.move_history.undoable
+    assert [session.undo() for _ in range(6)] == [3, 4, 3, 2, 1, None]
     with pytest.raises(NothingToUndo):
-        session.undo_move()
-    assert session.redo_move() == 3
+        session.undo()
+    assert [session.redo() for _ in range(5)] == [1, 2, 3, 4, 3]
     session.move(2)
-    assert not session.move_history.redoable
+    assert session.history.next() is None
     with pytest.raises(NothingToUndo):
-        session.redo_move()
-    assert session.undo_move() == 3
+        session.redo()
+    assert session.undo() == 3
 
 
 def test_moving_nowhere_is_no_move(session: Session) -> None:

@@ -4,8 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tui_agent.session import tree
-from tui_agent.session.records import EntryHeader, LeafMove
-from tui_agent.session.session import MoveHistory
+from tui_agent.session.records import EntryHeader
 from tui_agent.session.spine import Spine, SpineRows
 
 
@@ -83,29 +82,3 @@ def test_a_missing_parent_ends_a_path_and_the_spine_mends_it() -> None:
     spine = spine_of(headers)
     assert list(spine.path(6)) == [1, 2, 5, 6]
     assert spine.reattached == {5}
-
-
-@given(st.lists(st.one_of(st.integers(1, 9), st.sampled_from(["undo", "redo", "append"])), max_size=30))
-def test_undoing_everything_and_redoing_everything_leads_back(steps: list[int | str]) -> None:
-    history, leaf, top = MoveHistory(), 100, 100
-
-    def go(target: int, action: str) -> int:
-        history.apply(LeafMove(leaf, target, action, 0))  # type: ignore[arg-type]
-        return target
-
-    for step in steps:
-        if isinstance(step, int):
-            leaf = go(step, "move")
-        elif step == "append":
-            leaf = top = top + 1
-        elif step == "undo" and history.undoable:
-            leaf = go(history.undoable[-1][0] or 0, "undo")
-        elif step == "redo" and history.redoable:
-            leaf = go(history.redoable[-1][1] or 0, "redo")
-    end, undone = leaf, 0
-    while history.undoable:
-        leaf = go(history.undoable[-1][0] or 0, "undo")
-        undone += 1
-    for _ in range(undone):
-        leaf = go(history.redoable[-1][1] or 0, "redo")
-    assert leaf == end

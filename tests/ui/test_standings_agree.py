@@ -114,7 +114,7 @@ class Actor:
 
     async def move(self, action: str, number: int) -> None:
         path = self.path()
-        if action == "undo move" and self.agent.session.move_history.undoable:
+        if action == "undo move" and self.agent.session.history.newest():
             await self.agent.navigator.undo()
         elif action == "go back" and path:
             await self.agent.navigator.go(path[number % len(path)].id)

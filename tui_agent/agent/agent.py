@@ -47,9 +47,9 @@ from tui_agent.session.effort import Effort
 from tui_agent.session.entries import (
     ContextEditEntry,
     EffortChangeEntry,
+    Entry,
     ModeChangeEntry,
     ModelChangeEntry,
-    RaceEntry,
     ShellEntry,
     SystemEntry,
     TextPart,
@@ -181,10 +181,9 @@ class Agent:
         """Tell those who listen here of something that happens beside this agent."""
         self._channel.emit(event)
 
-    def keep_race(self, race: RaceEntry) -> RaceEntry:
-        """Append what came of a race."""
-        self._runs.append(race)
-        return race
+    def keep(self, *entries: Entry) -> None:
+        """Append entries at once, during a run before its next step."""
+        self._runs.append(*entries)
 
     def _make_subagents(self) -> Subagents | None:
         """Return what starts subagents; None for one that is a subagent itself."""
@@ -341,19 +340,21 @@ class Agent:
     def change_model(self, model: str) -> None:
         """Use another model from the next request on."""
         if model != self.model:
-            self._runs.append(ModelChangeEntry(model=model), lambda: setattr(self._context, "model", model))
+            self._runs.append(ModelChangeEntry(model=model), then=lambda: setattr(self._context, "model", model))
             self._context.announce_effort()
 
     def change_effort(self, effort: Effort | None) -> None:
         """Have models think so much from the next request on; None: as the settings say."""
         if effort != self._context.chosen_effort:
-            self._runs.append(EffortChangeEntry(effort=effort), lambda: setattr(self._context, "chosen_effort", effort))
+            self._runs.append(
+                EffortChangeEntry(effort=effort), then=lambda: setattr(self._context, "chosen_effort", effort)
+            )
             self._context.announce_effort()
 
     def change_mode(self, mode: str) -> None:
         """Use another mode from the next request on."""
         if mode != self.mode:
-            self._runs.append(ModeChangeEntry(mode=mode), lambda: setattr(self._context, "mode", mode))
+            self._runs.append(ModeChangeEntry(mode=mode), then=lambda: setattr(self._context, "mode", mode))
 
     def adopt(self, adjusted: Adjustable) -> None:
         """Follow changed settings from the next request on; what is going on ends as it began."""
@@ -418,9 +419,9 @@ class Agent:
         call_id = f"explore:{self.ports.clock()}"
         return await self._runs.beside(self._subagents.run("explore", task, report, call_id=call_id))
 
-    def edit_context(self, target: int, action: Literal["drop", "mask", "pin", "restore"]) -> None:
-        """Change the model's view of one entry from the next request on; undone by another edit or by moving back."""
-        self._runs.append(ContextEditEntry(target=target, action=action))
+    def edit_context(self, target: int, action: Literal["drop", "mask", "pin", "restore"], *others: int) -> None:
+        """Change the model's view of entries from the next request on; what is edited together is undone together."""
+        self._runs.append(*(ContextEditEntry(target=target, action=action) for target in (target, *others)))
 
     def replace_summary(self, text: str) -> None:
         """Tell the model this text in place of the summary in force; undone by moving back.

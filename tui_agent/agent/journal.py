@@ -19,27 +19,20 @@ class Journal:
     session: Session
     channel: EventChannel
 
-    def append(self, entry: EntryT, then: Callable[[], None] | None = None) -> EntryT:
-        """Append an entry below the leaf, tell of it, and return it as stored.
+    def append(self, entry: EntryT, then: Callable[[], None] = lambda: None) -> EntryT:
+        """Append an entry below the leaf, tell of it, and return it as stored; see `append_many`."""
+        return cast("EntryT", self.append_many([cast("Entry", entry)], then)[0])
 
-        ``then`` changes what rests on the entry: after it was stored, before anybody is told.
-
-        Raises:
-            StoreError: nothing was stored, and nothing is told.
-        """
-        saved = self.session.append(cast("Entry", entry))
-        if then is not None:
-            then()
-        self.channel.emit(EntryAppended(saved))
-        return cast("EntryT", saved)
-
-    def append_many(self, entries: Iterable[Entry]) -> list[Entry]:
+    def append_many(self, entries: Iterable[Entry], then: Callable[[], None] = lambda: None) -> list[Entry]:
         """Append entries in one transaction, each below the one before it, and tell of them in their order.
+
+        ``then`` changes what rests on them: after they were stored, before anybody is told.
 
         Raises:
             StoreError: nothing was stored, and nothing is told.
         """
         saved = self.session.append_many(entries)
+        then()
         for entry in saved:
             self.channel.emit(EntryAppended(entry))
         return saved

@@ -97,25 +97,25 @@ class Navigator:
         await self._step(leaf, lambda: self._session.move(leaf))
 
     async def undo(self) -> int | None:
-        """Undo the last move; returns the leaf.
+        """Undo the newest thing that was done; returns the leaf.
 
         Raises:
             NothingToUndo: there is none.
             NavigationError: a run is going on, or a hook cancelled it.
         """
         self._refuse()
-        await self._step(self._session.move_history.undo_target(), self._session.undo_move)
+        await self._step(self._session.history.target("undo"), self._session.undo)
         return self._session.leaf
 
     async def redo(self) -> int | None:
-        """Redo the move undone last; returns the leaf.
+        """Redo what was undone last; returns the leaf.
 
         Raises:
             NothingToUndo: there is none.
             NavigationError: a run is going on, or a hook cancelled it.
         """
         self._refuse()
-        await self._step(self._session.move_history.redo_target(), self._session.redo_move)
+        await self._step(self._session.history.target("redo"), self._session.redo)
         return self._session.leaf
 
     async def _step(self, target: int | None, act: Callable[[], object]) -> None:

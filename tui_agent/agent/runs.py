@@ -99,20 +99,19 @@ class Runs:
         if self._task is not None:
             await asyncio.wait([self._task])
 
-    def append(self, entry: Entry, then: Callable[[], None] | None = None) -> None:
-        """Append now, or before the next step, when an entry in between could part a call from its result.
+    def append(self, *entries: Entry, then: Callable[[], None] = lambda: None) -> None:
+        """Append at once now, or before the next step, when an entry in between could part a call from its result.
 
-        ``then`` changes what rests on the entry: after it was stored, before anybody is told.
+        ``then`` changes what rests on the entries: after they were stored, before anybody is told.
 
         Raises:
-            StoreError: it can't be stored; nothing was changed.
+            StoreError: they can't be stored; nothing was changed.
         """
         if not self.running:
-            self._loop.journal.append(entry, then)
+            self._loop.journal.append_many(entries, then)
             return
-        self._loop.held_back.append(entry)
-        if then is not None:
-            then()
+        self._loop.held_back.extend(entries)
+        then()
 
     async def compact(
         self, focus: str | None, trigger: "Trigger", *, for_model: str | None, boundary: int | None

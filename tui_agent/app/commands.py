@@ -8,6 +8,7 @@ page read the table.
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterable
+from dataclasses import replace
 from difflib import get_close_matches
 from functools import cache, lru_cache, partial
 from importlib import import_module
@@ -20,6 +21,7 @@ from tui_agent.lazy import dataclass
 if TYPE_CHECKING:
     from tui_agent.agent.agent import Agent
     from tui_agent.agent.knowledge.knowledge import CommandRow
+    from tui_agent.session.session import Session
 
 Handler = Callable[..., Coroutine[Any, Any, None]]
 """Called with the desk and what is written after the name. The desk knows the table, not the table the desk."""
@@ -45,6 +47,8 @@ class Command:
     """Whether it is of no use where there is no screen of ours: in an editor, in a run without one."""
     yields: bool = False
     """Whether a command of the user's own with its name counts instead."""
+    now: Callable[[Session], str] = lambda _session: ""
+    """What it would do in a session as it is, in place of ``help``; "" for nothing more exact."""
     place: int = 1_000
     """Lists show commands by ascending place; those without one come last, by their module."""
 
@@ -67,9 +71,19 @@ def commands_of(agent: Agent | None) -> list[Command]:
     """Return the commands of a session: the table's, then the user's own and the skills."""
     table, own = command_table(), _own_rows(agent.commands()) if agent is not None else ()
     names = {row.name for row in own}
-    kept = [row for row in table if not (row.yields and row.name in names)]
+    kept = [_as_now(row, agent) for row in table if not (row.yields and row.name in names)]
     taken = {name for row in kept for name in (row.name, *row.aliases)}
     return [*kept, *(row for row in own if row.name not in taken)]
+
+
+def _as_now(row: Command, agent: Agent | None) -> Command:
+    from tui_agent.session.errors import StoreError
+
+    try:
+        told = "" if agent is None else row.now(agent.session)
+    except StoreError:
+        told = ""
+    return replace(row, help=told) if told else row
 
 
 @lru_cache(maxsize=2)

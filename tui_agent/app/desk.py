@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from tui_agent.agent.preparing import Prepared
     from tui_agent.agent.race.race import Race
     from tui_agent.app.services import AppServices
-    from tui_agent.app.undo_words import Move, UndoResult
     from tui_agent.session.entries import UserPart
     from tui_agent.session.errors import SessionHeld
 
@@ -88,10 +87,6 @@ class Desk:
         """Returns seconds since the epoch. A key can come before there are services."""
         self.agent: Agent | None = None
         """The agent of the open session; None before the first is open."""
-        self.undone: list[UndoResult] = []
-        """What ``/undo`` did since the last message, newest last."""
-        self.undo_moves: set[Move] = set()
-        """The moves that ``/undo`` made in the open session."""
         self.race: Race | None = None
         """The race of the open session; None where none is to be looked after."""
         self.review: FindingsPage | None = None
@@ -273,8 +268,6 @@ class Desk:
         agent = self.agent = self.services.make_agent(session)
         self._unsubscribe = agent.subscribe(lambda event: self._heard(agent, event))
         agent.mcp.asker = self._answer_server
-        self.undone.clear()
-        self.undo_moves.clear()
         self.face.opened(agent, request.entry)
         self.outbox.send_early()
         if agent.ports.copies is not None and is_directory(agent.ports.copies):
@@ -485,7 +478,6 @@ class Outbox:
             desk.face.put_back(message if isinstance(message, str) else typed_text(message))
             desk.say(refusal.message if refusal else READ_ONLY, "warning")
             return
-        desk.undone.clear()
         try:
             desk.agent.submit(message, follow_up=follow_up)
         except StoreError as error:

@@ -249,7 +249,6 @@ async def take(desk: Desk, number: int, over: RaceEntry | None = None) -> None:
     if race is not None:
         await race.finish(number)
         desk.race = None
-    desk.undone.clear()
     saved = f" Stopping the others early saved about {money(race.saved)}." if race is not None and race.saved else ""
     # A screen shows the newest sentence only: what is not the runner's has to be in this one.
     kept = f" These files stay as they were: {one_line(', '.join(stay), 200)}." if stay else ""

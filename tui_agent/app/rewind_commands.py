@@ -52,7 +52,6 @@ async def _go_back(desk: Desk, agent: Agent, message: UserEntry, files: RestoreP
 
     move = agent.navigator.plan(message.id)
     await carry_out(agent, move, files if along else None)
-    desk.undone.clear()
     desk.face.restore_message(prompt_text(move.prompt))
     desk.say(f"Back to before “{one_line(message.text, 40)}”. /undo returns.")
 

@@ -143,8 +143,7 @@ async def block_action(desk: Desk, action: str, entry_id: int) -> None:
         case "retry":
             await retry(desk, "")
         case "undo":
-            if (agent := desk.idle_agent) is not None:
-                await undo_commands.step_back(desk, agent.session.entry(entry_id))
+            await undo_commands.undo_entry(desk, entry_id)
         case "jump":
             await context_commands.jump(desk, entry_id)
         case "restore":

@@ -337,8 +337,8 @@ class EntryBase(_Record):
     """The transcript shows it as one line."""
     is_quiet: ClassVar[bool] = False
     """The tree shows it only where it shows everything."""
-    ends_move: ClassVar[bool] = False
-    """Is appended as the last part of a move, which is undone with it."""
+    undone_alone: ClassVar[bool | None] = False
+    """At the end of a path it is undone by itself, the turn before it stays; None: it depends on the entry."""
 
     id: int = 0
     parent_id: int | None = None
@@ -406,6 +406,7 @@ class ShellEntry(EntryBase):
     """A command the user ran themselves with ``!`` (or ``!!``: ``excluded`` from the model's view)."""
 
     letter = "g"
+    undone_alone = True
     is_message = None
     starts_turn = True
     is_mentionable = True
@@ -483,6 +484,7 @@ class CompactionEntry(EntryBase):
     """A summary that stands for everything on the path before ``first_kept_id``."""
 
     letter = "h"
+    undone_alone = True
     is_message = True
     edits_view = True
     breaks_prefix = True
@@ -511,7 +513,7 @@ class BranchSummaryEntry(EntryBase):
     """A summary of a branch that was left at ``from_id``, told to the branch it was appended to."""
 
     letter = "i"
-    ends_move = True
+    undone_alone = True
     is_message = True
     costs = True
     starts_turn = True
@@ -532,7 +534,7 @@ class RaceEntry(EntryBase):
     """A race that ended: who ran from ``start`` on, what each reached, and which one was taken."""
 
     letter = "o"
-    ends_move = True
+    undone_alone = True
     in_outline = True
     is_marker = True
 
@@ -560,6 +562,7 @@ class PruneEntry(EntryBase):
     """Old tool results that are placeholders from here on."""
 
     letter = "j"
+    undone_alone = True
     edits_view = True
     breaks_prefix = True
     frees_room = True
@@ -574,11 +577,17 @@ class PruneEntry(EntryBase):
     notes: tuple[str, ...] = ()
     """What each target's placeholder says beside its gist, in the order of ``targets``; empty for none."""
 
+    @property
+    def is_of_compaction(self) -> bool:
+        """Whether it was made as the first part of a compaction."""
+        return self.reason == "compaction"
+
 
 class ContextEditEntry(EntryBase):
     """The user's own change to the model's view of one entry."""
 
     letter = "k"
+    undone_alone = True
     edits_view = True
     breaks_prefix = True
     is_marker = True
@@ -636,6 +645,7 @@ class CheckpointEntry(EntryBase):
 
     letter = "e"
     follows_calls = True
+    undone_alone = None
     is_quiet = True
     is_shown = False
 

@@ -3,15 +3,14 @@
 from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import field
 from typing import Final, Literal
 
-from tui_agent.lazy import dataclass
 from tui_agent.session import drafts, entry_table, navigation
 from tui_agent.session.access import WriteAccess
 from tui_agent.session.drafts import StoredDraft
 from tui_agent.session.entries import AssistantEntry, Entry
-from tui_agent.session.errors import EntryDamaged, EntryNotFound, NothingToUndo
+from tui_agent.session.errors import EntryDamaged, EntryNotFound
+from tui_agent.session.history import History
 from tui_agent.session.ids import Clock
 from tui_agent.session.reading import EntryReader
 from tui_agent.session.records import (
@@ -35,62 +34,10 @@ __all__ = [
     "EntryHeader",
     "LeafMove",
     "LeafPath",
-    "MoveHistory",
     "SearchHit",
     "Session",
     "SessionInfo",
 ]
-
-
-@dataclass(slots=True)
-class MoveHistory:
-    """The moves that can be undone and redone now, each as (where it started, where it led)."""
-
-    undoable: list[tuple[int | None, int | None]] = field(default_factory=list)
-    redoable: list[tuple[int | None, int | None]] = field(default_factory=list)
-    earlier: int = 0
-    """How many of those that can be undone were made before the session was opened here."""
-
-    @classmethod
-    def of(cls, moves: Iterable[LeafMove]) -> "MoveHistory":
-        """Return the state a log of moves leads to."""
-        history = cls()
-        for move in moves:
-            history.apply(move)
-        return history
-
-    def undo_target(self) -> int | None:
-        """Return where undoing the last move leads.
-
-        Raises:
-            NothingToUndo: there is no move to undo.
-        """
-        if not self.undoable:
-            raise NothingToUndo("There is no move to undo.")
-        return self.undoable[-1][0]
-
-    def redo_target(self) -> int | None:
-        """Return where redoing the move undone last leads.
-
-        Raises:
-            NothingToUndo: no move was undone since the last one.
-        """
-        if not self.redoable:
-            raise NothingToUndo("There is no move to redo.")
-        return self.redoable[-1][1]
-
-    def apply(self, move: LeafMove) -> None:
-        """Take one more logged move into account. An undo or redo without anything to undo or redo is ignored."""
-        if move.action == "move":
-            self.undoable.append((move.from_leaf, move.to_leaf))
-            self.redoable.clear()
-        elif move.action == "undo" and self.undoable:
-            start, _ = self.undoable.pop()
-            self.earlier = min(self.earlier, len(self.undoable))
-            self.redoable.append((start, move.from_leaf))
-        elif move.action == "redo" and self.redoable:
-            _, end = self.redoable.pop()
-            self.undoable.append((move.from_leaf, end))
 
 
 class LeafPath:
@@ -198,7 +145,7 @@ class Session:
         self._writer = store.new_writer(self)
         self._access = WriteAccess(store, session_id, self._writer, self._clock, read_only=read_only)
         self._has_draft = False
-        self._history: MoveHistory | None = None
+        self._history: History | None = None
         self._is_beside = False
 
     def beside(self, leaf: int | None) -> "Session":
@@ -420,22 +367,22 @@ class Session:
         if target != self.leaf:
             self._move(target, "move")
 
-    def undo_move(self) -> int | None:
-        """Go back to where the last move that is not undone started; return the leaf.
+    def undo(self) -> int | None:
+        """Go back to before the newest thing that was done; return the leaf. The move is logged as an undo.
 
         Raises:
-            NothingToUndo: there is no such move.
+            NothingToUndo: nothing was done yet.
         """
-        self._move(self.move_history.undo_target(), "undo")
+        self._move(self.history.target("undo"), "undo")
         return self.leaf
 
-    def redo_move(self) -> int | None:
-        """Go to where the last move was undone; return the leaf.
+    def redo(self) -> int | None:
+        """Bring back what was undone last; return the leaf.
 
         Raises:
-            NothingToUndo: no move was undone since the last one.
+            NothingToUndo: nothing was undone since something was done last.
         """
-        self._move(self.move_history.redo_target(), "redo")
+        self._move(self.history.target("redo"), "redo")
         return self.leaf
 
     def moves(self) -> list[LeafMove]:
@@ -444,19 +391,17 @@ class Session:
             return navigation.moves(connection, self._number)
 
     @property
-    def move_history(self) -> MoveHistory:
-        """The moves that can be undone and redone now."""
+    def history(self) -> History:
+        """What can be undone and redone now."""
         if self._history is None:
-            # Each move asks for it before it is logged: what is in the log now is older than this object.
-            self._history = MoveHistory.of(self.moves())
-            self._history.earlier = len(self._history.undoable)
-        return self._history
+            self._history = History(self._reader).follow(self.moves())
+        return self._history.reach(self.leaf)
 
     def _move(self, target: int | None, action: Literal["move", "undo", "redo"]) -> None:
         if self._is_beside:
             self._path = LeafPath(self._reader, target)
             return
-        history = self.move_history
+        history = self.history
         move = LeafMove(self.leaf, target, action, self._clock())
         with self._access.changing() as connection:
             navigation.log_move(connection, self._number, move)

@@ -156,6 +156,16 @@ class Spine:
         """Return the entry from which on each hangs on the number before its own, up to this one."""
         return self._starts[bisect_right(self._starts, entry_id) - 1]
 
+    def is_below(self, entry_id: int | None, other: int | None) -> bool:
+        """Whether the way to an entry passes another, or is that one; None stands for the beginning."""
+        at, other = entry_id or _ROOT, other or _ROOT
+        while at > other:
+            start = self._start_of(at)
+            if start <= other:
+                return True
+            at = self._parents[start]
+        return at == other
+
     def parting(self, leaf: int | None, target: int | None) -> Divergence:
         """Return what the path to ``leaf`` has of its own beside the path to ``target``."""
         left, ancestor = self._ids_above(leaf or _ROOT, target or _ROOT)

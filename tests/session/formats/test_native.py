@@ -65,8 +65,8 @@ def fill(store: Store, session: Session) -> None:
     session.append(
         CompactionEntry(summary="so far", first_kept_id=5, tokens_before=9, tokens_after=4, trigger="manual")
     )
-    session.undo_move()
-    session.redo_move()
+    session.undo()
+    session.redo()
     session.label(first.id, "start")
     session.add_cost(0.5)
     session.set_title("Umlauts äöü")

@@ -427,17 +427,16 @@ class Race:
             StoreError: it can't be stored; the copies are still there.
         """
         await self.settle()
-        entry = self.main.keep_race(
-            RaceEntry(
-                prompt=self.record.prompt,
-                start=self.record.start,
-                check=self.record.check,
-                runners=tuple(runner.record for runner in self.runners),
-                taken=taken,
-                saved=self.saved,
-                comparison=self.comparison,
-            )
+        entry = RaceEntry(
+            prompt=self.record.prompt,
+            start=self.record.start,
+            check=self.record.check,
+            runners=tuple(runner.record for runner in self.runners),
+            taken=taken,
+            saved=self.saved,
+            comparison=self.comparison,
         )
+        self.main.keep(entry)
         self._closed = True
         await asyncio.to_thread(self.home.remove)
         return entry

@@ -25,7 +25,6 @@ from tui_agent.app import context_words, edit_price, timeline_words
 from tui_agent.app.edit_price import Edit, EditAction
 from tui_agent.app.format import plural, tokens
 from tui_agent.context.context_map import ContextMap, MapChange, change_between
-from tui_agent.lazy import dataclass
 from tui_agent.session.entries import ContextEditEntry
 from tui_agent.session.errors import StoreError
 from tui_agent.ui.edge import Guarded
@@ -118,14 +117,6 @@ PAST = "This request was sent; only the next one can be changed (end on the time
 NOTHING = "Nothing yet: the first message brings the prompt and the tools into the window."
 
 
-@dataclass(frozen=True, slots=True)
-class EditsMade:
-    """Edits made together here: the leaf before and after them."""
-
-    before: int | None
-    after: int | None
-
-
 class ContextScreen(PageScreen[None]):
     """Shows the next request of an agent block by block. Follows the agent while it is open."""
 
@@ -178,7 +169,6 @@ class ContextScreen(PageScreen[None]):
         self._pause = LATER_SECONDS
         self._asking: Edit | None = None
         self._said_at = 0
-        self._made: list[EditsMade] = []
         self._request: ModelRequest | None = None
         self._stale = False
         self._unsubscribe: Callable[[], None] | None = None
@@ -446,10 +436,9 @@ class ContextScreen(PageScreen[None]):
         edit, self._asking = self._asking, None
         if edit is None:
             return
-        before = self._agent.session.leaf
         try:
-            for target in edit.targets:
-                self._agent.edit_context(target, edit.action)
+            first, *others = edit.targets
+            self._agent.edit_context(first, edit.action, *others)
         except StoreError as error:
             self._say(error.message)
             return
@@ -457,7 +446,6 @@ class ContextScreen(PageScreen[None]):
         if self._agent.running:
             self._say("The agent is working: this happens before its next step.")
         else:
-            self._made.append(EditsMade(before, self._agent.session.leaf))
             self._say(f"{edit_price.done(edit)} u undoes it.")
 
     async def action_undo(self) -> None:
@@ -471,17 +459,13 @@ class ContextScreen(PageScreen[None]):
             self._say(ANSWER_FIRST if waits else "The agent is working: an edit can be undone when it is done.")
             return
         session = self._agent.session
-        target: int | None
-        if self._made and self._made[-1].after == session.leaf:
-            target = self._made.pop().before
-        elif session.leaf is not None and isinstance(last := session.entry(session.leaf), ContextEditEntry):
-            target = last.parent_id
-        else:
+        step = session.history.newest()
+        if step is None or step.entry is None or not isinstance(session.entry(step.entry), ContextEditEntry):
             edited = "context_edit" in session.path_outline().kinds
             self._say(OVERTAKEN if edited else "There is no edit to undo.")
             return
         try:
-            await self._agent.navigator.go(target)
+            await self._agent.navigator.undo()
         except (NavigationError, StoreError) as error:
             self._say(str(error))
             return

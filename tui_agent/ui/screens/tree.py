@@ -28,10 +28,11 @@ from tui_agent.agent.events import (
 from tui_agent.agent.navigator import NavigationError
 from tui_agent.app.desk import COPYING
 from tui_agent.app.face import Choice, RacePage
-from tui_agent.app.files_along import RESTORE, carry_out, files_question, move_with_files
+from tui_agent.app.files_along import RESTORE, carry_out, files_question
 from tui_agent.app.race_views import runners_by_leaf, watch_at
 from tui_agent.app.services import OpenRequest
 from tui_agent.app.subagent_commands import show_session
+from tui_agent.app.undo_commands import redo, undo
 from tui_agent.context.branch_summary import MovePlan
 from tui_agent.lazy import dataclass
 from tui_agent.session.entries import Entry, RaceEntry, ToolResultEntry
@@ -401,33 +402,25 @@ class TreeScreen(PageScreen[None]):
 
     def _arrived(self, plan: MovePlan) -> None:
         """Go back to the conversation, with what is to be edited in the prompt."""
-        self._desk.undone.clear()
         self.dismiss()
         self._desk.face.restore_message(prompt_text(plan.prompt))
 
-    def action_undo(self) -> None:
-        """Undo the last move."""
-        undoable = self._session.move_history.undoable
-        self._step(self._agent.navigator.undo, *(undoable[-1] if undoable else (None, None)))
-
-    def action_redo(self) -> None:
-        """Redo the move undone last."""
-        redoable = self._session.move_history.redoable
-        self._step(self._agent.navigator.redo, *(redoable[-1][::-1] if redoable else (None, None)))
+    @work(group="tree-move", exclusive=True)
+    async def action_undo(self) -> None:
+        """Take back the newest thing that was done."""
+        await self._step(undo)
 
     @work(group="tree-move", exclusive=True)
-    async def _step(self, change: Callable[[], Awaitable[int | None]], target: int | None, other: int | None) -> None:
-        """Undo or redo a move, which leads to ``target`` and is one between it and ``other``."""
+    async def action_redo(self) -> None:
+        """Bring back what was undone last."""
+        await self._step(redo)
 
-        async def go() -> bool:
-            self._desk.face.clear_notice()
-            leaf = await change()
-            self._desk.undone.clear()
-            self._desk.face.withdraw_message("")
-            self.reload(at=leaf)
-            return True
-
-        await move_with_files(self._desk, self._agent, target, go, pair=(target, other))
+    async def _step(self, command: "Callable[[Desk, str], Awaitable[None]]") -> None:
+        leaf = self._session.leaf
+        self._desk.face.clear_notice()
+        await command(self._desk, "")
+        if self._session.leaf != leaf:
+            self.reload(at=self._session.leaf)
 
     # -- merging and forking ----------------------------------------------------------------------------------
 

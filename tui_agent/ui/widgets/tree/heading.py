@@ -33,7 +33,7 @@ HINTS: tuple[Hint, ...] = (
     ("r", "race", "screen.race"),
     ("d", "diff", "screen.diff"),
     ("y", "copy", "screen.copy"),
-    ("u", "undo move", "screen.undo"),
+    ("u", "undo", "screen.undo"),
     ("space", "preview", "screen.preview"),
     ("?", "keys", "screen.keys"),
     ("esc", "back", "screen.back"),
@@ -57,7 +57,7 @@ d                        how files differ between the entry and here
 r                        race: one prompt several times at once, from here
 o                        open the session of a subagent, or the runner of a race
 y                        copy
-u, ctrl+r                undo and redo the last move, files too
+u, ctrl+r                undo and redo the last thing done, files too
 esc                      back, nothing changed"""
 """All keys, for the help page."""
 

@@ -1,0 +1,284 @@
+"""What ``/undo`` takes back and ``/redo`` brings again: the newest thing, whatever a request is made of."""
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.app.test_race_commands import Told, desk_of, do
+from tests.support.agents import Harness, make_agent
+from tests.support.races import ALLOW, runs, writes
+from tests.support.real_stage import SUMMARY
+from tests.support.scripted_client import Call, Reply, ScriptedClient
+from tests.support.thoroughness import NIGHTLY
+from tui_agent.app.desk import Desk
+from tui_agent.app.files_along import carry_out
+from tui_agent.app.rewind_commands import put_files_back
+from tui_agent.context.projection import ModelTraits, project
+from tui_agent.context.request import ModelRequest, request_bytes
+from tui_agent.session.effort import Effort
+from tui_agent.session.entries import (
+    KINDS,
+    AssistantEntry,
+    CheckpointEntry,
+    CompactionEntry,
+    FileChange,
+    PruneEntry,
+    RaceEntry,
+    RaceRunner,
+    RunnerState,
+    TextPart,
+    ToolResultEntry,
+    UserEntry,
+)
+from tui_agent.session.history import History
+from tui_agent.session.session import Session
+
+STEPS = 10_000 if NIGHTLY else 160
+IN_A_SESSION = 80
+EXPLORE = Call("task", '{"agent": "explore", "task": "Look around."}')
+GO_ON = Call("task", '{"agent": "explore", "task": "Look around.", "context": "conversation"}')
+
+
+def compaction(first_kept: int | None) -> CompactionEntry:
+    return CompactionEntry(
+        summary="They asked.", first_kept_id=first_kept, tokens_before=90, tokens_after=9, trigger="threshold"
+    )
+
+
+class Actor:
+    """Does to a session what people and agents do, and knows how everything was before each of it."""
+
+    def __init__(self, harness: Harness, desk: Desk, choose: random.Random) -> None:
+        self.harness, self.agent, self.desk, self.choose = harness, harness.agent, desk, choose
+        self.project = Path(harness.session.info.cwd)
+        self.past: list[object] = []
+        self.future: list[object] = []
+        self.next_turn: list[Reply] = []
+        self.compacts = False
+        self.last_left: int | None = None
+
+    @property
+    def session(self) -> Session:
+        return self.harness.session
+
+    def reply(self, request: ModelRequest) -> Reply:
+        if not request.tools:
+            return Reply(SUMMARY)
+        if self.compacts:
+            # Between the calls and the answer: the message of the turn is summarised in its own turn.
+            self.compacts = False
+            going_on = UserEntry(parts=(TextPart(text="Go on."),), synthetic="continue")
+            self.agent.keep(compaction(None), going_on)
+        return self.next_turn.pop(0) if self.next_turn else Reply("Done.")
+
+    def state(self) -> tuple[object, ...]:
+        """Return the path without the state at its end, the request, the files."""
+        ids = list(self.session.path_outline().ids)
+        kinds = list(self.session.path_outline().kinds)
+        while kinds and KINDS[kinds[-1]].sets_state:
+            kinds.pop()
+        files = {path.name: path.read_bytes() for path in sorted(self.project.glob("*.txt"))}
+        request = request_bytes(project(self.session.active_path(), ModelTraits("test/model")))
+        return tuple(ids[: len(kinds)]), request, files
+
+    def reopened(self) -> History:
+        """Return what another program finds in the log."""
+        session = self.session.beside(self.session.leaf)
+        return History(self.session.history.reader).follow(session.moves()).reach(session.leaf)
+
+    def of(self, *kinds: type[object]) -> list[int]:
+        return [entry.id for entry in self.session.path() if isinstance(entry, kinds)]
+
+    async def step(self) -> None:
+        """Do one thing, or undo or redo one."""
+        actions: list[Callable[[], object]] = [
+            self.turn, self.turn, self.turn, self.shell, self.prune, self.compact, self.edit, self.move, self.move,
+            self.race, self.merge, self.put_back, self.effort,
+        ]  # fmt: skip
+        action = self.choose.choice(["undo", "undo", "redo", *actions])
+        if isinstance(action, str):
+            await (self.undo if action == "undo" else self.redo)()
+            return
+        before, left = self.state(), self.session.leaf
+        await action()  # type: ignore[misc]
+        if self.state() != before:
+            self.past.append(before)
+            self.future.clear()
+            self.last_left = left
+
+    async def undo(self) -> None:
+        now = self.state()
+        assert await do(self.desk, "undo")
+        if not self.past:
+            assert self.state() == now
+            assert self.told == "There is nothing to undo."
+            return
+        self.future.append(now)
+        assert self.state() == self.past.pop()
+
+    async def redo(self) -> None:
+        now = self.state()
+        assert await do(self.desk, "redo")
+        if not self.future:
+            assert self.state() == now
+            assert self.told == "There is nothing to redo."
+            return
+        self.past.append(now)
+        assert self.state() == self.future.pop()
+
+    @property
+    def told(self) -> str:
+        assert isinstance(self.desk.face, Told)
+        return self.desk.face.words[-1]
+
+    async def turn(self) -> None:
+        number = self.choose.randrange(1_000)
+        work = (
+            (writes(f"f{number % 3}.txt", f"from {number}\n"),),
+            (runs(f"echo {number} >> f{number % 3}.txt"), EXPLORE),
+            (GO_ON,),
+            (),
+        )
+        calls = self.choose.choice(work)
+        self.compacts = bool(calls) and self.choose.random() < 0.3
+        self.next_turn = [Reply("Now this.", calls)] if calls else []
+        self.desk.outbox.submit(f"Do {number}.")
+        ended = await self.harness.ended()
+        assert ended.reason == "done", ended
+        await self.agent.files.settle()
+
+    async def shell(self) -> None:
+        await self.agent.run_shell(f"echo {self.choose.random()} > f0.txt")
+        await self.agent.files.settle()
+
+    async def prune(self) -> None:
+        if results := self.of(ToolResultEntry):
+            self.agent.keep(PruneEntry(targets=(self.choose.choice(results),), tokens_freed=9, reason="old"))
+
+    async def compact(self) -> None:
+        kept = self.of(UserEntry)
+        if results := self.of(ToolResultEntry):
+            self.agent.keep(
+                PruneEntry(targets=(results[0],), tokens_freed=9, reason="compaction"),
+                compaction(self.choose.choice([None, *kept])),
+            )
+
+    async def edit(self) -> None:
+        targets = self.of(UserEntry, AssistantEntry, ToolResultEntry)
+        if targets:
+            some = self.choose.sample(targets, min(len(targets), self.choose.choice([1, 1, 3])))
+            action = self.choose.choice(["pin", "pin", "mask", "drop", "restore"])
+            self.agent.edit_context(some[0], action, *some[1:])
+
+    async def effort(self) -> None:
+        self.agent.change_effort(self.choose.choice([None, Effort.LOW, Effort.HIGH]))
+
+    async def move(self) -> None:
+        target = self.choose.choice(list(self.session.skeleton())).id
+        path: Any = self.state()[0]
+        if not self.session.entry(target).is_sent or (target,) == path[-1:]:
+            return
+        plan = self.agent.navigator.plan(target, continue_from_here=True)
+        files = await self.agent.files.plan(plan.leaf)
+        focus = "" if plan.abandoned and self.choose.random() < 0.4 else None
+        await carry_out(self.agent, plan, files, focus=focus)
+
+    async def merge(self) -> None:
+        others = [one.id for one in self.session.skeleton() if not self.session.on_path(one.id)]
+        at = self.choose.choice(others) if others else None
+        if at is not None and at != self.last_left and self.session.entry(at).is_sent:
+            await self.agent.navigator.merge(at)
+
+    async def race(self) -> None:
+        """Take the runner of a race, as its branch is when it has ended."""
+        start, name = self.session.leaf, f"f{self.choose.randrange(3)}.txt"
+        runner = self.session.beside(start)
+        place = self.project / name
+        before = place.read_bytes() if place.exists() else None
+        runner.append_many(
+            (
+                UserEntry(parts=(TextPart(text="Race."),)),
+                AssistantEntry(parts=(TextPart(text="Won."),), model="test/model"),
+                CheckpointEntry(
+                    files=(
+                        FileChange(
+                            path=name,
+                            before=None if before is None else self.harness.store.put_blob(before),
+                            before_mode=0 if before is None else place.stat().st_mode & 0o7777,
+                            after=self.harness.store.put_blob(b"raced\n"),
+                            after_mode=0o644,
+                        ),
+                    )
+                ),
+            )
+        )
+        plan = self.agent.navigator.plan(runner.leaf, continue_from_here=True)
+        await carry_out(self.agent, plan, await self.agent.files.plan(runner.leaf))
+        row = RaceRunner(name="same 1", leaf=runner.leaf, state=RunnerState.DONE)
+        self.agent.keep(RaceEntry(prompt="Race.", start=start, runners=(row,), taken=1))
+
+    async def put_back(self) -> None:
+        said = [entry for entry in self.session.path() if isinstance(entry, UserEntry) and not entry.synthetic]
+        if said:
+            message = self.choose.choice(said)
+            plan = await self.agent.files.plan(message.parent_id)
+            await put_files_back(self.desk, self.agent, plan, message)
+
+
+async def actor_at(root: Path, seed: int) -> Actor:
+    actors: list[Actor] = []
+    client = ScriptedClient(lambda request: actors[0].reply(request))  # noqa: PLW0108 - made later
+    harness = make_agent(root, client, keeps_files=True, rules=ALLOW, **subagents(root))
+    desk = await desk_of(harness)
+    await harness.agent.lay_head()
+    actors.append(Actor(harness, desk, random.Random(seed)))
+    return actors[0]
+
+
+def subagents(_root: Path) -> dict[str, object]:
+    return {}
+
+
+async def test_a_turn_that_was_summarised_in_itself_is_undone_and_not_the_one_of_a_pinned_message(
+    tmp_path: Path,
+) -> None:
+    actor = await actor_at(tmp_path, 0)
+    desk, agent = actor.desk, actor.agent
+    for text, calls in (("rule one is tabs", ()), ("fix the bug", (runs("echo 1 > f0.txt"),))):
+        actor.compacts, actor.next_turn = bool(calls), [Reply("Now this.", calls)]
+        desk.outbox.submit(text)
+        await actor.harness.ended()
+        agent.edit_context(actor.of(UserEntry)[0], "pin")
+    before, help_text = actor.session.leaf, {row.name: row.help for row in desk.commands}
+    assert help_text["undo"] == "undo: edit of the context: pin #2"
+    assert await do(desk, "undo")
+    assert await do(desk, "undo")
+    assert "Undone: turn “fix the bug”. /redo brings it back." in actor.desk.face.words  # type: ignore[attr-defined]
+    assert [entry.kind for entry in actor.session.path()][-1] == "context_edit"
+    assert {row.name: row.help for row in desk.commands}["redo"] == "redo: turn “fix the bug”"
+    assert await do(desk, "redo")
+    assert await do(desk, "redo")
+    assert actor.session.leaf == before
+    await actor.race()
+    assert await do(desk, "undo")
+    assert actor.told == "Undone: race “Race.”. /redo brings it back."
+    await desk.close()
+
+
+@pytest.mark.parametrize("seed", range(STEPS // IN_A_SESSION))
+async def test_any_sequence_is_undone_to_the_bare_head_and_redone(tmp_path: Path, seed: int) -> None:
+    actor = await actor_at(tmp_path, seed)
+    for _ in range(IN_A_SESSION):
+        await actor.step()
+        assert actor.reopened() == actor.session.history
+    done = len(actor.past)
+    while actor.past:
+        await actor.undo()
+    assert actor.state()[0] == ()
+    await actor.undo()
+    for _ in range(done):
+        await actor.redo()
+    await actor.desk.close()

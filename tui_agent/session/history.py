@@ -1,0 +1,249 @@
+"""What can be undone and redone in a session, found in the log of moves and in the entries appended between them.
+
+What a request is made of plays no part: a turn whose message was summarised, or an entry that is pinned, is found like
+any other.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import field
+from itertools import islice
+from typing import Final, Literal
+
+from tui_agent.lazy import dataclass
+from tui_agent.session.entries import (
+    KINDS,
+    PLAN_PATH,
+    BranchSummaryEntry,
+    CheckpointEntry,
+    CompactionEntry,
+    ContextEditEntry,
+    Entry,
+    FilePart,
+    PruneEntry,
+    RaceEntry,
+    UserEntry,
+    kinds,
+)
+from tui_agent.session.errors import NothingToUndo
+from tui_agent.session.reading import EntryReader
+from tui_agent.session.records import LeafMove
+
+__all__ = ["History", "Leg", "Step"]
+
+
+@dataclass(frozen=True, slots=True)
+class Leg:
+    """A part of the way the leaf went: a move, or what was appended from one entry to another below it."""
+
+    start: int | None
+    end: int | None
+    is_move: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """The newest thing the user or the program did: a turn, a move, a compaction, a merge, a race.
+
+    Without it the leaf is ``start``, with it ``end``. ``entry`` is what was appended for it, of a turn its message;
+    None for a move that appended nothing. ``move`` is the move, None where nothing moved.
+    """
+
+    start: int | None
+    end: int | None
+    entry: int | None = None
+    move: Leg | None = None
+
+
+@dataclass(slots=True)
+class History:
+    """The way of one leaf from the beginning of the session, and what was undone of it."""
+
+    reader: EntryReader
+    done: list[Leg] = field(default_factory=list)
+    undone: list[tuple[int | None, list[Leg]]] = field(default_factory=list)
+    """Where each thing was undone to, and its part of the way; the newest last."""
+
+    @property
+    def leaf(self) -> int | None:
+        """Where the way has led."""
+        return self.done[-1].end if self.done else None
+
+    def follow(self, moves: Iterable[LeafMove]) -> "History":
+        """Take logged moves into account, oldest first; return the history."""
+        for move in moves:
+            self.apply(move)
+        return self
+
+    def apply(self, move: LeafMove) -> None:
+        """Take one more logged move into account. One that fits nothing known begins the way again at its end."""
+        self.reach(move.from_leaf)
+        if move.action == "move":
+            self.done.append(Leg(move.from_leaf, move.to_leaf, is_move=True))
+            self.undone.clear()
+        elif move.action == "undo" and (taken := self._take_back(move.to_leaf)):
+            self.undone.append((move.to_leaf, taken))
+        elif move.action == "redo" and self.undone and self.undone[-1][1][-1].end == move.to_leaf:
+            self._bring_back()
+        if self.leaf != move.to_leaf:
+            self._begin_at(move.to_leaf)
+
+    def reach(self, leaf: int | None) -> "History":
+        """Go on to where the leaf is now: what was appended on the way there is done, and nothing can be redone."""
+        here, spine = self.leaf, self.reader.spine()
+        if leaf == here:
+            return self
+        if not spine.is_below(leaf, here):
+            self._begin_at(leaf)
+            return self
+        self._append(Leg(here, leaf))
+        if self.undone and any(self._said(here, leaf)):
+            self.undone.clear()
+        return self
+
+    def newest(self) -> Step | None:
+        """Return what ``undo`` takes back; None when nothing was done yet."""
+        top = self.done[-1] if self.done else Leg(None, None)
+        stretch = Leg(top.end, top.end) if top.is_move else top
+        before = next((leg for leg in self.done[-2:][::-1] if leg.is_move), None)
+        said = list(islice(self._said(stretch.start, stretch.end), 2))
+        if before is not None and self._ends(before, said):
+            return Step(before.start, stretch.end, said[0] if said else None, before)
+        entry = self._beginning(stretch)
+        return None if entry is None else Step(self._before(entry, stretch.start), stretch.end, entry)
+
+    def next(self) -> Step | None:
+        """Return what ``redo`` brings back; None when nothing was undone since something was done last."""
+        if not self.undone:
+            return None
+        done, (start, taken) = list(self.done), self.undone[-1]
+        again = History(self.reader, done)
+        again._cut(start)
+        again._put(taken)
+        return again.newest()
+
+    def before(self, entry_id: int) -> int | None:
+        """Return where the path ends without the thing that began with an entry."""
+        return self._before(entry_id, None)
+
+    def target(self, action: Literal["undo", "redo"]) -> int | None:
+        """Return where undoing or redoing leads.
+
+        Raises:
+            NothingToUndo: there is nothing to undo or redo.
+        """
+        step = self.newest() if action == "undo" else self.next()
+        if step is None:
+            raise NothingToUndo(f"There is nothing to {action}.")
+        return step.start if action == "undo" else self.undone[-1][1][-1].end
+
+    # -- the way ----------------------------------------------------------------------------------------------
+
+    def _begin_at(self, leaf: int | None) -> None:
+        self.done, self.undone = [Leg(None, leaf)] if leaf is not None else [], []
+
+    def _append(self, leg: Leg) -> None:
+        if self.done and not self.done[-1].is_move:
+            leg = Leg(self.done.pop().start, leg.end)
+        self.done.append(leg)
+
+    def _put(self, legs: Iterable[Leg]) -> None:
+        for leg in legs:
+            if leg.is_move:
+                self.done.append(leg)
+            elif leg.start != leg.end:
+                self._append(leg)
+
+    def _cut(self, end: int | None) -> Leg | None:
+        """End the newest stretch at an entry of it and return what came after; None when it does not hold that."""
+        top = self.done[-1] if self.done else None
+        spine = self.reader.spine()
+        if top is None or top.is_move or not (spine.is_below(end, top.start) and spine.is_below(top.end, end)):
+            return None
+        self.done.pop()
+        if end != top.start:
+            self.done.append(Leg(top.start, end))
+        return Leg(end, top.end)
+
+    def _take_back(self, target: int | None) -> list[Leg]:
+        """Take the end of the way back to an entry and return it; nothing where it never passed there last."""
+        if (cut := self._cut(target)) is not None:
+            return [cut]
+        taken = [self.done.pop()] if self.done and not self.done[-1].is_move else []
+        if self.done and self.done[-1].is_move and self.done[-1].start == target:
+            return [self.done.pop(), *taken]
+        self.done += taken
+        return []
+
+    def _bring_back(self) -> None:
+        start, taken = self.undone.pop()
+        self._cut(start)
+        self._put(taken)
+
+    # -- what was done ----------------------------------------------------------------------------------------
+
+    def _entry(self, entry_id: int) -> Entry | None:
+        return next(iter(self.reader.entries([entry_id])), None)
+
+    def _said(self, start: int | None, end: int | None) -> Iterator[int]:
+        """Yield the entries of a stretch that are more than state (head, model, mode, effort), newest first."""
+        spine, at = self.reader.spine(), end
+        while at is not None and at != start:
+            kind = KINDS.get(spine.kind(at))
+            if kind is None or not kind.sets_state:
+                yield at
+            at = spine.parent(at)
+
+    def _ends(self, move: Leg, said: Sequence[int]) -> bool:
+        """Whether all that was said since a move is the last part of it: a summary of what it left, or a race."""
+        if len(said) != 1:
+            return not said
+        match self._entry(said[0]):
+            case BranchSummaryEntry(from_id=left):
+                return left == move.start
+            case RaceEntry(taken=taken):
+                return taken is not None
+            case _:
+                return False
+
+    def _beginning(self, stretch: Leg) -> int | None:
+        """Return what the newest thing of a stretch began with: itself, or the message of its turn."""
+        spine, first, is_end = self.reader.spine(), None, True
+        for first in self._said(stretch.start, stretch.end):
+            kind = spine.kind(first)
+            if is_end and kind in _ALONE and _is_alone(self._entry(first)):
+                return first
+            if kind == "user" and isinstance(entry := self._entry(first), UserEntry) and not entry.synthetic:
+                return first
+            is_end = is_end and kind == "checkpoint"
+        return first
+
+    def _before(self, entry_id: int, start: int | None) -> int | None:
+        """Return where the path ends without a thing that began with an entry.
+
+        That is before the prunes that were part of a compaction, before the mode that the approval of a plan changed,
+        and before the other edits of the context that were made together with it.
+        """
+        entry, at = self._entry(entry_id), self.reader.spine().parent(entry_id)
+        while at is not None and at != start and (above := self._entry(at)) is not None:
+            match entry:
+                case CompactionEntry():
+                    belongs = isinstance(above, PruneEntry) and above.is_of_compaction
+                case ContextEditEntry():
+                    made = entry.created_at, entry.action
+                    belongs = isinstance(above, ContextEditEntry) and (above.created_at, above.action) == made
+                case UserEntry(parts=parts):
+                    planned = any(isinstance(part, FilePart) and part.path == PLAN_PATH for part in parts)
+                    belongs = planned and above.sets_state
+                case _:
+                    belongs = False
+            if not belongs:
+                break
+            at = above.parent_id
+        return at
+
+
+_ALONE: Final = kinds(lambda kind: kind.undone_alone is not False)
+
+
+def _is_alone(entry: Entry | None) -> bool:
+    return entry is not None and (not isinstance(entry, CheckpointEntry) or entry.put_back_to is not None)
