@@ -2,7 +2,7 @@
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -18,7 +18,7 @@ from tui_agent.context.settings import ContextSettings
 from tui_agent.context.templates import Templates
 from tui_agent.context.view import resolve
 from tui_agent.resources import prompt
-from tui_agent.session.entries import CompactionEntry, Entry, SummaryDetails
+from tui_agent.session.entries import CompactionEntry, Entry, SummaryDetails, ToolResultEntry
 from tui_agent.tools.registry import tool_traits
 
 FIXED = 1_600
@@ -118,12 +118,8 @@ class Policy(ABC):
     def before_request(self) -> None:
         """Prune or compact if it is time to."""
 
-    def recalled(self, text: str) -> Iterable[int]:  # noqa: ARG002  (most have no way back)
-        """Return the entries that an address in ``text``, the view, brings back with one call."""
-        return ()
-
-    def searched(self, words: Collection[str]) -> str:  # noqa: ARG002  (most have none)
-        """Return what one search of the past for ``words``, which are at hand, answers."""
+    def recalled(self, text: str) -> str:  # noqa: ARG002  (most have no way back)
+        """Return what one call shows of each entry with an address in ``text``, the view."""
         return ""
 
     def view_text(self) -> str:
@@ -155,9 +151,8 @@ class Policy(ABC):
 
     def summary(self, entries: Sequence[Entry], first_kept_id: int | None) -> CompactionEntry:
         """Return a compaction as a rival makes it: the common summary, which knows no addresses."""
-        view = resolve(self.path)
-        previous, weights = view.compaction, ViewWeights(view)
-        self.health.summarised += sum(map(weights.of, entries))
+        previous = resolve(self.path).compaction
+        self.charge(entries)
         told = [entry for entry in entries if entry.is_sent and entry.kind != "compaction"]
         text = self.told(self._told, told)
         self._told = text
@@ -169,6 +164,13 @@ class Policy(ABC):
             tokens_after=0,
             trigger="threshold",
         )
+
+    def charge(self, entries: Sequence[Entry]) -> None:
+        """Count what a summariser reads; every program cuts each output for it."""
+        weights, longest = ViewWeights(resolve(self.path)), ContextSettings().compaction.result_chars
+        for entry in entries:
+            shown = len(entry.output) if isinstance(entry, ToolResultEntry) else 0
+            self.health.summarised += round(weights.of(entry) * min(1, longest / shown) if shown else weights.of(entry))
 
     def _user_messages(self, entries: Sequence[Entry], previous: CompactionEntry | None) -> tuple[str, ...]:
         """Return the user's messages as this product carries them: a model's summary would say what they asked for."""

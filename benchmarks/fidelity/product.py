@@ -1,24 +1,21 @@
 """This product's rules as they are, driven by a recorded session."""
 
 import re
-import sqlite3
-from collections.abc import Collection, Iterable
 from typing import Literal
 
 from benchmarks.fidelity.policies import FIXED, MAX_OUTPUT, TTL_SECONDS, Policy, Summaries
 from benchmarks.fidelity.traces import COUNTER
-from tui_agent.agent.archive import PASSAGE_LINES, entry_text
+from tui_agent.agent.archive import entry_text
 from tui_agent.context.budget import ContextSize
 from tui_agent.context.compaction import CompactionPlan, PlanOptions, plan_compaction
 from tui_agent.context.compaction_policy import is_due
 from tui_agent.context.ladder import Commit, Measures, plan_commit, plan_cuts
 from tui_agent.context.pruning import Moment, Occasion, PruneRules, occasion, plan_prune, under_pressure
+from tui_agent.context.recalling import names_in_use, shown_part
 from tui_agent.context.settings import ContextSettings
-from tui_agent.context.truncation import limits_for, truncate
+from tui_agent.context.truncation import OutputLimits, limits_for, truncate
 from tui_agent.context.view import resolve
 from tui_agent.session.entries import Entry, ToolMetadata, ToolResultEntry
-from tui_agent.session.search import index_text, passage, ranked_expression
-from tui_agent.tools.recall import WITH_LINES
 from tui_agent.tools.registry import tool_traits
 
 _ADDRESS = re.compile(r"#(\d+)")
@@ -46,21 +43,15 @@ class Ours(Policy):
             highest = window - compaction.reserve(window, MAX_OUTPUT)
             compaction = compaction.model_copy(update={"threshold": round(highest * fullness)})
         self.settings = settings.model_copy(update={"compaction": compaction})
-        self._limits = limits_for(window, self.settings.truncation)
         self._born_cut: set[int] = set()
         self._texts: dict[int, str] = {}
-        self._index = sqlite3.connect(":memory:")
-        self._index.execute(
-            "CREATE VIRTUAL TABLE lost USING fts5 (text, content = '', columnsize = 0, "
-            'tokenize = "unicode61 remove_diacritics 2")'
-        )
 
     def admit(self, entry: Entry) -> Entry:
         """Truncate an output when it is born."""
         if not isinstance(entry, ToolResultEntry):
             return entry
         keep: Literal["ends", "head"] = "ends" if entry.tool == "bash" else "head"
-        born = truncate(entry.output, keep, self._limits)
+        born = truncate(entry.output, keep, self._limits())
         if born.truncation is None:
             return entry
         self._born_cut.add(entry.id)
@@ -77,31 +68,25 @@ class Ours(Policy):
         if is_due(size):
             self._compact(size)
 
-    def recalled(self, text: str) -> Iterable[int]:
-        """Whatever has its ``#id`` in view, and outputs in view that were cut when they were born."""
-        yield from (int(number) for number in _ADDRESS.findall(text))
-        yield from (entry.id for entry in resolve(self.path).entries if entry.id in self._born_cut)
+    def recalled(self, text: str) -> str:
+        """What a plain recall shows of all that has its ``#id`` in view or was cut when it was born."""
+        view = resolve(self.path)
+        addresses = {int(number) for number in _ADDRESS.findall(text)}
+        addresses |= {entry.id for entry in view.entries if entry.id in self._born_cut}
+        names = names_in_use(view, tool_traits())
+        limits = self._limits()
+        found = (self._texts[one] for one in sorted(addresses) if one in self._texts)
+        return "\n".join(shown_part(text, names, limits) for text in found)
 
     def append(self, entry: Entry) -> None:
-        """Take one recorded entry, and index it as the store does."""
+        """Take one recorded entry, and remember all of it as the store does."""
         super().append(entry)
         whole = entry_text(entry)
         if whole is not None:
             self._texts[entry.id] = whole
-            self._index.execute("INSERT INTO lost (rowid, text) VALUES (?, ?)", (entry.id, index_text(entry)))
 
-    def searched(self, words: Collection[str]) -> str:
-        """Return the lines that ``recall`` answers a search with."""
-        query = " ".join(sorted(words))
-        expression = ranked_expression(query)
-        if expression is None:
-            return ""
-        rows = self._index.execute(
-            "SELECT rowid FROM lost WHERE lost MATCH ? ORDER BY bm25(lost), rowid DESC LIMIT ?",
-            (expression, WITH_LINES),
-        )
-        passages = (passage(self._texts[entry_id], query, PASSAGE_LINES) for (entry_id,) in rows)
-        return "\n".join(text for lines in passages for _, text in lines)
+    def _limits(self) -> OutputLimits:
+        return limits_for(self.window, self._size().budget - self.history, self.settings.truncation)
 
     def _size(self) -> ContextSize:
         reserve = self.settings.compaction.reserve(self.window, MAX_OUTPUT)
@@ -129,8 +114,9 @@ class Ours(Policy):
             if isinstance(cuts, Commit):
                 self.change(cuts.entries)
             return
-        self.health.summarised += plan.tokens_summarised
-        summary = self.told(plan.previous_summary, (*plan.history, *plan.turn_prefix))
+        summarised = (*plan.history, *plan.turn_prefix)
+        self.charge(summarised)
+        summary = self.told(plan.previous_summary, summarised)
         commit = plan_commit(self.path, plan, summary or _NO_SUMMARY, measures, size)
         if isinstance(commit, Commit):
             self.change(commit.entries)

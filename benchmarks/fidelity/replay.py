@@ -1,6 +1,5 @@
 """Replays a trace through a policy and looks, before each action, at what of the past that it uses is still there."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from statistics import mean
 
@@ -127,11 +126,6 @@ class _Point:
     uses: list[Use]
     references: References
 
-    def words(self, ids: Iterable[int]) -> set[str]:
-        """Return the identifiers of the entries before the action that have these ids."""
-        places = {entry.id: index for index, entry in enumerate(self.trace.entries[: self.place])}
-        return {word for i in set(ids) if i in places for word in self.references.words(places[i])}
-
 
 class _Tally:
     """Counts what is there."""
@@ -149,9 +143,8 @@ class _Tally:
         self.lines += sum(use.line in spaced for use in uses)
         self.recalled += len(uses) - len(missing)
         if missing:
-            brought = point.words(policy.recalled(text))
-            found = policy.searched({word for word in point.references.words(point.place) if word in text})
-            self.recalled += sum(use.word in brought or use.word in found for use in missing)
+            brought = policy.recalled(text)
+            self.recalled += sum(use.word in brought for use in missing)
         rules = [rule for entry in point.trace.entries[: point.place] for rule in rules_of(entry)]
         if rules:
             self.rules.append(sum(rule in text for rule in rules) / len(rules))

@@ -12,8 +12,7 @@ from benchmarks.fidelity.policies import FIXED, Policy, Summaries
 from tui_agent.context.budget import ViewWeights
 from tui_agent.context.compaction import find_cut
 from tui_agent.context.files import file_operations
-from tui_agent.context.settings import TruncationSettings
-from tui_agent.context.truncation import limits_for, truncate
+from tui_agent.context.truncation import OutputLimits, truncate
 from tui_agent.context.view import EntryState, resolve
 from tui_agent.session.entries import (
     AssistantEntry,
@@ -30,7 +29,6 @@ MADE_FOR = 131_072
 """Window that the rivals' constants suit."""
 _CHARS_PER_TOKEN = 4
 """How OpenCode estimates what a prune frees."""
-_UNSCALED = TruncationSettings(window_share=1)
 
 
 class AppendOnly(Policy):
@@ -49,7 +47,7 @@ class Rival(Policy):
 
     def __init__(self, window: int, summaries: Summaries = "extractive") -> None:
         super().__init__(window, summaries)
-        self._limits = limits_for(window, _UNSCALED)
+        self._limits = OutputLimits(tokens=window)
 
     def admit(self, entry: Entry) -> Entry:
         """Cut a huge output."""
@@ -61,6 +59,11 @@ class Rival(Policy):
     def scaled(self, tokens: int) -> int:
         """Return a constant for this window."""
         return round(tokens * min(1.0, self.window / MADE_FOR))
+
+    @property
+    def kept(self) -> int:
+        """Tokens that Pi leaves as they are; its 20,000 are no choice for a window of 16k."""
+        return min(20_000, self.window // 4)
 
     @property
     def is_full(self) -> bool:
@@ -120,7 +123,7 @@ class Masking(Rival):
         if self.health.requests and self.health.requests % self.newest == 0:
             self._mask()
         if self.is_full:
-            self.compact_before(self.scaled(20_000))
+            self.compact_before(self.kept)
 
     def _mask(self) -> None:
         view = resolve(self.path)
@@ -187,15 +190,15 @@ class OpenCodeLike(Rival):
 
 
 class PiLike(Rival):
-    """Over the limit, everything but the newest 20k is summarised; files are listed."""
+    """Over the limit, everything but the newest 20k, or a quarter of a small window, is summarised."""
 
     name = "Pi-like"
-    reserve_tokens, keep = 16_384, 20_000
+    reserve_tokens = 16_384
 
     def before_request(self) -> None:
         """Compact over the limit."""
         if self.is_full:
-            self.compact_before(self.scaled(self.keep))
+            self.compact_before(self.kept)
 
 
 RIVALS: tuple[type[Rival], ...] = (SlidingWindow, Masking, OpenCodeLike, PiLike)

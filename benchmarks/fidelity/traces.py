@@ -41,6 +41,8 @@ class Trace:
     entries: tuple[Entry, ...]
     recorded: bool = False
     half: Half = "held out"
+    parts: tuple["Trace", ...] = ()
+    """The recordings that are told one after the other."""
 
     @property
     def tokens(self) -> int:
@@ -57,15 +59,15 @@ def all_traces() -> Iterator[Trace]:
 
     Recordings of one project are also told one after the other, because alone they are too short for large windows.
     """
-    recordings = {path.stem: entries for path in _recordings() if (entries := _recorded(path))}
-    for name, entries in recordings.items():
-        yield Trace(name, _numbered(entries), recorded=True, half=_half(name))
+    recordings = [
+        Trace(path.stem, _numbered(entries), recorded=True, half=_half(path.stem))
+        for path in _recordings()
+        if (entries := _recorded(path))
+    ]
+    yield from recordings
     for half in get_args(Half):
-        chain = [
-            entry for name, told in recordings.items() if _half(name) == half and "claude" in name for entry in told
-        ]
-        if chain:
-            yield Trace(f"in a row, {half}", _numbered(chain), recorded=True, half=half)
+        if parts := [trace for trace in recordings if trace.half == half and "claude" in trace.name]:
+            yield in_a_row(parts)
     for seed, half in enumerate(get_args(Half), start=1):
         yield Trace(f"features {seed}", _numbered(_Story(seed, files=60).features(tasks=30)), half=half)
         yield Trace(f"one run {seed}", _numbered(_Story(10 + seed, files=60).one_run(steps=200)), half=half)
@@ -75,6 +77,12 @@ def all_traces() -> Iterator[Trace]:
         yield Trace(f"long run {seed}", _numbered(_Story(50 + seed, files=80).one_run(steps=420)), half=half)
         scattered = _Story(30 + seed, files=60, scattered=True).features(tasks=30)
         yield Trace(f"scattered {seed}", _numbered(scattered), half=half)
+
+
+def in_a_row(parts: Sequence[Trace]) -> Trace:
+    """Return recordings of one half, told one after the other."""
+    entries = _numbered([entry for part in parts for entry in part.entries])
+    return Trace(f"in a row, {parts[0].half}", entries, recorded=True, half=parts[0].half, parts=tuple(parts))
 
 
 def _half(name: str) -> Half:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tui_agent.context.truncation import SizedLimits, error_looking, most_informative, truncate
+from tui_agent.context.truncation import OutputLimits, error_looking, most_informative, truncate
 
 NOISE = 1_500
 
@@ -111,7 +111,7 @@ def output(sample: str) -> str:
 def test_the_errors_of_a_program_survive_the_cut(name: str, window: int) -> None:
     sample, wanted = SAMPLES[name]
     text = output(sample)
-    cut = truncate(text, "ends", SizedLimits(2_000, 50 * 1024, 2_000, window // 10))
+    cut = truncate(text, "ends", OutputLimits(2_000, 50 * 1024, 2_000, window // 10))
     lines = text.split("\n")
     for part in wanted:
         shown = next(line for line in cut.text.split("\n") if part in line)
@@ -123,7 +123,7 @@ def test_the_errors_of_a_program_survive_the_cut(name: str, window: int) -> None
 @pytest.mark.parametrize("name", SAMPLES)
 def test_in_the_smallest_window_the_clearest_error_stays(name: str) -> None:
     text = output(SAMPLES[name][0])
-    cut = truncate(text, "ends", SizedLimits(2_000, 50 * 1024, 2_000, 800))
+    cut = truncate(text, "ends", OutputLimits(2_000, 50 * 1024, 2_000, 800))
     assert CLEAREST[name] in cut.text.partition("Error-looking lines among them:\n")[2].split("\n\n")[0]
 
 

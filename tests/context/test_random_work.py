@@ -83,7 +83,7 @@ class Work:
         self.add(AssistantEntry(parts=parts, model="gpt-4o", finish="tool_calls"))
         for call in calls:
             size = rng.choice((5, 50, 400, 1_500, 8_000, 40_000)) if tokens is None else tokens
-            limits = limits_for(self.window, SETTINGS.truncation)
+            limits = limits_for(self.window, self.size().budget - self.size().history, SETTINGS.truncation)
             output = truncate(self.text(size, words), "ends", limits).text
             self.add(ToolResultEntry(call_id=call.call_id, tool="read", status=ToolStatus.COMPLETED, output=output))
 
@@ -183,3 +183,14 @@ def test_a_long_output_of_the_users_own_command_does_not_become_the_whole_tail()
     shown = project(work.path, ModelTraits("gpt-4o")).messages
     assert "characters left out" in shown[-1].text
     assert sum(COUNTER.message(message) for message in shown) < 0.7 * 32_768
+
+
+@pytest.mark.parametrize(("window", "parallel"), [(32_768, 12), (131_072, 40)])
+def test_what_no_answer_has_seen_fills_the_room_there_is(window, parallel):
+    """A quarter of the history budget was left of it before."""
+    work = Work(window)
+    work.add(UserEntry(parts=(TextPart(text="Read them."),)))
+    work.step(parallel=parallel, tokens=3_000 if window < 100_000 else 11_000, words="code")
+    work.request()
+    assert not work.over
+    assert work.size().total > 0.45 * window

@@ -53,9 +53,9 @@ def test_the_target_of_a_compaction_is_the_smaller_of_both_shares():
     assert CompactionSettings().target_tokens(160_000, 160_000) == 96_000
 
 
-def test_one_output_takes_a_tenth_of_the_window_at_most():
-    assert TruncationSettings().tokens(200_000) == 20_000
-    assert TruncationSettings().tokens(8_192) == 819
+def test_one_output_takes_a_tenth_of_a_window_that_is_small_or_full():
+    assert TruncationSettings().tokens(200_000, 10_000) == 20_000
+    assert TruncationSettings().tokens(8_192, 8_000) == 819
 
 
 def test_a_reserve_of_the_users_own_never_takes_more_than_half():

@@ -7,10 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tui_agent.context.settings import TruncationSettings
-from tui_agent.context.truncation import SizedLimits, cut_middle, limits_for, truncate
-from tui_agent.tools.base import OutputLimits
+from tui_agent.context.truncation import OutputLimits, cut_middle, limits_for, truncate
 
-ROOMY = SizedLimits(lines=2_000, bytes=50 * 1024, line_chars=2_000, tokens=20_000)
+ROOMY = OutputLimits(lines=2_000, bytes=50 * 1024, line_chars=2_000, tokens=20_000)
 
 
 def numbered(count: int, bad: tuple[int, ...] = ()) -> str:
@@ -90,21 +89,25 @@ def test_a_line_that_is_too_long_is_cut_inside_and_says_by_how_much():
 def test_the_limits_shrink_with_the_window():
     text = numbered(5_000)
 
-    small, large = (truncate(text, "ends", limits_for(w, TruncationSettings())) for w in (8_192, 200_000))
+    small, large = (truncate(text, "ends", limits_for(w, 0, TruncationSettings())) for w in (8_192, 200_000))
 
     assert len(small.text) < 819 * 3
     assert large.truncation.kept_lines > 1_900
 
 
 def test_dense_text_counts_as_more_tokens():
-    limits = limits_for(16_384, TruncationSettings())
+    limits = limits_for(16_384, 0, TruncationSettings())
 
     assert len(truncate("0123abcd" * 4_000, "ends", limits).text) < 1_638 * 1.5
     assert len(truncate("a word or two\n" * 4_000, "ends", limits).text) > 1_638 * 2
 
 
-def test_the_tools_limits_are_accepted():
-    assert truncate("a\n" * 3_000, "head", OutputLimits()).truncation.total_lines == 3_000
+def test_an_output_may_take_more_of_a_window_with_much_free_room():
+    full, roomy = (limits_for(65_536, free, TruncationSettings()).tokens for free in (5_000, 45_000))
+
+    assert full == 6_554
+    assert roomy == 18_000
+    assert limits_for(16_384, 12_000, TruncationSettings()).tokens == 1_638, "one more would push out all else"
 
 
 def test_a_huge_log_and_a_huge_line_are_cut():
@@ -122,7 +125,7 @@ lines = st.lists(
 @given(lines, st.sampled_from(["head", "ends"]), st.integers(1_024, 9_000), st.integers(20, 200))
 def test_no_output_exceeds_its_limits_and_counts_are_exact(rows, keep, size, count):
     text = "\n".join(rows)
-    limits = SizedLimits(lines=count, bytes=size, line_chars=200, tokens=100_000)
+    limits = OutputLimits(lines=count, bytes=size, line_chars=200, tokens=100_000)
 
     cut = truncate(text, keep, limits)
 

@@ -18,8 +18,9 @@ from tui_agent.agent.mcp.hub import McpHub
 from tui_agent.agent.mcp.records import ServerState
 from tui_agent.agent.mcp.server import Timeouts
 from tui_agent.agent.mcp.settings import FoundServers, McpServerSettings, ServerSpec
+from tui_agent.context.truncation import OutputLimits
 from tui_agent.tools.arguments import parse_arguments
-from tui_agent.tools.base import OutputLimits, ToolContext, ToolResult
+from tui_agent.tools.base import ToolContext, ToolResult
 from tui_agent.tools.reads import FileReads
 from tui_agent.tools.registry import find_tool
 

@@ -6,12 +6,13 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from tui_agent.context.truncation import OutputLimits
 from tui_agent.permission import Permission
 from tui_agent.processes.environment import SafeEnvironment
 from tui_agent.processes.jobs import Jobs
 from tui_agent.sandbox import Sandbox
 from tui_agent.tools.arguments import parse_arguments
-from tui_agent.tools.base import OutputLimits, Tool, ToolContext, ToolResult
+from tui_agent.tools.base import Tool, ToolContext, ToolResult
 from tui_agent.tools.reads import FileReads
 
 

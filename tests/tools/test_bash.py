@@ -10,11 +10,11 @@ import pytest
 
 from tests.support.processes import alive, eventually, kill_all, limited, pids_in
 from tests.support.tooling import Workspace
+from tui_agent.context.truncation import OutputLimits
 from tui_agent.errors import ToolError
 from tui_agent.permission import Permission
 from tui_agent.processes import process, tree
 from tui_agent.tools import bash as bash_module
-from tui_agent.tools.base import OutputLimits
 from tui_agent.tools.bash import BashInput, BashTool
 
 BASH = BashTool()

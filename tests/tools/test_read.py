@@ -8,9 +8,9 @@ import zlib
 import pytest
 
 from tests.support.tooling import Workspace
+from tui_agent.context.truncation import OutputLimits
 from tui_agent.errors import ToolError
 from tui_agent.permission import Permission
-from tui_agent.tools.base import OutputLimits
 from tui_agent.tools.outputs import MAX_IMAGE_BYTES
 from tui_agent.tools.read import ReadInput, ReadTool
 
@@ -65,7 +65,8 @@ async def test_what_is_cut_continues_seamlessly(space: Workspace, limits: Output
             assert result.metadata.truncation.total_lines == 300
             assert result.metadata.truncation.kept_lines == len(lines)
             assert f"of 300. Read on with offset={offset}" in note
-        assert result.full_output is None
+        whole = space.blobs[result.full_output].decode() if result.full_output else result.output
+        assert whole.rstrip(".]").split("\n")[-1].endswith(("line 300", "of the file")), "the rest is stored for recall"
     assert seen == [f"the text of line {n}" for n in range(1, 301)]
 
 

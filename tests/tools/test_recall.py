@@ -97,10 +97,45 @@ async def test_one_looks_into_a_cut_output_by_range_and_by_text(tmp_path: Path) 
     ]
     await harness.say("and the middle?")
     ranged, found, missing = results(harness)[-3:]
-    assert ranged.output == "15000\n15001\n[Lines 15000-15001 of 30001. Go on with offset=15002.]"
+    assert ranged.output == "15000\n15001\n[Lines 15000-15001 of 30000. Go on with offset=15002.]"
     assert found.output.startswith(
-        "2999: 2999\n12999: 12999\n22999: 22999\n[3 of 13 lines that hold it, of 30001 in all."
+        "2999: 2999\n12999: 12999\n22999: 22999\n[3 of 13 lines that hold it, of 30000 in all."
     )
     assert found.output.endswith("Go on with offset=23000.]")
     assert missing.status is ToolStatus.ERROR
     assert "holds 'pepper'" in missing.output
+
+
+async def test_what_a_read_left_out_comes_back_as_it_was_by_lines_and_by_search(tmp_path: Path) -> None:
+    file = tmp_path / "project" / "big.py"
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("".join(f"name_{n} = {n}  # {'.' * 40}\n" for n in range(1, 2_001)))
+    script = [Reply(calls=(Call("read", '{"path": "big.py"}'),))]
+    client = ScriptedClient(lambda _request: script.pop(0) if script else Reply("Done."))
+    harness = make_agent(tmp_path, client, rules=ALL, window=32_768)
+    await harness.say("read it")
+    (cut,) = results(harness)
+    assert "name_1900" not in cut.output
+    file.write_text("gone\n")
+    script[:] = [Reply(calls=(recall(f"#{cut.id} 1900-1901"),)), Reply(calls=(recall("name_1950 = 1950"),))]
+    await harness.say("and the end?")
+    lines, found = (result.output for result in results(harness)[-2:])
+    assert lines.startswith("1900\tname_1900 = 1900")
+    assert "name_1902" not in lines
+    assert found.startswith(f"#{cut.id} ")
+    assert "name_1950 = 1950" in found
+
+
+async def test_a_long_entry_comes_back_with_the_lines_in_use(tmp_path: Path) -> None:
+    script = [Reply(calls=(Call("bash", json.dumps({"command": "seq -f 'value_n%g is set' 1 9000"})),))]
+    client = ScriptedClient(lambda _request: script.pop(0) if script else Reply("Done."))
+    harness = make_agent(tmp_path, client, rules=ALL, window=16_384)
+    await harness.say("list")
+    (cut,) = results(harness)
+    script[:] = [Reply(calls=(recall(f"#{cut.id}"),))]
+    await harness.say("What of value_n4321?")
+    brought = results(harness)[-1].output.split("\n")
+    assert brought[0] == "value_n1 is set"
+    assert "4321: value_n4321 is set" in brought
+    assert brought[-1].startswith("[Lines 1-")
+    assert f'"#{cut.id} 1-9000"' in brought[-1]

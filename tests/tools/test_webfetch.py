@@ -13,9 +13,9 @@ import pytest
 
 from tests.support.tooling import Workspace
 from tests.support.web_server import WebServer, answer, web_server
+from tui_agent.context.truncation import OutputLimits
 from tui_agent.errors import ToolError
 from tui_agent.permission import Permission
-from tui_agent.tools.base import OutputLimits
 from tui_agent.tools.webfetch import WebFetchInput, WebFetchTool
 from tui_agent.web import fetching
 from tui_agent.web.fetching import WebClient

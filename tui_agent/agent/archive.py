@@ -1,9 +1,11 @@
 """The session's past as the ``recall`` tool reads it: every entry of every branch, full outputs included."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
+from tui_agent.context.recalling import names_in_use
 from tui_agent.context.rendering import gist
 from tui_agent.context.tokens import images_of
+from tui_agent.context.view import resolve
 from tui_agent.session.entries import (
     AssistantEntry,
     BranchSummaryEntry,
@@ -29,6 +31,8 @@ PASSAGE_LINES = 8
 """Lines shown of an entry that was found."""
 _CALL_CHARS = 120
 """Characters shown of the arguments of a call beside its result."""
+_CUT_SEARCHED = 100
+"""Newest cut outputs of a branch that are searched through."""
 _SEARCHED = 4
 """Hits asked for per hit shown: recall's own results and bookkeeping entries are left out."""
 
@@ -56,11 +60,23 @@ class SessionArchive:
         except (EntryNotFound, EntryDamaged):
             return ()
 
+    def names_in_use(self) -> Mapping[str, float]:
+        """Return the names in what the model sees, with how likely each is to be used again."""
+        return names_in_use(resolve(self._session.active_path()), tool_traits())
+
     def search(self, query: str, limit: int) -> list[FoundEntry]:
-        """Return the entries that fit best, best first; what says the same again, and searches, are left out."""
+        """Return the entries that fit best, best first, those that the model sees whole last.
+
+        What was cut from an output of this branch is searched too. What says the same again, and searches, are left
+        out.
+        """
+        view = resolve(self._session.active_path())
+        seen = {entry.id for entry in view.entries if view.is_open(entry.id) and not _is_cut(entry)}
+        ranked = self._session.ranked(query, limit * _SEARCHED)
+        ranked += [entry_id for entry_id in self._cut_with(query) if entry_id not in ranked]
         found: list[FoundEntry] = []
         told: set[tuple[str, ...]] = set()
-        for entry_id in self._session.ranked(query, limit * _SEARCHED):
+        for entry_id in sorted(ranked, key=seen.__contains__):
             entry = next(iter(self._session.entries([entry_id])), None)
             text = None if entry is None or _is_recalling(entry) else self.text(entry_id)
             if entry is None or text is None:
@@ -75,6 +91,15 @@ class SessionArchive:
                 break
         return found
 
+    def _cut_with(self, query: str) -> list[int]:
+        """Return the outputs of this branch whose part that was cut holds words of a query, most words first."""
+        words = {word.lower() for word in query.split() if any(map(str.isalnum, word))}
+        held: dict[int, int] = {}
+        for entry in [entry for entry in self._session.path(self._session.leaf) if _is_cut(entry)][-_CUT_SEARCHED:]:
+            text = (self.text(entry.id) or "").lower()
+            held[entry.id] = sum(word in text for word in words)
+        return sorted((one for one, number in held.items() if number), key=lambda one: (-held[one], -one))
+
     def _beside(self, entry: Entry) -> str:
         """Return what an entry belongs to, as a line: the call that a result answers, the results of an answer."""
         if isinstance(entry, ToolResultEntry):
@@ -87,6 +112,10 @@ class SessionArchive:
             answers = [e for e in around if isinstance(e, ToolResultEntry) and _call_of(entry, e) is not None]
             return "; ".join(f"#{answer.id} {gist(answer)}" for answer in answers[: len(entry.tool_calls)])
         return ""
+
+
+def _is_cut(entry: Entry) -> bool:
+    return isinstance(entry, ToolResultEntry) and entry.full_output is not None
 
 
 def _call_of(answer: AssistantEntry, result: ToolResultEntry) -> ToolCallPart | None:

@@ -8,10 +8,11 @@ from tui_agent.agent.checkpoints.recorder import Recorder
 from tui_agent.agent.checkpoints.watching import run_watched
 from tui_agent.agent.events import ToolFinished, ToolOutput, ToolStarted
 from tui_agent.agent.ports import AgentPorts
+from tui_agent.context.truncation import OutputLimits
 from tui_agent.errors import ToolError
 from tui_agent.processes.capture import plain_text
 from tui_agent.session.entries import ShellEntry, ToolMetadata
-from tui_agent.tools.base import OutputLimits, ToolContext
+from tui_agent.tools.base import ToolContext
 from tui_agent.tools.bash import BashInput, BashTool
 from tui_agent.tools.reads import FileReads
 

@@ -42,6 +42,7 @@ from tui_agent.agent.journal import Journal
 from tui_agent.agent.permissions import Action, Rule
 from tui_agent.agent.permissions.notes import with_note
 from tui_agent.agent.ports import AgentPorts
+from tui_agent.context.truncation import limits_for
 from tui_agent.context.view import resolve
 from tui_agent.errors import ToolError
 from tui_agent.lazy import dataclass
@@ -58,7 +59,7 @@ from tui_agent.session.entries import (
     UserEntry,
 )
 from tui_agent.tools.arguments import parse_arguments
-from tui_agent.tools.base import OutputLimits, SubagentHost, Tool, ToolContext, ToolInput, ToolResult
+from tui_agent.tools.base import SubagentHost, Tool, ToolContext, ToolInput, ToolResult
 from tui_agent.tools.reads import FileReads
 from tui_agent.tools.registry import find_tool, tool_traits
 from tui_agent.tools.window import window_notes
@@ -316,7 +317,7 @@ class ToolRunner:
             cwd=self._ports.cwd,
             project=self._ports.project,
             stands_for=self._ports.stands_for,
-            limits=OutputLimits(kept.lines, kept.bytes, kept.line_chars, kept.tokens(limits.window)),
+            limits=limits_for(limits.window, self._keeper.room_left(), kept),
             reads=self._reads,
             put_blob=self._ports.put_blob,
             report=report,

@@ -264,6 +264,11 @@ def _remembering(function: Callable[[str], T]) -> Callable[[str], T]:
     return remembered
 
 
+def names_in(line: str) -> set[str]:
+    """Return the names, paths, hashes and numbers in a line."""
+    return {text for token in _TOKEN.findall(line) for _, text in _classify(token)}
+
+
 @_remembering
 def _facts(text: str) -> tuple[tuple[AnchorKind, str], ...]:
     """Return the facts in a text, once for each form they are written in.

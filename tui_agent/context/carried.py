@@ -58,6 +58,11 @@ class Budgets:
     files: int
     state: int
 
+    @property
+    def total(self) -> int:
+        """Tokens of everything that is carried together."""
+        return self.user_messages + self.anchors + self.files + self.state
+
     @classmethod
     def of(cls, settings: CompactionSettings, budget: int) -> "Budgets":
         """Return the budgets for a history budget."""

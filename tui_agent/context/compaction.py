@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 
 from tui_agent.context.budget import ContextSize, CountEntry, ViewWeights, describe_overhead, stored_tokens, too_large
 from tui_agent.context.carried import Budgets, CountText, Summarised, carry, fit, shown_text
-from tui_agent.context.cutting import Cutter, outputs
+from tui_agent.context.cutting import cut_outputs
 from tui_agent.context.digest import digest
 from tui_agent.context.files import FileOperations, file_operations
 from tui_agent.context.pruning import Occasion, PrunePlan, PruneRules, plan_prune
@@ -104,6 +104,9 @@ def turn_start(view: ContextView, shown: Sequence[int], cut: int) -> int:
     valid = valid_cuts(view, shown)
     return next((i for i in range(cut - 1, -1, -1) if valid[i] and starts_turn(view.entries[i])), cut)
 
+
+_FILLED = 0.97
+"""Share of the goal that the newest step is cut to: cuts are estimates."""
 
 Trigger = Literal["manual", "threshold", "overflow", "model_switch", "idle", "notes"]
 
@@ -238,7 +241,10 @@ def plan_compaction(  # noqa: PLR0911 - one for each way it can end
     if (turns := settings.compaction.keep_turns) and (later := newest_turns(view, shown, turns)) > cut:
         cut, is_over = later, False
     before, total = sum(shown[:cut]), sum(shown)
-    oversized = _cut_oversized(view, view.entries[cut:], keep, settings, options.count) if is_over else ()
+    # No answer has seen what the newest step brought: it gets all the room that what stands for the rest leaves.
+    target = round(settings.compaction.target_of_budget * size.budget)
+    room = max(keep, round(target * _FILLED) - min(before, _stand_in(settings, size.budget)))
+    oversized = cut_outputs(view, view.entries[cut:], room, options.count) if is_over else ()
     if not before:
         after = " once old outputs are pruned" if pruned is not None else ""
         message = f"The messages take only {total:,} tokens{after}, and the newest {keep:,} are always kept whole."
@@ -251,7 +257,7 @@ def plan_compaction(  # noqa: PLR0911 - one for each way it can end
         if culprit := too_large(view.entries, shown, size.budget // 2):
             message = f"There is nothing to summarise. {culprit}"
         return Refusal(RefusalReason.NOTHING_TO_COMPACT, message, oversized or _worthwhile(pruned, settings, size))
-    if oversized and before + keep <= settings.compaction.target_of_budget * size.budget:
+    if oversized and before + keep <= target:
         message = f"The newest tool outputs take {total - before:,} of {total:,} tokens; cutting them is enough."
         return Refusal(RefusalReason.NOTHING_TO_COMPACT, message, oversized)
     return replace(
@@ -321,7 +327,7 @@ def _moved(
     if len(moved.dropped) <= len(plan.dropped):
         return None
     newly = moved.dropped[len(plan.dropped) :]
-    prunes = _cut_oversized(plan.view, moved.kept, keep_recent, plan.settings, count) if count else ()
+    prunes = cut_outputs(plan.view, moved.kept, keep_recent, count) if count else ()
     return replace(
         moved,
         keep_recent=keep_recent,
@@ -469,14 +475,9 @@ def _worthwhile(prune: PrunePlan | None, settings: ContextSettings, size: Contex
     return (prune,) if prune is not None and enough else ()
 
 
-def _cut_oversized(
-    view: ContextView, kept: Sequence[Entry], keep: int, settings: ContextSettings, count: CountEntry
-) -> tuple[PrunePlan, ...]:
-    """Return cuts of the outputs at the end so that together they take about ``keep`` tokens."""
-    found = sum(1 for entry in kept if outputs(entry))
-    if not found:
-        return ()
-    return Cutter(view, kept, count).to(max(settings.compaction.result_chars // 4, keep // found), outputs)
+def _stand_in(settings: ContextSettings, budget: int) -> int:
+    """Return the most tokens that stand for what is summarised: the summary, and what is carried beside it."""
+    return settings.compaction.summary_tokens(budget) + Budgets.of(settings.compaction, budget).total
 
 
 def _pinned(plan: CompactionPlan, templates: Templates) -> tuple[PinnedText, ...]:

@@ -5,6 +5,7 @@ has its number in the cut, and stays in the session.
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 from tui_agent.context.arguments import parse_object, strings_in
 from tui_agent.context.budget import CountEntry, ViewWeights
@@ -24,6 +25,8 @@ from tui_agent.session.entries import (
 
 LEAST_TOKENS = 6
 """Tokens below which a text is not cut any further."""
+LEAST_OUTPUT = 500
+"""Tokens of an output below which a plan does not cut it."""
 _WORDS_WEIGH = 4
 """What a person or the model itself wrote keeps so many times what an output keeps."""
 
@@ -73,13 +76,13 @@ class Cutter:
             for entry, size in self._open(longest)
         )
 
-    def squeeze(self, room: int, *, harder: float = 1.0) -> tuple[PrunePlan, ...]:
-        """Return plans after which everything together takes about ``room`` tokens: the longest give most.
+    def squeeze(self, room: int, longest: Longest = words, *, harder: float = 1.0) -> tuple[PrunePlan, ...]:
+        """Return plans after which everything together takes about ``room`` tokens: the longest texts give most.
 
         ``harder`` below 1 cuts further, where the first try did not reach it.
         """
         weights = ViewWeights(self.view, self.count)
-        open_entries = [(entry, size, weights.of(entry)) for entry, size in self._open(words)]
+        open_entries = [(entry, size, weights.of(entry)) for entry, size in self._open(longest)]
         fixed = sum(weights.all()) - sum(tokens for _, _, tokens in open_entries)
         sizes = [(tokens, _share(entry)) for entry, _, tokens in open_entries]
         cap = max(LEAST_TOKENS, harder * _level(sizes, max(0, room - fixed)))
@@ -105,6 +108,15 @@ class Cutter:
         per_token = _CHARS_BESIDE_IMAGES if images_of(entry) else length / whole
         chars = round(max(LEAST_TOKENS, tokens) * per_token)
         return max(1, chars if most_chars is None else min(most_chars, chars))
+
+
+def cut_outputs(view: ContextView, kept: Sequence[Entry], room: int, count: CountEntry) -> tuple[PrunePlan, ...]:
+    """Return cuts of outputs after which what is kept takes about ``room`` tokens: the longest give most.
+
+    Outputs that would be left ``LEAST_OUTPUT`` tokens each stay longer: the ladder decides about those.
+    """
+    room = max(room, LEAST_OUTPUT * sum(1 for entry in kept if outputs(entry)))
+    return Cutter(replace(view, entries=tuple(kept)), kept, count).squeeze(room, outputs)
 
 
 def _share(entry: Entry) -> int:

@@ -21,7 +21,7 @@ from tui_agent.context.compaction import (
     without_oldest_turn,
     without_tail,
 )
-from tui_agent.context.cutting import Cutter, arguments, outputs
+from tui_agent.context.cutting import Cutter, arguments, cut_outputs, outputs
 from tui_agent.context.pruning import Occasion, PrunePlan, PruneRules, plan_prune
 from tui_agent.context.settings import ContextSettings
 from tui_agent.context.templates import Templates
@@ -214,6 +214,11 @@ def _ladder(
     for name, cut in _cuts(path, prunes, plan.kept, plan.settings, measures):
         prunes = (*prunes, *cut)
         yield _Rung(name, compaction, prunes)
+
+    view = resolve(provisional(path, [prune.entry() for prune in prunes]))
+    if cut := cut_outputs(view, plan.kept, plan.keep_recent, measures.entry):
+        prunes = (*prunes, *cut)
+        yield _Rung("cut kept outputs", compaction, prunes)
 
     shorter, last = plan, _Rung("", compaction, prunes)
     for name, shorter in _shorter_tails(plan, measures.entry):

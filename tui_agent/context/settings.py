@@ -262,16 +262,23 @@ class TruncationSettings(_Settings):
     line_chars: int = Field(default=2_000, ge=80)
     """Characters of one line."""
     window_share: Share = 0.10
-    """Share of the window one output may take."""
+    """Share of the window one output may take when the window is nearly full."""
+    roomy_share: Share = 0.30
+    """Share of the window one output may take while there is much free room."""
+    free_share: Share = 0.40
+    """Share of the free room one output may take, between ``window_share`` and ``roomy_share`` of the window."""
+    roomy_window: Tokens = 24_000
+    """Window below which an output takes ``window_share`` at most: one more would push out everything else."""
     error_lines: int = Field(default=20, ge=0)
     """Error-looking lines shown from the part of an output that was left out."""
     short_rereads: bool = True
     """Answer a read of lines that are in view and unchanged in one line, of changed ones with the difference where
     that is shorter. Asking once more shows all of them."""
 
-    def tokens(self, window: int) -> int:
-        """Return the tokens one output may take of a window."""
-        return max(256, round(window * self.window_share))
+    def tokens(self, window: int, free: int) -> int:
+        """Return the tokens one output may take of a window with so many tokens free."""
+        roomy = min(free * self.free_share, window * self.roomy_share) if window >= self.roomy_window else 0
+        return max(256, round(window * self.window_share), round(roomy))
 
 
 class ImageSettings(_Settings):

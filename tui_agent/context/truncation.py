@@ -9,7 +9,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import accumulate
-from typing import Literal, Protocol
+from typing import Literal
 
 from tui_agent.context.settings import TruncationSettings
 from tui_agent.lazy import LazyPattern, dataclass
@@ -135,34 +135,14 @@ ERROR_LINE_CHARS = 240
 """Characters shown of an error-looking line."""
 
 
-class Limits(Protocol):
-    """How much of one output the model may be shown; the tools' ``OutputLimits`` has this form."""
-
-    @property
-    def lines(self) -> int:
-        """Lines of the output."""
-
-    @property
-    def bytes(self) -> int:
-        """Bytes of the output."""
-
-    @property
-    def line_chars(self) -> int:
-        """Characters of one line."""
-
-    @property
-    def tokens(self) -> int:
-        """Tokens of the output."""
-
-
 @dataclass(frozen=True, slots=True)
-class SizedLimits:
-    """Limits for one window."""
+class OutputLimits:
+    """How much of one output the model is shown."""
 
-    lines: int
-    bytes: int
-    line_chars: int
-    tokens: int
+    lines: int = 2_000
+    bytes: int = 50 * 1024
+    line_chars: int = 2_000
+    tokens: int = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,15 +157,15 @@ class Truncated:
     next_line: int | None = None
 
 
-def limits_for(window: int, settings: TruncationSettings) -> SizedLimits:
-    """Return the limits of one output for a window of so many tokens."""
-    return SizedLimits(settings.lines, settings.bytes, settings.line_chars, settings.tokens(window))
+def limits_for(window: int, free: int, settings: TruncationSettings) -> OutputLimits:
+    """Return the limits of one output for a window of which ``free`` tokens are left before room has to be made."""
+    return OutputLimits(settings.lines, settings.bytes, settings.line_chars, settings.tokens(window, free))
 
 
 def truncate(
     text: str,
     keep: Literal["head", "ends"],
-    limits: Limits,
+    limits: OutputLimits,
     *,
     hint: str = "",
     first_line: int = 1,
@@ -201,7 +181,7 @@ def truncate(
     lines = text.split("\n")
     if lines[-1] == "":
         lines.pop()
-    room = min(limits.bytes, round(limits.tokens * _bytes_per_token(text)))
+    room = fitting_bytes(text, limits)
     size = utf8_size(text)
     if len(lines) <= limits.lines and size <= room:
         return _cut_long_lines(text, lines, size, limits.line_chars)
@@ -332,6 +312,11 @@ def _cut_inside(text: str, chars: int, where: str = "", short: str = "") -> tupl
 
 def _after(hint: str, next_line: int) -> str:
     return f" {hint.replace('{next}', str(next_line))}" if hint else ""
+
+
+def fitting_bytes(text: str, limits: OutputLimits) -> int:
+    """Return the bytes that may be shown of a text, judged from its beginning."""
+    return min(limits.bytes, round(limits.tokens * _bytes_per_token(text)))
 
 
 def _bytes_per_token(text: str) -> float:

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
+from tui_agent.context.truncation import OutputLimits
 from tui_agent.lazy import dataclass
 from tui_agent.permission import Permission, PermissionNeed, Verdict
 from tui_agent.processes.jobs import Jobs
@@ -26,16 +27,6 @@ class ToolInput(BaseModel):
     """Base of every tool's arguments."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
-
-
-@dataclass(frozen=True, slots=True)
-class OutputLimits:
-    """How much of one output the model is shown; see CONTEXT rules, first defence. ``tokens`` is 10 % of the window."""
-
-    lines: int = 2_000
-    bytes: int = 50 * 1024
-    line_chars: int = 2_000
-    tokens: int = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +49,9 @@ class Archive(Protocol):
 
     def text(self, entry_id: int) -> str | None:
         """Return all of an entry as text, full outputs included; None when there is no such entry."""
+
+    def names_in_use(self) -> Mapping[str, float]:
+        """Return the names in what the model sees, with how likely each is to be used again."""
         ...
 
     def images(self, entry_id: int) -> Sequence[ImagePart]:

@@ -61,7 +61,6 @@ class GlobTool(Tool[GlobInput]):
             footer=footer,
             cut_hint=lambda cut: NARROWER.format(shown=cut.kept_lines, total=len(found), what="files"),
             metadata=ToolMetadata(count=len(found)),
-            stored=False,
         )
         return await finish(output, context)
 

@@ -261,7 +261,6 @@ def _output(query: _Query, scope: Scope, found: Matches, notes: list[str]) -> Ou
         footer=footer(rows),
         cut_hint=lambda cut: footer(rows[: cut.kept_lines]),
         metadata=ToolMetadata(count=found.total),
-        stored=False,
     )
 
 

@@ -49,7 +49,6 @@ async def list_tree(location: Location, context: ToolContext, *, depth: int) -> 
         footer="\n".join(notes),
         cut_hint=_rest(shown),
         metadata=ToolMetadata(path=location.pattern, count=listing.total),
-        stored=False,
     )
     return await finish(output, context)
 

@@ -4,10 +4,10 @@ import asyncio
 from collections.abc import Callable
 from typing import Literal
 
-from tui_agent.context.truncation import Truncated, truncate
+from tui_agent.context.truncation import OutputLimits, Truncated, truncate
 from tui_agent.lazy import dataclass
 from tui_agent.session.entries import ImagePart, ToolMetadata, Truncation
-from tui_agent.tools.base import OutputLimits, ToolContext, ToolResult
+from tui_agent.tools.base import ToolContext, ToolResult
 from tui_agent.tools.image_size import image_size
 from tui_agent.tools.paths import valid_text
 

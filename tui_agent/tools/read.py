@@ -112,6 +112,9 @@ def _difference(shown: str, known: dict[int, str], lines: dict[int, str], whole:
 
 
 SECRETS_LEFT_OUT = "[Secrets are shown as [redacted] in {lines}. An edit must leave those parts as they are.]\n"
+STORED_LINES, STORED_BYTES = 20_000, 1_000_000
+"""What is read of a file at once: what the model is not shown of it is stored, for ``recall``."""
+
 MAX_COUNTED_BYTES = 512 * 1024 * 1024
 """Bytes after what is shown in which lines are still counted."""
 
@@ -275,8 +278,8 @@ class ReadTool(Tool[ReadInput]):
         limits = context.limits
         wanted = _Wanted(
             offset=max(arguments.offset, 1),
-            lines=min(arguments.limit or limits.lines + 1, limits.lines + 1),
-            bytes=limits.bytes,
+            lines=min(arguments.limit or STORED_LINES, STORED_LINES),
+            bytes=STORED_BYTES,
             line_chars=limits.line_chars - _NUMBER_CHARS,
         )
         unsaved = None if context.editor is None else await context.editor.unsaved(location.real)
@@ -291,7 +294,8 @@ class ReadTool(Tool[ReadInput]):
         if known is None:
             return result
         told = {"truncation": None, "known_from": known.source, "is_known": known.all_of_it}
-        return replace(result, output=known.text, metadata=result.metadata.model_copy(update=told))
+        metadata = result.metadata.model_copy(update=told)
+        return replace(result, output=known.text, full_output=None, metadata=metadata)
 
 
 def _text_output(title: str, location: Location, window: _Window) -> Output:
@@ -315,7 +319,6 @@ def _text_output(title: str, location: Location, window: _Window) -> Output:
         cut_hint=lambda cut: secrets + read_on(window.first + cut.kept_lines - 1),
         metadata=_metadata(location, count=len(window.lines)),
         seen=Truncation(total_lines=window.total, total_bytes=window.size, kept_lines=0, kept_bytes=0),
-        stored=False,
     )
 
 

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from pydantic import Field
 
+from tui_agent.context.recalling import fits, lines_to_show
 from tui_agent.errors import ToolError
 from tui_agent.permission import PermissionNeed
 from tui_agent.session.entries import ToolMetadata
@@ -17,13 +18,15 @@ from tui_agent.tools.outputs import Output, counted, finish
 MAX_HITS = 12
 WITH_LINES = 6
 """Hits that are shown with the lines that fit; of the others there is one line."""
-_ADDRESS = re.compile(r"\s*#?(\d{1,9})\s*")
+_ADDRESS = re.compile(r"\s*#?(\d{1,9})(?:[\s:,]+(?:lines?\s+)?(\d{1,9})\s*-\s*(\d{1,9}))?\s*", re.IGNORECASE)
+_NUMBERED = re.compile(r"(\d+)\t")
+"""How a line of a file begins that was read: its number is the line's."""
 
 
 class RecallInput(ToolInput):
     """Arguments of ``recall``."""
 
-    what: str = Field(description="#number, or words to search for")
+    what: str = Field(description="#number, #number FIRST-LAST for those lines of it, or words to search for")
     offset: int = Field(default=1, ge=1)
     limit: int | None = Field(default=None, ge=1)
     grep: str = Field(default="", description="Only lines with this text")
@@ -53,6 +56,10 @@ class RecallTool(Tool[RecallInput]):
         if context.archive is None:
             raise ToolError("There is no session to recall from.")
         if address := _ADDRESS.fullmatch(arguments.what):
+            if address[2]:
+                first, last = sorted((int(address[2]), int(address[3])))
+                span = {"offset": max(first, 1), "limit": max(last - max(first, 1) + 1, 1)}
+                arguments = arguments.model_copy(update=span)
             return await self._entry(int(address[1]), arguments, context)
         found = await asyncio.to_thread(context.archive.search, arguments.what, MAX_HITS)
         if not found:
@@ -69,9 +76,17 @@ class RecallTool(Tool[RecallInput]):
         text = await asyncio.to_thread(archive.text, entry_id) if archive is not None else None
         if text is None:
             raise ToolError(f"There is no entry #{entry_id} in this session.")
-        lines, offset = text.split("\n"), wanted.offset
+        lines = text.removesuffix("\n").split("\n")
+        numbered = _NUMBERED.match(lines[0])
+        before = int(numbered[1]) - 1 if numbered else 0
+        offset = max(wanted.offset - before, 1)
         if offset > len(lines):
-            raise ToolError(f"#{entry_id} has {counted(len(lines), 'line')}; offset {offset} is beyond its end.")
+            end = before + len(lines)
+            raise ToolError(f"#{entry_id} ends at line {end:,}; {wanted.offset} is beyond its end.")
+        if archive is not None and wanted == RecallInput(what=wanted.what) and not fits(lines, context.limits):
+            names = await asyncio.to_thread(archive.names_in_use)
+            shown = await asyncio.to_thread(lines_to_show, lines, names, context.limits)
+            return await finish(_part(entry_id, lines, shown, before), context)
         total = len(lines)
         numbers = [at for at in range(offset, total + 1) if wanted.grep.lower() in lines[at - 1].lower()]
         if not numbers:
@@ -80,15 +95,16 @@ class RecallTool(Tool[RecallInput]):
 
         def footer(shown: int) -> str:
             if wanted.grep:
-                rest = f" Go on with offset={given[max(shown, 1) - 1] + 1}." if shown < len(numbers) else ""
+                rest = f" Go on with offset={before + given[max(shown, 1) - 1] + 1}." if shown < len(numbers) else ""
                 return f"[{shown} of {counted(len(numbers), 'line')} that hold it, of {total} in all.{rest}]"
-            return f"[Lines {offset}-{offset - 1 + shown} of {total}. Go on with offset={offset + shown}.]"
+            first, last = before + offset, before + offset - 1 + shown
+            return f"[Lines {first}-{last} of {before + total}. Go on with offset={last + 1}.]"
 
         def hint(cut: object) -> str:
             return footer(getattr(cut, "kept_lines", 0))
 
         output = Output(
-            "\n".join(f"{at}: {lines[at - 1]}" if wanted.grep else lines[at - 1] for at in given),
+            "\n".join(f"{at}: {lines[at - 1]}" if wanted.grep and not before else lines[at - 1] for at in given),
             f"#{entry_id}",
             cut_hint=hint,
             footer=footer(len(given)) if wanted.grep or len(given) < len(numbers) else "",
@@ -103,6 +119,17 @@ class RecallTool(Tool[RecallInput]):
     def title(self, arguments: RecallInput) -> str:
         """Return the address or the words."""
         return arguments.what
+
+
+def _part(entry_id: int, lines: list[str], shown: list[int], before: int) -> Output:
+    """Return the beginning of a text and the lines after it that are in use, numbered where they are not already."""
+    head = next((at for at, place in enumerate(shown) if at != place), len(shown))
+    told = [lines[at] for at in shown[:head]]
+    told += [lines[at] if _NUMBERED.match(lines[at]) else f"{at + 1}: {lines[at]}" for at in shown[head:]]
+    more = ", and those that hold names in use" if len(shown) > head else ""
+    first, last = before + 1, before + len(lines)
+    footer = f'[Lines {first}-{before + head} of {last}{more}. For others: "#{entry_id} {first}-{last}", or grep.]'
+    return Output("\n".join(told), f"#{entry_id}", footer=footer, metadata=ToolMetadata(count=len(lines)), stored=False)
 
 
 def _told(hit: FoundEntry, *, whole: bool) -> list[str]:

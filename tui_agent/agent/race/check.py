@@ -3,9 +3,10 @@
 import time
 from typing import TYPE_CHECKING
 
+from tui_agent.context.truncation import OutputLimits
 from tui_agent.errors import ToolError
 from tui_agent.session.entries import CheckResult
-from tui_agent.tools.base import OutputLimits, ToolContext
+from tui_agent.tools.base import ToolContext
 from tui_agent.tools.bash import BashInput, BashTool
 from tui_agent.tools.reads import FileReads
 

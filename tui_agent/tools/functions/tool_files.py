@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from tui_agent.context.truncation import OutputLimits
 from tui_agent.errors import ToolError
 from tui_agent.lazy import dataclass
 from tui_agent.processes.environment import SafeEnvironment, command_environment
 from tui_agent.sandbox import Sandbox, View, Writes
 from tui_agent.session.entries import ToolSchema
-from tui_agent.tools.base import OutputLimits, ToolContext
+from tui_agent.tools.base import ToolContext
 from tui_agent.tools.functions.found import FoundFile
 from tui_agent.tools.reads import FileReads
 from tui_agent.tools.registry import BUILTIN
