@@ -49,7 +49,7 @@ def report(error: BaseException) -> Problem:
     """Log an error, a defect with its traceback, and return what to tell a person of it."""
     problem = problem_of(error)
     if problem.expected:
-        log.warning("%s", problem.sentence, exc_info=error)
+        log.warning("%s", problem.sentence)
     else:
         log.error("internal error", exc_info=error)
     return problem

@@ -1,6 +1,7 @@
 """Builds the application on a real store with fake agents, everything that moves held still."""
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -20,6 +21,7 @@ from tests.support import parsed_styles, settled  # noqa: F401 - pilots wait, an
 from tests.support.fake_agent import FakeAgent
 from tests.support.services import app_services
 from tests.support.stores import open_store
+from tui_agent import errors
 from tui_agent.app.services import (
     AppServices,
     FirstView,
@@ -73,6 +75,8 @@ class Stage:
     messages: list[Message] = field(default_factory=list)
     requests: list[OpenRequest] = field(default_factory=list)
     closed: list[str] = field(default_factory=list)
+    defects: list[BaseException | str] = field(default_factory=list)
+    """What failed within the error boundary; a test that means it to takes it out of the list."""
 
     @property
     def agent(self) -> FakeAgent:
@@ -107,9 +111,26 @@ class Stage:
     @asynccontextmanager
     async def run(self, size: tuple[int, int] = (80, 24), **arguments: Any) -> AsyncIterator[Pilot[int]]:
         """Run the application and wait until its session is open."""
-        async with self.app.run_test(size=size, message_hook=self.messages.append, **arguments) as pilot:
-            await until(lambda: self.of(SessionView.Opened), pilot)
-            yield pilot
+        noted = _Defects(self.defects)
+        errors.log.addHandler(noted)
+        try:
+            async with self.app.run_test(size=size, message_hook=self.messages.append, **arguments) as pilot:
+                await until(lambda: self.of(SessionView.Opened) or self.app.return_code is not None, pilot)
+                yield pilot
+        finally:
+            errors.log.removeHandler(noted)
+        assert self.defects == []
+
+
+class _Defects(logging.Handler):
+    """Notes what is logged as a defect of the program."""
+
+    def __init__(self, into: list[BaseException | str]) -> None:
+        super().__init__(logging.ERROR)
+        self._into = into
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._into.append(record.exc_info[1] if record.exc_info and record.exc_info[1] else record.getMessage())
 
 
 def make_stage(

@@ -35,7 +35,7 @@ from tui_agent.ui import background, clipboard, terminal
 from tui_agent.ui.attention import TerminalCall
 from tui_agent.ui.contrast import readable_variables
 from tui_agent.ui.driver import TerminalDriver, TerminalGone
-from tui_agent.ui.edge import GuardedApp
+from tui_agent.ui.error_boundary import ErrorBoundary
 from tui_agent.ui.high_contrast import HIGH_CONTRAST, HIGH_CONTRAST_LIGHT, WHITE_LIGHT
 from tui_agent.ui.key_order import KeyDone, KeyOrder
 from tui_agent.ui.lending import lending
@@ -94,7 +94,7 @@ def _having(services: AppServices, start: FirstView) -> LoadServices:
     return load
 
 
-class TuiAgentApp(GuardedApp[int]):
+class TuiAgentApp(ErrorBoundary[int]):
     """tui-agent on a terminal. ``run`` returns the exit code."""
 
     TITLE = "tui-agent"
@@ -246,6 +246,7 @@ class TuiAgentApp(GuardedApp[int]):
             case _:
                 if start.prompt:
                     await self.main.desk.outbox.send(start.prompt)
+        self.is_started = True
         services.on_ready()
         from tui_agent.ui.widgets.transcript.markdown import parse_blocks
 
@@ -415,6 +416,13 @@ class TuiAgentApp(GuardedApp[int]):
         self.panic(Text(f"tui-agent hit an internal error and had to exit. Your session is saved.{where}"))
 
     # -- palette ----------------------------------------------------------------------------------------------
+
+    def action_command_palette(self) -> None:
+        """Show the palette, unless it is there."""
+        from tui_agent.ui.screens.palette import Palette
+
+        if not isinstance(self.screen, Palette):
+            self.push_screen(Palette(id="--command-palette"))
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:  # noqa: ARG002 - as inherited
         """Offer the table of commands in the palette."""

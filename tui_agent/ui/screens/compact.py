@@ -26,8 +26,6 @@ from tui_agent.ui.widgets.key_line import KeyLine
 from tui_agent.ui.widgets.transcript import sanitize
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from textual.worker import Worker
 
     from tui_agent.agent.agent import Agent
@@ -103,7 +101,6 @@ class CompactScreen(Dialog[None]):
         self._written: list[str] = []
         self._timer: Timer | None = None
         self._worker: Worker[None] | None = None
-        self._unsubscribe: Callable[[], None] | None = None
 
     def compose(self) -> ComposeResult:
         """A place for what goes and stays, the focus, the summary, a line on it, keys."""
@@ -121,7 +118,10 @@ class CompactScreen(Dialog[None]):
             Static("", id="line", markup=False),
             KeyLine(id="keys"),
         )
-        self._unsubscribe = self._agent.subscribe(self._agent_said)
+        self.when_left(self._agent.subscribe(self._agent_said))
+        self.run_worker(self._plan(), group="plan", exclusive=True)
+
+    async def _plan(self) -> None:
         self._boundaries = await self._agent.compactor.boundaries(self._agent.model)
         await self._look()
 
@@ -156,12 +156,6 @@ class CompactScreen(Dialog[None]):
         self.ends_before = min(ahead) if step > 0 else max(ahead)
         self.boundary = None if self.ends_before == self._by_itself else self.ends_before
         self.run_worker(self._look(), group="plan", exclusive=True)
-
-    def on_unmount(self) -> None:
-        """Stop listening, and stop the summary."""
-        if self._unsubscribe is not None:
-            self._unsubscribe()
-        self._stop()
 
     # -- phases -----------------------------------------------------------------------------------------------
 

@@ -27,7 +27,6 @@ from tui_agent.app.format import plural, tokens
 from tui_agent.context.context_map import ContextMap, MapChange, change_between
 from tui_agent.session.entries import ContextEditEntry
 from tui_agent.session.errors import StoreError
-from tui_agent.ui.edge import Guarded
 from tui_agent.ui.screens.leaving import PageScreen
 from tui_agent.ui.widgets.context_map.arrange import HEAD, Grouping, SortOrder
 from tui_agent.ui.widgets.context_map.block_list import BlockList
@@ -46,7 +45,7 @@ if TYPE_CHECKING:
 _CHARS_PER_CELL = 2
 
 
-class BlockPreview(Guarded, Widget):
+class BlockPreview(Widget):
     """Shows one line of facts, and as much of the text as there is room for."""
 
     ALLOW_SELECT = False
@@ -171,7 +170,6 @@ class ContextScreen(PageScreen[None]):
         self._said_at = 0
         self._request: ModelRequest | None = None
         self._stale = False
-        self._unsubscribe: Callable[[], None] | None = None
 
     def compose(self) -> ComposeResult:
         """Heading, gauge, facts, the list beside or over its preview, a line for questions, keys."""
@@ -188,15 +186,10 @@ class ContextScreen(PageScreen[None]):
         """Look, and look again whenever something happens to the session."""
         # What a container composes may come later than this; what is mounted here is there.
         await self.query_exactly_one("#parts").mount(BlockList(), BlockPreview())
-        self._unsubscribe = self._agent.subscribe(self._agent_said)
+        self.when_left(self._agent.subscribe(self._agent_said))
         self._look()
         self.blocks.focus()
         self._draw_timeline()
-
-    def on_unmount(self) -> None:
-        """Stop listening."""
-        if self._unsubscribe is not None:
-            self._unsubscribe()
 
     # -- what is shown
 

@@ -1,7 +1,6 @@
 """The background jobs of a session: how each is doing, what it prints, and a key to stop it."""
 
 import time
-from collections.abc import Callable
 from typing import ClassVar
 
 from textual import getters, on
@@ -58,7 +57,6 @@ class JobsScreen(PageScreen[None]):
         super().__init__()
         self._agent = agent
         self._inbox = Inbox(self)
-        self._unsubscribe: Callable[[], None] | None = None
 
     def compose(self) -> ComposeResult:
         """Heading, jobs, output, keys."""
@@ -70,14 +68,9 @@ class JobsScreen(PageScreen[None]):
 
     def on_mount(self) -> None:
         """Show the jobs, and follow them."""
-        self._unsubscribe = self._agent.subscribe(self._inbox.put)
+        self.when_left(self._agent.subscribe(self._inbox.put))
         self.set_interval(1.0, self._show_times)
         self._show()
-
-    def on_unmount(self) -> None:
-        """Stop listening."""
-        if self._unsubscribe is not None:
-            self._unsubscribe()
 
     @on(AgentEvents)
     def _on_agent_event(self, message: AgentEvents) -> None:

@@ -27,7 +27,6 @@ from tui_agent.app.services import Look, OpenRequest
 from tui_agent.app.unsent import UnsentKeeper
 from tui_agent.ui import pages
 from tui_agent.ui.attention import Attention
-from tui_agent.ui.edge import Guarded
 from tui_agent.ui.lending import EditorError, edit_outside
 from tui_agent.ui.prompting.completion import CommandName
 from tui_agent.ui.prompting.sources import FileSource, sources
@@ -78,7 +77,7 @@ def key_bindings() -> list[Binding]:
     ]
 
 
-class MainScreen(Guarded, Screen[None]):
+class MainScreen(Screen[None]):
     """The face of the desk on a terminal: shows what the desk says, answers what it asks."""
 
     AUTO_FOCUS = "Prompt"

@@ -188,7 +188,6 @@ class McpScreen(PageScreen[None]):
         self._agent = agent
         self._save = save
         self._stale = False
-        self._unwatch: Callable[[], None] | None = None
 
     def compose(self) -> ComposeResult:
         """Heading, facts, the servers over what the one under the cursor is about, a line for answers, keys."""
@@ -201,14 +200,9 @@ class McpScreen(PageScreen[None]):
 
     def on_mount(self) -> None:
         """Look, and again whenever a server changes."""
-        self._unwatch = self._agent.mcp.watch(self._changed)
+        self.when_left(self._agent.mcp.watch(self._changed))
         self._agent.mcp.start()
         self._look()
-
-    def on_unmount(self) -> None:
-        """Stop watching."""
-        if self._unwatch is not None:
-            self._unwatch()
 
     # -- what is shown
 

@@ -114,7 +114,6 @@ class RaceScreen(PageScreen[None]):
         self._marked: int | None = None
         self._was_over = self._is_over
         self._timer: Timer | None = None
-        self._unsubscribe: Callable[[], None] = lambda: None
 
     def compose(self) -> ComposeResult:
         """What is to be done, how it stands, the runners, more of the highlighted one, keys."""
@@ -128,7 +127,7 @@ class RaceScreen(PageScreen[None]):
 
     def on_mount(self) -> None:
         """Show how it stands, and follow it."""
-        self._unsubscribe = self._race.subscribe(self._look_soon)
+        self.when_left(self._race.subscribe(self._look_soon))
         self.set_interval(REFRESH_SECONDS, self._tick)
         # What a container composes may come later than this.
         self.call_after_refresh(self._look)
@@ -137,10 +136,6 @@ class RaceScreen(PageScreen[None]):
         """Follow what the runners write, their times and costs: no event tells of those."""
         if not self._is_over:
             self._look()
-
-    def on_unmount(self) -> None:
-        """Stop listening."""
-        self._unsubscribe()
 
     def on_resize(self) -> None:
         """Give the runners the room they need, and the rest to what is told of one."""

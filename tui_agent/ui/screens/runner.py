@@ -20,7 +20,7 @@ from tui_agent.ui.widgets.gauge import Gauge
 from tui_agent.ui.widgets.key_line import KeyLine
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable
 
     from textual.timer import Timer
 
@@ -49,7 +49,6 @@ class RunnerScreen(SubagentScreen):
         super().__init__(desk, runner)
         self._race = race
         self._number = number
-        self._leave_race: Callable[[], None] = lambda: None
         self._timer: Timer | None = None
 
     def compose(self) -> ComposeResult:
@@ -61,11 +60,7 @@ class RunnerScreen(SubagentScreen):
 
     def on_mount(self) -> None:
         """Follow the runner, and what the race says of it."""
-        self._leave_race = self._race.subscribe(self._measure_soon)
-
-    def on_unmount(self) -> None:
-        """Stop listening."""
-        self._leave_race()
+        self.when_left(self._race.subscribe(self._measure_soon))
 
     def _open(self) -> None:
         super()._open()

@@ -48,7 +48,6 @@ class SubagentScreen(PageScreen[None]):
         self._close = close
         self._asking = ""
         self._inbox = Inbox(self)
-        self._unsubscribe: Callable[[], None] | None = None
 
     def compose(self) -> ComposeResult:
         """Whose child it is, its conversation, keys."""
@@ -59,7 +58,8 @@ class SubagentScreen(PageScreen[None]):
 
     def on_mount(self) -> None:
         """Show what there is, and what comes."""
-        self._unsubscribe = self._subagent.subscribe(self._inbox.put)
+        self.when_left(self._close)
+        self.when_left(self._subagent.subscribe(self._inbox.put))
         self.call_after_refresh(self._open)
 
     def _open(self) -> None:
@@ -67,12 +67,6 @@ class SubagentScreen(PageScreen[None]):
         self._inbox.take()
         self.transcript.open(self._subagent)
         self._tell()
-
-    def on_unmount(self) -> None:
-        """Stop listening."""
-        if self._unsubscribe is not None:
-            self._unsubscribe()
-        self._close()
 
     def _tell(self) -> None:
         info = self._subagent.session.info

@@ -121,7 +121,6 @@ class TreeScreen(PageScreen[None]):
         self._at = at
         self._agent = agent
         self._session = agent.session
-        self._unsubscribe: Callable[[], None] = lambda: None
         self._preview_timer: Timer | None = None
         self._refresh_timer: Timer | None = None
         self._search: SearchBegun | None = None
@@ -146,14 +145,10 @@ class TreeScreen(PageScreen[None]):
 
     def on_mount(self) -> None:
         """Show the tree, the cursor where the session is."""
-        self._unsubscribe = self._agent.subscribe(self._on_agent_event)
+        self.when_left(self._agent.subscribe(self._on_agent_event))
         self.reload(at=self._session.leaf if self._at is None else self._at)
         self.session_tree.centre()
         self._place()
-
-    def on_unmount(self) -> None:
-        """Listen no more."""
-        self._unsubscribe()
 
     # -- showing ----------------------------------------------------------------------------------------------
 

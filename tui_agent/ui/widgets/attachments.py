@@ -19,7 +19,6 @@ from tui_agent.app.format import one_line, tokens
 from tui_agent.app.pasted_images import PastedImages
 from tui_agent.lazy import dataclass
 from tui_agent.path_checks import is_file
-from tui_agent.ui.edge import Guarded
 
 PICTURE_ROWS, PICTURE_COLUMNS = 4, 16
 """Cells a picture takes at most; a cell is two pixels, one above the other."""
@@ -50,7 +49,7 @@ class Asked:
     vision: bool
 
 
-class AttachmentStrip(Guarded, Widget):
+class AttachmentStrip(Widget):
     """Hidden while no image is named."""
 
     ALLOW_SELECT = False

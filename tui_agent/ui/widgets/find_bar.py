@@ -12,7 +12,6 @@ from textual.message import Message
 from textual.widgets import Input, Static
 
 from tui_agent.app.find_commands import find_entries
-from tui_agent.ui.edge import Guarded
 
 if TYPE_CHECKING:
     from tui_agent.app.desk import Desk
@@ -22,7 +21,7 @@ WRITING_KEYS = "↑ older  ↓ newer  esc end"
 KEYS = "n older  N newer  esc end"
 
 
-class FindBar(Guarded, Horizontal, can_focus=True):
+class FindBar(Horizontal, can_focus=True):
     """Shown while one searches. The newest place comes first, because that is where one reads."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -8,7 +8,6 @@ from textual.style import Style
 from textual.widget import Widget
 
 from tui_agent.app.commands import Command
-from tui_agent.ui.edge import Guarded
 
 MAX_BEGINNER_MESSAGES = 5
 """Messages after which nobody is new any more."""
@@ -21,7 +20,7 @@ _TOLD = {
 }
 
 
-class FirstHints(Guarded, Widget):
+class FirstHints(Widget):
     """A few lines with keys. Hidden unless there is nobody but a newcomer to see them."""
 
     ALLOW_SELECT = False

@@ -23,7 +23,6 @@ from tui_agent.app.standing_marks import STYLES as STANDING_STYLES
 from tui_agent.app.standing_marks import style_of
 from tui_agent.context.standing import Standing
 from tui_agent.lazy import dataclass
-from tui_agent.ui.edge import Guarded
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -156,7 +155,7 @@ def until_change(left: float) -> float | None:
     return left - 60 * (ceil(left / 60) - 1) if left > 0 else None
 
 
-class Gauge(Guarded, Widget):
+class Gauge(Widget):
     """One line under the prompt. A click on it asks what fills the window, one on the button compacts."""
 
     ALLOW_SELECT = False

@@ -9,8 +9,6 @@ from textual.content import Content
 from textual.geometry import Size
 from textual.widgets import Static
 
-from tui_agent.ui.edge import Guarded
-
 _COLUMN: Final = re.compile(r"^(\s*\S.*? {2,})\S")
 _MIN_WIDTH: Final = 16
 """Cells that a second column needs; with fewer, text goes on a little in from the left."""
@@ -36,7 +34,7 @@ def _wrapped(line: Content, width: int) -> list[Content]:
     return [first.rstrip(), *(Content.assemble(" " * indent, other.rstrip()) for other in others)]
 
 
-class HangingText(Guarded, Static):
+class HangingText(Static):
     """A static text that wraps so."""
 
     def get_content_width(self, container: Size, viewport: Size) -> int:  # noqa: ARG002 - as inherited

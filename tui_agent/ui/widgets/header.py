@@ -9,13 +9,12 @@ from textual.reactive import reactive
 from textual.widget import Widget
 
 from tui_agent.app.format import one_line
-from tui_agent.ui.edge import Guarded
 
 MIN_TERMINAL_SIZE = Size(30, 8)
 """The smallest terminal in which everything can be told apart."""
 
 
-class SessionHeader(Guarded, Widget):
+class SessionHeader(Widget):
     """Title on the left, directory and branch on the right."""
 
     ALLOW_SELECT = False

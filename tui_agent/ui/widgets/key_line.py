@@ -11,8 +11,6 @@ from textual.reactive import reactive
 from textual.style import Style
 from textual.widget import Widget
 
-from tui_agent.ui.edge import Guarded
-
 Hint = tuple[str, str, str]
 """Key, what it does, and the action of a click; none when it is empty."""
 
@@ -48,7 +46,7 @@ def _width(hints: Sequence[Hint]) -> int:
     return sum(cell_len(key) + bool(label) + cell_len(label) + _GAP for key, label, _ in hints) - _GAP
 
 
-class KeyLine(Guarded, Widget):
+class KeyLine(Widget):
     """Shows hints; ``show`` changes them."""
 
     ALLOW_SELECT = False

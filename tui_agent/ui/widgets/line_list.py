@@ -15,7 +15,6 @@ from textual.strip import Strip
 
 from tui_agent.app.standing_marks import STYLES as STANDING_STYLES
 from tui_agent.lazy import dataclass
-from tui_agent.ui.edge import Guarded
 from tui_agent.ui.widgets.transcript.lines import cells, crop_runs
 
 StyledSpan: TypeAlias = tuple[str, str]
@@ -28,7 +27,7 @@ STYLES = (
 """Names a style may have; each is a component class ``line-list--NAME``."""
 
 
-class LineList(Guarded, ScrollView, can_focus=True):
+class LineList(ScrollView, can_focus=True):
     """Rows under a cursor. A subclass says how many there are (``set_count``) and makes one (``row``)."""
 
     ALLOW_SELECT = False

@@ -9,7 +9,6 @@ from textual.timer import Timer
 from textual.widget import Widget
 
 from tui_agent.app.format import visible
-from tui_agent.ui.edge import Guarded
 
 Severity = Literal["information", "warning", "error"]
 MARKS: dict[str, str] = {"information": "·", "warning": "▲", "error": "✗"}
@@ -22,7 +21,7 @@ BRIEF_SECONDS = 5
 """How long a message is shown that nothing else ends."""
 
 
-class NoticeLine(Guarded, Widget):
+class NoticeLine(Widget):
     """Stays until something new begins. Hidden when there is nothing to say."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {"notice--mark", "notice--key"}

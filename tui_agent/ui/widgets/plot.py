@@ -16,7 +16,6 @@ from textual.widget import Widget
 
 from tui_agent.lazy import dataclass
 from tui_agent.plot import FREE, Cell, Column, Series, columns, partial, stacked
-from tui_agent.ui.edge import Guarded
 
 _GUTTER = 7
 """Cells left of the plot for what its height stands for, where there is room for them."""
@@ -24,7 +23,7 @@ _ROOMY = 60
 _EMPTY = Series(((),), 1.0)
 
 
-class Plot(Guarded, Widget, can_focus=True):
+class Plot(Widget, can_focus=True):
     """Draws a series as wide as it is. The cursor is on a step; its column and the mark below it are lit."""
 
     ALLOW_SELECT = False

@@ -13,7 +13,6 @@ from textual.widgets import TextArea
 from textual.widgets.text_area import Selection
 
 from tui_agent.lazy import dataclass
-from tui_agent.ui.edge import Guarded
 from tui_agent.ui.lending import EditorError, edit_outside
 from tui_agent.ui.prompting.completion import SIGNS, Candidate, Token, token_at
 from tui_agent.ui.prompting.history import PromptHistory
@@ -34,7 +33,7 @@ def clean(text: str) -> str:
     return _CONTROL.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
 
 
-class Prompt(Guarded, TextArea):
+class Prompt(TextArea):
     """Where the user writes. Posts ``Sent``; what a text means is for the screen to decide."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -44,7 +44,6 @@ from tui_agent.app.services import AppServices, OpenRequest
 from tui_agent.lazy import dataclass
 from tui_agent.model.demo import DEMO_MODEL
 from tui_agent.session.entries import AssistantEntry
-from tui_agent.ui.edge import Guarded
 from tui_agent.ui.inbox import AgentEvents, Inbox
 from tui_agent.ui.widgets.find_bar import FindBar
 from tui_agent.ui.widgets.first_hints import MAX_BEGINNER_MESSAGES, FirstHints
@@ -63,7 +62,7 @@ if TYPE_CHECKING:
     from tui_agent.ui.screens.main import MainScreen
 
 
-class QuestionChip(Guarded, Static):
+class QuestionChip(Static):
     """One line; a click goes to the question."""
 
     ALLOW_SELECT = False
@@ -105,7 +104,7 @@ MAX_MESSAGES = 4
 """Messages shown; more are counted."""
 
 
-class QueueList(Guarded, Widget):
+class QueueList(Widget):
     """One line per message. Hidden while nothing waits."""
 
     ALLOW_SELECT = False
@@ -128,7 +127,7 @@ class QueueList(Guarded, Widget):
         return Content("\n".join(lines))
 
 
-class NewChip(Guarded, Static):
+class NewChip(Static):
     """A few words under the conversation; a click goes to its end."""
 
     ALLOW_SELECT = False
@@ -156,7 +155,7 @@ RETRY = ("f8", "retry", "screen.command('retry')")
 """Key, label and action of the remedy for a failed request."""
 
 
-class SessionView(Guarded, Room):
+class SessionView(Room):
     """Listens to the agent, and shows what it says here and on the main screen around it."""
 
     transcript = getters.query_one(Transcript)

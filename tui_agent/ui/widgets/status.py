@@ -15,7 +15,6 @@ from textual.widget import Widget
 from tui_agent.app.format import one_line, short_model
 from tui_agent.app.run_state import RunState, describe
 from tui_agent.lazy import dataclass
-from tui_agent.ui.edge import Guarded
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +58,7 @@ def hints_of(bindings: Sequence[Binding]) -> tuple[KeyHint, ...]:
     return tuple(hint for _, hint in sorted(hints.items(), key=lambda item: rank.get(item[0], len(rank))))
 
 
-class StatusLine(Guarded, Widget):
+class StatusLine(Widget):
     """Ticks once a second while something goes on, never otherwise."""
 
     ALLOW_SELECT = False

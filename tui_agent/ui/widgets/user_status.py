@@ -17,7 +17,6 @@ from textual.timer import Timer
 from textual.widget import Widget
 
 from tui_agent.app.format import one_line
-from tui_agent.ui.edge import Guarded
 
 PAUSE = 0.3
 """Seconds after a change in which others may follow."""
@@ -27,7 +26,7 @@ _STYLES = re.compile(r"\x1b\[[0-9;:]*m")
 """Colours, which scripts for other programs write; everything else that acts is made visible."""
 
 
-class UserStatusLine(Guarded, Widget):
+class UserStatusLine(Widget):
     """Hidden without a command. It is run after something changed, never twice at once, and never while idle."""
 
     ALLOW_SELECT = False

@@ -14,7 +14,6 @@ from tui_agent.agent.events import PermissionRequest
 from tui_agent.agent.permissions import in_words
 from tui_agent.app.format import one_line
 from tui_agent.lazy import dataclass
-from tui_agent.ui.edge import Guarded
 
 ANSWER_KEYS = {
     "1": "once", "y": "once", "2": "session", "a": "session", "3": "deny", "n": "deny", "4": "note", "e": "note",
@@ -24,7 +23,7 @@ KEY_HOLD_SECONDS = 0.2
 """Seconds an answer's key waits for another one."""
 
 
-class PermissionChoices(Guarded, OptionList):
+class PermissionChoices(OptionList):
     """The answers."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -167,7 +166,7 @@ def first_answer(request: PermissionRequest) -> int:
     return names.index("stop") if request.loop else 0
 
 
-class PermissionPattern(Guarded, Input):
+class PermissionPattern(Input):
     """The pattern of a rule, before it is made."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "back to the choices", show=False)]
@@ -181,7 +180,7 @@ class PermissionPattern(Guarded, Input):
         self.post_message(self.Left())
 
 
-class PermissionNote(Guarded, Input):
+class PermissionNote(Input):
     """What the agent should do instead."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "back to the choices", show=False)]

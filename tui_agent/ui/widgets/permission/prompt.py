@@ -14,7 +14,6 @@ from textual.widgets import Input, OptionList, Static
 from tui_agent.agent.events import Decision, PermissionAnswer, PermissionRequest
 from tui_agent.app.format import one_line
 from tui_agent.lazy import dataclass
-from tui_agent.ui.edge import Guarded
 from tui_agent.ui.widgets.permission.choices import (
     KEY_HOLD_SECONDS,
     PermissionChoices,
@@ -29,7 +28,7 @@ PATTERN_HINT = "* stands for anything. Enter takes it, Escape goes back"
 """What is said in place of why a call asks while its rule is being changed."""
 
 
-class PermissionPrompt(Guarded, VerticalGroup):
+class PermissionPrompt(VerticalGroup):
     """Shows the oldest question that waits; others are counted.
 
     A question takes no key at first and not while the user is typing, so that a letter meant for the prompt never

@@ -8,7 +8,6 @@ from textual.selection import Selection
 from textual.strip import Strip
 from textual.widget import Widget
 
-from tui_agent.ui.edge import Guarded
 from tui_agent.ui.widgets.transcript.bodies import Window, body_lines
 from tui_agent.ui.widgets.transcript.diffs import diff_body
 from tui_agent.ui.widgets.transcript.lines import Line
@@ -24,7 +23,7 @@ def diff_lines(diff: str) -> MakeLines:
     return lambda width: body_lines(diff_body(diff, width), width, Window(None))
 
 
-class LineView(Guarded, Widget):
+class LineView(Widget):
     """Lines as high as they are; put it into a container that scrolls. They are made anew for another width."""
 
     ALLOW_SELECT = True

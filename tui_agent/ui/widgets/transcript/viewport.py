@@ -12,7 +12,6 @@ from textual.widget import Widget
 
 from tui_agent.context.standing import Standing
 from tui_agent.lazy import dataclass
-from tui_agent.ui.edge import Guarded
 from tui_agent.ui.widgets.plain import plain_lines
 from tui_agent.ui.widgets.transcript.blocks import Block
 from tui_agent.ui.widgets.transcript.lines import Line
@@ -33,7 +32,7 @@ class Focus:
     key: str
 
 
-class Viewport(Guarded, ScrollView):
+class Viewport(ScrollView):
     """Draws the lines of a model.
 
     The truth about the scroll position is ``top``, a line of an item, or ``following``, the end. The scroll offset

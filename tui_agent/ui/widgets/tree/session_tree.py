@@ -19,7 +19,6 @@ from tui_agent.context.standing import Standing, together
 from tui_agent.context.standings import Standings
 from tui_agent.session.entries import AssistantEntry, Entry, RaceRunner, kinds
 from tui_agent.session.skeleton import Headers
-from tui_agent.ui.edge import Guarded
 from tui_agent.ui.widgets.transcript.lines import StyledSpan, cells
 from tui_agent.ui.widgets.tree.finding import Hits
 from tui_agent.ui.widgets.tree.outline import LineKind, Outline, TreeLine, TreeOptions
@@ -39,7 +38,7 @@ _MARK: Final = "• "
 _STEP: Final = frozenset(kinds(lambda kind: kind.follows_calls or kind is AssistantEntry))
 
 
-class SessionTree(Guarded, ScrollView, can_focus=True):
+class SessionTree(ScrollView, can_focus=True):
     """Shows a tree of entries; posts messages and changes nothing itself.
 
     The row under the cursor is known by its entry, so it stays the same one when branches fold or entries come.

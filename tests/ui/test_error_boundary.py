@@ -1,0 +1,277 @@
+"""Whatever fails on a page closes that page with a sentence; the program stays, and so does what is below."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual import events
+from textual.app import App, ComposeResult
+from textual.containers import Vertical
+from textual.reactive import reactive
+from textual.screen import Screen
+from textual.widgets import Input, OptionList, Static
+
+from tests.support.real_stage import looks, real_stage, working_script, write_modules
+from tests.support.ui_app import Stage, make_stage, press_at_once, screen_text, until
+from tests.ui.test_race_start import form
+from tui_agent.errors import UserFacingError
+from tui_agent.ui.screens.compact import CompactScreen
+from tui_agent.ui.screens.leaving import PageScreen
+from tui_agent.ui.screens.palette import Palette
+from tui_agent.ui.screens.race_start import RaceStartScreen
+
+
+class BrokenError(RuntimeError):
+    """What fails here."""
+
+
+def fail() -> None:
+    raise BrokenError
+
+
+class Plain(PageScreen[str]):
+    """A page of Textual's own widgets."""
+
+    count = reactive(0, init=False)
+
+    def compose(self) -> ComposeResult:
+        yield Vertical(Input(), OptionList("one", "two"), Static("a page"))
+
+
+class FailsToCompose(Plain):
+    def compose(self) -> ComposeResult:
+        yield Static("a page")
+        fail()
+
+
+class PartFailsToCompose(Plain):
+    class Part(Vertical):
+        def compose(self) -> ComposeResult:
+            raise BrokenError
+
+    def compose(self) -> ComposeResult:
+        yield Vertical(self.Part())
+
+
+class FailsToMount(Plain):
+    def on_mount(self) -> None:
+        fail()
+
+
+class RefusesToMount(Plain):
+    def on_mount(self) -> None:
+        raise UserFacingError("This can't be shown.")
+
+
+class FailsWhenShown(Plain):
+    def on_screen_resume(self) -> None:
+        fail()
+
+
+class FailsToPaint(Plain):
+    class Part(Static):
+        def render(self) -> str:
+            raise BrokenError
+
+    def compose(self) -> ComposeResult:
+        yield self.Part()
+
+
+class FailsAfterRefresh(Plain):
+    def on_mount(self) -> None:
+        self.call_after_refresh(fail)
+
+
+class FailsAtTimer(Plain):
+    def on_mount(self) -> None:
+        self.set_timer(0.001, fail)
+
+
+class FailsAtInterval(Plain):
+    def on_mount(self) -> None:
+        self.query_one(Vertical).set_interval(0.001, fail)
+
+
+class FailsWhenWatching(Plain):
+    def on_mount(self) -> None:
+        self.set_timer(0.001, lambda: setattr(self, "count", 1))
+
+    def watch_count(self) -> None:
+        fail()
+
+
+class FailsWhenIdle(Plain):
+    def on_idle(self) -> None:
+        fail()
+
+
+PAGES = Plain.__subclasses__()
+
+
+def take_defects(stage: Stage) -> list[type]:
+    """Return what failed, which was meant to."""
+    found = [type(error) for error in stage.defects]
+    stage.defects.clear()
+    return found
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.__name__)
+async def test_a_page_that_fails_is_closed_with_a_sentence(tmp_path: Path, page: type[Plain]) -> None:
+    stage, answers = make_stage(tmp_path), []
+    async with stage.run(notifications=True) as pilot:
+        broken = page()
+        stage.app.push_screen(broken, answers.append)
+        await until(lambda: answers, pilot)
+        await until(lambda: not broken.is_running, pilot)
+        assert answers == [None]
+        assert stage.app.screen is stage.main
+        said = "This can't be shown." if page is RefusesToMount else "internal error (BrokenError)"
+        assert [toast for toast in stage.toasts if said in toast]
+        await pilot.press("a")
+        assert stage.main.prompt.text == "a"
+        assert set(take_defects(stage)) == ({BrokenError} if page is not RefusesToMount else set())
+
+
+async def test_what_a_person_asks_for_in_vain_leaves_the_page_open(tmp_path: Path) -> None:
+    class Keys(Plain):
+        BINDINGS = (("f2", "fail", ""),)
+
+        def action_fail(self) -> None:
+            fail()
+
+        def on_option_list_option_selected(self) -> None:
+            fail()
+
+    stage = make_stage(tmp_path)
+    async with stage.run() as pilot:
+        page = Keys()
+        await stage.app.push_screen(page)
+        await pilot.press("f2", "tab", "enter")
+        await pilot.pause()
+        assert take_defects(stage) == [BrokenError, BrokenError]
+        assert stage.app.screen is page
+        await pilot.press("down", "enter")
+        assert take_defects(stage) == [BrokenError]
+
+
+async def test_what_fails_below_all_pages_is_said(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run() as pilot:
+        stage.main.call_after_refresh(fail)
+        await pilot.pause()
+        assert take_defects(stage) == [BrokenError]
+        assert ["internal error" in toast for toast in stage.toasts] == [True]
+        await pilot.press("a")
+        assert stage.main.prompt.text == "a"
+
+
+async def test_work_of_a_page_ends_before_its_parts_are_gone(tmp_path: Path) -> None:
+    seen: list[tuple[str, bool]] = []
+
+    class Waiting(Plain):
+        async def on_mount(self) -> None:
+            self.when_left(lambda: self.note("left"))
+            try:
+                await asyncio.Event().wait()
+            finally:
+                self.note("mounting")
+
+        def note(self, what: str) -> None:
+            seen.append((what, bool(self.query(Static))))
+
+    stage = make_stage(tmp_path)
+    async with stage.run() as pilot:
+        page = Waiting()
+        stage.app.push_screen(page)
+        await until(lambda: page.query(Static), pilot)
+        page.dismiss()
+        await until(lambda: not page.is_running, pilot)
+        assert seen == [("left", True), ("mounting", True)]
+        page.when_left(lambda: page.note("late"))
+        assert seen[2:] == [("late", False)]
+        assert stage.app.screen is stage.main
+
+
+# -- what ended the program once -----------------------------------------------------------------------------
+
+
+def click(app: App[Any], x: int, y: int) -> None:
+    """Click, as a terminal says it."""
+    for kind in (events.MouseDown, events.MouseUp):
+        app.post_message(kind(None, x, y, 0, 0, 1, shift=False, meta=False, ctrl=False, screen_x=x, screen_y=y))
+
+
+async def test_two_clicks_beside_the_palette_leave_it_once(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run() as pilot:
+        page = Plain()
+        await stage.app.push_screen(page)
+        await pilot.press("ctrl+p")
+        await until(lambda: isinstance(stage.app.screen, Palette), pilot)
+        click(stage.app, 1, 23)
+        click(stage.app, 1, 23)
+        await pilot.pause()
+        assert stage.app.screen is page
+
+
+async def test_keys_before_the_palette_has_a_list(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run() as pilot:
+        press_at_once(stage.app, "ctrl+p", "pagedown", "down", "pageup")
+        await until(lambda: isinstance(stage.app.screen, Palette), pilot)
+        await pilot.pause()
+
+
+async def test_compacting_is_left_while_it_is_planned(tmp_path: Path) -> None:
+    (tmp_path / "stage").mkdir()
+    write_modules(tmp_path, 2)
+    stage = real_stage(tmp_path, working_script(2), window=16_000)
+    async with stage.run(after=looks(2)) as pilot:
+        compactor, planning, go_on = stage.harness.agent.compactor, asyncio.Event(), asyncio.Event()
+        boundaries = compactor.boundaries
+
+        async def slowly(model: str) -> Any:
+            planning.set()
+            await go_on.wait()
+            return await boundaries(model)
+
+        compactor.boundaries = slowly  # type: ignore[method-assign]
+        page = CompactScreen(stage.harness.agent, stage.stage.services.price)
+        stage.app.push_screen(page)
+        await planning.wait()
+        await pilot.press("escape")
+        go_on.set()
+        await until(lambda: not page.is_running, pilot)
+        assert stage.screen is stage.main
+
+
+@pytest.mark.parametrize(
+    "page",
+    [lambda stage: RaceStartScreen(stage.main.desk, form()), lambda _stage: FailsAfterRefresh()],
+    ids=["race", "any"],
+)
+async def test_a_page_is_left_before_its_callback(tmp_path: Path, page: Callable[[Stage], Screen[Any]]) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run() as pilot:
+        for turns in range(8):
+            shown = page(stage)
+            stage.app.push_screen(shown)
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            shown.dismiss()
+            await until(lambda shown=shown: not shown.is_running, pilot)  # type: ignore[misc]
+            take_defects(stage)
+        assert stage.app.screen is stage.main
+        assert "internal" not in screen_text(stage)
+
+
+async def test_the_tree_is_left_while_it_is_built(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run() as pilot:
+        for keys in (["ctrl+t", "escape"], ["ctrl+t", "s", "escape"], ["ctrl+t", "space", "escape", "escape"]):
+            press_at_once(stage.app, *keys)
+            await pilot.pause()
+            while stage.app.screen is not stage.main:
+                await pilot.press("escape")

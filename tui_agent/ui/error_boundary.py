@@ -1,0 +1,195 @@
+"""The error boundary of the full-screen program: a page that fails is closed with a sentence, and the program stays.
+
+Textual ends the program when a widget, its own ones included, fails at anything: when it is made, shown or painted, at
+a timer, after a refresh. Here that closes the page. What a person asked for (by a key, a click, work in the background)
+and can't be done is said, and the page stays. A page ends the work it began before Textual takes its parts away.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from time import monotonic
+from typing import Any, TypeVar
+
+from textual import events, messages
+from textual._callback import invoke
+from textual._context import active_message_pump
+from textual.app import App
+from textual.await_complete import AwaitComplete
+from textual.css.query import NoMatches
+from textual.message import Message
+from textual.message_pump import MessagePump
+from textual.screen import Screen
+from textual.worker import NoActiveWorker, WorkerFailed, get_current_worker
+
+from tui_agent.errors import UserFacingError, report
+from tui_agent.ui.screens.leaving import PageScreen
+
+Result = TypeVar("Result")
+
+log = logging.getLogger(__name__)
+
+_BUILDING = (events.Load, events.Compose, events.Mount)
+"""What makes a widget: one that fails here is not whole, and neither is its page."""
+_INPUT = (events.InputEvent, events.Paste)
+"""The events that a person causes."""
+
+
+class ErrorBoundary(App[Result]):
+    """An application that says what its pages, timers and workers can't do, and goes on."""
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self.is_started = False
+        """Whether there is a program that can go on; before that a first screen that can't be built ends it."""
+        self._handlers: dict[asyncio.Task[Any], MessagePump] = {}
+        """The tasks that handle a message now, and whose message it is."""
+        self._ended: set[asyncio.Task[Any]] = set()
+        """Those of them that were cancelled because their page was left."""
+        self._last_said = ("", 0.0)
+        """The last sentence, and when: what fails again and again says so once while it is shown."""
+
+    async def handle(self, pump: MessagePump, message: Message) -> None:
+        """Have a part of the screen handle a message; what fails stays within its page."""
+        if isinstance(message, messages.InvokeLater):
+            message.callback = self._bounded(pump, message)
+        task = asyncio.current_task()
+        assert task is not None  # noqa: S101 - messages are handled in tasks
+        outer = self._handlers.get(task)
+        self._handlers[task] = pump
+        try:
+            await _dispatch(pump, message)
+        except asyncio.CancelledError:
+            if task not in self._ended:
+                raise
+            task.uncancel()
+        except Exception as error:
+            if isinstance(message, _BUILDING) and not self._can_do_without(pump):
+                raise
+            self._fail(pump, error, message)
+        finally:
+            self._ended.discard(task)
+            self._handlers.pop(task)
+            if outer is not None:
+                self._handlers[task] = outer
+
+    def _bounded(self, pump: MessagePump, message: messages.InvokeLater) -> Callable[[], Any]:
+        """Return a callback whose errors are those of the page that asked for it: another one may call it."""
+        callback = message.callback
+
+        async def call() -> None:
+            try:
+                await invoke(callback)
+            except Exception as error:  # noqa: BLE001 - the boundary
+                self._fail(pump, error, message)
+
+        return call
+
+    def _handle_exception(self, error: Exception) -> None:
+        """Take what fails outside of a message: workers, timers, composing, layout and painting."""
+        node = active_message_pump.get(self)
+        if isinstance(error, WorkerFailed):
+            self._say(get_current_worker().node, error.error)
+        elif self.is_running and self._can_do_without(node):
+            self._fail(node, error)
+        else:
+            super()._handle_exception(error)
+
+    def _can_do_without(self, node: MessagePump) -> bool:
+        """Whether the program goes on without a part that can't be built."""
+        return self.is_started or _page_of(node) not in {None, *self.screen_stack[:1]}
+
+    def _fail(self, node: MessagePump, error: Exception, message: Message | None = None) -> None:
+        """Say what failed, and close its page unless a person asked for it there."""
+        page = _page_of(node)
+        building = isinstance(message, _BUILDING)
+        if isinstance(error, NoMatches) and page is not None and not building and not _is_whole(page):
+            log.info("Not done, the page is not there yet: %s", error)
+            return
+        if not self._say(node, error) or page is None or page is self.screen_stack[0]:
+            return
+        if building or not (_is_asked_for(message) or isinstance(error, UserFacingError)):
+            self.call_later(_close, page)
+
+    def _say(self, node: object, error: BaseException) -> bool:
+        """Log an error and show what is the matter; returns False when the part it is about is gone."""
+        if self.return_code is not None or (node is not self and not self._is_there(node)):
+            log.info("Failed when its page was closed already: %s: %s", type(error).__name__, error)
+            return False
+        problem = report(error)
+        before, self._last_said = self._last_said, (problem.sentence, monotonic())
+        if problem.sentence != before[0] or monotonic() - before[1] > self.NOTIFICATION_TIMEOUT:
+            self.notify(problem.sentence, severity="warning" if problem.expected else "error", markup=False)
+        return True
+
+    def _is_there(self, node: object) -> bool:
+        page = _page_of(node)
+        return page in self.screen_stack and not getattr(node, "_pruning", False)
+
+    # -- the end of a page's work -----------------------------------------------------------------------------
+
+    def pop_screen(self) -> AwaitComplete:
+        """Take the screen on top away, once its work has ended."""
+        if len(self.screen_stack) > 1:
+            self.end_work(self.screen)
+        return super().pop_screen()
+
+    def end_work(self, page: Screen[Any]) -> None:
+        """Cancel what the parts of a page do, except for the one that says so."""
+        try:
+            current = get_current_worker()
+        except NoActiveWorker:
+            current = None
+        for worker in list(self.workers):
+            if worker is not current and page in worker.node.ancestors_with_self:
+                worker.cancel()
+        for task, pump in list(self._handlers.items()):
+            if task is not asyncio.current_task() and _page_of(pump) is page:
+                self._ended.add(task)
+                task.cancel()
+        if isinstance(page, PageScreen):
+            page.end()
+
+    async def _close_all(self) -> None:
+        for page in self.screen_stack:
+            self.end_work(page)
+        await super()._close_all()
+
+
+def _close(page: Screen[Any]) -> None:
+    """Leave a page that failed."""
+    page.dismiss()
+
+
+def _page_of(node: object) -> Screen[Any] | None:
+    """Return the screen that something is on, None for the application and for what was removed."""
+    while node is not None and not isinstance(node, Screen):
+        node = getattr(node, "_parent", None)
+    return node
+
+
+def _is_whole(page: Screen[Any]) -> bool:
+    """Whether everything of a page was built."""
+    return page.is_running and all(part.is_running for part in page.walk_children())
+
+
+def _is_asked_for(message: Message | None) -> bool:
+    """Whether a message comes of what a person does; Textual's own are about the screen."""
+    if isinstance(message, events.Event):
+        return isinstance(message, _INPUT)
+    return message is not None and type(message).__module__ != messages.__name__
+
+
+_dispatch = MessagePump._dispatch_message  # noqa: SLF001 - no other place sees what every widget does
+
+
+async def _dispatch_within(pump: MessagePump, message: Message) -> None:
+    """Handle a message within the boundary of the application, where it has one."""
+    app = pump.app
+    if isinstance(app, ErrorBoundary):
+        await app.handle(pump, message)
+    else:
+        await _dispatch(pump, message)
+
+
+MessagePump._dispatch_message = _dispatch_within  # type: ignore[assignment, method-assign]  # noqa: SLF001
