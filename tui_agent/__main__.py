@@ -2,6 +2,7 @@
 
 import gc
 import sys
+import threading
 
 
 def main() -> None:
@@ -11,6 +12,10 @@ def main() -> None:
     code = run(sys.argv[1:])
     # Python looks through everything for garbage on its way out, which takes 10 ms; all of it ends with the process.
     gc.freeze()
+    if threading.active_count() > 1:
+        from tui_agent.cli.ending import leave
+
+        leave(code)
     sys.exit(code)
 
 

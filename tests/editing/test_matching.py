@@ -266,3 +266,23 @@ def test_lines_that_old_and_new_share_keep_their_bytes(text: str, data: st.DataO
     assert len(result) == len(lines)
     changed = [index for index, (a, b) in enumerate(zip(lines, result, strict=True)) if a.rstrip() != b.rstrip()]
     assert changed in ([at], [])
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted", "count"),
+    [
+        ("x," * 300_000, Replacement("x,", "y,", everywhere=True), 300_000),
+        ("x, \r\n" * 40_000, Replacement("x,\n", "y,\n", everywhere=True), 40_000),
+        ("    a\n" * 40_000, Replacement("a\n" * 2_000, "b\n" * 2_000, everywhere=True), 20),
+        (" " * 600_000 + "x", Replacement(" " * 599_000 + "x", "y"), 1),
+    ],
+    ids=["one line", "loosely", "indented", "white space"],
+)
+def test_the_time_it_takes_grows_with_the_text_alone(text: str, wanted: Replacement, count: int) -> None:
+    """Each of them took minutes, or for ever."""
+    assert replace(text, wanted).count == count
+
+
+def test_many_places_are_not_all_counted() -> None:
+    with pytest.raises(NoMatchError, match="at least 100 times"):
+        replace("a" * 600_000, Replacement("a" * 100_000, "b"))

@@ -17,8 +17,8 @@ from tests.support.real_stage import looks, real_stage, working_script, write_mo
 from tests.support.ui_app import Stage, make_stage, press_at_once, screen_text, until
 from tests.ui.test_race_start import form
 from tui_agent.errors import UserFacingError
+from tui_agent.ui.error_boundary import PageScreen
 from tui_agent.ui.screens.compact import CompactScreen
-from tui_agent.ui.screens.leaving import PageScreen
 from tui_agent.ui.screens.palette import Palette
 from tui_agent.ui.screens.race_start import RaceStartScreen
 

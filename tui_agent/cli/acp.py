@@ -12,6 +12,7 @@ from tui_agent.agent.agent import Agent
 from tui_agent.agent.mcp.settings import McpServerSettings
 from tui_agent.app.services import AppServices
 from tui_agent.cli.desk_wiring import DeskWiring
+from tui_agent.cli.ending import run_to_end
 from tui_agent.cli.login import run_login
 from tui_agent.cli.models import is_usable
 from tui_agent.cli.wiring import Wiring
@@ -34,7 +35,7 @@ def run_acp(arguments: Namespace) -> int:
     if arguments.login:
         return run_login(Namespace(provider="", env=None, force=False))
     out = _own_output()
-    asyncio.run(_serve(arguments, out))
+    run_to_end(_serve(arguments, out))
     return 0
 
 

@@ -40,9 +40,9 @@ from tui_agent.app.race_words import entry_lines
 from tui_agent.app.services import AppServices, OpenRequest
 from tui_agent.cli import events
 from tui_agent.cli.daily_notices import DailyNotices
+from tui_agent.cli.ending import ENDING, listening
 from tui_agent.cli.exit_codes import ExitCode
 from tui_agent.cli.output import say, say_json
-from tui_agent.cli.signals import ENDING, listening
 from tui_agent.errors import CommandError, UserFacingError
 from tui_agent.session.entries import AssistantEntry, RunnerState, TextPart, ToolResultEntry, ToolStatus
 from tui_agent.session.ids import short_id

@@ -95,13 +95,12 @@ def _full_screen(arguments: Namespace) -> int:
 def _headless(arguments: Namespace) -> int:
     # Nothing that is imported and wired becomes garbage; looking for it costs a tenth of the start.
     gc.disable()
-    import asyncio
-
     from tui_agent.cli.pydantic_plugins import skip_plugins
 
     skip_plugins()
     from tui_agent.cli.daily_notices import DailyNotices
     from tui_agent.cli.desk_wiring import DeskWiring
+    from tui_agent.cli.ending import run_to_end
     from tui_agent.cli.headless import HeadlessRun
     from tui_agent.cli.wiring import Wiring
     from tui_agent.paths import data_dir
@@ -138,7 +137,7 @@ def _headless(arguments: Namespace) -> int:
                 await run.aclose()
             return code
 
-    return asyncio.run(work())
+    return run_to_end(work())
 
 
 @contextmanager

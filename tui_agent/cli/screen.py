@@ -9,7 +9,7 @@ from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from tui_agent.cli.signals import ENDING, end_in_time, listening
+from tui_agent.cli.ending import ENDING, end_in_time, listening, run_to_end
 from tui_agent.paths import cache_dir, config_dir
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def run_screen(arguments: Namespace) -> int:
     # Nothing of what is imported, read and built for the first session becomes garbage; looking for it costs a tenth
     # of the start, and more in a long session. The app turns it on again.
     gc.disable()
-    return asyncio.run(_run(arguments))
+    return run_to_end(_run(arguments))
 
 
 async def _run(arguments: Namespace) -> int:
@@ -59,6 +59,7 @@ async def _run(arguments: Namespace) -> int:
         with listening(end, *ENDING):
             await app.run_async(size=arguments.in_browser)
     finally:
+        end_in_time()
         for wiring in wired:
             await wiring.aclose()
     if app.failure is not None:

@@ -8,8 +8,8 @@ from argparse import Namespace
 from contextlib import closing, suppress
 
 from tui_agent.cli.arguments import UsageError
+from tui_agent.cli.ending import ENDING, listening
 from tui_agent.cli.output import say
-from tui_agent.cli.signals import ENDING, listening
 
 HOST = "127.0.0.1"
 DEFAULT_PORT = 8765

@@ -1,5 +1,6 @@
 """What changed between two versions of a text: a unified diff for people, counts, and the changed places."""
 
+from collections import Counter
 from difflib import SequenceMatcher
 from typing import Any
 
@@ -11,7 +12,8 @@ MAX_DIFF_CHARS = 400_000
 """A longer diff is cut: it is stored with the entry and drawn on a screen."""
 
 _MAX_COMPARED = 4_000
-_Opcode = tuple[str, int, int, int, int]
+_MAX_PAIRS = 200_000
+Opcode = tuple[str, int, int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +43,10 @@ def diff_texts(shown: str, before: str | None, after: str) -> FileDiff:
         after: the new version.
     """
     old, new = lines_of(before or ""), lines_of(after)
-    opcodes = _opcodes(old, new)
-    changes = [code for code in opcodes if code[0] != "equal"]
+    codes = changes_between(old, new)
+    changes = [code for code in codes if code[0] != "equal"]
     return FileDiff(
-        text=_render(shown, opcodes, old, new, is_new=before is None) if changes else "",
+        text=_render(shown, codes, old, new, is_new=before is None) if changes else "",
         additions=sum(new_end - new_start for _, _, _, new_start, new_end in changes),
         deletions=sum(old_end - old_start for _, old_start, old_end, _, _ in changes),
         hunks=tuple(Hunk(new_start, new_end) for _, _, _, new_start, new_end in changes),
@@ -55,21 +57,24 @@ def line_origins(before: str, after: str) -> list[int | None]:
     """Return for each line of the new version which one it was in the old, from 0; None for one that is new."""
     new = lines_of(after)
     origins: list[int | None] = [None] * len(new)
-    for tag, old_start, _, start, end in _opcodes(lines_of(before), new):
+    for tag, old_start, _, start, end in changes_between(lines_of(before), new):
         if tag == "equal":
             origins[start:end] = range(old_start, old_start + end - start)
     return origins
 
 
-def _opcodes(old: list[str], new: list[str]) -> list[_Opcode]:
+def changes_between(old: list[str], new: list[str]) -> list[Opcode]:
     """Compare only what lies between the common start and the common end: an edit is small, a file is not."""
     start = _common(old, new)
     end = _common(old[start:][::-1], new[start:][::-1])
     old_middle, new_middle = old[start : len(old) - end], new[start : len(new) - end]
     if max(len(old_middle), len(new_middle)) > _MAX_COMPARED:
-        inner: list[_Opcode] = [("replace", 0, len(old_middle), 0, len(new_middle))]
+        inner: list[Opcode] = [("replace", 0, len(old_middle), 0, len(new_middle))]
     else:
-        inner = list(SequenceMatcher(None, old_middle, new_middle, autojunk=False).get_opcodes())
+        counted = Counter(new_middle)
+        # Lines that are there again and again are no landmarks, and comparing each with each takes minutes.
+        repeats = sum(counted[line] for line in old_middle) > _MAX_PAIRS
+        inner = list(SequenceMatcher(None, old_middle, new_middle, autojunk=repeats).get_opcodes())
     codes = [(tag, a + start, b + start, c + start, d + start) for tag, a, b, c, d in inner]
     if start:
         codes.insert(0, ("equal", 0, start, 0, start))
@@ -85,7 +90,7 @@ def _common(old: list[str], new: list[str]) -> int:
     return min(len(old), len(new))
 
 
-def _render(shown: str, opcodes: list[_Opcode], old: list[str], new: list[str], *, is_new: bool) -> str:
+def _render(shown: str, opcodes: list[Opcode], old: list[str], new: list[str], *, is_new: bool) -> str:
     out = ["--- /dev/null\n" if is_new else f"--- a/{shown}\n", f"+++ b/{shown}\n"]
     size = 0
     for group in _grouped(opcodes):
@@ -101,7 +106,7 @@ def _render(shown: str, opcodes: list[_Opcode], old: list[str], new: list[str], 
     return "".join(out)
 
 
-def _hunk_lines(group: list[_Opcode], old: list[str], new: list[str]) -> list[str]:
+def _hunk_lines(group: list[Opcode], old: list[str], new: list[str]) -> list[str]:
     lines = []
     for tag, old_start, old_end, new_start, new_end in group:
         if tag == "equal":
@@ -127,7 +132,7 @@ def _span(start: int, end: int) -> str:
 class _Known(SequenceMatcher[str]):
     """Groups opcodes that are known already."""
 
-    def __init__(self, opcodes: list[_Opcode]) -> None:
+    def __init__(self, opcodes: list[Opcode]) -> None:
         super().__init__(None, [], [])
         self._known = opcodes
 
@@ -135,6 +140,6 @@ class _Known(SequenceMatcher[str]):
         return list(self._known)
 
 
-def _grouped(opcodes: list[_Opcode]) -> list[list[_Opcode]]:
+def _grouped(opcodes: list[Opcode]) -> list[list[Opcode]]:
     """Group changes that are near each other with the lines around them, as ``diff -u`` does."""
     return [list(group) for group in _Known(opcodes).get_grouped_opcodes(CONTEXT_LINES)]

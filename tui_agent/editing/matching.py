@@ -12,7 +12,9 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
+from functools import cached_property
 
+from tui_agent.editing.diffs import Opcode, changes_between
 from tui_agent.editing.text_files import lines_of, newline_of, with_newlines
 from tui_agent.lazy import dataclass
 
@@ -111,13 +113,16 @@ _MAX_LINES = 16
 _MAX_CHARS = 200
 _COMPARED_LINES = 20_000
 _MIN_SIMILARITY = 0.6
+_MOST_COUNTED = 100
+"""Places after which it is clear that a text is not the only one."""
 
 
 def ambiguous(numbers: Sequence[int]) -> str:
     """Return a message that names the lines a text is at; in order."""
     more = ", ..." if len(numbers) > _MAX_PLACES else ""
+    times = f"{len(numbers)} times" if len(numbers) < _MOST_COUNTED else f"at least {_MOST_COUNTED} times"
     return (
-        f"old is there {len(numbers)} times (lines {', '.join(map(str, numbers[:_MAX_PLACES]))}{more}). "
+        f"old is there {times} (lines {', '.join(map(str, numbers[:_MAX_PLACES]))}{more}). "
         "Add lines around it to name one place, or set all to true."
     )
 
@@ -130,11 +135,12 @@ def closest(text: str, old: str) -> str:
     start = _best_start(lines, wanted)
     if start is not None:
         return _differing(lines, wanted, start)
-    sought = next(line.strip() for line in wanted if line.strip())
-    near = difflib.get_close_matches(sought, {line.strip() for line in lines}, n=1, cutoff=_MIN_SIMILARITY)
+    sought = next(line.strip() for line in wanted if line.strip())[:_MAX_CHARS]
+    begins = [line.strip()[:_MAX_CHARS] for line in lines]
+    near = difflib.get_close_matches(sought, set(begins), n=1, cutoff=_MIN_SIMILARITY)
     if not near:
         return "old was not found, nor anything like it. Read the file again."
-    number = next(index for index, line in enumerate(lines) if line.strip() == near[0])
+    number = begins.index(near[0])
     return "\n".join(["old was not found. Closest is:", *_numbered(lines, range(number, number + 1))])
 
 
@@ -312,24 +318,23 @@ def line_at(text: str, position: int) -> int:
 
 
 def _exact(text: str, wanted: Replacement) -> list[_Span]:
-    spans = []
-    for start in _occurrences(text, wanted.old):
-        end = start + len(wanted.old)
-        spans.append(_Span(start, end, with_newlines(wanted.new, _newline_near(text, start, end))))
-    return spans
+    made = _Maker(text, wanted)
+    size = len(wanted.old)
+    return [_Span(start, start + size, made.plain(start, start + size)) for start in _occurrences(text, wanted)]
 
 
 def _folding(fold: "_Fold") -> Callable[[str, Replacement], list[_Span]]:
     def find(text: str, wanted: Replacement) -> list[_Span]:
         folded, old = fold.folded(text), fold.folded(wanted.old).text
         at_line_end = fold.trims_line_ends and old != wanted.old and not old.endswith("\n")
+        made = _Maker(text, wanted)
         spans = []
-        for found in _occurrences(folded.text, old):
+        for found in _occurrences(folded.text, Replacement(old, "", wanted.everywhere)):
             found_end = found + len(old)
             if at_line_end and folded.text[found_end : found_end + 1] not in {"", "\n"}:
                 continue
             start, end = folded.original(found), folded.original_end(found_end)
-            spans.append(_Span(start, end, _keeping_unchanged(text, (start, end), wanted)))
+            spans.append(_Span(start, end, made.keeping_unchanged(start, end)))
         return spans
 
     return find
@@ -342,21 +347,26 @@ def _indented(text: str, wanted: Replacement) -> list[_Span]:
     first = next((index for index, line in enumerate(key) if line), None)
     if first is None:
         return []
-    starts = _offsets(lines)
-    spans = []
-    for index, line in enumerate(lines):
+    starts, folded = _offsets(lines), [_folded_line(line) for line in lines]
+    most = len(lines) if wanted.everywhere else _MOST_COUNTED
+    spans: list[_Span] = []
+    after = 0
+    for index, line in enumerate(folded):
         begin = index - first
-        window = lines[max(begin, 0) : begin + len(old)]
-        if _folded_line(line) != key[first] or begin < 0 or [_folded_line(row) for row in window] != key:
+        if line != key[first] or begin < after or folded[begin : begin + len(old)] != key:
             continue
+        window = lines[begin : begin + len(old)]
         moved_old, moved_new = (reindented(old, window, part) for part in (wanted.old, wanted.new))
         if moved_old is None or moved_new is None:
             continue
         start, end = starts[begin], starts[begin] + sum(map(len, window))
         if not wanted.old.endswith("\n"):
             end -= len(window[-1]) - len(window[-1].rstrip("\r\n"))
-        new = _keeping_unchanged(text, (start, end), Replacement(moved_old, moved_new))
+        new = _Maker(text, Replacement(moved_old, moved_new)).keeping_unchanged(start, end)
         spans.append(_Span(start, end, new))
+        after = begin + len(old) if wanted.everywhere else 0
+        if len(spans) == most:
+            break
     return spans
 
 
@@ -369,7 +379,8 @@ def _without(
         pair = slip(wanted.old, wanted.new)
         if pair is None or not pair[0]:
             return []
-        return next((spans for level in levels if (spans := level.find(text, Replacement(*pair)))), [])
+        bare = Replacement(*pair, wanted.everywhere)
+        return next((spans for level in levels if (spans := level.find(text, bare))), [])
 
     return find
 
@@ -378,7 +389,7 @@ def _whole_lines(find: Callable[[str, Replacement], list[_Span]]) -> Callable[[s
     """Match whole lines only: what was taken off at the ends of the text were line breaks."""
 
     def whole(text: str, span: _Span) -> bool:
-        return text[: span.start][-1:] in {"", "\n"} and text[span.end :].lstrip(" \t\r")[:1] in {"", "\n"}
+        return text[max(span.start - 1, 0) : span.start] in {"", "\n"} and bool(_LINE_END.match(text, span.end))
 
     return lambda text, wanted: [span for span in find(text, wanted) if whole(text, span)]
 
@@ -426,8 +437,10 @@ class _Fold:
         return _Folded(folded.translate(_TYPOGRAPHIC) if self.typographic else folded, cuts, removed)
 
 
+_FEED = re.compile("\n")
 _LINE_ENDS = re.compile(r"\r(?=\n)")
-_TRAILING = re.compile(r"[ \t\r]+(?=\n|\Z)")
+_LINE_END = re.compile(r"[ \t\r]*+(?:\n|\Z)")
+_TRAILING = re.compile(r"(?<![ \t\r])[ \t\r]++(?=\n|\Z)")  # tried once for each run of white space
 
 _CLOSE = (
     _Level("", _exact),
@@ -449,33 +462,57 @@ _LEVELS = (
 # -- making the new text ------------------------------------------------------------------------------------
 
 
-def _keeping_unchanged(text: str, span: tuple[int, int], wanted: Replacement) -> str:
-    """Return the new text for a loose match: lines that the edit leaves alone are taken from the file."""
-    newline = _newline_near(text, *span)
-    found, old, new = (part.split("\n") for part in (text[span[0] : span[1]], wanted.old, wanted.new))
-    if len(found) != len(old):
-        return with_newlines(wanted.new, newline)
-    out: list[str] = []
-    plain_old, plain_new = _without_carriages(old), _without_carriages(new)
-    for tag, start, end, new_start, new_end in difflib.SequenceMatcher(
-        None, plain_old, plain_new, autojunk=False
-    ).get_opcodes():
-        if tag == "equal":
-            out += [line.removesuffix("\r") for line in found[start:end]]
-        else:
-            out += plain_new[new_start:new_end]
-    return newline.join(out)
+class _Maker:
+    """Makes the new text for each match of one replacement; what all of them share is computed once."""
+
+    def __init__(self, text: str, wanted: Replacement) -> None:
+        self._text = text
+        self._wanted = wanted
+        self._feeds = [match.start() for match in _FEED.finditer(text)]
+        self._newline = newline_of(text)
+        self._with: dict[str, str] = {}
+
+    def plain(self, start: int, end: int) -> str:
+        """Return the new text with the line endings around a match."""
+        newline = self._newline_near(start, end)
+        if newline not in self._with:
+            self._with[newline] = with_newlines(self._wanted.new, newline)
+        return self._with[newline]
+
+    def keeping_unchanged(self, start: int, end: int) -> str:
+        """Return the new text for a loose match: lines that the edit leaves alone are taken from the file."""
+        found = self._text[start:end].split("\n")
+        old, new = self._lines
+        if len(found) != len(old):
+            return self.plain(start, end)
+        out: list[str] = []
+        for tag, old_start, old_end, new_start, new_end in self._changes:
+            if tag == "equal":
+                out += [line.removesuffix("\r") for line in found[old_start:old_end]]
+            else:
+                out += new[new_start:new_end]
+        return self._newline_near(start, end).join(out)
+
+    @cached_property
+    def _lines(self) -> tuple[list[str], list[str]]:
+        return _plain_lines(self._wanted.old), _plain_lines(self._wanted.new)
+
+    @cached_property
+    def _changes(self) -> list[Opcode]:
+        return changes_between(*self._lines)
+
+    def _newline_near(self, start: int, end: int) -> str:
+        """Return the line ending of the lines a span touches; of the whole text when they have none."""
+        first = bisect.bisect_left(self._feeds, start)
+        feeds = self._feeds[first : bisect.bisect_left(self._feeds, max(start, end - 1)) + 1]
+        if not feeds:
+            return self._newline
+        pairs = sum(feed > start and self._text[feed - 1] == "\r" for feed in feeds)
+        return "\r\n" if pairs * 2 > len(feeds) else "\n"
 
 
-def _without_carriages(lines: list[str]) -> list[str]:
-    return [line.removesuffix("\r") for line in lines]
-
-
-def _newline_near(text: str, start: int, end: int) -> str:
-    """Return the line ending of the lines a span touches; of the whole text when they have none."""
-    after = text.find("\n", max(start, end - 1))
-    near = text[start : after + 1] if after >= 0 else text[start:end]
-    return newline_of(near) if "\n" in near else newline_of(text)
+def _plain_lines(text: str) -> list[str]:
+    return [line.removesuffix("\r") for line in text.split("\n")]
 
 
 def _apart(spans: list[_Span]) -> Iterator[_Span]:
@@ -494,13 +531,15 @@ def _spliced(text: str, spans: list[_Span]) -> str:
     return "".join([*out, text[position:]])
 
 
-def _occurrences(text: str, wanted: str) -> list[int]:
-    found: list[int] = []
-    position = text.find(wanted) if wanted else -1
-    while position >= 0:
-        found.append(position)
-        position = text.find(wanted, position + 1)
-    return found
+def _occurrences(text: str, wanted: Replacement) -> Iterator[int]:
+    """Return where a text is: everywhere without overlaps, otherwise until it is clear that there are several."""
+    step = len(wanted.old) if wanted.everywhere else 1
+    position = text.find(wanted.old) if wanted.old else -1
+    counted = 0
+    while position >= 0 and (wanted.everywhere or counted < _MOST_COUNTED):
+        yield position
+        counted += 1
+        position = text.find(wanted.old, position + step)
 
 
 def _offsets(lines: list[str]) -> list[int]:

@@ -19,11 +19,10 @@ from textual.await_complete import AwaitComplete
 from textual.css.query import NoMatches
 from textual.message import Message
 from textual.message_pump import MessagePump
-from textual.screen import Screen
+from textual.screen import ModalScreen, Screen
 from textual.worker import NoActiveWorker, WorkerFailed, get_current_worker
 
 from tui_agent.errors import UserFacingError, report
-from tui_agent.ui.screens.leaving import PageScreen
 
 Result = TypeVar("Result")
 
@@ -154,6 +153,43 @@ class ErrorBoundary(App[Result]):
         for page in self.screen_stack:
             self.end_work(page)
         await super()._close_all()
+
+
+class PageScreen(Screen[Result]):
+    """A screen of its own. It is left once, however often it is told to, and takes along what covers it.
+
+    Textual takes the screen on top away, whichever one says that it is done, and keys and clicks come in bursts.
+    """
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self._endings: list[Callable[[], object]] = []
+        self._is_left = False
+
+    def when_left(self, end: Callable[[], object]) -> None:
+        """Have something done when the page is left, while its parts are there; at once if that has happened."""
+        if self._is_left:
+            end()
+        else:
+            self._endings.append(end)
+
+    def end(self) -> None:
+        """Do what was to be done when the page is left."""
+        self._is_left = True
+        while self._endings:
+            self._endings.pop()()
+
+    def dismiss(self, result: Result | None = None) -> AwaitComplete:
+        """Leave with a result; does nothing when that has happened already."""
+        if self not in self.app.screen_stack:
+            return AwaitComplete()
+        while self.app.screen is not self:
+            self.app.screen.dismiss()
+        return super().dismiss(result)
+
+
+class Dialog(ModalScreen[Result], PageScreen[Result]):
+    """A screen over another one that can be seen."""
 
 
 def _close(page: Screen[Any]) -> None:

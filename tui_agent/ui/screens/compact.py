@@ -20,7 +20,7 @@ from tui_agent.context.ladder import Commit
 from tui_agent.context.summariser import SummaryFailure
 from tui_agent.session.entries import Usage
 from tui_agent.session.errors import StoreError
-from tui_agent.ui.screens.leaving import Dialog
+from tui_agent.ui.error_boundary import Dialog
 from tui_agent.ui.widgets.hanging import HangingText
 from tui_agent.ui.widgets.key_line import KeyLine
 from tui_agent.ui.widgets.transcript import sanitize

@@ -27,7 +27,7 @@ from tui_agent.app.format import plural, tokens
 from tui_agent.context.context_map import ContextMap, MapChange, change_between
 from tui_agent.session.entries import ContextEditEntry
 from tui_agent.session.errors import StoreError
-from tui_agent.ui.screens.leaving import PageScreen
+from tui_agent.ui.error_boundary import PageScreen
 from tui_agent.ui.widgets.context_map.arrange import HEAD, Grouping, SortOrder
 from tui_agent.ui.widgets.context_map.block_list import BlockList
 from tui_agent.ui.widgets.gauge import Gauge, GaugeReading

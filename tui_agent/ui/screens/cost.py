@@ -14,7 +14,7 @@ from textual.widgets import Static
 
 from tui_agent.app import spending
 from tui_agent.app.format import money
-from tui_agent.ui.screens.leaving import PageScreen
+from tui_agent.ui.error_boundary import PageScreen
 from tui_agent.ui.widgets.hanging import HangingText
 from tui_agent.ui.widgets.key_line import KeyLine
 from tui_agent.ui.widgets.plot import Plot

@@ -15,8 +15,8 @@ from tui_agent.agent.agent import Agent
 from tui_agent.agent.events import JobsChanged
 from tui_agent.app.format import one_line, plural, seconds
 from tui_agent.processes.jobs import JobState
+from tui_agent.ui.error_boundary import PageScreen
 from tui_agent.ui.inbox import AgentEvents, Inbox
-from tui_agent.ui.screens.leaving import PageScreen
 from tui_agent.ui.widgets.key_line import KeyLine
 from tui_agent.ui.widgets.transcript import sanitize
 

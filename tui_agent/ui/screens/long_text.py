@@ -8,7 +8,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import VerticalGroup
 from textual.widgets import Static, TextArea
 
-from tui_agent.ui.screens.leaving import Dialog
+from tui_agent.ui.error_boundary import Dialog
 from tui_agent.ui.widgets.key_line import KeyLine
 
 

@@ -17,7 +17,7 @@ from tui_agent.agent.mcp.records import LoginState, McpError, McpServerStatus, M
 from tui_agent.app.format import one_line, plural, short_path, tokens, visible
 from tui_agent.config import ConfigError
 from tui_agent.path_checks import is_file
-from tui_agent.ui.screens.leaving import PageScreen
+from tui_agent.ui.error_boundary import PageScreen
 from tui_agent.ui.widgets.key_line import KeyLine
 from tui_agent.ui.widgets.line_list import LineList, StyledSpan, spread
 

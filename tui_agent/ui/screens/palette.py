@@ -2,7 +2,7 @@
 
 from textual.command import CommandList, CommandPalette
 
-from tui_agent.ui.screens.leaving import PageScreen
+from tui_agent.ui.error_boundary import PageScreen
 
 
 class Palette(CommandPalette, PageScreen[None]):

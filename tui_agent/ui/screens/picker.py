@@ -12,7 +12,7 @@ from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from tui_agent.lazy import dataclass
-from tui_agent.ui.screens.leaving import PageScreen
+from tui_agent.ui.error_boundary import PageScreen
 from tui_agent.ui.widgets.key_line import KeyLine
 
 ResultT = TypeVar("ResultT")

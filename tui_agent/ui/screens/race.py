@@ -20,7 +20,7 @@ from tui_agent.app.face import Choice, TextLine
 from tui_agent.app.format import money, one_line, short_model, tokens, visible
 from tui_agent.errors import UserFacingError
 from tui_agent.session.entries import RunnerState
-from tui_agent.ui.screens.leaving import PageScreen
+from tui_agent.ui.error_boundary import PageScreen
 from tui_agent.ui.widgets.hanging import HangingText, hung
 from tui_agent.ui.widgets.key_line import KeyLine
 from tui_agent.ui.widgets.line_list import LineList, StyledSpan

@@ -17,7 +17,7 @@ from tui_agent.agent.race.specs import LEAST_RUNNERS, MOST_RUNNERS
 from tui_agent.app.face import Choice, ModelChoice
 from tui_agent.app.format import one_line, short_model, visible
 from tui_agent.session.effort import Effort
-from tui_agent.ui.screens.leaving import PageScreen
+from tui_agent.ui.error_boundary import PageScreen
 from tui_agent.ui.widgets.key_line import KeyLine
 from tui_agent.ui.widgets.line_list import LineList
 from tui_agent.ui.widgets.notice import NoticeLine

@@ -8,7 +8,7 @@ from textual.containers import VerticalGroup, VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
-from tui_agent.ui.screens.leaving import Dialog
+from tui_agent.ui.error_boundary import Dialog
 from tui_agent.ui.widgets.hanging import HangingText
 from tui_agent.ui.widgets.key_line import KeyLine
 

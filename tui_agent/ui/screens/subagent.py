@@ -12,8 +12,8 @@ from textual.widgets import Static
 from tui_agent.agent.events import PermissionAsked, PermissionSettled, RunEnded
 from tui_agent.app.format import one_line, plural, short_model
 from tui_agent.app.services import OpenHow, OpenRequest
+from tui_agent.ui.error_boundary import PageScreen
 from tui_agent.ui.inbox import AgentEvents, Inbox
-from tui_agent.ui.screens.leaving import PageScreen
 from tui_agent.ui.widgets.key_line import KeyLine
 from tui_agent.ui.widgets.transcript import messages
 from tui_agent.ui.widgets.transcript.transcript import Transcript

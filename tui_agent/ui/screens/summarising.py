@@ -22,7 +22,7 @@ from tui_agent.agent.navigator import NavigationError
 from tui_agent.app.files_along import files_text
 from tui_agent.app.format import plural
 from tui_agent.session.errors import StoreError
-from tui_agent.ui.screens.leaving import Dialog
+from tui_agent.ui.error_boundary import Dialog
 from tui_agent.ui.widgets.key_line import KeyLine
 from tui_agent.ui.widgets.transcript import sanitize
 

@@ -38,8 +38,8 @@ from tui_agent.lazy import dataclass
 from tui_agent.session.entries import Entry, RaceEntry, ToolResultEntry
 from tui_agent.session.errors import StoreError
 from tui_agent.session.typed import prompt_text
+from tui_agent.ui.error_boundary import PageScreen
 from tui_agent.ui.screens.diff import DiffScreen
-from tui_agent.ui.screens.leaving import PageScreen
 from tui_agent.ui.screens.summarising import BranchChoice, SummaryDialog
 from tui_agent.ui.widgets.key_line import KeyLine
 from tui_agent.ui.widgets.notice import NoticeLine

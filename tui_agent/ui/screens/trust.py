@@ -12,7 +12,7 @@ from textual.widgets.option_list import Option
 
 from tui_agent.app.format import one_line, plural, short_path
 from tui_agent.trust import TrustItem, Untrusted
-from tui_agent.ui.screens.leaving import Dialog
+from tui_agent.ui.error_boundary import Dialog
 from tui_agent.ui.widgets.key_line import KeyLine
 
 

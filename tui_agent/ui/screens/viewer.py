@@ -12,7 +12,7 @@ from textual.widgets import Input, Static
 
 from tui_agent.app.format import one_line, plural
 from tui_agent.lazy import dataclass
-from tui_agent.ui.screens.leaving import PageScreen
+from tui_agent.ui.error_boundary import PageScreen
 from tui_agent.ui.widgets.key_line import KeyLine
 from tui_agent.ui.widgets.line_list import LineList, StyledSpan
 from tui_agent.ui.widgets.transcript import sanitize

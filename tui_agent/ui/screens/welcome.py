@@ -15,7 +15,7 @@ from textual.widgets.option_list import Option
 from tui_agent.app.format import one_line, plural, short_path
 from tui_agent.app.services import AppServices, LocalServer
 from tui_agent.lazy import dataclass
-from tui_agent.ui.screens.leaving import PageScreen
+from tui_agent.ui.error_boundary import PageScreen
 from tui_agent.ui.widgets.key_line import KeyLine
 
 KEYS_SHOWN = 6
