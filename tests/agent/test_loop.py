@@ -28,6 +28,7 @@ from tui_agent.agent.events import (
     ToolStarted,
 )
 from tui_agent.agent.permissions import Action, Rule
+from tui_agent.agent.tool_runner import MAX_CALLS
 from tui_agent.context.budget import ModelLimits
 from tui_agent.context.request import ModelRequest, request_bytes
 from tui_agent.model.protocol import ErrorKind, ModelError
@@ -115,6 +116,16 @@ async def test_arguments_nobody_can_hold_are_told_to_the_model(tmp_path: Path, a
     assert ended.reason == "done"
     assert "not valid JSON" in results(harness)[0].output
     assert len(client.requests) == 2
+
+
+async def test_more_calls_than_one_answer_may_make_are_refused_with_a_result_each(tmp_path: Path) -> None:
+    client = ScriptedClient([Reply(calls=tuple(call("ls", path=".") for _ in range(600))), Reply("Enough.")])
+    harness = make_agent(tmp_path, client, rules=(Rule("doom_loop", "*", Action.ALLOW, "flag"),))
+    assert (await harness.say("look everywhere")).reason == "done"
+    found = results(harness)
+    assert len(found) == 600
+    assert [entry.status for entry in found].count(ToolStatus.COMPLETED) == MAX_CALLS == 64
+    assert all("one answer may make 64 calls" in entry.output for entry in found[64:])
 
 
 async def test_a_refused_call_tells_the_model_why(tmp_path: Path) -> None:

@@ -64,6 +64,10 @@ from tui_agent.tools.reads import FileReads
 from tui_agent.tools.registry import find_tool, tool_traits
 from tui_agent.tools.window import window_notes
 
+MAX_CALLS = 64
+"""Calls of one answer that are run."""
+TOO_MANY = f"Not run: one answer may make {MAX_CALLS} calls. Make what is left in the next one."
+_REFUSED_AT_ONCE = 256
 LIVE_OUTPUT_CHARS = 20_000
 """Characters of a running call's output that are kept for its result when it is interrupted."""
 
@@ -132,24 +136,27 @@ class ToolRunner:
             asyncio.CancelledError: interrupted; the calls without a result have got one that says so.
             StopRunError: the user, or nobody to ask, ended a doom loop; as above.
         """
-        calls = [self._prepare(part) for part in parts]
+        calls = [self._prepare(part) for part in parts[:MAX_CALLS]]
+        calls += [_Call(part, error=TOO_MANY) for part in parts[MAX_CALLS:]]
         try:
-            for parallel, group in groupby(calls, key=lambda call: call.parallel):
+            for parallel, group in groupby(calls[:MAX_CALLS], key=lambda call: call.parallel):
                 if parallel:
                     await self._run_together(list(group))
                 else:
                     for call in group:
                         await self._run_one(call)
+            for start in range(MAX_CALLS, len(calls), _REFUSED_AT_ONCE):
+                rest = calls[start : start + _REFUSED_AT_ONCE]
+                self._append_all([(call, ToolStatus.DENIED, ToolResult(TOO_MANY)) for call in rest])
+                await asyncio.sleep(0)
         except (asyncio.CancelledError, StopRunError):
-            for call in calls:
-                if not call.answered:
-                    self._append(call, ToolStatus.INTERRUPTED, ToolResult(_interrupted_text(call)))
+            left = [call for call in calls if not call.answered]
+            self._append_all([(call, ToolStatus.INTERRUPTED, ToolResult(_interrupted_text(call))) for call in left])
             raise
 
     def refuse(self, parts: Sequence[ToolCallPart], message: str) -> None:
         """Answer calls that must not run, with a message for the model."""
-        for part in parts:
-            self._append(self._prepare(part), ToolStatus.DENIED, ToolResult(message))
+        self._append_all([(self._prepare(part), ToolStatus.DENIED, ToolResult(message)) for part in parts])
 
     async def aclose(self) -> None:
         """Wait for interrupted calls to end their processes."""
@@ -467,6 +474,15 @@ class ToolRunner:
     # -- result ---------------------------------------------------------------------------------------------
 
     def _append(self, call: _Call, status: ToolStatus, result: ToolResult) -> None:
+        self._append_all([(call, status, result)])
+
+    def _append_all(self, results: Sequence[tuple[_Call, ToolStatus, ToolResult]]) -> None:
+        """Append results in one transaction."""
+        if results:
+            self._journal.append_many([self._ended(*each) for each in results])
+
+    def _ended(self, call: _Call, status: ToolStatus, result: ToolResult) -> ToolResultEntry:
+        """Tell that a call ended and return its result."""
         call.answered = True
         now = self._ports.clock()
         title = result.title
@@ -490,7 +506,7 @@ class ToolRunner:
         )
         seconds = (now - entry.started_at) / 1000
         self._channel.emit(ToolFinished(call.part.call_id, call.part.tool, status.value, metadata, seconds))
-        self._journal.append(entry)
+        return entry
 
 
 def _interrupted_text(call: _Call) -> str:

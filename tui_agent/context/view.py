@@ -21,7 +21,6 @@ from tui_agent.session.entries import (
     PinnedText,
     PruneEntry,
     SystemEntry,
-    ToolCallPart,
     ToolResultEntry,
 )
 from tui_agent.session.path_queries import newest, place_of_newest
@@ -227,7 +226,7 @@ def _pair(entries: Sequence[Entry]) -> dict[int, tuple[ToolResultEntry | None, .
     """Return, per assistant entry with calls, the results that answer them."""
     rows: dict[int, tuple[ToolResultEntry | None, ...]] = {}
     waiting: AssistantEntry | None = None
-    calls: tuple[ToolCallPart, ...] = ()
+    places: dict[str, list[int]] = {}
     row: list[ToolResultEntry | None] = []
     for entry in entries:
         if type(entry) is AssistantEntry:
@@ -236,11 +235,11 @@ def _pair(entries: Sequence[Entry]) -> dict[int, tuple[ToolResultEntry | None, .
             calls = entry.tool_calls
             row = [None] * len(calls)
             waiting = entry if calls else None
-        elif waiting is not None and type(entry) is ToolResultEntry:
+            places = {}
             for at, call in enumerate(calls):
-                if row[at] is None and call.call_id == entry.call_id:
-                    row[at] = entry
-                    break
+                places.setdefault(call.call_id, []).append(at)
+        elif waiting is not None and type(entry) is ToolResultEntry and (free := places.get(entry.call_id)):
+            row[free.pop(0)] = entry
     if waiting is not None:
         rows[waiting.id] = tuple(row)
     return rows

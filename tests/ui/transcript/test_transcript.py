@@ -289,6 +289,21 @@ async def play(view: Shown, *happened: object) -> None:
     await view.settled()
 
 
+async def test_thousands_of_results_at_once_are_laid_out_once() -> None:
+    calls = [ToolCallPart(call_id=f"c{number}", tool="ls", arguments="{}") for number in range(3_000)]
+    measured: list[int] = []
+    async with shown(ListSource([user(1)])) as view:
+        model = view.pane.model
+        measure, model.measure = model.measure, lambda index: measured.append(index) or measure(index)  # type: ignore[method-assign]
+        with view.pane.together():
+            view.pane.apply(EntryAppended(answer(2, "", *calls)))
+            for number, call in enumerate(calls, 3):
+                view.pane.apply(EntryAppended(result(number, call)))
+        await view.settled()
+        assert "ls 3,000" in view.text()
+    assert len(measured) < 20
+
+
 async def test_a_call_from_first_letter_to_result_stays_one_card() -> None:
     async with shown(ListSource([user(1)])) as view:
         await play(view, RunStarted(), AnswerDelta("Building."), ToolCallProgress("c1", "bash", '{"command": "ma'))

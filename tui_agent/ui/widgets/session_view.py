@@ -277,8 +277,9 @@ class SessionView(Room):
         events, now = message.inbox.take(), self._main.clock()
         state = reduce(lambda before, event: next_state(before, event, now), events, self._main.status.state)
         try:
-            for event in events:
-                self._show(event)
+            with self.transcript.together():
+                for event in events:
+                    self._show(event)
         finally:
             self._show_state(state)
         if self._facts_changed:

@@ -297,6 +297,8 @@ class LiveFeed:
         if known is None:
             return False
         index = self._push(result.id, result.kind, None)
+        # It shows nothing itself: the item of its call is laid out again.
+        self.changed.discard(index)
         owner, card = known
         card.set_result(result)
         item = self._model.item(owner)
@@ -398,16 +400,17 @@ def _adopt(blocks: list[Block], live: list[Block]) -> None:
 
     They keep their laid-out lines and how the user folded them, so nothing moves when an answer is finished.
     """
+    cards = {block.key: block for block in live if isinstance(block, CardBlock)}
+    texts = [block for block in live if isinstance(block, AnswerBlock | ReasoningBlock)]
     for place, block in enumerate(blocks):
-        for streamed in live:
-            if isinstance(block, AnswerBlock | ReasoningBlock) and isinstance(streamed, type(block)):
-                if streamed.document.source == block.document.source:
-                    streamed.document.finish()
-                    streamed.key = block.key
-                    streamed.changed()
-                    blocks[place] = streamed
-                    break
-            elif isinstance(block, CardBlock) and isinstance(streamed, CardBlock) and block.key == streamed.key:
-                streamed.write(block.arguments)
+        if isinstance(block, CardBlock) and (card := cards.get(block.key)) is not None:
+            card.write(block.arguments)
+            blocks[place] = card
+        elif isinstance(block, AnswerBlock | ReasoningBlock):
+            same = (text for text in texts if isinstance(text, type(block)))
+            streamed = next((text for text in same if text.document.source == block.document.source), None)
+            if streamed is not None:
+                streamed.document.finish()
+                streamed.key = block.key
+                streamed.changed()
                 blocks[place] = streamed
-                break

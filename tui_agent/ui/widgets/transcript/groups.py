@@ -27,6 +27,8 @@ _REACH: Final = 64
 _BETWEEN: Final = frozenset(kinds(lambda kind: kind.follows_calls or not kind.is_shown))
 """Entries that stand between two answers without showing anything."""
 
+_MAX_TITLES = 100
+
 
 class GroupBlock(FoldingBlock):
     """The row of a run of small calls; the calls, and what was said between them, are below it while it is open."""
@@ -84,7 +86,8 @@ class GroupBlock(FoldingBlock):
         running = next((card for card in cards if card.running), None)
         counted = Counter(card.tool for card in cards)
         what = ", ".join(f"{tool} {self._count(tool, count)}" for tool, count in counted.items())
-        titles = ", ".join(dict.fromkeys(card.title for card in cards if card.title))
+        # More of them than this fit on no line.
+        titles = ", ".join(dict.fromkeys(card.title for card in cards[:_MAX_TITLES] if card.title))
         left: list[StyledSpan] = [(running or cards[-1]).icon, (what, "tool act:toggle")]
         left.append((f"  {titles}", "muted act:toggle"))
         yield head_line(left, self._facts(running), ((f"  {self.chevron}", "muted act:toggle"),), width)
@@ -92,7 +95,7 @@ class GroupBlock(FoldingBlock):
     def _count(self, tool: str, count: int) -> str:
         """Return of how many things, or how often of one thing, the calls of a tool are."""
         same = [card for card in self.cards if card.tool == tool]
-        if count > 1 and len({card.title for card in same}) == 1:
+        if count > 1 and all(card.title == same[0].title for card in same):
             return f"{count:,} times"
         return count_text(count, same[0].traits.runs_of)
 

@@ -1,6 +1,7 @@
 """The conversation pane: entries and what the agent does, with keys and mouse. See :mod:`.viewport` for the drawing."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from time import perf_counter
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -150,6 +151,7 @@ class Transcript(BlockPane, can_focus=True):
         self._flush_timer: Timer | None = None
         self._next_flush = 0.0
         self._seen_written, self._seen_at = 0, 0.0
+        self._holds_changes = self._standings_changed = False
         self._spinner: Timer | None = None
 
     # -- what is shown
@@ -173,7 +175,9 @@ class Transcript(BlockPane, can_focus=True):
 
     def refresh_standings(self) -> None:
         """Show how the model has the agent's entries now."""
-        if self._agent is not None:
+        if self._holds_changes:
+            self._standings_changed = True
+        elif self._agent is not None:
             if self.model.set_counter(self._agent.counter):
                 self.settle()
             before = self.model.standings or Standings()
@@ -231,6 +235,19 @@ class Transcript(BlockPane, can_focus=True):
     def apply(self, event: AgentEvent) -> None:
         """Show an event of the agent."""
         apply_event(self, event)
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Lay out once, at the end, what several events change: an answer may make thousands of calls."""
+        self._holds_changes = True
+        try:
+            yield
+        finally:
+            self._holds_changes = False
+            if self._standings_changed:
+                self._standings_changed = False
+                self.refresh_standings()
+            self._show_changes()
 
     # -- what happens
 
@@ -335,6 +352,8 @@ class Transcript(BlockPane, can_focus=True):
 
     def _show_changes(self) -> None:
         """Lay out what changed, and follow it or tell that there is something new."""
+        if self._holds_changes:
+            return
         changed = sorted(self._feed.changed)
         self._feed.changed.clear()
         if not changed:
