@@ -72,7 +72,7 @@ class UiSettings(BaseModel):
         default=0.5, ge=0, le=10, description="Seconds a permission question takes no keys after it appears."
     )
     typing_pause: float = Field(
-        default=0.7, ge=0, le=10, description="Seconds without typing before a permission question takes keys."
+        default=1.0, ge=0, le=10, description="Seconds without typing before a permission question takes keys."
     )
     vim: bool = Field(default=False, description="Keys of vi in the prompt; escape leaves writing.")
     copy_on_select: bool = Field(default=False, description="Text selected with the mouse is copied at once.")

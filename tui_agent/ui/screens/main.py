@@ -22,7 +22,7 @@ from tui_agent.app.commands import command_table, find
 from tui_agent.app.desk import Desk
 from tui_agent.app.face import Choice, EditedText, FindPage, Output, Page, Question, Remedy
 from tui_agent.app.format import one_line, short_path
-from tui_agent.app.intent import CommandIntent, parse
+from tui_agent.app.intent import CommandIntent, MessageIntent, parse
 from tui_agent.app.services import Look, OpenRequest
 from tui_agent.app.unsent import UnsentKeeper
 from tui_agent.ui import pages
@@ -87,6 +87,7 @@ class MainScreen(Screen[None]):
         Binding("escape", "interrupt", "interrupt", key_display="esc"),
         Binding("escape", "to_prompt", "prompt", key_display="esc"),
         Binding("escape", "rewind", "rewind", show=False),
+        Binding("tab", "tab", "answer or go into the conversation", show=False),
         Binding("alt+up", "take_back", "take back", show=False, id="take_back"),
         Binding("ctrl+end", "scroll_conversation('end')", "newest", show=False, id="newest"),
         Binding("ctrl+home", "scroll_conversation('home')", "oldest", show=False, id="oldest"),
@@ -478,6 +479,13 @@ class MainScreen(Screen[None]):
         below = self.size.height - self.body.region.bottom
         self.body.styles.padding = (0, 0, max(0, rows - below), 0)
 
+    def action_tab(self) -> None:
+        """Give the question that waits the keys; without one, go into the conversation."""
+        if self.view is not None and self.view.question.request is not None and self.prompt.has_focus:
+            self.view.question.take_keys()
+        else:
+            self.focus_next()
+
     def action_to_prompt(self) -> None:
         """Go back to writing."""
         self.prompt.focus()
@@ -497,6 +505,8 @@ class MainScreen(Screen[None]):
         if self.attachments.names or "@" in message.text_area.text:
             self.attachments.follow(message.text_area.text)
         has_draft, reading = bool(message.text_area.text), self.gauge.reading
+        if self.view is not None:
+            self.view.question.draft_changed()
         if has_draft and not self._is_writing:
             # Looked at with the first letter of a message, not with each.
             self.desk.take_over.look()
@@ -509,6 +519,12 @@ class MainScreen(Screen[None]):
 
     @on(Prompt.Sent)
     async def _prompt_sent(self, message: Prompt.Sent) -> None:
+        question = self.view.question if self.view is not None else None
+        is_message = isinstance(parse(message.text), MessageIntent)
+        if question is not None and question.takes_words and is_message and not message.follow_up:
+            question.answer_in_words(message.text)
+            self.unsent.save()
+            return
         if not isinstance(parse(message.text), CommandIntent):
             # Whoever says something wants to see what comes of it, wherever they were reading.
             self.action_scroll_conversation("end")
@@ -649,7 +665,6 @@ class MainScreen(Screen[None]):
     @on(events.Paste)
     def _paste_elsewhere(self, event: events.Paste) -> None:
         """A paste while the conversation has the focus is meant for the prompt."""
-        asking = self.view is not None and self.view.question.request is not None
-        if not self.prompt.has_focus and not asking:
+        if not self.prompt.has_focus:
             self.prompt.focus()
             self.prompt.post_message(event)

@@ -48,6 +48,7 @@ from tui_agent.ui.inbox import AgentEvents, Inbox
 from tui_agent.ui.widgets.find_bar import FindBar
 from tui_agent.ui.widgets.first_hints import MAX_BEGINNER_MESSAGES, FirstHints
 from tui_agent.ui.widgets.permission import PermissionPrompt
+from tui_agent.ui.widgets.permission.details import whole_page
 from tui_agent.ui.widgets.plain import Room
 from tui_agent.ui.widgets.prompt import PLACEHOLDER, READ_ONLY
 from tui_agent.ui.widgets.side_panel import MIN_WIDTH_FOR_PANEL, SidePanel
@@ -437,6 +438,11 @@ class SessionView(Room):
         """What is no answer goes on with the draft, where the user sees it."""
         message.stop()
         self._main.prompt.go_on(message.text)
+
+    @on(PermissionPrompt.OpenAsked)
+    def _open_asked(self, message: PermissionPrompt.OpenAsked) -> None:
+        message.stop()
+        self._desk.show(whole_page(message.request))
 
     @on(PermissionPrompt.Answered)
     def _question_answered(self, message: PermissionPrompt.Answered) -> None:
