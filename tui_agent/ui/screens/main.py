@@ -265,6 +265,7 @@ class MainScreen(Screen[None]):
     def opened(self, agent: Agent, entry: int | None = None) -> None:
         """Show that another session is open, at an entry if one is named."""
         self.notice.clear()
+        self.gauge.reading = None
         self.attention.forget()
         self.prompt.read_only = agent.session.read_only
         kind = agent.session.info.agent
@@ -308,9 +309,17 @@ class MainScreen(Screen[None]):
         self.status.mode, self.status.model, self.status.leaf = agent.mode, agent.model, agent.session.leaf
         self.status.effort = agent.effort.level or ""
         self._measured = self.gauge.reading = gauge_reading(agent, self.clock())
+        self.show_race()
         self.refresh_bindings()
         self.show_title()
         self._user_status.changed()
+
+    def show_race(self) -> None:
+        """Show how the race that goes on stands."""
+        from tui_agent.app.race_words import at_work
+
+        race = self.desk.race
+        self.status.race = at_work([runner.record for runner in race.runners]) if race is not None else ""
 
     def _state(self) -> Mapping[str, object] | None:
         """Return what the user's own status line is told, None before there is a session."""

@@ -32,7 +32,10 @@ from tui_agent.agent.events import (
     PermissionAsked,
     PermissionSettled,
     QueueChanged,
+    RaceEnded,
+    RaceStarted,
     RunEnded,
+    RunnerChanged,
     RunStarted,
     TitleChanged,
 )
@@ -311,6 +314,8 @@ class SessionView(Room):
                 self._facts_changed = True
             case TitleChanged() | CostKnown() | HeadKnown():
                 self._facts_changed = True
+            case RaceStarted() | RunnerChanged() | RaceEnded():
+                main.show_race()
             case JobsChanged(jobs=jobs):
                 self.panel.show_jobs(jobs)
             case CacheMissed():
