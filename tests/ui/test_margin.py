@@ -336,7 +336,7 @@ async def test_the_gauge_says_nothing_before_it_knows_and_how_much_left(tmp_path
         assert "… / 200k" in gauge.render().plain
         for total in (84_200, 76_400):
             size = ContextSize(500, total - 500, total, 200_000, 20_000, 160_000, None, estimated=False)
-            gauge.reading = GaugeReading(size)
+            gauge.measure(GaugeReading(size))
         assert "76.4k / 200k 38%  −7.8k" in gauge.render().plain
 
 

@@ -32,7 +32,7 @@ from tui_agent.ui.prompting.completion import CommandName
 from tui_agent.ui.prompting.sources import FileSource, sources
 from tui_agent.ui.widgets.attachments import Asked, AttachmentStrip
 from tui_agent.ui.widgets.completion import CompletionPopup
-from tui_agent.ui.widgets.gauge import Gauge, GaugeReading
+from tui_agent.ui.widgets.gauge import Gauge
 from tui_agent.ui.widgets.header import MIN_TERMINAL_SIZE, SessionHeader
 from tui_agent.ui.widgets.notice import NoticeLine, Severity
 from tui_agent.ui.widgets.plain import Room, empty_lines
@@ -118,7 +118,6 @@ class MainScreen(Screen[None]):
         self._files = FileSource(self.desk)
         self.unsent = UnsentKeeper(self.desk)
         """Keeps what is in the prompt through whatever happens to the program."""
-        self._measured: GaugeReading | None = None
         self._is_writing = False
         self._was_shown = False
         self._cooled_at: float | None = None
@@ -265,7 +264,7 @@ class MainScreen(Screen[None]):
     def opened(self, agent: Agent, entry: int | None = None) -> None:
         """Show that another session is open, at an entry if one is named."""
         self.notice.clear()
-        self.gauge.reading = None
+        self.gauge.measure(None)
         self.attention.forget()
         self.prompt.read_only = agent.session.read_only
         kind = agent.session.info.agent
@@ -288,10 +287,11 @@ class MainScreen(Screen[None]):
         from tui_agent.ui.gauge_reading import with_live
         from tui_agent.ui.widgets.gauge import numbers
 
-        shown, live = self.gauge.reading, self.agent.live if self.agent is not None else None
-        if shown is None or self._measured is None or live is None:
+        shown, measured = self.gauge.reading, self.gauge.measured
+        live = self.agent.live if self.agent is not None else None
+        if shown is None or measured is None or live is None:
             return
-        grown = with_live(self._measured, live)
+        grown = with_live(measured, live)
         if numbers(grown.size) != numbers(shown.size):
             self.gauge.reading = grown
 
@@ -308,7 +308,7 @@ class MainScreen(Screen[None]):
             self.attachments.look_again()
         self.status.mode, self.status.model, self.status.leaf = agent.mode, agent.model, agent.session.leaf
         self.status.effort = agent.effort.level or ""
-        self._measured = self.gauge.reading = gauge_reading(agent, self.clock())
+        self.gauge.measure(gauge_reading(agent, self.clock()))
         self.show_race()
         self.refresh_bindings()
         self.show_title()

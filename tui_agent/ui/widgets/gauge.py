@@ -188,27 +188,30 @@ class Gauge(Widget):
         self._clock = clock
         self._timer: Timer | None = None
         self._fallen = 0
+        self.measured: GaugeReading | None = None
+        """The newest reading that holds no estimate of an answer being streamed."""
 
     def look(self) -> None:
         """Say what the clock says now: a timer stands still while the machine sleeps."""
         if self.reading is not None and self.reading.warm_until is not None:
             self.refresh()
-            self._wake_up()
+            self.watch_reading()
 
-    def watch_reading(self, old: GaugeReading | None, new: GaugeReading | None) -> None:
-        """Say for a moment by how much the request became smaller, and wake up when the words change."""
-        if old is not None and new is not None and old.size.is_known:
-            fallen = old.size.total - new.size.total
-            if fallen >= LEAST_FALL and old.size.window == new.size.window:
-                self._fallen = fallen
-                self.set_timer(FALL_SECONDS, self._forget_fall)
-        self._wake_up()
+    def measure(self, reading: GaugeReading | None) -> None:
+        """Show what was measured between two answers, and for a moment by how much it became smaller."""
+        before, self.measured, self.reading = self.measured, reading, reading
+        if before is None or reading is None or not before.size.is_known or before.size.window != reading.size.window:
+            return
+        fallen = before.size.total - reading.size.total
+        if fallen >= LEAST_FALL:
+            self._fallen = fallen
+            self.set_timer(FALL_SECONDS, self._forget_fall)
 
     def _forget_fall(self) -> None:
         self._fallen = 0
         self.refresh()
 
-    def _wake_up(self) -> None:
+    def watch_reading(self) -> None:
         """Wake up when the words change, which is once a minute while the cache is warm, and never otherwise."""
         if self._timer is not None:
             self._timer.stop()
