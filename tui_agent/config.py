@@ -297,13 +297,20 @@ def _unknown_theme(config: Config, origin: Origin) -> tuple[str, ...]:
 
 
 def _beside(own: Table, brought: Table) -> Table:
-    """Return a project's settings such that its hooks come after the user's, and its servers replace none of those."""
+    """Return a project's settings beside the user's: its hooks come after those, its servers replace none of those.
+
+    What a project starts runs in the sandbox.
+    """
     beside = dict(brought)
-    if isinstance(hooks := brought.get("hooks"), list) and isinstance(own.get("hooks"), list):
-        beside["hooks"] = [*own["hooks"], *hooks]
-    if isinstance(servers := brought.get("mcp"), dict) and isinstance(known := own.get("mcp"), dict):
-        beside["mcp"] = {name: table for name, table in servers.items() if name not in known}
+    if isinstance(hooks := brought.get("hooks"), list):
+        beside["hooks"] = [*(own.get("hooks") or []), *map(_sandboxed, hooks)]
+    if isinstance(servers := brought.get("mcp"), dict):
+        beside["mcp"] = {name: _sandboxed(row) for name, row in servers.items() if name not in (own.get("mcp") or {})}
     return beside
+
+
+def _sandboxed(row: Any) -> Any:
+    return {**row, "sandboxed": True} if isinstance(row, dict) else row
 
 
 def read_table(path: Path) -> Table:
