@@ -17,6 +17,7 @@ from tui_agent.session.entries import (
     KINDS,
     AssistantEntry,
     BranchSummaryEntry,
+    CheckEntry,
     CheckpointEntry,
     CompactionEntry,
     ContextEditEntry,
@@ -77,6 +78,7 @@ SAMPLES: dict[str, Entry] = {
         EffortChangeEntry(effort=None),
         ModeChangeEntry(mode="plan"),
         CheckpointEntry(files=(FileChange(path="a.py"),)),
+        CheckEntry(command="make test", output="needle", exit_code=1),
         RaceEntry(prompt="needle", runners=(RaceRunner(name="sonnet"),), taken=1),
     )
 }  # fmt: skip

@@ -64,7 +64,7 @@ async def test_each_runner_is_told_in_json(tmp_path: Path) -> None:
     assert last.taken is None
 
 
-@pytest.mark.parametrize("words", [["--race", "3"], ["-p", "x", "--check", "true"], ["-p", "x", "--pick", "best"]])
+@pytest.mark.parametrize("words", [["--race", "3"], ["--check", "true"], ["-p", "x", "--pick", "best"]])
 def test_options_that_say_nothing_are_refused(words: list[str]) -> None:
     with pytest.raises(UsageError):
         parse(words)

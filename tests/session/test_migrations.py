@@ -156,6 +156,13 @@ def test_the_schema_of_a_new_file_is_the_current_one(tmp_path: Path) -> None:
     assert {name for name in loose if not name.startswith("sqlite_")} == set()
 
 
+def without_outcomes(connection: sqlite3.Connection) -> None:
+    """Take away what version 8 added."""
+    connection.execute("DROP INDEX sessions_by_key")
+    for column in ("key", "outcome"):
+        connection.execute(f"ALTER TABLE sessions DROP COLUMN {column}")
+
+
 def test_subagents_of_the_first_version_are_told_from_forks(tmp_path: Path) -> None:
     path, now = tmp_path / "s.db", [1_000]
     with Store(path, clock=lambda: now[0]) as store:
@@ -168,6 +175,7 @@ def test_subagents_of_the_first_version_are_told_from_forks(tmp_path: Path) -> N
         now[0] += 10
         Session(store, child.id, estimate=lambda _entry: 1).append(said("the code"))
     with closing(sqlite3.connect(path)) as connection:
+        without_outcomes(connection)
         connection.execute("ALTER TABLE sessions DROP COLUMN agent")
         connection.execute("ALTER TABLE sessions DROP COLUMN side_cost")
         connection.execute("DROP TABLE unsent")
@@ -186,6 +194,7 @@ def test_results_of_the_third_version_lose_their_digest_and_nothing_else(tmp_pat
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("UPDATE bodies SET body = json_insert(body, '$.arguments_digest', '0123456789abcdef')")
         connection.execute("INSERT INTO bodies (key, body) VALUES (1, '{\"arguments_digest\" broken')")
+        without_outcomes(connection)
         connection.execute("PRAGMA user_version = 3")
         connection.commit()
     with Store(path) as store:

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from tests.session.test_migrations import without_outcomes
 from tui_agent.session.store import Store
 from tui_agent.session.unsent import RETENTION_MS, Unsent
 
@@ -58,6 +59,7 @@ def test_a_file_of_before_gets_the_table(tmp_path: Path) -> None:
     Store(tmp_path / "s.db").close()
     with closing(sqlite3.connect(tmp_path / "s.db")) as connection:
         connection.execute("DROP TABLE unsent")
+        without_outcomes(connection)
         connection.execute("PRAGMA user_version = 2")
     with Store(tmp_path / "s.db") as store:
         store.keep_unsent(HERE, Unsent("words"))

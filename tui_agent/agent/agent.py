@@ -23,7 +23,6 @@ from tui_agent.agent.events import (
     QueueChanged,
 )
 from tui_agent.agent.gate import Gate
-from tui_agent.agent.hooks.handlers import Containment
 from tui_agent.agent.hooks.payloads import About
 from tui_agent.agent.job_news import make_jobs
 from tui_agent.agent.journal import Journal
@@ -88,8 +87,7 @@ class Agent:
         effort: Effort | None = None,
     ) -> None:
         self._channel = channel = EventChannel()
-        held = Containment(ports.sandbox, lambda: self.gate.view())  # noqa: PLW0108 - the gate is made later
-        ports = replace(ports, hooks=ports.hooks.bound(self._about, channel.emit, held))
+        ports = replace(ports, hooks=ports.hooks.bound(self._about, channel.emit))
         channel.subscribe(ports.meter.hear)
         self.session = session
         self.ports = ports

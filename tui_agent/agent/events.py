@@ -320,6 +320,8 @@ class RunEnded:
     """The error is that the provider wants a key, or another one."""
     budget: Literal["cost", "tokens", "time"] | None = None
     """What of its budget the run used up, where that is why it ended."""
+    check: Literal["passed", "failed"] | None = None
+    """How the project's check ended last, where one ran."""
 
 
 AgentEvent = (

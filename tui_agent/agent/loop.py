@@ -14,9 +14,11 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from dataclasses import field
+from typing import Literal
 
 from tui_agent.agent.answer import Answerer, RepeatingAnswer
 from tui_agent.agent.channel import EventChannel
+from tui_agent.agent.check import run_check
 from tui_agent.agent.checkpoints.recorder import Recorder
 from tui_agent.agent.clients import NO_MODEL
 from tui_agent.agent.context_full import CompactedError, ContextFullError
@@ -31,15 +33,19 @@ from tui_agent.agent.nearby import nearby_instructions
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.agent.run_budget import BudgetUsedUpError, time_is_up
 from tui_agent.agent.tool_runner import StopRunError, ToolRunner
+from tui_agent.context.templates import fill
 from tui_agent.lazy import dataclass
 from tui_agent.model.protocol import ErrorKind, ModelError
-from tui_agent.session.entries import AssistantEntry, Entry, TextPart, UserEntry
+from tui_agent.safe_text import one_line
+from tui_agent.session.entries import AssistantEntry, CheckEntry, Entry, TextPart, UserEntry
 from tui_agent.session.errors import StoreError
 from tui_agent.session.path_queries import newest, newest_message, newest_sent
 from tui_agent.session.session import Session
 
 log = logging.getLogger(__name__)
 
+CHECK_FAILED = "check_failed"
+"""Why a message follows an answer after which the project's check failed."""
 UNREAD_CALL = "unread_call"
 """Why a message follows an answer that wrote calls as text which can't be read."""
 STEP_LIMIT_REFUSAL = "Not run: the step limit is reached. Answer the user instead."
@@ -60,6 +66,12 @@ class Loop:
     held_back: list[Entry] = field(default_factory=list)
     """Entries made beside the run that wait until every call has its result."""
     step: int = 0
+    has_called: bool = False
+    """Whether a tool was called in this run."""
+    check: Literal["passed", "failed"] | None = None
+    """How the project's check ended last in this run."""
+    failed_checks: int = 0
+    """How often its failure went back to the model in this run."""
     greeting: str = ""
     """What hooks want the model to be told with the first message."""
 
@@ -76,7 +88,7 @@ class Loop:
     async def run(self) -> RunEnded:
         """Work until there is nothing left to do, and say how it ended."""
         self.channel.emit(RunStarted())
-        self.step = 0
+        self.step, self.failed_checks, self.has_called, self.check = 0, 0, False, None
         with self.ports.meter.run(self.ports.budget), self.tools.diagnostics.during_run():
             ended = await self._run_to_its_end()
         self._notify_hooks(ended)
@@ -134,7 +146,9 @@ class Loop:
                 await self._report_problems()
                 if self._nothing_left():
                     await self._settle_files()
-                    return RunEnded("length" if self._is_too_long() else "done", steps=self.step)
+                    if await self._must_go_on():
+                        continue
+                    return RunEnded("length" if self._is_too_long() else "done", steps=self.step, check=self.check)
                 self._report_jobs()
             await self.context.make_room()
             self.step += 1
@@ -155,11 +169,35 @@ class Loop:
             if self.answerer.unread:
                 self._tell_unread(self.answerer.unread)
             if answer.tool_calls:
+                self.has_called = True
                 try:
                     await self.tools.run(answer.tool_calls)
                 finally:
                     self._append_checkpoint()
                 await self._attach_instructions()
+
+    async def _must_go_on(self) -> bool:
+        """Run the project's check, if there is one, and return True if the model has to mend what it found.
+
+        A run in which no tool was called is not checked: a question was answered.
+        """
+        wanted = self.ports.check
+        if wanted is None or not self.has_called:
+            return False
+        self.channel.emit(Notice(f"Running the check: {one_line(wanted.command, 100)}"))
+        outcome = await run_check(wanted.command, self.ports, self.tools.gate.view(), self.recorder)
+        await self._settle_files()
+        entry = CheckEntry(
+            command=wanted.command, output=outcome.output, exit_code=outcome.exit_code, seconds=outcome.seconds
+        )
+        self.journal.append(entry)
+        self.check = "passed" if outcome.passed else "failed"
+        if outcome.passed or self.failed_checks >= wanted.rounds:
+            return False
+        self.failed_checks += 1
+        values = {"command": wanted.command, "result": entry.result, "output": entry.output.strip()}
+        self.journal.append(_synthetic(CHECK_FAILED, fill(self.ports.prompt("check_failed"), **values)))
+        return True
 
     async def _settle_files(self) -> None:
         """Append what background jobs changed meanwhile."""

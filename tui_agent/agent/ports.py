@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from tui_agent.agent.agent_specs import AgentSpec
+from tui_agent.agent.check import RunCheck
 from tui_agent.agent.checkpoints.recorder import SnapshotStore
 from tui_agent.agent.diagnostics.settings import DiagnosticSettings
 from tui_agent.agent.hooks.hooks import Hooks
@@ -111,6 +112,8 @@ class AgentPorts:
     """What looks over edited files."""
     meter: BudgetMeter = field(default_factory=BudgetMeter)
     """What the run that is going on has used up; subagents have their agent's."""
+    check: RunCheck | None = None
+    """What runs when the model says that it is done."""
     parallel_calls: int = 8
     """Calls of one answer that run side by side, where they may."""
     agents: tuple[AgentSpec, ...] = ()

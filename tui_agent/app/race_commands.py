@@ -197,7 +197,6 @@ async def begin(desk: Desk, order: RaceOrder) -> Race:
         RaceError, OSError: it can't be begun.
     """
     from tui_agent.agent.race.race import Race
-    from tui_agent.model.demo import DEMO_MODEL
 
     agent = _agent(desk)
     if order.pick == "first-green" and not order.check:
@@ -211,8 +210,7 @@ async def begin(desk: Desk, order: RaceOrder) -> Race:
     unpriced = [model for model in models if price.each is not None and not agent.ports.meter.has_price(model)]
     if unpriced:
         raise CommandError(f"What {unpriced[0]} costs is not known, so no limit of money can be kept for it: set none.")
-    is_real = agent.model != DEMO_MODEL
-    if is_real and order.check and order.check != desk.services.check_command(agent.ports.project):
+    if order.check and order.check != desk.services.check_command(agent.ports.project):
         desk.services.keep_check(agent.ports.project, order.check)
     race = desk.race = await Race.begin(agent, order, price.most)
     desk.soon(look_after(desk, race))
@@ -344,6 +342,32 @@ def _branch(desk: Desk, number: int, over: RaceEntry | None = None) -> tuple[str
     return row.name, row.leaf
 
 
+# -- the check ------------------------------------------------------------------------------------------------------
+
+
+async def check(desk: Desk, argument: str) -> None:
+    """Run the project's check whenever the model says that work is done: ``/check COMMAND``, ``/check off``."""
+    from tui_agent.agent.check import RunCheck
+
+    if (agent := desk.agent) is None:
+        return
+    known = desk.services.check_command(agent.ports.project)
+    command = argument.strip() or known
+    if command == "off":
+        agent.ports.check = None
+        desk.say("The check is off. /check turns it on.")
+    elif not command:
+        raise CommandError("Name the command that says whether work is done, for example: /check make test")
+    elif not argument.strip() and agent.ports.check is not None:
+        desk.say(f"The check runs when work is done: {one_line(agent.ports.check.command, 100)}. /check off stops it.")
+    else:
+        if command != known:
+            desk.services.keep_check(agent.ports.project, command)
+        agent.ports.check = RunCheck(command)
+        times = agent.ports.check.rounds
+        desk.say(f"Check on: {one_line(command, 100)}. A failure goes back to the model up to {times} times.")
+
+
 # -- the command --------------------------------------------------------------------------------------------------
 
 
@@ -447,6 +471,15 @@ COMMANDS = (
         key="f7",
         argument="[PROMPT|RUNNERS -- PROMPT|take N|stop|drop]",
         place=165,
+        yields=True,
+    ),
+    Command(
+        "check",
+        "run a command when work is done and send failures back to the model",
+        check,
+        "Check",
+        argument="[COMMAND|off]",
+        place=166,
         yields=True,
     ),
 )

@@ -80,6 +80,8 @@ def parse(argv: list[str]) -> argparse.Namespace:
         raise UsageError("--json goes with -p. See: tui-agent --help")
     if arguments.result is not None and arguments.print is None:
         raise UsageError("--result goes with -p; in the program it is /result. See: tui-agent --help")
+    if arguments.key is not None:
+        _check_key(arguments)
     _check_race(arguments)
     chosen = [name for name in ("continue_", "resume", "fork") if getattr(arguments, name) is not None]
     if len(chosen) > 1:
@@ -99,12 +101,28 @@ def _parse_web(argv: list[str]) -> argparse.Namespace:
     return arguments
 
 
+def _check_key(arguments: argparse.Namespace) -> None:
+    """Refuse options that name a session another way."""
+    if arguments.print is None:
+        raise UsageError("--key goes with -p. See: tui-agent --help")
+    if not arguments.key.strip():
+        raise UsageError("--key needs a name.")
+    others = {"-c": arguments.continue_, "-r": arguments.resume, "--fork": arguments.fork, "--race": arguments.race}
+    others |= {"--no-session": arguments.no_session or None, "--demo": arguments.demo or None}
+    if clashing := [name for name, value in others.items() if value is not None]:
+        raise UsageError(f"--key finds the session itself: leave out {' and '.join(clashing)}.")
+
+
 def _check_race(arguments: argparse.Namespace) -> None:
     """Refuse options of a race that say nothing."""
     if arguments.race is not None and arguments.print is None:
         raise UsageError("--race goes with -p; in the program it is /race. See: tui-agent --help")
-    if arguments.race is None and (arguments.check is not None or arguments.pick is not None):
-        raise UsageError("--check and --pick go with --race. See: tui-agent --help")
+    if arguments.check is not None and arguments.print is None:
+        raise UsageError("--check goes with -p; in the program it is /check. See: tui-agent --help")
+    if arguments.race is None and arguments.pick is not None:
+        raise UsageError("--pick goes with --race. See: tui-agent --help")
+    if arguments.check_rounds is not None and (arguments.check is None or arguments.race is not None):
+        raise UsageError("--check-rounds goes with --check, in a run that is no race. See: tui-agent --help")
     if arguments.pick == "first-green" and arguments.check == "":
         raise UsageError("--pick first-green needs a --check.")
 
@@ -190,7 +208,17 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
         help="run the prompt several times at once, each in its own copy: 3, or 'same, sonnet, 2x effort=high'",
     )
     headless.add_argument(
-        "--check", metavar="COMMAND", help="run this in each copy when its runner ends; exit code 0 is green"
+        "--check",
+        metavar="COMMAND",
+        help="run this when the model says it is done; what fails goes back to it. In a race: run it in each copy",
+    )
+    headless.add_argument(
+        "--check-rounds", type=_positive, metavar="N", help="give a failed check back to the model N times; default: 3"
+    )
+    headless.add_argument(
+        "--key",
+        metavar="NAME",
+        help="name this run; repeated, it goes on where it was cut off, or says how it ended",
     )
     headless.add_argument("--pick", choices=PICKS, default=None, help="whose changes to take; default: none")
     headless.add_argument(

@@ -6,6 +6,8 @@ from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 from tui_agent.agent.agent import Agent
+from tui_agent.agent.check import RunCheck
+from tui_agent.agent.checkpoints.plan import changes_in
 from tui_agent.agent.events import (
     AgentEvent,
     Decision,
@@ -34,7 +36,7 @@ from tui_agent.app.face import (
     WordsFace,
     diff_text,
 )
-from tui_agent.app.format import one_line
+from tui_agent.app.format import one_line, plural
 from tui_agent.app.intent import CommandIntent, parse
 from tui_agent.app.race_words import entry_lines
 from tui_agent.app.services import AppServices, OpenRequest
@@ -46,11 +48,13 @@ from tui_agent.cli.output import say, say_json
 from tui_agent.errors import CommandError, UserFacingError
 from tui_agent.session.entries import AssistantEntry, RunnerState, TextPart, ToolResultEntry, ToolStatus
 from tui_agent.session.ids import short_id
+from tui_agent.session.records import RunOutcome
 from tui_agent.tools.arguments import parse_arguments
 from tui_agent.tools.registry import find_tool
 
 if TYPE_CHECKING:
     from tui_agent.app.race_commands import RaceWish
+    from tui_agent.cli.keyed_run import KeyedRun
 
 T = TypeVar("T")
 
@@ -129,6 +133,32 @@ class HeadlessRun(WordsFace):
         if code is None and self._failed:
             code = ExitCode.FAILED
         return code or ExitCode.DONE
+
+    async def go_on(self, keyed: "KeyedRun") -> None:
+        """Give the open session its key, or bring the files of one that was cut off back into a fresh checkout."""
+        session = self._agent.session
+        if keyed.session is None:
+            self.desk.services.store.set_key(session.id, keyed.key)
+            return
+        self.desk.services.store.set_outcome(session.id, None)
+        restored = await self._agent.files.bring_back()
+        if restored.done:
+            self.say(f"Brought back what the session had changed: {plural(len(restored.done), 'file')}.")
+
+    def use_check(self, command: str, rounds: int | None) -> None:
+        """Run a check when the model says that it is done."""
+        self._agent.ports.check = RunCheck(command) if rounds is None else RunCheck(command, rounds)
+
+    def keep_outcome(self, code: int) -> None:
+        """Keep how the run ended, for lists and for ``--key``; a run that never began has no outcome."""
+        if (agent := self.desk.agent) is None or not self._ended.done() or agent.session.read_only:
+            return
+        ended, session = self._ended.result(), agent.session
+        files = {change.path for change in changes_in(session.path())}
+        totals = [record.prompt + record.output for record in session.requests()]
+        cost = self.desk.services.store.totals(session.id).cost
+        outcome = RunOutcome(ended.reason, code, ended.check, cost, sum(totals), len(files))
+        self.desk.services.store.set_outcome(session.id, outcome)
 
     async def write_result(self, target: str) -> ExitCode | None:
         """Write what the session changed to a file or to ``branch:NAME``; returns an exit code if that failed."""
@@ -341,6 +371,9 @@ class HeadlessRun(WordsFace):
         """Return what came of a run, and why it is not what was asked for."""
         to_go_on = "To go on: tui-agent -c -p continue"
         match ended.reason:
+            case "done" | "length" if ended.check == "failed":
+                command = self._agent.ports.check.command if self._agent.ports.check else ""
+                outcome = ExitCode.FAILED, f"The check failed: {one_line(command, 200)}"
             case "done" | "length":
                 why = self._refused_alone() or self._incomplete()
                 outcome = (ExitCode.STOPPED, why) if why else (ExitCode.DONE, "")

@@ -102,6 +102,7 @@ def _headless(arguments: Namespace) -> int:
     from tui_agent.cli.desk_wiring import DeskWiring
     from tui_agent.cli.ending import run_to_end
     from tui_agent.cli.headless import HeadlessRun
+    from tui_agent.cli.keyed_run import GO_ON, KeyedRun
     from tui_agent.cli.wiring import Wiring
     from tui_agent.paths import data_dir
 
@@ -117,14 +118,22 @@ def _headless(arguments: Namespace) -> int:
             told = DailyNotices(data_dir() / "told.json", repr(wiring.loaded.config.mcp))
             run = HeadlessRun(parts.services(), as_json=arguments.json, notices=told)
             code: int = ExitCode.FAILED
+            keyed = KeyedRun.find(wiring.store, arguments.key) if arguments.key else None
+            if keyed is not None and keyed.is_finished:
+                return keyed.repeat(wiring.store, as_json=arguments.json)
             try:
-                await run.open(parts.start().request)
+                await run.open(parts.start().request if keyed is None else keyed.request)
+                if keyed is not None:
+                    await run.go_on(keyed)
                 if wiring.told:
                     print(wiring.told, file=sys.stderr)
                 gc.freeze()
                 gc.enable()
                 if arguments.race is None:
-                    code = await run.run(message, piped)
+                    if arguments.check:
+                        run.use_check(arguments.check, arguments.check_rounds)
+                    begun = keyed is not None and keyed.has_begun
+                    code = await (run.run(GO_ON) if begun else run.run(message, piped))
                 else:
                     from tui_agent.app.race_commands import RaceWish
 
@@ -134,6 +143,7 @@ def _headless(arguments: Namespace) -> int:
                     code = await run.write_result(arguments.result) or code
             finally:
                 parts.failed = code == ExitCode.FAILED
+                run.keep_outcome(code)
                 await run.aclose()
             return code
 

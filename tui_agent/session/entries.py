@@ -558,6 +558,32 @@ class RaceEntry(EntryBase):
         return None if self.taken is None else self.runners[self.taken - 1]
 
 
+class CheckEntry(EntryBase):
+    """The project's check ran because the model said that it was done. The model is sent a failure as a message."""
+
+    letter = "q"
+    in_outline = True
+    is_marker = True
+
+    kind: Literal["check"] = "check"
+    command: str
+    output: str
+    """The end of what it printed."""
+    exit_code: int | None = None
+    """None where it could not be run or took too long."""
+    seconds: float = 0.0
+
+    @property
+    def passed(self) -> bool:
+        """Whether it ended with 0."""
+        return self.exit_code == 0
+
+    @property
+    def result(self) -> str:
+        """How it ended, in words."""
+        return "not finished" if self.exit_code is None else f"exit code {self.exit_code}"
+
+
 class PruneEntry(EntryBase):
     """Old tool results that are placeholders from here on."""
 
@@ -667,6 +693,7 @@ Entry = Annotated[
     | CompactionEntry
     | BranchSummaryEntry
     | RaceEntry
+    | CheckEntry
     | PruneEntry
     | ContextEditEntry
     | ModelChangeEntry

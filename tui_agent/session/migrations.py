@@ -64,6 +64,13 @@ def _allow_scripts_and_windows(_connection: sqlite3.Connection) -> None:
     """
 
 
+def _keep_outcomes(connection: sqlite3.Connection) -> None:
+    """Add the key and the outcome of runs without a screen. From here on a path can hold a check's outcome."""
+    connection.execute("ALTER TABLE sessions ADD COLUMN key TEXT NOT NULL DEFAULT ''")
+    connection.execute("ALTER TABLE sessions ADD COLUMN outcome TEXT NOT NULL DEFAULT ''")
+    connection.execute("CREATE UNIQUE INDEX sessions_by_key ON sessions (key) WHERE key != '' AND deleted_at IS NULL")
+
+
 MIGRATIONS: Mapping[int, Migration] = {
     1: _distinguish_subagents,
     2: _keep_unsent,
@@ -71,6 +78,7 @@ MIGRATIONS: Mapping[int, Migration] = {
     4: _allow_typed,
     5: _allow_effort,
     6: _allow_scripts_and_windows,
+    7: _keep_outcomes,
 }
 """What to do from each older version to the next. Version 1 is the first one."""
 

@@ -3,6 +3,7 @@
 from tui_agent.session.entries import (
     AssistantEntry,
     BranchSummaryEntry,
+    CheckEntry,
     CheckpointEntry,
     CompactionEntry,
     ContextEditEntry,
@@ -54,6 +55,8 @@ def _preview_source(entry: Entry) -> str:  # noqa: C901, PLR0911, PLR0912 - one 
         case RaceEntry(winner=winner):
             taken = "none taken" if winner is None else f"{winner.name} taken"
             return f"{taken} of {len(entry.runners)} · {entry.prompt}"
+        case CheckEntry():
+            return f"{'passed' if entry.passed else 'failed'}: {entry.command}"
         case PruneEntry():
             return f"{len(entry.targets)} tool outputs · {entry.reason}"
         case ContextEditEntry():

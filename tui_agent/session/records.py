@@ -16,6 +16,7 @@ __all__ = [
     "Outlines",
     "Reported",
     "RequestRecord",
+    "RunOutcome",
     "SearchHit",
     "SessionInfo",
     "SessionTotals",
@@ -177,6 +178,27 @@ class SessionInfo:
     """Preview of the first message the user typed."""
     held_by: Holder | None
     """The live program that holds the session, this one included."""
+    key: str = ""
+    """The name a run was given with ``--key``."""
+    outcome: "RunOutcome | None" = None
+    """How its last run without a screen ended; None if there was none, or if it was cut off."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunOutcome:
+    """How a run without a screen ended, and what the session has used up by then, all branches."""
+
+    reason: str
+    """The reason of `tui_agent.agent.events.RunEnded`."""
+    exit_code: int
+    check: str | None = None
+    """How the project's check ended, where one ran: passed or failed."""
+    cost: float = 0.0
+    """US dollars, as far as prices are known."""
+    tokens: int = 0
+    """Tokens of all requests and answers, as providers reported them."""
+    files: int = 0
+    """Files of the project that are changed."""
 
 
 @dataclass(frozen=True, slots=True)

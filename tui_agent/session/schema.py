@@ -20,7 +20,7 @@ from tui_agent.session import unsent
 
 __all__ = ["APPLICATION_ID", "SCHEMA_VERSION", "create", "key_of", "key_range"]
 
-SCHEMA_VERSION = 7
+SCHEMA_VERSION = 8
 """``PRAGMA user_version`` of the tables below and of what entries can hold: older programs refuse the file."""
 
 APPLICATION_ID = 0x54554941
@@ -43,6 +43,8 @@ CREATE TABLE sessions (
     parent_entry INTEGER,
     agent TEXT NOT NULL DEFAULT '',
     side_cost REAL NOT NULL DEFAULT 0,
+    key TEXT NOT NULL DEFAULT '',
+    outcome TEXT NOT NULL DEFAULT '',
     holder TEXT,
     holder_pid INTEGER NOT NULL DEFAULT 0,
     holder_host TEXT NOT NULL DEFAULT '',
@@ -50,6 +52,7 @@ CREATE TABLE sessions (
     deleted_at INTEGER,
     deleted_by TEXT
 ) STRICT;
+CREATE UNIQUE INDEX sessions_by_key ON sessions (key) WHERE key != '' AND deleted_at IS NULL;
 CREATE INDEX sessions_by_use ON sessions (updated_at DESC, number DESC);
 
 CREATE TABLE entries (

@@ -1,12 +1,13 @@
 """The store: all sessions of a user in one SQLite file. What happens inside a session is `Session`'s."""
 
+import json
 import os
 import re
 import socket
 import sqlite3
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from itertools import count
 from pathlib import Path
 from typing import Any, Self
@@ -29,6 +30,7 @@ from tui_agent.session.records import (
     EntryHeader,
     Holder,
     RequestRecord,
+    RunOutcome,
     SearchHit,
     SessionInfo,
     SessionTotals,
@@ -94,7 +96,7 @@ _ABANDONED = 24 * 3600 * 1000
 _AND_SUBAGENTS = " OR (parent_session = ? AND agent != '')"
 _INFO_COLUMNS = (
     "id, cwd, title, created_at, updated_at, model, entry_count, leaf, parent_session, parent_entry, agent, side_cost, "
-    "first_message, holder, holder_pid, holder_host, held_since"
+    "first_message, key, outcome, holder, holder_pid, holder_host, held_since"
 )
 
 
@@ -186,6 +188,30 @@ class Store:
                 origin=(*(parent or (None, None)), storable(agent)),
             )
         return self._info_of(number, session_id)
+
+    def session_with_key(self, key: str) -> SessionInfo | None:
+        """Return the session of the run with a key, None if there is none yet."""
+        with self.reader() as connection:
+            row = connection.execute(
+                f"SELECT {_INFO_COLUMNS} FROM sessions WHERE key = ? AND deleted_at IS NULL",  # noqa: S608 - a constant
+                (storable(key),),
+            ).fetchone()
+        return None if row is None else self._info(row)
+
+    def set_key(self, session_id: str, key: str) -> None:
+        """Give a session the key of its run.
+
+        Raises:
+            StoreError: another session has it.
+        """
+        try:
+            self._change(session_id, "key = ?", (storable(key),))
+        except sqlite3.IntegrityError:
+            raise StoreError(f"Another run has begun with the key “{key}” at the same time.") from None
+
+    def set_outcome(self, session_id: str, outcome: RunOutcome | None) -> None:
+        """Keep how the session's last run ended; None while one goes on."""
+        self._change(session_id, "outcome = ?", ("" if outcome is None else json.dumps(asdict(outcome)),))
 
     def sessions(
         self, *, cwd: Path | str | None = None, query: str | None = None, limit: int = 200, offset: int = 0
@@ -476,6 +502,7 @@ class Store:
         return self._info(row)
 
     def _info(self, row: Sequence[Any]) -> SessionInfo:
-        *plain, writer, pid, host, since = row
-        plain.append(Holder(pid, host, since) if self.alive(writer) else None)
+        *plain, key, outcome, writer, pid, host, since = row
+        holder = Holder(pid, host, since) if self.alive(writer) else None
+        plain += [holder, key, RunOutcome(**json.loads(outcome)) if outcome else None]
         return SessionInfo(*plain)

@@ -153,6 +153,16 @@ class FileRewind:
 
         return await asyncio.to_thread(count)
 
+    async def bring_back(self) -> Restored:
+        """Restore what the session changed where its files are as they were before it: in a fresh checkout."""
+        restorer = self._restorer
+        if restorer is None:
+            return Restored()
+        found = differences((), changes_in(self._checkpoints(self._session.leaf, None)))
+        plan = await asyncio.to_thread(restorer.plan, found)
+        # A file that is already as the session left it is no conflict.
+        return await self.restore(RestorePlan(plan.steps)) if plan.steps else Restored()
+
     async def put_back(self, plan: RestorePlan, target: int | None) -> Restored:
         """Restore the files of a plan where one is, without moving: a change like any other, with a checkpoint.
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from tui_agent.agent.check import run_check
 from tui_agent.agent.checkpoints.plan import RestorePlan
 from tui_agent.agent.checkpoints.restoring import Restorer
 from tui_agent.agent.events import (
@@ -24,7 +25,6 @@ from tui_agent.agent.events import (
     RunnerChanged,
     RunStarted,
 )
-from tui_agent.agent.race.check import run_check
 from tui_agent.agent.race.copies import Copy, make_copy
 from tui_agent.agent.race.homes import RaceHome, RaceRecord, left_over
 from tui_agent.agent.race.picks import Pick
@@ -201,7 +201,7 @@ class Runner:
             self.update(state=RunnerState.DONE, **found)
             return
         self.update(state=RunnerState.CHECKING, **found)
-        check = await run_check(command, agent)
+        check = (await run_check(command, agent.ports, agent.gate.view())).as_result()
         self.update(state=RunnerState.PASSED if check.exit_code == 0 else RunnerState.FAILED, check=check)
 
     def _hear(self, event: AgentEvent) -> None:
@@ -361,6 +361,7 @@ class Race:
             copies=None,
             editor=None,
             titles=False,
+            check=None,
             meter=BudgetMeter(main.ports.meter.has_price, before=Used(runner.record.cost, runner.record.tokens)),
             budget=replace(main.ports.budget, cost=self.record.cost or main.ports.budget.cost),
         )

@@ -11,6 +11,7 @@ from tui_agent.lazy import dataclass
 from tui_agent.session.entries import (
     AssistantEntry,
     BranchSummaryEntry,
+    CheckEntry,
     CheckpointEntry,
     CompactionEntry,
     ContextEditEntry,
@@ -38,8 +39,8 @@ from tui_agent.ui.widgets.transcript.blocks import (
     ActionName,
     AnswerBlock,
     Block,
-    CutOffBlock,
     EndingBlock,
+    Fold,
     MarkerBlock,
     ReasoningBlock,
     UserBlock,
@@ -107,6 +108,8 @@ def blocks_of(entry: Entry, around: BuildContext) -> list[Block]:  # noqa: C901,
             return [_summary("branch_summary", text, entry, ("jump",))]
         case RaceEntry():
             return [race_block(entry)]
+        case CheckEntry():
+            return [_check(entry)]
         case PruneEntry():
             return [_prune(entry)]
         case ContextEditEntry():
@@ -291,15 +294,31 @@ def _prune(entry: PruneEntry) -> Block:
     return MarkerBlock("prune", text, rule=rule, actions=("restore",), body=_text_body(told), copied=told)
 
 
+def _check(entry: CheckEntry) -> Block:
+    said = f"Check passed: {entry.command}" if entry.passed else f"Check failed ({entry.result}): {entry.command}"
+    style = "marker" if entry.passed else "status-warning"
+    body = _text_body(entry.output) if entry.output.strip() else None
+    return MarkerBlock(
+        "check",
+        f"{said} · {entry.seconds:.1f} s",
+        icon="" if body else "·",
+        style=style,
+        body=body,
+        copied=entry.output,
+    )
+
+
 def _text_body(text: str) -> Callable[[int], Iterable[Line]]:
     body = TextBody(sanitize.text(text), "muted")
     return lambda width: body_lines(body, width, Window(None))
 
 
-def cut_off_block(entry_id: int, said: str) -> CutOffBlock:
-    """Return the words of an attempt that failed; ``entry_id`` is the entry beside the path that keeps them."""
+def cut_off_block(entry_id: int, said: str) -> MarkerBlock:
+    """Return the words of an attempt that failed and is made again."""
     text = f"Cut off after {count_text(len(said.split()), 'word')} · in the tree as #{entry_id}"
-    return CutOffBlock(text, _text_body(said), said)
+    block = MarkerBlock(f"cut_off:{entry_id}", text, icon="✗", style="muted", body=_text_body(said), copied=said)
+    block.fold = Fold.FULL
+    return block
 
 
 def notice_block(key: str, message: str, severity: str = "information") -> MarkerBlock:

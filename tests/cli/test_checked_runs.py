@@ -1,0 +1,155 @@
+"""A run is checked when the model says that it is done, and a run with a key is begun, continued or repeated."""
+
+import io
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.agents import make_agent
+from tests.support.headless import run_headless
+from tests.support.model_script import Call as ModelCall
+from tests.support.model_script import Fault, Turn
+from tests.support.model_server import ModelServer
+from tests.support.scripted_client import Call, Reply, ScriptedClient
+from tui_agent.agent.check import RunCheck
+from tui_agent.agent.permissions import Action, Rule
+from tui_agent.cli.exit_codes import ExitCode
+from tui_agent.session.entries import CheckEntry, UserEntry
+from tui_agent.session.store import Store
+
+ROOT = Path(__file__).parents[2]
+ALLOWED = (Rule("bash", "*", Action.ALLOW, "user"), Rule("edit", "*", Action.ALLOW, "user"))
+
+
+def writing(text: str) -> Reply:
+    return Reply(calls=(Call("write", json.dumps({"path": "answer.txt", "content": text})),))
+
+
+async def checked(tmp_path: Path, check: RunCheck, *replies: Reply) -> tuple[int, list[CheckEntry], list[str], str]:
+    """Return exit code, checks, what the model was told of failures, and what was said of a run."""
+    harness = make_agent(tmp_path, ScriptedClient(list(replies)), rules=ALLOWED, check=check)
+    errors = io.StringIO()
+    code = await run_headless(harness, "go", err=errors)
+    checks = [entry for entry in harness.path() if isinstance(entry, CheckEntry)]
+    told = [e.text for e in harness.path() if isinstance(e, UserEntry) and e.synthetic == "check_failed"]
+    return code, checks, told, errors.getvalue()
+
+
+async def test_what_failed_goes_back_until_it_is_right(tmp_path: Path) -> None:
+    replies = [reply for text in ("1", "2", "3") for reply in (writing(text), Reply("Done."))]
+    check = RunCheck("cat answer.txt; echo expected 3; grep -q 3 answer.txt")
+    code, checks, told, _ = await checked(tmp_path, check, *replies)
+    assert (code, [entry.exit_code for entry in checks]) == (ExitCode.DONE, [1, 1, 0])
+    assert len(told) == 2
+    assert "expected 3" in told[0]
+    assert "exit code 1" in told[0]
+
+
+async def test_a_run_that_stays_red_ends_after_the_rounds(tmp_path: Path) -> None:
+    replies = [reply for _ in range(9) for reply in (writing("wrong"), Reply("Done."))]
+    code, checks, told, said = await checked(tmp_path, RunCheck("false"), *replies)
+    assert (code, len(told), len(checks)) == (ExitCode.FAILED, 3, 4)
+    assert "The check failed: false" in said
+
+
+@pytest.mark.parametrize(
+    ("command", "exit_code", "shown"),
+    [("no-such-command-here", 127, "not found"), ("seq 1 400000; exit 3", 3, "400000")],
+)
+async def test_a_check_that_is_missing_or_floods_is_told(
+    tmp_path: Path, command: str, exit_code: int, shown: str
+) -> None:
+    replies = [writing("x"), Reply("Done."), Reply("I can't.")]
+    code, checks, told, _ = await checked(tmp_path, RunCheck(command, rounds=1), *replies)
+    assert (code, checks[0].exit_code) == (ExitCode.FAILED, exit_code)
+    assert shown in told[0]
+    assert len(told[0]) < 10_000
+
+
+async def test_a_question_that_was_only_answered_is_not_checked(tmp_path: Path) -> None:
+    code, checks, _, _ = await checked(tmp_path, RunCheck("false"), Reply("It is so."))
+    assert (code, checks) == (ExitCode.DONE, [])
+
+
+# -- keys ---------------------------------------------------------------------------------------------------------
+
+
+def start(home: Path, server: ModelServer, *arguments: str, cwd: Path | None = None) -> "subprocess.Popen[str]":
+    (home / "config.toml").write_text(
+        f'model = "openai/m"\n[models."openai/m"]\nbase_url = "{server.openai_url}"\napi_key_env = "KEY"\n'
+    )
+    environment = {
+        "PATH": os.environ["PATH"],
+        "PYTHONPATH": str(ROOT),
+        "HOME": str(home),
+        "KEY": "k",
+        "TUI_AGENT_CONFIG_DIR": str(home),
+        "TUI_AGENT_DATA_DIR": str(home / "data"),
+    }
+    return subprocess.Popen(
+        [sys.executable, "-m", "tui_agent", "-p", "do it", "--mode", "auto-edit", "--allow", "edit", *arguments],
+        cwd=cwd or home,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_a_finished_run_says_it_again_without_a_request(tmp_path: Path) -> None:
+    with ModelServer(lambda _request: Turn(text="All is done.")) as server:
+        first = start(tmp_path, server, "--key", "task-1")
+        assert "All is done." in first.communicate(timeout=200)[0]
+        asked = len(server.calls)
+        again = start(tmp_path, server, "--key", "task-1")
+        out, _ = again.communicate(timeout=200)
+        assert (again.returncode, out, len(server.calls)) == (first.returncode, "All is done.\n", asked)
+        other = start(tmp_path, server, "--key", "task-2")
+        other.communicate(timeout=200)
+        assert len(server.calls) > asked
+    with Store(tmp_path / "data/sessions.db") as store:
+        rows = {info.key: info.outcome for info in store.sessions()}
+        assert rows.keys() == {"task-1", "task-2"}
+        assert all(outcome is not None and outcome.exit_code == 0 for outcome in rows.values())
+
+
+def test_a_run_that_was_killed_goes_on_in_an_empty_clone_with_its_files(tmp_path: Path) -> None:
+    git = ("git", "-c", "user.name=n", "-c", "user.email=e@x")
+    origin = tmp_path / "origin"
+    origin.mkdir()
+    (origin / "README.md").write_text("Read.\n")
+    for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "begin"]):
+        subprocess.run([*git, *words], cwd=origin, check=True)
+    place = tmp_path / "app"
+    subprocess.run(["git", "clone", "-q", str(origin), str(place)], check=True)
+    call = ModelCall("write", {"path": "made.txt", "content": "made\n"})
+
+    def script(request: object) -> Turn:
+        del request
+        return (
+            Turn(tool_calls=(call,))
+            if len(server.calls) == 1
+            else Turn(text="It goes on.", fault=Fault("stall", after=1))
+        )
+
+    with ModelServer(script) as server:
+        killed = start(tmp_path, server, "--key", "task", cwd=place)
+        assert server.wait(lambda server: len(server.calls) == 2, 200)
+        killed.send_signal(signal.SIGKILL)
+        killed.communicate(timeout=200)
+        shutil.rmtree(place)
+        subprocess.run(["git", "clone", "-q", str(origin), str(place)], check=True)
+        server.play_function(lambda _request: Turn(text="Done now."))
+        went_on = start(tmp_path, server, "--key", "task", cwd=place)
+        out, errors = went_on.communicate(timeout=200)
+    assert went_on.returncode == 0, errors
+    assert "Done now." in out
+    assert (place / "made.txt").read_text() == "made\n"
+    assert "Brought back what the session had changed: 1 file." in errors
