@@ -32,7 +32,7 @@ from tui_agent.ui.prompting.completion import CommandName
 from tui_agent.ui.prompting.sources import FileSource, sources
 from tui_agent.ui.widgets.attachments import Asked, AttachmentStrip
 from tui_agent.ui.widgets.completion import CompletionPopup
-from tui_agent.ui.widgets.gauge import Gauge, GaugeReading
+from tui_agent.ui.widgets.gauge import Gauge, GaugeReading, numbers
 from tui_agent.ui.widgets.header import MIN_TERMINAL_SIZE, SessionHeader
 from tui_agent.ui.widgets.notice import NoticeLine, Severity
 from tui_agent.ui.widgets.plain import Room, empty_lines
@@ -284,7 +284,6 @@ class MainScreen(Screen[None]):
     def show_live_size(self) -> None:
         """Have the gauge grow with the answer that is being streamed, where its numbers change."""
         from tui_agent.ui.gauge_reading import with_live
-        from tui_agent.ui.widgets.gauge import numbers
 
         shown, live = self.gauge.reading, self.agent.live if self.agent is not None else None
         if shown is None or self._measured is None or live is None:
