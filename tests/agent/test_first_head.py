@@ -33,6 +33,20 @@ async def test_the_head_is_measured_before_the_first_message_as_after_it(tmp_pat
     assert [(block.label, block.tokens) for block in after.blocks][: len(blocks)] == blocks
 
 
+async def test_prompt_and_tools_are_the_same_in_every_project(tmp_path: Path) -> None:
+    heads = []
+    for name in ("one", "two"):
+        (tmp_path / name / "project").mkdir(parents=True)
+        (tmp_path / name / "project/AGENTS.md").write_text(f"Instructions of {name}.")
+        client = ScriptedClient([Reply("Done.")])
+        await make_agent(tmp_path / name, client).say("Hello")
+        heads.append(client.requests[0])
+    one, two = heads
+    assert (one.messages[0], one.tools) == (two.messages[0], two.tools)
+    assert [message.role for message in one.messages] == ["system", "user", "user"]
+    assert one.messages[1] != two.messages[1]
+
+
 async def test_a_model_without_tools_is_sent_none_and_that_is_said_once(tmp_path: Path) -> None:
     client = ScriptedClient([Reply("Hello."), Reply("Again.")])
     harness = make_agent(tmp_path, client)

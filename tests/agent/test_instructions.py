@@ -144,13 +144,13 @@ def test_what_cannot_be_fetched_is_said_and_holds_nothing_up(tmp_path: Path, add
 # -- the head ---------------------------------------------------------------------------------------------------
 
 
-async def test_instructions_stand_in_the_second_block_and_the_context_map_names_them(tmp_path: Path) -> None:
+async def test_instructions_stand_in_the_opening_and_the_context_map_names_them(tmp_path: Path) -> None:
     write(tmp_path / "project/AGENTS.md", "Use tabs.")
     client = ScriptedClient([Reply("Yes.")])
     harness = make_agent(tmp_path, client, knowledge=knowledge(tmp_path))
     await harness.say("hi")
     (head,) = heads(harness)
-    assert '<instructions path="AGENTS.md">\nUse tabs.\n</instructions>' in head.blocks[1]
+    assert '<instructions path="AGENTS.md">\nUse tabs.\n</instructions>' in head.opening
     labels = [part.label for part in head_parts(head, TokenCounter("test/model"))]
     assert labels[-3:] == ["agent prompt", "environment", "AGENTS.md"]
     assert "Use tabs." in client.requests[0].messages[1].text or "Use tabs." in client.requests[0].messages[0].text
@@ -169,7 +169,7 @@ async def test_a_change_is_told_once_and_taken_in_at_the_next_cache_break(tmp_pa
     assert len(told) == 1
     harness.agent.change_model("test/other")
     await harness.say("now?")
-    assert "Use spaces." in heads(harness)[-1].blocks[1]
+    assert "Use spaces." in heads(harness)[-1].opening
     await harness.say("still?")
     assert len(heads(harness)) == 2
 
@@ -184,7 +184,7 @@ async def test_a_compaction_takes_changes_in_and_nothing_changes_without_one(tmp
         CompactionEntry(summary="s", first_kept_id=leaf, tokens_before=9, tokens_after=5, trigger="manual")
     )
     await harness.say("go on")
-    assert "Use spaces." in heads(harness)[-1].blocks[1]
+    assert "Use spaces." in heads(harness)[-1].opening
     assert len(heads(harness)) == 2
 
 
@@ -197,7 +197,7 @@ async def test_a_session_that_went_cold_takes_changes_in(tmp_path: Path) -> None
     await harness.say("hi")
     write(path, "Use spaces.")
     await harness.say("after a long pause")
-    assert "Use spaces." in heads(harness)[-1].blocks[1]
+    assert "Use spaces." in heads(harness)[-1].opening
     count = len(heads(harness))
     await harness.say("nothing changed")
     assert len(heads(harness)) == count

@@ -312,7 +312,7 @@ async def test_a_lasting_failure_ends_the_run_with_a_sentence_and_can_be_retried
     harness.agent.retry()
     assert (await harness.ended()).reason == "done"
     sent = client.requests[1]
-    assert [message.role for message in sent.messages if message.role != "system"] == ["user"]
+    assert [message.role for message in sent.messages] == ["system", "user", "user"]  # the head's opening among them
 
 
 async def test_an_empty_answer_is_tried_again_a_few_times_only(tmp_path: Path) -> None:

@@ -67,7 +67,7 @@ async def test_the_head_tells_of_plan_mode_only_while_it_is_on(tmp_path: Path) -
     for mode in ("build", "plan", "build"):
         harness.agent.change_mode(mode)
         await harness.say("go")
-    heads = ["\n".join(entry.blocks) for entry in harness.path() if isinstance(entry, SystemEntry)]
+    heads = [entry.opening for entry in harness.path() if isinstance(entry, SystemEntry)]
     assert [("Plan mode" in head) for head in heads] == [False, True, False]
 
 

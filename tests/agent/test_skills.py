@@ -213,7 +213,7 @@ async def test_the_example_skill_works(tmp_path: Path) -> None:
     harness, _client = agent_with(tmp_path, call, Reply("Done."))
     await harness.say("announce 2.0")
     (head,) = [entry for entry in harness.path() if isinstance(entry, SystemEntry)]
-    assert "- release-notes: Writes the notes of a release" in head.blocks[1]
+    assert "- release-notes: Writes the notes of a release" in head.opening
     (result,) = [entry for entry in harness.path() if isinstance(entry, ToolResultEntry)]
     assert "git describe --tags" in result.output
     assert "template.md" in result.output

@@ -99,6 +99,22 @@ def test_the_head_is_two_system_messages_with_the_first_block_alone():
     assert request.model == MODEL
 
 
+def test_what_is_particular_to_a_session_opens_the_conversation():
+    head = SystemEntry(
+        id=1, blocks=("You are an agent.",), opening="Directory: /home/me", tools=HEAD.tools, model=MODEL
+    )
+    request = project([head, user(2, "go"), answer(3, "hi"), user(4, "on")], TRAITS)
+
+    assert [(m.role, m.text) for m in request.messages[:3]] == [
+        ("system", "You are an agent."),
+        ("user", "Directory: /home/me"),
+        ("user", "go"),
+    ]
+    assert [message.cache for message in request.messages] == [True, True, False, True, True]
+    merged = project([head, user(2, "go")], replace(TRAITS, alternating_roles=True))
+    assert [(m.text, m.cache) for m in merged.messages[1:]] == [("Directory: /home/me\n\ngo", True)]
+
+
 def test_the_head_and_the_last_two_messages_are_marked_for_the_cache():
     request = project([HEAD, user(2), answer(3, "hi"), user(4)], TRAITS)
 

@@ -155,6 +155,6 @@ async def test_each_request_extends_the_one_before_until_something_breaks_it_on_
     # A changed file is told of at a break, not before.
     assert "as of step" in worker.sent[-1].body.decode()
     if provider is Provider.ANTHROPIC:
-        assert marks(worker.sent[0].json) == (2, 1, True)
-        assert {marks(request.json) for request in worker.sent[1:]} == {(2, 2, True)}
+        assert marks(worker.sent[0].json) == (1, 2, True)
+        assert {marks(request.json) for request in worker.sent[1:]} == {(1, 3, True)}
     await harness.agent.aclose()

@@ -172,7 +172,13 @@ def entry_values(  # noqa: C901 - one arm per kind of a closed union
         case "system":
             blocks = tuple(draw(st.lists(texts, max_size=3)))
             schema = ToolSchema(name="read", description="Read a file", parameters={"type": "object"})
-            return SystemEntry, {"blocks": blocks, "tools": (schema,), "model": draw(st.sampled_from(MODELS))}
+            opening = draw(st.sampled_from(("", "Directory: /home/me")))
+            return SystemEntry, {
+                "blocks": blocks,
+                "opening": opening,
+                "tools": (schema,),
+                "model": draw(st.sampled_from(MODELS)),
+            }
         case _:
             return CheckpointEntry, {"files": (FileChange(path="a.py", after="0" * 64),)}
 

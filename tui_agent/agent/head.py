@@ -47,7 +47,7 @@ class Head:
                 self._announce_changes(head)
                 return
             fresh = self._render(model, mode)
-            if (fresh.blocks, fresh.tools) == (head.blocks, head.tools):
+            if (fresh.blocks, fresh.opening, fresh.tools) == (head.blocks, head.opening, head.tools):
                 return
         else:
             fresh = self._render(model, mode)
@@ -134,7 +134,7 @@ class Head:
 
     def _announce_changes(self, head: SystemEntry) -> None:
         """Name the instruction files that are not as the head has them, once for each change."""
-        text = "\n".join(head.blocks)
+        text = "\n".join((*head.blocks, head.opening))
         changed = [item for item in self._ports.knowledge.instructions if item.section not in text]
         new = [item.name for item in changed if item.section not in self._told]
         if not new:

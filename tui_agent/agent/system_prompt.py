@@ -1,4 +1,4 @@
-"""Renders the head of a session: the agent's prompt, the environment, the tools. Rendered once, kept as an entry."""
+"""Renders the head of a session: the agent's prompt, the tools, the opening. Rendered once, kept as an entry."""
 
 import platform
 from collections.abc import Callable, Sequence
@@ -34,8 +34,9 @@ def render_head(
 ) -> SystemEntry:
     """Return the system entry for a session that goes on from here.
 
-    Two blocks: the agent's prompt, the same for everybody, and what is particular to this session: the environment,
-    then the ``sections`` (skills, instructions), and what plan mode means while it is on.
+    The agent's prompt and the tools are the same bytes in every project, so that a provider's cache of them is shared
+    even where a template puts the tools behind the prompt. What is particular to this session opens the conversation:
+    the environment, the ``sections`` (skills, instructions), and what plan mode means while it is on.
     """
     started = datetime.fromtimestamp(place.started_at / 1000, tz=UTC).astimezone()
     environment = Template(prompt("environment")).safe_substitute(
@@ -48,7 +49,8 @@ def render_head(
     )
     told = [prompt("mode_plan")] if mode == "plan" else []
     return SystemEntry(
-        blocks=(prompt("system"), "\n\n".join([environment, *sections, *told])),
+        blocks=(prompt("system"),),
+        opening="\n\n".join([environment, *sections, *told]),
         tools=tuple(tool.schema() for tool in tools),
         model=model,
         mode=mode,

@@ -737,7 +737,7 @@ def head_sections(system: SystemEntry) -> Iterator[tuple[str, str]]:
 
     A block that holds tagged sections (``<instructions path="AGENTS.md">``) is told apart by them.
     """
-    for number, block in enumerate(system.blocks):
+    for number, block in enumerate((*system.blocks, system.opening)):
         rest = _SECTION.sub("", block)
         if rest.strip():
             yield "agent prompt" if number == 0 else "environment", rest

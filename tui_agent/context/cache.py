@@ -39,7 +39,7 @@ class BreakCause(StrEnum):
     TOOLS = "tools"
     """The tools changed; they stand before everything else."""
     HEAD = "head"
-    """The system messages changed."""
+    """The system message or the opening changed."""
     COMPACTION = "compaction"
     PRUNE = "prune"
     EDIT = "edit"
@@ -274,7 +274,7 @@ def _cause(
     if part == "tool":
         return BreakCause.TOOLS, newest.get("system")
     pair = (previous.messages[index], *new.messages[index : index + 1])
-    if any(message.role == "system" for message in pair):
+    if any(message.role == "system" for message in pair) or (index == 1 and "system" in newest):
         return BreakCause.HEAD, newest.get("system")
     if _is_stand_in(pair[0]) and pair[-1].role == "tool":
         return BreakCause.RESULT, newest.get("tool_result")

@@ -58,7 +58,7 @@ from tui_agent.session.entries import (
 MAX_NAME_CHARS = 64
 """Longest tool name and foreign call id that every provider takes."""
 
-CACHED_SYSTEM_MESSAGES = 2
+CACHED_HEAD_MESSAGES = 2
 CACHED_LAST_MESSAGES = 2
 
 _PORTABLE_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -113,7 +113,7 @@ def project_view(
         builder.add(entry)
     return ModelRequest(
         model=traits.model,
-        messages=_with_cache_marks(builder.finished()),
+        messages=_with_cache_marks(builder.finished(), len(head_messages(view.system)) if view.system else 0),
         tools=view.system.tools if view.system else (),
         max_output_tokens=max_output_tokens,
     )
@@ -134,9 +134,9 @@ class Builder:
         self._live = Shown(vision=self.traits.vision)
 
     def head(self) -> None:
-        """Add the system messages: the first block, and all others as one."""
+        """Add the messages of the head."""
         if self.view.system is not None:
-            self.messages += system_messages(self.view.system)
+            self.messages += head_messages(self.view.system)
 
     def summary(self) -> None:
         """Add the message that stands for compacted history."""
@@ -297,14 +297,14 @@ class Builder:
         return unique
 
 
-def system_messages(system: SystemEntry) -> list[Message]:
-    """Return the head: the first block alone, so that it stays cached when the others change."""
+def head_messages(system: SystemEntry) -> list[Message]:
+    """Return the head: the first block alone, so that it stays cached when the others change, then the opening."""
     blocks = [clean(block) for block in system.blocks if block.strip()]
-    if not blocks:
-        return []
-    rest = "\n\n".join(blocks[1:])
-    texts = [blocks[0], rest] if rest else [blocks[0]]
-    return [Message("system", (ContentText(text),), origin=(system.id,)) for text in texts]
+    texts = [text for text in (*blocks[:1], "\n\n".join(blocks[1:])) if text]
+    messages = [Message("system", (ContentText(text),), origin=(system.id,)) for text in texts]
+    if system.opening:
+        messages.append(Message("user", (ContentText(clean(system.opening)),), origin=(system.id,)))
+    return messages
 
 
 def messages_of(entry: Entry, view: ContextView, traits: ModelTraits, templates: Templates) -> list[Message]:
@@ -336,9 +336,9 @@ def _numbered(base: str, number: int, *, short: bool) -> str:
     return f"{base[: MAX_NAME_CHARS - 8] if len(base) <= MAX_NAME_CHARS else base}_{number}"
 
 
-def _with_cache_marks(messages: list[Message]) -> tuple[Message, ...]:
-    """Mark the first system messages and the last messages of the conversation for the provider's cache."""
-    heads = [at for at, message in enumerate(messages[:CACHED_SYSTEM_MESSAGES]) if message.role == "system"]
+def _with_cache_marks(messages: list[Message], head: int) -> tuple[Message, ...]:
+    """Mark the messages of the head, so many, and the last of the conversation for the provider's cache."""
+    heads = range(min(head, CACHED_HEAD_MESSAGES, len(messages)))
     tails = [
         at for at in range(max(0, len(messages) - CACHED_LAST_MESSAGES), len(messages)) if messages[at].role != "system"
     ]

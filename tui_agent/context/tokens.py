@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tui_agent.context.calibration import Calibration, count_of, rough_count
-from tui_agent.context.projection import ModelTraits, messages_of, system_messages
+from tui_agent.context.projection import ModelTraits, head_messages, messages_of
 from tui_agent.context.request import ContentText, ImageRef, Message, wire_tool
 from tui_agent.context.templates import Templates
 from tui_agent.context.view import ContextView, resolve
@@ -158,8 +158,8 @@ class TokenCounter:
         return [message for message in messages if message.role != "tool"]
 
     def head(self, system: SystemEntry) -> int:
-        """Return the uncorrected tokens of a request's head: system messages and tools."""
-        blocks = sum(self._message(message) for message in system_messages(system))
+        """Return the uncorrected tokens of a request's head: its messages and tools."""
+        blocks = sum(self._message(message) for message in head_messages(system))
         tools = sum(map(self._schema, system.tools))
         return blocks + tools + (TOOLS_TOKENS if system.tools else 0)
 

@@ -355,7 +355,10 @@ class EntryBase(_Record):
 
 
 class SystemEntry(EntryBase):
-    """The rendered head of every request after it: prompt blocks and tools. The last one on the path wins."""
+    """The rendered head of every request after it: prompt and tools, the same in every project, and the opening.
+
+    The last one on the path wins.
+    """
 
     letter = "f"
     sets_state = True
@@ -365,6 +368,9 @@ class SystemEntry(EntryBase):
 
     kind: Literal["system"] = "system"
     blocks: tuple[str, ...]
+    opening: str = Field(default="", exclude_if=lambda text: not text)
+    """What is particular to this session, sent as the conversation's first message; sessions from before have it as the
+    second of the blocks."""
     tools: tuple[ToolSchema, ...] = ()
     model: str
     mode: str = "build"

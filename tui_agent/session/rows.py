@@ -117,7 +117,7 @@ def text_of(entry: Entry) -> str:
 def size_of(entry: Entry) -> int:
     """Return the characters a reader sees of an entry."""
     if isinstance(entry, SystemEntry):
-        return sum(map(len, entry.blocks))
+        return sum(map(len, entry.blocks)) + len(entry.opening)
     extra = len(entry.metadata.diff or "") if isinstance(entry, ToolResultEntry) else 0
     return extra + sum(map(len, _pieces(entry)))
 

@@ -64,7 +64,7 @@ async def test_a_servers_instructions_stand_in_the_head_with_their_tokens_in_the
     harness = make_agent(tmp_path, ScriptedClient([Reply("Hello.")]), mcp=place.hub)
     await harness.say("hi")
     head = next(entry for entry in harness.path() if isinstance(entry, SystemEntry))
-    assert "Ask for the id before you change anything." in head.blocks[1]
+    assert "Ask for the id before you change anything." in head.opening
     [block] = [row for row in harness.agent.inspector.map().blocks if "mcp talk" in row.label]
     assert block.tokens > 5
     [row] = harness.agent.mcp.status()

@@ -301,15 +301,15 @@ def test_two_messages_of_one_answer_go_back_as_two_with_their_phases() -> None:
 
     assert heard.text == "I look.\n\nIt is 4."
     assert replayed(heard) == [
-        {"role": "assistant", "content": "I look.", "phase": "commentary"},
-        {"role": "assistant", "content": "It is 4.", "phase": "final_answer"},
+        {"type": "message", "role": "assistant", "content": "I look.", "phase": "commentary"},
+        {"type": "message", "role": "assistant", "content": "It is 4.", "phase": "final_answer"},
     ]
 
 
 def test_reasoning_stays_away_from_a_text_that_changed() -> None:
     back = replayed(answer([THOUGHT, message(2, "The answer is 4.")]), text="[cleared]")
 
-    assert back == [{"role": "assistant", "content": "[cleared]"}]
+    assert back == [{"type": "message", "role": "assistant", "content": "[cleared]"}]
 
 
 @pytest.mark.parametrize(
@@ -335,7 +335,7 @@ def test_a_blob_of_another_format_is_left_out() -> None:
 
     for blob in (*foreign, *odd):
         said = Message("assistant", (ContentText("Hello"),), reasoning=(blob,))
-        assert body_of(user(), said)["input"][1:] == [{"role": "assistant", "content": "Hello"}]
+        assert body_of(user(), said)["input"][1:] == [{"type": "message", "role": "assistant", "content": "Hello"}]
 
 
 def test_half_characters_in_a_summary_end_nothing() -> None:

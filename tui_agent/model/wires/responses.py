@@ -238,7 +238,8 @@ def _message(place: dict[str, Any], text: str) -> dict[str, Any]:
     """Return an answer's text as an item: the provider's own where its id is known, else the plain form."""
     phase = {"phase": place["phase"]} if "phase" in place else {}
     if "id" not in place:
-        return {"role": "assistant", "content": text, **phase}
+        # llama.cpp takes an answer only where its type is named.
+        return {"type": "message", "role": "assistant", "content": text, **phase}
     content = [{"type": "output_text", "text": text, "annotations": []}]
     return {
         "type": "message",
