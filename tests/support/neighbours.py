@@ -24,6 +24,14 @@ def node_package(name: str) -> Path:
     return path
 
 
+def python_package(name: str) -> Path:
+    """Return the directory of a package from PyPI."""
+    found = next((HOME / "python").glob(f"lib/python*/site-packages/{name}"), None)
+    if found is None:
+        pytest.skip(f"{name} is not installed: make neighbours")
+    return found
+
+
 def environment(home: Path) -> dict[str, str]:
     """Return an environment in which a program finds Node, and a home that is a test's own."""
     node = HOME / "node_modules" / ".bin"
