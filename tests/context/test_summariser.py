@@ -117,6 +117,29 @@ def test_only_the_rejected_call_is_made_again_and_a_cut_off_one_gets_more_room()
     assert result == f"COMPACT: {GOOD}\n\nPREFIX: {GOOD}"
 
 
+def test_a_refused_call_is_asked_for_in_halves():
+    """The model counts more tokens than we do: nothing of the size that it refused is sent again."""
+    blocks = tuple(f"[User]: message {number} " + "word " * 300 for number in range(18))
+    limits = SummariserLimits(window=8_192, summary=500)
+    refused: list[int] = []
+
+    def answer(call):
+        if len(call.text) > 12_000:
+            refused.append(len(call.text))
+            return SummaryAnswer(error="The request is larger than it takes.", too_long=True)
+        return SummaryAnswer(GOOD)
+
+    result, batches = drive([SummaryTask("compaction", blocks)], answer, limits)
+    assert result == GOOD
+    assert len(refused) == len(set(refused)) > 0
+    assert all(f"message {number} " in str(batches) for number in range(18))
+
+    never, _ = drive(
+        [SummaryTask("compaction", blocks)], lambda _call: SummaryAnswer(error="Too long.", too_long=True), limits
+    )
+    assert never == SummaryFailure("The summary was refused: Too long.", too_long=True)
+
+
 def test_a_rejected_live_answer_falls_back_to_the_serialised_conversation():
     task = SummaryTask("compaction", ("[User]: hi",), live=True)
     result, batches = drive([task], lambda call: SummaryAnswer(GOOD, tool_calls=1 if call.live else 0))

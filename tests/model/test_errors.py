@@ -164,16 +164,39 @@ def test_a_throttle_is_waited_for_and_no_full_window(text: str, status: int | No
     ("text", "status", "window"),
     [
         ("Range of input length should be [1, 30720]", 400, 30_720),
+        ('{"error": {"message": "<400> Algo: Range of input length should be [1, 129024]"}}', 400, 129_024),
+        ("<400> InternalError.Algo.InvalidParameter: Range of input length should be [1, 129024]", None, 129_024),
+        ("{'error': {'code': 'InvalidParameter', 'message': 'Input length 203743 exceeds the maximum length 202752'}}",
+         400, 202_752),
+        ("Input length 301574 exceeds the maximum allowed input length of 262112 tokens.", 400, 262_112),
         ('{"error": {"code": "context_length_exceeded", "message": "No."}}', 400, None),
         ('{"type": "error", "error": {"type": "request_too_large", "message": "Too big."}}', 413, None),
         ("model_context_window_exceeded", None, None),
         ('{"error": {"code": "context_length_exceeded", "message": "Too long.", "type": "server_error"}}', None, None),
     ],
-)
+)  # fmt: skip
 def test_a_full_window_is_told_by_code_or_words(text: str, status: int | None, window: int | None) -> None:
     error = classify(Failure(text, status), TARGET, now=NOW)
 
     assert (error.kind, error.window) == (ErrorKind.CONTEXT_OVERFLOW, window)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (
+            '{"error": {"message": "<400> InternalError.Algo: tool_choice is one of the strings"}}',
+            "tool_choice is one of",
+        ),
+        ("<html><body><h1>502 Bad Gateway</h1></body></html>", "502 Bad Gateway"),
+        ("<?xml version='1.0'?><Error><Code>Denied</Code><Message>No access.</Message></Error>", "No access."),
+        ("<think> is not allowed here", "<think> is not allowed here"),
+        ("<html><body>no title</body></html>", ""),
+    ],
+)
+def test_a_body_is_read_whatever_it_begins_with(text: str, words: str) -> None:
+    assert words in read_body(text).words
+    assert bool(read_body(text).words) is bool(words)
 
 
 def error_of(message: str, status: int | None = None, **codes: object) -> Failure:

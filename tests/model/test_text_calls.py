@@ -68,6 +68,10 @@ def test_every_form_of_a_call_is_read(text):
         ("The bug is in line 2.\n\nLet me read the file:", f"```json\n{JSON_CALL}\n```"),
         ("This ran:\n```python\nprint(1)\n```\nI will read it with the following call:", JSON_CALL.join(["```\n"] * 2)),
         ("Fehler gefunden.", QWEN_CODER),
+        ("I'll read the file now.", JSON_CALL),
+        ("Let me see what it looks like, and how it uses the model.", f"<tool_call>{JSON_CALL}"),
+        ("Let me see how the examples use the template that is already documented:", f"<tool_call>{JSON_CALL}"),
+        ("I'll look at the model's JSON format first.", f"```json\n{JSON_CALL}\n```"),
         ("让我先读取文件：", f"<tool_call>\n{JSON_CALL}\n</tool_call>"),
     ],
 )
@@ -158,6 +162,11 @@ ABOUT = [
     f"I fixed the parser. Given the input\n\n```\n<tool_call>\n{JSON_CALL}\n</tool_call>\n```\n\nit returns one call.",
     f'Here is the body of the request:\n```json\n{{"messages": [], "tool_calls": [{JSON_CALL}]}}\n```',
     "```bash\nread calc.py\n```",
+    f"Let me know if I should run it:\n```json\n{JSON_CALL}\n```",
+    f"Let's say the model answers\n\n{JSON_CALL}",
+    f"Let me walk you through the call:\n```json\n{JSON_CALL}\n```",
+    f"I will repeat what I sent earlier:\n\n{JSON_CALL}",
+    f"This is what the server got:\n\n{JSON_CALL}",
     'Use `bash` with `{"command": "ls"}`.',
     f"1. Read the file:\n   {JSON_CALL}\n2. Then edit it.",
 ]  # fmt: skip

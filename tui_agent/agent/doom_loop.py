@@ -227,14 +227,7 @@ def _detect(calls: Sequence[_Call], rules: LoopRules) -> DoomLoop | None:
     found = _unreadable(calls) or _identical(calls) or _cycle(calls) or _failed_edits(calls, rules)
     if found is None or all(key in rules.allowed for key in found.keys):
         return None
-    return None if _is_invited(calls) else found
-
-
-def _is_invited(calls: Sequence[_Call]) -> bool:
-    """Whether the model was just told to make the call again, to have shown what it was only referred to."""
-    before = reversed(calls[-1 - max(CYCLE_LENGTHS) : -1])
-    last = next((call for call in before if call.key == calls[-1].key), None)
-    return last is not None and last.answer is not None and last.answer.metadata.is_known
+    return found
 
 
 def _unreadable(calls: Sequence[_Call]) -> DoomLoop | None:

@@ -9,6 +9,7 @@ from tui_agent.context.request import ModelRequest
 from tui_agent.context.summariser import Summarising, SummaryAnswer, SummaryCall, SummaryFailure, build_request
 from tui_agent.lazy import dataclass
 from tui_agent.model.protocol import (
+    ErrorKind,
     Finished,
     ModelClient,
     ModelError,
@@ -81,5 +82,8 @@ class SummaryCalls:
                         case _:
                             pass
         except ModelError as error:
+            if error.kind is ErrorKind.CONTEXT_OVERFLOW:
+                # Its message advises to compact, which is what this is for.
+                return SummaryAnswer(error=f"the conversation is longer than {self.model} takes", too_long=True)
             return SummaryAnswer(error=error.message)
         return SummaryAnswer("".join(text), finish, tool_calls)

@@ -173,8 +173,9 @@ class Builder:
             self._put_results((RequestToolCall("", "", "{}"),), (entry,), 0)
 
     def finished(self) -> list[Message]:
-        """Return the messages, in alternating roles if the server insists."""
-        return _alternating(self.messages, self.templates) if self.traits.alternating_roles else self.messages
+        """Return the messages, with calls as text or in alternating roles where the server insists on that."""
+        messages = self.messages if self.traits.tools else _calls_as_text(self.messages)
+        return _alternating(messages, self.templates) if self.traits.alternating_roles else messages
 
     def _is_shown(self, entry: Entry) -> bool:
         return self.view.states.get(entry.id) is not EntryState.DROPPED
@@ -295,6 +296,23 @@ class Builder:
             unique = _numbered(base, number, short=self.traits.short_call_ids)
         self._used_ids.add(portable)
         return unique
+
+
+def _calls_as_text(messages: Sequence[Message]) -> list[Message]:
+    """Return messages with calls and results as text: a template without tools drops the one and refuses the other."""
+    found: list[Message] = []
+    tools: dict[str | None, str] = {}
+    for message in messages:
+        content: Content = message.content
+        if message.tool_calls:
+            tools |= {call.call_id: call.tool for call in message.tool_calls}
+            calls = (f"[Called {call.tool}: {call.arguments}]" for call in message.tool_calls)
+            content = (ContentText("\n".join(filter(None, (message.text, *calls)))),)
+        elif message.role == "tool":
+            content = (ContentText(f"[Result of {tools.get(message.call_id, 'a call')}]\n"), *content)
+        role = "user" if message.role == "tool" else message.role
+        found.append(replace(message, role=role, content=content, tool_calls=(), call_id=None, failed=False))
+    return found
 
 
 def head_messages(system: SystemEntry) -> list[Message]:

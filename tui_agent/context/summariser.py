@@ -24,6 +24,8 @@ _CACHED_PRICE = 0.1
 _MARGIN = 0.05
 """Share of the summariser's window left free, because sizes are estimates."""
 _MIN_CHUNK_TOKENS = 400
+_MIN_WINDOW = 1_024
+"""Tokens below which a refused call isn't halved any more."""
 _WORDS_PER_TOKEN = 0.7
 
 
@@ -99,6 +101,8 @@ class SummaryAnswer:
     finish: str = "stop"
     tool_calls: int = 0
     error: str | None = None
+    too_long: bool = False
+    """The call was refused because it is longer than the model takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +110,8 @@ class SummaryFailure:
     """No summary, and why; nothing is to be stored."""
 
     reason: str
+    too_long: bool = False
+    """A call was longer than the summariser takes."""
 
 
 Summarising = Generator[tuple[SummaryCall, ...], Sequence[SummaryAnswer], "str | SummaryFailure"]
@@ -161,10 +167,15 @@ def summarise(
                 results[index] = answer.text.strip()
         elif not task.blocks:
             results[index] = task.previous
-    calls = {index: desk.calls(task) for index, task in enumerate(tasks) if index not in results}
-    texts = yield from _ask([call for row in calls.values() for call in row], limits)
-    if isinstance(texts, SummaryFailure):
-        return texts
+    while True:
+        calls = {index: desk.calls(task) for index, task in enumerate(tasks) if index not in results}
+        texts = yield from _ask([call for row in calls.values() for call in row], desk.limits)
+        if not isinstance(texts, SummaryFailure):
+            break
+        if not texts.too_long or desk.limits.window < 2 * _MIN_WINDOW:
+            return texts
+        # The model counts more tokens than we do: ask in halves.
+        desk = replace(desk, limits=replace(desk.limits, window=desk.limits.window // 2))
     left = iter(texts)
     for index, row in calls.items():
         merged = yield from _merge(tasks[index], [next(left) for _ in row], desk)
@@ -285,6 +296,8 @@ def _ask(
                 del pending[index]
                 continue
             reason = fault
+            if answer.too_long:
+                return SummaryFailure(f"The summary was refused: {reason.rstrip('.')}.", too_long=True)
             if answer.finish == "length":
                 more = min(2 * pending[index].max_output_tokens, limits.window // 3)
                 pending[index] = replace(pending[index], max_output_tokens=more)

@@ -13,7 +13,10 @@ from tui_agent.model.redaction import redact
 _CLASSES = LazyPattern(r"^(?:(?:litellm\.)?\w*(?:Error|Exception|Timeout)\w*(?::|\s-)\s*)+")
 _STATUS_WORDS = LazyPattern(r"^Error code: \d+(?: - |$)")
 _BYTES = LazyPattern(r"b(['\"]).*?\1(?=$|\s)", re.DOTALL)
-_TITLE = LazyPattern(r"<title[^>]*>(.*?)</title>", re.DOTALL | re.IGNORECASE)
+_PAGE = LazyPattern(r"<(?:!doctype|!--|\?xml|html|head|body|title|center|h1|Error>|Response)", re.IGNORECASE)
+_TITLE = LazyPattern(r"<(title|h1|message)\b[^>]*>(.*?)</\1>", re.DOTALL | re.IGNORECASE)
+_STATUS_TAG = LazyPattern(r"<([45]\d\d)>\s*")
+"""How DashScope begins each of its messages."""
 _CODE_KEYS = ("code", "type", "status", "reason", "error_type", "__type")
 _LEVELS = 4
 """Times a message may hold another one: a gateway's, and in it the provider's."""
@@ -48,7 +51,14 @@ def read_body(text: str) -> ErrorBody:
         if inner == text:
             break
         text = inner
+    if tag := _STATUS_TAG.match(text):
+        text, status = text[tag.end() :], status or int(tag[1])
     return ErrorBody(redact(text), tuple(dict.fromkeys(codes)), status)
+
+
+def is_page(text: str) -> bool:
+    """Tell whether a text is a page for people instead of an API's answer."""
+    return bool(_PAGE.match(text.lstrip()))
 
 
 def _bare(text: str) -> str:
@@ -59,12 +69,12 @@ def _bare(text: str) -> str:
             text = ast.literal_eval(match[0]).decode("utf-8", "replace")
         except (ValueError, SyntaxError):
             return text
-    if text.startswith("<"):
+    if _PAGE.match(text):
         title = _TITLE.search(text)
         from html import unescape
 
         # A page of a proxy between here and the provider; without a title it says nothing to a person.
-        return " ".join(unescape(title[1]).split()) if title else ""
+        return " ".join(unescape(title[2]).split()) if title else ""
     return text
 
 

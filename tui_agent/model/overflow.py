@@ -11,36 +11,41 @@ from tui_agent.lazy import LazyPattern, dataclass
 _NUMBER = r"(\d[\d,_]*)"
 
 _TEXTS = (
-    r"prompt is too long",  # Anthropic, Fireworks
-    r"prompt too long",  # Ollama
-    r"input is too long",  # Bedrock
-    r"exceeds? (?:the |this |its )?(?:model'?s )?(?:maximum )?context (?:window|length|limit|size)",  # OpenAI
-    r"exceeds the available context size|exceed_context_size",  # llama.cpp
-    r"context[_ ](?:length|window)[_ ]exceed",  # OpenAI's code, MiniMax
-    r"context size has been exceeded",  # LM Studio
-    r"input token count.{0,40}exceeds",  # Google
-    r"maximum (?:prompt|context|input|model) (?:length|window|size|limit)",  # xAI, OpenAI, OpenRouter, vLLM
-    r"maximum allowed input length",
-    r"reduce the length of (?:the|your) (?:messages|prompt|input)",  # Groq
-    r"reduce the length of either one",  # OpenRouter
-    r"greater than the context length",  # LM Studio
-    r"longer than the model'?s context",
-    r"too large for model with \d",  # Mistral
-    r"exceed(?:s|ed) (?:the )?model token limit",  # Kimi
-    r"(?:prompt|input) tokens? exceed",  # Azure
-    r"token count of \d+ exceeds the limit",  # GitHub Copilot
-    r"prompt exceeds max",  # Z.ai
-    r"`?inputs`? tokens \+ `?max_new_tokens",  # Together, Hugging Face
-    r"`?inputs`? must have less than",
-    r"current length is \d+ while limit is",  # Cerebras
-    r"too many (?:input )?tokens",  # Cohere; Bedrock's throttle begins alike
-    r"range of input length should be",  # DashScope
-    r"token limit exceeded",
-    r"model_context_window_exceeded",
-    r"request_too_large|request (?:entity )?too large|payload too large|content too large",
+    (r"prompt is too long", "Anthropic; Fireworks"),
+    (r"exceed context limit", "Anthropic, with the answer: stackblitz/bolt.new#7418"),
+    (r"prompt too long", "Ollama"),
+    (r"input is too long", "Bedrock; Kiro: hank9999/kiro.rs#67"),
+    (r"exceeds? (?:the |this |its )?(?:model'?s )?(?:maximum )?context (?:window|length|limit|size)", "OpenAI"),
+    (r"exceeds the available context size|exceed_context_size", "llama.cpp"),
+    (r"context[_ ](?:length|window)[_ ]exceed", "OpenAI's code; MiniMax"),
+    (r"context size has been exceeded|greater than the context length", "LM Studio"),
+    (r"input token count.{0,40}exceeds", "Google: arkavo-org/arkavo-edge#371"),
+    (r"maximum (?:prompt|context|input|model) (?:length|window|size|limit)", "xAI; OpenAI; OpenRouter; vLLM"),
+    (r"context length is only \d+", "vLLM: agentscope-ai/AgentTeams#346"),
+    (r"maximum allowed input length", "GLM's hosts: mario-andreschak/FLUJO#291"),
+    (r"input length \d+ exceeds the maximum length", "Volcengine Ark: langgenius/dify#32221"),
+    (r"range of input length should be", "DashScope: QwenLM/qwen-code#98"),
+    (r"reduce the length of (?:the|your) (?:messages|prompt|input)", "Groq"),
+    (r"reduce the length of either one", "OpenRouter"),
+    (r"longer than the model'?s context", "Ollama"),
+    (r"too large for model with \d", "Mistral"),
+    (r"exceed(?:s|ed) (?:the )?model token limit", "Kimi"),
+    (r"(?:prompt|input) tokens? exceed", "Azure"),
+    (r"token count of \d+ exceeds the limit", "GitHub Copilot"),
+    (r"prompt exceeds max", "Z.ai"),
+    (r"`?inputs`? tokens \+ `?max_new_tokens|`?inputs`? must have less than", "Together; Hugging Face"),
+    (r"current length is \d+ while limit is", "Cerebras"),
+    (r"too many (?:input )?tokens", "Cohere; Bedrock's throttle begins alike"),
+    (r"token limit exceeded", "Kimi"),
+    (r"model_context_window_exceeded", "Anthropic; Z.ai"),
+    (
+        r"request_too_large|request (?:entity )?too large|payload too large|content too large",
+        "Anthropic; RFC 9110, 413",
+    ),
 )
+"""Texts of an overflow, and who says it or where it was reported."""
 
-_OVERFLOW = LazyPattern("|".join(_TEXTS), re.IGNORECASE)
+_OVERFLOW = LazyPattern("|".join(text for text, _source in _TEXTS), re.IGNORECASE)
 
 _RATE = LazyPattern(
     r"rate.?limit|per.?minute|per.?day|\bTP[MD]\b|\bquota\b|too many requests|throttl|wait before|try again later"
@@ -68,6 +73,8 @@ _WINDOW = tuple(
         rf"exceeds the limit of {_NUMBER}",
         rf"configured limit of {_NUMBER}",
         rf"range of input length should be \[\d+, ?{_NUMBER}\]",
+        rf"exceeds the maximum (?:length|allowed input length of) {_NUMBER}",
+        rf"context length is only {_NUMBER}",
     )
 )
 
@@ -88,6 +95,7 @@ _SENT = tuple(
         rf"current length is {_NUMBER}",
         rf"requested: {_NUMBER}",
         rf"token count of {_NUMBER}",
+        rf"input length {_NUMBER} exceeds",
         rf"too long: {_NUMBER}",
         rf"resulted in {_NUMBER}",
         rf"requested (?:about )?{_NUMBER}",

@@ -22,6 +22,7 @@ _MARK = LazyPattern(
     re.MULTILINE,
 )
 _FENCE = LazyPattern(r"^[ \t]*```[\w-]*[ \t]*\n", re.MULTILINE)
+_BARE = LazyPattern(r"^\[?\{\s*\"(?:name|tool|function|type|tool_calls)\"\s*:", re.MULTILINE)
 _FENCED = LazyPattern(r"\s*```[\w-]*[ \t]*\n(.*?)(?:\s*```\s*(?=\n|\Z)|\Z)", re.DOTALL)
 _OPENING = LazyPattern(r"\s*(?:<(?:tool_calls?|tools|function_call)>|<\|python_tag\|>)\s*")
 _BETWEEN = LazyPattern(r"(?:\s|[;,]|</(?:tool_calls?|tools|function_call|function)>)*")
@@ -38,20 +39,23 @@ _NAMES = ("name", "tool", "tool_name", "function")
 _ARGUMENTS = ("arguments", "parameters", "args", "input")
 _BESIDE = {*_NAMES, *_ARGUMENTS, "id", "type"}
 
-_TALK = LazyPattern(
-    r"\b(?:examples?|e\.g|i\.e|for instance|such as|like (?:this|so)|looks? like|show(?:s|ing)? (?:you|how)|explain\w*"
-    r"|describe\w*|illustrat\w*|demonstrat\w*|means|you(?:'d| would| can| could| should| may| might|r)|models? \w+s?"
-    r"|one (?:would|could|can)|would|hypothetical\w*|suppose|imagine|quot\w+|printed|logged|document\w*"
-    r"|not (?:run|call))\b",
+_SHOWS = LazyPattern(
+    r"\b(?:for (?:example|instance)|e\.g|like (?:this|so)|show(?:s|ing)? (?:you|how)|explain\w*"
+    r"|illustrat\w*|demonstrat\w*|walk\b.{0,20}\bthrough|let(?:['’]s| me| us) (?:know|say|assume)|suppose|imagine"
+    r"|hypothetical\w*"
+    r"|(?:you|models?)(?:['’]d| would| can| could| may| might| has to)? (?:then )?(?:writes?|calls?|emits?|answers?"
+    r"|sends?|wraps?|produces?|outputs?)|calls? (?:is|looks|would)|what I (?:sent|called|wrote)"
+    r"|(?:sent|called|made|wrote) (?:earlier|before|above|previously)|not (?:run|call))\b",
     re.IGNORECASE,
 )
-"""Words of a text that shows a call to its reader."""
+"""Words of a text that shows a call to its reader, also after "I'll"."""
 _FORMAL = LazyPattern(
-    r"\b(?:formats?|syntax|templates?|tags?|tokens?|(?:tool|function)[ -]calls?|called|written|as follows|following"
-    r"|schema|JSON|XML|Hermes|Qwen|Mistral|Llama)\b",
+    r"\b(?:examples?|looks? like|i\.e|such as|formats?|syntax|templates?|tags?|tokens?|(?:tool|function)[ -]calls?"
+    r"|called|written|as follows|following|schema|JSON|XML|means|models?|would|describe\w*|quot\w+|printed|logged"
+    r"|document\w*|your?|Hermes|Qwen|Mistral|Llama|answers?)\b",
     re.IGNORECASE,
 )
-"""Words that may stand in such a text and, after "I'll", in one that calls."""
+"""Words that make a text one about calls unless it says what it is going to do."""
 _INTENT = LazyPattern(
     r"\b(?:I(?:['’]ll|['’]m going to| will| am going to| need to| have to| must| want to| should)|let(?:['’]s| me| us)"
     r"|ich (?:werde|lese|muss)|lass mich|je vais|voy a|vou)\b|让我|我(?:将|来|会|先|需要)|давай|сейчас",
@@ -117,14 +121,14 @@ def _begin(text: str) -> int | None:
     said = _FENCED.sub(lambda block: block[0] if block.end() == len(text) else " " * len(block[0]), text)
     if mark := _MARK.search(said):
         return mark.start() if _leads_in(text[: mark.start()], marked=True) else None
-    fence = _FENCE.search(said)
-    return fence.start() if fence is not None and _leads_in(text[: fence.start()], marked=False) else None
+    call = _FENCE.search(said) or _BARE.search(said)
+    return call.start() if call is not None and _leads_in(text[: call.start()], marked=False) else None
 
 
 def _leads_in(prose: str, *, marked: bool) -> bool:
     """Tell whether the paragraph before a call announces it instead of explaining it."""
     last = prose.rstrip().rpartition("\n\n")[2].lstrip()
-    if _TALK.search(last) or last.startswith(">"):
+    if _SHOWS.search(last) or last.startswith(">"):
         return False
     if _INTENT.search(last):
         return True

@@ -95,7 +95,7 @@ def _is_whole(output: str, lines: dict[int, str]) -> bool:
 def _unchanged(shown: str, lines: dict[int, str], entry_id: int) -> str:
     return (
         f"[Unchanged: lines {min(lines)}-{max(lines)} of {shown} are as in the read of #{entry_id}, which you still "
-        "see. Make the same call again to have them repeated.]"
+        "see.]"
     )
 
 

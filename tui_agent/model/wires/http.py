@@ -21,6 +21,7 @@ import certifi
 import httpcore  # noqa: F401 - and httpx this one with its first client
 import httpx
 
+from tui_agent.model.error_body import is_page
 from tui_agent.model.errors import Failure
 from tui_agent.model.failures import describe, wait_headers
 from tui_agent.model.protocol import ModelEvent, ReasoningDelta, TextDelta, ToolCallDelta
@@ -141,7 +142,7 @@ async def _read(
             wait, cause = limits.stall_timeout, "stalled"
             if decoder is None and not (data := data.removeprefix(BOM_UTF8).lstrip()):
                 continue
-            decoder = decoder or _decoder(data[:1])
+            decoder = decoder or _decoder(data)
             events, failed = _fed(reader, decoder.feed(data))
             if events:
                 yield merged(events)
@@ -162,11 +163,14 @@ async def _read(
     await _linger(body)
 
 
-def _decoder(first: bytes) -> EventDecoder | DocumentDecoder:
-    """Return what decodes a body, by its first byte: some answer with one document where a stream was asked for."""
-    if first == b"<":
-        raise WireFailure(Failure("it answers with a web page", status=httpx.codes.NOT_FOUND))
-    return DocumentDecoder() if first in {b"{", b"["} else EventDecoder()
+def _decoder(begin: bytes) -> EventDecoder | DocumentDecoder:
+    """Return what decodes a body, by its first bytes: some answer with one document where a stream was asked for."""
+    if begin.startswith(b"<"):
+        text = begin.decode("utf-8", "replace")
+        if is_page(text):
+            raise WireFailure(Failure("it answers with a web page", status=httpx.codes.NOT_FOUND))
+        raise WireFailure(Failure(text[:_ERROR_BODY]))
+    return DocumentDecoder() if begin[:1] in {b"{", b"["} else EventDecoder()
 
 
 def _fed(reader: Reader, events: list[tuple[str, str]]) -> tuple[list[ModelEvent], WireFailure | None]:
