@@ -104,6 +104,7 @@ def test_a_count_knows_its_scripts():
     assert (count + count - count).scripts == count.scripts
     assert sum([1, count, 2]) == count + 3
     assert type(count_text("plain")) is int
+    assert dict(count_text("port 80, 1234567").scripts) == {"digits": 5}
 
 
 def test_an_entry_keeps_what_is_outside_ascii():
@@ -118,7 +119,7 @@ def test_an_entry_keeps_what_is_outside_ascii():
 @pytest.mark.parametrize(
     ("character", "script"),
     [("a", "ascii"), ("é", "latin"), ("я", "cyrillic"), ("ก", "thai"), ("字", "han"), ("カ", "kana"), ("한", "hangul"),
-     ("ह", "devanagari"), ("ب", "arabic"), ("😀", "symbols"), ("│", "symbols"), ("𠀀", "han"), ("、", "han")],
+     ("ह", "devanagari"), ("ب", "arabic"), ("😀", "emoji"), ("│", "symbols"), ("𠀀", "han"), ("、", "han")],
 )  # fmt: skip
 def test_a_character_has_a_script(character, script):
     assert script_of(character) == script
@@ -145,3 +146,24 @@ def test_a_single_report_teaches_most():
 
     assert counter.learn(20_000, 26_000).calibrated(10_000) == pytest.approx(13_000, rel=0.01)
     assert counter.calibrated(10_000) == 12_000
+
+
+@pytest.mark.parametrize(("model", "per_digit"), [("ollama/qwen3:8b", 1), ("mistral/mistral-medium", 1), ("gpt-4o", 0)])
+def test_digits_count_as_the_tokenizer_packs_them(model, per_digit):
+    """A table of numbers was counted at half its tokens where each digit is one."""
+    table = "\n".join(f"{number * 7_919:09d},{number * 104_729:09d}" for number in range(100, 200))
+    packed = count_text(table)
+    digits = sum(character.isdigit() for character in table)
+    expected = packed + per_digit * (digits - 2 * 3 * 100)
+
+    assert counter_of(model).text(table) == pytest.approx(expected, rel=0.06)
+
+
+def test_a_first_report_teaches_how_digits_are_packed():
+    counter = counter_of(UNKNOWN)
+    table = "\n".join(f"{number * 7_919:09d},{number * 104_729:09d}" for number in range(100, 300))
+    single = count_text(table) + 6 * 2 * 200
+    counter = counter.learn(count_text(table), single)
+
+    assert counter.text(table) == pytest.approx(single, rel=0.03)
+    assert counter.text(HEAD[0]) == pytest.approx(counter_of(UNKNOWN).text(HEAD[0]), rel=0.08)

@@ -1,4 +1,4 @@
-"""A number of tokens that remembers which of them are outside ASCII."""
+"""A number of tokens that remembers which of them are outside ASCII, and how many digits are packed in them."""
 
 from collections.abc import Iterable
 
