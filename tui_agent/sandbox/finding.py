@@ -112,7 +112,8 @@ def bubblewraps(outside: Path | None = None) -> Iterator[str]:
         yield program
 
 
-def system_mounts(names: tuple[str, ...] = SYSTEM) -> list[Mount]:
+@lru_cache(maxsize=4)
+def system_mounts(names: tuple[str, ...] = SYSTEM) -> tuple[Mount, ...]:
     """Return the system's directories as commands see them; what is a link to another stays one."""
     found = []
     for place in map(Path, names):
@@ -120,7 +121,7 @@ def system_mounts(names: tuple[str, ...] = SYSTEM) -> list[Mount]:
             found.append(Mount(place, MountKind.LINK, place.readlink()))
         elif place.exists():
             found.append(Mount(place, MountKind.READ))
-    return found
+    return tuple(found)
 
 
 def _trial(*more: Mount) -> Layout:
@@ -162,7 +163,7 @@ def _seatbelt(outside: Path | None) -> SandboxState:
     program = find_program("sandbox-exec", outside)
     if program is None:
         return SandboxState(None, reason="sandbox-exec is not installed")
-    layout = Layout(Path("/"), Path(os.devnull), tuple(system_mounts(MACOS_SYSTEM)))
+    layout = Layout(Path("/"), Path(os.devnull), system_mounts(MACOS_SYSTEM))
     failed = _tried(seatbelt_command(program, layout, ["true"]))
     if failed:
         return SandboxState(None, reason=f"sandbox-exec does not work here ({failed})")

@@ -353,7 +353,11 @@ def _mounted_below(root: Path) -> Iterator[Path]:
         rows = Path("/proc/self/mountinfo").read_text().splitlines()
     except OSError:
         return
+    below = f"{root}/"
     for row in rows:
-        place = Path(row.split(" ")[4].encode().decode("unicode_escape"))
+        name = row.split(" ")[4]
+        if "\\" not in name and not name.startswith(below):
+            continue
+        place = Path(name.encode().decode("unicode_escape"))
         if place != root and place.is_relative_to(root):
             yield place

@@ -230,7 +230,7 @@ class Sandbox:
 
     def lacks(self, view: View, project: Path) -> str:
         """Return why this sandbox can't give a command a view of a project; "" when it can. Looks at files."""
-        if self.active and self._survey(project).too_large:
+        if self.active and self._known_survey(project).too_large:
             return "the project has too many files to find the secrets among them"
         if self.state.kind != "landlock":
             return ""
@@ -277,6 +277,7 @@ class Sandbox:
 
     def hides(self, path: Path, project: Path) -> bool:
         """Whether a file of the project is empty for commands because it holds secrets. Looks at files."""
+        self._survey(project)
         return path in self._plan(ViewRequest(project.resolve(), project.resolve(), View())).hidden()
 
     def view_lines(self) -> list[str]:
@@ -343,8 +344,6 @@ class Sandbox:
         """
         if replaced and not self.replaces_files:
             raise SandboxError("this sandbox can't put one file in the place of another.")
-        if lack := await asyncio.to_thread(self.lacks, view, project):
-            raise SandboxError(f"{lack}.")
         network = await self._own_network()
         launch = await asyncio.to_thread(self._laid_out, cwd, project, view, dict(environment), live=live)
         others = (
@@ -418,6 +417,8 @@ class Sandbox:
 
     def _laid_out(self, cwd: Path, project: Path, view: View, environment: dict[str, str], *, live: bool) -> Launch:
         root = project.resolve()
+        if lack := self.lacks(view, root):
+            raise SandboxError(f"{lack}.")
         layer = self._made_layer(root)
         goes_on = live and view.writes is not Writes.NOTHING and not view.holes.sources
         live = layer is not None and (goes_on or view.holes.repository)
@@ -425,15 +426,18 @@ class Sandbox:
             # What is changed where it is can't be judged afterwards, so it is asked for before.
             view = View(Writes.OUTPUTS, view.holes)
         made = tuple(self._made(root, view, needed=layer is None or live))
+        self._survey(root)
         owned, caches = self._caches(root, layer, view)
-        there = look_into(self._survey(root).outputs) if layer is None and view.writes_outputs else OutputsFound()
+        there = look_into(self._known_survey(root).outputs) if layer is None and view.writes_outputs else OutputsFound()
         wish = ViewRequest(root, cwd.resolve(), view, layer, environment, there.linked, live=live)
         plan = self._plan(wish, caches)
         inside = self._environment(environment, root)
         layout = plan.layout()
+        covered = (mount.place for mount in layout.mounts if mount.put is MountKind.HIDDEN_FILE)
+        hidden = tuple(place for place in covered if place.is_relative_to(root))
         if self._copy is not None:
             layout = layout.showing(self._copy, root, at_its_place=self.state.kind == "bubblewrap")
-        launch = Launch(inside, view, plan.seen, layout, plan.hidden(), layer, owned=owned, made=made)
+        launch = Launch(inside, view, plan.seen, layout, hidden, layer, owned=owned, made=made)
         launch.planted = there.planted
         if len(launch.layout.mounts) > MAX_MOUNTS:
             self._clear_up(launch)
@@ -442,7 +446,7 @@ class Sandbox:
 
     def _plan(self, wish: ViewRequest, caches: Path | None = None) -> ViewPlan:
         room = SandboxFolders(self._place, self._cache_of(wish.root), caches)
-        machine, seen = self._machine_of(wish.environment or os.environ), self._survey(wish.root)
+        machine, seen = self._machine_of(wish.environment or os.environ), self._known_survey(wish.root)
         shared = () if self._copy is None else tuple(real for _place, real in self._copy.shared)
         return ViewPlan(
             wish, seen, machine, self.settings, room, self.state.kind or "bubblewrap", self._private, shared
@@ -570,6 +574,10 @@ class Sandbox:
                     path.unlink()
 
     # -- what is known --------------------------------------------------------------------------------------------
+
+    def _known_survey(self, project: Path) -> Survey:
+        """Return what a project was like when it was gone through last, which a launch does anew."""
+        return self._surveys.get(project.resolve()) or self._survey(project)
 
     def _survey(self, project: Path) -> Survey:
         root = project.resolve()

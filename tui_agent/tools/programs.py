@@ -115,11 +115,11 @@ async def launch_program(program: Program, context: ToolContext, sandbox: Sandbo
 @contextlib.asynccontextmanager
 async def recorded(context: ToolContext, sandbox: Sandbox, view: View) -> AsyncIterator[None]:
     """Have the whole project watched where a program works on it itself; what a layer changes is told by it."""
-    layered = await asyncio.to_thread(sandbox.is_layered, context.project, view)
-    if layered or not view.changes_sources or context.recorded is None:
+    recorded = context.recorded if view.changes_sources else None
+    if recorded is None or await asyncio.to_thread(sandbox.is_layered, context.project, view):
         yield
         return
-    async with context.recorded(None):
+    async with recorded(None):
         yield
 
 
