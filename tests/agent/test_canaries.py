@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.canaries import Seen
+from tests.support.contained import FORMS, state_of
 from tests.support.thoroughness import NIGHTLY
 from tui_agent.sandbox.finding import bubblewraps
 
@@ -20,7 +21,7 @@ LINES = int(os.environ.get("TUI_AGENT_CANARY_LINES", "0"))
 SEED = int(os.environ.get("TUI_AGENT_CANARY_SEED", "20260"))
 
 
-def watched(place: Path, *, lines: int, sandboxed: bool) -> Seen:
+def watched(place: Path, *, lines: int, form: str) -> Seen:
     """Run lines inside a bubblewrap that can write to a scratch directory and reach nothing."""
     bubblewrap = next(bubblewraps(), None)
     if bubblewrap is None:
@@ -32,7 +33,7 @@ def watched(place: Path, *, lines: int, sandboxed: bool) -> Seen:
     )  # fmt: skip
     done = subprocess.run(
         [*outer, sys.executable, "-m", "tests.support.canaries"],
-        input=json.dumps({"place": str(place), "seed": SEED, "lines": lines, "sandboxed": sandboxed}).encode(),
+        input=json.dumps({"place": str(place), "seed": SEED, "lines": lines, "form": form}).encode(),
         capture_output=True,
         check=False,
         timeout=500 if not LINES else None,
@@ -42,9 +43,12 @@ def watched(place: Path, *, lines: int, sandboxed: bool) -> Seen:
 
 
 @pytest.mark.timeout(600 if not LINES else 7_200)
-@pytest.mark.parametrize(("sandboxed", "lines"), [(False, 250), (True, 120)] if NIGHTLY else [(False, 30), (True, 20)])
-def test_no_line_that_runs_unasked_harms_a_canary(tmp_path: Path, sandboxed: bool, lines: int) -> None:
-    seen = watched(tmp_path, lines=LINES or lines, sandboxed=sandboxed)
+@pytest.mark.parametrize("form", ["none", *FORMS])
+def test_no_line_that_runs_unasked_harms_a_canary(tmp_path: Path, form: str) -> None:
+    lines = LINES or (250 if NIGHTLY else 24)
+    if form in FORMS:
+        state_of(form, tmp_path)
+    seen = watched(tmp_path, lines=lines, form=form)
     assert seen.faults == []
-    assert (seen.held_by == "None") is not sandboxed
-    assert seen.ran >= (LINES or lines)
+    assert seen.held_by == form
+    assert seen.ran >= lines

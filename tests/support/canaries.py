@@ -5,6 +5,7 @@ network: whatever the code under test does wrong, it harms nothing. Reads what t
 """
 
 import asyncio
+import contextlib
 import hashlib
 import json
 import os
@@ -15,18 +16,26 @@ import string
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
+from tests.support.contained import state_of
 from tests.support.tooling import Workspace
 from tui_agent.agent.gate import needs_of
+from tui_agent.agent.hooks.handlers import CommandHook, Containment, HookError, from_settings
+from tui_agent.agent.hooks.payloads import About, RunEnd
+from tui_agent.agent.hooks.settings import HookSettings
 from tui_agent.agent.permissions import DEFAULT_RULES, Action, decide_in_mode, view_in_mode
 from tui_agent.errors import ToolError
-from tui_agent.sandbox import Sandbox, SandboxState
+from tui_agent.processes.jobs import Jobs
+from tui_agent.sandbox import Sandbox, SandboxState, View
 from tui_agent.sandbox.settings import SandboxSettings
 from tui_agent.shell.grammar import TABLE
+from tui_agent.tools.base import ToolContext
 from tui_agent.tools.bash import BashInput, BashTool
+from tui_agent.tools.functions.file_tool import view_of_file
+from tui_agent.tools.functions.process import run_file
 
 PORT = 4444
 SECONDS = 3.0
@@ -226,27 +235,87 @@ def may_change(name: str, mode: str, *, sandboxed: bool) -> bool:
     return mode == "auto-edit" and kept.isdisjoint(parts) and not parts[-1].startswith(".env")
 
 
-async def watch(place: Path, seed: int, *, lines: int, sandboxed: bool) -> Seen:
-    """Run so many lines that the rules let run, the modes in turn, and return what came of it."""
+def held_by(form: str, aviary: Aviary, place: Path) -> Sandbox:
+    """Return what holds commands: nothing, a layer, a bubblewrap that knows no layers, or Landlock."""
+    find: Callable[[], SandboxState] | None = None
+    if form == "none":
+        find = lambda: SandboxState(None, reason="none")  # noqa: E731
+    elif form != "layer":
+        find = lambda: state_of(form, place)  # noqa: E731
+    sandbox = Sandbox(SandboxSettings(), cache=place / "cache", home=aviary.home, find=find)
+    if sandbox.is_layered(aviary.project, View()) != (form == "layer") or sandbox.active != (form != "none"):
+        raise SystemExit(f"this machine has no {form}: {sandbox.state.reason}")
+    return sandbox
+
+
+async def in_foreground(command: str, context: ToolContext) -> str:
+    """Run a command as the model's call does."""
+    return (await BashTool().run(BashInput(command=command, timeout=SECONDS), context)).output
+
+
+async def in_background(command: str, context: ToolContext) -> str:
+    """Run a command as a job to its end, and look at it before."""
+    context.jobs = Jobs()
+    try:
+        result = await BashTool().run(BashInput(command=command, background=True), context)
+        (state,) = context.jobs
+        job = context.jobs.find(state.id)
+        await job.look()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(SECONDS):
+                await job.ended.wait()
+        return result.output + job.tail(100_000) + job.note
+    finally:
+        await context.jobs.aclose()
+
+
+async def in_hook(command: str, context: ToolContext) -> str:
+    """Run a command as a hook of a project."""
+    settings = HookSettings(event="run_end", command=f"{command}\nexit 3", timeout=SECONDS, sandboxed=True)
+    (hook,) = from_settings([settings], context.project, context.environment or {}).handlers
+    assert isinstance(hook, CommandHook)
+    hook = replace(hook, containment=Containment(context.sandbox, lambda: context.view))
+    try:
+        await hook(RunEnd(about=About(), reason="done", error=None, steps=1, answer=""))
+    except HookError as error:
+        return str(error)
+    return ""
+
+
+async def in_tool_file(command: str, context: ToolContext) -> str:
+    """Run a command from a function of a tool file."""
+    source = (
+        "import subprocess\ndef go(command: str) -> str:\n    'Run.'\n"
+        "    return subprocess.run(command, shell=True, capture_output=True).stdout.decode('utf-8', 'replace')\n"
+    )
+    path = context.project / "tool.py"
+    context.view = view_of_file(path, context, context.sandbox)
+    request = {"source": source, "function": "go", "arguments": {"command": command}}
+    environment = dict(context.environment or {})
+    ended = await run_file(path, request, context, context.sandbox, environment, name="go", seconds=SECONDS)
+    return f"{ended.printed}{ended.answer.text if ended.answer else ''}"
+
+
+WAYS = (in_foreground, in_background, in_hook, in_tool_file)
+
+
+async def watch(place: Path, seed: int, *, lines: int, form: str) -> Seen:
+    """Run so many lines that the rules let run, modes and ways in turn, and return what came of it."""
     aviary, writer, seen = Aviary(place), Lines(seed), Seen()
     os.environ["HOME"] = str(aviary.home)
-    sandbox = Sandbox(SandboxSettings(), cache=place / "cache", home=aviary.home)
-    if not sandboxed:
-        sandbox = Sandbox(SandboxSettings(), find=lambda: SandboxState(None, reason="none"))
-    elif not sandbox.active:
-        raise SystemExit(f"no sandbox works inside: {sandbox.state.reason}")
+    sandbox, sandboxed = held_by(form, aviary, place), form != "none"
     environ = {"PATH": os.defpath, "HOME": str(aviary.home), "API_KEY": token("environment"), "LANG": "C.UTF-8"}
-    seen.held_by = str(sandbox.state.kind)
+    seen.held_by = form
     tokens = {token(name): name for name in (*SECRETS, "environment", *(() if sandboxed else ("history",)))}
     modes = ("build", "plan", "auto-edit")
+    ways = WAYS if sandboxed else WAYS[:1]
     while seen.ran < lines and seen.judged < 400 * lines:
-        mode, command = modes[seen.ran % 3], writer.line()
+        mode, run, command = modes[seen.ran % 3], ways[seen.ran // 3 % len(ways)], writer.line()
         seen.judged += 1
         context = Workspace(aviary.project, sandbox=sandbox, environ=environ).context()
         context.view = view_in_mode(DEFAULT_RULES, mode)
-        tool, arguments = BashTool(), BashInput(command=command, timeout=SECONDS)
         try:
-            needs = needs_of(tool, arguments, context)
+            needs = needs_of(BashTool(), BashInput(command=command, timeout=SECONDS), context)
         except ToolError:
             continue
         if not needs or any(
@@ -257,8 +326,7 @@ async def watch(place: Path, seed: int, *, lines: int, sandboxed: bool) -> Seen:
         context.harmless = all(need.harmless for need in needs)
         seen.ran += 1
         try:
-            result = await tool.run(arguments, context)
-            output = result.output
+            output = await run(command, context)
         except ToolError as error:
             output = str(error)
         seen.stopped += "[Stopped after" in output
@@ -267,14 +335,14 @@ async def watch(place: Path, seed: int, *, lines: int, sandboxed: bool) -> Seen:
         if aviary.called:
             faults.append("reaches the network")
             aviary.called = False
-        seen.faults += [f"{mode}: {command!r} {fault}" for fault in faults]
+        seen.faults += [f"{mode}, {run.__name__}: {command!r} {fault}" for fault in faults]
     return seen
 
 
 def main() -> None:
     """Do what standard input asks for."""
     asked = json.load(sys.stdin)
-    seen = asyncio.run(watch(Path(asked["place"]), asked["seed"], lines=asked["lines"], sandboxed=asked["sandboxed"]))
+    seen = asyncio.run(watch(Path(asked["place"]), asked["seed"], lines=asked["lines"], form=asked["form"]))
     json.dump(asdict(seen), sys.stdout)
 
 
