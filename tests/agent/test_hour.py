@@ -74,7 +74,7 @@ async def questions(tmp_path: Path, *, decision: Decision, boxed: bool, mode: st
 @pytest.mark.parametrize(
     ("decision", "boxed", "mode", "most"),
     [
-        (Decision.SESSION, True, "build", 4),
+        (Decision.SESSION, True, "build", 2),
         (Decision.SESSION, True, "auto-edit", 1),
         (Decision.SESSION, True, "plan", 0),
         (Decision.SESSION, False, "build", 20),

@@ -69,7 +69,7 @@ async def test_nothing_shows_a_secret_unasked(
         parsed = tool.Input.model_validate(arguments)
         try:
             asks = any(need.secret for need in tool.needs(parsed, space.context()))
-            shown.append("" if asks else (await space.call(tool, **arguments)).output)
+            shown.append("" if asks else repr(await space.call(tool, **arguments)).replace("\\n", "\n"))
         except ToolError as error:
             shown.append(str(error))
     shown.append(repr(await load_message(f"look at @{name}", space.root, session, space.put_blob)))

@@ -115,6 +115,16 @@ def shown_text(path: Path, text: str) -> str:
     return text if _is_for_people(path) else remove_secrets(text)
 
 
+def shown_diff(path: Path, texts: Iterable[str], diff: str) -> str:
+    """Return what may be kept of a diff between texts of a file: a session, and what is exported of it, keep diffs."""
+    from tui_agent.secret_detector import find_secrets, remove_known
+
+    if _is_for_people(path):
+        return diff
+    found = [text[secret.start : secret.end] for text in texts for secret in find_secrets(text[:MAX_BYTES])]
+    return remove_known(diff, (line for secret in found for line in secret.split("\n")))
+
+
 def _is_for_people(path: Path) -> bool:
     return path.suffix.lower() in _CODE or any(path.match(pattern) for pattern in HARMLESS_NAMES)
 

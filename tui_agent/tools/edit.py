@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from tui_agent.editing.diffs import FileDiff, Hunk, diff_texts
 from tui_agent.editing.text_files import lines_of, load, replace_file
 from tui_agent.errors import ToolError
-from tui_agent.files.secret_files import file_holds_secret, shown_line
+from tui_agent.files.secret_files import file_holds_secret, shown_diff, shown_line
 from tui_agent.lazy import dataclass
 from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.session.entries import ToolMetadata
@@ -87,6 +87,7 @@ def _with_path(values: dict[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
+    before: str
     data: bytes
     text: str
     diff: FileDiff
@@ -134,12 +135,13 @@ class EditTool(Tool[EditInput]):
             raise await asyncio.to_thread(_absent, location, context) from None
         except OSError as error:
             raise explain(error, location.shown) from error
+        diff = await asyncio.to_thread(shown_diff, location.real, (plan.before, plan.text), plan.diff.text)
         return ToolResult(
             await asyncio.to_thread(_answer, location, plan),
             title=location.shown,
             metadata=ToolMetadata(
                 path=location.pattern,
-                diff=plan.diff.text,
+                diff=diff,
                 additions=plan.diff.additions,
                 deletions=plan.diff.deletions,
                 count=plan.count,
@@ -190,7 +192,9 @@ def _plan(arguments: EditInput, location: Location, context: ToolContext) -> _Pl
             f"{location.shown} is {file.encoding.name}, which has no {error.object[error.start]!r}. Nothing was "
             "changed; use other characters, or convert the file with bash (iconv) first."
         ) from None
-    return _Plan(data, text, diff_texts(location.pattern, file.text, text), count, tuple(dict.fromkeys(loosely)))
+    return _Plan(
+        file.text, data, text, diff_texts(location.pattern, file.text, text), count, tuple(dict.fromkeys(loosely))
+    )
 
 
 def _absent(location: Location, context: ToolContext) -> ToolError:

@@ -14,6 +14,7 @@ from tui_agent.editing.diffs import FileDiff, diff_texts
 from tui_agent.editing.text_files import Encoding, TextFile, load, newline_of, replace_file, with_newlines
 from tui_agent.errors import ToolError
 from tui_agent.files.opening import make_directories
+from tui_agent.files.secret_files import shown_diff
 from tui_agent.lazy import dataclass
 from tui_agent.path_checks import is_directory
 from tui_agent.permission import Permission, PermissionNeed
@@ -77,6 +78,8 @@ class WriteTool(Tool[WriteInput]):
             plan = await asyncio.to_thread(_write, arguments, location, context)
         except OSError as error:
             raise explain(error, location.shown) from error
+        texts = (plan.before.text if plan.before else "", arguments.content)
+        diff = await asyncio.to_thread(shown_diff, location.real, texts, plan.diff.text)
         lines = counted(line_count(arguments.content), "line")
         verb = "Created" if plan.before is None else "Wrote"
         counts = "" if plan.before is None else f", +{plan.diff.additions} -{plan.diff.deletions}"
@@ -85,7 +88,7 @@ class WriteTool(Tool[WriteInput]):
             title=location.shown,
             metadata=ToolMetadata(
                 path=location.pattern,
-                diff=plan.diff.text or None,
+                diff=diff or None,
                 additions=plan.diff.additions,
                 deletions=plan.diff.deletions,
                 modified_files=(location.pattern,),
