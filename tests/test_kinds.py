@@ -32,6 +32,7 @@ from tui_agent.session.entries import (
     RaceEntry,
     RaceRunner,
     ShellEntry,
+    SubagentEntry,
     SystemEntry,
     TextPart,
     ToolCallPart,
@@ -79,6 +80,7 @@ SAMPLES: dict[str, Entry] = {
         ModeChangeEntry(mode="plan"),
         CheckpointEntry(files=(FileChange(path="a.py"),)),
         CheckEntry(command="make test", output="needle", exit_code=1),
+        SubagentEntry(agent="explore", task="needle", call_id="c"),
         RaceEntry(prompt="needle", runners=(RaceRunner(name="sonnet"),), taken=1),
     )
 }  # fmt: skip

@@ -296,7 +296,7 @@ class Agent:
         store, cwd = self.session._store, self.session.cwd  # noqa: SLF001 - one module
         ports = make_ports(
             self._models,
-            SessionPlaces.of(store, self.session.id, cwd, lambda child: hold(self.session._open(child))),  # noqa: SLF001
+            SessionPlaces(store, cwd),
             prompt,
             environment=SafeEnvironment(os.environ),
             checkpoints=SnapshotStore(store.put_blob, store.blob),

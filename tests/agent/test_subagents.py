@@ -34,26 +34,19 @@ def is_child(request: ModelRequest) -> bool:
     return request.messages[0].text.startswith("You ") and "tui-agent" not in request.messages[0].text
 
 
-def with_subagents(tmp_path: Path, client: ScriptedClient, **ports: Any) -> tuple[Harness, list[Session]]:
-    opened: list[Session] = []
-
-    def open_child(title: str, entry: int | None, kind: str) -> Session:
-        parent = (harness.session.id, entry)
-        info = harness.store.create_session(tmp_path / "project", title=title, parent=parent, agent=kind)
-        session = Session(harness.store, info.id, estimate=harness.directory.counter(MODEL).estimate)
-        opened.append(session)
-        return session
-
-    def fork_child(title: str, entry: int | None, kind: str) -> Session:
-        info = harness.store.fork(harness.session.id, entry, title=title, agent=kind)
-        session = Session(harness.store, info.id, estimate=harness.directory.counter(MODEL).estimate)
-        opened.append(session)
-        return session
-
+def with_subagents(tmp_path: Path, client: ScriptedClient, **ports: Any) -> Harness:
     tools = (*builtin_tools(), TaskTool())
-    own = {"agents": SPECS, "open_child": open_child, "fork_child": fork_child, "rules": TASKS} | ports
-    harness = make_agent(tmp_path, client, tools=tools, **own)
-    return harness, opened
+    return make_agent(tmp_path, client, tools=tools, **({"agents": SPECS, "rules": TASKS} | ports))
+
+
+def branches(harness: Harness) -> list[Session]:
+    """Return the branches of subagents, each to its newest entry."""
+    session = harness.session
+    ends = {first.id: first.id for first in session.subagents()}
+    for header in session.skeleton():
+        if (first := session.subagent_of(header.id)) is not None:
+            ends[first] = header.id
+    return [session.beside(end) for end in ends.values()]
 
 
 def task(agent: str, text: str) -> Call:
@@ -75,38 +68,49 @@ async def test_a_subagent_works_in_its_own_session_and_reports(tmp_path: Path) -
         return Reply(calls=(Call("ls", '{"path": "."}'),))
 
     client = ScriptedClient(script)
-    harness, opened = with_subagents(tmp_path, client)
+    harness = with_subagents(tmp_path, client)
     assert (await harness.say("find it")).reason == "done"
     (result,) = results(harness)
     assert result.status is ToolStatus.COMPLETED
     assert "a.py:3" in result.output
     assert "2 steps" in result.output
-    (child,) = opened
-    assert result.metadata.session == child.id
-    assert child.info.parent_session == harness.session.id
-    assert [entry.kind for entry in child.path()] == ["system", "user", "assistant", "tool_result", "assistant"]
+    (child,) = branches(harness)
+    assert result.metadata.branch == child.leaf
+    assert [entry.kind for entry in child.path()] == [
+        "subagent",
+        "system",
+        "user",
+        "assistant",
+        "tool_result",
+        "assistant",
+    ]
+    assert not any(map(harness.session.on_path, (entry.id for entry in child.path())))
+    assert harness.session.returns() == []
+    assert harness.store.prompt_history() == ["find it"]
+    forked = harness.store.fork(harness.session.id, harness.session.leaf)
+    assert forked.entry_count == harness.session.info.entry_count
+    copy = harness.store.fork(harness.session.id, child.leaf)
+    going_on = Session(harness.store, copy.id, estimate=lambda _entry: 0)
+    assert [entry.kind for entry in going_on.path()] == ["system", "user", "assistant", "tool_result", "assistant"]
     asked = [request for request in client.requests if is_child(request)]
     assert [tool.name for tool in asked[0].tools] == ["read", "grep", "glob", "ls"]
     assert any("● ls" in event.text for event in harness.of(ToolOutput))
 
 
-async def test_its_work_counts_in_the_parents_cost_and_its_session_is_not_listed(tmp_path: Path) -> None:
+async def test_its_work_counts_in_the_cost_and_is_found_in_the_session(tmp_path: Path) -> None:
     def script(request: ModelRequest) -> Reply:
         if is_child(request):
             return Reply("It is round.", cost=0.5)
         done = any(message.role == "tool" for message in request.messages)
         return Reply("Round.", cost=0.25) if done else Reply(calls=(task("explore", "look"),))
 
-    harness, opened = with_subagents(tmp_path, ScriptedClient(script))
+    harness = with_subagents(tmp_path, ScriptedClient(script))
     await harness.say("which form has it?")
     assert harness.agent.session_cost() == 0.75
     assert [info.id for info in harness.store.sessions()] == [harness.session.id]
     found = harness.store.sessions(query="round")
-    assert {info.id: info.agent for info in found} == {harness.session.id: "", opened[0].id: "explore"}
-    harness.store.delete(harness.session.id)
-    assert harness.store.sessions(query="round") == []
-    harness.store.undelete(harness.session.id)
-    assert len(harness.store.sessions(query="round")) == 2
+    assert [info.id for info in found] == [harness.session.id]
+    assert {"assistant", "user", "subagent"} <= {hit.kind for hit in harness.session.search("look")}
 
 
 async def test_several_run_side_by_side(tmp_path: Path) -> None:
@@ -134,10 +138,10 @@ async def test_several_run_side_by_side(tmp_path: Path) -> None:
             return Reply("Both done.")
         return Reply(calls=(task("explore", "one"), task("explore", "two")))
 
-    harness, opened = with_subagents(tmp_path, Counting(script))
+    harness = with_subagents(tmp_path, Counting(script))
     await harness.say("look at both")
     assert most == 2
-    assert len(opened) == 2
+    assert len(branches(harness)) == 2
     assert {"one", "two"} == {result.output.split()[2] for result in results(harness)}
 
 
@@ -148,7 +152,7 @@ async def test_a_question_of_a_subagent_reaches_the_user(tmp_path: Path) -> None
             return Reply("Done.") if done else Reply(calls=(task("general", "make x"),))
         return Reply("Made.") if done else Reply(calls=(Call("bash", '{"command": "touch x"}'),))
 
-    harness, _opened = with_subagents(tmp_path, ScriptedClient(script))
+    harness = with_subagents(tmp_path, ScriptedClient(script))
     await harness.say("go")
     (asked,) = [event.request for event in harness.of(PermissionAsked)]
     assert asked.title == "general: touch x"
@@ -160,7 +164,7 @@ async def test_it_ends_with_its_parent(tmp_path: Path) -> None:
         return Reply("thinking", hang=True) if is_child(request) else Reply(calls=(task("explore", "look"),))
 
     client = ScriptedClient(script)
-    harness, opened = with_subagents(tmp_path, client)
+    harness = with_subagents(tmp_path, client)
     harness.agent.submit("go")
     await asyncio.wait_for(client.hanging.wait(), 60)
     harness.agent.interrupt()
@@ -168,8 +172,8 @@ async def test_it_ends_with_its_parent(tmp_path: Path) -> None:
     await harness.agent.aclose()
     assert results(harness)[0].status is ToolStatus.INTERRUPTED
     assert client.closed == len(client.requests)
-    assert opened[0].path()[-1].interrupted
-    assert results(harness)[0].metadata.session == opened[0].id
+    assert branches(harness)[0].path()[-1].interrupted
+    assert results(harness)[0].metadata.branch == branches(harness)[0].leaf
 
 
 async def test_the_session_of_one_that_failed_can_be_entered(tmp_path: Path) -> None:
@@ -180,32 +184,32 @@ async def test_the_session_of_one_that_failed_can_be_entered(tmp_path: Path) -> 
             Reply("Oh.") if any(m.role == "tool" for m in request.messages) else Reply(calls=(task("explore", "look"),))
         )
 
-    harness, opened = with_subagents(tmp_path, ScriptedClient(script))
+    harness = with_subagents(tmp_path, ScriptedClient(script))
     await harness.say("go")
     (result,) = results(harness)
     assert result.status is ToolStatus.ERROR
-    assert result.metadata.session == opened[0].id
-    assert harness.of(ToolFinished)[-1].metadata.session == opened[0].id
+    assert result.metadata.branch == branches(harness)[0].leaf
+    assert harness.of(ToolFinished)[-1].metadata.branch == branches(harness)[0].leaf
 
 
 async def test_an_unknown_kind_is_told_to_the_model(tmp_path: Path) -> None:
     client = ScriptedClient([Reply(calls=(task("wizard", "conjure"),)), Reply("Oh.")])
-    harness, opened = with_subagents(tmp_path, client)
+    harness = with_subagents(tmp_path, client)
     await harness.say("go")
     assert results(harness)[0].status is ToolStatus.ERROR
     assert "explore" in results(harness)[0].output
-    assert opened == []
+    assert branches(harness) == []
 
 
 async def test_what_a_subagent_changes_in_files_is_the_parents_to_take_back(tmp_path: Path) -> None:
     work = [Reply(calls=(Call("bash", '{"command": "echo sub > sub.txt"}'),)), Reply("Made it.")]
     main = [Reply(calls=(task("general", "make it"),)), Reply("Done.")]
     client = ScriptedClient(lambda request: (work if is_child(request) else main).pop(0))
-    harness, children = with_subagents(tmp_path, client, keeps_files=True)
+    harness = with_subagents(tmp_path, client, keeps_files=True)
     await harness.say("delegate")
     made = tmp_path / "project" / "sub.txt"
     assert made.exists()
-    assert "checkpoint" not in {entry.kind for entry in children[0].path()}
+    assert "checkpoint" not in {entry.kind for entry in branches(harness)[0].path()}
     plan = await harness.agent.files.plan(None)
     await harness.agent.files.restore(plan)
     assert not made.exists()
@@ -225,7 +229,7 @@ async def test_always_in_a_subagent_holds_for_its_parent_and_for_the_next_one(tm
             Reply("Ok."),
         )[done]
 
-    harness, _opened = with_subagents(tmp_path, ScriptedClient(script), answer=PermissionAnswer(Decision.SESSION))
+    harness = with_subagents(tmp_path, ScriptedClient(script), answer=PermissionAnswer(Decision.SESSION))
     await harness.say("go")
     (asked,) = harness.of(PermissionAsked)
     assert asked.request.title == "general: git add a"
@@ -242,7 +246,7 @@ async def test_a_subagent_of_an_agent_that_plans_changes_nothing(tmp_path: Path,
             return Reply("Done.")
         return Reply(calls=(write,) if is_child(request) else (task("general", "Write it."),))
 
-    harness, opened = with_subagents(tmp_path, ScriptedClient(script))
+    harness = with_subagents(tmp_path, ScriptedClient(script))
     if begun:
         agent = Agent(harness.session, harness.agent.ports, model=MODEL, mode="plan")
         agent.submit("go")
@@ -250,8 +254,8 @@ async def test_a_subagent_of_an_agent_that_plans_changes_nothing(tmp_path: Path,
     else:
         harness.agent.change_mode("plan")
         await harness.say("go")
-    assert [entry.mode for entry in opened[0].path() if isinstance(entry, SystemEntry)] == ["plan"]
-    (refused,) = [entry for entry in opened[0].path() if isinstance(entry, ToolResultEntry)]
+    assert [entry.mode for entry in branches(harness)[0].path() if isinstance(entry, SystemEntry)] == ["plan"]
+    (refused,) = [entry for entry in branches(harness)[0].path() if isinstance(entry, ToolResultEntry)]
     assert refused.status is ToolStatus.DENIED
     assert not (tmp_path / "project" / "a.txt").exists()
 
@@ -275,7 +279,7 @@ async def test_a_subagent_at_work_follows_changed_settings_within_its_kind(tmp_p
 
     seen: list[Agent] = []
     halved = ContextSettings(compaction=CompactionSettings(threshold="50%"))
-    harness, (*_none,) = with_subagents(tmp_path, ScriptedClient(script))
+    harness = with_subagents(tmp_path, ScriptedClient(script))
     assert (await harness.say("go")).reason == "done"
     worker = seen[0]
     assert worker.ports.max_steps == 60, "a kind without a limit of its own has sixty"
@@ -299,7 +303,7 @@ async def test_a_subagent_from_the_conversation_sends_what_the_provider_has_cach
         return Reply(calls=(asked,), cost=1.0) if "how many" in newest else Reply("Hello.", cost=1.0)
 
     client = ScriptedClient(script)
-    harness, opened = with_subagents(tmp_path, client)
+    harness = with_subagents(tmp_path, client)
     await harness.say("Remember the number 412.")
     assert (await harness.say("how many files are there?")).reason == "done"
 
@@ -312,8 +316,10 @@ async def test_a_subagent_from_the_conversation_sends_what_the_provider_has_cach
     assert child.effort == parent.effort
     assert child.session == parent.session == harness.session.id
     assert prefix_break(parent, child, ()) is None
-    (session,) = opened
-    assert session.info.parent_session == harness.session.id
+    (branch,) = branches(harness)
+    path = [entry.kind for entry in branch.path()]
+    assert path[:4] == ["system", "user", "assistant", "user"], "nothing was copied"
+    assert path[4] == "subagent"
     assert harness.agent.session_cost() == pytest.approx(3.5)
 
 
@@ -325,7 +331,7 @@ async def test_subagents_of_a_conversation_start_no_others(tmp_path: Path) -> No
             return Reply(f"Got: {request.messages[-1].text}")
         return Reply(calls=(asked,))
 
-    harness, _opened = with_subagents(tmp_path, ScriptedClient(script))
+    harness = with_subagents(tmp_path, ScriptedClient(script))
     await harness.say("go")
 
     assert "cannot start others" in results(harness)[0].output
@@ -346,7 +352,7 @@ async def test_a_kind_that_changes_nothing_changes_nothing_from_the_conversation
         return Reply(f"Tools said: {told}") if told else Reply(calls=(*tried, Call("ls", '{"path": "."}')))
 
     everything = (Rule("*", "*", Action.ALLOW, "user"),)
-    harness, _opened = with_subagents(tmp_path, ScriptedClient(script), rules=everything)
+    harness = with_subagents(tmp_path, ScriptedClient(script), rules=everything)
     assert (await harness.say("go")).reason == "done"
 
     report = results(harness)[0].output

@@ -17,10 +17,9 @@ from tests.support.wire_blocks import blocks, texts
 from tui_agent.agent.agent_specs import AgentSpec
 from tui_agent.agent.events import EntryAppended, RequestStarted
 from tui_agent.agent.permissions import Action, Rule
-from tui_agent.context.tokens import TokenCounter, count_text
+from tui_agent.context.tokens import count_text
 from tui_agent.model.client import ProviderClient
 from tui_agent.session.entries import AssistantEntry
-from tui_agent.session.session import Session
 from tui_agent.tools.registry import builtin_tools
 from tui_agent.tools.task import TaskTool
 
@@ -86,11 +85,7 @@ def project_files(tmp_path: Path) -> Path:
 
 
 def make(tmp_path: Path, client: ProviderClient, model: str) -> Harness:
-    def open_child(title: str, entry: int | None, kind: str) -> Session:
-        info = harness.store.create_session(tmp_path / "project", parent=(harness.session.id, entry), agent=kind)
-        return Session(harness.store, info.id, estimate=TokenCounter(model).estimate)
-
-    harness = make_agent(
+    return make_agent(
         tmp_path,
         client,
         window=10_000,
@@ -99,10 +94,8 @@ def make(tmp_path: Path, client: ProviderClient, model: str) -> Harness:
         rules=ALLOW_ALL,
         tools=(*builtin_tools(), TaskTool()),
         agents=(EXPLORER,),
-        open_child=open_child,
         knowledge=knowledge(tmp_path),
     )
-    return harness
 
 
 def appended_before_each_request(harness: Harness) -> Iterator[set[str]]:

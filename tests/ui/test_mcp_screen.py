@@ -111,9 +111,7 @@ async def test_prompts_complete_as_commands_and_say_what_they_need(tmp_path: Pat
 
 async def test_resources_and_agents_complete_after_an_at_and_travel_along(tmp_path: Path, place: Place) -> None:
     place.add_stdio(allow=())
-    stage = await ready_stage(
-        tmp_path, place, tools=(*builtin_tools(), TaskTool()), agents=SPECS, open_child=lambda *_: None
-    )
+    stage = await ready_stage(tmp_path, place, tools=(*builtin_tools(), TaskTool()), agents=SPECS)
     async with stage.run() as pilot:
         await write(pilot, "look at @memo")
         await until(lambda: stage.main.popup.choice is not None, pilot)

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from tests.support.agents import MODEL
 from tests.support.real_stage import RealStage, real_stage
 from tests.support.scripted_client import Reply
 from tests.support.ui_app import until
@@ -14,7 +13,6 @@ from tui_agent.agent.agent_specs import AgentSpec
 from tui_agent.app.face import Finding
 from tui_agent.app.review_commands import change_of, read_findings
 from tui_agent.context.request import ModelRequest
-from tui_agent.session.session import Session
 from tui_agent.ui.screens.findings import FindingsScreen
 
 ANSWER = """I looked at it.
@@ -79,14 +77,8 @@ def staged(tmp_path: Path, answer: Reply) -> tuple[RealStage, list[ModelRequest]
         asked.append(request)
         return answer
 
-    def open_child(title: str, entry: int | None, kind: str) -> Session:
-        harness = stage.harness
-        parent = (harness.session.id, entry)
-        info = harness.store.create_session(tmp_path / "project", title=title, parent=parent, agent=kind)
-        return Session(harness.store, info.id, estimate=harness.directory.counter(MODEL).estimate)
-
     explore = AgentSpec("explore", "finds and reads", prompt="You explore.", tools=("read", "grep"))
-    stage = real_stage(tmp_path, script, agents=(explore,), open_child=open_child)
+    stage = real_stage(tmp_path, script, agents=(explore,))
     return stage, asked
 
 

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from tests.support.agents import MODEL
 from tests.support.real_stage import RealStage, real_stage
 from tests.support.scripted_client import Call, Reply
 from tests.support.ui_app import STILL, make_stage, until
@@ -38,12 +37,6 @@ def stage_with_tasks(tmp_path: Path, child: Reply) -> RealStage:
 
     opened: list[OpenRequest] = []
 
-    def open_child(title: str, entry: int | None, kind: str) -> Session:
-        harness = stage.harness
-        parent = (harness.session.id, entry)
-        info = harness.store.create_session(tmp_path / "project", title=title, parent=parent, agent=kind)
-        return Session(harness.store, info.id, estimate=harness.directory.counter(MODEL).estimate)
-
     def open_session(request: OpenRequest) -> Session:
         opened.append(request)
         if request.how is not OpenHow.READ_ONLY or request.session_id is None:
@@ -56,7 +49,6 @@ def stage_with_tasks(tmp_path: Path, child: Reply) -> RealStage:
         services={"open_session": open_session},
         tools=(*builtin_tools(), TaskTool()),
         agents=SPECS,
-        open_child=open_child,
         rules=(Rule("task", "*", Action.ALLOW),),
         clock=lambda: 1_790_000_000_000,  # what takes longer than a moment is told, on a busy machine too
     )

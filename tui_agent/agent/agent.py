@@ -187,7 +187,7 @@ class Agent:
 
     def _make_subagents(self) -> Subagents | None:
         """Return what starts subagents; None for one that is a subagent itself."""
-        if self.ports.open_child is None:
+        if self.ports.is_subagent:
             return None
         parent = Parent(
             session=self.session,
@@ -200,7 +200,7 @@ class Agent:
             session_rules=self._tools.session_rules,
             recorder=self.files.recorder,
         )
-        return Subagents(parent, self.ports.open_child)
+        return Subagents(parent)
 
     def share_rules(self, rules: list[Rule]) -> None:
         """Use another agent's list of rules made by "always in this session": what is allowed there is allowed here."""
@@ -409,13 +409,13 @@ class Agent:
         return await self._runs.run_shell(command, excluded=excluded)
 
     async def explore(self, task: str, report: Callable[[str], None]) -> SubagentReport:
-        """Have a subagent that only reads find something out, in a session of its own; ``interrupt`` ends it.
+        """Have a subagent that only reads find something out, on a branch of its own; ``interrupt`` ends it.
 
         Raises:
             NoSubagentError: this agent is a subagent itself.
         """
         if self._subagents is None:
-            raise NoSubagentError("A subagent's session starts no other agents. /parent goes back.")
+            raise NoSubagentError("A subagent starts no other agents.")
         call_id = f"explore:{self.ports.clock()}"
         return await self._runs.beside(self._subagents.run("explore", task, report, call_id=call_id))
 
@@ -462,7 +462,7 @@ class Agent:
         await self.diagnostics.aclose()
         await self.jobs.aclose()
         await self.files.aclose()
-        if self.ports.sandbox is not None and self.session.info.parent_session is None:
+        if self.ports.sandbox is not None and not self.ports.is_subagent:
             await self.ports.sandbox.aclose()
         self.mcp.close()
         await self.ports.hooks.aclose()
@@ -470,4 +470,5 @@ class Agent:
     def _about(self) -> About:
         """Tell hooks where it happens."""
         info, places = self.session.info, {"cwd": str(self.ports.cwd), "project": str(self.ports.project)}
-        return About(session=info.id, parent=info.parent_session, model=self.model, **places)
+        parent = info.id if self.ports.is_subagent else None
+        return About(session=info.id, parent=parent, model=self.model, **places)

@@ -8,7 +8,7 @@ from tui_agent.agent.agent_specs import builtin_specs
 from tui_agent.agent.clients import RoutedClient
 from tui_agent.agent.knowledge.folders import Folders
 from tui_agent.agent.knowledge.knowledge import Knowledge
-from tui_agent.agent.ports import AgentPorts, OpenChild
+from tui_agent.agent.ports import AgentPorts
 from tui_agent.agent.run_budget import BudgetMeter
 from tui_agent.agent.system_prompt import find_project
 from tui_agent.context.templates import Templates
@@ -78,24 +78,10 @@ class Models:
 
 @dataclass(frozen=True, slots=True)
 class SessionPlaces:
-    """The store of a session, where the agent works in it, and who opens one for a subagent."""
+    """The store of a session, and where the agent works in it."""
 
     store: Store
     cwd: Path
-    open_child: OpenChild
-    fork_child: OpenChild
-
-    @classmethod
-    def of(cls, store: Store, session_id: str, cwd: Path, opened: Callable[[str], Session]) -> "SessionPlaces":
-        """Return the places of a session; ``opened`` opens and holds one by its id."""
-
-        def open_child(title: str, entry: int | None, kind: str) -> Session:
-            return opened(store.create_session(cwd, title=title, parent=(session_id, entry), agent=kind).id)
-
-        def fork_child(title: str, entry: int | None, kind: str) -> Session:
-            return opened(store.fork(session_id, entry, title=title, agent=kind).id)
-
-        return cls(store, cwd, open_child, fork_child)
 
 
 def make_ports(
@@ -127,8 +113,6 @@ def make_ports(
         blob=store.blob,
         knowledge=knowledge,
         agents=builtin_specs(prompt),
-        open_child=places.open_child,
-        fork_child=places.fork_child,
         meter=BudgetMeter(models.has_price),
         **more,
     )

@@ -29,7 +29,7 @@ def subagents_of(ports: AgentPorts) -> dict[str, AgentSpec]:
 
 def gives_tasks(ports: AgentPorts) -> bool:
     """Whether there is what starts subagents."""
-    return ports.open_child is not None and any(tool.traits.starts_agents for tool in ports.tools)
+    return not ports.is_subagent and any(tool.traits.starts_agents for tool in ports.tools)
 
 
 def all_named(ports: AgentPorts) -> tuple[Named, ...]:

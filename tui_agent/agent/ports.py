@@ -26,11 +26,8 @@ from tui_agent.model.protocol import ModelClient
 from tui_agent.model.retry import RetryPolicy
 from tui_agent.sandbox import Sandbox
 from tui_agent.session.effort import Effort
-from tui_agent.session.session import Session
 from tui_agent.tools.base import EditorText, Tool
 from tui_agent.tools.functions.tool_files import ToolFiles, ToolPlace
-
-OpenChild = Callable[[str, int | None, str], Session]
 
 
 class ModelDirectory(Protocol):
@@ -120,12 +117,10 @@ class AgentPorts:
     """Kinds of subagents that can be given tasks."""
     kind: AgentSpec | None = None
     """The kind whose tools alone may be used, where the model is told of more; None: all it is told of."""
-    open_child: OpenChild | None = None
-    """Opens a session for a subagent, by title, parent entry and kind of agent; None where there are none."""
-    fork_child: OpenChild | None = None
-    """The same for a subagent that goes on from the parent's conversation: the session has its path to the entry."""
+    is_subagent: bool = False
+    """Whether the agent works for another one, and starts none itself."""
     cache_session: str = ""
-    """The session in whose provider cache requests are found; empty: the agent's own."""
+    """The name under which the provider caches requests; empty: the session's."""
     small_model: str | None = None
     """A cheap model for titles; None is the conversation's."""
     preset_effort: Callable[[str], Effort | None] = lambda _model: None

@@ -1,11 +1,10 @@
-"""Runs subagents: each an agent of its own in a session of its own, linked to the entry it was started from.
+"""Runs subagents: each an agent of its own on a branch of the session, which begins at the conversation or at nothing.
 
 It shares the parent's client, settings and answers to permission questions; it has its own context window, step limit
 and tools, and ends with its parent. What comes back is its last answer.
 """
 
 import asyncio
-import textwrap
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -25,13 +24,13 @@ from tui_agent.agent.events import (
 from tui_agent.agent.mcp.hub import McpHub
 from tui_agent.agent.named import subagents_of
 from tui_agent.agent.permissions import Mode, Rule
-from tui_agent.agent.ports import Adjustable, AgentPorts, OpenChild
+from tui_agent.agent.ports import Adjustable, AgentPorts
 from tui_agent.context.templates import fill
 from tui_agent.context.tokens import TokenCounter
 from tui_agent.errors import ToolError
 from tui_agent.lazy import dataclass
 from tui_agent.session.effort import Effort
-from tui_agent.session.entries import AssistantEntry
+from tui_agent.session.entries import AssistantEntry, Entry, SubagentEntry
 from tui_agent.session.session import Session
 from tui_agent.tools.base import SubagentReport
 from tui_agent.tools.functions.tool_files import ToolFiles
@@ -39,8 +38,6 @@ from tui_agent.tools.functions.tool_files import ToolFiles
 if TYPE_CHECKING:
     from tui_agent.agent.agent import Agent
 
-TITLE_LENGTH = 80
-"""Characters of a session's title."""
 MAX_STEPS = 60
 """Steps of a subagent whose kind names no limit."""
 
@@ -63,7 +60,7 @@ class Parent:
 
 @dataclass(frozen=True, slots=True)
 class FinishedSubagent:
-    """A session whose subagent has ended: shown like one that works."""
+    """The branch of a subagent that has ended: shown like one that works."""
 
     session: Session
     counter: TokenCounter
@@ -78,24 +75,24 @@ class FinishedSubagent:
 
 
 class Subagents:
-    """Starts subagents for one parent. ``open_child`` makes a session below an entry of the parent's."""
+    """Starts subagents for one parent."""
 
-    def __init__(self, parent: Parent, open_child: OpenChild) -> None:
+    def __init__(self, parent: Parent) -> None:
         self._parent = parent
-        self._open_child = open_child
         self.working: dict[str, Agent] = {}
         """The subagents that work now, by the call they work on."""
         self._kinds: dict[str, AgentSpec] = {}
-        self._sessions: dict[str, str] = {}
+        self._branches: dict[str, Session] = {}
 
     def adopt(self, adjusted: Adjustable) -> None:
         """Have the subagents that work now follow changed settings, each as far as its kind lets it."""
         for call_id, worker in self.working.items():
             worker.adopt(_within(self._kinds[call_id], adjusted))
 
-    def session_of(self, call_id: str) -> str | None:
-        """Return the session of the subagent that was started for a call, None when none was."""
-        return self._sessions.get(call_id)
+    def branch_of(self, call_id: str) -> int | None:
+        """Return the last entry of the subagent that was started for a call, None when none was; asked once."""
+        branch = self._branches.pop(call_id, None)
+        return None if branch is None else branch.leaf
 
     def names(self) -> dict[str, str]:
         """Return the kinds there are, each with what it is for."""
@@ -113,17 +110,13 @@ class Subagents:
         spec = specs.get(agent)
         if spec is None:
             raise ToolError(f"There is no agent {agent!r}. There are: {', '.join(specs)}.")
-        title = textwrap.shorten(task, TITLE_LENGTH, placeholder="…")
+        session = self._begin(agent, task, call_id, in_conversation=in_conversation)
         if in_conversation:
-            session = await self._fork(title, call_id, agent)
             worker = self._going_on(spec, session)
             task = fill(self._parent.ports.prompt("task_in_conversation"), task=task, tools=_tools_in_words(spec))
         else:
-            session = self._open_child(title, self._parent.session.leaf, agent)
             worker = self._make(spec, session)
-        self._sessions[call_id] = session.id
-        spent = worker.session_cost() or 0.0
-        self.working[call_id], self._kinds[call_id] = worker, spec
+        self.working[call_id], self._kinds[call_id], self._branches[call_id] = worker, spec, session
         watch = _Watch(worker, self._parent.questions, spec.name, report)
         unsubscribe = worker.subscribe(watch.on_event)
         try:
@@ -135,26 +128,20 @@ class Subagents:
             unsubscribe()
             watch.close()
             await worker.aclose()
-            if cost := (worker.session_cost() or 0.0) - spent:
-                self._parent.session.add_cost(cost)
-                self._parent.channel.emit(CostKnown())
+            self._parent.channel.emit(CostKnown())
             session.release()
         ended = watch.ended
         problem = ended.error or (ended.reason if ended.reason in {"interrupted", "step_limit", "length"} else None)
-        return SubagentReport(watch.answer, session.id, ended.steps, problem)
+        return SubagentReport(watch.answer, session.leaf, ended.steps, problem)
 
-    async def _fork(self, title: str, call_id: str, agent: str) -> Session:
-        """Return a session with the conversation as it was sent when the call was asked for."""
-        fork, parent = self._parent.ports.fork_child, self._parent.session
-        if fork is None:
-            raise ToolError("This session cannot be copied: give the subagent what it needs with context=task.")
-        path = parent.active_path()
-        asked = next(
-            entry
-            for entry in reversed(path)
-            if isinstance(entry, AssistantEntry) and any(call.call_id == call_id for call in entry.tool_calls)
-        )
-        return fork(title, asked.parent_id, agent)
+    def _begin(self, agent: str, task: str, call_id: str, *, in_conversation: bool) -> Session:
+        """Begin a branch: where the request that made the call ended, or at nothing, for a head of its own."""
+        parent = self._parent.session
+        asked = next((entry for entry in reversed(parent.active_path()) if _asks(entry, call_id)), None)
+        session = parent.beside(asked.parent_id if in_conversation and asked is not None else None)
+        call = parent.leaf if asked is None else asked.id
+        session.append(SubagentEntry(agent=agent, task=task, call_id=call_id, call=call))
+        return session
 
     def _going_on(self, spec: AgentSpec, session: Session) -> "Agent":
         """Return an agent whose requests begin with the bytes of the parent's, so that the provider knows them.
@@ -168,8 +155,8 @@ class Subagents:
         own = replace(
             parent.ports,
             kind=spec,
-            open_child=None,
-            fork_child=None,
+            is_subagent=True,
+            titles=False,
             checkpoints=None,
             cache_session=parent.ports.cache_session or parent.session.id,
         )
@@ -193,8 +180,10 @@ class Subagents:
             tools=tools,
             tool_files=ToolFiles(),
             prompt=prompt,
-            open_child=None,
+            is_subagent=True,
+            titles=False,
             checkpoints=None,
+            cache_session=f"{session.id}.{session.leaf}",
             # A list of tools names what the agent may use; servers' tools change and are not in it.
             mcp=ports.mcp if spec.tools is None else McpHub(),
         )
@@ -207,6 +196,10 @@ class Subagents:
         worker.share_rules(self._parent.session_rules)
         worker.share_recorder(self._parent.recorder)
         return worker
+
+
+def _asks(entry: Entry, call_id: str) -> bool:
+    return isinstance(entry, AssistantEntry) and any(call.call_id == call_id for call in entry.tool_calls)
 
 
 def _tools_in_words(spec: AgentSpec) -> str:

@@ -489,9 +489,10 @@ class ToolRunner:
         if not title and call.tool is not None and call.arguments is not None:
             title = call.tool.title(call.arguments)
         metadata = result.metadata
-        if metadata.session is None and self.subagents is not None:
-            # A task that came to nothing is read in its session all the same.
-            metadata = metadata.model_copy(update={"session": self.subagents.session_of(call.part.call_id)})
+        branch = self.subagents.branch_of(call.part.call_id) if self.subagents is not None else None
+        if branch is not None:
+            # A task that came to nothing is read on its branch all the same.
+            metadata = metadata.model_copy(update={"branch": branch})
         entry = ToolResultEntry(
             call_id=call.part.call_id,
             tool=call.part.tool,

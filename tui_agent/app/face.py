@@ -220,7 +220,7 @@ class SubagentPage(Page):
 
     watched: Agent | FinishedSubagent
     close: Callable[[], None] = field(default=lambda: None)
-    title: str = "A subagent's session"
+    title: str = "What a subagent did"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """What a session has cost, all branches, those that were undone too: by branch, model, kind, step and day. Pure."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import field
 from datetime import date, datetime
 from enum import StrEnum
@@ -87,21 +87,23 @@ def spending(
     side_cost: float,
     departures: Mapping[int, int],
     price: Price,
+    beside: Collection[int] = (),
 ) -> Spending:
     """Add up what a session has cost.
 
-    ``records`` are its requests, all branches; ``subagents`` those of its subagents, whose cost is part of
-    ``side_cost``; ``departures`` where the branches of requests off the current path part from it.
+    ``records`` are its requests, all branches, ``beside`` those of them that subagents made; ``subagents`` are those
+    of subagents in sessions of their own, whose cost is part of ``side_cost``; ``departures`` where the branches of
+    requests off the current path part from it.
     """
-    found = Spending(steps=records)
-    for record in records:
+    found = Spending(steps=[record for record in records if record.id not in beside])
+    for record in found.steps:
         purpose = Purpose.ANSWERS if KINDS[record.kind].is_dialogue else Purpose.SUMMARIES
         saved = _add(found, record, purpose, price)
         found.branches.setdefault(departures.get(record.id, 0), Spent()).add(record, saved)
-    for record in subagents:
+    elsewhere = list(subagents)
+    for record in [*elsewhere, *(record for record in records if record.id in beside)]:
         _add(found, record, Purpose.SUBAGENTS, price)
-    told = found.purposes.get(Purpose.SUBAGENTS)
-    rest = side_cost - (told.cost if told is not None else 0.0)
+    rest = side_cost - sum(record.cost or 0.0 for record in elsewhere)
     if rest > 1e-9:
         found.purposes[Purpose.TITLES] = Spent(cost=rest)
         found.total.cost += rest
@@ -160,7 +162,8 @@ def look_up(
     ``records`` and ``departures`` are `Session.requests` and `Session.departures` of them.
     """
     subagents = store.subagent_requests(session.id)
-    found = spending(records, subagents, session.info.side_cost, departures, price)
+    beside = {record.id for record in records if session.subagent_of(record.id) is not None}
+    found = spending(records, subagents, session.info.side_cost, departures, price, beside)
     starts = session.load(key for key in found.branches if key)
     return found, {entry.id: plain_preview(entry.kind, entry.preview) for entry in starts}
 

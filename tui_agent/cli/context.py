@@ -88,13 +88,15 @@ def run_tree(arguments: Namespace) -> int:
                 row = {**header._asdict(), "label": labels.get(header.id), "active": header.id in active}
                 say_json({**row, "leaf": header.id == leaf})
             return 0
-        for line in tree_lines(headers, labels, active, leaf):
+        calls = {entry.id: entry.call for entry in session.subagents()}
+        hung = [header._replace(parent_id=calls.get(header.id, header.parent_id)) for header in headers]
+        for line in tree_lines(hung, labels, active, leaf):
             say(line)
     return 0
 
 
 def tree_lines(headers: Sequence[EntryHeader], labels: dict[int, str], active: set[int], leaf: int | None) -> list[str]:
-    """Return the tree as lines; ``•`` marks the current path, ``◀ here`` its leaf."""
+    """Return the tree as lines; ``•`` marks the current path, ``◀ here`` its leaf. A subagent's branch is one line."""
     below = children(headers)
     by_id = {header.id: header for header in headers}
     lines: list[str] = []
@@ -108,14 +110,27 @@ def tree_lines(headers: Sequence[EntryHeader], labels: dict[int, str], active: s
         kind = "files changed" if header.kind == "checkpoint" else header.kind.replace("_", " ")
         text = f"{kind}: {plain_preview(header.kind, header.preview)[:80]}"
         lines.append(f"{first}{mark} #{entry_id} {text}{label}{here}")
-        offspring = below.get(entry_id, [])
+        subagents = [child for child in below.get(entry_id, []) if by_id[child].kind == "subagent"]
+        if header.kind == "subagent":
+            lines[-1] += f" ({_count(below, entry_id)} entries)"
+            continue
+        offspring = [child for child in below.get(entry_id, []) if child not in subagents]
         if len(offspring) == 1:
             stack.append((offspring[0], rest, rest))
         else:
             for child in reversed(offspring):
                 last = child == offspring[-1]
                 stack.append((child, f"{rest}{'└─' if last else '├─'}", f"{rest}{'  ' if last else '│ '}"))
+        stack += [(child, f"{rest}{'├─' if offspring else '└─'}", rest) for child in reversed(subagents)]
     return lines
+
+
+def _count(below: dict[int | None, list[int]], entry_id: int) -> int:
+    """Return how many entries there are from one on."""
+    found = [entry_id]
+    for one in found:
+        found += below.get(one, [])
+    return len(found)
 
 
 async def compact(agent: Agent, *, focus: str | None = None, up_to: int | None = None) -> int:

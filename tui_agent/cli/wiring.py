@@ -262,7 +262,7 @@ class Wiring:
         demo = cwd.is_relative_to(data_dir() / "demo")
         ports = make_ports(
             self.models,
-            SessionPlaces.of(self.store, session.id, cwd, lambda child: self.hold(self.open(child, demo=demo))),
+            SessionPlaces(self.store, cwd),
             prompt,
             knowledge=self.knowledge_of(cwd),
             opens_windows=lambda: self.loaded.config.compaction.style == "notes",

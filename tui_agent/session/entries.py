@@ -169,7 +169,15 @@ class ToolMetadata(_Record):
     read_files: tuple[str, ...] = ()
     modified_files: tuple[str, ...] = ()
     session: str | None = None
-    """The session a subagent worked in."""
+    """The session a subagent worked in, before subagents worked on branches."""
+    branch: int | None = Field(default=None, exclude_if=lambda branch: branch is None)
+    """The last entry of the branch a subagent worked on."""
+
+    @property
+    def of_subagent(self) -> bool:
+        """Whether a subagent worked for it, which can be looked at."""
+        return self.session is not None or self.branch is not None
+
     opens_window: bool = Field(default=False, exclude_if=lambda opens: not opens)
     """The model asked for a new context window."""
     known_from: int | None = Field(default=None, exclude_if=lambda known: known is None)
@@ -590,6 +598,22 @@ class CheckEntry(EntryBase):
         return "not finished" if self.exit_code is None else f"exit code {self.exit_code}"
 
 
+class SubagentEntry(EntryBase):
+    """The branch of a subagent begins here: it goes on from the conversation, or from nothing."""
+
+    letter = "p"
+    in_outline = True
+    is_shown = False
+
+    kind: Literal["subagent"] = "subagent"
+    agent: str
+    """The kind of agent."""
+    task: str
+    call_id: str
+    call: int | None = None
+    """The entry that asked for it, under which the tree shows the branch."""
+
+
 class PruneEntry(EntryBase):
     """Old tool results that are placeholders from here on."""
 
@@ -700,6 +724,7 @@ Entry = Annotated[
     | BranchSummaryEntry
     | RaceEntry
     | CheckEntry
+    | SubagentEntry
     | PruneEntry
     | ContextEditEntry
     | ModelChangeEntry

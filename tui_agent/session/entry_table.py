@@ -73,7 +73,6 @@ def append(connection: sqlite3.Connection, session: int, entries: Sequence[Entry
         raise EntryNotFound(first.parent_id)
     for entry in entries:
         _insert(connection, session, entry)
-    note(connection, session, entries)
 
 
 def _insert(connection: sqlite3.Connection, session: int, entry: Entry) -> None:

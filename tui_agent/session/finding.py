@@ -30,6 +30,15 @@ _CONSIDERED = 2_000
 
 _MENTIONABLE = kinds(lambda kind: kind.is_mentionable)
 
+_STATES = ", ".join(f"'{kind}'" for kind in kinds(lambda kind: kind.sets_state))
+_IS_TYPED = (
+    "NOT EXISTS (WITH RECURSIVE up (kind, above) AS ("  # noqa: S608 - constants
+    "SELECT kind, parent_id FROM entries WHERE session = e.session AND id = e.parent_id UNION ALL "
+    "SELECT p.kind, p.parent_id FROM up JOIN entries AS p ON p.session = e.session AND p.id = up.above "
+    f"WHERE up.kind IN ({_STATES})) SELECT 1 FROM up WHERE kind = 'subagent')"
+)
+"""Holds of an entry ``e`` that is not the message with which the branch of a subagent begins."""
+
 _NAMED = 10
 """Sessions that are listed when a part of an id is ambiguous."""
 
@@ -209,7 +218,7 @@ def typed_texts(connection: sqlite3.Connection, limit: int, project: str | None 
     rows = connection.execute(
         "SELECT s.id, s.title, e.id, e.parent_id, e.kind, e.preview, e.tokens, e.created_at, b.body FROM entries AS e "  # noqa: S608 - constants
         "JOIN sessions AS s ON s.number = e.session LEFT JOIN bodies AS b ON b.key = (e.session << 32) | e.id "
-        f"WHERE e.kind IN ('user', 'shell') AND s.deleted_at IS NULL AND s.agent = '' {where}"
+        f"WHERE e.kind IN ('user', 'shell') AND s.deleted_at IS NULL AND s.agent = '' AND {_IS_TYPED} {where}"
         "ORDER BY e.created_at DESC, e.session DESC, e.id DESC",
         values,
     )

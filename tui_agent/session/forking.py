@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from tui_agent.lazy import LazyPattern
 from tui_agent.session import entry_table
+from tui_agent.session.entries import SubagentEntry
 from tui_agent.session.schema import key_of, key_range
 from tui_agent.session.search import index_text
 from tui_agent.session.spine import Spine
@@ -62,12 +63,22 @@ def begin(
     return target
 
 
-def path_to(connection: sqlite3.Connection, session: int, entry_id: int | None) -> Sequence[int]:
-    """Return the ids from the root to an entry."""
+def path_to(connection: sqlite3.Connection, session: int, entry_id: int | None) -> tuple[int | None, Sequence[int]]:
+    """Return the last entry of the path to one, and what is copied of it, ascending.
+
+    What subagents did for calls on the path comes along. One that goes on from a subagent's work is a conversation:
+    what its branch began with stays behind.
+    """
     spine = Spine()
     for rows in entry_table.spine_rows(connection, session, 1, entry_id or 0):
         spine.extend(rows)
-    return spine.path(entry_id)
+    beginnings = spine.subagents
+    path = [one for one in spine.path(entry_id) if one not in beginnings]
+    on_path = set(path)
+    found = entry_table.load(connection, session, sorted(beginnings), lambda _damaged: None)
+    wanted = {entry.id for entry in found if isinstance(entry, SubagentEntry) and entry.call in on_path}
+    beside = {one for one in spine if spine.subagent_of(one) in wanted} if wanted else set()
+    return (path[-1] if path else None), sorted(on_path | beside)
 
 
 def copy(connection: sqlite3.Connection, source: int, target: int, ids: list[int]) -> None:
@@ -91,6 +102,13 @@ def finish(connection: sqlite3.Connection, source: int, target: int, leaf: int |
     summary tells of) can never come to name another one.
     """
     _copy_labels(connection, source, target)
+    connection.execute(
+        "UPDATE entries SET parent_id = (SELECT parent_id FROM entries AS begun "
+        "WHERE begun.session = ? AND begun.id = entries.parent_id) WHERE session = ? AND parent_id IN "
+        "(SELECT id FROM entries WHERE session = ? AND kind = 'subagent' "
+        "EXCEPT SELECT id FROM entries WHERE session = ? AND kind = 'subagent')",
+        (source, target, source, target),
+    )
     connection.execute(
         "UPDATE sessions SET last_id = (SELECT last_id FROM sessions WHERE number = ?), entry_count = ?, leaf = ?, "
         "deleted_at = NULL, deleted_by = NULL WHERE number = ?",

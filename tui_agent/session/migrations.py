@@ -71,6 +71,10 @@ def _keep_outcomes(connection: sqlite3.Connection) -> None:
     connection.execute("CREATE UNIQUE INDEX sessions_by_key ON sessions (key) WHERE key != '' AND deleted_at IS NULL")
 
 
+def _allow_branches_of_subagents(_connection: sqlite3.Connection) -> None:
+    """Change nothing: from here on subagents work on branches of the session, not in sessions of their own."""
+
+
 MIGRATIONS: Mapping[int, Migration] = {
     1: _distinguish_subagents,
     2: _keep_unsent,
@@ -79,6 +83,7 @@ MIGRATIONS: Mapping[int, Migration] = {
     5: _allow_effort,
     6: _allow_scripts_and_windows,
     7: _keep_outcomes,
+    8: _allow_branches_of_subagents,
 }
 """What to do from each older version to the next. Version 1 is the first one."""
 

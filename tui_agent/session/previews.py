@@ -14,6 +14,7 @@ from tui_agent.session.entries import (
     PruneEntry,
     RaceEntry,
     ShellEntry,
+    SubagentEntry,
     SystemEntry,
     TextPart,
     ToolResultEntry,
@@ -57,6 +58,8 @@ def _preview_source(entry: Entry) -> str:  # noqa: C901, PLR0911, PLR0912 - one 
             return f"{taken} of {len(entry.runners)} · {entry.prompt}"
         case CheckEntry():
             return f"{'passed' if entry.passed else 'failed'}: {entry.command}"
+        case SubagentEntry():
+            return f"{entry.agent}: {entry.task}"
         case PruneEntry():
             return f"{len(entry.targets)} tool outputs · {entry.reason}"
         case ContextEditEntry():

@@ -8,7 +8,7 @@ from typing import Final, Literal
 from tui_agent.session import drafts, entry_table, navigation
 from tui_agent.session.access import WriteAccess
 from tui_agent.session.drafts import StoredDraft
-from tui_agent.session.entries import AssistantEntry, Entry
+from tui_agent.session.entries import AssistantEntry, Entry, SubagentEntry
 from tui_agent.session.errors import EntryDamaged, EntryNotFound
 from tui_agent.session.history import History
 from tui_agent.session.ids import Clock
@@ -243,6 +243,8 @@ class Session:
                 complete.append(completed(entry, entry_id, parent, at, self._estimate))
                 parent = entry_id
             entry_table.append(connection, self._number, complete)
+            if not self._is_beside:
+                entry_table.note(connection, self._number, complete)
             if moves_leaf and not self._is_beside:
                 navigation.set_leaf(connection, self._number, complete[-1].id, at)
         self._has_draft = self._has_draft and draft != self._writer
@@ -334,6 +336,15 @@ class Session:
     def departures(self, ids: Iterable[int]) -> dict[int, int]:
         """Return for those of ``ids`` that are not on the path to the leaf where their branch parts from it."""
         return self._reader.spine().departures(self._path.ids(), ids)
+
+    def subagent_of(self, entry_id: int) -> int | None:
+        """Return what the branch of the subagent that made an entry begins with; None for the conversation's own."""
+        return self._reader.spine().subagent_of(entry_id)
+
+    def subagents(self) -> list[SubagentEntry]:
+        """Return what the branches of subagents begin with, ascending."""
+        found = self._reader.entries(sorted(self._reader.spine().subagents))
+        return [entry for entry in found if isinstance(entry, SubagentEntry)]
 
     def skeleton(self) -> Headers:
         """Return the headers of the whole tree in ascending order; see `skeleton.Headers` for what is read when."""

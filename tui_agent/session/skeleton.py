@@ -73,6 +73,10 @@ class Headers(Sequence[EntryHeader]):
         part._at_hand = self._at_hand
         return part
 
+    def hung(self, parents: Mapping[int, int | None]) -> "Headers":
+        """Return these with other parents for some."""
+        return Headers(self.ids, self.letters, self.tokens, {**self._parents, **parents}, self._read)
+
     def joined(self, stretches: Sequence[slice]) -> "Headers":
         """Return some stretches of these as one sequence."""
         parts = [self[stretch] for stretch in stretches]

@@ -60,6 +60,8 @@ class Spine:
         """Entries that do not hang on the number before theirs; up to the next one, or a gap, all others do."""
         self._parents: dict[int, int] = {}
         """What those hang on."""
+        self._subagents: dict[int, int] = {}
+        """Beginnings of runs on branches of subagents, and with what each branch begins."""
         self.count = 0
         """Entries in the spine."""
         self.reattached: set[int] = set()
@@ -103,6 +105,13 @@ class Spine:
         if parent != entry_id - 1 or not parent:
             self._starts.append(entry_id)
             self._parents[entry_id] = parent
+            if self.kind(entry_id) == "subagent":
+                self._subagents[entry_id] = entry_id
+            elif parent and (above := self.subagent_of(parent)) is not None:
+                self._subagents[entry_id] = above
+
+    def __iter__(self) -> Iterator[int]:
+        return (entry_id for entry_id in range(1, len(self._kinds)) if self._kinds[entry_id])
 
     def __contains__(self, entry_id: int) -> bool:
         return 0 < entry_id < len(self._kinds) and self._kinds[entry_id] != 0
@@ -156,6 +165,16 @@ class Spine:
         """Return the entry from which on each hangs on the number before its own, up to this one."""
         return self._starts[bisect_right(self._starts, entry_id) - 1]
 
+    def subagent_of(self, entry_id: int) -> int | None:
+        """Return what the branch of the subagent that made an entry begins with; None for the conversation's own."""
+        # Such a branch always begins a run: the call it is for stands between it and its parent.
+        return self._subagents.get(self._start_of(entry_id)) if self._subagents else None
+
+    @property
+    def subagents(self) -> set[int]:
+        """The first entries of the branches of subagents."""
+        return set(self._subagents.values())
+
     def is_below(self, entry_id: int | None, other: int | None) -> bool:
         """Whether the way to an entry passes another, or is that one; None stands for the beginning."""
         at, other = entry_id or _ROOT, other or _ROOT
@@ -174,13 +193,17 @@ class Spine:
     def returns(self, path: Sequence[int]) -> list[int]:
         """Return the entries of a path before which another way was left: somebody went back and on from there.
 
-        What was left has more than answers: an answer that failed stands beside the one that took its place.
+        What was left has more than answers: an answer that failed stands beside the one that took its place. What
+        subagents did was never left.
         """
         found: list[int] = []
         for start in self._starts:
             if _position(path, start) is None:
                 continue
-            left = bytes(self._kinds[self._parents[start] + 1 : start])
+            begin = self._parents[start] + 1
+            cuts = [begin, *self._starts[bisect_right(self._starts, begin) : bisect_left(self._starts, start)], start]
+            own = (self._kinds[one:two] for one, two in pairwise(cuts) if self.subagent_of(one) is None)
+            left = b"".join(own)
             if left.translate(None, b"\0" + KIND_LETTERS["assistant"].encode()):
                 found.append(start)
         return found

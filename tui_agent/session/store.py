@@ -338,13 +338,13 @@ class Store:
                 raise EntryNotFound(at_entry)
             new_id, at = self._new_id(self.clock()), self.clock()
             number = forking.begin(connection, source, at_entry, fork=(new_id, self._token, title, agent), at=at)
-            path = forking.path_to(connection, source, at_entry)
+            leaf, ids_to_copy = forking.path_to(connection, source, at_entry)
         # Copying 100,000 entries takes seconds, in which others have to be able to write.
-        for ids in entry_table.chunks(path):
+        for ids in entry_table.chunks(ids_to_copy):
             with self.writer() as connection:
                 forking.copy(connection, source, number, ids)
         with self.writer() as connection:
-            forking.finish(connection, source, number, at_entry, len(path))
+            forking.finish(connection, source, number, leaf, len(ids_to_copy))
         return self._info_of(number, new_id)
 
     # -- blobs, search, history -----------------------------------------------------------------------------

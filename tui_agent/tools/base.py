@@ -65,10 +65,10 @@ class Archive(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SubagentReport:
-    """What a subagent came back with. ``session`` is where all of its work can be read."""
+    """What a subagent came back with. ``branch`` is the last entry of the branch on which its work can be read."""
 
     text: str
-    session: str
+    branch: int | None
     steps: int
     error: str | None = None
 
@@ -76,8 +76,8 @@ class SubagentReport:
 class SubagentHost(Protocol):
     """Starts subagents."""
 
-    def session_of(self, call_id: str) -> str | None:
-        """Return the session of the subagent that was started for a call, None when none was."""
+    def branch_of(self, call_id: str) -> int | None:
+        """Return the last entry of the subagent that was started for a call, None when none was."""
         ...
 
     def names(self) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""``task``: has a subagent work in a session of its own, and brings back its report."""
+"""``task``: has a subagent work on a branch of its own, and brings back its report."""
 
 from typing import ClassVar, Literal
 
@@ -66,7 +66,7 @@ class TaskTool(Tool[TaskInput]):
                 self.title(arguments),
                 footer=footer,
                 cut_hint="[{shown:,} of {total:,} lines of the report. Ask for a shorter one.]",
-                metadata=ToolMetadata(session=report.session, count=report.steps),
+                metadata=ToolMetadata(branch=report.branch, count=report.steps),
             ),
             context,
         )

@@ -84,19 +84,25 @@ def outline(headers: Headers, leaf: int | None, labels: Mapping[int, str]) -> li
     """Return the messages of the active path with the branches that leave it where they do."""
     index = TreeIndex(headers, leaf)
     rows: list[OutlineRow] = []
-    stack: list[tuple[Segment, int]] = [(root, 0) for root in reversed(index.roots)]
+    stack: list[tuple[Segment, int]] = [(root, 0) for root in reversed(_ways(index.roots))]
     while stack:
         segment, depth = stack.pop()
         if segment.active:
             rows.extend(_messages(segment, depth, leaf, labels))
         if left := segment.headers[segment.active :]:
             rows.append(_branch(left, segment.count - segment.active, depth + bool(segment.active), labels))
-        branches = len(segment.children) > 1
+        children = _ways(segment.children)
+        branches = len(children) > 1
         # The branch one is on comes last and is not indented, so that a long session does not move to the right.
-        children = sorted(segment.children, key=lambda child: child.active == 0)
+        children = sorted(children, key=lambda child: child.active == 0)
         if segment.active or any(child.active for child in children):
             stack.extend((child, depth + (branches and not child.active)) for child in children)
     return rows
+
+
+def _ways(segments: Iterable[Segment]) -> list[Segment]:
+    """Return those that are no subagent's."""
+    return [segment for segment in segments if not segment.is_subagent]
 
 
 def _messages(segment: Segment, depth: int, leaf: int | None, labels: Mapping[int, str]) -> Iterable[OutlineRow]:

@@ -250,3 +250,26 @@ def test_the_leaf_is_shown_at_the_nearest_row_when_it_has_none() -> None:
     assert Outline(index, TreeOptions()).here == 1
     assert Outline(index, TreeOptions(Filter.EVERYTHING)).here == 2
     assert Outline(tree_of(chain("user"), None), TreeOptions()).here == -1
+
+
+def test_what_subagents_did_hangs_folded_beside_the_way_on_and_is_no_branch() -> None:
+    asked = chain("system", "user", "assistant")
+    work = chain("subagent", "system", "user", "assistant", first=4)
+    headers = [*asked, *work, header(8, 3, "tool_result"), *chain("assistant", "user", first=9, parent=8)]
+    index = TreeIndex(Headers.of(headers).hung({4: 3}), 10)
+    shown = Outline(index, TreeOptions(Filter.EVERYTHING))
+    found = [line for y in range(shown.total) if (line := shown.line(y)) is not None]
+    assert [(line.entry, line.guide) for line in found] == [
+        (1, ""),
+        (2, ""),
+        (3, ""),
+        (4, "├─"),
+        (7, "│ "),
+        (8, ""),
+        (9, ""),
+        (10, ""),
+    ]
+    assert found[4].what is LineKind.FOLD
+    assert [line for line, _ in lines(Outline(index, TreeOptions(Filter.USER_ONLY)))] == [2, 10]
+    assert index.branches(lambda _entry: False) == 1
+    assert index.roots[0].last == 10, "the tip of the branch is no subagent's"

@@ -18,7 +18,7 @@ class _Record(BaseModel):
 
 
 class About(_Record):
-    """Where it happens. ``parent`` is the session a subagent works for, None in a user's own session."""
+    """Where it happens. ``parent`` is the session where a subagent works in it, None for the agent one talks to."""
 
     session: str = ""
     parent: str | None = None

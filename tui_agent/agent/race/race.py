@@ -522,7 +522,7 @@ def _as_it_stands(row: RaceRunner, session: Session) -> RaceRunner:
         return row.model_copy(update={"state": state})
     below = {row.root}
     for header in session.skeleton():
-        if header.parent_id in below:
+        if header.parent_id in below and header.kind != "subagent":
             below.add(header.id)
     made = [request for request in session.requests() if request.id in below]
     return row.model_copy(

@@ -199,6 +199,7 @@ class _SessionImport:
                 for entry in entries[start : start + _BATCH]
             ]
             entry_table.append(self.connection, number, batch)
+            entry_table.note(self.connection, number, batch)
 
     def _finish(self, session: IncomingSession, number: int) -> None:
         """Set what the session's row says of its entries, and its labels."""

@@ -1,7 +1,8 @@
-"""A subagent's session, entered from the card of its task: live while it works, to be read afterwards."""
+"""What a subagent does, entered from the card of its task: live while it works, to be read afterwards."""
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import getters, on
@@ -10,8 +11,9 @@ from textual.binding import Binding, BindingType
 from textual.widgets import Static
 
 from tui_agent.agent.events import PermissionAsked, PermissionSettled, RunEnded
-from tui_agent.app.format import one_line, plural, short_model
-from tui_agent.app.services import OpenHow, OpenRequest
+from tui_agent.app.format import money, one_line, plural, short_model
+from tui_agent.app.services import OpenRequest
+from tui_agent.session.entries import AssistantEntry, SubagentEntry
 from tui_agent.ui.error_boundary import PageScreen
 from tui_agent.ui.inbox import AgentEvents, Inbox
 from tui_agent.ui.widgets.key_line import KeyLine
@@ -69,13 +71,28 @@ class SubagentScreen(PageScreen[None]):
         self._tell()
 
     def _tell(self) -> None:
-        info = self._subagent.session.info
-        parent = self._desk.agent.session.info if self._desk.agent is not None else None
-        of = one_line(parent.title or parent.first_message, 60) if parent is not None else "another session"
-        self.heading.update(f"{info.agent or 'subagent'}: {one_line(info.title, 200)}")
+        session, parent = self._subagent.session, self._desk.agent
+        info, begun = session.info, self._begun()
+        agent, task = (begun.agent, begun.task) if begun is not None else (info.agent, info.title)
+        own = session.parting(session.leaf, begun.parent_id if begun is not None else None).left
+        of = parent.session.info if parent is not None else info
+        self.heading.update(f"{one_line(agent, 40) or 'subagent'}: {one_line(task, 200)}")
         state = self._asking or ("working" if self._subagent.running else "done")
-        facts = [f"subagent of “{of}”", short_model(info.model), plural(info.entry_count, "entry"), state]
-        self.facts.update(" · ".join(filter(None, facts)))
+        name = one_line(of.title or of.first_message, 60)
+        facts = [f"subagent of “{name}”", short_model(self._model(info.model)), plural(len(own), "entry"), state]
+        costs = session.costs() if begun is not None else {}
+        spent = sum(costs.get(entry_id, 0.0) for entry_id in own.ids)
+        self.facts.update(" · ".join(filter(None, [*facts, money(spent) if spent else ""])))
+
+    def _begun(self) -> SubagentEntry | None:
+        """Return what its branch begins with; None for one that worked in a session of its own."""
+        session = self._subagent.session
+        first = session.subagent_of(session.leaf) if session.leaf is not None else None
+        return next((entry for entry in session.entries([first or 0]) if isinstance(entry, SubagentEntry)), None)
+
+    def _model(self, default: str) -> str:
+        path = self._subagent.session.active_path()
+        return next((entry.model for entry in reversed(path) if isinstance(entry, AssistantEntry)), default)
 
     @on(AgentEvents)
     def _on_subagent_event(self, message: AgentEvents) -> None:
@@ -93,9 +110,13 @@ class SubagentScreen(PageScreen[None]):
 
     def action_fork(self) -> None:
         """Go on with what it did, in a session of one's own."""
-        session = self._subagent.session.id
         self.dismiss(None)
-        self._desk.open_soon(OpenRequest(session, OpenHow.FORK))
+        self._desk.soon(self._fork())
+
+    async def _fork(self) -> None:
+        session = self._subagent.session
+        info = await asyncio.to_thread(self._desk.services.store.fork, session.id, session.leaf)
+        await self._desk.open(OpenRequest(info.id))
 
     # -- what the conversation asks for
 

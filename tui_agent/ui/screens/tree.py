@@ -31,7 +31,7 @@ from tui_agent.app.face import Choice, RacePage
 from tui_agent.app.files_along import RESTORE, carry_out, files_question
 from tui_agent.app.race_views import runners_by_leaf, watch_at
 from tui_agent.app.services import OpenRequest
-from tui_agent.app.subagent_commands import show_session
+from tui_agent.app.subagent_commands import show_branch, show_subagent
 from tui_agent.app.undo_commands import redo, undo
 from tui_agent.context.branch_summary import MovePlan
 from tui_agent.lazy import dataclass
@@ -155,7 +155,8 @@ class TreeScreen(PageScreen[None]):
     def reload(self, *, at: int | None = None) -> None:
         """Show the session as it is now, the cursor on the entry ``at`` or where it was."""
         session = self._session
-        headers = session.skeleton()
+        calls = {entry.id: entry.call for entry in session.subagents()}
+        headers = session.skeleton().hung(calls)
         self._priced = self._priced or len(headers) < LARGE_TREE_ENTRIES
         costs = session.costs() if self._priced else {}
         index = TreeIndex(headers, session.leaf, costs, self._agent.counter.calibrated)
@@ -507,8 +508,10 @@ class TreeScreen(PageScreen[None]):
             return
         if race is not None:
             self._desk.show(RacePage(race))
-        elif session := next(filter(None, (entry.metadata.session for entry in results)), None):
-            show_session(self._desk, session)
+        elif line is not None and self._session.subagent_of(line.entry) is not None:
+            show_branch(self._desk, line.segment.last)
+        elif (worked := next((entry for entry in results if entry.metadata.of_subagent), None)) is not None:
+            show_subagent(self._desk, worked)
         else:
             self.say("No subagent or runner worked here.")
 

@@ -25,6 +25,7 @@ from tui_agent.session.entries import (
     RaceEntry,
     ReasoningPart,
     ShellEntry,
+    SubagentEntry,
     SummaryDetails,
     SystemEntry,
     TextPart,
@@ -110,6 +111,8 @@ def blocks_of(entry: Entry, around: BuildContext) -> list[Block]:  # noqa: C901,
             return [race_block(entry)]
         case CheckEntry():
             return [_check(entry)]
+        case SubagentEntry():
+            return []
         case PruneEntry():
             return [_prune(entry)]
         case ContextEditEntry():

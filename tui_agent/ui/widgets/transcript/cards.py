@@ -194,9 +194,9 @@ class CardBlock(FoldingBlock):
         self._changed()
 
     def _offer(self) -> None:
-        """Offer what can be done with the call: bring its output back, go into its subagent's session."""
+        """Offer what can be done with the call: bring its output back, go into its subagent's work."""
         hidden = self._edited and self.standing is not Standing.PINNED
-        entered = self._metadata.session is not None or (self.traits.starts_agents and self.running)
+        entered = self._metadata.of_subagent or (self.traits.starts_agents and self.running)
         self.actions = (*(("restore",) if hidden else ()), *(("enter",) if entered else ()))
 
     def stand(self, standing: Standing | None, *, edited: bool = False) -> bool:

@@ -121,14 +121,20 @@ class Outline:
         index, view = self.index, self.view
         same = base is not None and base.index is index and base.view.filter == view.filter
         if base is None or not same or (view.filter is Filter.LABELLED and base.view.labels != view.labels):
-            return [rows_of(segment.headers, view.filter, view.labels, view.opened) for segment in index.segments]
+            return [self._rows_of(segment) for segment in index.segments]
         changed = {
             found[0].number for run in base.view.opened ^ view.opened if (found := index.locate(run)) is not None
         }
         rows = list(base.by_segment)
         for number in changed:
-            rows[number] = rows_of(index.segments[number].headers, view.filter, view.labels, view.opened)
+            rows[number] = self._rows_of(index.segments[number])
         return rows
+
+    def _rows_of(self, segment: Segment) -> Rows:
+        view = self.view
+        if view.filter is Filter.USER_ONLY and segment.is_beside:
+            return Rows([])
+        return rows_of(segment.headers, view.filter, view.labels, view.opened)
 
     def _look(self) -> None:
         """Note what is below each segment; those without rows let those below them take their place."""
@@ -162,11 +168,17 @@ class Outline:
 
     def _branches(self, segments: list[Segment], rest: str, head: int) -> list[tuple[Segment, str, str, int]]:
         """Return what to place below, the last one first."""
-        if len(segments) == 1 and (head >= 0 or not rest):
-            return [(segments[0], rest, rest, head)]
-        found = [(segment, _cropped(f"{rest}├─"), _cropped(f"{rest}│ "), -1) for segment in segments[:-1]]
-        found += [(segment, _cropped(f"{rest}└─"), _cropped(f"{rest}  "), -1) for segment in segments[-1:]]
-        return found[::-1]
+        # What subagents did hangs beside the way on, which goes straight ahead.
+        beside = [segment for segment in segments if segment.is_subagent]
+        ways = [segment for segment in segments if not segment.is_subagent]
+        if len(ways) == 1 and (head >= 0 or not rest):
+            found, branches = [(ways[0], rest, rest, head)], beside
+        else:
+            found, branches = [], [*beside, *ways]
+        hung = [(segment, _cropped(f"{rest}├─"), _cropped(f"{rest}│ "), -1) for segment in branches]
+        if hung and not found:
+            hung[-1] = (branches[-1], _cropped(f"{rest}└─"), _cropped(f"{rest}  "), -1)
+        return [*hung, *found][::-1]
 
     def _is_folded(self, segment: Segment) -> bool:
         chosen = self.view.folds.get(segment.key)

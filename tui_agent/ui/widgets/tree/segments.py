@@ -13,7 +13,19 @@ from tui_agent.session.skeleton import Headers
 class Segment:
     """Entries that follow each other without a branch. The totals include everything below."""
 
-    __slots__ = ("active", "children", "cost", "count", "headers", "last", "number", "parent", "pieces", "tokens")
+    __slots__ = (
+        "active",
+        "children",
+        "cost",
+        "count",
+        "headers",
+        "is_beside",
+        "last",
+        "number",
+        "parent",
+        "pieces",
+        "tokens",
+    )
 
     def __init__(self, number: int, headers: Headers, parent: "Segment | None") -> None:
         self.number = number
@@ -29,6 +41,8 @@ class Segment:
         self.tokens = 0
         self.cost = 0.0
         """US dollars, as far as prices are known."""
+        self.is_beside = False
+        """Whether it is a part of a subagent's branch: no way of the conversation's."""
         self.last = 0
         """The newest entry here or below: the tip a branch is known by."""
 
@@ -36,6 +50,11 @@ class Segment:
     def key(self) -> int:
         """The first entry's id, which stays the same when entries are appended."""
         return self.headers.ids[0]
+
+    @property
+    def is_subagent(self) -> bool:
+        """Whether a subagent's branch begins with it."""
+        return self.headers.kind(0) == "subagent"
 
 
 class TreeIndex:
@@ -90,6 +109,7 @@ class TreeIndex:
                 joins, at = False, end
         for segment in self.segments:
             segment.headers = headers.joined(segment.pieces)
+            segment.is_beside = segment.is_subagent or (segment.parent is not None and segment.parent.is_beside)
 
     def _branching(self, runs: Sequence[int], parents: Sequence[int | None]) -> set[int]:
         """Return the positions of entries with several children."""
@@ -103,6 +123,11 @@ class TreeIndex:
             for above, count in attached.items()
             if count + (above + 1 < len(self.headers) and above + 1 not in starts) > 1
         }
+        branching.update(
+            above
+            for start, above in zip(runs, parents, strict=True)
+            if above is not None and self.headers.kind(start) == "subagent"
+        )
         self._cuts = sorted(branching)
         return branching
 
@@ -117,7 +142,7 @@ class TreeIndex:
             headers, children = segment.headers, segment.children
             segment.count = len(headers) + sum(child.count for child in children)
             segment.tokens = calibrated(sum(headers.tokens)) + sum(child.tokens for child in children)
-            segment.last = max((child.last for child in children), default=headers.ids[-1])
+            segment.last = max((child.last for child in children if not child.is_subagent), default=headers.ids[-1])
             if costs:
                 own = sum(filter(None, map(costs.get, headers.ids)))
                 segment.cost = own + sum(child.cost for child in children)
@@ -153,8 +178,9 @@ class TreeIndex:
         ``has_failed`` is asked of single answers off the path only.
         """
         return sum(
-            not segment.children and not (_is_lone_answer(segment) and has_failed(segment.key))
+            not segment.is_beside and not (_is_lone_answer(segment) and has_failed(segment.key))
             for segment in self.segments
+            if all(child.is_subagent for child in segment.children)
         )
 
 

@@ -125,6 +125,8 @@ class RowTexts:
                 return f"{icon} ", style, _call(text)
             case "shell":
                 return "$ ", "user", text.removeprefix("!")
+            case "subagent":
+                return "Subagent ", "faint", text
             case "compaction":
                 return "", "faint", f"[{self._compaction(header)}]"
             case "branch_summary":
