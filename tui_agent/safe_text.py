@@ -1,12 +1,13 @@
 """Text that came from outside made safe for a terminal: nothing in it can act, hide, or change the order of a line.
 
-What is stored stays as it was; this is for the way to the screen, of the full-screen program and of the command line.
-Which characters are harmful is decided here and nowhere else.
+What can't be stored or sent at all becomes valid on its way into a session (`valid`); everything else is stored as it
+was, and made harmless on its way to the screen and to the command line. Which characters are harmful is decided here.
 """
 
 import re
 import struct
 from collections.abc import Iterator
+from typing import Any
 
 CONTROLS = "\x00-\x08\x0b-\x1f\x7f-\x9f"
 """Control characters except tab and line feed. Bodies of character classes: ``a-c`` is a range."""
@@ -36,6 +37,30 @@ _UNSEEN = re.compile(f"(?![{JOINERS}])[{CONTROLS}{REORDERING}{SEPARATORS}{INVISI
 
 ACTING = re.compile(f"[{CONTROLS}{REORDERING}{SEPARATORS}]")
 """What a terminal acts on or reorders a line by."""
+
+
+_INVALID = re.compile("[\0\ud800-\udfff]")
+
+
+def valid(text: str) -> str:
+    """Return text that can be stored and sent: halves of surrogate pairs are joined, others and NUL become U+FFFD."""
+    if not _INVALID.search(text):
+        return text
+    joined = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return joined.replace("\0", "\ufffd")
+
+
+def valid_texts(value: Any) -> Any:
+    """Return what JSON can say with every text in it made valid."""
+    match value:
+        case str():
+            return valid(value)
+        case dict():
+            return {valid_texts(key): valid_texts(item) for key, item in value.items()}
+        case list() | tuple():
+            return type(value)(map(valid_texts, value))
+        case _:
+            return value
 
 
 def codes_of(characters: str) -> Iterator[int]:

@@ -127,9 +127,9 @@ def test_a_damaged_draft_is_dropped(session: Session, reopen: Reopen) -> None:
     assert later.append(said("goes on")).id == 1
 
 
-def test_text_that_is_no_unicode_survives_in_a_draft(session: Session, reopen: Reopen) -> None:
+def test_text_that_is_no_unicode_is_valid_when_a_draft_is_found(session: Session, reopen: Reopen) -> None:
     session.save_draft(DraftText("half \ud800 of a pair\0"))
     end(session)
     entry = reopen(session).recover()
     assert entry is not None
-    assert entry.text == "half \ud800 of a pair\0"
+    assert entry.text == "half \ufffd of a pair\ufffd"

@@ -1,5 +1,6 @@
 """What a session promises to everything above it: entries, paths, moves, labels."""
 
+import json
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.texts import answered, said, texts
+from tui_agent.safe_text import valid
 from tui_agent.session.entries import (
     CheckpointEntry,
     ImagePart,
@@ -67,7 +69,7 @@ def test_every_field_survives_the_file(session: Session, reopen: Reopen) -> None
             call_id="c",
             tool="read",
             status=ToolStatus.DENIED,
-            output="nul\0 esc\x1b[31m",
+            output="esc\x1b[31m",
             metadata=ToolMetadata(
                 diff="+a", truncation=Truncation(total_lines=1, total_bytes=2, kept_lines=3, kept_bytes=4)
             ),
@@ -88,10 +90,22 @@ def test_every_field_survives_the_file(session: Session, reopen: Reopen) -> None
 )
 def test_any_text_can_be_stored_and_searched(session: Session, reopen: Reopen, text: str) -> None:
     stored = session.append(said(text))
-    assert reopen(session).entry(1).parts == stored.parts
+    assert reopen(session).entry(1).parts == stored.parts == (TextPart(text=valid(text)),)
     session.search(text)
     session.label(1, text)
     session.set_title(text)
+
+
+@pytest.mark.parametrize("text", ["half \ud800 pair", "nul\0", "both halves \ud83d\ude00"])
+def test_what_was_stored_before_texts_were_made_valid_is_repaired_as_it_is_read(
+    session: Session, reopen: Reopen, text: str
+) -> None:
+    session.append(said("TEXT"))
+    with session.store.writer() as connection:
+        connection.execute("UPDATE bodies SET body = replace(body, '\"TEXT\"', ?)", (json.dumps(text),))
+    found = reopen(session).entry(1)
+    assert isinstance(found, UserEntry)
+    assert found.parts == (TextPart(text=valid(text)),)
 
 
 def test_headers_agree_with_entries(session: Session, reopen: Reopen) -> None:

@@ -13,12 +13,12 @@ from tui_agent.files.inside import is_inside
 from tui_agent.files.secret_files import shown_line, shown_text
 from tui_agent.lazy import dataclass
 from tui_agent.path_checks import is_directory, is_file
+from tui_agent.safe_text import valid
 from tui_agent.session.entries import FilePart, ImagePart, TextPart, UserPart
 from tui_agent.session.errors import EntryDamaged, EntryNotFound
 from tui_agent.session.session import Session
 from tui_agent.tools.image_size import image_size
 from tui_agent.tools.outputs import MAX_IMAGE_BYTES
-from tui_agent.tools.paths import valid_text
 
 LoadNamed = Callable[[str], Awaitable[tuple[UserPart, ...]]]
 """Returns the parts for a name that is no file: a server's resource, an agent; none when there is no such thing."""
@@ -180,7 +180,7 @@ def _directory(name: str, path: Path) -> FilePart:
     if len(found) > MAX_NAMES:
         names.append(f"[{len(found) - MAX_NAMES} more; use ls for the rest]")
     # A listing is no file that was read: its path ends in a slash.
-    return FilePart(path=f"{name.rstrip('/')}/", text=valid_text("\n".join(names)) or "[empty directory]")
+    return FilePart(path=f"{name.rstrip('/')}/", text=valid("\n".join(names)) or "[empty directory]")
 
 
 def _stored(part: FilePart | _Image, put_blob: Callable[[bytes], str]) -> UserPart:

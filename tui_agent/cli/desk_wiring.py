@@ -8,6 +8,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import groupby
 from pathlib import Path
@@ -41,6 +42,7 @@ from tui_agent.model.providers import PROVIDERS
 from tui_agent.model.settings import ModelSettings
 from tui_agent.path_checks import is_directory, is_there, real_path
 from tui_agent.paths import data_dir
+from tui_agent.session.errors import StoreError
 from tui_agent.session.session import Session
 from tui_agent.trust import Untrusted
 
@@ -267,7 +269,8 @@ class DeskWiring:
         await asyncio.to_thread(lambda: [tool.schema() for tool in agent.ports.own_tools])
         while time.time() - max(opened, self._last_typed()) < TYPING_PAUSE:  # noqa: ASYNC110 - a pause has no event
             await asyncio.sleep(TYPING_PAUSE / 2)
-        await agent.warm()
+        with suppress(StoreError):  # a session that is gone by now, or can't be read, says so when it is used
+            await agent.warm()
 
     def models(self) -> Sequence[ModelRow]:
         """List the models of the catalog, those that can be used first."""

@@ -26,7 +26,6 @@ from tui_agent.context.rendering import (
     arguments_json,
     assistant_text,
     branch_text,
-    clean,
     image_label,
     image_text,
     reasoning_blobs,
@@ -39,6 +38,7 @@ from tui_agent.context.request import ContentText, ImageRef, Message, ModelReque
 from tui_agent.context.templates import Templates
 from tui_agent.context.view import ContextView, EntryState, resolve
 from tui_agent.lazy import dataclass
+from tui_agent.safe_text import valid
 from tui_agent.session.effort import Effort
 from tui_agent.session.entries import (
     INTERRUPTED_OUTPUT,
@@ -317,11 +317,11 @@ def _calls_as_text(messages: Sequence[Message]) -> list[Message]:
 
 def head_messages(system: SystemEntry) -> list[Message]:
     """Return the head: the first block alone, so that it stays cached when the others change, then the opening."""
-    blocks = [clean(block) for block in system.blocks if block.strip()]
+    blocks = [valid(block) for block in system.blocks if block.strip()]
     texts = [text for text in (*blocks[:1], "\n\n".join(blocks[1:])) if text]
     messages = [Message("system", (ContentText(text),), origin=(system.id,)) for text in texts]
     if system.opening:
-        messages.append(Message("user", (ContentText(clean(system.opening)),), origin=(system.id,)))
+        messages.append(Message("user", (ContentText(valid(system.opening)),), origin=(system.id,)))
     return messages
 
 

@@ -1,6 +1,6 @@
 """How one entry is told to a model: its texts, images and placeholders, before messages are put together.
 
-Everything that is sent passes ``clean``: half surrogate pairs can't be encoded and some servers refuse NUL.
+Everything that is sent passes ``valid``: half surrogate pairs can't be encoded and some servers refuse NUL.
 """
 
 import json
@@ -14,6 +14,7 @@ from tui_agent.context.templates import Templates, fill
 from tui_agent.context.truncation import cut_middle
 from tui_agent.context.view import EntryState
 from tui_agent.lazy import dataclass
+from tui_agent.safe_text import valid, valid_texts
 from tui_agent.session.entries import (
     AssistantEntry,
     BranchSummaryEntry,
@@ -45,7 +46,6 @@ INVALID_ARGUMENTS_KEY = "invalid_arguments"
 INVALID_ARGUMENTS_CHARS = 2_000
 """Characters shown of such arguments."""
 
-_LONE_SURROGATE_OR_NUL = re.compile("[\0\ud800-\udfff]")
 _SURROGATE_ESCAPE = re.compile(r"\\u(?:[dD][89a-fA-F]|0000)")
 _STATUS = {
     ToolStatus.COMPLETED: "ok",
@@ -79,13 +79,6 @@ class Shown:
         return self.state is EntryState.PRUNED and self.kept_chars > 0
 
 
-def clean(text: str) -> str:
-    """Return the text with NUL and half surrogate pairs replaced by U+FFFD."""
-    if text.isascii():
-        return text.replace("\0", "\ufffd") if "\0" in text else text
-    return _LONE_SURROGATE_OR_NUL.sub("\ufffd", text)
-
-
 def user_content(entry: UserEntry, shown: Shown, templates: Templates) -> Content:
     """Return a user message's content, empty when there is nothing to say."""
     if shown.state is EntryState.MASKED:
@@ -107,9 +100,9 @@ def user_content(entry: UserEntry, shown: Shown, templates: Templates) -> Conten
                 texts.append(image_text(part, entry.id, shown, templates))
             case FilePart():
                 text = _cut(part.text, shown, entry)
-                texts.append(clean(fill(templates.attached_file, path=part.path, text=text)))
+                texts.append(valid(fill(templates.attached_file, path=part.path, text=text)))
             case TextPart():
-                texts.append(clean(_cut(part.text, shown, entry)))
+                texts.append(valid(_cut(part.text, shown, entry)))
     close_text()
     return _reminded(content, templates) if entry.mid_run and content else tuple(content)
 
@@ -123,7 +116,7 @@ def shell_text(entry: ShellEntry, shown: Shown, templates: Templates) -> str:
     else:
         output = _cut(entry.output, shown, entry)
     status = "still running" if entry.exit_code is None else f"exit code {entry.exit_code}"
-    return clean(
+    return valid(
         fill(
             templates.user_shell,
             command=entry.command,
@@ -139,7 +132,7 @@ def result_text(entry: ToolResultEntry, shown: Shown, templates: Templates) -> s
         return _masked(entry, templates)
     if shown.state is EntryState.PRUNED and not shown.kept_chars:
         return _pruned(entry, shown, templates)
-    output = clean(_cut(entry.output, shown, entry))
+    output = valid(_cut(entry.output, shown, entry))
     if shown.lost is not None:
         # Its first line says that the read it points to can be seen; what changed since stays of use.
         _seen, end, difference = output.partition("\n")
@@ -155,7 +148,7 @@ def assistant_text(entry: AssistantEntry, shown: Shown, templates: Templates) ->
     text = entry.text
     if not text.strip():
         return ""
-    return _masked(entry, templates) if shown.state is EntryState.MASKED else clean(_cut(text, shown, entry))
+    return _masked(entry, templates) if shown.state is EntryState.MASKED else valid(_cut(text, shown, entry))
 
 
 def reasoning_blobs(entry: AssistantEntry, model: str) -> tuple[str, ...]:
@@ -181,13 +174,13 @@ def arguments_json(arguments: str, shown: Shown, entry_id: int) -> str:
     values = parse_object(arguments)
     if values is None:
         most = min(shown.kept_chars, INVALID_ARGUMENTS_CHARS) if shown.cut else INVALID_ARGUMENTS_CHARS
-        told = {INVALID_ARGUMENTS_KEY: clean(arguments[:most])} if arguments.strip() else {}
+        told = {INVALID_ARGUMENTS_KEY: valid(arguments[:most])} if arguments.strip() else {}
         return json.dumps(told, ensure_ascii=False)
     if not shown.whole:
         most = shown.kept_chars if shown.cut else LONG_ARGUMENT_CHARS
         return json.dumps(_shortened(values, most, entry_id), ensure_ascii=False)
     if not arguments.isascii() or _SURROGATE_ESCAPE.search(arguments):
-        cleaned = _cleaned(values)
+        cleaned = valid_texts(values)
         return arguments if cleaned == values else json.dumps(cleaned, ensure_ascii=False)
     return arguments
 
@@ -197,7 +190,7 @@ def summary_text(entry: CompactionEntry, pinned: Iterable[PinnedText], shown: Sh
     if shown.state is EntryState.MASKED:
         return _masked(entry, templates)
     blocks = carried_blocks(entry.details, pinned)
-    return clean(fill(templates.compaction_summary, summary=entry.summary.strip(), blocks=blocks))
+    return valid(fill(templates.compaction_summary, summary=entry.summary.strip(), blocks=blocks))
 
 
 def branch_text(entry: BranchSummaryEntry, shown: Shown, templates: Templates) -> str:
@@ -211,7 +204,7 @@ def branch_text(entry: BranchSummaryEntry, shown: Shown, templates: Templates) -
         blocks=blocks,
         from_id=str(entry.from_id),
     )
-    return clean(text)
+    return valid(text)
 
 
 def carried_blocks(details: SummaryDetails, pinned: Iterable[PinnedText] = ()) -> str:
@@ -252,19 +245,19 @@ def pinned_text(entry: Entry, templates: Templates) -> PinnedText:
             text = entry.summary
         case _:
             text = entry.preview
-    return PinnedText(id=entry.id, text=clean(text))
+    return PinnedText(id=entry.id, text=valid(text))
 
 
 def image_label(image: ImagePart) -> str:
     """Return what names an image, or stands for it where a model can't see: ``[image: path, WxH]``."""
-    return clean(f"[image: {_image_name(image)}]")
+    return valid(f"[image: {_image_name(image)}]")
 
 
 def image_text(image: ImagePart, entry_id: int, shown: Shown, templates: Templates) -> str:
     """Return what stands for an image of an entry; where a prune took it, with the way to get it back."""
     if shown.whole or not shown.vision:
         return image_label(image)
-    return clean(fill(templates.placeholder_image, name=_image_name(image), id=str(entry_id)))
+    return valid(fill(templates.placeholder_image, name=_image_name(image), id=str(entry_id)))
 
 
 def _image_name(image: ImagePart) -> str:
@@ -309,7 +302,7 @@ def _reminded(content: list[ContentText | ImageRef], templates: Templates) -> Co
 
 
 def _masked(entry: Entry, templates: Templates) -> str:
-    return clean(masked_text(entry, templates))
+    return valid(masked_text(entry, templates))
 
 
 def masked_text(entry: Entry, templates: Templates) -> str:
@@ -323,7 +316,7 @@ def masked_text(entry: Entry, templates: Templates) -> str:
 
 def _pruned(entry: Entry, shown: Shown, templates: Templates) -> str:
     placeholder = fill(templates.placeholder_pruned, gist=gist(entry), id=str(entry.id))
-    return clean(f"{placeholder}\n{shown.note}" if shown.note else placeholder)
+    return valid(f"{placeholder}\n{shown.note}" if shown.note else placeholder)
 
 
 def _cut(text: str, shown: Shown, entry: Entry) -> str:
@@ -340,23 +333,13 @@ def _block(name: str, rows: Iterable[str]) -> str:
     return f"<{name}>\n{body}\n</{name}>" if body else ""
 
 
-def _cleaned(value: Any) -> Any:
-    if isinstance(value, str):
-        return clean(value)
-    if isinstance(value, list):
-        return [_cleaned(item) for item in value]
-    if isinstance(value, dict):
-        return {clean(key): _cleaned(item) for key, item in value.items()}
-    return value
-
-
 def _shortened(value: Any, most: int, entry_id: int) -> Any:
     if isinstance(value, str):
-        return clean(shortened(value, most, entry_id))
+        return valid(shortened(value, most, entry_id))
     if isinstance(value, list):
         return [_shortened(item, most, entry_id) for item in value]
     if isinstance(value, dict):
-        return {clean(key): _shortened(item, most, entry_id) for key, item in value.items()}
+        return {valid(key): _shortened(item, most, entry_id) for key, item in value.items()}
     return value
 
 

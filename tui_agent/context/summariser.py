@@ -12,6 +12,7 @@ from typing import Literal
 from tui_agent.context.carried import CountText, fit
 from tui_agent.context.request import ContentText, Message, ModelRequest
 from tui_agent.lazy import dataclass
+from tui_agent.safe_text import readable
 
 InputMode = Literal["live", "serialised"]
 
@@ -196,7 +197,8 @@ def build_request(call: SummaryCall, model: str, live: ModelRequest | None = Non
         return replace(live, messages=(*live.messages, asked), max_output_tokens=call.max_output_tokens)
     messages = (
         Message("system", (ContentText(call.instruction),)),
-        Message("user", (ContentText(call.text),)),
+        # What a terminal acts on in an answer or an output says nothing in a summary.
+        Message("user", (ContentText(readable(call.text)),)),
     )
     return ModelRequest(model=model, messages=messages, max_output_tokens=call.max_output_tokens, tool_choice="none")
 

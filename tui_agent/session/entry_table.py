@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
+from tui_agent.safe_text import valid
 from tui_agent.session.entries import Entry, UserEntry, kinds
 from tui_agent.session.errors import EntryNotFound, SessionNotFound
 from tui_agent.session.records import EntryHeader, RequestRecord
-from tui_agent.session.rows import BodyError, blobs_of, body_of, entry_from, model_of, size_of, storable
+from tui_agent.session.rows import BodyError, blobs_of, body_of, entry_from, model_of, size_of
 from tui_agent.session.schema import key_of, key_range
 from tui_agent.session.search import index_text
 from tui_agent.session.skeleton import SILENT_CALL
@@ -102,7 +103,7 @@ def note(connection: sqlite3.Connection, session: int, entries: Sequence[Entry])
     if model := next(filter(None, map(model_of, reversed(entries))), ""):
         connection.execute(
             "UPDATE sessions SET model = :model WHERE number = :session AND model != :model",
-            {"model": storable(model), "session": session},
+            {"model": valid(model), "session": session},
         )
     typed = (entry for entry in entries if isinstance(entry, UserEntry) and entry.synthetic is None)
     if first := next(typed, None):

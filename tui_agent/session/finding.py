@@ -5,10 +5,11 @@ import sqlite3
 from collections.abc import Sequence
 from typing import Any
 
+from tui_agent.safe_text import valid
 from tui_agent.session import entry_table
 from tui_agent.session.entries import ShellEntry, UserEntry, kinds
 from tui_agent.session.records import EntryHeader, SearchHit, SessionTotals, TypedText
-from tui_agent.session.rows import BodyError, entry_from, storable
+from tui_agent.session.rows import BodyError, entry_from
 from tui_agent.session.schema import key_of
 from tui_agent.session.search import match_expression, ranked_expression, snippet
 from tui_agent.session.typed import typed_text
@@ -73,7 +74,7 @@ def sessions(
         conditions.append("cwd = ?")
         values.append(cwd)
     if query and query.strip():
-        condition, words = _mentions(storable(query))
+        condition, words = _mentions(valid(query))
         conditions.append(condition)
         values.extend(words)
     else:
@@ -104,7 +105,7 @@ def _escaped(text: str) -> str:
 
 def sessions_named(connection: sqlite3.Connection, columns: str, part: str) -> list[Any]:
     """Return the session with this id, or some of those whose id begins or ends with it."""
-    part = storable(part)
+    part = valid(part)
     query = f"SELECT {columns} FROM sessions WHERE deleted_at IS NULL AND "  # noqa: S608 - a constant
     if exact := connection.execute(query + "id = ?", (part,)).fetchall():
         return exact
@@ -191,7 +192,7 @@ def mentionable(connection: sqlite3.Connection, query: str, limit: int, session:
 
     SQLite does the looking: a hundred thousand entries take tenths of a second, in which other threads go on.
     """
-    query = storable(query)
+    query = valid(query)
     in_preview = "preview LIKE ? ESCAPE '\\'"
     ways = [(in_preview, f"%{_escaped(query)}%")]
     if query.isascii() and query.isdigit():

@@ -2,8 +2,8 @@
 
 import sqlite3
 
+from tui_agent.safe_text import valid
 from tui_agent.session.records import LeafMove
-from tui_agent.session.rows import storable
 
 __all__ = ["labels", "log_move", "moves", "set_label", "set_leaf"]
 
@@ -35,7 +35,7 @@ def set_label(connection: sqlite3.Connection, session: int, entry_id: int, text:
     if text:
         connection.execute(
             "INSERT OR REPLACE INTO labels (session, id, text, created_at) VALUES (?, ?, ?, ?)",
-            (session, entry_id, storable(text), at),
+            (session, entry_id, valid(text), at),
         )
     else:
         connection.execute("DELETE FROM labels WHERE session = ? AND id = ?", (session, entry_id))

@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError
 
+from tui_agent.safe_text import valid, valid_texts
 from tui_agent.session.counting import Count
 from tui_agent.session.entries import (
     AssistantEntry,
@@ -28,10 +29,14 @@ from tui_agent.session.entries import (
 )
 from tui_agent.session.previews import preview_of
 
-__all__ = ["BodyError", "blobs_of", "body_of", "completed", "entry_from", "model_of", "size_of", "storable", "text_of"]
+__all__ = ["BodyError", "blobs_of", "body_of", "completed", "entry_from", "model_of", "size_of", "sound", "text_of"]
 
 _HEADER = {"id", "parent_id", "kind", "created_at", "preview", "tokens"}
 """Fields that live in columns and therefore not in the body."""
+
+
+_NUL = "\\u0000"
+"""NUL in a body; the escape of a backslash before these letters looks the same, and does no harm."""
 
 
 class BodyError(Exception):
@@ -45,6 +50,7 @@ def essence_of(entry: Entry) -> Entry:
 
 def completed(entry: Entry, entry_id: int, parent: int | None, at: int, estimate: Callable[[Entry], int]) -> Entry:
     """Return an entry as it is stored: with its id, parent and preview, and with time and tokens if it has none."""
+    entry = sound(entry)
     tokens = entry.tokens or estimate(entry)
     return entry.model_copy(
         update={
@@ -53,18 +59,34 @@ def completed(entry: Entry, entry_id: int, parent: int | None, at: int, estimate
             "created_at": entry.created_at or at,
             "tokens": int(tokens),
             "scripts": tokens.scripts if isinstance(tokens, Count) else entry.scripts,
-            "preview": storable(preview_of(entry)),
+            "preview": valid(preview_of(entry)),
         }
     )
 
 
 def body_of(entry: Entry) -> str:
     """Return the JSON of everything that is not in a header column."""
+    body = _json_of(entry)
+    return body if body is not None else repaired(entry).model_dump_json(exclude=_HEADER)
+
+
+def sound(entry: Entry) -> Entry:
+    """Return an entry all of whose texts are valid: the very same, unless one is not."""
+    return entry if _json_of(entry) is not None else repaired(entry)
+
+
+def repaired(entry: Entry) -> Entry:
+    """Return an entry with all of its texts made valid."""
+    return EntryAdapter.validate_python(valid_texts(entry.model_dump(mode="python")))
+
+
+def _json_of(entry: Entry) -> str | None:
+    """Return an entry's body, None where a text in it is not valid."""
     try:
-        return entry.model_dump_json(exclude=_HEADER)
-    except PydanticSerializationError:
-        # Half of a surrogate pair is no UTF-8: it stays as an ASCII escape.
-        return json.dumps(entry.model_dump(mode="python", exclude=_HEADER))
+        body = entry.model_dump_json(exclude=_HEADER)
+    except PydanticSerializationError:  # a surrogate is no UTF-8
+        return None
+    return None if _NUL in body else body
 
 
 def entry_from(row: tuple[int, int | None, str, str, int, int, str | None]) -> Entry:
@@ -88,25 +110,20 @@ def entry_from(row: tuple[int, int | None, str, str, int, int, str | None]) -> E
     )
     # Spliced as text, so that a body is parsed once, by pydantic.
     text = f"{head[:-1]},{body[1:]}"
+    if _NUL in body:
+        return _repaired_from(text)
     try:
         return EntryAdapter.validate_json(text)
     except ValidationError:
-        return _entry_from_python(text)
+        return _repaired_from(text)
 
 
-def _entry_from_python(text: str) -> Entry:
-    """Read what pydantic's own parser refuses: escaped halves of surrogate pairs."""
+def _repaired_from(text: str) -> Entry:
+    """Read what was stored before all texts were made valid: NUL, and halves of surrogate pairs as escapes."""
     try:
-        return EntryAdapter.validate_python(json.loads(text))
+        return EntryAdapter.validate_python(valid_texts(json.loads(text)))
     except ValueError as error:  # json's and pydantic's errors are both ValueErrors
         raise BodyError from error
-
-
-def storable(text: str) -> str:
-    """Return text that is valid UTF-8 and has no NUL; anything else becomes a replacement character."""
-    if text.isascii() and "\0" not in text:
-        return text
-    return text.replace("\0", "�").encode("utf-8", "replace").decode()
 
 
 def text_of(entry: Entry) -> str:

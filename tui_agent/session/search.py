@@ -11,8 +11,9 @@ Preparing means:
 
 import re
 
+from tui_agent.safe_text import valid
 from tui_agent.session.entries import Entry
-from tui_agent.session.rows import storable, text_of
+from tui_agent.session.rows import text_of
 
 __all__ = ["INDEXED_CHARS", "index_text", "match_expression", "passage", "ranked_expression", "snippet"]
 
@@ -50,7 +51,7 @@ def index_text(entry: Entry) -> str:
     if len(text) > INDEXED_CHARS:
         head = INDEXED_CHARS * 3 // 5
         text = f"{text[:head]}\n{text[head - INDEXED_CHARS :]}"
-    text = storable(text)
+    text = valid(text)
     return " ".join([_separate(text), *_joined_names(text)])
 
 
@@ -59,7 +60,7 @@ def match_expression(query: str) -> str | None:
 
     Every word is quoted, so that no character has a meaning. None when nothing can be searched for.
     """
-    words = [word for word in storable(query).replace('"', " ").split() if any(map(str.isalnum, word))]
+    words = [word for word in valid(query).replace('"', " ").split() if any(map(str.isalnum, word))]
     if not words:
         return None
     return " AND ".join(f'"{_separate(word)}"' for word in words) + ("*" if words[-1][-1].isalnum() else "")
@@ -67,7 +68,7 @@ def match_expression(query: str) -> str | None:
 
 def ranked_expression(query: str) -> str | None:
     """Return the FTS5 expression for entries in which any of the words occurs, to be ranked; None without a word."""
-    words = dict.fromkeys(word for word in storable(query).replace('"', " ").split() if any(map(str.isalnum, word)))
+    words = dict.fromkeys(word for word in valid(query).replace('"', " ").split() if any(map(str.isalnum, word)))
     chosen = sorted(words, key=len, reverse=True)[:_RANKED_WORDS]
     return " OR ".join(f'"{_separate(word)}"' for word in chosen) or None
 

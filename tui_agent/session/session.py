@@ -5,6 +5,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, Literal
 
+from tui_agent.safe_text import valid
 from tui_agent.session import drafts, entry_table, navigation
 from tui_agent.session.access import WriteAccess
 from tui_agent.session.drafts import StoredDraft
@@ -23,7 +24,7 @@ from tui_agent.session.records import (
     SearchHit,
     SessionInfo,
 )
-from tui_agent.session.rows import completed, storable
+from tui_agent.session.rows import completed
 from tui_agent.session.skeleton import Headers
 from tui_agent.session.spine import active_ids
 from tui_agent.session.store import Store
@@ -193,7 +194,7 @@ class Session:
     def set_title(self, title: str) -> None:
         """Give the session a title; "" takes it away."""
         with self._access.changing() as connection:
-            connection.execute("UPDATE sessions SET title = ? WHERE number = ?", (storable(title), self._number))
+            connection.execute("UPDATE sessions SET title = ? WHERE number = ?", (valid(title), self._number))
 
     def add_cost(self, dollars: float) -> None:
         """Add what a call cost that is no entry of the session: its title, the work of a subagent. US dollars."""

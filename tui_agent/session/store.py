@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Self
 from weakref import WeakValueDictionary
 
+from tui_agent.safe_text import valid
 from tui_agent.session import blobs, entry_table, finding, forking
 from tui_agent.session import unsent as unsents
 from tui_agent.session.database import Database, SchemaTarget
@@ -36,7 +37,6 @@ from tui_agent.session.records import (
     SessionTotals,
     TypedText,
 )
-from tui_agent.session.rows import storable
 from tui_agent.session.unsent import Unsent
 
 __all__ = ["EntryHeader", "Holder", "SearchHit", "SessionInfo", "Store", "drop_images", "surplus_images"]
@@ -182,10 +182,10 @@ class Store:
             number = forking.insert_session(
                 connection,
                 session_id=(session_id := self._new_id(self.clock())),
-                cwd=storable(str(cwd)),
-                title=storable(title),
+                cwd=valid(str(cwd)),
+                title=valid(title),
                 at=self.clock(),
-                origin=(*(parent or (None, None)), storable(agent)),
+                origin=(*(parent or (None, None)), valid(agent)),
             )
         return self._info_of(number, session_id)
 
@@ -194,7 +194,7 @@ class Store:
         with self.reader() as connection:
             row = connection.execute(
                 f"SELECT {_INFO_COLUMNS} FROM sessions WHERE key = ? AND deleted_at IS NULL",  # noqa: S608 - a constant
-                (storable(key),),
+                (valid(key),),
             ).fetchone()
         return None if row is None else self._info(row)
 
@@ -205,7 +205,7 @@ class Store:
             StoreError: another session has it.
         """
         try:
-            self._change(session_id, "key = ?", (storable(key),))
+            self._change(session_id, "key = ?", (valid(key),))
         except sqlite3.IntegrityError:
             raise StoreError(f"Another run has begun with the key “{key}” at the same time.") from None
 
@@ -227,7 +227,7 @@ class Store:
             rows = finding.sessions(
                 connection,
                 _INFO_COLUMNS,
-                cwd=None if cwd is None else storable(str(cwd)),
+                cwd=None if cwd is None else valid(str(cwd)),
                 query=query,
                 window=(limit, offset),
                 hidden=self._left_empty(connection),
@@ -277,7 +277,7 @@ class Store:
         Raises:
             SessionNotFound: there is no such session.
         """
-        self._change(session_id, "title = ?", (storable(title),))
+        self._change(session_id, "title = ?", (valid(title),))
 
     def delete(self, session_id: str) -> None:
         """Hide a session, and those of its subagents, until `undelete`, or until `purge` deletes them.
@@ -380,7 +380,7 @@ class Store:
         query has a special meaning.
         """
         number = None if session_id is None else self.number(session_id)
-        directory = None if cwd is None else storable(str(cwd))
+        directory = None if cwd is None else valid(str(cwd))
         with self.reader() as connection:
             return finding.entries(connection, query, limit, session=number, cwd=directory)
 
@@ -410,20 +410,20 @@ class Store:
     def typed_in(self, project: Path | str, limit: int) -> list[TypedText]:
         """Return what the user typed in the sessions of a directory, distinct, the newest first; from any thread."""
         with self.reader() as connection:
-            return finding.typed_texts(connection, limit, storable(str(project)))
+            return finding.typed_texts(connection, limit, valid(str(project)))
 
     def keep_unsent(self, place: str, unsent: Unsent) -> None:
         """Keep what the user wrote and has not sent; ``place`` is a session's id or a directory."""
         self.announce()
         with self.writer() as connection:
-            kept = replace(unsent, text=storable(unsent.text))
-            unsents.keep(connection, storable(place), self._token, kept, self.clock())
+            kept = replace(unsent, text=valid(unsent.text))
+            unsents.keep(connection, valid(place), self._token, kept, self.clock())
 
     def take_unsent(self, place: str) -> Unsent:
         """Return what was kept at a place by this program or by ones that ended, and forget it."""
         with self.writer() as connection:
             unsents.forget(connection, self.clock() - unsents.RETENTION_MS)
-            return unsents.take(connection, storable(place), self._is_free)
+            return unsents.take(connection, valid(place), self._is_free)
 
     def _is_free(self, token: str) -> bool:
         return token == self._token or not self._locks.alive(token)

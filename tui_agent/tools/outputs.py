@@ -6,10 +6,10 @@ from typing import Literal
 
 from tui_agent.context.truncation import OutputLimits, Truncated, truncate
 from tui_agent.lazy import dataclass
+from tui_agent.safe_text import valid
 from tui_agent.session.entries import ImagePart, ToolMetadata, Truncation
 from tui_agent.tools.base import ToolContext, ToolResult
 from tui_agent.tools.image_size import image_size
-from tui_agent.tools.paths import valid_text
 
 READ_ON = "[Lines {first}-{last} of {total}. Read on with offset={next}.]"
 READ_END = "[Lines {first}-{last} of {total}, the end of the file.]"
@@ -67,8 +67,8 @@ async def finish(output: Output, context: ToolContext) -> ToolResult:
         shown = cut.text.split("\n")[: truncation.kept_lines]
         parts = ["\n".join(shown), _hint(output.cut_hint, truncation) or output.footer]
     return ToolResult(
-        output=valid_text("\n".join(part for part in parts if part)),
-        title=valid_text(output.title),
+        output=valid("\n".join(part for part in parts if part)),
+        title=valid(output.title),
         is_error=output.is_error,
         attachments=output.attachments,
         full_output=_stored(output, truncation, context),

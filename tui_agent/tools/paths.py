@@ -12,6 +12,7 @@ from tui_agent.files.sensitive import is_sensitive
 from tui_agent.lazy import dataclass
 from tui_agent.path_checks import is_directory
 from tui_agent.permission import Permission, PermissionNeed
+from tui_agent.safe_text import valid
 from tui_agent.tools.base import ToolContext
 
 _SUGGESTIONS = 3
@@ -128,7 +129,7 @@ def missing(location: Location, context: ToolContext) -> ToolError:
     """Return the error for a path that does not exist, with the names that were probably meant."""
     shown = _cut(location.shown)
     if location.path.is_symlink():
-        return ToolError(f"{shown} is a link to {valid_text(str(location.path.readlink()))}, which does not exist.")
+        return ToolError(f"{shown} is a link to {valid(str(location.path.readlink()))}, which does not exist.")
     if not _WILD.isdisjoint(shown):
         return ToolError(f"{shown} does not exist. To find files by a pattern use glob.")
     close = suggest(location, context)
@@ -150,12 +151,7 @@ def suggest(location: Location, context: ToolContext) -> list[str]:
         found += sorted(files, key=lambda path: (-_common_parts(path, location.shown), path))
         if not found:
             found += _close_names(name, context)
-    return [valid_text(path) for path in dict.fromkeys(found)][:_SUGGESTIONS]
-
-
-def valid_text(name: str) -> str:
-    """Return a file name that can be stored and sent: bytes that are no UTF-8 become replacement characters."""
-    return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    return [valid(path) for path in dict.fromkeys(found)][:_SUGGESTIONS]
 
 
 def explain(error: OSError, shown: str) -> ToolError:
@@ -219,7 +215,7 @@ def _same_end(location: Location, context: ToolContext) -> str:
     parts = location.path.parts[1:][-_ENDS_LOOKED_AT:]
     ends = (context.project.joinpath(*parts[start:]) for start in range(len(parts)))
     found = next((path for path in ends if os.path.lexists(path) and path != location.path), None)
-    return "" if found is None else valid_text(_relative(found, context.cwd))
+    return "" if found is None else valid(_relative(found, context.cwd))
 
 
 def _common_parts(left: str, right: str) -> int:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from tui_agent.app import face
 from tui_agent.app.format import visible
+from tui_agent.errors import CommandError
 
 if TYPE_CHECKING:
     from textual.content import Content
@@ -95,7 +96,8 @@ def screen_of(page: face.Page, desk: Desk) -> Screen[Any]:  # noqa: C901, PLR091
             from tui_agent.ui.screens.subagent import SubagentScreen
 
             return SubagentScreen(desk, page.watched, page.close)
-    assert agent is not None, "the other pages are of a session"  # noqa: S101 - their commands look
+    if agent is None:
+        raise CommandError("The session is not open yet.")
     match page:
         case face.TreePage():
             from tui_agent.ui.screens.tree import TreeScreen

@@ -315,3 +315,13 @@ def test_a_store_that_is_cut_is_refused_in_a_sentence(store, session, other, tmp
     with pytest.raises(ImportRefused, match=r"cut\.db"):
         take(other, damaged)
     assert other.sessions() == []
+
+
+def test_an_export_of_long_ago_with_half_a_surrogate_pair_is_taken_in(store, session, other, tmp_path):
+    """More of them than are kept in memory."""
+    session.append_many([say(f"HALF {number}") for number in range(100)])
+    path = exported(store, session.id, tmp_path / "old.jsonl")
+    path.write_text(path.read_text().replace("HALF", "half \\ud83d"))
+    [imported] = take(other, path)
+    texts = [entry.parts[0].text for entry in copy_of(other, imported.session_id, whole=True).entries]
+    assert texts == [f"half \ufffd {number}" for number in range(100)]

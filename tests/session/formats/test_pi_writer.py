@@ -122,7 +122,7 @@ def test_read_back_it_has_the_same_texts_calls_results_and_tree(session, tmp_pat
         (2, 1, "model_change"),
         (3, 2, "effort_change"),
         (4, 3, 'anthropic/m: hm + I look + {"path": "a.py"} + {"arguments": "not json"} (tool_calls, 20, 0.25)'),
-        (5, 4, "c1 read: x = 1 é? (completed, 1)"),
+        (5, 4, "c1 read: x = 1 é� (completed, 1)"),
         (6, 5, "c2 read: bad arguments (error, 0)"),
         (7, 6, "anthropic/m: It is one. (stop, 0, None)"),
         (8, 7, "compaction: so far (900, b.py)"),

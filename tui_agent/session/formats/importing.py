@@ -10,6 +10,7 @@ from pathlib import Path
 from sqlite3 import Connection
 
 from tui_agent.lazy import dataclass
+from tui_agent.safe_text import valid
 from tui_agent.session import blobs, entry_table, forking, navigation
 from tui_agent.session.entries import Entry, UserEntry
 from tui_agent.session.errors import SessionHeld
@@ -17,7 +18,7 @@ from tui_agent.session.formats.incoming import IncomingSession, derived_id
 from tui_agent.session.formats.reading import ImportLimits, ImportRefused
 from tui_agent.session.formats.source import SourceFile
 from tui_agent.session.formats.table import Format, format_named, format_of
-from tui_agent.session.rows import completed, essence_of, storable
+from tui_agent.session.rows import completed, essence_of, sound
 from tui_agent.session.store import Store
 from tui_agent.session.typed import typed_text
 
@@ -167,8 +168,8 @@ class _SessionImport:
         number = forking.insert_session(
             self.connection,
             session_id=session_id,
-            cwd=storable(session.cwd),
-            title=storable(session.title or _first_words(session)),
+            cwd=valid(session.cwd),
+            title=valid(session.title or _first_words(session)),
             at=at,
             origin=session.origin,
         )
@@ -251,5 +252,5 @@ def _first_words(session: IncomingSession) -> str:
 def _content_digest(entries: Iterable[Entry]) -> str:
     digest = hashlib.sha256()
     for entry in entries:
-        digest.update(essence_of(entry).model_dump_json().encode("utf-8", "surrogatepass"))
+        digest.update(essence_of(sound(entry)).model_dump_json().encode())
     return digest.hexdigest()

@@ -15,6 +15,7 @@ from tui_agent.lazy import dataclass
 from tui_agent.session.entries import Entry, EntryAdapter, ImagePart
 from tui_agent.session.formats.reading import ImportLimits, ImportRefused, Node
 from tui_agent.session.records import LeafMove
+from tui_agent.session.rows import sound
 
 __all__ = ["IMAGE_TYPES", "Builder", "IncomingSession", "StagedBlobs", "StagedEntries", "derived_id", "is_session_id"]
 
@@ -72,7 +73,7 @@ class StagedEntries(Sequence[Entry]):
             self._keep(index, entry)
 
     def _keep(self, index: int, entry: Entry) -> None:
-        data = entry.model_dump_json().encode("utf-8", "surrogatepass")
+        data = sound(entry).model_dump_json().encode()
         self._places[index] = self._spool.put(data)
         self._sizes[index] = len(data)
 
