@@ -23,7 +23,10 @@ class ExitCode(IntEnum):
     STOPPED = (
         3,
         "stopped",
-        "stopped: something was refused and nothing else was done, a doom loop, no more steps, an answer cut or empty",
+        (
+            "stopped: something was refused and nothing else was done, a doom loop, no more steps, an answer cut, "
+            "empty or with calls that can't be read"
+        ),
     )
     BUDGET = 4, "over budget", "the budget of money or tokens is used up (`--max-cost`, `--max-tokens`)"
     TIMEOUT = 5, "out of time", "the time is up (`--timeout`)"
