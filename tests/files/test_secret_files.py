@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tui_agent.files.secret_files import file_holds_secret, secrets_among_programs
-from tui_agent.sandbox.survey import survey
+from tui_agent.sandbox.project_scan import scan_project
 
 TOKEN = "ghp" + "_0a1b2c3d4e5f6a7b8c9d0e1f2a3b4c5d6e7f"
 
@@ -80,4 +80,7 @@ def test_commands_do_not_see_secrets_that_git_does_not_track(tmp_path: Path) -> 
         (tmp_path / name).write_text(f'{{"password": "{TOKEN}"}}')
     subprocess.run(["git", "init", "-q", tmp_path], check=True)
     subprocess.run(["git", "add", "tracked.json"], cwd=tmp_path, check=True)
-    assert {path.name for path in survey(tmp_path, file_holds_secret).secrets} == {"new.json", "terraform.tfstate"}
+    assert {path.name for path in scan_project(tmp_path, file_holds_secret).secrets} == {
+        "new.json",
+        "terraform.tfstate",
+    }

@@ -14,7 +14,7 @@ import tui_agent
 from tests.support.contained import FORMS, SYSTEM_PATH, Contained, needs_layer, state_of
 from tests.support.tooling import Workspace
 from tui_agent.processes.jobs import Jobs
-from tui_agent.sandbox import Holes, Sandbox, SandboxState, View, Writes
+from tui_agent.sandbox import Grants, Sandbox, SandboxState, View, Writes
 from tui_agent.sandbox import sandbox as sandbox_module
 from tui_agent.sandbox.own_directory import make_own_directory
 from tui_agent.tools.bash import BashInput, BashTool
@@ -207,7 +207,7 @@ async def test_a_squatted_directory_in_memory_moves_layers_to_the_disk(
     os.mkfifo(tmp_path / "shm" / f"tui-agent-{os.geteuid()}")
     monkeypatch.setattr(sandbox_module, "SHARED_MEMORY", tmp_path / "shm")
     box = Contained(tmp_path / "home")
-    ran = await asyncio.wait_for(box.run("echo works", OUTPUTS.opened(Holes())), 60)
+    ran = await asyncio.wait_for(box.run("echo works", OUTPUTS.opened(Grants())), 60)
     assert ran.output == "works\n"
     await box.sandbox.aclose()
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.contained import SYSTEM_PATH, Contained, needs_layer
-from tui_agent.sandbox import Holes, View, Writes
+from tui_agent.sandbox import Grants, View, Writes
 
 pytestmark = needs_layer
 
@@ -187,7 +187,7 @@ async def test_secrets_of_the_project_are_empty_until_they_are_opened(box: Conta
     (box.root / "link").symlink_to(".env")
     read = "cat .env certs/server.key local/settings.ini link"
     assert (await box.run(read, live=live)).output == ""
-    opened = View(holes=Holes(secrets=frozenset({env, key})))
+    opened = View(grants=Grants(secrets=frozenset({env, key})))
     assert (await box.run(read, opened, live=live)).output == f"KEY=canary\n{key.read_text()}KEY=canary\n"
     box.reset(read=[".env", "certs/*.key"])
     assert (await box.run("cat .env certs/server.key", live=live)).output == "KEY=canary\ncanary\n"
@@ -203,7 +203,7 @@ async def test_a_secret_that_comes_later_is_found(box: Contained) -> None:
 async def test_a_command_that_fails_and_names_a_hidden_secret_wants_it(box: Contained) -> None:
     env = box.file(".env", "KEY=mine\n")
     ran = await box.run("echo 'no KEY in .env' >&2; exit 1")
-    assert ran.outcome.wanted == Holes(secrets=frozenset({env}))
+    assert ran.outcome.wanted == Grants(secrets=frozenset({env}))
     assert (await box.run("cat .env; true")).outcome.wanted is None
 
 
@@ -219,7 +219,7 @@ async def test_a_commit_leaves_committed_keys_as_they_are(box: Contained) -> Non
     assert (await box.run("cat tests/server.key .env.production")).output == "a key for tests\n"
     assert "server.key" not in (await box.run("git status --porcelain")).output
     commit = "git -c user.name=n -c user.email=e@x commit -q app.py tests -m two && git show --format= --name-only"
-    assert (await box.run(commit, PROJECT.opened(Holes(repository=True)))).output == "app.py\n"
+    assert (await box.run(commit, PROJECT.opened(Grants(repository=True)))).output == "app.py\n"
     key.write_text("a key of mine\n")
     assert (await box.run("cat tests/server.key")).output == ""
 
@@ -233,16 +233,16 @@ async def test_a_hidden_file_is_not_committed_as_empty(box: Contained) -> None:
     app.write_text("2\n")
     box.file(".env", "KEY=canary\n")
     commit, show = "git -c user.name=n -c user.email=e@x commit -qm two", "git show --format= --name-only"
-    writes = Holes(repository=True)
+    writes = Grants(repository=True)
     for take_all in (f"{commit} -a", f"git add -A && {commit}", f"git add .env && {commit}"):
         ran = await box.run(take_all, PROJECT.opened(writes))
         wanted = ".env" if "add .env" in take_all else "tests/server.key"
         assert wanted in ran.output, "git says what it can't take"
         assert "two" not in (await box.run("git log --format=%s")).output
         if wanted == "tests/server.key":
-            assert ran.outcome.wanted == Holes(secrets=frozenset({key}))
+            assert ran.outcome.wanted == Grants(secrets=frozenset({key}))
     assert (await box.run(f"git add app.py && {commit} && {show}", PROJECT.opened(writes))).output == "app.py\n"
-    seen = PROJECT.opened(Holes(repository=True, secrets=frozenset({key})))
+    seen = PROJECT.opened(Grants(repository=True, secrets=frozenset({key})))
     assert (await box.run(f"{commit} -a && git show :tests/server.key", seen)).output == "a key of mine\n"
     key.write_text("a key for tests\n")
     await box.run(f"git add -A; {commit}", PROJECT.opened(writes))
@@ -311,7 +311,7 @@ async def test_it_stays_where_a_job_works_on_the_project_itself(project: Contain
 
 
 async def test_what_others_obey_and_git_may_make_is_told_of(project: Contained) -> None:
-    ran = await project.run("echo x > .mcp.json", OUTPUTS.opened(Holes(repository=True)))
+    ran = await project.run("echo x > .mcp.json", OUTPUTS.opened(Grants(repository=True)))
     assert "other programs obey it: .mcp.json" in ran.outcome.note
 
 
@@ -347,14 +347,14 @@ async def test_a_product_is_known_by_what_was_there_before(project: Contained) -
     """Otherwise a source could be replaced by one."""
     project.file("untracked.txt", "mine")
     ran = await project.run("printf '\\177ELF' > README.md; printf '\\177ELF' > untracked.txt")
-    assert ran.outcome.wanted == Holes(sources=True)
+    assert ran.outcome.wanted == Grants(sources=True)
     assert (project.root / "README.md").read_text() == "text\n"
     assert (project.root / "untracked.txt").read_text() == "mine"
 
 
 async def test_what_builds_leave_in_directories_of_sources_is_a_question(project: Contained) -> None:
     ran = await project.run("echo 'import evil' > src/conftest.py; mkdir -p build2; echo x > build2/y.py")
-    assert ran.outcome.wanted == Holes(sources=True)
+    assert ran.outcome.wanted == Grants(sources=True)
     assert "[Not kept, the files are as they were: build2/y.py, src/conftest.py.]" in ran.outcome.note
     assert "src/conftest.py" not in project.tree()
 
@@ -369,8 +369,8 @@ async def test_compiled_python_is_not_left_beside_the_sources(project: Contained
 async def test_a_formatter_wants_the_sources_and_gets_them_with_the_hole(project: Contained) -> None:
     command = "sed -i s/app/changed/ src/app.py && rm README.md && echo new > src/new.py"
     ran = await project.run(command)
-    assert (ran.code, ran.outcome.wanted) == (0, Holes(sources=True))
-    assert (await project.run(command, OUTPUTS.opened(Holes(sources=True)))).outcome.wanted is None
+    assert (ran.code, ran.outcome.wanted) == (0, Grants(sources=True))
+    assert (await project.run(command, OUTPUTS.opened(Grants(sources=True)))).outcome.wanted is None
     assert (project.root / "src/app.py").read_text() == "print('changed')\n"
     assert "README.md" not in project.tree()
     assert "src/new.py" in project.tree()
@@ -378,7 +378,7 @@ async def test_a_formatter_wants_the_sources_and_gets_them_with_the_hole(project
 
 async def test_data_is_changed_when_it_was_opened(project: Contained) -> None:
     ran = await project.run("rm -rf data", PROJECT)
-    assert ran.outcome.wanted == Holes(write=frozenset({project.root / "data"}))
+    assert ran.outcome.wanted == Grants(write=frozenset({project.root / "data"}))
     await project.run("rm -f data/rows.csv; echo more > data/more.csv", OUTPUTS.opened(ran.outcome.wanted))
     assert "data/rows.csv" not in project.tree()
     assert "data/more.csv" in project.tree()
@@ -422,10 +422,10 @@ async def test_nothing_outside_of_the_project_can_be_changed(project: Contained)
 async def test_a_path_outside_that_is_missed_is_wanted(project: Contained) -> None:
     other = project.file("other/data.txt", "there", at=project.home)
     ran = await project.run(f"cat {other}")
-    assert ran.outcome.wanted == Holes(read=frozenset({other}))
+    assert ran.outcome.wanted == Grants(read=frozenset({other}))
     assert (await project.run(f"cat {other}", OUTPUTS.opened(ran.outcome.wanted))).output == "there"
     new = project.home / "other/new.txt"
-    assert (await project.run(f"echo x > {new}", OUTPUTS.opened(Holes(write=frozenset({new}))))).code == 0
+    assert (await project.run(f"echo x > {new}", OUTPUTS.opened(Grants(write=frozenset({new}))))).code == 0
     assert new.read_text() == "x\n"
 
 
@@ -439,7 +439,7 @@ async def test_a_commit_wants_the_repository_and_then_works_without_its_hooks_an
     assert ran.code != 0
     assert ran.outcome.wanted is not None
     assert ran.outcome.wanted.repository
-    opened = OUTPUTS.opened(Holes(repository=True))
+    opened = OUTPUTS.opened(Grants(repository=True))
     assert (
         await project.run(f"git add src && {identity} commit -qm two && git log --oneline | wc -l", opened)
     ).output == "2\n"
@@ -466,7 +466,7 @@ async def test_a_build_does_not_redirect_a_submodule(project: Contained) -> None
     project.git("submodule", "add", "-q", str(library), "lib")
     before = (project.root / "lib/.git").read_text()
     steps = "cp -r .git/modules/lib evilgit; echo '[core]' >> evilgit/config; echo 'gitdir: ../evilgit' > lib/.git"
-    for view in (NOTHING, OUTPUTS, PROJECT, PROJECT.opened(Holes(repository=True))):
+    for view in (NOTHING, OUTPUTS, PROJECT, PROJECT.opened(Grants(repository=True))):
         for live in (False, True):
             await project.run(f"{steps}; mv lib l2; mkdir lib; echo 'gitdir: ../evilgit' > lib/.git", view, live=live)
             assert (project.root / "lib/.git").read_text() == before
@@ -488,7 +488,7 @@ async def test_nested_repositories_and_worktrees_are_read_only(project: Containe
     await project.run(f"echo evil >> {project.home}/code/demo/.git/config", PROJECT)
     assert "evil" not in (project.home / "code/demo/.git/config").read_text()
     project.file("f", "x")
-    opened = OUTPUTS.opened(Holes(repository=True))
+    opened = OUTPUTS.opened(Grants(repository=True))
     committed = await project.run("git add f && git -c user.name=n -c user.email=e@x commit -qm t && echo done", opened)
     assert committed.output == "done\n"
     await project.run(f"echo evil >> {project.home}/code/demo/.git/config", opened)
@@ -501,7 +501,7 @@ async def test_a_git_file_that_names_any_directory_opens_nothing(box: Contained)
     box.file("gitdir", "/elsewhere/.git\n", at=other)
     box.file("commondir", ".\n", at=other)
     box.file(".git", f"gitdir: {other}\n")
-    ran = await box.run(f"cat {other}/HEAD; echo x > {other}/HEAD", OUTPUTS.opened(Holes(repository=True)))
+    ran = await box.run(f"cat {other}/HEAD; echo x > {other}/HEAD", OUTPUTS.opened(Grants(repository=True)))
     assert "No such file" in ran.output
     assert (other / "HEAD").read_text() == "x"
 
@@ -519,7 +519,7 @@ async def test_a_password_in_the_settings_of_a_repository_is_not_shown_and_git_w
 ) -> None:
     box.git("init", "-q")
     box.git("remote", "add", "origin", "https://me:ghp_abcdefghijklmnopqrstuvwxyz0123456789@github.com/a/b")
-    for view in (OUTPUTS, OUTPUTS.opened(Holes(repository=True))):
+    for view in (OUTPUTS, OUTPUTS.opened(Grants(repository=True))):
         ran = await box.run("git remote -v; cat .git/config; git status --short", view, live=live)
         assert "ghp_" not in ran.output
         assert ran.output.count("github.com/a/b") == 3

@@ -14,7 +14,7 @@ from tests.support.tooling import Workspace
 from tui_agent.config import Config
 from tui_agent.errors import ToolError
 from tui_agent.processes.jobs import Jobs
-from tui_agent.sandbox import Holes, SandboxState, View, Writes
+from tui_agent.sandbox import Grants, SandboxState, View, Writes
 from tui_agent.tools.base import ToolContext, ToolResult
 from tui_agent.tools.bash import BashInput, BashTool
 
@@ -30,8 +30,8 @@ class Bench:
     """The bash tool, and whoever is asked about what commands lack."""
 
     box: Contained
-    answer: Holes | str | None = None
-    asked: list[Holes] = field(default_factory=list)
+    answer: Grants | str | None = None
+    asked: list[Grants] = field(default_factory=list)
     recorded: list[list[str] | None] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)
     jobs: Jobs = field(default_factory=Jobs)
@@ -42,10 +42,10 @@ class Bench:
         context.sandbox, context.view, context.jobs = self.box.sandbox, view, self.jobs
         context.recorded, context.notify = self._record, self.notices.append
         if self.answer is not None:
-            context.open_holes = self._open
+            context.request_grants = self._open
         return context
 
-    async def _open(self, wanted: Holes, _command: str) -> Holes | str:
+    async def _open(self, wanted: Grants, _command: str) -> Grants | str:
         self.asked.append(wanted)
         assert self.answer is not None
         return self.answer
@@ -73,9 +73,9 @@ async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
 
 
 async def test_what_a_command_lacked_is_asked_for_and_it_runs_again_with_that(bench: Bench) -> None:
-    bench.answer = Holes(sources=True)
+    bench.answer = Grants(sources=True)
     result = await bench.run("sed -i s/app/other/ app.py && echo done")
-    assert (result.output, bench.asked) == ("done", [Holes(sources=True)])
+    assert (result.output, bench.asked) == ("done", [Grants(sources=True)])
     assert (bench.box.root / "app.py").read_text() == "print('other')\n"
     assert bench.recorded == [["app.py"]]
 
@@ -89,17 +89,17 @@ async def test_a_refusal_is_told_to_the_model_and_nothing_is_changed(bench: Benc
 
 async def test_it_is_asked_for_a_second_thing_only_then(bench: Bench) -> None:
     other = bench.box.file("other/data", "there", at=bench.box.home)
-    bench.answer = Holes(sources=True, read=frozenset({other}))
+    bench.answer = Grants(sources=True, read=frozenset({other}))
     result = await bench.run(f"cat {other} && echo x > app.py")
-    assert (result.output, bench.asked) == ("there", [Holes(read=frozenset({other}))])
+    assert (result.output, bench.asked) == ("there", [Grants(read=frozenset({other}))])
     bench.asked.clear()
-    bench.answer = Holes(read=frozenset({other}))
+    bench.answer = Grants(read=frozenset({other}))
     await bench.run(f"cat {other} && echo y > app.py")
-    assert bench.asked == [Holes(read=frozenset({other})), Holes(sources=True)]
+    assert bench.asked == [Grants(read=frozenset({other})), Grants(sources=True)]
 
 
 async def test_nothing_is_asked_where_nothing_is_missing(bench: Bench) -> None:
-    bench.answer = Holes(sources=True)
+    bench.answer = Grants(sources=True)
     assert (
         await bench.run("cat app.py; grep -rn noth1ng app.py | wc -l; mkdir -p build && touch build/x")
     ).output.endswith("0")
@@ -116,7 +116,7 @@ async def test_a_layered_command_has_just_what_it_changed_recorded(bench: Bench)
 
 async def test_what_works_on_the_project_itself_has_all_of_it_watched(bench: Bench) -> None:
     await bench.run(
-        "git -c user.name=n -c user.email=e@x commit -q --allow-empty -m x", AUTO.opened(Holes(repository=True))
+        "git -c user.name=n -c user.email=e@x commit -q --allow-empty -m x", AUTO.opened(Grants(repository=True))
     )
     await bench.run("sleep 0.1", AUTO, background=True)
     assert bench.recorded == [None]
@@ -207,9 +207,9 @@ def test_the_setting_is_a_word_or_a_table() -> None:
 def test_a_project_in_which_secrets_can_not_be_found_has_no_sandbox(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tui_agent.sandbox import survey
+    from tui_agent.sandbox import scan_project
 
-    monkeypatch.setattr(survey, "MAX_ENTRIES", 1)
+    monkeypatch.setattr(scan_project, "MAX_ENTRIES", 1)
     bench.box.file("more.py")
     (need,) = BASH.needs(BashInput(command="make"), bench.context(BUILD))
     assert not need.sandboxed

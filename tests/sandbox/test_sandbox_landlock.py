@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from tests.support.contained import Contained
-from tui_agent.sandbox import Holes, SandboxState, View, Writes, landlock
+from tui_agent.sandbox import Grants, SandboxState, View, Writes, landlock
 from tui_agent.sandbox import finding as finding_module
 from tui_agent.sandbox.finding import find_sandbox
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Landlock is Linux'")
 
 NOTHING, OUTPUTS, PROJECT = View(Writes.NOTHING), View(Writes.OUTPUTS), View(Writes.PROJECT)
-SOURCES = OUTPUTS.opened(Holes(sources=True))
+SOURCES = OUTPUTS.opened(Grants(sources=True))
 
 
 @pytest.fixture
@@ -93,8 +93,8 @@ async def test_other_processes_are_neither_looked_into_nor_ended(box: Contained)
 
 def test_what_it_cannot_express_it_says(box: Contained) -> None:
     assert box.sandbox.lacks(PROJECT, box.root) == ""
-    assert "repository" in box.sandbox.lacks(OUTPUTS.opened(Holes(repository=True)), box.root)
-    assert "network" in box.sandbox.lacks(OUTPUTS.opened(Holes(hosts=frozenset({"example.org"}))), box.root)
+    assert "repository" in box.sandbox.lacks(OUTPUTS.opened(Grants(repository=True)), box.root)
+    assert "network" in box.sandbox.lacks(OUTPUTS.opened(Grants(hosts=frozenset({"example.org"}))), box.root)
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.contained import Contained
-from tui_agent.sandbox import EVERY_HOST, Holes, View, find_sandbox
+from tui_agent.sandbox import EVERY_HOST, Grants, View, find_sandbox
 from tui_agent.sandbox.network import Gateway, Proxy
 
 linux = pytest.mark.skipif(find_sandbox().kind != "bubblewrap", reason="needs bubblewrap")
@@ -183,7 +183,7 @@ async def test_nothing_of_the_network_is_there(box: Contained, far: Far) -> None
 async def test_a_command_finds_the_proxy_and_the_model_is_told_of_a_refusal(box: Contained) -> None:
     ran = await box.run(FETCH.format(url="http://example.org/x"))
     assert "403" in ran.output
-    assert ran.outcome.wanted == Holes(hosts=frozenset({"example.org"}))
+    assert ran.outcome.wanted == Grants(hosts=frozenset({"example.org"}))
     assert "[The sandbox does not let this command reach example.org. Only the user can allow it.]" in ran.outcome.note
 
 
@@ -201,7 +201,7 @@ async def test_the_user_is_asked_while_the_command_runs(box: Contained) -> None:
 
 @linux
 async def test_the_cloud_that_knows_keys_is_not_reached_though_every_host_may_be(box: Contained) -> None:
-    everything = View(holes=Holes(hosts=frozenset({EVERY_HOST})))
+    everything = View(grants=Grants(hosts=frozenset({EVERY_HOST})))
     ran = await box.run(FETCH.format(url="http://169.254.169.254/latest/meta-data"), everything)
     assert "403" in ran.output
     assert "private network" in ran.outcome.note

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.contained import Contained, needs_layer
-from tui_agent.sandbox import Holes, View, Writes
+from tui_agent.sandbox import Grants, View, Writes
 
 pytestmark = needs_layer
 
@@ -38,7 +38,7 @@ def store(box: Contained) -> Path:
 
 
 @LIVE
-@pytest.mark.parametrize("view", [OUTPUTS, PROJECT, OUTPUTS.opened(Holes(repository=True))])
+@pytest.mark.parametrize("view", [OUTPUTS, PROJECT, OUTPUTS.opened(Grants(repository=True))])
 async def test_a_second_name_of_a_file_outside_changes_nothing_there(
     box: Contained, store: Path, view: View, *, live: bool
 ) -> None:
@@ -94,7 +94,7 @@ async def test_what_programs_obey_is_thrown_away_at_any_depth(box: Contained, vi
 
 
 async def test_what_was_opened_stays_in_a_new_directory_of_output(box: Contained) -> None:
-    opened = View(Writes.OUTPUTS, Holes(protected=frozenset({box.root / "coverage/.husky"})))
+    opened = View(Writes.OUTPUTS, Grants(protected=frozenset({box.root / "coverage/.husky"})))
     await box.run("mkdir -p coverage/.husky; echo x > coverage/.husky/pre-commit", opened)
     assert (box.root / "coverage/.husky/pre-commit").read_text() == "x\n"
 

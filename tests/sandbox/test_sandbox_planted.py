@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.contained import Contained, needs_layer
-from tui_agent.sandbox import Holes, View, Writes
-from tui_agent.sandbox.survey import survey
+from tui_agent.sandbox import Grants, View, Writes
+from tui_agent.sandbox.project_scan import scan_project
 
 pytestmark = needs_layer
 
@@ -40,7 +40,7 @@ async def test_a_worktree_made_up_of_two_files_shows_nothing_outside(box: Contai
     box.file(f"{place}/x/.git", "gitdir: ../y\n")
     box.file(f"{place}/y/gitdir", f"{box.root}/{place}/x/.git\n")
     box.file(f"{place}/y/commondir", f"{box.home}\n")
-    for view in (NOTHING, OUTPUTS, OUTPUTS.opened(Holes(repository=True))):
+    for view in (NOTHING, OUTPUTS, OUTPUTS.opened(Grants(repository=True))):
         ran = await box.run(f"cat {box.home}/.ssh/id_rsa; echo x > {box.home}/.ssh/new", view)
         assert "canary" not in ran.output
         assert [path.name for path in (box.home / ".ssh").iterdir()] == ["id_rsa"]
@@ -82,7 +82,7 @@ async def test_a_new_cache_is_a_cache_by_its_tag(box: Contained) -> None:
 def test_a_project_is_looked_at_again_when_its_times_were_put_back(box: Contained) -> None:
     box.file("pkg/build/f", "")
     before = (box.root / "pkg").stat()
-    seen = survey(box.root, lambda _path: False)
+    seen = scan_project(box.root, lambda _path: False)
     assert seen.holds()
     box.file("pkg/sub/.vscode/tasks.json", "")
     os.utime(box.root / "pkg", ns=(before.st_atime_ns, before.st_mtime_ns))

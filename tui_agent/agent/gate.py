@@ -25,11 +25,11 @@ from tui_agent.agent.permissions import (
 )
 from tui_agent.agent.permissions.modes import Mode
 from tui_agent.agent.permissions.notes import with_note
-from tui_agent.agent.permissions.opening import holes_of, needs_inside, needs_of_holes
+from tui_agent.agent.permissions.opening import grants_of, needs_inside, needs_of_grants
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.errors import ToolError
 from tui_agent.permission import Permission, PermissionNeed
-from tui_agent.sandbox.view import EVERY_HOST, Holes, View
+from tui_agent.sandbox.view import EVERY_HOST, Grants, View
 from tui_agent.tools.base import Tool, ToolContext, ToolInput
 
 
@@ -118,33 +118,33 @@ class Gate:
         """Return what commands in the sandbox may change and reach now."""
         return view_in_mode(self.rules(), self._mode_in_force())
 
-    def opened_by(self, needs: Sequence[PermissionNeed], project: Path, tool: str) -> Holes:
+    def opened_by(self, needs: Sequence[PermissionNeed], project: Path, tool: str) -> Grants:
         """Return what was opened for a call by allowing what it needs."""
-        holes = Holes()
+        grants = Grants()
         for need in needs:
-            holes |= holes_of(need, project)
+            grants |= grants_of(need, project)
             rule = self.decide(need, tool)
             by_name = need.permission.runs and rule.action is Action.ALLOW and rule.source != "default"
             if by_name:
                 # Who allows a command by its name lets it do its work.
-                holes |= Holes(sources=True)
-        return holes.changing_nothing if self._mode() == Mode.PLAN else holes
+                grants |= Grants(sources=True)
+        return grants.changing_nothing if self._mode() == Mode.PLAN else grants
 
     def opens_network(self, command: str) -> bool:
         """Whether a rule lets a command reach every host."""
         need = PermissionNeed(Permission.NETWORK, EVERY_HOST, aliases=(command,))
         return self.decide(need, "bash").action is Action.ALLOW
 
-    async def open_holes(
-        self, call_id: str, tool: Tool[Any], arguments: ToolInput, wanted: Holes, context: ToolContext
-    ) -> Holes | str:
+    async def request_grants(
+        self, call_id: str, tool: Tool[Any], arguments: ToolInput, wanted: Grants, context: ToolContext
+    ) -> Grants | str:
         """Ask for what a command ended for want of; return what was opened, or why not for the model to read."""
         if self._mode() == Mode.PLAN and wanted.beyond(wanted.changing_nothing):
             return "The session is in plan mode, in which nothing is changed."
 
         def needs_now() -> tuple[PermissionNeed, ...]:
             parts = [need for need in needs_of(tool, arguments, context) if need.permission.runs]
-            return needs_of_holes(wanted, tool.command(arguments), parts, context.project)
+            return needs_of_grants(wanted, tool.command(arguments), parts, context.project)
 
         needs = await asyncio.to_thread(needs_now)
         refusal = await self.refusal(call_id, tool, arguments, needs, again=True)

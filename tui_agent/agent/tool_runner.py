@@ -48,7 +48,7 @@ from tui_agent.errors import ToolError
 from tui_agent.lazy import dataclass
 from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.processes.jobs import Jobs
-from tui_agent.sandbox.view import EVERY_HOST, Holes
+from tui_agent.sandbox.view import EVERY_HOST, Grants
 from tui_agent.session.entries import (
     INTERRUPTED_OUTPUT,
     AssistantEntry,
@@ -256,27 +256,27 @@ class ToolRunner:
     ) -> None:
         """Give a call the view it runs in, and whom to ask when that is not enough."""
         command = tool.command(arguments)
-        holes = self.gate.opened_by(needs, context.project, tool.name)
+        grants = self.gate.opened_by(needs, context.project, tool.name)
         if getattr(arguments, "network", False) and self.gate.opens_network(command):
-            holes |= Holes(hosts=frozenset({EVERY_HOST}))
-        context.view = self.gate.view().opened(holes)
+            grants |= Grants(hosts=frozenset({EVERY_HOST}))
+        context.view = self.gate.view().opened(grants)
 
         refused: dict[str, str] = {}
 
-        async def open_holes(wanted: Holes, _command: str) -> Holes | str:
+        async def request_grants(wanted: Grants, _command: str) -> Grants | str:
             # Nobody is asked twice about a host: the command waited for the answer.
             unasked = replace(wanted, hosts=wanted.hosts - refused.keys())
             if refused and not unasked:
                 return next(iter(refused.values()))
-            return await self.gate.open_holes(call.part.call_id, tool, arguments, unasked, context)
+            return await self.gate.request_grants(call.part.call_id, tool, arguments, unasked, context)
 
         async def allow_host(host: str, _port: int) -> bool:
-            answer = await open_holes(Holes(hosts=frozenset({host})), command)
+            answer = await request_grants(Grants(hosts=frozenset({host})), command)
             if isinstance(answer, str):
                 refused[host] = answer
-            return isinstance(answer, Holes)
+            return isinstance(answer, Grants)
 
-        context.open_holes, context.allow_host = open_holes, allow_host
+        context.request_grants, context.allow_host = request_grants, allow_host
 
     async def _execute(self, call: _Call, tool: Tool[Any], checked: Checked, context: ToolContext) -> ToolResult:
         """Run a call that may; what it could not do comes back as a result, so that hooks see that too."""

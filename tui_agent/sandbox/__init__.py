@@ -1,20 +1,20 @@
-"""The sandbox commands run in: what each may change and reach is its view, and whatever is not in that is not there.
+"""The sandbox that commands run in: each gets a view, runs, and what it changed is judged.
 
-`view` says what a view is, `machine` and `survey` what there is to show, `layout` how it is put together for the
-system, `layer` and `keeping` what becomes of a command's changes, `network` the way out, `sandbox` all of it for a
-session.
+``view`` says what a command may change and reach, ``machine`` and ``project_scan`` find what there is to show,
+``plan`` and ``layout`` put it together for the system, ``layer`` and ``change_policy`` decide about changes,
+``denials`` reads what a command was refused, ``network`` is the way out, ``sandbox`` all of it for a session.
 """
 
 from tui_agent.sandbox.finding import UNPROTECTED, SandboxState, find_sandbox
 from tui_agent.sandbox.sandbox import CommandOutcome, Launch, Sandbox, SandboxError
-from tui_agent.sandbox.view import EVERY_HOST, AllowHost, Holes, View, Writes
+from tui_agent.sandbox.view import EVERY_HOST, AllowHost, Grants, View, Writes
 
 __all__ = [
     "EVERY_HOST",
     "UNPROTECTED",
     "AllowHost",
     "CommandOutcome",
-    "Holes",
+    "Grants",
     "Launch",
     "Sandbox",
     "SandboxError",

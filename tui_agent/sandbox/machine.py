@@ -148,7 +148,7 @@ class Machine:
     """The user's cache directory, in whose place is one of the project's own."""
 
 
-def survey_machine(environ: Mapping[str, str], home: Path, holds_secret: Callable[[Path], bool]) -> Machine:
+def scan_machine(environ: Mapping[str, str], home: Path, holds_secret: Callable[[Path], bool]) -> Machine:
     """Return what commands see of this machine; takes some milliseconds.
 
     Args:

@@ -13,13 +13,13 @@ from tui_agent.files.own_git import held_as_they_are
 from tui_agent.files.ripgrep import NoRipgrepError, list_files
 from tui_agent.files.secret_files import file_holds_secret
 from tui_agent.lazy import dataclass
+from tui_agent.sandbox.change_policy import MAX_FILE_BYTES, NEVER_KEPT
 from tui_agent.sandbox.finding import SandboxKind, system_mounts
-from tui_agent.sandbox.keeping import MAX_FILE_BYTES, NEVER_KEPT
 from tui_agent.sandbox.layer import Layer
 from tui_agent.sandbox.layout import Layout, Mount, MountKind
 from tui_agent.sandbox.machine import MACOS_SYSTEM, Machine, base_of_environment
+from tui_agent.sandbox.project_scan import STEERING, ProjectScan, is_output_name, is_repository
 from tui_agent.sandbox.settings import SandboxSettings
-from tui_agent.sandbox.survey import STEERING, Survey, is_output_name, is_repository
 from tui_agent.sandbox.view import View
 
 TEMPORARY = (Path("/tmp"), Path("/var/tmp"))  # noqa: S108 - the sandbox's own
@@ -83,7 +83,7 @@ class ViewRequest:
     @property
     def changes_project_itself(self) -> bool:
         """Whether files of the project change where they are: git does that, and all do where there is no layer."""
-        return not self.whole and (self.view.holes.repository or (self.layer is None and self.view.changes_sources))
+        return not self.whole and (self.view.grants.repository or (self.layer is None and self.view.changes_sources))
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class ViewPlan:
     """Everything that goes into the view of a command."""
 
     wish: ViewRequest
-    seen: Survey
+    seen: ProjectScan
     machine: Machine
     settings: SandboxSettings
     room: SandboxFolders
@@ -104,7 +104,7 @@ class ViewPlan:
 
     def layout(self) -> Layout:
         """Return what is put where."""
-        mounts = [*self._of_machine(), *self._of_settings(), *self._of_project(), *self._of_holes()]
+        mounts = [*self._of_machine(), *self._of_settings(), *self._of_project(), *self._of_grants()]
         shown = [mount.place for mount in mounts if mount.put in {MountKind.READ, MountKind.WRITE, MountKind.LAYER}]
         mounts += [
             Mount(private, MountKind.EMPTY)
@@ -119,7 +119,7 @@ class ViewPlan:
         What git has as it is can be read there anyway, and git would take an emptied file for a change and commit it.
         """
         view, root = self.wish.view, self.wish.root
-        opened = view.holes.secrets | view.holes.write
+        opened = view.grants.secrets | view.grants.write
         patterns = [text for text in self.settings.read if not text.startswith(("/", "~", "$"))]
         found: dict[Path, None] = {}
         for path in self.seen.secrets:
@@ -209,25 +209,25 @@ class ViewPlan:
             return Mount(path, MountKind.READ if path in self.wish.linked else MountKind.WRITE)
         return Mount(path, MountKind.LAYER, *self.wish.layer.part(path.relative_to(self.wish.root)))
 
-    def _of_holes(self) -> Iterator[Mount]:
-        holes = self.wish.view.holes
-        stand_in = self.room.closed if holes.repository else None
+    def _of_grants(self) -> Iterator[Mount]:
+        grants = self.wish.view.grants
+        stand_in = self.room.closed if grants.repository else None
         yield from (Mount(path, MountKind.HIDDEN_FILE, stand_in) for path in self.hidden())
         if not self.wish.whole:
-            yield from (Mount(path, MountKind.WRITE) for path in holes.protected if path.exists())
-        yield from (Mount(path, MountKind.READ) for path in holes.read if path.exists())
-        yield from (Mount(path, MountKind.WRITE) for path in holes.write if path.exists())
+            yield from (Mount(path, MountKind.WRITE) for path in grants.protected if path.exists())
+        yield from (Mount(path, MountKind.READ) for path in grants.read if path.exists())
+        yield from (Mount(path, MountKind.WRITE) for path in grants.write if path.exists())
 
     def _kept(self) -> list[Path]:
         """Return what stays as it is in a project that a command works on itself."""
         if self.wish.whole:
             return []
-        holes = self.wish.view.holes
-        opened = holes.protected | holes.write
+        grants = self.wish.view.grants
+        opened = grants.protected | grants.write
         kept = [*self.seen.protected]
         if self.wish.changes_project_itself:
             kept += unrestorable(self.seen)
-            kept += () if holes.repository else self.seen.repositories
+            kept += () if grants.repository else self.seen.repositories
         return [
             path for path in kept if not path.is_symlink() and not any(path.is_relative_to(place) for place in opened)
         ]
@@ -237,7 +237,7 @@ class ViewPlan:
         for repository in (*self.seen.repositories, *self.seen.elsewhere):
             if repository.is_symlink():
                 continue
-            if not self.wish.view.holes.repository or not repository.is_dir():
+            if not self.wish.view.grants.repository or not repository.is_dir():
                 yield Mount(repository, MountKind.READ)
                 continue
             steering = list(_steering_in(repository))
@@ -282,7 +282,7 @@ def expanded(texts: Iterable[str], home: Path) -> Iterator[Path]:
                 yield path
 
 
-def unrestorable(seen: Survey) -> list[Path]:
+def unrestorable(seen: ProjectScan) -> list[Path]:
     """Return what is in a project and no checkpoint takes back: ignored data, files that are too large."""
     shared = frozenset(asyncio.run(shared_files(seen.root)))
     directories = {parent for name in shared for parent in _parents(name)}

@@ -27,9 +27,9 @@ from tui_agent.lazy import dataclass
 from tui_agent.processes.own_programs import find_program
 from tui_agent.safe_text import one_line
 from tui_agent.sandbox import landlock
-from tui_agent.sandbox.evidence import lacking, named
+from tui_agent.sandbox.change_policy import NEVER_KEPT, JudgedChanges, ProjectFacts, judge, names_of, needs_knowledge
+from tui_agent.sandbox.denials import lacking, named
 from tui_agent.sandbox.finding import TRIAL_SECONDS, SandboxState, find_sandbox, system_mounts
-from tui_agent.sandbox.keeping import NEVER_KEPT, JudgedChanges, ProjectFacts, judge, names_of, needs_knowledge
 from tui_agent.sandbox.layer import (
     MAX_CHANGES,
     Layer,
@@ -55,24 +55,24 @@ from tui_agent.sandbox.machine import (
     TOOLCHAIN_VARIABLES,
     TOOLCHAINS,
     Machine,
-    survey_machine,
+    scan_machine,
 )
 from tui_agent.sandbox.network import Gateway, OwnNetwork, Proxy, make_network, proxy_environment
 from tui_agent.sandbox.own_directory import make_own_directory
 from tui_agent.sandbox.plan import TEMPORARY, SandboxFolders, ViewPlan, ViewRequest, shared_files
-from tui_agent.sandbox.settings import SandboxSettings
-from tui_agent.sandbox.survey import (
+from tui_agent.sandbox.project_scan import (
     OUTPUT_DIRECTORIES,
     OutputsFound,
-    Survey,
+    ProjectScan,
     is_output_name,
     is_protected,
     is_repository,
     look_into,
     remove_planted,
-    survey,
+    scan_project,
 )
-from tui_agent.sandbox.view import AllowHost, Holes, View, Writes
+from tui_agent.sandbox.settings import SandboxSettings
+from tui_agent.sandbox.view import AllowHost, Grants, View, Writes
 
 log = logging.getLogger(__name__)
 
@@ -101,7 +101,7 @@ class Launch:
 
     environment: dict[str, str]
     view: View
-    seen: Survey
+    seen: ProjectScan
     layout: Layout
     hidden: tuple[Path, ...] = ()
     layer: Layer | None = None
@@ -141,7 +141,7 @@ class Launch:
 class CommandOutcome:
     """What became of a command. ``note`` is for the model, "" when there is nothing to say."""
 
-    wanted: Holes | None = None
+    wanted: Grants | None = None
     note: str = ""
 
 
@@ -181,7 +181,7 @@ class Sandbox:
         self._home = home or Path.home()
         self._find = find or partial(find_sandbox, project)
         self._told = False
-        self._surveys: dict[Path, Survey] = {}
+        self._scans: dict[Path, ProjectScan] = {}
         self._machine: tuple[Mapping[str, str], Machine] | None = None
         self._layer_parents: dict[Path, Path | None] = {}
         self._lock = threading.Lock()
@@ -230,13 +230,13 @@ class Sandbox:
 
     def lacks(self, view: View, project: Path) -> str:
         """Return why this sandbox can't give a command a view of a project; "" when it can. Looks at files."""
-        if self.active and self._known_survey(project).too_large:
+        if self.active and self._known_scan(project).too_large:
             return "the project has too many files to find the secrets among them"
         if self.state.kind != "landlock":
             return ""
-        if view.holes.repository:
+        if view.grants.repository:
             return "Landlock can't open a repository without its hooks"
-        if view.holes.hosts:
+        if view.grants.hosts:
             return "Landlock can't open the network for single hosts"
         return ""
 
@@ -264,7 +264,7 @@ class Sandbox:
 
     def is_layered(self, project: Path, view: View) -> bool:
         """Whether a command works on a layer over the project, which tells what it changed. Looks at files."""
-        return not view.holes.repository and self._layer_parent(project.resolve()) is not None
+        return not view.grants.repository and self._layer_parent(project.resolve()) is not None
 
     def shows(self, path: Path, project: Path) -> bool:
         """Whether commands see something that is outside of the project. Looks at files."""
@@ -277,7 +277,7 @@ class Sandbox:
 
     def hides(self, path: Path, project: Path) -> bool:
         """Whether a file of the project is empty for commands because it holds secrets. Looks at files."""
-        self._survey(project)
+        self._scan(project)
         return path in self._plan(ViewRequest(project.resolve(), project.resolve(), View())).hidden()
 
     def view_lines(self) -> list[str]:
@@ -350,7 +350,7 @@ class Sandbox:
             Mount(place, MountKind.READ, other) for place, other in replaced.items() if place not in launch.hidden
         )
         launch.layout = replace(launch.layout, mounts=(*launch.layout.mounts, *others))
-        launch.gateway = Gateway(view.holes.hosts, allow_host)
+        launch.gateway = Gateway(view.grants.hosts, allow_host)
         if network is not None:
             launch.environment |= proxy_environment(network.proxy.open(launch.gateway))
         try:
@@ -376,21 +376,21 @@ class Sandbox:
         await launch.gone()
         notes: list[str] = []
         # A command that did without a host is not run again for it.
-        wanted = Holes(hosts=frozenset(launch.gateway.refused if exit_code != 0 else ()))
+        wanted = Grants(hosts=frozenset(launch.gateway.refused if exit_code != 0 else ()))
         try:
             async with launch.taking_up:
                 if launch.layer is not None:
                     judged = await self._apply_changes(launch, launch.layer, recorded or _unrecorded)
                     wanted |= judged.wanted
                     notes += _notes_on(judged, launch.view)
-                if launch.layer is None or launch.view.holes.repository:
+                if launch.layer is None or launch.view.grants.repository:
                     notes += await asyncio.to_thread(_tidied, launch)
         finally:
             await asyncio.to_thread(self._clear_up, launch)
         notes += [f"[{reason}]" for reason in launch.gateway.refused.values()]
         if exit_code != 0:
             wanted |= await asyncio.to_thread(self._lacking, launch, output)
-        wanted = wanted.beyond(launch.view.holes)
+        wanted = wanted.beyond(launch.view.grants)
         return CommandOutcome(wanted or None, "\n".join(notes))
 
     async def look(self, launch: Launch) -> None:
@@ -420,15 +420,15 @@ class Sandbox:
         if lack := self.lacks(view, root):
             raise SandboxError(f"{lack}.")
         layer = self._made_layer(root)
-        goes_on = live and view.writes is not Writes.NOTHING and not view.holes.sources
-        live = layer is not None and (goes_on or view.holes.repository)
-        if view.writes is Writes.PROJECT and (layer is None or live) and not view.holes.repository:
+        goes_on = live and view.writes is not Writes.NOTHING and not view.grants.sources
+        live = layer is not None and (goes_on or view.grants.repository)
+        if view.writes is Writes.PROJECT and (layer is None or live) and not view.grants.repository:
             # What is changed where it is can't be judged afterwards, so it is asked for before.
-            view = View(Writes.OUTPUTS, view.holes)
+            view = View(Writes.OUTPUTS, view.grants)
         made = tuple(self._made(root, view, needed=layer is None or live))
-        self._survey(root)
+        self._scan(root)
         owned, caches = self._caches(root, layer, view)
-        there = look_into(self._known_survey(root).outputs) if layer is None and view.writes_outputs else OutputsFound()
+        there = look_into(self._known_scan(root).outputs) if layer is None and view.writes_outputs else OutputsFound()
         wish = ViewRequest(root, cwd.resolve(), view, layer, environment, there.linked, live=live)
         plan = self._plan(wish, caches)
         inside = self._environment(environment, root)
@@ -446,7 +446,7 @@ class Sandbox:
 
     def _plan(self, wish: ViewRequest, caches: Path | None = None) -> ViewPlan:
         room = SandboxFolders(self._place, self._cache_of(wish.root), caches)
-        machine, seen = self._machine_of(wish.environment or os.environ), self._known_survey(wish.root)
+        machine, seen = self._machine_of(wish.environment or os.environ), self._known_scan(wish.root)
         shared = () if self._copy is None else tuple(real for _place, real in self._copy.shared)
         return ViewPlan(
             wish, seen, machine, self.settings, room, self.state.kind or "bubblewrap", self._private, shared
@@ -502,7 +502,7 @@ class Sandbox:
 
     def _made(self, root: Path, view: View, *, needed: bool) -> Iterator[Path]:
         """Make, and yield, what has to be there to be opened: files outside, output directories of a live project."""
-        for path in view.holes.write:
+        for path in view.grants.write:
             if not os.path.lexists(path) and path.parent.is_dir() and not path.is_relative_to(root):
                 with contextlib.suppress(OSError):
                     path.touch(exist_ok=False)
@@ -525,7 +525,7 @@ class Sandbox:
         if not changes:
             return changes, JudgedChanges()
         if len(changes) > MAX_CHANGES:
-            return changes, JudgedChanges(lost=changes[:MAX_CHANGES], wanted=Holes(sources=True))
+            return changes, JudgedChanges(lost=changes[:MAX_CHANGES], wanted=Grants(sources=True))
         root = launch.seen.root
         shared = frozenset(await shared_files(root)) if needs_knowledge(changes) else frozenset[str]()
         facts = _Facts(root, shared, launch.layout).known()
@@ -546,7 +546,7 @@ class Sandbox:
             judged.lost += [change for change in failed if not change.directory]
         return judged
 
-    def _lacking(self, launch: Launch, output: str) -> Holes:
+    def _lacking(self, launch: Launch, output: str) -> Grants:
         def shows(path: Path) -> bool:
             return self.shows(path, launch.seen.root)
 
@@ -556,7 +556,7 @@ class Sandbox:
             output = output.replace(str(self._copy.of), str(root))
             cwd = Path(str(cwd).replace(str(self._copy.of), str(root), 1))
         wanted = lacking(output, cwd, launch.view, launch.seen, shows)
-        return wanted or Holes(secrets=named(launch.hidden, launch.seen.root, output))
+        return wanted or Grants(secrets=named(launch.hidden, launch.seen.root, output))
 
     @staticmethod
     def _clear_up(launch: Launch) -> None:
@@ -575,21 +575,21 @@ class Sandbox:
 
     # -- what is known --------------------------------------------------------------------------------------------
 
-    def _known_survey(self, project: Path) -> Survey:
+    def _known_scan(self, project: Path) -> ProjectScan:
         """Return what a project was like when it was gone through last, which a launch does anew."""
-        return self._surveys.get(project.resolve()) or self._survey(project)
+        return self._scans.get(project.resolve()) or self._scan(project)
 
-    def _survey(self, project: Path) -> Survey:
+    def _scan(self, project: Path) -> ProjectScan:
         root = project.resolve()
-        known = self._surveys.get(root)
+        known = self._scans.get(root)
         if known is None or not known.holds():
-            known = self._surveys[root] = survey(root, file_holds_secret)
+            known = self._scans[root] = scan_project(root, file_holds_secret)
         return known
 
     def _machine_of(self, environ: Mapping[str, str]) -> Machine:
         telling = {name: environ[name] for name in TOOLCHAIN_VARIABLES if name in environ}
         if self._machine is None or self._machine[0] != telling:
-            self._machine = (telling, survey_machine(telling, self._home.resolve(), file_holds_secret))
+            self._machine = (telling, scan_machine(telling, self._home.resolve(), file_holds_secret))
         return self._machine[1]
 
     def _cache_of(self, root: Path) -> Path | None:
@@ -789,7 +789,7 @@ class _Facts:
         return rules.ignored(str(self._root / f"{prefix}{name}"), directory=False)
 
 
-def _outputs_of(seen: Survey) -> Outputs:
+def _outputs_of(seen: ProjectScan) -> Outputs:
     there = frozenset(path.relative_to(seen.root).as_posix() for path in seen.outputs if path.name not in NEVER_KEPT)
     return Outputs(
         there,
@@ -816,9 +816,9 @@ def _tidied(launch: Launch) -> list[str]:
         planted.unlink(missing_ok=True)
         notes.append("[.git/commondir was removed: it would have given the repository another configuration.]")
     if launch.view.changes_sources:
-        after = survey(root, lambda _path: False)
+        after = scan_project(root, lambda _path: False)
         obeyed = {*after.protected, *after.repositories} - {*launch.seen.protected, *launch.seen.repositories}
-        if obeyed := obeyed - launch.view.holes.protected:
+        if obeyed := obeyed - launch.view.grants.protected:
             names = ", ".join(sorted(path.relative_to(root).as_posix() for path in obeyed)[:5])
             notes.append(f"[New, and other programs obey it: {names}. Tell the user to look at it.]")
     return notes

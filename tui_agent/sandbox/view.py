@@ -11,7 +11,7 @@ AllowHost = Callable[[str, int], Awaitable[bool]]
 """Asks whether a command may reach a host and port; answered while the command waits for its connection."""
 
 EVERY_HOST = "*"
-"""Among ``Holes.hosts``: every public host. Addresses of this machine and of private networks are never reached."""
+"""Among ``Grants.hosts``: every public host. Addresses of this machine and of private networks are never reached."""
 
 
 class Writes(StrEnum):
@@ -26,8 +26,8 @@ class Writes(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Holes:
-    """What a view is opened for beyond its mode. Paths are absolute, links followed."""
+class Grants:
+    """What a command is allowed beyond its mode. Paths are absolute, links followed."""
 
     sources: bool = False
     """The project's files may be changed, as in ``Writes.PROJECT``."""
@@ -44,27 +44,27 @@ class Holes:
     hosts: frozenset[str] = frozenset()
     """Host names that may be reached on every port, or ``*``."""
 
-    def __or__(self, other: "Holes") -> "Holes":
+    def __or__(self, other: "Grants") -> "Grants":
         """Return both together."""
-        return Holes(**{field.name: getattr(self, field.name) | getattr(other, field.name) for field in fields(self)})
+        return Grants(**{field.name: getattr(self, field.name) | getattr(other, field.name) for field in fields(self)})
 
     def __bool__(self) -> bool:
         """Whether anything is opened."""
-        return self != Holes()
+        return self != Grants()
 
     @property
-    def changing_nothing(self) -> "Holes":
+    def changing_nothing(self) -> "Grants":
         """What of these lets nothing be changed."""
-        return Holes(secrets=self.secrets, read=self.read, hosts=self.hosts)
+        return Grants(secrets=self.secrets, read=self.read, hosts=self.hosts)
 
-    def beyond(self, other: "Holes") -> "Holes":
+    def beyond(self, other: "Grants") -> "Grants":
         """Return what these open and others don't."""
         paths = {
             field.name: getattr(self, field.name) - getattr(other, field.name)
             for field in fields(self)
             if field.name not in {"sources", "repository"}
         }
-        return Holes(
+        return Grants(
             sources=self.sources and not other.sources, repository=self.repository and not other.repository, **paths
         )
 
@@ -74,12 +74,12 @@ class View:
     """What a command may change and reach."""
 
     writes: Writes = Writes.OUTPUTS
-    holes: Holes = Holes()
+    grants: Grants = Grants()
 
     @property
     def changes_sources(self) -> bool:
         """Whether files can change that a checkpoint would have to take back; git changes them with the repository."""
-        return self.writes is Writes.PROJECT or self.holes.sources or self.holes.repository
+        return self.writes is Writes.PROJECT or self.grants.sources or self.grants.repository
 
     @property
     def writes_outputs(self) -> bool:
@@ -89,8 +89,8 @@ class View:
     @property
     def changes_sources_itself(self) -> bool:
         """Whether a command that is on no layer can change the project's files."""
-        return self.holes.sources or self.holes.repository
+        return self.grants.sources or self.grants.repository
 
-    def opened(self, holes: Holes) -> "View":
-        """Return this view with more holes."""
-        return View(self.writes, self.holes | holes)
+    def opened(self, grants: Grants) -> "View":
+        """Return this view with more grants."""
+        return View(self.writes, self.grants | grants)

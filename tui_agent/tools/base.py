@@ -15,7 +15,7 @@ from tui_agent.lazy import dataclass
 from tui_agent.permission import Permission, PermissionNeed, Verdict
 from tui_agent.processes.jobs import Jobs
 from tui_agent.sandbox import Sandbox
-from tui_agent.sandbox.view import AllowHost, Holes, View
+from tui_agent.sandbox.view import AllowHost, Grants, View
 from tui_agent.session.entries import ImagePart, ToolMetadata, ToolResultEntry, ToolSchema
 from tui_agent.session.tool_traits import ToolTraits
 from tui_agent.tools.reads import FileReads
@@ -149,7 +149,7 @@ class ToolContext:
     """What a command in the sandbox may change and reach."""
     allow_host: AllowHost | None = None
     """Asks whether a running command may reach a host; None where nobody can be asked."""
-    open_holes: Callable[[Holes, str], Awaitable[Holes | str]] | None = None
+    request_grants: Callable[[Grants, str], Awaitable[Grants | str]] | None = None
     """Asks for what a command lacked, given what it wanted and the command; returns what it gets for a second run."""
     recorded: Callable[[Sequence[Path] | None], AbstractAsyncContextManager[None]] | None = None
     """Records what happens to some files while it is entered, to any for None; None where nothing is recorded."""

@@ -10,7 +10,7 @@ from tui_agent.errors import ToolError
 from tui_agent.lazy import dataclass
 from tui_agent.processes.capture import plain_text
 from tui_agent.processes.process import Command, FinishedCommand, run_command
-from tui_agent.sandbox import Holes, Launch, Sandbox, SandboxError, View
+from tui_agent.sandbox import Grants, Launch, Sandbox, SandboxError, View
 from tui_agent.tools.base import ToolContext
 
 MAX_RUNS = 4
@@ -59,11 +59,11 @@ async def run_program(program: Program, context: ToolContext, sandbox: Sandbox |
         return EndedProgram(run)
     view, runs = context.view, 1
     ended, wanted = await _run_in(view, program, context, sandbox)
-    while wanted is not None and context.open_holes is not None and runs < MAX_RUNS:
-        granted = await context.open_holes(wanted, program.name)
+    while wanted is not None and context.request_grants is not None and runs < MAX_RUNS:
+        granted = await context.request_grants(wanted, program.name)
         if isinstance(granted, str):
             return replace(ended, note="\n".join(filter(None, [ended.note, f"[{granted}]"])))
-        if sandbox.lacks(view.opened(granted), context.project) or not granted.beyond(view.holes):
+        if sandbox.lacks(view.opened(granted), context.project) or not granted.beyond(view.grants):
             break
         view, runs = view.opened(granted), runs + 1
         ended, wanted = await _run_in(view, program, context, sandbox)
@@ -72,7 +72,7 @@ async def run_program(program: Program, context: ToolContext, sandbox: Sandbox |
 
 async def _run_in(
     view: View, program: Program, context: ToolContext, sandbox: Sandbox
-) -> tuple[EndedProgram, Holes | None]:
+) -> tuple[EndedProgram, Grants | None]:
     run = FinishedCommand()
     async with recorded(context, sandbox, view):
         launch = await launch_program(program, context, sandbox, view, live=False)

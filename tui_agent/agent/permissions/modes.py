@@ -12,7 +12,7 @@ from enum import StrEnum
 from tui_agent.agent.permissions.decisions import decide, is_free, is_protected
 from tui_agent.agent.permissions.rules import Action, Rule
 from tui_agent.permission import Permission, PermissionNeed
-from tui_agent.sandbox.view import Holes, View, Writes
+from tui_agent.sandbox.view import Grants, View, Writes
 
 
 class Mode(StrEnum):
@@ -63,7 +63,7 @@ def view_in_mode(rules: Iterable[Rule], mode: str) -> View:
         return View(Writes.NOTHING)
     if mode in {Mode.AUTO_EDIT, Mode.YOLO} and edits is not Action.DENY:
         return View(Writes.PROJECT)
-    return View(Writes.OUTPUTS, Holes(sources=edits is Action.ALLOW))
+    return View(Writes.OUTPUTS, Grants(sources=edits is Action.ALLOW))
 
 
 def is_refused_by_plan(need: PermissionNeed) -> bool:

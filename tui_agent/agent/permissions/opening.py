@@ -9,7 +9,7 @@ from tui_agent.files.sensitive import is_sensitive, rules_programs
 from tui_agent.path_checks import is_file
 from tui_agent.permission import Change, Permission, PermissionNeed
 from tui_agent.sandbox import Sandbox
-from tui_agent.sandbox.view import Holes
+from tui_agent.sandbox.view import Grants
 
 _PRIVATE = tuple(map(Path, ("/tmp", "/var/tmp", "/run", "/dev", "/proc")))  # noqa: S108 - commands have their own
 """Places that commands in the sandbox have of their own."""
@@ -47,42 +47,42 @@ def _is_missed(path: Path, sandbox: Sandbox, project: Path) -> bool:
     return not own and os.path.lexists(path) and not sandbox.shows(path, project)
 
 
-def holes_of(need: PermissionNeed, project: Path) -> Holes:
+def grants_of(need: PermissionNeed, project: Path) -> Grants:
     """Return what is opened when a need is allowed."""
     real = Path(os.path.realpath(project / need.pattern))
     one = frozenset({real})
-    holes = Holes()
+    grants = Grants()
     match need.permission:
         case Permission.NETWORK:
-            holes = Holes(hosts=frozenset({need.pattern}))
+            grants = Grants(hosts=frozenset({need.pattern}))
         case Permission.BASH | Permission.TOOL:
-            holes = Holes(sources="sources" in need.changes, repository="repository" in need.changes)
+            grants = Grants(sources="sources" in need.changes, repository="repository" in need.changes)
         case Permission.READ if need.secret or is_sensitive(real):
-            holes = Holes(secrets=one)
+            grants = Grants(secrets=one)
         case Permission.EXTERNAL_DIRECTORY:
             # The directory is what rules are about; what was asked for is what it is opened for.
-            holes = Holes(read=frozenset({Path(os.path.realpath(need.detail or need.pattern))}))
+            grants = Grants(read=frozenset({Path(os.path.realpath(need.detail or need.pattern))}))
         case Permission.EDIT if need.pattern.startswith("/") or "data" in need.changes:
-            holes = Holes(write=one)
+            grants = Grants(write=one)
         case Permission.EDIT if rules_programs(Path(need.pattern)):
-            holes = Holes(protected=one)
+            grants = Grants(protected=one)
         case Permission.EDIT if is_sensitive(real):
-            holes = Holes(secrets=one, sources=True)
-    return holes
+            grants = Grants(secrets=one, sources=True)
+    return grants
 
 
-def needs_of_holes(
-    wanted: Holes, command: str, parts: Sequence[PermissionNeed], project: Path
+def needs_of_grants(
+    wanted: Grants, command: str, parts: Sequence[PermissionNeed], project: Path
 ) -> tuple[PermissionNeed, ...]:
     """Return what has to be allowed for a command, or a tool, to be given what it ended for want of.
 
     ``parts`` are its needs to run; it has one at least.
     """
-    return tuple(_needs_of_holes(wanted, command, parts, Path(os.path.realpath(project))))
+    return tuple(_needs_of_grants(wanted, command, parts, Path(os.path.realpath(project))))
 
 
-def _needs_of_holes(
-    wanted: Holes, command: str, parts: Sequence[PermissionNeed], project: Path
+def _needs_of_grants(
+    wanted: Grants, command: str, parts: Sequence[PermissionNeed], project: Path
 ) -> Iterator[PermissionNeed]:
     changes: tuple[Change, ...] = (
         *(("sources",) if wanted.sources else ()),

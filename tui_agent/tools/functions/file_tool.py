@@ -14,13 +14,13 @@ from tui_agent.errors import ToolError
 from tui_agent.path_checks import real_path
 from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.processes.environment import command_environment
-from tui_agent.sandbox import Holes, Sandbox, View, Writes
+from tui_agent.sandbox import Grants, Sandbox, View, Writes
 from tui_agent.session.entries import ToolSchema
 from tui_agent.tools.base import ToolContext, ToolResult
 from tui_agent.tools.dynamic import DynamicTool, RawInput
 from tui_agent.tools.functions.found import FoundFile
 from tui_agent.tools.functions.in_process import told
-from tui_agent.tools.functions.process import Ended, interpreter_holes, run_file
+from tui_agent.tools.functions.process import Ended, interpreter_grants, run_file
 from tui_agent.tools.functions.returned import Returned
 
 DEFAULT_TIMEOUT = 120.0
@@ -153,20 +153,20 @@ class FileTool(DynamicTool):
             return None
         if refusal := sandbox.refusal():
             raise ToolError(refusal)
-        wanted = context.view.opened(Holes(hosts=frozenset(self.declared.NETWORK)))
+        wanted = context.view.opened(Grants(hosts=frozenset(self.declared.NETWORK)))
         return sandbox if sandbox.active and not sandbox.lacks(wanted, context.project) else None
 
 
 def _changing_nothing(context: ToolContext) -> ToolContext:
     """Return the context for a call that changes nothing, whatever the mode lets others change."""
 
-    async def open_holes(wanted: Holes, command: str) -> Holes | str:
-        if wanted.beyond(wanted.changing_nothing) or context.open_holes is None:
+    async def request_grants(wanted: Grants, command: str) -> Grants | str:
+        if wanted.beyond(wanted.changing_nothing) or context.request_grants is None:
             return "It is declared READ_ONLY: what it changed was thrown away."
-        return await context.open_holes(wanted, command)
+        return await context.request_grants(wanted, command)
 
-    view = View(Writes.NOTHING, context.view.holes.changing_nothing)
-    return replace(context, view=view, open_holes=open_holes)
+    view = View(Writes.NOTHING, context.view.grants.changing_nothing)
+    return replace(context, view=view, request_grants=request_grants)
 
 
 def view_of_file(path: Path, context: ToolContext, sandbox: Sandbox | None) -> View:
@@ -175,7 +175,7 @@ def view_of_file(path: Path, context: ToolContext, sandbox: Sandbox | None) -> V
         return context.view
     beside = real_path(path.parent)
     read = frozenset[Path]() if beside.is_relative_to(real_path(context.project)) else frozenset({beside})
-    return context.view.opened(interpreter_holes(context.project) | Holes(read=read))
+    return context.view.opened(interpreter_grants(context.project) | Grants(read=read))
 
 
 def _place(text: str) -> Path | None:

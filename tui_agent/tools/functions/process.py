@@ -18,7 +18,7 @@ from tui_agent.errors import ToolError
 from tui_agent.lazy import dataclass
 from tui_agent.path_checks import real_path
 from tui_agent.processes.capture import plain_text
-from tui_agent.sandbox import Holes, Sandbox
+from tui_agent.sandbox import Grants, Sandbox
 from tui_agent.tools.base import ToolContext
 from tui_agent.tools.programs import EndedProgram, Program, ending, run_program
 
@@ -125,12 +125,12 @@ async def run_file(  # noqa: PLR0913 - what is run, and how
     return Ended(ended, None if ended.run.timed_out else answer, "\n".join(lines))
 
 
-def interpreter_holes(project: Path) -> Holes:
+def interpreter_grants(project: Path) -> Grants:
     """Return what has to be shown for the program's own Python to run. Looks at files."""
     shown = (real_path(project), Path("/usr"))
     wanted = {real_path(Path(place)) for place in (sys.prefix, sys.base_prefix, *_import_places())}
     wanted = (wanted - {_ROOT}) | {_ROOT / "tui_agent"}
-    return Holes(read=frozenset(p for p in wanted if not any(p.is_relative_to(place) for place in shown)))
+    return Grants(read=frozenset(p for p in wanted if not any(p.is_relative_to(place) for place in shown)))
 
 
 @lru_cache(maxsize=1)

@@ -1,4 +1,4 @@
-"""Finds out from what a failed command said which paths it was refused, and what it lacked. Looks at files."""
+"""Reads from the output of a failed command which paths it was refused, and which grants it needs. Looks at files."""
 
 import errno
 import os
@@ -8,8 +8,8 @@ from pathlib import Path
 
 from tui_agent.lazy import LazyPattern
 from tui_agent.sandbox.plan import OWN_PLACES, unrestorable
-from tui_agent.sandbox.survey import Survey, is_repository
-from tui_agent.sandbox.view import Holes, View
+from tui_agent.sandbox.project_scan import ProjectScan, is_repository
+from tui_agent.sandbox.view import Grants, View
 
 _LINES = 200
 """Lines at the end of an output that are looked at."""
@@ -26,7 +26,7 @@ _QUOTED = LazyPattern(r"""['"‘“`]([^'"’”`\n]{1,400})['"’”`]""")
 _PATH = LazyPattern(r"(?:~|\.{0,2})/[^\s:'\"’”`,;()\[\]<>|]+|[\w.@+-]+(?:/[\w.@+-]+)*")
 
 
-def lacking(output: str, cwd: Path, view: View, seen: Survey, shows: Callable[[Path], bool]) -> Holes:
+def lacking(output: str, cwd: Path, view: View, seen: ProjectScan, shows: Callable[[Path], bool]) -> Grants:
     """Return what a command lacked, from the paths it names together with the system's refusal.
 
     Args:
@@ -36,7 +36,7 @@ def lacking(output: str, cwd: Path, view: View, seen: Survey, shows: Callable[[P
         seen: the project as it was before.
         shows: tells whether commands see a path outside of the project.
     """
-    wanted = Holes()
+    wanted = Grants()
     for path, refusal in refused_paths(output, cwd):
         if path.is_relative_to(seen.root) or any(path.is_relative_to(place) for place in seen.elsewhere):
             wanted |= _inside(path, refusal, view, seen)
@@ -62,20 +62,20 @@ def refused_paths(output: str, cwd: Path) -> Iterator[tuple[Path, int]]:
                 yield path, _WORDS[refusal[0]]
 
 
-def _inside(path: Path, refusal: int, view: View, seen: Survey) -> Holes:
+def _inside(path: Path, refusal: int, view: View, seen: ProjectScan) -> Grants:
     if refusal == errno.ENOENT:
-        return Holes()
+        return Grants()
     if any(map(is_repository, path.parts)) or not path.is_relative_to(seen.root):
-        return Holes(repository=True)
+        return Grants(repository=True)
     if any(path.is_relative_to(kept) for kept in seen.protected):
-        return Holes(protected=frozenset({path}))
+        return Grants(protected=frozenset({path}))
     held = refusal in {errno.EROFS, errno.EBUSY} or (refusal == errno.EACCES and _could_write(path))
     if not held:
-        return Holes()
+        return Grants()
     if not view.changes_sources:
-        return Holes(sources=True)
+        return Grants(sources=True)
     kept = next((place for place in unrestorable(seen) if path.is_relative_to(place)), None)
-    return Holes() if kept is None else Holes(write=frozenset({kept}))
+    return Grants() if kept is None else Grants(write=frozenset({kept}))
 
 
 def _could_write(path: Path) -> bool:
@@ -83,13 +83,13 @@ def _could_write(path: Path) -> bool:
     return os.access(path if os.path.lexists(path) else path.parent, os.W_OK)
 
 
-def _outside(path: Path, refusal: int, shows: Callable[[Path], bool]) -> Holes:
+def _outside(path: Path, refusal: int, shows: Callable[[Path], bool]) -> Grants:
     there = path if path.exists() else path.parent
     if refusal == errno.ENOENT:
-        return Holes(read=frozenset({path})) if os.path.lexists(path) and not shows(path) else Holes()
+        return Grants(read=frozenset({path})) if os.path.lexists(path) and not shows(path) else Grants()
     if not there.exists() or not os.access(there, os.W_OK):
-        return Holes()
-    return Holes(write=frozenset({path}))
+        return Grants()
+    return Grants(write=frozenset({path}))
 
 
 def named(files: tuple[Path, ...], root: Path, output: str) -> frozenset[Path]:

@@ -1,4 +1,4 @@
-"""What of a command's changes goes back into the project, and what it would have needed for the rest. Pure."""
+"""Decides which changes of a command are kept in the project, and which grants the others need. Pure."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field
@@ -9,8 +9,8 @@ from tui_agent.files.sensitive import is_sensitive
 from tui_agent.lazy import dataclass
 from tui_agent.safe_text import one_line
 from tui_agent.sandbox.layer import ChangeKind, LayerChange
-from tui_agent.sandbox.survey import CACHE_TAG, is_output_name, is_product, is_protected, is_repository
-from tui_agent.sandbox.view import Holes, View, Writes
+from tui_agent.sandbox.project_scan import CACHE_TAG, is_output_name, is_product, is_protected, is_repository
+from tui_agent.sandbox.view import Grants, View, Writes
 
 MAX_FILE_BYTES = 5_000_000
 """A larger file has no image in a checkpoint: what becomes of it can't be taken back."""
@@ -40,7 +40,7 @@ class JudgedChanges:
     outputs: list[LayerChange] = field(default_factory=list)
     sources: list[LayerChange] = field(default_factory=list)
     lost: list[LayerChange] = field(default_factory=list)
-    wanted: Holes = Holes()
+    wanted: Grants = Grants()
 
 
 def needs_knowledge(changes: Iterable[LayerChange]) -> bool:
@@ -64,7 +64,7 @@ def judge(changes: Sequence[LayerChange], view: View, root: Path, known: Project
         if path.name == CACHE_TAG and not change.output and path.parent.as_posix() not in made:
             # It would open what is in the directory already to be thrown away.
             judged.lost.append(change)
-            judged.wanted |= Holes(write=frozenset({root / path}))
+            judged.wanted |= Grants(write=frozenset({root / path}))
             continue
         if change.output or (NEVER_KEPT.isdisjoint(path.parts) and path.suffix != ".pyc"):
             into, wanted = _judge(change, path, view, root, known)
@@ -76,20 +76,20 @@ def judge(changes: Sequence[LayerChange], view: View, root: Path, known: Project
     return judged
 
 
-ChangeVerdict = tuple[Literal["outputs", "sources", "lost"] | None, Holes]
-_DROPPED: ChangeVerdict = (None, Holes())
-_OUTPUT: ChangeVerdict = ("outputs", Holes())
-_SOURCE: ChangeVerdict = ("sources", Holes())
+ChangeVerdict = tuple[Literal["outputs", "sources", "lost"] | None, Grants]
+_DROPPED: ChangeVerdict = (None, Grants())
+_OUTPUT: ChangeVerdict = ("outputs", Grants())
+_SOURCE: ChangeVerdict = ("sources", Grants())
 
 
 def _judge(change: LayerChange, path: PurePosixPath, view: View, root: Path, known: ProjectFacts) -> ChangeVerdict:
     """Return what becomes of a change, and what would have to be open for it."""
     made_again = _DROPPED if view.writes is Writes.NOTHING and not view.changes_sources else _OUTPUT
     if steering := _steering(path, change, root):
-        if _is_open(steering, view.holes, root / path):
+        if _is_open(steering, view.grants, root / path):
             return _SOURCE
         # Packages come with such directories: they are not needed, and nobody is asked about each.
-        asked = Holes(repository=steering.repository) if change.output else steering
+        asked = Grants(repository=steering.repository) if change.output else steering
         return _DROPPED if change.output and made_again is _DROPPED else ("lost", asked)
     if change.output or _is_output(change, path, known):
         return made_again
@@ -98,23 +98,23 @@ def _judge(change: LayerChange, path: PurePosixPath, view: View, root: Path, kno
     if change.directory or (change.kind is ChangeKind.NEW and known.ignored(change.path)):
         return _DROPPED if change.directory else made_again
     if change.kind is ChangeKind.NEW or (change.path in known.shared and not view.changes_sources):
-        asked = Holes(sources=True)
+        asked = Grants(sources=True)
     else:
-        asked = Holes(write=frozenset({root / _outermost(path, known)}))
+        asked = Grants(write=frozenset({root / _outermost(path, known)}))
     return "lost", asked
 
 
-def _steering(path: PurePosixPath, change: LayerChange, root: Path) -> Holes:
+def _steering(path: PurePosixPath, change: LayerChange, root: Path) -> Grants:
     """Return what has to be open for a path that steers programs or holds secrets; nothing for any other."""
     if change.repository or any(map(is_repository, path.parts)):
-        return Holes(repository=True)
+        return Grants(repository=True)
     for depth, part in enumerate(path.parts):
         if is_protected(part):
             first = path.parts[: depth + 1] if change.directory or depth + 1 == len(path.parts) else path.parts
-            return Holes(protected=frozenset({root.joinpath(*first)}))
+            return Grants(protected=frozenset({root.joinpath(*first)}))
     if not change.directory and not change.output and is_sensitive(path.name):
-        return Holes(secrets=frozenset({root / path}))
-    return Holes()
+        return Grants(secrets=frozenset({root / path}))
+    return Grants()
 
 
 def _stays_inside(change: LayerChange, path: PurePosixPath, root: Path, known: ProjectFacts) -> bool:
@@ -134,8 +134,8 @@ def _stays_inside(change: LayerChange, path: PurePosixPath, root: Path, known: P
     return ".." not in parts[up:] and up <= len(path.parts) - 1
 
 
-def _is_open(steering: Holes, holes: Holes, path: Path) -> bool:
-    opened = holes.protected | holes.secrets | holes.write
+def _is_open(steering: Grants, grants: Grants, path: Path) -> bool:
+    opened = grants.protected | grants.secrets | grants.write
     return not steering.repository and any(path.is_relative_to(place) for place in opened)
 
 
