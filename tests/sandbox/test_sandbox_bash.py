@@ -207,9 +207,9 @@ def test_the_setting_is_a_word_or_a_table() -> None:
 def test_a_project_in_which_secrets_can_not_be_found_has_no_sandbox(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tui_agent.sandbox import scan_project
+    from tui_agent.sandbox import project_scan
 
-    monkeypatch.setattr(scan_project, "MAX_ENTRIES", 1)
+    monkeypatch.setattr(project_scan, "MAX_ENTRIES", 1)
     bench.box.file("more.py")
     (need,) = BASH.needs(BashInput(command="make"), bench.context(BUILD))
     assert not need.sandboxed
