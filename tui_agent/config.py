@@ -72,7 +72,7 @@ class UiSettings(BaseModel):
         default=0.5, ge=0, le=10, description="Seconds a permission question takes no keys after it appears."
     )
     typing_pause: float = Field(
-        default=0.7, ge=0, le=10, description="Seconds without typing before a permission question takes keys."
+        default=1.0, ge=0, le=10, description="Seconds without typing before a permission question takes keys."
     )
     vim: bool = Field(default=False, description="Keys of vi in the prompt; escape leaves writing.")
     copy_on_select: bool = Field(default=False, description="Text selected with the mouse is copied at once.")
@@ -297,13 +297,20 @@ def _unknown_theme(config: Config, origin: Origin) -> tuple[str, ...]:
 
 
 def _beside(own: Table, brought: Table) -> Table:
-    """Return a project's settings such that its hooks come after the user's, and its servers replace none of those."""
+    """Return a project's settings beside the user's: its hooks come after those, its servers replace none of those.
+
+    What a project starts runs in the sandbox.
+    """
     beside = dict(brought)
-    if isinstance(hooks := brought.get("hooks"), list) and isinstance(own.get("hooks"), list):
-        beside["hooks"] = [*own["hooks"], *hooks]
-    if isinstance(servers := brought.get("mcp"), dict) and isinstance(known := own.get("mcp"), dict):
-        beside["mcp"] = {name: table for name, table in servers.items() if name not in known}
+    if isinstance(hooks := brought.get("hooks"), list):
+        beside["hooks"] = [*(own.get("hooks") or []), *map(_sandboxed, hooks)]
+    if isinstance(servers := brought.get("mcp"), dict):
+        beside["mcp"] = {name: _sandboxed(row) for name, row in servers.items() if name not in (own.get("mcp") or {})}
     return beside
+
+
+def _sandboxed(row: Any) -> Any:
+    return {**row, "sandboxed": True} if isinstance(row, dict) else row
 
 
 def read_table(path: Path) -> Table:

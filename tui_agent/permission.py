@@ -57,6 +57,8 @@ class PermissionNeed:
     """Why it can't be told what it would do; then no rule for something particular allows it."""
     always: str = ""
     """Pattern of the rule that "always" may create, "" to leave that to the permission."""
+    exceeds: str = ""
+    """Pattern of the rule for its family that does not allow it, because of an option that the family has not."""
     aliases: tuple[str, ...] = ()
     """Other spellings; a rule against one of them is meant against this."""
 

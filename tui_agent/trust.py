@@ -10,7 +10,7 @@ import os
 import re
 import time
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
@@ -117,8 +117,36 @@ class TrustStore:
         return known if isinstance(known, dict) else {}
 
 
+def named_files(project: Path, command: str) -> Iterator[Path]:
+    """Yield the files of a project that a command of the user's own settings names."""
+    for word in dict.fromkeys(re.findall(r"[^\s'\"=;|&<>()$`]+", command)):
+        path = project / word
+        if is_file(path) and is_inside(project, path):
+            yield path
+
+
+class PinnedFiles:
+    """What files of projects were like that commands of the user's own settings run, when they were trusted."""
+
+    def __init__(self) -> None:
+        self._digests: dict[Path, str] = {}
+
+    def changed(self, project: Path, command: str) -> str:
+        """Return the name of a file that a command runs and that is another one by now, "" for none."""
+        for path in named_files(project, command):
+            digest = hashlib.sha256(read_inside(project, path)[0]).hexdigest()
+            if self._digests.setdefault(path, digest) != digest:
+                return path.relative_to(project).as_posix()
+        return ""
+
+
 def project_state(
-    project: Path, store: TrustStore, *, cwd: Path | None = None, assume_trust: bool = False
+    project: Path,
+    store: TrustStore,
+    *,
+    cwd: Path | None = None,
+    assume_trust: bool = False,
+    commands: Iterable[str] = (),
 ) -> ProjectState:
     """Return what a project brings along and whether it may act.
 
@@ -127,12 +155,19 @@ def project_state(
         store: what was answered before.
         cwd: the working directory; the folders between it and the root count too.
         assume_trust: trust it whatever was answered, as ``--trust`` does for one run.
+        commands: those of the user's own settings; files of the project that they name act, too.
     """
-    files = list(islice(_files(project, cwd or project), MAX_FILES + 1))
+    acting = islice(_files(project, cwd or project), MAX_FILES + 1)
+    named = dict.fromkeys(path for command in commands for path in named_files(project, command))
+    files = list(dict.fromkeys([*acting, *named]))
     if not files:
         return NothingToTrust()
     digest, problem = _digest(project, files)
-    items = tuple(_items(project, files))
+    items = tuple(_items(project, [path for path in files if path not in named]))
+    items += tuple(
+        TrustItem("program", path.relative_to(project).as_posix(), "is run by a command of your settings")
+        for path in named
+    )
     if problem:
         return Untrusted(items, digest, problem=problem)
     answer = store.answer(project, digest)

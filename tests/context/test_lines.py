@@ -5,7 +5,7 @@ from tests.support.entry_strategies import paths
 from tests.support.session_paths import PathBuilder
 from tests.support.thoroughness import EXAMPLES
 from tui_agent.context.anchors import find_anchors
-from tui_agent.context.lines import choose_lines, decode_lines, encode_lines, texts_of
+from tui_agent.context.lines import Source, choose_lines, decode_lines, encode_lines, texts_of
 from tui_agent.tools.registry import tool_traits
 
 
@@ -16,7 +16,7 @@ def words(text: str) -> int:
 def kept(path, budget: int, shown: str = "", earlier=()) -> tuple[str, ...]:
     anchors = find_anchors(path, tool_traits(), earlier)
     texts = {entry.id: texts_of(entry) for entry in path}
-    return encode_lines(choose_lines(anchors, texts, budget, words, shown))
+    return encode_lines(choose_lines(anchors, Source(texts), budget, words, shown))
 
 
 def test_a_name_brings_the_whole_line_it_stood_in_last():
@@ -92,7 +92,7 @@ def test_lines_that_were_kept_before_are_kept_on_while_their_names_matter():
     later = PathBuilder(first_id=50)
     later.say("nothing to see")
     anchors = find_anchors(later.path, tool_traits(), [anchor.encode() for anchor in first])
-    again = choose_lines(anchors, {50: "nothing to see"}, 100, words, "", decode_lines(carried).lines)
+    again = choose_lines(anchors, Source({50: "nothing to see"}, earlier=decode_lines(carried).lines), 100, words, "")
     assert encode_lines(again) == carried
 
 
@@ -109,3 +109,15 @@ def test_any_path_has_the_same_lines_every_time_within_their_budget(path, budget
     lines = kept(path, budget)
     assert lines == kept(list(path), budget)
     assert sum(words(line) for line in lines) <= budget
+
+
+def test_what_the_agent_found_itself_keeps_a_share_beside_cheaper_lines_of_outputs():
+    build = PathBuilder()
+    build.user("go")
+    found = "The lock_order is wrong because the flush_queue waits for every reader that merge_pages has opened before."
+    build.say(f"{'I looked at all of it for a long while, one file after the other. ' * 4}{found}")
+    for number in range(40):
+        build.run("grep", {"pattern": f"short_{number}"}, f"short_{number} = 1", tokens=10)
+    anchors = find_anchors(build.path, tool_traits())
+    chosen = choose_lines(anchors, Source.of(build.path), 110, words, "")
+    assert found in [line for lines in chosen.values() for line in lines]

@@ -40,7 +40,7 @@ def test_budgets_scale_with_the_history_budget():
 
     assert compaction.keep_recent_tokens(500_000) == 60_000
     assert compaction.keep_recent_tokens(12_000) == 3_000
-    assert prune.protected_tokens(500_000) == 40_000
+    assert prune.protected_tokens(500_000) == 15_000
     assert prune.protected_tokens(12_000) == 1_800
     assert prune.worthwhile_tokens(500_000) == 25_000
     assert prune.worthwhile_tokens(10_000) == 2_500

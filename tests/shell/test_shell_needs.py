@@ -39,7 +39,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("python3 -m pytest -x", "python3 -m pytest *"),
         ("python3 scripts/run.py --all", "python3 scripts/run.py *"),
         ("python3 -c 'print(1)'", "python3 -c 'print(1)'"),
-        ("docker compose up -d", "docker compose up *"),
+        ("docker compose up -d", "docker compose up -d"),
         ("git stash push -m x", "git stash push *"),
         ("git -C src commit", "git -C src commit"),
         ("git push origin main", "git push origin main"),

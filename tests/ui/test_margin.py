@@ -327,6 +327,19 @@ async def test_the_length_of_the_gauge_does_not_change_with_its_words(tmp_path: 
         assert len(lengths) == 1
 
 
+async def test_the_gauge_says_nothing_before_it_knows_and_how_much_left(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run((120, 24)):
+        gauge = stage.main.gauge
+        unknown = ContextSize(0, 3, 3, 200_000, 20_000, 160_000, None, estimated=True)
+        gauge.reading = GaugeReading(unknown)
+        assert "… / 200k" in gauge.render().plain
+        for total in (84_200, 76_400):
+            size = ContextSize(500, total - 500, total, 200_000, 20_000, 160_000, None, estimated=False)
+            gauge.measure(GaugeReading(size))
+        assert "76.4k / 200k 38%  −7.8k" in gauge.render().plain
+
+
 async def test_the_light_theme_is_white(tmp_path: Path) -> None:
     stage = make_stage(tmp_path)
     async with stage.run() as pilot:

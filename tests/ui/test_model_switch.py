@@ -7,6 +7,7 @@ from tests.support.real_stage import SUMMARY, RealStage, real_stage, write_modul
 from tests.support.scripted_client import Reply
 from tests.support.ui_app import until
 from tui_agent.app.model_switch import use_model
+from tui_agent.app.services import ModelRow
 from tui_agent.context.request import ModelRequest
 from tui_agent.session.entries import CompactionEntry
 from tui_agent.ui.screens.choice import ChoiceScreen
@@ -60,6 +61,16 @@ async def test_what_fits_is_switched_at_once_and_its_size_is_told(tmp_path: Path
         assert "of 64k (" in told
         assert "before it was ~" in told
         assert stage.stage.saved == {"model": "test/small"}
+
+
+async def test_a_model_without_a_key_is_not_the_default_and_says_so(tmp_path: Path) -> None:
+    (tmp_path / "stage").mkdir()
+    row = ModelRow("test/small", "test", 64_000, None, None, (), has_key=False)
+    stage = real_stage(tmp_path, [], services={"models": lambda: (row,)})
+    async with stage.run() as pilot:
+        stage.main.desk.soon(use_model(stage.main.desk, "test/small"))
+        await stage.until_text("has no key and is used in this session only", pilot)
+        assert stage.stage.saved == {}
 
 
 async def test_nothing_is_said_of_an_empty_conversation(tmp_path: Path) -> None:

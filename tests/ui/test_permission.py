@@ -2,10 +2,11 @@
 
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 
 import pytest
 
-from tests.support.ui_app import STILL, make_stage, screen_text, until, write
+from tests.support.ui_app import STILL, make_stage, press_at_once, screen_text, until, write
 from tui_agent.agent.events import (
     Decision,
     PermissionAnswer,
@@ -16,9 +17,11 @@ from tui_agent.agent.events import (
 )
 from tui_agent.agent.permissions import in_words
 from tui_agent.permission import Permission, PermissionNeed
+from tui_agent.ui.screens.diff import DiffScreen
 from tui_agent.ui.widgets.permission import PermissionChoices, PermissionPattern, PermissionPrompt
 from tui_agent.ui.widgets.permission.details import PermissionDetails, question
 
+SENTENCES = 60
 COMMAND = "rm -rf build && make [all]\necho \x1b]0;owned\x07 \u202edone"
 
 
@@ -109,32 +112,59 @@ async def test_keys_are_not_taken_during_the_grace_period(tmp_path: Path) -> Non
         assert stage.view.question.display
 
 
-async def test_a_question_waits_until_the_user_stops_typing(tmp_path: Path) -> None:
+async def test_words_in_the_prompt_keep_the_keys_until_tab(tmp_path: Path) -> None:
+    now = 1_000.0
+    stage = make_stage(tmp_path, settings=STILL.model_copy(update={"typing_pause": 0.4}), clock=lambda: now)
+    async with stage.run() as pilot:
+        await pilot.press("u", "space")
+        stage.agent.emit(RunStarted(), PermissionAsked(bash()))
+        await pilot.pause()
+        now += 3600
+        await pilot.press("2", "y", "1")
+        assert stage.main.prompt.text == "u 2y1"
+        assert stage.agent.answers == []
+        assert "tab: answer with a key" in screen_text(stage)
+        await pilot.press("tab", "1")
+        await pilot.pause()
+        assert stage.agent.answers == [("c1", PermissionAnswer(Decision.ONCE))]
+        assert stage.main.prompt.text == "u 2y1"
+        assert stage.main.prompt.has_focus
+
+
+async def test_an_emptied_prompt_gives_the_keys_back_after_a_pause(tmp_path: Path) -> None:
     now = 1_000.0
     stage = make_stage(tmp_path, settings=STILL.model_copy(update={"typing_pause": 0.4}), clock=lambda: now)
     async with stage.run() as pilot:
         await pilot.press("h")
         stage.agent.emit(RunStarted(), PermissionAsked(bash()))
-        await pilot.press("y")
-        await pilot.pause()
-        assert stage.main.prompt.text == "hy"
+        await pilot.press("backspace")
         assert not stage.view.question.armed
-        now += 0.3
-        await pilot.pause()  # lets the timer go off
-        assert not stage.view.question.armed
-        now += 0.2
-        await until(lambda: stage.view.question.armed, pilot)
-        await pilot.press("y")
-        await pilot.pause()
-        assert stage.agent.answers == [], "a letter goes on with the draft"
-        assert stage.main.prompt.text == "hyy"
         now += 0.5
         await until(lambda: stage.view.question.armed, pilot)
         await pilot.press("1")
         await pilot.pause()
         assert stage.agent.answers == [("c1", PermissionAnswer(Decision.ONCE))]
-        assert stage.main.prompt.text == "hyy"
-        assert stage.main.prompt.has_focus
+
+
+async def test_sentences_with_digits_and_pauses_answer_nothing(tmp_path: Path) -> None:
+    """The questions come at any letter; pauses are longer than anything the question waits for."""
+    now = 1_000.0
+    stage = make_stage(tmp_path, clock=lambda: now)
+    chance = Random(29)
+    words = ["use", "2", "always", "5", "yes", "1", "no", "and", "3", "run", "a", "y", "stop", "4", "project", "6"]
+    async with stage.run() as pilot:
+        for number in range(SENTENCES):
+            text = " ".join(["it", *chance.choices(words, k=3)])
+            at = chance.randrange(1, len(text))
+            stage.main.prompt.set_draft(text[:at])
+            now += chance.choice((0.1, 2.0, 60.0))
+            stage.agent.emit(PermissionAsked(bash(f"q{number}")))
+            await pilot.pause()
+            press_at_once(stage.app, *text[at:])
+            now += 5
+            await until(lambda text=text: stage.main.prompt.text == text, pilot)
+            assert stage.agent.answers == []
+            stage.agent.emit(PermissionSettled(f"q{number}", Decision.DENY))
 
 
 @pytest.mark.parametrize("text", ["why do you need this?", "yes please", "/cost", "hello", "nope"])
@@ -162,7 +192,7 @@ async def test_enter_takes_a_choice_only_after_moving_to_it(tmp_path: Path) -> N
         await pilot.press("enter")
         await pilot.pause()
         assert stage.agent.answers == []
-        await pilot.press("down", "up", "enter")
+        await pilot.press("down", "enter")
         await pilot.pause()
         assert stage.agent.answers == [("c1", PermissionAnswer(Decision.ONCE))]
 
@@ -255,17 +285,31 @@ async def test_without_a_rule_always_cannot_be_chosen(tmp_path: Path) -> None:
         assert stage.of(PermissionPrompt.Answered) == []
 
 
-async def test_typing_into_the_prompt_while_a_question_waits_steers(tmp_path: Path) -> None:
+async def test_words_sent_while_a_question_waits_say_no_and_what_instead(tmp_path: Path) -> None:
     stage = make_stage(tmp_path)
     async with stage.run() as pilot:
         stage.agent.emit(RunStarted(), PermissionAsked(bash()))
         await pilot.pause()
         await pilot.click("Prompt")
-        await write(pilot, "why")
+        await write(pilot, "why 2")
         await pilot.press("enter")
         await pilot.pause()
-        assert stage.agent.sent == [("why", False)]
-        assert stage.view.question.display
+        assert stage.agent.answers == [("c1", PermissionAnswer(Decision.DENY, "why 2"))]
+        assert stage.agent.sent == []
+        assert stage.main.prompt.text == ""
+
+
+async def test_a_question_on_a_tiny_screen_shows_what_changes_and_every_answer(tmp_path: Path) -> None:
+    context = "".join(f" before {number}\n" for number in range(9))
+    diff = f"--- a/x.py\n+++ b/x.py\n@@ -1,10 +1,10 @@\n{context}-old line\n+new line\n"
+    request = replace(edit(), needs=(PermissionNeed(Permission.EDIT, "x.py", diff, "diff"),))
+    stage = make_stage(tmp_path)
+    async with stage.run((40, 12)) as pilot:
+        stage.agent.emit(RunStarted(), PermissionAsked(request))
+        await until(lambda: "old line" in screen_text(stage), pilot)
+        for answer in ("1 yes, once", "2 always", "3 no", "4 no, and", "5 always", "6 change"):
+            await pilot.press("down")
+            await until(lambda answer=answer: answer in screen_text(stage), pilot)
 
 
 async def test_a_long_diff_scrolls_and_leaves_the_answers_in_sight(tmp_path: Path) -> None:
@@ -281,6 +325,9 @@ async def test_a_long_diff_scrolls_and_leaves_the_answers_in_sight(tmp_path: Pat
         await pilot.pause()
         assert "line 0 " not in screen_text(stage)
         assert "1 yes, once" in screen_text(stage)
+        assert "more lines · PgDn · o opens" in screen_text(stage)
+        await pilot.press("o")
+        await until(lambda: isinstance(stage.app.screen, DiffScreen), pilot)
 
 
 def part_of_a_command() -> PermissionRequest:

@@ -36,7 +36,20 @@ async def test_ctrl_c_clears_what_was_written_since_it_was_pressed_and_does_not_
             await until(lambda: not stage.main.prompt.text, pilot)
             assert stage.app._exit is False
         await pilot.press("ctrl+c")
+        assert "Press ctrl+c again to quit." in screen_text(stage)
+        await pilot.press("ctrl+c")
         await until(lambda: stage.app._exit, pilot)
+
+
+async def test_ctrl_c_stops_the_agent_and_keeps_what_is_written(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run() as pilot:
+        stage.agent.emit(RunStarted())
+        await write(pilot, "and then")
+        await pilot.press("ctrl+c")
+        assert "interrupt" in stage.agent.calls
+        assert not stage.leaving
+        assert stage.main.prompt.text == "and then"
 
 
 async def test_ctrl_c_copies_what_is_selected(tmp_path: Path) -> None:

@@ -49,6 +49,7 @@ def test_what_is_refused(text: str) -> None:
         "0.0.0.0", "255.255.255.255", "224.0.0.1", "192.0.0.192", "168.63.129.16", "198.18.0.1", "240.0.0.1",
         "::1", "::", "fe80::1", "fd00:ec2::254", "ff02::1", "::ffff:127.0.0.1", "::ffff:10.0.0.1",
         "2002:7f00:1::", "2002:a00:1::", "64:ff9b::7f00:1", "64:ff9b::a9fe:a9fe",
+        "64:ff9b:1::7f00:1", "64:ff9b:1::101:101", "::ffff:0:127.0.0.1", "::127.0.0.1", "::10.0.0.1", "fec0::1",
     ],
 )  # fmt: skip
 def test_not_public(address: str) -> None:
@@ -56,7 +57,7 @@ def test_not_public(address: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "address", ["93.184.216.34", "1.1.1.1", "2606:4700::1111", "::ffff:1.1.1.1", "64:ff9b::101:101"]
+    "address", ["93.184.216.34", "1.1.1.1", "2606:4700::1111", "::ffff:1.1.1.1", "64:ff9b::101:101", "::ffff:0:1.1.1.1"]
 )
 def test_public(address: str) -> None:
     assert is_public(ipaddress.ip_address(address))

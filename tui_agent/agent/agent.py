@@ -23,6 +23,7 @@ from tui_agent.agent.events import (
     QueueChanged,
 )
 from tui_agent.agent.gate import Gate
+from tui_agent.agent.hooks.handlers import Containment
 from tui_agent.agent.hooks.payloads import About
 from tui_agent.agent.job_news import make_jobs
 from tui_agent.agent.journal import Journal
@@ -87,7 +88,8 @@ class Agent:
         effort: Effort | None = None,
     ) -> None:
         self._channel = channel = EventChannel()
-        ports = replace(ports, hooks=ports.hooks.bound(self._about, channel.emit))
+        held = Containment(ports.sandbox, lambda: self.gate.view())  # noqa: PLW0108 - the gate is made later
+        ports = replace(ports, hooks=ports.hooks.bound(self._about, channel.emit, held))
         channel.subscribe(ports.meter.hear)
         self.session = session
         self.ports = ports

@@ -21,9 +21,6 @@ from tui_agent.session.entries import (
     UserEntry,
 )
 
-NOTABLE_DRIFT = 0.1
-"""Share of the reported size by which the blocks may miss it without a word."""
-
 CAUSES: dict[str, str] = {
     BreakCause.MODEL: "another model has no cache of it",
     BreakCause.EFFORT: "another effort has no cache of it",
@@ -44,6 +41,12 @@ HEAD_WORDS = (
 )
 
 
+REST_WORDS = (
+    "What the provider counted beside the blocks, which are estimated: the sum is the number of the gauge. "
+    "Nothing can be changed here."
+)
+
+
 def next_words(state: CacheState, shown: ContextMap, found: PrefixBreak | None, *, sent: bool) -> str:
     """Return in one sentence what of the next request the provider can be expected to remember, and why not the rest.
 
@@ -55,9 +58,9 @@ def next_words(state: CacheState, shown: ContextMap, found: PrefixBreak | None, 
     remembered = sum(block.tokens for block in shown.blocks if block.cached)
     if not remembered:
         return f"Next request: read whole; {why or 'nothing of it is in the cache.'}"
-    share = remembered / max(1, shown.estimate)
+    share = remembered / max(1, shown.size.total)
     minutes = -(-state.seconds_left // 60)
-    known = f"{tokens(remembered)} of {tokens(shown.estimate)} tokens ({share:.0%}) are cached for {minutes} more min"
+    known = f"{tokens(remembered)} of {tokens(shown.size.total)} tokens ({share:.0%}) are cached for {minutes} more min"
     return f"Next request: {known}; {why}" if why else f"Next request: {known}."
 
 
@@ -69,13 +72,6 @@ def _break_words(found: PrefixBreak) -> str:
     )
     by = f" (#{found.entry_id})" if found.entry_id else ""
     return f"read anew{where}: {CAUSES[found.cause]}{by}"
-
-
-def drift_words(shown: ContextMap) -> list[str]:
-    """Return a line when what the provider reported is far from what the blocks add up to."""
-    if abs(shown.drift) <= NOTABLE_DRIFT * shown.size.total:
-        return []
-    return [f"Blocks are estimated: {tokens(shown.estimate)}; reported: {tokens(shown.size.total)}."]
 
 
 def miss_words(miss: CacheMiss, dollars: float | None) -> str:

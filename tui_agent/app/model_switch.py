@@ -1,5 +1,6 @@
 """Changes the model of a session: says how the conversation fits the new one, and asks when it does not."""
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from tui_agent.app.face import Choice
@@ -22,30 +23,39 @@ async def use_model(desk: "Desk", model: str) -> bool:
     if agent is None:
         return False
     if model == agent.model or not agent.context_size().history:
-        _switch(desk, model)
+        await _switch(desk, model)
         return True
     ahead = await agent.inspector.ahead(model)
     if desk.agent is not agent:
         return False
     if ahead.fits or agent.running or agent.session.read_only:
         if may := await may_reread(desk, agent, f"Switch to {short_model(model)}?", model):
-            _switch(desk, model)
+            await _switch(desk, model)
             desk.say(_told(desk, model, ahead))
         return may
     answer = await _ask(desk, agent, model, ahead)
     if answer == "compact" and desk.agent is agent:
         return await _compact_then_switch(desk, agent, model)
     if answer == "switch" and desk.agent is agent:
-        _switch(desk, model)
+        await _switch(desk, model)
     return answer == "switch"
 
 
-def _switch(desk: "Desk", model: str) -> None:
+async def _switch(desk: "Desk", model: str) -> None:
     if desk.agent is not None:
         desk.agent.change_model(model)
-        desk.services.save_setting("model", model)
         desk.face.refresh_facts()
+        await _keep(desk, model)
         desk.soon(_learn_of(desk, model))
+
+
+async def _keep(desk: "Desk", model: str) -> None:
+    """Begin with the model at the next start, unless it has no key: then say so."""
+    rows = await asyncio.to_thread(desk.services.models)
+    if all(row.has_key for row in rows if row.id == model):
+        desk.services.save_setting("model", model)
+    else:
+        desk.say(f"{model} has no key and is used in this session only. /login adds a key.", "warning")
 
 
 async def _learn_of(desk: "Desk", model: str) -> None:
@@ -77,7 +87,7 @@ async def _compact_then_switch(desk: "Desk", agent: "Agent", model: str) -> bool
     if outcome.problem is not None:
         raise CommandError(f"Still with {old}: {outcome.problem}")
     if desk.agent is agent:
-        _switch(desk, model)
+        await _switch(desk, model)
     return desk.agent is agent
 
 

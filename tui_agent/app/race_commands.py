@@ -197,6 +197,7 @@ async def begin(desk: Desk, order: RaceOrder) -> Race:
         RaceError, OSError: it can't be begun.
     """
     from tui_agent.agent.race.race import Race
+    from tui_agent.model.demo import DEMO_MODEL
 
     agent = _agent(desk)
     if order.pick == "first-green" and not order.check:
@@ -210,7 +211,8 @@ async def begin(desk: Desk, order: RaceOrder) -> Race:
     unpriced = [model for model in models if price.each is not None and not agent.ports.meter.has_price(model)]
     if unpriced:
         raise CommandError(f"What {unpriced[0]} costs is not known, so no limit of money can be kept for it: set none.")
-    if order.check and order.check != desk.services.check_command(agent.ports.project):
+    is_real = agent.model != DEMO_MODEL
+    if is_real and order.check and order.check != desk.services.check_command(agent.ports.project):
         desk.services.keep_check(agent.ports.project, order.check)
     race = desk.race = await Race.begin(agent, order, price.most)
     desk.soon(look_after(desk, race))

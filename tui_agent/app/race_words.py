@@ -59,6 +59,12 @@ class RacePrice:
         return f"{limit} All begin with the same {tokens(self.prefix)} tokens{price}."
 
 
+def at_work(rows: Sequence[RaceRunner]) -> str:
+    """Return how many runners still work: ``race 2 of 3 at work``; that the race is over when none does."""
+    working = sum(not row.state.is_over for row in rows)
+    return f"race {working} of {len(rows)} at work" if working else "race over"
+
+
 def ranked(rows: Sequence[RaceRunner]) -> list[tuple[int, RaceRunner]]:
     """Return runners with their numbers, the best first."""
     return sorted(enumerate(rows, 1), key=lambda row: row[1].rank)

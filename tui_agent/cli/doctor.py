@@ -20,7 +20,7 @@ from tui_agent.agent.knowledge.folders import Folders
 from tui_agent.agent.knowledge.knowledge import Knowledge, Sources
 from tui_agent.agent.race.homes import look_through, remove_left
 from tui_agent.agent.system_prompt import find_project
-from tui_agent.cli.extensions import Extensions
+from tui_agent.cli.extensions import Extensions, state_of_project
 from tui_agent.cli.model_choice import catalog_of, choose_model, directory_of, keys_of, own_models
 from tui_agent.cli.output import say, say_json
 from tui_agent.cli.sessions import DATABASE, open_store
@@ -40,7 +40,7 @@ from tui_agent.session.errors import SessionNotFound, StoreError
 from tui_agent.session.ids import short_id
 from tui_agent.session.store import Store
 from tui_agent.tools.functions.tool_files import ToolFiles, ToolPlace
-from tui_agent.trust import NothingToTrust, Trusted, TrustItem, TrustStore, Untrusted, project_state
+from tui_agent.trust import NothingToTrust, Trusted, TrustItem, TrustStore, Untrusted
 from tui_agent.version import __version__
 
 ORIGINS = {
@@ -169,7 +169,7 @@ def _trust() -> Finding:
     """Say whether what this directory's project brings along may act."""
     cwd = Path.cwd()
     project = find_project(cwd)
-    match project_state(project, TrustStore(data_dir() / "trust.json"), cwd=cwd):
+    match state_of_project(cwd, TrustStore(data_dir() / "trust.json")):
         case NothingToTrust():
             return Finding("trust", f"{project} brings nothing along that could act")
         case Trusted(items=items):
@@ -192,7 +192,7 @@ def _extensions(config: Config) -> Iterator[Finding]:
     store = TrustStore(data_dir() / "trust.json")
 
     def trusts(folder: Path) -> bool:
-        return project_state(find_project(folder), store, cwd=folder).trusted
+        return state_of_project(folder, store).trusted
 
     extensions = Extensions(trusts)
     yield from _servers(extensions, cwd)

@@ -13,21 +13,51 @@ from tui_agent.agent.mcp.hub import McpHub
 from tui_agent.agent.mcp.server import Timeouts
 from tui_agent.agent.mcp.settings import FoundServers, McpServerSettings, ServerSpec, find_servers
 from tui_agent.agent.system_prompt import find_project
-from tui_agent.config import Config, ConfigError, load_config
+from tui_agent.config import Config, ConfigError, config_path, load_config, read_table
 from tui_agent.paths import data_dir, log_dir
 from tui_agent.processes.environment import SafeEnvironment
 from tui_agent.processes.marks import own
-from tui_agent.trust import project_config
+from tui_agent.sandbox import Sandbox
+from tui_agent.trust import PinnedFiles, ProjectState, TrustStore, named_files, project_config, project_state
 
 HEADLESS_SETTLE = 15
 """Seconds a run without a screen waits for servers: there is no later message that could use them."""
 
 
+def user_commands() -> list[str]:
+    """Return the commands of the user's own settings that run outside of the sandbox."""
+    try:
+        table = read_table(config_path())
+    except ConfigError:
+        return []  # starting tells what is wrong
+    hooks, servers = table.get("hooks"), table.get("mcp")
+    rows = [*(hooks if isinstance(hooks, list) else ()), *(servers.values() if isinstance(servers, dict) else ())]
+    return [
+        " ".join(map(str, [row.get("command", ""), *(row.get("args") or ())]))
+        for row in rows
+        if isinstance(row, dict) and not row.get("sandboxed")
+    ]
+
+
+def state_of_project(cwd: Path, store: TrustStore, *, assume_trust: bool = False) -> ProjectState:
+    """Return what the project of a directory brings along, with what the user's commands run of it."""
+    project = find_project(cwd)
+    return project_state(project, store, cwd=cwd, assume_trust=assume_trust, commands=user_commands())
+
+
 class Extensions:
     """Keeps one hub for each project that sessions are open in. ``trusts`` tells whether a directory's project acts."""
 
-    def __init__(self, trusts: Callable[[Path], bool], *, headless: bool = False) -> None:
+    def __init__(
+        self,
+        trusts: Callable[[Path], bool],
+        *,
+        headless: bool = False,
+        sandbox: Callable[[Path], Sandbox] | None = None,
+    ) -> None:
         self._trusts = trusts
+        self._sandbox = sandbox
+        self._pinned = PinnedFiles()
         self._patience = Timeouts(settle=HEADLESS_SETTLE) if headless else Timeouts()
         self._hubs: dict[Path, McpHub] = {}
         self._own_hubs: list[McpHub] = []
@@ -54,7 +84,14 @@ class Extensions:
         return self._own_hubs[-1]
 
     def _new_hub(self, find: Callable[[], FoundServers], patience: Timeouts | None = None) -> McpHub:
-        around = ConnectionContext(os.environ, SafeEnvironment(own(os.environ)), log_dir(), data_dir() / "mcp")
+        around = ConnectionContext(
+            os.environ,
+            SafeEnvironment(own(os.environ)),
+            log_dir(),
+            data_dir() / "mcp",
+            self._sandbox,
+            self._pinned.changed,
+        )
         return McpHub(find, around, patience or self._patience)
 
     def servers(self, cwd: Path) -> FoundServers:
@@ -63,7 +100,23 @@ class Extensions:
             config = self.config(cwd)
         except ConfigError as error:
             return FoundServers(problems=(str(error),))
-        return find_servers(config.mcp, find_project(cwd), trusted=self._trusts(cwd))
+        project = find_project(cwd)
+        found = find_servers(config.mcp, project, trusted=self._trusts(cwd))
+        held = {spec.name: self._held_back(cwd, spec.command_line, spec.settings.sandboxed) for spec in found.specs}
+        return FoundServers(
+            tuple(spec for spec in found.specs if not held[spec.name]),
+            (*found.problems, *(f"The server {name} is not started: {why}" for name, why in held.items() if why)),
+        )
+
+    def _held_back(self, cwd: Path, command: str, sandboxed: bool) -> str:  # noqa: FBT001 - of the settings
+        """Return why a command of the settings is not run in a directory, "" when it may be."""
+        project = find_project(cwd)
+        if sandboxed or not (named := next(named_files(project, command), None)):
+            return ""
+        if not self._trusts(cwd):
+            return f"it runs {named.relative_to(project)}, and you have not trusted this project as it is."
+        self._pinned.changed(project, command)
+        return ""
 
     def hooks(self, cwd: Path) -> Hooks:
         """Return the hooks for a directory; nothing is loaded."""
@@ -74,7 +127,11 @@ class Extensions:
         installed = from_entry_points(entry_points(group=ENTRY_POINTS))
         try:
             config = self.config(cwd)
-            ours = from_settings(config.hooks, cwd, SafeEnvironment(os.environ, config.sandbox.env))
+            held = [(hook, self._held_back(cwd, hook.command, hook.sandboxed)) for hook in config.hooks]
+            environment = SafeEnvironment(os.environ, config.sandbox.env)
+            ours = from_settings((hook for hook, why in held if not why), cwd, environment, self._pinned.changed)
+            problems = tuple(f"The hook “{hook.command}” is left out: {why}" for hook, why in held if why)
+            ours = LoadedHooks(ours.handlers, (*ours.problems, *problems))
         except ConfigError as error:
             ours = LoadedHooks(problems=(str(error),))
         return LoadedHooks((*ours.handlers, *installed.handlers), (*ours.problems, *installed.problems))

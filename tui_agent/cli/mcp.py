@@ -15,12 +15,12 @@ from tui_agent.agent.mcp.settings import FoundServers, McpServerSettings
 from tui_agent.agent.system_prompt import find_project
 from tui_agent.app.format import one_line, short_path, tokens
 from tui_agent.cli.arguments import UsageError
-from tui_agent.cli.extensions import Extensions
+from tui_agent.cli.extensions import Extensions, state_of_project
 from tui_agent.cli.output import say
 from tui_agent.config import config_path, load_config, set_value
 from tui_agent.context.tokens import TokenCounter
 from tui_agent.paths import data_dir
-from tui_agent.trust import Trusted, TrustStore, project_state
+from tui_agent.trust import Trusted, TrustStore
 
 _NAME = re.compile(r"[\w.-]{1,60}")
 _ADDRESS = re.compile(r"https?://[^\s/]")
@@ -46,7 +46,7 @@ def run_mcp(arguments: Namespace) -> int:
 
 
 def _trusts(cwd: Path) -> bool:
-    return isinstance(project_state(find_project(cwd), TrustStore(data_dir() / "trust.json"), cwd=cwd), Trusted)
+    return isinstance(state_of_project(cwd, TrustStore(data_dir() / "trust.json")), Trusted)
 
 
 def _found() -> FoundServers:

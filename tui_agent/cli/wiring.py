@@ -27,7 +27,7 @@ from tui_agent.agent.permissions import Action, Rule, parse_rule, rules_from_tab
 from tui_agent.agent.ports import Adjustable, AgentPorts
 from tui_agent.agent.system_prompt import find_project
 from tui_agent.cli.arguments import MODES, RUN_LIMITS, UsageError
-from tui_agent.cli.extensions import Extensions
+from tui_agent.cli.extensions import Extensions, state_of_project
 from tui_agent.cli.logs import start_logging
 from tui_agent.cli.model_choice import LEARNT, catalog_of, choose_model
 from tui_agent.cli.rules import keep_rule
@@ -52,7 +52,7 @@ from tui_agent.session.session import Session
 from tui_agent.session.store import Store
 from tui_agent.tools.functions.found import FoundFile
 from tui_agent.tools.functions.tool_files import ToolFiles
-from tui_agent.trust import ProjectState, TrustDecision, TrustStore, Untrusted, project_config, project_state
+from tui_agent.trust import ProjectState, TrustDecision, TrustStore, Untrusted, project_config
 
 
 class Wiring:
@@ -74,7 +74,7 @@ class Wiring:
             self.flag_rules = (Rule("doom_loop", "*", Action.DENY, "default"), *self.flag_rules)
         start_logging(debug=arguments.debug)
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
-        self.extensions = Extensions(self.trusts, headless=self.headless)
+        self.extensions = Extensions(self.trusts, headless=self.headless, sandbox=self.sandbox)
         self.logins = Logins()
         self.logins.warm()
         self._configure()
@@ -149,7 +149,7 @@ class Wiring:
         self.providers, self.client = self.models.providers, self.models.client
 
     def _state_now(self) -> ProjectState:
-        return project_state(find_project(self.cwd), self.trust, cwd=self.cwd, assume_trust=self.arguments.trust)
+        return state_of_project(self.cwd, self.trust, assume_trust=self.arguments.trust)
 
     def answer_trust(self, answer: TrustDecision | None) -> None:
         """Take the answer to whether the project is trusted, None for not now. Call it before anything is opened."""
@@ -158,7 +158,7 @@ class Wiring:
             return
         project = find_project(self.cwd)
         self.trust.remember(project, state.digest, answer)
-        self.project_state = project_state(project, self.trust, cwd=self.cwd)
+        self.project_state = state_of_project(self.cwd, self.trust)
         if self.project_state.trusted:
             self._configure()
 
@@ -169,7 +169,7 @@ class Wiring:
     def _trust_of(self, cwd: Path) -> ProjectState:
         if self.project_state.trusted and find_project(cwd) == find_project(self.cwd):
             return self.project_state
-        return project_state(find_project(cwd), self.trust, cwd=cwd)
+        return state_of_project(cwd, self.trust)
 
     async def __aenter__(self) -> Self:
         return self

@@ -67,6 +67,11 @@ class ContextSize:
     """The threshold is what is used by default of a very large window, not what that could hold."""
 
     @property
+    def is_known(self) -> bool:
+        """Whether the prompt and the tools are counted, or the provider reported a size."""
+        return bool(self.fixed) or self.exact_until is not None
+
+    @property
     def percent(self) -> float:
         """Share of the window in use, 0 to 100 and more."""
         return 100 * self.total / self.window if self.window else 0.0

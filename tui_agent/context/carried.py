@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from tui_agent.context.anchors import find_anchors
 from tui_agent.context.files import FileOperations, shown_paths
-from tui_agent.context.lines import choose_lines, decode_lines, encode_lines, texts_of, title_of
+from tui_agent.context.lines import Source, choose_lines, decode_lines, encode_lines, title_of
 from tui_agent.context.settings import CompactionSettings
 from tui_agent.lazy import dataclass
 from tui_agent.session.entries import (
@@ -97,10 +97,9 @@ def carry(
     anchors = find_anchors(entries, tools, earlier.remembered)
     count_files = shown_paths(files, budgets.files, count)
     known = "\n".join([shown, *messages, *(item.text for item in state), *files.newest(count_files)])
-    texts = {entry.id: texts_of(entry) for entry in entries}
     before = decode_lines(earlier.anchors)
     titles = {**before.titles, **{entry.id: title for entry in entries if (title := title_of(entry))}}
-    lines = choose_lines(anchors, texts, budgets.anchors - _TAG_TOKENS, count, known, before.lines)
+    lines = choose_lines(anchors, Source.of(entries, before.lines), budgets.anchors - _TAG_TOKENS, count, known)
     return SummaryDetails(
         read_files=files.read,
         modified_files=files.modified,

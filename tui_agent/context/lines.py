@@ -7,6 +7,7 @@ themselves at the end, as far as there is room. The same entries give the same l
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 
 from tui_agent.context.anchors import Anchor
 from tui_agent.context.arguments import parse_object, strings_in
@@ -22,6 +23,7 @@ from tui_agent.session.entries import (
     UserEntry,
 )
 
+_SENTENCE = re.compile(r"(?<=[.!?。！？])\s+(?=\S)")
 _WORD = re.compile(r"\w+")
 
 LONGEST_LINE = 300
@@ -34,6 +36,8 @@ _BARE_SHARE = 0.15
 """Share of the budget that names by themselves may take before lines are chosen."""
 
 
+OWN_SHARE = 0.3
+"""Share of the budget for what the agent stated, found and decided itself: nobody can read that again."""
 _SHARES: Mapping[str, float] = {"rule": 0.2, "command": 0.2, "error": 0.2}
 """Largest share of the budget of the kinds whose anchors are lines themselves."""
 
@@ -77,21 +81,39 @@ class _Line:
     value: float = 0.0
 
 
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What leaves the view, by entry. ``own`` are the entries that the agent wrote: they have a share for themselves.
+
+    ``earlier`` are lines that were kept before, with their entries.
+    """
+
+    texts: Mapping[int, str]
+    own: AbstractSet[int] = frozenset()
+    earlier: Sequence[tuple[int, str]] = ()
+
+    @classmethod
+    def of(cls, entries: Iterable[Entry], earlier: Sequence[tuple[int, str]] = ()) -> "Source":
+        """Return the source of entries."""
+        entries = tuple(entries)
+        own = frozenset(entry.id for entry in entries if isinstance(entry, AssistantEntry))
+        return cls({entry.id: texts_of(entry) for entry in entries}, own, earlier)
+
+
 def choose_lines(
     anchors: Sequence[Anchor],
-    texts: Mapping[int, str],
+    source: Source,
     budget: int,
     count: Callable[[str], int],
     shown: str,
-    earlier: Iterable[tuple[int, str]] = (),
 ) -> dict[int, list[str]]:
     """Return the lines to keep of what leaves the view, by entry, within ``budget`` tokens.
 
-    ``anchors`` are the names, best first; ``texts`` what leaves the view, by entry; ``earlier`` lines that were kept
-    before with their entries. What stands in ``shown`` stays in view and is not repeated.
+    ``anchors`` are the names, best first. What stands in ``shown`` stays in view and is not repeated.
     """
+    texts = source.texts
     in_view = _InView(shown)
-    kept = [(entry_id, row) for entry_id, row in earlier if not in_view.holds(row)]
+    kept = [(entry_id, row) for entry_id, row in source.earlier if not in_view.holds(row)]
     wanted = list(_within_shares((anchor for anchor in anchors if not in_view.holds(anchor.text)), budget, count))
     lines: dict[tuple[int, str], _Line] = {}
     for anchor in wanted:
@@ -107,9 +129,14 @@ def choose_lines(
     def dearness(line: _Line) -> tuple[float, int, str]:
         return costs[line.entry_id, line.text] / line.value if line.value else 1e9, line.entry_id, line.text
 
-    for line in sorted(lines.values(), key=dearness):
+    best = sorted(lines.values(), key=dearness)
+    spared = left - round(left * OWN_SHARE)
+    for line, least in (
+        *((line, spared) for line in best if line.entry_id in source.own),
+        *((line, 0) for line in best),
+    ):
         cost = costs[line.entry_id, line.text] + (0 if line.entry_id in chosen else _ADDRESS_TOKENS)
-        if cost <= left and line.text not in said:
+        if left - cost >= least and line.text not in said:
             chosen.setdefault(line.entry_id, []).append(line.text)
             said += f"\n{line.text}"
             left -= cost
@@ -152,6 +179,8 @@ def _line_of(anchor: Anchor, texts: Mapping[int, str], kept: Sequence[tuple[int,
         return None
     end = text.find("\n", at)
     line = text[text.rfind("\n", 0, at) + 1 : end if end >= 0 else len(text)].strip()
+    if len(line) > LONGEST_LINE:
+        line = next(sentence for sentence in _SENTENCE.split(line) if anchor.text in sentence)
     return (anchor.entry_id, line) if len(line) <= LONGEST_LINE else None
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from tui_agent.context.anchors import Anchor
 from tui_agent.context.carried import shown_text
-from tui_agent.context.lines import choose_lines, texts_of
+from tui_agent.context.lines import Source, choose_lines
 from tui_agent.context.view import ContextView
 from tui_agent.session.entries import AssistantEntry
 
@@ -28,8 +28,8 @@ def write_notes(
         for entry in view.entries
         if entry.id not in gone and (view.is_open(entry.id) or isinstance(entry, AssistantEntry))
     )
-    texts = {entry.id: texts_of(entry) for entry in view.entries if entry.id in gone}
+    source = Source.of(entry for entry in view.entries if entry.id in gone)
     known = "\n".join([stays, *(note for target, note in view.notes.items() if target not in gone)])
     of_outputs = [anchor for anchor in anchors if anchor.kind in _KINDS and anchor.entry_id in gone]
-    notes = choose_lines(of_outputs, texts, budget, count, known)
+    notes = choose_lines(of_outputs, source, budget, count, known)
     return tuple("\n".join(notes.get(target, ())) for target in targets)

@@ -34,6 +34,8 @@ MIN_OUTPUT_TOKENS = 2 * PLACEHOLDER_TOKENS
 """An output smaller than this stays: its placeholder would save nothing."""
 _NOTES_OF_FREED = 0.15
 """Largest share of what a prune frees that its notes may take back."""
+_OWN_WORTH = 8
+"""What the agent wrote itself is worth so many times what an output of the same names is: nobody can read it again."""
 _ENOUGH = 0.75
 """Share of what is wanted that a prune has to free where the next request would be over the threshold."""
 _ALL_TEXT = 1_000_000_000
@@ -161,7 +163,8 @@ def plan_prune(view: ContextView, rules: PruneRules, reason: str = Occasion.PRES
     for entry in reversed(view.entries):
         repeated = superseded.get(entry.id) is Superseded.REPEATED
         if freed := zones.exposed(entry, repeated=repeated):
-            blocks.append(_Block(entry.id, freed, superseded=entry.id in superseded))
+            own = isinstance(entry, AssistantEntry)
+            blocks.append(_Block(entry.id, freed, superseded=entry.id in superseded, own=own))
     minimum = rules.settings.worthwhile_tokens(rules.budget) if rules.minimum is None else rules.minimum
     if rules.pressure and rules.wanted is not None:
         # A prune that leaves little room would be followed by a summary at once, which does both.
@@ -180,6 +183,8 @@ class _Block:
     entry_id: int
     freed: int
     superseded: bool
+    own: bool
+    """Long arguments of the model's own calls."""
 
 
 def _least_valuable(blocks: Sequence[_Block], values: Mapping[int, float], rules: PruneRules) -> list[_Block]:
@@ -188,7 +193,8 @@ def _least_valuable(blocks: Sequence[_Block], values: Mapping[int, float], rules
         return list(blocks)
 
     def rank(block: _Block) -> tuple[bool, float, int]:
-        return not block.superseded, values.get(block.entry_id, 0.0) / block.freed, block.entry_id
+        worth = values.get(block.entry_id, 0.0) * (_OWN_WORTH if block.own else 1)
+        return not block.superseded, worth / block.freed, block.entry_id
 
     chosen: list[_Block] = []
     left = rules.wanted + rules.settings.notes_tokens(rules.budget)

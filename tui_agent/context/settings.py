@@ -191,7 +191,7 @@ class PruneSettings(_Settings):
     when: Literal["auto", "run_end", "off"] = "auto"
     """"auto": under pressure, while the provider's cache is cold and at a model switch; "run_end": after every
     run; "off": only on request."""
-    protect_tokens: Tokens = 40_000
+    protect_tokens: Tokens = 15_000
     """Tokens of the newest tool output that are never pruned."""
     protect_share: Share = 0.15
     """Largest share of the history budget that ``protect_tokens`` may take."""
@@ -211,6 +211,10 @@ class PruneSettings(_Settings):
     """Tokens that are free after a prune that has to be, so that the next is many steps away."""
     room_least: Share = 0.30
     """Least share of the history budget that is free then."""
+    room_large: Share = 0.40
+    """The same where the history budget has ``large_budget`` tokens: what is read anew after each prune is dear."""
+    large_budget: Tokens = 90_000
+    """Tokens of a large history budget."""
     room_most: Share = 0.50
     """Largest share of the history budget that ``room_tokens`` may take."""
     notes_share: Share = 0.10
@@ -244,7 +248,8 @@ class PruneSettings(_Settings):
 
     def wanted_tokens(self, history: int, budget: int) -> int:
         """Return the tokens a prune of so much history clears, for a history budget."""
-        room = max(round(budget * self.room_least), min(self.room_tokens, round(budget * self.room_most)))
+        least = self.room_large if budget >= self.large_budget else self.room_least
+        room = max(round(budget * least), min(self.room_tokens, round(budget * self.room_most)))
         return max(0, history - budget + room)
 
     def notes_tokens(self, budget: int) -> int:

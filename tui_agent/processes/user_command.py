@@ -12,6 +12,7 @@ from typing import Any, Self
 from tui_agent.processes.environment import command_environment
 from tui_agent.processes.marks import MARK
 from tui_agent.processes.own_programs import search_path
+from tui_agent.processes.process import Command
 from tui_agent.processes.tree import end_tree
 
 MAX_OUTPUT = 1_000_000
@@ -24,18 +25,16 @@ class CommandFailedError(Exception):
     """A command could not be started, took too long or wrote too much; the message goes on after its name."""
 
 
-async def run_command(
-    command: str,
-    given: bytes,
-    cwd: Path,
-    environment: Mapping[str, str],
-    timeout: float,  # noqa: ASYNC109 - of all of it
-    project: Path,
-) -> tuple[int, bytes, bytes]:
+def shell_command(text: str, cwd: Path, environment: Mapping[str, str], timeout: float, project: Path) -> Command:
+    """Return a line of the settings as a command that finds no programs of ``project`` on its ``PATH``."""
+    given = {**command_environment(environment), "PATH": search_path(environment, project)}
+    return Command(("/bin/sh", "-c", text), cwd, given, timeout)
+
+
+async def run_command(command: Command, given: bytes) -> tuple[int, bytes, bytes]:
     """Run a command with bytes on its standard input; return its exit code and what it wrote to its two outputs.
 
-    It gets ``environment`` without secrets, and finds no programs of ``project`` on its ``PATH``. When it takes longer
-    than ``timeout`` seconds, or whoever waits is cancelled, it is ended with all it started.
+    When it takes too long, or whoever waits is cancelled, it is ended with all it started.
 
     Raises:
         CommandFailedError: it could not be started, took too long or wrote too much.
@@ -49,19 +48,19 @@ async def run_command(
         mark = secrets.token_hex(8)
         try:
             process = await asyncio.create_subprocess_exec(
-                "/bin/sh", "-c", command, cwd=cwd, start_new_session=True,
-                env={**command_environment(environment), "PATH": search_path(environment, project), MARK: mark},
+                *command.arguments, cwd=command.cwd, start_new_session=True,
+                env={**command.environment, MARK: mark}, pass_fds=command.descriptors,
                 stdin=stdin, stdout=out.writer, stderr=errors.writer,
             )  # fmt: skip
         except OSError as error:
             raise CommandFailedError(f"it could not be started: {error.strerror or error}") from None
         try:
-            async with asyncio.timeout(timeout):
+            async with asyncio.timeout(command.timeout):
                 await _ended(process, (out, errors))
         except BaseException as error:
             await asyncio.shield(_end(process, mark))
             if isinstance(error, TimeoutError):
-                raise CommandFailedError(f"it took longer than {timeout:g} s and was ended") from None
+                raise CommandFailedError(f"it took longer than {command.timeout:g} s and was ended") from None
             raise
         return process.returncode or 0, bytes(out.data), bytes(errors.data)
 

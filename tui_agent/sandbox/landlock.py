@@ -86,7 +86,7 @@ def _beside(path: str, apart: set[str], on_the_way: set[str], right: str) -> Ite
 
 def start_command(specification: int, command: Sequence[str]) -> tuple[str, ...]:
     """Return the command line that runs a command under Landlock; ``specification`` is the descriptor of its grants."""
-    return (sys.executable, "-I", "-S", str(_STARTER), _packages(), str(specification), *command)
+    return (sys.executable, "-I", "-S", str(_STARTER), _packages(), f"/proc/{os.getpid()}/fd/{specification}", *command)
 
 
 @lru_cache(maxsize=1)

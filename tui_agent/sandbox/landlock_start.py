@@ -94,9 +94,9 @@ def _filter(rows: bytes) -> None:
 
 def main() -> None:
     """Read what is granted, give up the rest, become the command."""
-    packages, descriptor, *command = sys.argv[1:]
+    packages, specification, *command = sys.argv[1:]
     sys.path.append(packages)
-    with open(int(descriptor), "rb") as file:  # noqa: PTH123 - a descriptor
+    with open(specification, "rb") as file:  # noqa: PTH123 - a descriptor of who started it
         told = json.load(file)
     try:
         restrict(told)

@@ -278,8 +278,9 @@ class OwnNetwork:
 
     def joining(self) -> tuple[str, ...]:
         """Return the words before a command that put it into this network."""
-        users = (f"--user=/proc/self/fd/{self.users}", "--preserve-credentials") if self.users >= 0 else ()
-        return (self.program, *users, f"--net=/proc/self/fd/{self.network}", "--")
+        ours = f"/proc/{os.getpid()}/fd"
+        users = (f"--user={ours}/{self.users}", "--preserve-credentials") if self.users >= 0 else ()
+        return (self.program, *users, f"--net={ours}/{self.network}", "--")
 
     @property
     def descriptors(self) -> tuple[int, ...]:

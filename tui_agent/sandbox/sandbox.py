@@ -323,6 +323,7 @@ class Sandbox:
         environment: Mapping[str, str],
         *,
         live: bool = False,
+        inherits: bool = True,
         allow_host: AllowHost | None = None,
         replaced: Mapping[Path, Path] = MappingProxyType({}),
     ) -> Launch:
@@ -336,6 +337,7 @@ class Sandbox:
             environment: the environment it is to have.
             live: it goes on for long and follows changes: it sees the project's files as they are, not to be
                 changed, and only the directories of output are on the layer.
+            inherits: ``descriptors`` will be open in it; without, nobody is told when the last process has ended.
             allow_host: asks about hosts while the command runs; without, those of the view are all there are.
             replaced: files of the project in whose place it sees others, read-only; only bubblewrap can do that.
 
@@ -354,7 +356,7 @@ class Sandbox:
         if network is not None:
             launch.environment |= proxy_environment(network.proxy.open(launch.gateway))
         try:
-            self._assemble(launch, command, network)
+            self._assemble(launch, command, network, inherits=inherits)
         except BaseException:
             await asyncio.to_thread(self._clear_up, launch)
             raise
@@ -478,23 +480,24 @@ class Sandbox:
                 return (lock,), kept / name
         return (), layer.place / "caches"
 
-    def _assemble(self, launch: Launch, command: Sequence[str], network: "_Network | None") -> None:
+    def _assemble(self, launch: Launch, command: Sequence[str], network: "_Network | None", *, inherits: bool) -> None:
         layout = launch.layout
         match self.state.kind:
             case "bubblewrap":
-                launch.info, told = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-                launch.owned += (launch.info, told)
+                told = -1
+                if inherits:
+                    launch.info, told = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+                    launch.owned += (launch.info, told)
                 words = bubblewrap_command(self._form, layout, command, own_network=network is None, info=told)
                 own = network.own if network is not None else None
                 launch.arguments = (*own.joining(), *words) if own is not None else words
-                launch.descriptors = (told, *(own.descriptors if own is not None else ()))
+                launch.descriptors = (told,) if inherits else ()
             case "sandbox-exec":
                 port = network.proxy.port if network is not None else 0
                 launch.arguments = seatbelt_command(self.state.program, layout, command, port)
             case "landlock":
                 fixed = launch.view.writes is Writes.NOTHING and not launch.view.changes_sources
                 descriptor = landlock.specification(layout, fixed_modes=fixed)
-                launch.descriptors = (descriptor,)
                 launch.owned += (descriptor,)
                 launch.arguments = landlock.start_command(descriptor, command)
             case None:

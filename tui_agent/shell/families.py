@@ -1,50 +1,22 @@
 """Which rule "always" offers for a command: the family it belongs to, where that is known; else the very same command.
 
-`git commit -m x` belongs to `git commit *`; `npm run test` is a family of its own. A program is here only when all
-it does with other words is of the same kind.
+`git commit -m x` belongs to `git commit *`; `npm run test` is a family of its own. A family is a program with the
+options listed in `families.txt`: each only chooses what is looked at or how it is shown, or does what the family is
+for. An option that is not listed (one that starts a program, writes to a named file, or reads other settings) is asked
+about, though a rule allows the family.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
 
+from tui_agent.lazy import dataclass
 from tui_agent.shell.words import Word, listed
 
-_WHOLE = listed(
-    """
-    pytest py.test mypy pyright basedpyright pylint flake8 black isort eslint prettier stylelint tsc jest vitest mocha
-    rspec rubocop phpunit shellcheck yamllint ctest tokei cloc mkdir touch
-    """
-)
-"""Programs that do one thing, whatever they are told."""
+_TABLE = Path(__file__).with_suffix(".txt")
+"""The options of each family, from the programs' own help."""
 
-_SUBCOMMANDS: dict[str, frozenset[str]] = {
-    "git": listed(
-        """
-        add commit log diff show status blame grep shortlog describe rev-parse rev-list ls-files branch tag merge-base
-        cherry-pick merge mv fetch pull revert
-        """
-    ),
-    "ruff": listed("check format"),
-    "cargo": listed("build check test clippy fmt doc bench run tree"),
-    "go": listed("build test vet list run fmt doc"),
-    "uv": listed("sync lock tree"),
-    "npm": listed("test ls outdated audit"),
-    "pnpm": listed("test ls list outdated"),
-    "yarn": listed("test list outdated"),
-    "bun": listed("test"),
-    "docker": listed("ps images logs build inspect"),
-    "docker compose": listed("ps logs build up down"),
-    "kubectl": listed("get describe logs"),
-    "terraform": listed("plan validate fmt"),
-    "dotnet": listed("build test"),
-    "mvn": listed("compile test package"),
-    "gradle": listed("build test check"),
-    "./gradlew": listed("build test check"),
-    "git stash": listed("list show push pop apply"),
-    "gh pr": listed("view list diff status checks"),
-    "gh issue": listed("view list status"),
-    "gh run": listed("view list"),
-}
 _TASKS = listed("npm pnpm yarn bun")
 """Programs whose `run` takes the name of a task, which is a family."""
 _RUNNERS = ("uv run", "poetry run", "pipenv run", "pdm run", "bundle exec", "npx", "bunx", "pnpm exec")
@@ -52,16 +24,45 @@ _RUNNERS = ("uv run", "poetry run", "pipenv run", "pdm run", "bundle exec", "npx
 _MODULES = listed("pytest unittest doctest mypy ruff black isort flake8 pylint compileall coverage build")
 _SCRIPTED = re.compile(r"(?:python|pypy)[\d.]*|node|ts-node|tsx|bash|sh|zsh|ruby|perl|php")
 _PLAIN = re.compile(r"[\w.@/:+-]+", re.ASCII)
+_BRANCHES = listed("fetch pull")
+"""Subcommands of git whose operands name remotes and branches; an address would reach another machine."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Family:
+    """The words that name a family, and whether everything else in the command is of it."""
+
+    words: tuple[str, ...]
+    known: bool = True
+
+    @property
+    def pattern(self) -> str:
+        return f"{' '.join(self.words)} *"
 
 
 def family(words: Sequence[Word]) -> str:
     """Return the pattern of the rule that "always" creates for a simple command."""
     exact = escaped(" ".join(word.shown for word in words))
-    names = _names([word.value or "$" for word in words])
-    if not names or not all(map(_PLAIN.fullmatch, names)):
+    found = _family_of(words)
+    if found is None or not found.known:
         return exact
     # A task as it stands is what was asked about; with arguments it is a family.
-    return exact if len(names) == len(words) and names[0] in _TASKS and "run" in names else f"{' '.join(names)} *"
+    return exact if len(found.words) == len(words) and _is_task(found.words) else found.pattern
+
+
+def exceeded_family(words: Sequence[Word]) -> str:
+    """Return the pattern of the family that a command would belong to but for an option; "" where there is none."""
+    found = _family_of(words)
+    return "" if found is None or found.known else found.pattern
+
+
+def _family_of(words: Sequence[Word]) -> _Family | None:
+    found = _named([word.value if word.value is not None else "$" for word in words])
+    return found if found is not None and all(map(_PLAIN.fullmatch, found.words)) else None
+
+
+def _is_task(words: Sequence[str]) -> bool:
+    return words[0] in _TASKS and "run" in words
 
 
 def run_by(words: Sequence[str]) -> list[str]:
@@ -75,22 +76,58 @@ def escaped(text: str) -> str:
     return re.sub(r"([*?\[])", r"[\1]", text)
 
 
-def _names(words: Sequence[str]) -> list[str]:
-    """Return the words that name the family; none where only the very same command may be offered."""
+def _named(words: Sequence[str]) -> _Family | None:
+    """Return the family of a command; None where only the very same command may be offered."""
     for runner in _RUNNERS:
         size = runner.count(" ") + 1
         if " ".join(words[:size]) == runner:
-            inner = _names(words[size:])
-            return [*words[:size], *inner] if inner else []
-    program = words[0] if words else ""
-    second = words[1] if len(words) > 1 else ""
-    for size in (2, 1):
-        if words[size : size + 1] and words[size] in _SUBCOMMANDS.get(" ".join(words[:size]), ()):
-            return list(words[: size + 1])
+            inner = _named(words[size:])
+            return _Family((*words[:size], *inner.words), inner.known) if inner else None
+    program, second = (*words, "", "")[:2]
     if program in _TASKS and second == "run" and len(words) > 2:
-        return list(words[:3])
+        return _Family(tuple(words[:3]), _knows(f"{program} run", words[3:]))
+    for size in (3, 2, 1):
+        name = " ".join(words[:size])
+        if len(words) >= size and name in option_table() and name not in _MODULES_ONLY:
+            return _Family(tuple(words[:size]), _knows(name, words[size:]))
     if _SCRIPTED.fullmatch(program):
         if second == "-m" and words[2:3] and words[2] in _MODULES:
-            return list(words[:3])
-        return list(words[:2]) if "." in second and not second.startswith("-") else []
-    return [program] if program in _WHOLE or (program.startswith("./") and len(program) > 2) else []
+            module = " ".join(words[2:4]) if words[2] == "ruff" else words[2]
+            return _Family(tuple(words[:3]), _knows(module, words[2 + len(module.split()) :]))
+        return _Family(tuple(words[:2])) if "." in second and not second.startswith("-") else None
+    return _Family((program,)) if program.startswith("./") and len(program) > 2 else None
+
+
+_MODULES_ONLY = listed("unittest doctest compileall coverage build")
+"""Known as modules of Python; programs may have these names, too."""
+
+
+def _knows(name: str, words: Sequence[str]) -> bool:
+    """Return whether every option is listed for a family. What follows ``--`` is an operand."""
+    known = option_table().get(name, frozenset())
+    flags = "".join(option[1] for option in known if len(option) == 2)
+    valued = {option[1] for option in known if len(option) == 3 and option.endswith(":")}
+    for word in words:
+        if word == "--":
+            break
+        if not word.startswith("-") or word == "-":
+            if name.partition(" ")[2] in _BRANCHES and ":" in word:
+                return False
+            continue
+        whole = word.partition("=")[0]
+        if whole in known or f"{whole}:" in known or re.fullmatch(r"-\d{1,6}", word):
+            continue
+        # Letters may be joined, the last one with its value; Go has words with one dash instead.
+        rest = word[1:].lstrip(flags)
+        if word.startswith("--") or name.startswith("go ") or (rest and rest[0] not in valued):
+            return False
+    return True
+
+
+@lru_cache(maxsize=1)
+def option_table() -> Mapping[str, frozenset[str]]:
+    """Return the options of each family, as they are written; a letter with a colon takes a value."""
+    found: dict[str, frozenset[str]] = {}
+    for block in re.findall(r"^(\w[^:]*):\n((?:    .*\n)+)", _TABLE.read_text(encoding="utf-8"), re.MULTILINE):
+        found |= dict.fromkeys(map(str.strip, re.sub(r"\s+", " ", block[0]).split(",")), frozenset(block[1].split()))
+    return found

@@ -17,7 +17,7 @@ from tui_agent.files.sensitive import is_sensitive
 from tui_agent.lazy import LazyPattern, dataclass
 from tui_agent.path_checks import is_directory
 from tui_agent.permission import Change, Permission, PermissionNeed
-from tui_agent.shell.families import escaped, family, run_by
+from tui_agent.shell.families import escaped, exceeded_family, family, run_by
 from tui_agent.shell.grammar import TABLE, is_free
 from tui_agent.shell.reader import read_script
 from tui_agent.shell.words import ParsedLine, Redirect, SimpleCommand, Word, listed
@@ -239,6 +239,7 @@ def _need(simple: SimpleCommand, *, harmless: bool = False) -> PermissionNeed:
         harmless=harmless,
         unclear=unclear,
         always="" if unclear else _always(words, simple, pattern),
+        exceeds="" if harmless else exceeded_family(words),
         changes=() if harmless else changes_of([word.value for word in words]),
         aliases=tuple(dict.fromkeys((simple.source, *_aliases(simple.words)))),
     )

@@ -77,6 +77,7 @@ COLLECTED_AFTER = (20_000, 10, 10)
 
 Looking at everything takes 75 ms in a session of 100,000 entries, and by default reading its tree does so five times.
 """
+QUIT_HINT = "Press ctrl+c again to quit."
 QUIT_WINDOW = 2.0
 """Seconds in which a second ctrl+c quits."""
 
@@ -457,15 +458,22 @@ class TuiAgentApp(ErrorBoundary[int]):
         self.notify(message.report.sentence(), markup=False, timeout=4)
 
     def action_help_quit(self) -> None:
-        """Ctrl+C with nothing selected: clear the prompt; pressed again soon, with nothing written since, quit."""
-        now = self.main.clock()
-        if self.screen is self.main and self.main.prompt.text:
-            self.main.prompt.reset()
-        elif now - self._last_ctrl_c <= QUIT_WINDOW:
+        """Ctrl+C with nothing selected: stop the agent, else clear the prompt; twice with neither, quit."""
+        main, now = self.main, self.main.clock()
+        if main.check_action("interrupt", ()):
+            main.action_interrupt()
+            return
+        if self.screen is main and main.prompt.text:
+            main.prompt.reset()
+            return
+        if now - self._last_ctrl_c <= QUIT_WINDOW:
             self.exit(0)
             return
         self._last_ctrl_c = now
-        self.notify("Press ctrl+c again to quit.", markup=False, timeout=QUIT_WINDOW)
+        if self.screen is main:
+            main.notice.say_briefly(QUIT_HINT)
+        else:
+            self.notify(QUIT_HINT, markup=False, timeout=QUIT_WINDOW)
 
     async def action_leave(self) -> None:
         """Quit from any screen."""

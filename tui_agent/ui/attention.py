@@ -142,11 +142,13 @@ class Attention:
         from dataclasses import asdict
 
         from tui_agent.agent.system_prompt import find_project
-        from tui_agent.processes.user_command import CommandFailedError, run_command
+        from tui_agent.processes.user_command import CommandFailedError, run_command, shell_command
 
         given, cwd = json.dumps(asdict(call)).encode(), self._main.desk.cwd
         try:
-            code, _out, errors = await run_command(command, given, cwd, os.environ, COMMAND_SECONDS, find_project(cwd))
+            code, _out, errors = await run_command(
+                shell_command(command, cwd, os.environ, COMMAND_SECONDS, find_project(cwd)), given
+            )
             problem = f"it ended with {code}: {one_line(errors.decode('utf-8', 'replace'))}" if code else ""
         except CommandFailedError as error:
             problem = str(error)

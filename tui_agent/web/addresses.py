@@ -18,7 +18,10 @@ _LABEL = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)")
 _UNSAFE = re.compile(r"[\x00-\x20\x7f\\]")
 _KEPT = "%/?#[]@!$&'()*+,;=:~-._"
 
-_NAT64 = ipaddress.ip_network("64:ff9b::/96")
+_IPV4_INSIDE = tuple(map(ipaddress.IPv6Network, ("64:ff9b::/96", "::ffff:0:0:0/96", "::/96")))
+"""Networks whose last 32 bits are an IPv4 address: NAT64 (RFC 6052), translated (RFC 2765), compatible (RFC 4291)."""
+_LOCAL = tuple(map(ipaddress.IPv6Network, ("64:ff9b:1::/48", "fec0::/10")))
+"""NAT64 of a network's own (RFC 8215) and site-local addresses (RFC 3879), which Python may take for global ones."""
 _METADATA = (ipaddress.ip_network("168.63.129.16/32"), ipaddress.ip_network("192.0.0.0/24"))
 """Answer with secrets of the machine that asks (Azure, Oracle) though Python may take them for public."""
 
@@ -93,7 +96,11 @@ def is_public(address: IpAddress) -> bool:
     inner = _embedded(address)
     if inner is not None:
         return is_public(inner)
-    return address.is_global and not address.is_multicast and all(address not in network for network in _METADATA)
+    return address.is_global and not address.is_multicast and not _is_local(address)
+
+
+def _is_local(address: IpAddress) -> bool:
+    return any(address.version == network.version and address in network for network in (*_METADATA, *_LOCAL))
 
 
 def is_allowed(address: IpAddress, host: str, allowed: Iterable[str]) -> bool:
@@ -125,7 +132,7 @@ def _embedded(address: IpAddress) -> IpAddress | None:
     """Return the IPv4 address that an IPv6 address stands for."""
     if isinstance(address, ipaddress.IPv4Address):
         return None
-    if address in _NAT64:
+    if any(address in network for network in _IPV4_INSIDE) and not (address.is_loopback or address.is_unspecified):
         return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
     if address.teredo is not None:
         return address.teredo[1]

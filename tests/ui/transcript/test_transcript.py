@@ -274,7 +274,7 @@ async def test_the_words_of_a_failed_attempt_stay_and_say_where_they_are() -> No
     async with shown(ListSource([user(1)])) as view:
         failed = RetryScheduled(1, 5, 2.0, "The connection broke.", kept=2)
         await play(view, AnswerDelta("half of the answer"), failed, RequestStarted(1, "m"))
-        rows = ["  You  question", "  ✗ Cut off after 4 words · in the tree as #2", "    half of the answer"]
+        rows = ["  You  question", "    half of the answer", "  ✗ Cut off after 4 words · in the tree as #2"]
         assert [row for row in view.screen() if row] == rows
         await play(view, AnswerDelta("whole"), EntryAppended(answer(3, "whole")))
         assert [row for row in view.screen() if row] == [*rows, "  whole"]

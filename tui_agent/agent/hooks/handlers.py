@@ -3,8 +3,9 @@
 import asyncio
 import inspect
 import logging
+import os
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from fnmatch import fnmatchcase
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -18,7 +19,8 @@ from tui_agent.agent.system_prompt import find_project
 from tui_agent.errors import UserFacingError
 from tui_agent.json_text import loads
 from tui_agent.lazy import dataclass
-from tui_agent.processes.user_command import CommandFailedError, run_command
+from tui_agent.processes.user_command import CommandFailedError, run_command, shell_command
+from tui_agent.sandbox import Sandbox, SandboxError, View
 
 log = logging.getLogger(__name__)
 
@@ -55,12 +57,26 @@ class Handler(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Containment:
+    """What the commands of a session run in, and in which view."""
+
+    sandbox: Sandbox | None
+    view: Callable[[], View]
+
+
+@dataclass(frozen=True, slots=True)
 class CommandHook:
     """A command of the settings. ``environment`` is the one it gets, secrets taken out."""
 
     settings: HookSettings
     cwd: Path
     environment: Mapping[str, str]
+    containment: Containment | None = None
+    """Where it runs if its settings say so; None for outside."""
+    changed: Callable[[Path, str], str] = lambda _project, _command: ""
+    """Names a file of the project that it runs and that is not as it was trusted."""
+    report: Callable[[str], None] = lambda _text: None
+    """Takes what the sandbox did not keep."""
 
     @property
     def name(self) -> str:
@@ -74,13 +90,9 @@ class CommandHook:
 
     async def __call__(self, payload: Payload) -> HookAnswer:
         """Run it with the payload on its standard input and read its answer."""
-        settings = self.settings
         try:
-            code, out, errors = await run_command(
-                settings.command, payload.model_dump_json().encode(), self.cwd, self.environment, settings.timeout,
-                find_project(self.cwd),
-            )  # fmt: skip
-        except CommandFailedError as error:
+            code, out, errors = await self._run(payload.model_dump_json().encode())
+        except (CommandFailedError, SandboxError) as error:
             raise HookError(str(error)) from None
         said = " ".join(errors.decode("utf-8", "replace").split())
         if code == REFUSED and (refused := refusal(payload.event, said or "no reason given")) is not None:
@@ -95,6 +107,33 @@ class CommandHook:
         except ValueError:
             raise HookError(f"what it wrote is not JSON: {text[:80]!r}") from None
         return checked(payload.event, answer)
+
+    async def _run(self, given: bytes) -> tuple[int, bytes, bytes]:
+        settings, project = self.settings, find_project(self.cwd)
+        command = shell_command(settings.command, self.cwd, self.environment, settings.timeout, project)
+        held = self.containment if settings.sandboxed else None
+        sandbox = held.sandbox if held is not None else None
+        if held is None or sandbox is None or not await asyncio.to_thread(lambda: sandbox.active):
+            changed = "" if held is not None else await asyncio.to_thread(self.changed, project, settings.command)
+            if changed:
+                raise HookError(f"{changed} is not as you trusted it, so it was not run; start anew to be asked")
+            return await run_command(command, given)
+        # Inside, programs that the project brings along may be found.
+        environment = {**command.environment, "PATH": self.environment.get("PATH", os.defpath)}
+        launch = await sandbox.launch(command.arguments, self.cwd, project, held.view(), environment)
+        held_command = replace(
+            command, arguments=launch.arguments, environment=launch.environment, descriptors=launch.descriptors
+        )
+        said, code = "", None
+        try:
+            code, out, errors = await run_command(held_command, given)
+            said = errors.decode("utf-8", "replace")
+        finally:
+            ending = asyncio.ensure_future(sandbox.finish(launch, said, code))
+            await asyncio.shield(ending)
+        if note := ending.result().note:
+            self.report(f"The hook “{self.name}” runs in the sandbox: {note}")
+        return code, out, errors
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +211,11 @@ def from_entry_points(points: Iterable[EntryPoint]) -> LoadedHooks:
     return LoadedHooks(tuple(found), tuple(problems))
 
 
-def from_settings(settings: Iterable[HookSettings], cwd: Path, environment: Mapping[str, str]) -> LoadedHooks:
+def from_settings(
+    settings: Iterable[HookSettings],
+    cwd: Path,
+    environment: Mapping[str, str],
+    changed: Callable[[Path, str], str] = lambda _project, _command: "",
+) -> LoadedHooks:
     """Return the hooks of the settings, in their order."""
-    return LoadedHooks(tuple(CommandHook(row, cwd, environment) for row in settings))
+    return LoadedHooks(tuple(CommandHook(row, cwd, environment, changed=changed) for row in settings))

@@ -2,10 +2,11 @@
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from tui_agent.agent.events import Notice
-from tui_agent.agent.hooks.handlers import Handler, HookError, LoadedHooks
+from tui_agent.agent.hooks.handlers import CommandHook, Containment, Handler, HookError, LoadedHooks
 from tui_agent.agent.hooks.payloads import (
     About,
     AfterCompact,
@@ -44,17 +45,21 @@ class Hooks:
         load: Callable[[], LoadedHooks] | None = None,
         about: Callable[[], About] = About,
         report: Callable[[Notice], None] = lambda _notice: None,
+        containment: Containment | None = None,
     ) -> None:
         self._load = load
         self._about = about
         self._report = report
+        self._containment = containment
         self._handlers: tuple[Handler, ...] | None = () if load is None else None
         self._telling: set[asyncio.Task[None]] = set()
         self._began = False
 
-    def bound(self, about: Callable[[], About], report: Callable[[Notice], None]) -> "Hooks":
+    def bound(
+        self, about: Callable[[], About], report: Callable[[Notice], None], containment: Containment | None = None
+    ) -> "Hooks":
         """Return the same hooks for a session."""
-        return Hooks(self._load, about, report)
+        return Hooks(self._load, about, report, containment)
 
     @property
     def about(self) -> About:
@@ -66,9 +71,16 @@ class Hooks:
         if self._handlers is None and self._load is not None:
             loaded = await asyncio.to_thread(self._load)
             if self._handlers is None:
-                self._handlers = loaded.handlers
+                self._handlers = tuple(map(self._contained, loaded.handlers))
                 for problem in loaded.problems:
                     self._report(Notice(problem, "warning"))
+
+    def _contained(self, handler: Handler) -> Handler:
+        if not isinstance(handler, CommandHook):
+            return handler
+        return replace(
+            handler, containment=self._containment, report=lambda text: self._report(Notice(text, "warning"))
+        )
 
     async def wanted(self, event: str, tool: str = "") -> bool:
         """Whether any hook wants an event; what costs time to prepare is prepared only then."""

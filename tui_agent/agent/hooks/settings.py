@@ -26,4 +26,5 @@ class HookSettings(BaseModel):
     event: EventName = Field(description="When it runs.")
     command: str = Field(min_length=1, description="Run by sh in the working directory; see docs/hooks.md.")
     timeout: float = Field(default=30, gt=0, le=600, description="Seconds after which it is ended.")
+    sandboxed: bool = Field(default=False, description="Run it in the sandbox of the mode, as a project's hooks are.")
     matcher: str = Field(default="*", description="A glob on the tool's name, for before_tool and after_tool.")

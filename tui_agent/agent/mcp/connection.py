@@ -1,6 +1,7 @@
 """One live connection to a server, from the SDK's types to ours. The SDK is imported here and only when needed."""
 
 import asyncio
+import errno
 import importlib
 import json
 import logging
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TextIO
 
 from tui_agent.agent.mcp.content import Reader
 from tui_agent.agent.mcp.names import portable_name, tidy_schema
-from tui_agent.agent.mcp.questions import Answer, Host, order_of, question_of
+from tui_agent.agent.mcp.questions import Answer, Host, ServerForm, order_of, question_of
 from tui_agent.agent.mcp.records import (
     Content,
     LogLevel,
@@ -31,10 +32,12 @@ from tui_agent.agent.mcp.records import (
 )
 from tui_agent.agent.mcp.settings import McpServerSettings, ServerSpec, expanded
 from tui_agent.lazy import dataclass
+from tui_agent.processes.own_programs import find_program
+from tui_agent.sandbox import Sandbox, View
 from tui_agent.version import __version__
 
 if TYPE_CHECKING:
-    from mcp import Client
+    from mcp import Client, StdioServerParameters
     from mcp.client import IncomingMessage, Transport
     from mcp.types import (
         CreateMessageRequestParams,
@@ -148,6 +151,10 @@ class ConnectionContext:
     environment: Mapping[str, str]
     log_dir: Path
     token_dir: Path
+    sandbox: Callable[[Path], Sandbox] | None = None
+    """Returns what servers of a project run in."""
+    changed: Callable[[Path, str], str] = lambda _project, _command: ""
+    """Names a file of a project that a command runs and that is not as it was trusted."""
 
     def log_path(self, server: str) -> Path:
         """Return the file for a server's error output."""
@@ -192,7 +199,8 @@ async def connect(spec: ServerSpec, around: ConnectionContext, listener: Listene
         heard = _Heard(spec, listener, server_log)
         if settings.command is not None:
             errors = stack.enter_context(server_log.standard_error())
-            client = await stack.enter_async_context(_client(spec, heard, _program(spec, around, settings, errors)))
+            program = await stack.enter_async_context(_program(spec, around, settings, heard))
+            client = await stack.enter_async_context(_client(spec, heard, _stdio(program, errors)))
         else:
             client = await _reach(spec, around, settings, heard, stack)
         heard.connected = True
@@ -259,6 +267,15 @@ class _Heard:
         values = dict(answer.values) if answer.action == "accept" and params.mode == "form" else None
         return ElicitResult(action=answer.action, content=values)
 
+    async def allow_host(self, name: str, port: int) -> bool:
+        """Ask a person whether a server in the sandbox may reach a host."""
+        host = self.listener.host()
+        if host is None:
+            return False
+        async with self._asking():
+            question = ServerForm(self.spec.name, f"The server of this project wants to reach {name}:{port}.")
+            return (await host.ask(question)).action == "accept"
+
     async def sample(self, context: object, params: "CreateMessageRequestParams") -> "CreateMessageResult | ErrorData":
         """Have the model answer the server, if a person lets it."""
         from mcp.types import INVALID_REQUEST, CreateMessageResult, ErrorData, TextContent
@@ -324,18 +341,50 @@ def _client(
     )
 
 
-def _program(spec: ServerSpec, around: ConnectionContext, settings: McpServerSettings, errors: TextIO) -> "Transport":
-    from mcp import StdioServerParameters, stdio_client
+def _stdio(program: "StdioServerParameters", errors: TextIO) -> "Transport":
+    from mcp import stdio_client
 
     logging.getLogger("mcp.client.stdio").addFilter(_is_no_noise)
-    parameters = StdioServerParameters(
-        command=settings.command or "",
-        args=list(settings.args),
-        env={**around.environment, **settings.env},
-        cwd=spec.cwd,
-        encoding_error_handler="replace",
-    )
-    return stdio_client(parameters, errlog=errors)
+    return stdio_client(program, errlog=errors)
+
+
+@asynccontextmanager
+async def _program(
+    spec: ServerSpec, around: ConnectionContext, settings: McpServerSettings, heard: _Heard
+) -> "AsyncIterator[StdioServerParameters]":
+    """Give how a server is started: a project's in the sandbox where there is one, another by a program outside of it.
+
+    Raises:
+        FileNotFoundError: there is no such program.
+        SandboxError: it can't be held.
+    """
+    from mcp import StdioServerParameters
+
+    environment = {**around.environment, **settings.env}
+    words, started, launch = (settings.command or "", *settings.args), environment, None
+    sandbox = around.sandbox(spec.cwd) if around.sandbox is not None and settings.sandboxed else None
+    if sandbox is not None and await asyncio.to_thread(lambda: sandbox.active):
+        launch = await sandbox.launch(
+            words, spec.cwd, spec.cwd, View(), environment, live=True, inherits=False, allow_host=heard.allow_host
+        )
+        words, started = launch.arguments, launch.environment
+    else:
+        if not settings.sandboxed and (changed := around.changed(spec.cwd, " ".join(words))):
+            raise McpError(f"{changed} is not as you trusted it; start anew to be asked")
+        found = words[0] if "/" in words[0] else find_program(words[0], spec.cwd, environment)
+        if found is None:
+            raise FileNotFoundError(errno.ENOENT, "there is no such program outside of the project", words[0])
+        words = (found, *words[1:])
+    try:
+        yield StdioServerParameters(
+            command=words[0], args=list(words[1:]), env=started, cwd=spec.cwd, encoding_error_handler="replace"
+        )
+    finally:
+        if launch is not None and sandbox is not None:
+            outcome = await asyncio.shield(sandbox.finish(launch, "", None))
+            if outcome.note:
+                heard.log.line(outcome.note)
+            await asyncio.shield(sandbox.aclose())
 
 
 def _is_no_noise(record: logging.LogRecord) -> bool:

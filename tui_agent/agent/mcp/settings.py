@@ -39,6 +39,7 @@ class McpServerSettings(BaseModel):
         default=None, description="“sse” for a server that speaks only that; else it is found out."
     )
     headers: dict[str, str] = Field(default_factory=dict, description="Sent with every request to the address.")
+    sandboxed: bool = Field(default=False, description="Start it in the sandbox, as a project's servers are.")
     enabled: bool = Field(default=True, description="Whether it is started.")
     allow: tuple[str, ...] | None = Field(default=None, description="Names or globs of the tools to offer; unset: all.")
     deny: tuple[str, ...] = Field(default=(), description="Names or globs of tools that are not offered.")
@@ -97,6 +98,11 @@ class ServerSpec:
     cwd: Path
 
     @property
+    def command_line(self) -> str:
+        """What is started, on one line."""
+        return " ".join([self.settings.command or "", *self.settings.args])
+
+    @property
     def transport(self) -> Literal["stdio", "http"]:
         """How it is spoken to."""
         return "stdio" if self.settings.command else "http"
@@ -138,7 +144,7 @@ def read_project_file(project: Path) -> tuple[dict[str, McpServerSettings], tupl
     problems: list[str] = []
     for name, row in rows:
         try:
-            found[name] = McpServerSettings.model_validate(row)
+            found[name] = McpServerSettings.model_validate({**row, "sandboxed": True})
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
             where = ".".join(map(str, (name, *first["loc"])))

@@ -84,6 +84,8 @@ def _covers(rule: Rule, need: PermissionNeed) -> bool:
     """Whether a rule that matches may decide: one that allows everything may not have meant this."""
     if rule.action is not Action.ALLOW:
         return True
+    if need.exceeds and rule.pattern == need.exceeds:
+        return False
     meant = rule.source in {"user", "here", "flag"}
     if need.unclear:
         return rule.pattern == "*" and rule.source != "default"
@@ -118,6 +120,8 @@ def reason_for(need: PermissionNeed, rule: Rule) -> str:
         return f"{need.pattern} {'usually holds secrets' if secret else 'is run or read as settings by other programs'}"
     if need.changes:
         return f"{_program(need)} wants to change {' and '.join(map(_CHANGED.__getitem__, need.changes))}"
+    if need.exceeds:
+        return f"it has an option that “{need.exceeds}” does not stand for"
     known = {
         Permission.EXTERNAL_DIRECTORY: f"{need.pattern} is outside the project",
         Permission.EDIT: "it changes a file",

@@ -1,9 +1,12 @@
-"""Large pastes: kept aside, shown in the prompt as a chip, put back in when the message is sent."""
+"""Pastes: a large one is a chip until the message is sent, the path of an image becomes what attaches it."""
 
 import re
+from pathlib import Path
 
+from tui_agent.agent.mentions import IMAGE_TYPES
 from tui_agent.app.format import tokens
 from tui_agent.app.pasted_images import NAME
+from tui_agent.path_checks import is_file
 
 FOLD_LINES = 12
 """A paste of more lines than this becomes a chip."""
@@ -26,7 +29,7 @@ class PasteStore:
 
     def fold(self, text: str) -> str:
         """Keep a text and return the chip that stands for it."""
-        lines = text.count("\n") + 1
+        lines = text.removesuffix("\n").count("\n") + 1
         size = f"{lines} lines" if lines > FOLD_LINES else f"{tokens(len(text))} characters"
         chip, number = f"[pasted {size}]", 1
         while self._texts.get(chip, text) != text:
@@ -61,3 +64,17 @@ class PasteStore:
 
     def _chips(self, line: str) -> list[re.Match[str]]:
         return [match for match in _CHIP.finditer(line) if match[0] in self._texts]
+
+
+def pasted_path(text: str) -> str | None:
+    """Return the mention for a pasted or dropped path of an image that exists, None for any other text."""
+    if len(text) > 4_096:
+        return None
+    name = text.strip().removeprefix("file://").strip("'\"").replace("\\ ", " ")
+    if "\n" in name or Path(name).suffix.lower() not in IMAGE_TYPES:
+        return None
+    try:
+        exists = is_file(Path(name).expanduser())
+    except OSError:
+        return None
+    return (f'@"{name}" ' if " " in name else f"@{name} ") if exists else None

@@ -28,7 +28,7 @@ from tui_agent.context.context_map import ContextMap, MapChange, change_between
 from tui_agent.session.entries import ContextEditEntry
 from tui_agent.session.errors import StoreError
 from tui_agent.ui.error_boundary import PageScreen
-from tui_agent.ui.widgets.context_map.arrange import HEAD, Grouping, SortOrder
+from tui_agent.ui.widgets.context_map.arrange import HEAD, REST, Grouping, SortOrder
 from tui_agent.ui.widgets.context_map.block_list import BlockList
 from tui_agent.ui.widgets.gauge import Gauge, GaugeReading
 from tui_agent.ui.widgets.key_line import KeyLine
@@ -222,8 +222,7 @@ class ContextScreen(PageScreen[None]):
         shown = ahead.map()
         self.gauge.reading = GaugeReading(shown.size, shares=shown.shares)
         sent = ahead.last_request is not None
-        facts = [*context_words.drift_words(shown)]
-        facts.append(context_words.next_words(ahead.cache_state(), shown, ahead.prefix_break(), sent=sent))
+        facts = [context_words.next_words(ahead.cache_state(), shown, ahead.prefix_break(), sent=sent)]
         if (miss := ahead.cache_miss) is not None:
             facts.append(
                 f"Last request: {context_words.miss_words(miss, self._reread_cost(self._agent.model, miss.missed))}"
@@ -333,6 +332,8 @@ class ContextScreen(PageScreen[None]):
             self.preview.show(context_words.facts_of(block), self._text_of_block())
         elif group is not None and group.name == HEAD:
             self.preview.show(f"{HEAD}: {plural(len(group.places), 'block')}", context_words.HEAD_WORDS)
+        elif group is not None and group.name == REST:
+            self.preview.show(REST, context_words.REST_WORDS)
         elif group is not None:
             self.preview.show(f"{group.name}: {len(group.places)} blocks", "An action here is for all of them.")
         else:

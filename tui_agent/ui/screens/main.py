@@ -22,7 +22,7 @@ from tui_agent.app.commands import command_table, find
 from tui_agent.app.desk import Desk
 from tui_agent.app.face import Choice, EditedText, FindPage, Output, Page, Question, Remedy
 from tui_agent.app.format import one_line, short_path
-from tui_agent.app.intent import CommandIntent, parse
+from tui_agent.app.intent import CommandIntent, MessageIntent, parse
 from tui_agent.app.services import Look, OpenRequest
 from tui_agent.app.unsent import UnsentKeeper
 from tui_agent.ui import pages
@@ -32,7 +32,7 @@ from tui_agent.ui.prompting.completion import CommandName
 from tui_agent.ui.prompting.sources import FileSource, sources
 from tui_agent.ui.widgets.attachments import Asked, AttachmentStrip
 from tui_agent.ui.widgets.completion import CompletionPopup
-from tui_agent.ui.widgets.gauge import Gauge, GaugeReading, numbers
+from tui_agent.ui.widgets.gauge import Gauge, numbers
 from tui_agent.ui.widgets.header import MIN_TERMINAL_SIZE, SessionHeader
 from tui_agent.ui.widgets.notice import NoticeLine, Severity
 from tui_agent.ui.widgets.plain import Room, empty_lines
@@ -87,6 +87,7 @@ class MainScreen(Screen[None]):
         Binding("escape", "interrupt", "interrupt", key_display="esc"),
         Binding("escape", "to_prompt", "prompt", key_display="esc"),
         Binding("escape", "rewind", "rewind", show=False),
+        Binding("tab", "tab", "answer or go into the conversation", show=False),
         Binding("alt+up", "take_back", "take back", show=False, id="take_back"),
         Binding("ctrl+end", "scroll_conversation('end')", "newest", show=False, id="newest"),
         Binding("ctrl+home", "scroll_conversation('home')", "oldest", show=False, id="oldest"),
@@ -117,7 +118,6 @@ class MainScreen(Screen[None]):
         self._files = FileSource(self.desk)
         self.unsent = UnsentKeeper(self.desk)
         """Keeps what is in the prompt through whatever happens to the program."""
-        self._measured: GaugeReading | None = None
         self._is_writing = False
         self._was_shown = False
         self._cooled_at: float | None = None
@@ -264,6 +264,7 @@ class MainScreen(Screen[None]):
     def opened(self, agent: Agent, entry: int | None = None) -> None:
         """Show that another session is open, at an entry if one is named."""
         self.notice.clear()
+        self.gauge.measure(None)
         self.attention.forget()
         self.prompt.read_only = agent.session.read_only
         kind = agent.session.info.agent
@@ -285,10 +286,11 @@ class MainScreen(Screen[None]):
         """Have the gauge grow with the answer that is being streamed, where its numbers change."""
         from tui_agent.ui.gauge_reading import with_live
 
-        shown, live = self.gauge.reading, self.agent.live if self.agent is not None else None
-        if shown is None or self._measured is None or live is None:
+        shown, measured = self.gauge.reading, self.gauge.measured
+        live = self.agent.live if self.agent is not None else None
+        if shown is None or measured is None or live is None:
             return
-        grown = with_live(self._measured, live)
+        grown = with_live(measured, live)
         if numbers(grown.size) != numbers(shown.size):
             self.gauge.reading = grown
 
@@ -305,10 +307,18 @@ class MainScreen(Screen[None]):
             self.attachments.look_again()
         self.status.mode, self.status.model, self.status.leaf = agent.mode, agent.model, agent.session.leaf
         self.status.effort = agent.effort.level or ""
-        self._measured = self.gauge.reading = gauge_reading(agent, self.clock())
+        self.gauge.measure(gauge_reading(agent, self.clock()))
+        self.show_race()
         self.refresh_bindings()
         self.show_title()
         self._user_status.changed()
+
+    def show_race(self) -> None:
+        """Show how the race that goes on stands."""
+        from tui_agent.app.race_words import at_work
+
+        race = self.desk.race
+        self.status.race = at_work([runner.record for runner in race.runners]) if race is not None else ""
 
     def _state(self) -> Mapping[str, object] | None:
         """Return what the user's own status line is told, None before there is a session."""
@@ -477,6 +487,13 @@ class MainScreen(Screen[None]):
         below = self.size.height - self.body.region.bottom
         self.body.styles.padding = (0, 0, max(0, rows - below), 0)
 
+    def action_tab(self) -> None:
+        """Give the question that waits the keys; without one, go into the conversation."""
+        if self.view is not None and self.view.question.request is not None and self.prompt.has_focus:
+            self.view.question.take_keys()
+        else:
+            self.focus_next()
+
     def action_to_prompt(self) -> None:
         """Go back to writing."""
         self.prompt.focus()
@@ -496,6 +513,8 @@ class MainScreen(Screen[None]):
         if self.attachments.names or "@" in message.text_area.text:
             self.attachments.follow(message.text_area.text)
         has_draft, reading = bool(message.text_area.text), self.gauge.reading
+        if self.view is not None:
+            self.view.question.draft_changed()
         if has_draft and not self._is_writing:
             # Looked at with the first letter of a message, not with each.
             self.desk.take_over.look()
@@ -508,6 +527,12 @@ class MainScreen(Screen[None]):
 
     @on(Prompt.Sent)
     async def _prompt_sent(self, message: Prompt.Sent) -> None:
+        question = self.view.question if self.view is not None else None
+        is_message = isinstance(parse(message.text), MessageIntent)
+        if question is not None and question.takes_words and is_message and not message.follow_up:
+            question.answer_in_words(message.text)
+            self.unsent.save()
+            return
         if not isinstance(parse(message.text), CommandIntent):
             # Whoever says something wants to see what comes of it, wherever they were reading.
             self.action_scroll_conversation("end")
@@ -648,7 +673,6 @@ class MainScreen(Screen[None]):
     @on(events.Paste)
     def _paste_elsewhere(self, event: events.Paste) -> None:
         """A paste while the conversation has the focus is meant for the prompt."""
-        asking = self.view is not None and self.view.question.request is not None
-        if not self.prompt.has_focus and not asking:
+        if not self.prompt.has_focus:
             self.prompt.focus()
             self.prompt.post_message(event)

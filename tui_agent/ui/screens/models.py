@@ -21,6 +21,8 @@ from tui_agent.ui.screens.picker import MAX_ROWS, PickerRow, PickerScreen, word_
 from tui_agent.ui.widgets.key_line import KeyLine
 
 _TYPED = "typed:"
+USED_SESSIONS = 40
+"""Sessions whose models stand before those that were not used."""
 
 
 def price(row: ModelRow) -> str:
@@ -32,9 +34,14 @@ def price(row: ModelRow) -> str:
     return f"${row.input_price:g} / ${row.output_price:g}"
 
 
-def order(models: Sequence[ModelRow], current: str) -> list[ModelRow]:
-    """Return models as listed without a filter: the current one, then those with a key, by provider and id."""
-    return sorted(models, key=lambda row: (row.id != current, not row.has_key, row.provider, row.id))
+def order(models: Sequence[ModelRow], current: str, used: Sequence[str] = ()) -> list[ModelRow]:
+    """Return models as listed without a filter: the current one, those used last, those with a key, then the rest."""
+    places = {model: place for place, model in enumerate(used)}
+    last = len(used)
+    return sorted(
+        models,
+        key=lambda row: (row.id != current, places.get(row.id, last), not row.has_key, row.provider, row.id),
+    )
 
 
 def fitting(models: Sequence[ModelRow], query: str) -> list[tuple[ModelRow, tuple[int, ...]]]:
@@ -77,6 +84,7 @@ class ModelPicker(PickerScreen[str]):
         super().__init__()
         self._services = services
         self._current = current
+        self._used = [info.model for info in services.store.sessions(limit=USED_SESSIONS) if info.model]
         self._told = ""
         self._models: list[ModelRow] | None = None
         self._only_ready = False
@@ -95,7 +103,7 @@ class ModelPicker(PickerScreen[str]):
 
     def on_model_picker_loaded(self, message: Loaded) -> None:
         """Show the models; the highlight stays on the one it is on."""
-        self._models = order(message.models, self._current)
+        self._models = order(message.models, self._current, self._used)
         self._told = " · ".join(message.told)
         self._show_which(at=self.highlighted)
 

@@ -15,11 +15,12 @@ from textual.screen import Screen
 from textual.widgets import Input, Static
 
 from tui_agent.app import settings_reload
-from tui_agent.app.format import one_line, short_path, visible
+from tui_agent.app.format import one_line, short_path, tokens, visible
 from tui_agent.app.session_commands import choose_model
 from tui_agent.config import ConfigError, parse_value
 from tui_agent.errors import UserFacingError
 from tui_agent.model.naming import NameStanding
+from tui_agent.setting_rows import UNSET
 from tui_agent.ui.screens.picker import PickerRow, PickerScreen
 from tui_agent.ui.widgets.key_line import KeyLine
 
@@ -147,7 +148,7 @@ class SettingsScreen(PickerScreen[None]):
         words = f"{row.table}: {row.words}" if alone and row.table else row.words
         name = Content(_titled(words)).truncate(28, ellipsis=True)
         changed = row.origin != "default"
-        value = Content(one_line(row.value, 40 if room >= 120 else 20))
+        value = Content(one_line(self._in_force(row), 40 if room >= 120 else 20))
         origin = f"  {row.origin}" if changed else ""
         beside = f"  {row.key}" if room >= 76 else ""
         return Content.assemble(
@@ -156,6 +157,19 @@ class SettingsScreen(PickerScreen[None]):
             self.styled(f"{value.plain:<20}", "strong" if changed else "faint"),
             self.styled(f"{origin}{beside}", "faint"),
         )
+
+    def _in_force(self, row: SettingRow) -> str:
+        """Return a value, and of one that is not set what counts in its place."""
+        agent = self._desk.agent
+        if row.value != UNSET:
+            return row.value
+        if row.key == "ui.theme":
+            return f"{self.app.theme} (terminal's)"
+        if row.key == "model" and agent is not None:
+            return f"{agent.model} (chosen)"
+        if row.key == "compaction.threshold" and agent is not None:
+            return f"{tokens(agent.context_size().threshold or 0)} (by the window)"
+        return "not set"
 
     def highlight(self, key: str | None) -> None:
         """Say what the setting is about."""

@@ -20,6 +20,9 @@ _TOLD = {
 }
 
 
+MARGIN = ("█", "at the left of a block: the model sees it")
+
+
 class FirstHints(Widget):
     """A few lines with keys. Hidden unless there is nobody but a newcomer to see them."""
 
@@ -40,6 +43,7 @@ class FirstHints(Widget):
             ("help", "what else the script can play"),
             ("escape", "stops it"),
             ("ctrl+q", "leave; the project it works in is a scratch directory"),
+            MARGIN,
         )
         self.display = True
 
@@ -51,7 +55,12 @@ class FirstHints(Widget):
         self.title = "New here?"
         known = {command.name: keymap.get(command.name, command.key) for command in commands}
         keys = [(known[name], about) for name, about in _TOLD.items() if known.get(name)]
-        self.lines = (("enter", "send what you want done"), ("/  @  !", "commands, files, your own shell"), *keys)
+        self.lines = (
+            ("enter", "send what you want done"),
+            ("/  @  !", "commands, files, your own shell"),
+            *keys,
+            MARGIN,
+        )
         self.display = True
 
     def withdraw(self) -> None:

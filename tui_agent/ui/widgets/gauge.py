@@ -42,6 +42,11 @@ GLYPHS = {
 }
 """One cell for each part of the bar: parts differ without colour too, and history looks as in the margin."""
 
+FALL_SECONDS = 5.0
+"""How long the gauge says by how much the next request became smaller."""
+LEAST_FALL = 200
+"""Tokens less than which nothing is said of it."""
+
 NUMBERS_WIDTH = 24
 EXTRAS_WIDTH = 28
 """Cells kept for the words beside the bar, so that its length does not change with them."""
@@ -118,6 +123,8 @@ def level(size: ContextSize) -> str:
 
 def numbers(size: ContextSize) -> str:
     """Return the reading in words: ``~84.2k / 200k 42%``, with a mark before the percentage when it is high."""
+    if not size.is_known:
+        return f"… / {tokens(size.window)}"
     about = "~" if size.estimated else ""
     mark = {"ok": "", "warning": "▲ ", "error": "‼ "}[level(size)]
     return f"{about}{tokens(size.total)} / {tokens(size.window)} {mark}{size.percent:.0f}%"
@@ -180,12 +187,29 @@ class Gauge(Widget):
         super().__init__()
         self._clock = clock
         self._timer: Timer | None = None
+        self._fallen = 0
+        self.measured: GaugeReading | None = None
+        """The newest reading that holds no estimate of an answer being streamed."""
 
     def look(self) -> None:
         """Say what the clock says now: a timer stands still while the machine sleeps."""
         if self.reading is not None and self.reading.warm_until is not None:
             self.refresh()
             self.watch_reading()
+
+    def measure(self, reading: GaugeReading | None) -> None:
+        """Show what was measured between two answers, and for a moment by how much it became smaller."""
+        before, self.measured, self.reading = self.measured, reading, reading
+        if before is None or reading is None or not before.size.is_known or before.size.window != reading.size.window:
+            return
+        fallen = before.size.total - reading.size.total
+        if fallen >= LEAST_FALL:
+            self._fallen = fallen
+            self.set_timer(FALL_SECONDS, self._forget_fall)
+
+    def _forget_fall(self) -> None:
+        self._fallen = 0
+        self.refresh()
 
     def watch_reading(self) -> None:
         """Wake up when the words change, which is once a minute while the cache is warm, and never otherwise."""
@@ -224,6 +248,8 @@ class Gauge(Widget):
 
     def _pieces(self, reading: GaugeReading, width: int) -> Sequence[tuple[str, Style] | str]:
         text = numbers(reading.size)
+        if self._fallen:
+            text += f"  −{tokens(self._fallen)}"
         button = "[ Compact ]" if reading.can_compact and width >= 76 else ""
         room = width - (len(button) + 2 if button else 0)
         # The bar's length depends on the width alone: equal lengths mean equal sizes.

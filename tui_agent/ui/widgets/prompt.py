@@ -16,8 +16,7 @@ from tui_agent.lazy import dataclass
 from tui_agent.ui.lending import EditorError, edit_outside
 from tui_agent.ui.prompting.completion import SIGNS, Candidate, Token, token_at
 from tui_agent.ui.prompting.history import PromptHistory
-from tui_agent.ui.prompting.mentions import pasted_path
-from tui_agent.ui.prompting.paste import PasteStore, is_large
+from tui_agent.ui.prompting.paste import PasteStore, is_large, pasted_path
 from tui_agent.ui.prompting.vim import Mode, Step, Vim, clamped
 from tui_agent.ui.widgets.completion import CompletionPopup
 

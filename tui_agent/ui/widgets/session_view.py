@@ -32,7 +32,10 @@ from tui_agent.agent.events import (
     PermissionAsked,
     PermissionSettled,
     QueueChanged,
+    RaceEnded,
+    RaceStarted,
     RunEnded,
+    RunnerChanged,
     RunStarted,
     TitleChanged,
 )
@@ -48,6 +51,7 @@ from tui_agent.ui.inbox import AgentEvents, Inbox
 from tui_agent.ui.widgets.find_bar import FindBar
 from tui_agent.ui.widgets.first_hints import MAX_BEGINNER_MESSAGES, FirstHints
 from tui_agent.ui.widgets.permission import PermissionPrompt
+from tui_agent.ui.widgets.permission.details import whole_page
 from tui_agent.ui.widgets.plain import Room
 from tui_agent.ui.widgets.prompt import PLACEHOLDER, READ_ONLY
 from tui_agent.ui.widgets.side_panel import MIN_WIDTH_FOR_PANEL, SidePanel
@@ -310,6 +314,8 @@ class SessionView(Room):
                 self._facts_changed = True
             case TitleChanged() | CostKnown() | HeadKnown():
                 self._facts_changed = True
+            case RaceStarted() | RunnerChanged() | RaceEnded():
+                main.show_race()
             case JobsChanged(jobs=jobs):
                 self.panel.show_jobs(jobs)
             case CacheMissed():
@@ -437,6 +443,11 @@ class SessionView(Room):
         """What is no answer goes on with the draft, where the user sees it."""
         message.stop()
         self._main.prompt.go_on(message.text)
+
+    @on(PermissionPrompt.OpenAsked)
+    def _open_asked(self, message: PermissionPrompt.OpenAsked) -> None:
+        message.stop()
+        self._desk.show(whole_page(message.request))
 
     @on(PermissionPrompt.Answered)
     def _question_answered(self, message: PermissionPrompt.Answered) -> None:

@@ -85,6 +85,8 @@ class StatusLine(Widget):
     """Warnings that are no longer on the screen and not read; a click shows them."""
     state: reactive[RunState] = reactive(RunState())
     """What goes on."""
+    race: reactive[str] = reactive("")
+    """How a race stands that goes on while its page is closed."""
     block: reactive[str] = reactive("")
     """What the block with the focus weighs, and how the model has it; in place of the model while there is one."""
     told_elsewhere: reactive[bool] = reactive(default=False)
@@ -145,6 +147,9 @@ class StatusLine(Widget):
         style = "activity" if self.block else "danger" if mode == "yolo" else "mode"
         pieces: list[tuple[str, Style] | str] = [(mode, self._style(style))]
         pieces.extend((f" · {fact}", self._style("plain")) for fact in plain)
+        if self.race:
+            press = Style.from_meta({"@click": "screen.command('race')"})
+            pieces.extend([(" · ", self._style("plain")), (f"{self.race} · F7", self._style("activity") + press)])
         if self.warnings:
             press = Style.from_meta({"@click": "screen.command('doctor')"})
             pieces.extend(

@@ -91,11 +91,13 @@ class UserStatusLine(Widget):
     @work(group="status line")
     async def _run(self, command: str, given: bytes) -> None:
         from tui_agent.agent.system_prompt import find_project
-        from tui_agent.processes.user_command import CommandFailedError, run_command
+        from tui_agent.processes.user_command import CommandFailedError, run_command, shell_command
 
         cwd = self._cwd()
         try:
-            code, out, errors = await run_command(command, given, cwd, os.environ, SECONDS, find_project(cwd))
+            code, out, errors = await run_command(
+                shell_command(command, cwd, os.environ, SECONDS, find_project(cwd)), given
+            )
         except CommandFailedError as error:
             self.post_message(self.Wrote("", str(error)))
             return

@@ -45,6 +45,8 @@ Listed = ListedBlock | ListedGroup
 
 HEAD = "prompt and tools"
 """The heading over the head, which is there in the list that is not grouped too."""
+REST = "not attributed"
+"""The last row, where what was measured is not the sum of the blocks."""
 
 
 def arrange(

@@ -11,6 +11,7 @@ from tui_agent.app.standing_marks import GLYPHS, style_of
 from tui_agent.context.context_map import ContextBlock, ContextMap
 from tui_agent.ui.widgets.context_map.arrange import (
     HEAD,
+    REST,
     Grouping,
     Listed,
     ListedBlock,
@@ -128,12 +129,14 @@ class BlockList(LineList):
     def _arranged(self) -> list[Listed]:
         blocks = self.shown.blocks if self.shown is not None else ()
         folded = self._folded if any(not block.is_head for block in blocks) else frozenset[str]()
-        return arrange(blocks, self.order, self.grouping, folded)
+        rows = arrange(blocks, self.order, self.grouping, folded)
+        drift = self.shown.drift if self.shown is not None and rows else 0
+        return [*rows, ListedGroup(REST, (), drift, folded=True)] if drift else rows
 
     def _arrange(self, kept: tuple[str, tuple[int, ...], str] | str | None) -> None:
         self.rows = self._arranged()
         weights = [block.tokens for block in self.shown.blocks] if self.shown is not None else []
-        weights += [row.tokens for row in self.rows if isinstance(row, ListedGroup)]
+        weights += [row.tokens for row in self.rows if isinstance(row, ListedGroup) and row.name != REST]
         self._largest = max(weights, default=0) or 1
         cursor = next((at for at, row in enumerate(self.rows) if kept is not None and self._is(row, kept)), None)
         self.set_count(len(self.rows), cursor=cursor if cursor is not None else min(self.cursor, len(self.rows)))
@@ -160,8 +163,11 @@ class BlockList(LineList):
         return 14 if width >= 120 else 8 if width >= MIN_WIDTH_FOR_AGE else 5
 
     def _group_row(self, group: ListedGroup, width: int) -> list[StyledSpan]:
-        total = self.shown.estimate if self.shown else 1
+        total = self.shown.size.total if self.shown else 1
         mark = "▸" if group.folded else "▾"
+        if group.name == REST:
+            sign = "−" if group.tokens < 0 else ""
+            return [(f"  {sign + tokens(abs(group.tokens)):>7}  ", "faint"), (REST, "faint")]
         left: list[StyledSpan] = [
             (f"  {tokens(group.tokens):>7}  ", "strong"),
             (bar(group.tokens / self._largest, self._bar_width(width)), "bar"),

@@ -1,6 +1,6 @@
 """The answers to a question: their keys, the list of them, and the note that says what to do instead."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import ClassVar
 
 from textual import events
@@ -50,22 +50,19 @@ class PermissionChoices(OptionList):
 
         pages: int
 
+    class OpenAsked(Message):
+        """The user wants to see the details whole."""
+
     @dataclass
     class Typed(Message):
         """Text that is no answer: it is meant for the prompt."""
 
         text: str
 
-    def __init__(self, *, hold: float, has_draft: Callable[[], bool]) -> None:
-        """Make the choices.
-
-        Args:
-            hold: Seconds an answer's key waits for another one: two in a row are text and no answer.
-            has_draft: Whether the prompt holds text; then letters go on with it, and only digits answer.
-        """
+    def __init__(self, *, hold: float) -> None:
+        """Make the choices; an answer's key waits ``hold`` seconds for another one: two in a row are text."""
         super().__init__(compact=True)
         self.hold = hold
-        self._has_draft = has_draft
         self._held = ""
         self.typed = False
         """Whether text was typed since the question was armed; keys close behind are text, too, even answers' keys."""
@@ -112,7 +109,9 @@ class PermissionChoices(OptionList):
         event.stop()
         event.prevent_default()
         answer = ANSWER_KEYS.get(character.lower())
-        if answer is None or self.typed or self._held or (not character.isdigit() and self._has_draft()):
+        if character == "o" and not (self.typed or self._held):
+            self.post_message(self.OpenAsked())
+        elif answer is None or self.typed or self._held:
             self.typed = True
             held, self._held = self._held, ""
             self.post_message(self.Typed(held + character))
@@ -135,7 +134,6 @@ class PermissionChoices(OptionList):
 def options_of(request: PermissionRequest, made: Sequence[str] = ()) -> list[Option]:
     """Return the answers to a question, with the rules that "always" creates: as offered, or as ``made`` of them."""
     rules = " · ".join(one_line(in_words(rule), 160) for rule in made or request.rules)
-    written = " · ".join(one_line(rule, 160) for rule in made or request.rules)
     if request.loop:
         rows = [
             ("once", f"1 {request.once}", False),
@@ -155,15 +153,15 @@ def options_of(request: PermissionRequest, made: Sequence[str] = ()) -> list[Opt
     if rules:
         rows += [
             ("project", "5 always, in later sessions of this project too", False),
-            ("rule", f"6 change the {'rule' if len(request.rules) == 1 else 'rules'} first: {written}", False),
+            ("rule", f"6 change the {'rule' if len(request.rules) == 1 else 'rules'} first", False),
         ]
     return [Option(Content(text), id=name, disabled=disabled) for name, text, disabled in rows]
 
 
-def first_answer(request: PermissionRequest) -> int:
-    """Return the answer that is highlighted at first: the first, and of a loop the one that ends the run."""
+def first_answer(request: PermissionRequest) -> int | None:
+    """Return the answer that is highlighted at first: of a loop the one that ends the run, else none."""
     names = [option.id for option in options_of(request)]
-    return names.index("stop") if request.loop else 0
+    return names.index("stop") if request.loop else None
 
 
 class PermissionPattern(Input):

@@ -2,7 +2,9 @@
 
 from collections.abc import Iterable, Iterator
 
+from tui_agent.agent.checkpoints.differing import ChangedFile
 from tui_agent.agent.events import PermissionRequest
+from tui_agent.app.face import DiffPage, Output, Page
 from tui_agent.app.format import one_line, plural, visible
 from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.ui.widgets.transcript.bodies import INDENT, TextBody, Window, body_lines
@@ -79,6 +81,15 @@ def _amount(diff: str) -> str:
     return f" ({sign}{plural(number, 'line')})" if number else ""
 
 
+def whole_page(request: PermissionRequest) -> Page:
+    """Return the page that shows all of what a question is about."""
+    diffs = [need for need in request.needs if need.detail_kind == "diff"]
+    if diffs:
+        return DiffPage(question(request), [ChangedFile("M", need.pattern, "", need.detail) for need in diffs])
+    told = [request.command, *(need.detail or need.pattern for need in request.needs), *request.loop]
+    return Output(question(request), "\n\n".join(dict.fromkeys(filter(None, told))))
+
+
 class PermissionDetails(LineView):
     """The full command, diff or address, as the conversation would show it. Nothing in it is markup."""
 
@@ -94,6 +105,11 @@ class PermissionDetails(LineView):
             return
         shown = dict.fromkeys((need.detail or need.pattern, need.detail_kind) for need in request.needs)
         self.show(lambda width: [line for text, kind in shown if text for line in _detail_lines(text, kind, width)])
+
+    def first_change(self) -> int:
+        """Return the first line that adds or removes something; 0 where none does."""
+        lines = enumerate(self.lines(self.size.width))
+        return next((at for at, line in lines if line.fill.startswith(("added", "removed"))), 0)
 
 
 def _text_lines(text: str, style: str, width: int) -> Iterable[Line]:
@@ -123,10 +139,12 @@ def _asked_lines(asked: Iterable[str], width: int) -> Iterator[Line]:
 def _loop_lines(request: PermissionRequest, width: int) -> Iterator[Line]:
     """Yield the call that repeats and the last of its results, shortened."""
     yield from _text_lines(one_line(f"{request.tool} {request.title}", 400), "strong", width)
-    first = max(0, len(request.loop) - LOOP_RESULTS)
+    # An answer that repeats itself has the same piece twice.
+    first = len(request.loop) - 1 if request.question else max(0, len(request.loop) - LOOP_RESULTS)
     for number, result in enumerate(request.loop[first:], first + 1):
         kept = visible(result).strip().splitlines()
         more = f"  … {len(kept) - LOOP_LINES} more lines" if len(kept) > LOOP_LINES else ""
-        yield Line([(f"result {number} of {len(request.loop)}{more}", "muted")])
+        name = "what repeats" if request.question else f"result {number} of {len(request.loop)}"
+        yield Line([(f"{name}{more}", "muted")])
         for text in kept[:LOOP_LINES] or ["(nothing)"]:
             yield Line(crop_runs([(one_line(text), "text")], width - len(INDENT)), prefix=((INDENT, "text"),))

@@ -12,7 +12,7 @@ from textual.reactive import var
 from textual.widgets import Input, OptionList, Static
 
 from tui_agent.agent.events import Decision, PermissionAnswer, PermissionRequest
-from tui_agent.app.format import one_line
+from tui_agent.app.format import one_line, plural
 from tui_agent.lazy import dataclass
 from tui_agent.ui.widgets.permission.choices import (
     KEY_HOLD_SECONDS,
@@ -24,6 +24,8 @@ from tui_agent.ui.widgets.permission.choices import (
 )
 from tui_agent.ui.widgets.permission.details import PermissionDetails, question
 
+WORDS_HINT = "enter sends your words as “no, but …” · tab: answer with a key"
+"""Shown while the prompt has words."""
 PATTERN_HINT = "* stands for anything. Enter takes it, Escape goes back"
 """What is said in place of why a call asks while its rule is being changed."""
 
@@ -31,8 +33,8 @@ PATTERN_HINT = "* stands for anything. Enter takes it, Escape goes back"
 class PermissionPrompt(VerticalGroup):
     """Shows the oldest question that waits; others are counted.
 
-    A question takes no key at first and not while the user is typing, so that a letter meant for the prompt never
-    answers it. Then it takes the focus; the prompt keeps its text.
+    A question takes no key at first, not while the user is typing, and not while the prompt has words: those are sent
+    as the answer "no, but …". The user can give it the keys all the same.
     """
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {"permission--what", "permission--reason"}
@@ -50,6 +52,12 @@ class PermissionPrompt(VerticalGroup):
     @dataclass
     class Armed(Message):
         """The question takes keys from now on."""
+
+    @dataclass
+    class OpenAsked(Message):
+        """The user wants to see the whole of what a question is about."""
+
+        request: PermissionRequest
 
     @dataclass
     class Typed(Message):
@@ -76,7 +84,9 @@ class PermissionPrompt(VerticalGroup):
         self._details = PermissionDetails()
         self._title = Static("", classes="permission-title", markup=False)
         self._scroll = VerticalScroll(self._details, can_focus=False)
-        self._choices = PermissionChoices(hold=min(KEY_HOLD_SECONDS, grace), has_draft=has_draft)
+        self._has_draft = has_draft
+        self._hint = Static("", classes="permission-hint", markup=False)
+        self._choices = PermissionChoices(hold=min(KEY_HOLD_SECONDS, grace))
         self._note = PermissionNote(
             placeholder="What should it do instead?  Enter sends, Escape goes back", compact=True
         )
@@ -91,9 +101,10 @@ class PermissionPrompt(VerticalGroup):
         self._choices.hold = min(KEY_HOLD_SECONDS, grace)
 
     def compose(self) -> ComposeResult:
-        """Title, details, answers, note, rule."""
+        """Title, details, what is not seen of them, answers, note, rule."""
         yield self._title
         yield self._scroll
+        yield self._hint
         yield self._choices
         yield self._note
         yield self._pattern
@@ -124,6 +135,28 @@ class PermissionPrompt(VerticalGroup):
         else:
             self._show_title()
 
+    @property
+    def takes_words(self) -> bool:
+        """Whether what is sent now is an answer to the question, which was there long enough to be seen."""
+        return self.request is not None and self._clock() >= self._shown_at + self._grace
+
+    def answer_in_words(self, text: str) -> None:
+        """Answer: no, and what to do instead."""
+        self._settle_with(PermissionAnswer(Decision.DENY, text.strip()))
+
+    def take_keys(self) -> None:
+        """Take keys from now on, whatever the prompt holds."""
+        if self.request is not None:
+            self._arm()
+
+    def draft_changed(self) -> None:
+        """Follow whether the prompt has words."""
+        if self.request is None or self.armed:
+            return
+        self._show_hint()
+        if not self._has_draft():
+            self._arm_or_wait()
+
     def come_back(self) -> None:
         """Take no key at first: the user comes from another screen and sees the question only now."""
         if self.request is not None:
@@ -142,7 +175,7 @@ class PermissionPrompt(VerticalGroup):
         self.armed = False
         self._shown_at = self._clock()
         self._details.ask(request)
-        self._scroll.scroll_home(animate=False)
+        self.call_after_refresh(self._show_first_change)
         self._choices.set_options(options_of(request))
         self._choices.highlighted = first_answer(request)
         self._choices.touched = False
@@ -164,7 +197,28 @@ class PermissionPrompt(VerticalGroup):
         about = f"  {reason}" if reason else ""
         self._title.update(Content.assemble((what, strong), (about, faint), (more, faint)))
 
+    def _show_first_change(self) -> None:
+        """Scroll to the first line that changes, where what is around it leaves no room for it."""
+        first, rows = self._details.first_change(), self._scroll.size.height
+        self._scroll.scroll_to(y=first - rows // 3 if first >= rows - 1 else 0, animate=False)
+        self._show_hint()
+
+    def on_resize(self) -> None:
+        """Say how much is out of sight now."""
+        self.call_after_refresh(self._show_hint)
+
+    def _show_hint(self) -> None:
+        """Say how much of the details is below, and what happens to words in the prompt."""
+        below = round(self._scroll.max_scroll_y - self._scroll.scroll_target_y)
+        words = self._has_draft() and not self.armed
+        self.set_class(words, "-words")
+        keys = WORDS_HINT if words else f"{plural(below, 'more line')} · PgDn · o opens" if below > 0 else ""
+        self._hint.display = bool(keys)
+        self._hint.update(keys)
+
     def _arm_or_wait(self) -> None:
+        if self._has_draft():
+            return
         now = self._clock()
         ready = max(self._shown_at + self._grace, self._last_typed() + self._typing_pause)
         if ready > now:
@@ -180,6 +234,7 @@ class PermissionPrompt(VerticalGroup):
         self.armed = True
         self._choices.typed = False
         self._choices.focus()
+        self._show_hint()
         self.refresh_bindings()
         self.post_message(self.Armed())
 
@@ -201,13 +256,18 @@ class PermissionPrompt(VerticalGroup):
         event.stop()
         self.armed = False
         self.post_message(self.Typed(event.text))
-        # A timer of no length divides by it when the program is behind.
-        self.set_timer(max(0.001, self._typing_pause), self._try_to_arm)
 
     @on(PermissionChoices.DetailsScrolled)
     def _details_scrolled(self, event: PermissionChoices.DetailsScrolled) -> None:
         event.stop()
         self._scroll.scroll_relative(y=event.pages * max(1, self._scroll.size.height - 1), animate=False)
+        self._show_hint()
+
+    @on(PermissionChoices.OpenAsked)
+    def _open_asked(self, event: PermissionChoices.OpenAsked) -> None:
+        event.stop()
+        if self.request is not None:
+            self.post_message(self.OpenAsked(self.request))
 
     @on(PermissionNote.Left)
     def _note_left(self, event: PermissionNote.Left) -> None:

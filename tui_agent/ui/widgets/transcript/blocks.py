@@ -326,6 +326,20 @@ class MarkerBlock(FoldingBlock):
         return self._make_body(width) if self._make_body is not None else ()
 
 
+class CutOffBlock(MarkerBlock):
+    """The words of an attempt that failed and is made again, and below them where they are kept."""
+
+    is_told = False
+
+    def __init__(self, text: str, body: Callable[[int], Iterable[Line]], said: str) -> None:
+        super().__init__("cut_off", text, icon="✗", style="muted", body=body, copied=said)
+        self.fold = Fold.FULL
+
+    def _layout(self, width: int) -> Sequence[Line]:
+        body = [] if self.fold is Fold.CLOSED else self._body(width)
+        return [*body, *self._head(width)]
+
+
 class EndingBlock(MarkerBlock):
     """Why an answer did not end by itself. The model is not told; the newest can be asked for again."""
 

@@ -40,8 +40,8 @@ from tui_agent.ui.widgets.transcript.blocks import (
     ActionName,
     AnswerBlock,
     Block,
+    CutOffBlock,
     EndingBlock,
-    Fold,
     MarkerBlock,
     ReasoningBlock,
     UserBlock,
@@ -316,12 +316,10 @@ def _text_body(text: str) -> Callable[[int], Iterable[Line]]:
     return lambda width: body_lines(body, width, Window(None))
 
 
-def cut_off_block(entry_id: int, said: str) -> MarkerBlock:
-    """Return the words of an attempt that failed and is made again."""
+def cut_off_block(entry_id: int, said: str) -> CutOffBlock:
+    """Return the words of an attempt that failed; ``entry_id`` is the entry beside the path that keeps them."""
     text = f"Cut off after {count_text(len(said.split()), 'word')} · in the tree as #{entry_id}"
-    block = MarkerBlock(f"cut_off:{entry_id}", text, icon="✗", style="muted", body=_text_body(said), copied=said)
-    block.fold = Fold.FULL
-    return block
+    return CutOffBlock(text, _text_body(said), said)
 
 
 def notice_block(key: str, message: str, severity: str = "information") -> MarkerBlock:
