@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.real_stage import RealStage, real_stage
 from tests.support.scripted_client import Reply
-from tests.support.ui_app import until
+from tests.support.ui_app import make_stage, screen_text, until
 from tui_agent.agent.agent_specs import AgentSpec
 from tui_agent.app.face import Finding
 from tui_agent.app.review_commands import change_of, read_findings
@@ -129,3 +129,10 @@ async def test_what_cannot_be_reviewed_says_so(tmp_path: Path, project: Path) ->
         await stage.main.desk.run("review", "")
         await until(lambda: "nothing to review" in stage.main.notice.message, pilot)
         assert not asked
+
+
+async def test_the_list_before_any_review_is_no_branch(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run() as pilot:
+        await stage.main.desk.run("review", "list")
+        await until(lambda: "Nothing was reviewed yet: /review begins." in screen_text(stage), pilot)

@@ -41,7 +41,9 @@ class Change:
 
 async def review(desk: Desk, argument: str) -> None:
     """Have uncommitted changes reviewed, a commit, or what this branch has beside another one."""
-    if argument.strip() == "list" and desk.review is not None:
+    if argument.strip() == "list":
+        if desk.review is None:
+            raise CommandError("Nothing was reviewed yet: /review begins.")
         desk.show(desk.review)
         return
     if (agent := desk.idle_agent) is None:

@@ -102,8 +102,11 @@ class ErrorBoundary(App[Result]):
         """Say what failed, and close its page unless a person asked for it there."""
         page = _page_of(node)
         building = isinstance(message, _BUILDING)
-        if isinstance(error, NoMatches) and page is not None and not building and not _is_whole(page):
+        about = self.screen if node is self else page  # the application runs the actions of keys
+        if isinstance(error, NoMatches) and about is not None and not building and not _is_whole(about):
             log.info("Not done, the page is not there yet: %s", error)
+            if isinstance(message, events.Key) and message.key == "escape" and about is not self.screen_stack[0]:
+                self.call_later(_close, about)
             return
         if not self._say(node, error) or page is None or page is self.screen_stack[0]:
             return
