@@ -17,6 +17,7 @@ from tui_agent.session.session import Session
 from tui_agent.tools.registry import builtin_tools
 from tui_agent.tools.task import TaskTool
 from tui_agent.ui.screens.subagent import SubagentScreen
+from tui_agent.ui.widgets.tree.session_tree import SessionTree
 
 SPECS = (AgentSpec("explore", "finds and reads", prompt="You explore."), AgentSpec("general", "does", prompt="You do."))
 TASK = "Find where the redirect loses its query and say which line it is"
@@ -98,6 +99,30 @@ async def test_it_is_read_after_it_ended_and_the_list_stays_tidy(tmp_path: Path)
         await stage.main.desk.run("sessions", "")
         await stage.until_text("where is it", pilot)
         assert "Find where" not in stage.text()
+
+
+async def test_in_the_tree_it_hangs_folded_under_its_call_and_is_entered_and_not_gone_to(tmp_path: Path) -> None:
+    stage = stage_with_tasks(tmp_path, Reply("views.py:12 drops it."))
+    async with stage.run() as pilot:
+        await stage.say("where is it lost?", pilot)
+        await stage.until_text("It is in views.py.", pilot)
+        leaf = stage.harness.session.leaf
+        await pilot.press("ctrl+t")
+        await stage.until_text("Session tree", pilot)
+        await stage.until_text("Subagent explore: Find where", pilot)
+        shown = stage.text()
+        assert "1 branch" in shown
+        assert "I look around." not in shown
+        tree = stage.screen.query_one(SessionTree)
+        for _ in range(6):
+            line = tree.line
+            if line is not None and line.segment.is_beside:
+                break
+            await pilot.press("k")
+        await pilot.press("enter")
+        await until(lambda: isinstance(stage.screen, SubagentScreen), pilot)
+        await stage.until_text("I look around.", pilot)
+        assert stage.harness.session.leaf == leaf
 
 
 async def test_a_session_says_whose_it_is_and_parent_goes_back(tmp_path: Path) -> None:

@@ -351,7 +351,10 @@ class TreeScreen(PageScreen[None]):
     @on(SessionTree.Chosen)
     def _chosen(self, message: SessionTree.Chosen) -> None:
         message.stop()
-        if not self._refused():
+        line = self.session_tree.line
+        if line is not None and line.segment.is_beside:
+            show_branch(self._desk, line.segment.last)
+        elif not self._refused():
             self._when_idle(partial(self._go, message.entry_id, continue_from_here=message.continue_from_here))
 
     @work(group="tree-move", exclusive=True)
@@ -508,7 +511,7 @@ class TreeScreen(PageScreen[None]):
             return
         if race is not None:
             self._desk.show(RacePage(race))
-        elif line is not None and self._session.subagent_of(line.entry) is not None:
+        elif line is not None and line.segment.is_beside:
             show_branch(self._desk, line.segment.last)
         elif (worked := next((entry for entry in results if entry.metadata.of_subagent), None)) is not None:
             show_subagent(self._desk, worked)
