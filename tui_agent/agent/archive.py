@@ -1,6 +1,7 @@
 """The session's past as the ``recall`` tool reads it: every entry of every branch, full outputs included."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
 
 from tui_agent.context.recalling import names_in_use
 from tui_agent.context.rendering import gist
@@ -33,6 +34,8 @@ _CALL_CHARS = 120
 """Characters shown of the arguments of a call beside its result."""
 _CUT_SEARCHED = 100
 """Newest cut outputs of a branch that are searched through."""
+_READ_AT_ONCE = 256
+"""Results that are read together in search of those."""
 _SEARCHED = 4
 """Hits asked for per hit shown: recall's own results and bookkeeping entries are left out."""
 
@@ -95,10 +98,16 @@ class SessionArchive:
         """Return the outputs of this branch whose part that was cut holds words of a query, most words first."""
         words = {word.lower() for word in query.split() if any(map(str.isalnum, word))}
         held: dict[int, int] = {}
-        for entry in [entry for entry in self._session.path(self._session.leaf) if _is_cut(entry)][-_CUT_SEARCHED:]:
+        for entry in islice(self._newest_cut(), _CUT_SEARCHED):
             text = (self.text(entry.id) or "").lower()
             held[entry.id] = sum(word in text for word in words)
         return sorted((one for one, number in held.items() if number), key=lambda one: (-held[one], -one))
+
+    def _newest_cut(self) -> Iterator[Entry]:
+        results = self._session.path_outline().of_kind("tool_result")
+        for end in range(len(results), 0, -_READ_AT_ONCE):
+            read = self._session.load(results[max(0, end - _READ_AT_ONCE) : end])
+            yield from (entry for entry in reversed(read) if _is_cut(entry))
 
     def _beside(self, entry: Entry) -> str:
         """Return what an entry belongs to, as a line: the call that a result answers, the results of an answer."""

@@ -34,6 +34,10 @@ T = TypeVar("T")
 _JOURNAL_BYTES = 16 * 1024 * 1024
 """What stays of the write-ahead log after a huge transaction, a fork of a long session say."""
 
+_CACHED_KIB = 512
+"""Kibibytes of the file that each thread's connection keeps: every thread that reads has one, and the system keeps the
+file's pages anyway."""
+
 _MINIMUM_SQLITE = (3, 37, 0)
 """The first version with STRICT tables."""
 
@@ -187,6 +191,7 @@ class Database:
         connection.execute("PRAGMA foreign_keys = ON")
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute(f"PRAGMA journal_size_limit = {_JOURNAL_BYTES}")
+        connection.execute(f"PRAGMA cache_size = -{_CACHED_KIB}")
         return connection
 
     # -- opening --------------------------------------------------------------------------------------------

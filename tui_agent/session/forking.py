@@ -41,22 +41,19 @@ def insert_session(
     return number
 
 
-def begin(
-    connection: sqlite3.Connection, source: int, at_entry: int | None, *, fork: tuple[str, str, str, str], at: int
-) -> int:
+def begin(connection: sqlite3.Connection, source: int, at_entry: int | None, *, fork: tuple[str, str], at: int) -> int:
     """Insert a session that is to become the copy of the path to ``at_entry`` and return its number.
 
-    ``fork`` is its id, the program that makes it, a title ("" for one of the source's) and the kind of the subagent
-    it is for ("" for a person's). Until `finish` it counts as deleted by that program: nobody sees
-    a part of it, and what a program leaves unfinished is purged.
+    ``fork`` is its id and the program that makes it. Until `finish` it counts as deleted by that program: nobody sees a
+    part of it, and what a program leaves unfinished is purged.
     """
-    new_id, program, own_title, agent = fork
+    new_id, program = fork
     source_id, cwd, title, first_message = connection.execute(
         "SELECT id, cwd, title, first_message FROM sessions WHERE number = ?", (source,)
     ).fetchone()
-    title = own_title or fork_title(title or first_message)
+    title = fork_title(title or first_message)
     target = insert_session(
-        connection, session_id=new_id, cwd=cwd, title=title, at=at, origin=(source_id, at_entry, agent)
+        connection, session_id=new_id, cwd=cwd, title=title, at=at, origin=(source_id, at_entry, "")
     )
     connection.execute("UPDATE sessions SET deleted_at = ?, deleted_by = ? WHERE number = ?", (at, program, target))
     connection.execute("INSERT INTO blob_uses SELECT ?, digest FROM blob_uses WHERE session = ?", (target, source))

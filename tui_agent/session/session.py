@@ -42,13 +42,12 @@ __all__ = [
 
 
 class LeafPath:
-    """The path from the root to one leaf. What is asked for is made once; lists are returned as copies."""
+    """The path from the root to one leaf. What a request depends on is kept; lists are returned as copies."""
 
     def __init__(self, reader: EntryReader, leaf: int | None) -> None:
         self.leaf = leaf
         self._reader = reader
         self._ids: array[int] | None = None
-        self._entries: list[Entry] | None = None
         self._active: list[Entry] | None = None
 
     def ids(self) -> "array[int]":
@@ -65,9 +64,7 @@ class LeafPath:
 
     def entries(self) -> list[Entry]:
         """Return all entries that can be read, root first."""
-        if self._entries is None:
-            self._entries = self._reader.entries(self.ids())
-        return list(self._entries)
+        return self._reader.entries(self.ids())
 
     def active(self) -> list[Entry]:
         """Return the entries that a request depends on, root first."""
@@ -89,8 +86,6 @@ class LeafPath:
         self.leaf = appended[-1].id
         if self._ids is not None:
             self._ids.extend(entry.id for entry in appended)
-        if self._entries is not None:
-            self._entries.extend(appended)
         if any(entry.sets_state or entry.edits_view for entry in appended):
             self._active = None
         elif self._active is not None:
@@ -278,7 +273,7 @@ class Session:
     def path(self, leaf: int | _AtLeaf | None = AT_LEAF) -> list[Entry]:
         """Return the entries from the root to the leaf, or to another entry; damaged ones are left out.
 
-        The path to the leaf is cached: it costs the copy of a list, also after an append.
+        All of them are read: of a long session ask for `active_path`, or for some of them by `path_outline`.
 
         Raises:
             EntryNotFound: there is no such leaf.

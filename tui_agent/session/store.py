@@ -321,10 +321,8 @@ class Store:
                 blobs.collect(connection, self.clock())
         return len(numbers)
 
-    def fork(self, session_id: str, at_entry: int | None, *, title: str = "", agent: str = "") -> SessionInfo:
+    def fork(self, session_id: str, at_entry: int | None) -> SessionInfo:
         """Copy the path to an entry into a new session and return it; None forks to an empty one.
-
-        ``agent`` is the kind of the subagent that is to work in it, if one is.
 
         Entries keep their ids, so that every ``#412`` in summaries and answers still names the same entry.
 
@@ -337,7 +335,7 @@ class Store:
             if at_entry is not None and not entry_table.exists(connection, source, at_entry):
                 raise EntryNotFound(at_entry)
             new_id, at = self._new_id(self.clock()), self.clock()
-            number = forking.begin(connection, source, at_entry, fork=(new_id, self._token, title, agent), at=at)
+            number = forking.begin(connection, source, at_entry, fork=(new_id, self._token), at=at)
             leaf, ids_to_copy = forking.path_to(connection, source, at_entry)
         # Copying 100,000 entries takes seconds, in which others have to be able to write.
         for ids in entry_table.chunks(ids_to_copy):
