@@ -13,6 +13,7 @@ from tests.support.races import ALLOW, runs, writes
 from tests.support.real_stage import SUMMARY
 from tests.support.scripted_client import Call, Reply, ScriptedClient
 from tests.support.thoroughness import NIGHTLY
+from tui_agent.agent.agent_specs import AgentSpec
 from tui_agent.app.desk import Desk
 from tui_agent.app.files_along import carry_out
 from tui_agent.app.rewind_commands import put_files_back
@@ -35,9 +36,12 @@ from tui_agent.session.entries import (
 )
 from tui_agent.session.history import History
 from tui_agent.session.session import Session
+from tui_agent.tools.registry import builtin_tools
+from tui_agent.tools.task import TaskTool
 
 STEPS = 10_000 if NIGHTLY else 160
 IN_A_SESSION = 80
+EXPLORER = AgentSpec("explore", "finds and reads", prompt="You explore.", tools=("read", "ls"))
 EXPLORE = Call("task", '{"agent": "explore", "task": "Look around."}')
 GO_ON = Call("task", '{"agent": "explore", "task": "Look around.", "context": "conversation"}')
 
@@ -231,15 +235,13 @@ class Actor:
 async def actor_at(root: Path, seed: int) -> Actor:
     actors: list[Actor] = []
     client = ScriptedClient(lambda request: actors[0].reply(request))  # noqa: PLW0108 - made later
-    harness = make_agent(root, client, keeps_files=True, rules=ALLOW, **subagents(root))
+    harness = make_agent(
+        root, client, keeps_files=True, rules=ALLOW, tools=(*builtin_tools(), TaskTool()), agents=(EXPLORER,)
+    )
     desk = await desk_of(harness)
     await harness.agent.lay_head()
     actors.append(Actor(harness, desk, random.Random(seed)))
     return actors[0]
-
-
-def subagents(_root: Path) -> dict[str, object]:
-    return {}
 
 
 async def test_a_turn_that_was_summarised_in_itself_is_undone_and_not_the_one_of_a_pinned_message(
@@ -274,6 +276,7 @@ async def test_any_sequence_is_undone_to_the_bare_head_and_redone(tmp_path: Path
     for _ in range(IN_A_SESSION):
         await actor.step()
         assert actor.reopened() == actor.session.history
+    assert actor.session.subagents()
     done = len(actor.past)
     while actor.past:
         await actor.undo()
