@@ -5,6 +5,7 @@ import os
 import selectors
 import signal
 import sys
+import termios
 import threading
 from codecs import getincrementaldecoder
 from collections.abc import Callable
@@ -65,6 +66,9 @@ class TerminalDriver(LinuxDriver):
         """Take the terminal over, with what was typed before."""
         self._has_screen, self._typed = early_prompt.is_shown, early_prompt.take()
         super().start_application_mode()  # type: ignore[no-untyped-call]
+        # Ctrl+S, typed while the terminal was another's, stops its output, and no key would start it again.
+        with suppress(termios.error):
+            termios.tcflow(self.fileno, termios.TCOON)
 
     def write(self, data: str) -> None:
         """Write, but don't clear what the early prompt has painted before the first frame is there."""
