@@ -21,6 +21,11 @@ from tui_agent.sandbox.own_directory import remove_tree
 MAX_ENTRIES = 200_000
 """A project with more can't be gone through; what runs in it asks as if there were no sandbox."""
 
+MAX_SETTINGS_BYTES = 64_000
+"""Size of the largest file that is looked into though git does not ignore it: larger ones are data."""
+MAX_UNTRACKED_BYTES = 4_000_000
+"""Bytes of such files that are looked into, which takes up to two seconds the first time."""
+
 OUTPUT_DIRECTORIES = frozenset({
     "node_modules", ".venv", "venv", "target", "dist", "build", "out", "obj", "_build", "__pycache__",
     "__pypackages__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis", ".tox", ".nox", ".eggs",
@@ -199,6 +204,7 @@ class _Found:
         self._root = root
         self._holds_secret = holds_secret
         self._tracked = tracked_files(root)
+        self._unread = MAX_UNTRACKED_BYTES
         self._count = 0
         self._looked_at: list[tuple[str, int]] = []
         self.repositories: list[Path] = []
@@ -281,8 +287,11 @@ class _Found:
 
     def _is_informative(self, row: "os.DirEntry[str]", rules: IgnoreRules) -> bool:
         """Whether a file that is not shared holds a secret: what git tracks is shown as it is."""
-        if not rules.ignored(row.path, directory=False) and row.path in self._tracked:
-            return False
+        if not rules.ignored(row.path, directory=False):
+            size = row.stat(follow_symlinks=False).st_size
+            if row.path in self._tracked or size > min(MAX_SETTINGS_BYTES, self._unread):
+                return False
+            self._unread -= size
         self._note(row)
         return self._holds_secret(Path(row.path))
 

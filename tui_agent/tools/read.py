@@ -315,7 +315,7 @@ def _text_output(title: str, location: Location, window: _Window) -> Output:
     return Output(
         text=numbered or "[The file is empty.]",
         title=title,
-        footer=footer,
+        footer=footer.rstrip("\n"),
         cut_hint=lambda cut: secrets + read_on(window.first + cut.kept_lines - 1),
         metadata=_metadata(location, count=len(window.lines)),
         seen=Truncation(total_lines=window.total, total_bytes=window.size, kept_lines=0, kept_bytes=0),
