@@ -340,7 +340,6 @@ STARTS = {
     "processes/process.py": "a Command; the watcher is this program's Python",
     "processes/user_command.py": "/bin/sh, with no place of the project on PATH",
     "files/own_git.py": "git of find_program",
-    "files/git_writing.py": "git of find_program",
     "files/ripgrep.py": "rg of find_program",
     "tools/webfetch.py": "this program's Python",
     "model/hosted/link.py": "this program's Python",

@@ -5,15 +5,14 @@ repository gets are objects and one branch.
 """
 
 import os
-import subprocess
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from subprocess import SubprocessError
 
 from tui_agent.errors import UserFacingError
-from tui_agent.files.own_git import ENVIRONMENT, furnish, head_of, repository_of, shared_directory
+from tui_agent.files.own_git import call_git, furnish, head_of, repository_of, shared_directory
 from tui_agent.lazy import dataclass
-from tui_agent.processes.own_programs import bare_environment, find_program
 
 GIT_SECONDS = 120.0
 """Time limit of one git command."""
@@ -191,14 +190,8 @@ def _create_branch(repository: Path, branch: str, commit: str) -> None:
 
 def _author(project: Path, repository: Path) -> str:
     """Return the user's name and address as git knows them here."""
-    program = find_program("git", outside=project)
-    done = subprocess.run(
-        [program or "git", "--git-dir", str(repository), "var", "GIT_AUTHOR_IDENT"],
-        env={**bare_environment(), "HOME": str(Path.home())},
-        capture_output=True,
-        timeout=GIT_SECONDS,
-        check=False,
-    )
+    home = {"HOME": str(Path.home()), "GIT_CONFIG_GLOBAL": str(Path.home() / ".gitconfig"), "GIT_DIR": str(repository)}
+    done = call_git(["var", "GIT_AUTHOR_IDENT"], project, home, seconds=GIT_SECONDS)
     identity = done.stdout.decode("utf-8", "replace").rpartition(">")[0]
     return f"{identity}>" if done.returncode == 0 and identity else _AUTHOR
 
@@ -220,30 +213,21 @@ class _Git:
         Raises:
             GitWriteError: there is no git, or it refuses; the message is git's first line.
         """
-        program = find_program("git", outside=self.tree)
-        if program is None:
-            raise GitWriteError("This needs git, which is not installed.")
-        environment = {**ENVIRONMENT, "GIT_DIR": str(self.repository or self.tree)}
+        environment = {"GIT_DIR": str(self.repository or self.tree)}
         if self.repository is not None and self.repository != self.tree:
             environment |= {"GIT_WORK_TREE": str(self.tree)}
         name, _, address = (author or _AUTHOR).rstrip(">").rpartition(" <")
         for role in ("AUTHOR", "COMMITTER"):
             environment |= {f"GIT_{role}_NAME": name, f"GIT_{role}_EMAIL": address}
         try:
-            done = subprocess.run(
-                [program, "--no-pager", "--literal-pathspecs", *arguments],
-                cwd=self.tree,
-                env=bare_environment(environment),
-                input=text,
-                capture_output=True,
-                timeout=GIT_SECONDS,
-                check=True,
-            )
-        except subprocess.CalledProcessError as error:
-            said = error.stderr.decode("utf-8", "replace").strip().splitlines()
-            raise GitWriteError(said[0] if said else f"git {arguments[0]} failed.") from None
-        except (OSError, subprocess.SubprocessError) as error:
+            done = call_git(arguments, self.tree, environment, text=text, seconds=GIT_SECONDS)
+        except FileNotFoundError:
+            raise GitWriteError("This needs git, which is not installed.") from None
+        except (OSError, SubprocessError) as error:
             raise GitWriteError(f"git {arguments[0]} failed: {error}.") from None
+        if done.returncode:
+            said = done.stderr.decode("utf-8", "replace").strip().splitlines()
+            raise GitWriteError(said[0] if said else f"git {arguments[0]} failed.")
         return done.stdout
 
     def try_run(self, *arguments: str) -> bytes | None:

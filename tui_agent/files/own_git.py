@@ -16,7 +16,7 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 
@@ -74,7 +74,7 @@ _OWN_SETTINGS = """\
     pager = cat
     repositoryformatversion = 1
 """
-ENVIRONMENT = {
+_ENVIRONMENT = {
     "GIT_CONFIG_NOSYSTEM": "1",
     "GIT_CONFIG_SYSTEM": os.devnull,
     "GIT_CONFIG_GLOBAL": os.devnull,
@@ -118,7 +118,7 @@ def run_git(folder: Path, *arguments: str, text: bytes = b"", seconds: float = G
             done = subprocess.run(
                 limited(git, "--no-pager", "--literal-pathspecs", subcommand, *forced, *options),
                 cwd=folder,
-                env=bare_environment({**ENVIRONMENT, "GIT_DIR": name, "GIT_WORK_TREE": str(top)}),
+                env=bare_environment({**_ENVIRONMENT, "GIT_DIR": name, "GIT_WORK_TREE": str(top)}),
                 input=text,
                 capture_output=True,
                 timeout=seconds,
@@ -127,6 +127,29 @@ def run_git(folder: Path, *arguments: str, text: bytes = b"", seconds: float = G
     except (OSError, subprocess.SubprocessError):
         return None
     return done.stdout
+
+
+def call_git(
+    arguments: Sequence[str], cwd: Path, environment: Mapping[str, str], *, text: bytes = b"", seconds: float
+) -> "subprocess.CompletedProcess[bytes]":
+    """Run any git command with an environment that names its repository; for repositories of this program's own.
+
+    Raises:
+        FileNotFoundError: there is no git.
+        OSError, subprocess.TimeoutExpired: it can't be run, or takes too long.
+    """
+    git = find_program("git", outside=cwd)
+    if git is None:
+        raise FileNotFoundError("git is not installed")
+    return subprocess.run(
+        [git, "--no-pager", "--literal-pathspecs", *arguments],
+        cwd=cwd,
+        env=bare_environment({**_ENVIRONMENT, **environment}),
+        input=text,
+        capture_output=True,
+        timeout=seconds,
+        check=False,
+    )
 
 
 def is_modified(folder: Path, seconds: float = GIT_SECONDS) -> bool:
