@@ -27,7 +27,15 @@ from tui_agent.context.ladder import Commit
 from tui_agent.context.request import ModelRequest, request_bytes
 from tui_agent.context.settings import CompactionSettings, ContextSettings, PruneSettings
 from tui_agent.model.protocol import ErrorKind, ModelError
-from tui_agent.session.entries import AssistantEntry, CompactionEntry, PruneEntry, ToolResultEntry, Usage, UserEntry
+from tui_agent.session.entries import (
+    AssistantEntry,
+    CompactionEntry,
+    FilePart,
+    PruneEntry,
+    ToolResultEntry,
+    Usage,
+    UserEntry,
+)
 
 SUMMARY = "## Goal\nKeep the build green.\n\n## Next Steps\n1. Go on with the next file.\n"
 
@@ -448,3 +456,28 @@ async def test_a_run_can_end_with_a_compaction(tmp_path: Path) -> None:
     assert ended.reason == "stopped"
     assert "compaction.resume is off" in (ended.error or "")
     assert harness.kinds()[-1] != "user"
+
+
+async def test_files_in_hand_come_back_from_disk_after_a_compaction(tmp_path: Path) -> None:
+    """They are as they are then, whatever the reads had shown."""
+    project_files(tmp_path)
+    project = next(tmp_path.rglob("file1.txt")).parent
+    worker = Worker(60)
+
+    def work(request: ModelRequest) -> Reply:
+        if is_summary_call(request):
+            for file in project.glob("file*.txt"):
+                file.write_text("all of it is new\n")
+        return worker(request)
+
+    early = ContextSettings(compaction=CompactionSettings(threshold=30_000), prune=PruneSettings(when="off"))
+    harness = make_agent(tmp_path, ScriptedClient(work), window=65_536, max_steps=99, rules=allow_all(), settings=early)
+    assert (await harness.say("Read everything.")).reason == "done"
+    going_on = [e for e in harness.path() if isinstance(e, UserEntry) and e.synthetic == "continue"]
+    assert going_on
+    files = [part for part in going_on[0].parts if isinstance(part, FilePart)]
+    assert files
+    assert len({part.path for part in files}) == len(files) <= 5
+    assert {part.text for part in files} == {"1\tall of it is new"}
+    for request in worker.requests:
+        validate(request)

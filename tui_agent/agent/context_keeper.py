@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from tui_agent.agent.cache_watch import CacheWatch, SentRequest
 from tui_agent.agent.context_full import CompactedError, ContextFullError, describe_full
 from tui_agent.agent.events import Notice
+from tui_agent.agent.files_back import files_back, room_for_files
 from tui_agent.agent.head import Head
 from tui_agent.agent.image_room import image_prune, never_sent
 from tui_agent.agent.journal import Journal
@@ -43,6 +44,7 @@ from tui_agent.session.entries import (
     CompactionEntry,
     EffortChangeEntry,
     Entry,
+    FilePart,
     ModeChangeEntry,
     ReasoningPart,
     SystemEntry,
@@ -376,7 +378,7 @@ class ContextKeeper:
         if for_model is not None:
             order = replace(order, model=for_model, summariser=self.model)
         outcome = await self.compactor.compact(order)
-        return self._go_on(outcome, in_turn=in_turn)
+        return await self._go_on(outcome, in_turn=in_turn)
 
     async def prune(self, moment: Moment) -> int:
         """Turn old outputs into placeholders if the moment is right; returns the tokens freed."""
@@ -469,15 +471,25 @@ class ContextKeeper:
         outcome = await self.compactor.compact(self.order(trigger, None), without_model=True)
         if outcome.problem is None:
             self._channel.emit(Notice(f"{problem} Compacted by rule, without a model, to go on.", "warning", "undo"))
-        return self._go_on(outcome, in_turn=in_turn)
+        return await self._go_on(outcome, in_turn=in_turn)
 
-    def _go_on(self, outcome: "CompactionOutcome", *, in_turn: bool) -> "CompactionOutcome":
+    async def _go_on(self, outcome: "CompactionOutcome", *, in_turn: bool) -> "CompactionOutcome":
         if outcome.problem is None and not outcome.pruned and in_turn:
             if not self.settings().compaction.resume:
                 raise CompactedError
-            text = self._ports.prompt("continue")
-            self._append(UserEntry(parts=(TextPart(text=text),), synthetic="continue"))
+            files = await asyncio.to_thread(self._files_back)
+            told = (TextPart(text=self._ports.prompt("files_back")), *files) if files else ()
+            text = TextPart(text=self._ports.prompt("continue"))
+            self._append(UserEntry(parts=(*told, text), synthetic="continue"))
         return outcome
+
+    def _files_back(self) -> tuple[FilePart, ...]:
+        """Return the files that come back after a compaction; reads the disk."""
+        room = room_for_files(self.size(), self.settings())
+        if not room:
+            return ()
+        path, counter = self._session.path(self._session.leaf), self._ports.directory.counter(self.model)
+        return files_back(path, self._ports.project, room, counter)
 
     def _hold(self, trigger: "Trigger") -> HoldReason | None:
         return hold(self._session.active_path(), self.settings().compaction, self.compactor.failures, trigger)

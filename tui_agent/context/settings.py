@@ -127,6 +127,10 @@ class CompactionSettings(_Settings):
     """Share of the history budget for lines carried verbatim: those that names still in use stand in, and errors."""
     user_messages_share: Share = 0.10
     """Share of the history budget for the user's own messages, carried verbatim."""
+    files_share: Share = 0.10
+    """Share of the history budget for the files read or edited last, which come back from disk after a compaction."""
+    files_budget: Tokens = 24_000
+    """Least history budget in which they do."""
     target_of_before: Share = 0.90
     """History after compaction is at most this share of history before it."""
     target_of_budget: Share = 0.60
