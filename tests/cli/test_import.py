@@ -61,6 +61,47 @@ def test_damaged_lines_are_named_by_their_numbers(capsys: pytest.CaptureFixture[
     assert told.rstrip().endswith("2 lines could not be read and were left out: 5, 11.")
 
 
+def test_json_lines_name_what_was_left_out_and_why_a_file_was_refused(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    for pod in ("pod-1", "pod-2"):
+        (tmp_path / "in" / pod).mkdir(parents=True)
+        text = ROLLOUT.read_text().replace("01a0", f"01a{pod[-1]}")
+        (tmp_path / "in" / pod / "rollout.jsonl").write_text(text)
+    (tmp_path / "in" / "bogus.jsonl").write_text("nonsense\n")
+    assert run(["sessions", "import", str(tmp_path / "in"), "--json"]) == 1
+    told = capsys.readouterr()
+    rows = {Path(row["file"]).parent.name: row for row in map(json.loads, told.out.splitlines())}
+    assert told.err == ""
+    assert rows["in"]["session_id"] is None
+    assert rows["in"]["came"] == "refused"
+    assert "bogus.jsonl, line 1: it is not JSON" in rows["in"]["refused"][0]
+    assert rows["pod-1"]["left_out"] == {"message of “developer”": 1}
+    assert run(["sessions", "import", str(tmp_path / "in")]) == 1
+    told = capsys.readouterr()
+    assert [line.partition(":")[0] for line in told.out.splitlines()[:2]] == [
+        "pod-1/rollout.jsonl",
+        "pod-2/rollout.jsonl",
+    ]
+    assert told.err.startswith("bogus.jsonl, line 1: ")
+
+
+def test_two_files_of_one_thread_never_get_ids_that_end_alike(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    lines = ROLLOUT.read_text().splitlines(keepends=True)
+    (tmp_path / "a.jsonl").write_text("".join(lines))
+    head = json.loads(lines[0])
+    head["payload"]["timestamp"] = head["timestamp"] = "2026-11-20T00:00:00.000Z"
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "b.jsonl").write_text("".join([json.dumps(head) + "\n", *lines[1:]]))
+    for _twice in range(2):
+        assert run(["sessions", "import", str(tmp_path / "a.jsonl")]) == 0
+        assert run(["sessions", "import", str(tmp_path / "b" / "b.jsonl")]) == 0
+    with open_store() as store:
+        assert len({info.id[-8:] for info in store.sessions()}) == 2
+
+
 def test_what_is_on_the_machine_is_listed_and_taken_by_its_number(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

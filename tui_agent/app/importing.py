@@ -12,7 +12,7 @@ from tui_agent.session.formats.reading import ImportRefused, NoConversation
 from tui_agent.session.formats.table import files_of
 from tui_agent.session.store import Store
 
-__all__ = ["Importer", "import_all", "named", "summary_of", "why_refused"]
+__all__ = ["Importer", "import_all", "names_of", "of_file", "summary_of", "why_refused"]
 
 _ESTIMATED_AS = "gpt-4o"
 """Whose encoding counts the tokens of entries that come without; models differ little."""
@@ -108,10 +108,23 @@ def why_refused(error: Exception) -> str:
     return said
 
 
-def named(path: Path, told: str) -> str:
-    """Return what is told of a file with its name before it, unless it begins with it."""
-    name = one_line(path.name, 120)
-    return told if told.startswith(name) else f"{name}: {told}"
+def names_of(files: Sequence[Path]) -> dict[Path, str]:
+    """Return a name for each file: the end of its path, as long as it takes to tell it from the others."""
+    names: dict[Path, str] = {}
+    waiting, length = list(files), 1
+    while waiting:
+        ends = {path: "/".join(path.parts[-length:]) for path in waiting}
+        shared = Counter(ends.values())
+        names |= {path: end for path, end in ends.items() if shared[end] == 1 or length >= len(path.parts)}
+        waiting = [path for path in waiting if path not in names]
+        length += 1
+    return names
+
+
+def of_file(name: str, told: str) -> str:
+    """Return what is told of a file with its name before it; a text that begins with the file's name gets this one."""
+    shown, own = one_line(name, 120), one_line(name.rpartition("/")[2], 120)
+    return f"{shown}{told.removeprefix(own)}" if told.startswith(own) else f"{shown}: {told}"
 
 
 def import_all(store: Store, path: Path) -> tuple[tuple[str, ...], list[Imported], int]:
@@ -126,15 +139,16 @@ def import_all(store: Store, path: Path) -> tuple[tuple[str, ...], list[Imported
     failed = 0
     files = files_of(path)
     several = len(files) > 1
+    names = names_of(files)
     for file in files:
         outcome = importer.take(file)
         if isinstance(outcome, NoConversation) and several:
             continue
         if isinstance(outcome, StoreError):
             failed += 1
-            told.append(named(file, why_refused(outcome)))
+            told.append(of_file(names[file], why_refused(outcome)))
         else:
             imported += outcome
             lines = map(summary_of, outcome)
-            told += (named(file, line) for line in lines) if several else lines
+            told += (of_file(names[file], line) for line in lines) if several else lines
     return (*told, importer.total(failed)) if several else tuple(told), imported, failed

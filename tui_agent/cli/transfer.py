@@ -5,13 +5,13 @@ import os
 import sys
 from argparse import Namespace
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from datetime import UTC, datetime
 from pathlib import Path
 
 from tui_agent.app.exporting import ExportFormat, ExportOrder, export_text, format_of, unknown_ending, write_export
 from tui_agent.app.format import short_path
-from tui_agent.app.importing import Importer, named, summary_of, why_refused
+from tui_agent.app.importing import Importer, names_of, of_file, summary_of, why_refused
 from tui_agent.cli.arguments import UsageError
 from tui_agent.cli.model_choice import catalog_of
 from tui_agent.cli.output import say
@@ -84,6 +84,7 @@ def _import_files(store: Store, files: Sequence[Path], source: str | None, argum
     progress = _Progress(len(files))
     failed = 0
     several = len(files) > 1
+    names = names_of(files)
     for number, path in enumerate(files, 1):
         progress.show(number, path)
         outcome = importer.take(path)
@@ -92,17 +93,26 @@ def _import_files(store: Store, files: Sequence[Path], source: str | None, argum
             continue
         if isinstance(outcome, Exception):
             failed += 1
-            if not arguments.json:
-                say(named(path, why_refused(outcome)), file=sys.stderr)
+            why = why_refused(outcome)
+            if arguments.json:
+                say(_json_line(path, session_id=None, came="refused", refused=[why]))
+            else:
+                say(of_file(names[path], why), file=sys.stderr)
             continue
         failed += sum(len(imported.refused) for imported in outcome)
         for imported in outcome:
-            row = asdict(imported) | {"file": str(path)}
+            if arguments.json:
+                say(_json_line(path, **{field.name: getattr(imported, field.name) for field in fields(imported)}))
+                continue
             told = summary_of(imported)
-            say(json.dumps(row, ensure_ascii=False) if arguments.json else named(path, told) if several else told)
+            say(of_file(names[path], told) if several else told)
     if several and not arguments.json:
         say(importer.total(failed))
     return 1 if failed else 0
+
+
+def _json_line(path: Path, **row: object) -> str:
+    return json.dumps(row | {"file": str(path)}, ensure_ascii=False)
 
 
 def _run_detect(store: Store, arguments: Namespace) -> int:

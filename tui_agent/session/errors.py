@@ -87,6 +87,8 @@ class AmbiguousSession(StoreError):
 
     def __init__(self, wanted: str, ids: tuple[str, ...], names: tuple[str, ...] = ()) -> None:
         ends = [short_id(session_id) for session_id in ids]
+        if len(set(ends)) < len(ends):  # stored by a version that didn't take care
+            ends = list(ids)
         listed = [f"{end} “{name}”" if name else end for end, name in zip_longest(ends, names)]
         super().__init__(f"Several sessions match “{wanted}”; give one of: {', '.join(listed)}.")
         self.wanted = wanted

@@ -14,10 +14,11 @@ from tui_agent.safe_text import valid
 from tui_agent.session import blobs, entry_table, forking, navigation
 from tui_agent.session.entries import Entry, UserEntry
 from tui_agent.session.errors import SessionHeld
-from tui_agent.session.formats.incoming import IncomingSession, derived_id
+from tui_agent.session.formats.incoming import IncomingSession, derived_id, is_derived_id
 from tui_agent.session.formats.reading import ImportLimits, ImportRefused
 from tui_agent.session.formats.source import SourceFile
 from tui_agent.session.formats.table import Format, format_named, format_of
+from tui_agent.session.ids import short_id
 from tui_agent.session.rows import completed, essence_of, sound
 from tui_agent.session.store import Store
 from tui_agent.session.typed import typed_text
@@ -146,6 +147,7 @@ class _SessionImport:
 
     def take(self, session: IncomingSession) -> Imported:
         """Store what is new of a session."""
+        session.id = self._free_id(session)
         number = self._number(session.id)
         if number is None:
             return self._new(session, session.id, ImportChange.NEW)
@@ -162,6 +164,20 @@ class _SessionImport:
             self._bring_back(number)
             return self._told(session, copy_id, ImportChange.KNOWN, 0)
         return self._new(session, copy_id, ImportChange.COPY)
+
+    def _free_id(self, session: IncomingSession) -> str:
+        """Return the session's id, or the first derived from it that doesn't end like another session's.
+
+        Two files of one thread differ in their times only, so that their ids end alike; ours are random throughout.
+        """
+        session_id = session.id
+        while is_derived_id(session_id) and self._number(session_id) is None and self._is_end_taken(session_id):
+            session_id = derived_id(session.created_at, session_id)
+        return session_id
+
+    def _is_end_taken(self, session_id: str) -> bool:
+        end = f"%{short_id(session_id)}"
+        return self.connection.execute("SELECT 1 FROM sessions WHERE id LIKE ?", (end,)).fetchone() is not None
 
     def _new(self, session: IncomingSession, session_id: str, came: ImportChange) -> Imported:
         at = session.created_at or self.store.clock()

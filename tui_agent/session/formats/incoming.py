@@ -17,7 +17,16 @@ from tui_agent.session.formats.reading import ImportLimits, ImportRefused, Node
 from tui_agent.session.records import LeafMove
 from tui_agent.session.rows import sound
 
-__all__ = ["IMAGE_TYPES", "Builder", "IncomingSession", "StagedBlobs", "StagedEntries", "derived_id", "is_session_id"]
+__all__ = [
+    "IMAGE_TYPES",
+    "Builder",
+    "IncomingSession",
+    "StagedBlobs",
+    "StagedEntries",
+    "derived_id",
+    "is_derived_id",
+    "is_session_id",
+]
 
 _IN_MEMORY = 1_000_000
 """Bytes of a session that stay in memory before they go to a temporary file."""
@@ -156,6 +165,11 @@ class IncomingSession:
 def is_session_id(text: str) -> bool:
     """Whether a text is the id of a session: a UUID in lower case."""
     return _SESSION_ID.fullmatch(text) is not None
+
+
+def is_derived_id(session_id: str) -> bool:
+    """Whether an id is one of `derived_id`: a UUID of version 8."""
+    return session_id[14:15] == "8"
 
 
 def derived_id(at: int, *names: str) -> str:
