@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from grimp import ImportGraph, build_graph
 
+from tui_agent.ui.letters import LETTERS
+
 MAX_SHARE_IN_CIRCLES = 0.03
 Imported = tuple[dict[str, set[str]], set[tuple[str, str]]]
 
@@ -232,3 +234,18 @@ def test_no_handler_calls_the_one_it_overrides(trees: dict[str, ast.Module]) -> 
         if isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Name) and node.value.func.id == "super"
     ]
     assert calls == []
+
+
+def test_a_letter_does_one_thing_on_every_page(trees: dict[str, ast.Module]) -> None:
+    used: dict[str, set[str]] = {}
+    for module, tree in trees.items():
+        calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+        for call in (call for call in calls if isinstance(call.func, ast.Name) and call.func.id == "Binding"):
+            keys, action = (argument.value if isinstance(argument, ast.Constant) else "" for argument in call.args[:2])
+            if module.startswith("tui_agent.ui") and "permission" not in module:
+                name = re.sub(r"^(?:screen|app)\.|\W(?:[-\d]+|True|False|None)\W$", "", action)
+                for key in keys.split(","):
+                    if len(key) == 1 and key.isalpha():
+                        used.setdefault(key, set()).add(re.sub(r"\W+", "_", name).strip("_"))
+    assert used
+    assert {key: actions - LETTERS.get(key, set()) for key, actions in used.items()} == {key: set() for key in used}

@@ -84,7 +84,7 @@ async def test_the_price_is_named_before_and_only_y_changes_anything(tmp_path: P
         screen = await opened(stage, pilot)
         read = result_ids(stage)[0]
         await put_cursor_on(screen, read, pilot)
-        await pilot.press("d")
+        await pilot.press("x")
         await pilot.pause()
         assert f"Drop #{read}? Frees" in stage.text()
         assert "cached are read anew, ~$" in stage.text()
@@ -92,11 +92,10 @@ async def test_the_price_is_named_before_and_only_y_changes_anything(tmp_path: P
         await pilot.pause()
         assert stage.screen is screen
         assert edits(stage) == []
-        await pilot.press("d", "down")  # looking elsewhere withdraws the question
-        await pilot.press("y")
+        await pilot.press("x", "down")  # looking elsewhere withdraws the question
         await pilot.pause()
         assert edits(stage) == []
-        await pilot.press("up", "d", "y")
+        await pilot.press("up", "x", "enter")
         await pilot.pause()
         assert edits(stage) == [(read, "drop")]
         assert "dropped · " in stage.text()
@@ -115,17 +114,17 @@ async def test_mask_restore_and_pin_do_what_they_say_and_undo_takes_them_back(tm
         read = result_ids(stage)[0]
         await put_cursor_on(screen, read, pilot)
         whole = stage.harness.agent.inspector.next_request()
-        await pilot.press("m", "y")
+        await pilot.press("m", "enter")
         await pilot.pause()
         assert "masked · " in stage.text()
-        await pilot.press("r")
+        await pilot.press("b")
         assert "Adds" in stage.text()
         await pilot.press("enter")
         await pilot.pause()
         assert stage.harness.agent.inspector.next_request().messages == whole.messages
         await pilot.press("p")
         assert "The request keeps its size" in stage.text()
-        await pilot.press("y")
+        await pilot.press("enter")
         await pilot.pause()
         assert edits(stage) == [(read, "mask"), (read, "restore"), (read, "pin")]
         await pilot.press("u", "u", "u")
@@ -140,11 +139,11 @@ async def test_an_action_on_a_group_is_for_all_of_it_and_undone_as_one(tmp_path:
     stage = a_stage(tmp_path)
     async with stage.run(after=looks(2)) as pilot:
         screen = await opened(stage, pilot)
-        await pilot.press("g", "g")
+        await pilot.press("V", "V")
         assert screen.blocks.grouping is Grouping.TOOL
         names = [row.name if isinstance(row, ListedGroup) else "" for row in screen.blocks.rows]
         screen.blocks.cursor = names.index("bash")
-        await pilot.press("m", "y")
+        await pilot.press("m", "enter")
         await pilot.pause()
         masked = [target for target, _ in edits(stage)]
         assert masked == [
@@ -160,13 +159,13 @@ async def test_the_head_cannot_be_edited(tmp_path: Path) -> None:
     stage = a_stage(tmp_path, 1)
     async with stage.run(after=looks(1)) as pilot:
         screen = await opened(stage, pilot)
-        await pilot.press("home", "d")
+        await pilot.press("home", "x")
         await pilot.pause()
         assert "be changed here: they" in stage.text()
         await pilot.press("down")
         await pilot.pause()
         assert "be changed here: they" not in stage.text(), "what was said of another row"
-        await pilot.press("home", "enter", "down", "d")
+        await pilot.press("home", "enter", "down", "x")
         await pilot.pause()
         assert screen.blocks.block is not None
         assert screen.blocks.block.kind == "tool_schema"
@@ -217,7 +216,7 @@ async def test_why_nothing_is_undone_is_said_as_it_is(tmp_path: Path) -> None:
         await pilot.press("m", "u")
         await pilot.pause()
         assert "Nothing was changed." in stage.text()
-        await pilot.press("m", "y", "escape")
+        await pilot.press("m", "enter", "escape")
         await stage.say("Look at module 1.", pilot)
         await pilot.press("ctrl+g")
         await pilot.pause()
@@ -231,7 +230,7 @@ async def test_the_request_is_shown_as_json_and_can_be_searched(tmp_path: Path) 
     stage = a_stage(tmp_path, 1)
     async with stage.run(after=looks(1)) as pilot:
         await opened(stage, pilot)
-        await pilot.press("j")
+        await pilot.press("o")
         await pilot.pause()
         viewer = stage.screen
         assert isinstance(viewer, ViewerScreen)
@@ -272,7 +271,7 @@ async def test_five_thousand_blocks_are_listed_without_making_their_rows(tmp_pat
         assert listed.count > 5_000
         original = listed.row
         listed.row = lambda index, width: made.append(index) or original(index, width)
-        await pilot.press("end", "s", "s", "up")
+        await pilot.press("end", "v", "v", "up")
         await pilot.pause()
         assert len(set(made)) < 120
         assert len(list(stage.screen.walk_children())) < 20

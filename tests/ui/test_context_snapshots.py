@@ -32,12 +32,12 @@ Act = Callable[[RealStage, Any], Awaitable[None]]
 
 async def _map(stage: RealStage, pilot: Any) -> None:
     await pilot.press("ctrl+g", "end", "up", "up", "up")
-    await pilot.press("m", "y")
+    await pilot.press("m", "enter")
     await until(lambda: not stage.screen.is_waiting, pilot)
 
 
 async def _map_asks(stage: RealStage, pilot: Any) -> None:
-    await pilot.press("ctrl+g", "g", "s", "end", "up", "d")
+    await pilot.press("ctrl+g", "V", "v", "end", "up", "x")
 
 
 async def _timeline(stage: RealStage, pilot: Any) -> None:
@@ -55,7 +55,7 @@ async def _cost(stage: RealStage, pilot: Any) -> None:
 
 
 async def _request(stage: RealStage, pilot: Any) -> None:
-    await pilot.press("ctrl+g", "j", "slash", *"module_1")
+    await pilot.press("ctrl+g", "o", "slash", *"module_1")
 
 
 async def _compact(stage: RealStage, pilot: Any) -> None:

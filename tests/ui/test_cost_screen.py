@@ -47,10 +47,10 @@ async def test_the_cursor_goes_along_requests_and_days_and_enter_opens_the_tree(
         assert f"request {count} of {count}" in stage.text()
         await pilot.press("shift+left")
         assert "compaction" in stage.text()
-        await pilot.press("d")
+        await pilot.press("v")
         await pilot.pause()
         assert f"day {screen.plot.series.count} of {screen.plot.series.count}" in stage.text()
-        await pilot.press("d", "left", "enter")
+        await pilot.press("v", "left", "enter")
         await pilot.pause()
         assert isinstance(stage.screen, TreeScreen)
 
@@ -80,6 +80,6 @@ async def test_without_a_price_there_is_no_empty_plot(tmp_path: Path) -> None:
         await stage.until_text("The price of 1 request is unknown.", pilot)
         assert isinstance(stage.screen, CostScreen)
         assert not stage.screen.plot.display
-        await pilot.press("d")
+        await pilot.press("v")
         assert "by day" not in stage.text()
         assert "$" not in stage.text()

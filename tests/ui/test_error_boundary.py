@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from textual import events
-from textual.app import App, ComposeResult
+from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.reactive import reactive
 from textual.screen import Screen
@@ -19,7 +18,7 @@ from tests.ui.test_race_start import form
 from tui_agent.errors import UserFacingError
 from tui_agent.ui.error_boundary import PageScreen
 from tui_agent.ui.screens.compact import CompactScreen
-from tui_agent.ui.screens.palette import Palette
+from tui_agent.ui.screens.help import HelpScreen
 from tui_agent.ui.screens.race_start import RaceStartScreen
 
 
@@ -197,30 +196,11 @@ async def test_work_of_a_page_ends_before_its_parts_are_gone(tmp_path: Path) -> 
 # -- what ended the program once -----------------------------------------------------------------------------
 
 
-def click(app: App[Any], x: int, y: int) -> None:
-    """Click, as a terminal says it."""
-    for kind in (events.MouseDown, events.MouseUp):
-        app.post_message(kind(None, x, y, 0, 0, 1, shift=False, meta=False, ctrl=False, screen_x=x, screen_y=y))
-
-
-async def test_two_clicks_beside_the_palette_leave_it_once(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
-    async with stage.run() as pilot:
-        page = Plain()
-        await stage.app.push_screen(page)
-        await pilot.press("ctrl+p")
-        await until(lambda: isinstance(stage.app.screen, Palette), pilot)
-        click(stage.app, 1, 23)
-        click(stage.app, 1, 23)
-        await pilot.pause()
-        assert stage.app.screen is page
-
-
-async def test_keys_before_the_palette_has_a_list(tmp_path: Path) -> None:
+async def test_keys_before_the_help_has_a_list(tmp_path: Path) -> None:
     stage = make_stage(tmp_path)
     async with stage.run() as pilot:
         press_at_once(stage.app, "ctrl+p", "pagedown", "down", "pageup")
-        await until(lambda: isinstance(stage.app.screen, Palette), pilot)
+        await until(lambda: isinstance(stage.app.screen, HelpScreen), pilot)
         await pilot.pause()
 
 

@@ -11,12 +11,11 @@ from unittest.mock import patch
 
 import pytest
 from textual import events
-from textual.command import CommandList
 from textual.widgets import Input
 
 from tests.support import settled
 from tests.support.fake_agent import FakeAgent
-from tests.support.ui_app import STILL, make_stage, screen_text, until, write
+from tests.support.ui_app import STILL, make_stage, press_at_once, screen_text, until, write
 from tui_agent.agent.events import (
     AnswerDelta,
     CostKnown,
@@ -29,7 +28,7 @@ from tui_agent.agent.events import (
     ToolFinished,
     ToolStarted,
 )
-from tui_agent.app.commands import command_table, commands_of
+from tui_agent.app.commands import command_table
 from tui_agent.app.desk import READ_ONLY
 from tui_agent.app.services import AppServices, FirstView, Look, OpenHow, OpenRequest
 from tui_agent.resources import style_path
@@ -47,6 +46,7 @@ from tui_agent.session.errors import StoreBusy, StoreFull, StoreReadOnly
 from tui_agent.session.session import Session, SessionInfo
 from tui_agent.ui.app import FIRST_STYLES, LATER_STYLES, SESSION_STYLES, TuiAgentApp
 from tui_agent.ui.screens.compact import CompactScreen
+from tui_agent.ui.screens.help import HelpScreen
 from tui_agent.ui.screens.line import LineScreen
 from tui_agent.ui.widgets import status
 from tui_agent.ui.widgets.transcript.transcript import Transcript
@@ -597,27 +597,24 @@ async def test_copy_takes_the_last_answer_as_written(tmp_path: Path, monkeypatch
         assert (tmp_path / "state" / "copied.txt").read_text() == "a **b**\n\n- c"
 
 
-async def test_the_palette_offers_the_table(tmp_path: Path) -> None:
+@pytest.mark.parametrize("size", [(40, 12), (80, 24), (200, 50)])
+async def test_one_help_finds_and_runs_commands_the_most_used_first(tmp_path: Path, size: tuple[int, int]) -> None:
     stage = make_stage(tmp_path)
-    async with stage.run() as pilot:
-        await pilot.press("ctrl+p")
-        await pilot.pause()
-        await write(pilot, "cost")
-        found = stage.app.screen.query_one(CommandList)
-
-        def chosen() -> str:
-            return "" if found.highlighted is None else str(found.get_option_at_index(found.highlighted).prompt)
-
-        await until(lambda: "tokens and dollars spent" in chosen(), pilot)
+    async with stage.run(size) as pilot:
+        await pilot.press("f1")
+        await until(lambda: isinstance(stage.app.screen, HelpScreen), pilot)
+        assert ("while the agent works: send when it is done" in screen_text(stage)) == (size[1] >= 20)
+        press_at_once(stage.app, *"cost")
+        await until(lambda: "/cost" in screen_text(stage), pilot)
+        assert stage.app.screen.highlighted == "/cost"
         await pilot.press("enter")
         await until(lambda: "Nothing was sent yet." in screen_text(stage), pilot)
-
-
-async def test_the_palette_titles_are_the_tables(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
-    async with stage.run():
-        titles = {command.title for command in stage.app.get_system_commands(stage.app.screen)}
-        assert titles == {command.title for command in commands_of(stage.agent)}
+        await pilot.press("escape", "ctrl+p")
+        await until(lambda: isinstance(stage.app.screen, HelpScreen), pilot)
+        assert stage.app.screen.highlighted in {"/cost", "/help"}
+        assert stage.main.desk.commands[0].name not in {"cost", "help"}
+        press_at_once(stage.app, *"transcript.copy")
+        await until(lambda: stage.app.screen.highlighted == "name transcript.copy", pilot)
 
 
 def test_names_keys_and_aliases_are_unique() -> None:

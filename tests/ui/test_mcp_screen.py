@@ -68,12 +68,12 @@ async def test_a_server_that_is_gone_is_restarted_and_its_log_is_shown(tmp_path:
         await stage.main.desk.run("mcp", "")
         await stage.until_text("the database is locked", pilot)
         assert "Its log (l) may say why" in stage.text()
-        await pilot.press("l")
+        await pilot.press("o")
         await until(lambda: isinstance(stage.screen, ViewerScreen), pilot)
         assert "the database is locked" in stage.text()
         await pilot.press("escape")
         place.specs[0] = replace(place.specs[0], settings=place.specs[0].settings.model_copy(update={"enabled": False}))
-        await pilot.press("R")
+        await pilot.press("ctrl+r")
         await stage.until_text("Disabled in the settings", pilot)
         await pilot.press("r")
         await stage.until_text("ledger is disabled in the configuration", pilot)
@@ -203,9 +203,9 @@ async def test_the_login_page_is_opened_and_a_login_is_given_up(
     monkeypatch.setattr(stage.app, "open_url", opened.append)
     async with stage.run() as pilot:
         await stage.app.push_screen(given_screen(servers, stage))
-        await pilot.press("down", "down", "o")
+        await pilot.press("down", "down", "i")
         assert opened == ["https://vault.example/authorize?client_id=4711&state=abc"]
-        await pilot.press("up", "o")
+        await pilot.press("up", "i")
         await until(lambda: servers.done == ["sign out docs"], pilot)
 
 

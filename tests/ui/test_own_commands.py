@@ -4,14 +4,14 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.fake_agent import FakeAgent
-from tests.support.ui_app import Stage, make_stage, press_at_once, until, write
+from tests.support.ui_app import Stage, make_stage, press_at_once, screen_text, until, write
 from tui_agent.agent.events import Notice, TitleChanged
 from tui_agent.agent.knowledge.knowledge import CommandRow
 from tui_agent.agent.preparing import Prepared
 from tui_agent.errors import CommandError
 from tui_agent.session.entries import TextPart
 from tui_agent.ui.screens.choice import ChoiceScreen
-from tui_agent.ui.screens.report import ReportScreen
+from tui_agent.ui.screens.help import HelpScreen
 
 ROWS = (
     CommandRow("review", "look at the change", "[BRANCH]"),
@@ -78,13 +78,14 @@ async def test_they_are_offered_beside_the_built_in_ones(tmp_path: Path) -> None
         names = [command.name for command in stage.main.desk.commands]
         assert names[-2:] == ["review", "skill:pdf"]
         assert names.count("help") == 1
-        titles = [command.title for command in stage.app.get_system_commands(stage.main)]
-        assert "/review" in titles
         await enter(pilot, "/help")
-        screen = stage.app.screen
-        assert isinstance(screen, ReportScreen)
-        shown = "\n".join(str(widget.render()) for widget in screen.query("Static"))
+        assert isinstance(stage.app.screen, HelpScreen)
+        await write(pilot, "review")
+        shown = screen_text(stage)
         assert "/review [BRANCH]" in shown
+        await pilot.press("escape")
+        await write(pilot, "skill:pdf")
+        shown = screen_text(stage)
         assert "/skill:pdf [TASK]" in shown
 
 

@@ -10,10 +10,7 @@ from tui_agent.app.copy_commands import USAGE, last_code
 from tui_agent.app.reports import todo_lines
 from tui_agent.cli.desk_wiring import FileTransfer
 from tui_agent.session.entries import AssistantEntry, ShellEntry, TextPart, ToolResultEntry, ToolStatus, UserEntry
-from tui_agent.ui.key_help import key_lines
-from tui_agent.ui.screens.main import MainScreen
 from tui_agent.ui.screens.report import ReportScreen
-from tui_agent.ui.widgets.hanging import HangingText
 
 ANSWER = "First:\n\n```python\nold = 1\n```\n\nthen\n\n~~~sh\nmake test\n\nmake\n~~~\n\nDone."
 
@@ -82,15 +79,8 @@ async def test_the_doctor_reports_in_the_program(tmp_path: Path) -> None:
         await pilot.press("escape")
         await stage.main.desk.run("todo", "")
         await until(lambda: "no list" in screen_text(stage), pilot)
-        await pilot.press("escape")
-        await stage.main.desk.run("keys", "")
-        await pilot.pause()
-        text = stage.app.screen.query_one(HangingText).render().plain
-        assert "Keys by name" in text
-        assert "/export" not in text
 
 
 def test_pages() -> None:
     lines = todo_lines([("done", "read"), ("in_progress", "write"), ("pending", "test")])
     assert lines == ["1 of 3 done", "", "● read", "◐ write  (now)", "○ test"]
-    assert "f8" in "\n".join(key_lines(MainScreen.BINDINGS, {"compact": "f8"}))

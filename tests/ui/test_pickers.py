@@ -98,11 +98,11 @@ async def test_delete_takes_two_presses_and_can_be_undone(tmp_path: Path) -> Non
     async with stage.run() as pilot:
         found = await rows(stage, pilot, 2)
         position = next(number for number, row in enumerate(found) if "victim" in row)
-        await pilot.press(*["down"] * position, "d")
+        await pilot.press(*["down"] * position, "x")
         await pilot.pause()
-        assert "d again deletes" in screen_text(stage)
+        assert "x again deletes" in screen_text(stage)
         assert len(stage.store.sessions()) == 2
-        await pilot.press("d")
+        await pilot.press("x")
         await rows(stage, pilot, 1)
         assert [info.id for info in stage.store.sessions()] == [stage.agent.session.id]
         await pilot.press("u")
@@ -121,14 +121,14 @@ async def test_the_highlight_stays_in_place_after_a_delete_and_goes_to_what_come
         await pilot.pause()
         ids = [option.id for option in screen.listing.options]
         victim, after = ids[2:4]
-        await pilot.press("d", "d")
+        await pilot.press("x", "x")
         assert screen.highlighted == after, "at once, not when the list was read anew"
         await rows(stage, pilot, 3)
         assert screen.highlighted == after
         await pilot.press("u")
         await rows(stage, pilot, 4)
         assert screen.highlighted == victim
-        await pilot.press("end", "d", "d")
+        await pilot.press("end", "x", "x")
         await rows(stage, pilot, 3)
         assert screen.listing.highlighted == 2, "without a row after it, the one before"
 
@@ -139,12 +139,12 @@ async def test_the_second_press_is_asked_for_by_name_and_any_other_key_keeps(tmp
     async with stage.run() as pilot:
         found = await rows(stage, pilot, 2)
         position = next(number for number, row in enumerate(found) if "victim" in row)
-        for other in ("x", "a", "u", "escape"):
-            await pilot.press("home", *["down"] * position, "d")
-            await until(lambda: "Press d again to delete “victim”" in screen_text(stage), pilot)
+        for other in ("d", "v", "u", "escape"):
+            await pilot.press("home", *["down"] * position, "x")
+            await until(lambda: "Press x again to delete “victim”" in screen_text(stage), pilot)
             await pilot.press(other)
             await until(lambda: "again" not in screen_text(stage), pilot)
-            await pilot.press(*["a"] * (other == "a"))
+            await pilot.press(*["v"] * (other == "v"))
             await rows(stage, pilot, 2)
         assert len(stage.store.sessions()) == 2
 
@@ -155,10 +155,10 @@ async def test_moving_away_keeps_what_was_marked(tmp_path: Path) -> None:
     make_session(stage, "two")
     async with stage.run() as pilot:
         await rows(stage, pilot, 3)
-        await pilot.press("end", "d")
-        await pilot.press("up", "d", "up")
+        await pilot.press("end", "x")
+        await pilot.press("up", "x", "up")
         await pilot.pause()
-        assert "d again" not in screen_text(stage)
+        assert "x again" not in screen_text(stage)
         assert len(stage.store.sessions()) == 3
 
 
@@ -166,7 +166,7 @@ async def test_the_open_session_is_not_deleted(tmp_path: Path) -> None:
     stage = make_stage(tmp_path, start=FirstView(screen="sessions"))
     async with stage.run() as pilot:
         await rows(stage, pilot, 1)
-        await pilot.press("d", "d")
+        await pilot.press("x", "x")
         await pilot.pause()
         assert len(stage.store.sessions()) == 1
 
@@ -177,7 +177,7 @@ async def test_rename(tmp_path: Path) -> None:
     async with stage.run() as pilot:
         found = await rows(stage, pilot, 2)
         position = next(number for number, row in enumerate(found) if "dull" in row)
-        await pilot.press(*["down"] * position, "r", *"Bright [name]", "enter")
+        await pilot.press(*["down"] * position, "e", *"Bright [name]", "enter")
         await until(lambda: "Bright [name]" in screen_text(stage), pilot)
         assert session.info.title == "Bright [name]"
 

@@ -103,7 +103,7 @@ async def test_a_race_that_is_over_is_looked_at_again_from_the_conversation(tmp_
         await pilot.press("home", "t")
         await stage.until_text("· taken", pilot)
         stage.main.view.transcript.focus()
-        await pilot.press("end", "k", "e")
+        await pilot.press("end", "k", "o")
         await until(lambda: isinstance(stage.screen, RaceScreen), pilot)
         await stage.until_text("t go there", pilot)
         await pilot.press("down", "enter")

@@ -121,11 +121,11 @@ async def test_a_shows_this_directory_only_and_all_again(tmp_path: Path) -> None
     make_session(stage.store, "there", cwd="/other")
     async with stage.run() as pilot:
         await shown(stage, pilot, 3)
-        await pilot.press("a")
+        await pilot.press("v")
         rows = await shown(stage, pilot, 2)
         assert not [row for row in rows if "there" in row]
         assert "Sessions of this directory" in screen_text(stage)
-        await pilot.press("a")
+        await pilot.press("v")
         await shown(stage, pilot, 3)
 
 

@@ -65,7 +65,7 @@ async def enter_card(stage: RealStage, pilot: Any) -> None:
         target = stage.main.view.transcript.focused_target()
         if target is not None and "enter" in target[1].actions:
             break
-    await pilot.press("e")
+    await pilot.press("o")
 
 
 async def test_it_is_watched_while_it_works_and_the_parent_goes_on(tmp_path: Path) -> None:

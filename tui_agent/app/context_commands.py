@@ -127,7 +127,7 @@ async def settings(desk: Desk, argument: str) -> None:
     if argument == "reload":
         desk.say(told)
     else:
-        desk.show(SettingsPage())
+        desk.show(SettingsPage(argument))
 
 
 async def jump(desk: Desk, entry_id: int) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from tui_agent.agent.mentions import has_mention
+from tui_agent.app import command_use
 from tui_agent.app.commands import Command, close_names, commands_of, find
 from tui_agent.app.face import Choice, Face, FindingsPage, Page, Question, Remedy, Severity
 from tui_agent.app.format import one_line
@@ -174,6 +175,8 @@ class Desk:
     def begin(self, name: str, arguments: str = "") -> asyncio.Task[None]:
         """Run a command in a task of its own; nothing waits for it."""
         command = find(name, self.commands)
+        if command is not None and self.face.has_screen:
+            command_use.note(self.services.state_dir, command.name)
         work = self._run_unknown(name, arguments) if command is None else command.handler(self, arguments)
         return self.soon(work)
 

@@ -196,10 +196,20 @@ class CompactPage(Page):
     title: str = "The compaction preview"
 
 
+@dataclass(frozen=True, slots=True)
 class SettingsPage(Page):
-    """Every setting."""
+    """Every setting, those found that a text names."""
 
-    title = "The settings"
+    query: str = ""
+    title: str = "The settings"
+
+
+@dataclass(frozen=True, slots=True)
+class HelpPage(Page):
+    """The keys of the conversation, and every command, key and setting; without the former the list alone."""
+
+    with_keys: bool = True
+    title: str = "Help"
 
 
 class McpPage(Page):
@@ -372,10 +382,6 @@ class Face(Protocol):
         """The user's own keys, by the name of what they do."""
         ...
 
-    def key_lines(self) -> Sequence[str]:
-        """Return the lines of a report about the keys of this face."""
-        ...
-
     def go_to(self, request: OpenRequest) -> None:
         """Open a session; where it is open already, go to the entry that is asked for."""
         ...
@@ -515,10 +521,6 @@ class WordsFace:
 
     def leave(self) -> None:
         """The program ends by itself."""
-
-    def key_lines(self) -> Sequence[str]:
-        """No keys are ours."""
-        return ()
 
     def set_draft(self, text: str) -> None:
         """Nothing is written here."""

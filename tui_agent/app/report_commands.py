@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tui_agent.app.commands import Command
-from tui_agent.app.face import CostPage, Heading, Report
+from tui_agent.app.face import CostPage, Heading, HelpPage, Report
 from tui_agent.app.format import visible
 
 if TYPE_CHECKING:
@@ -43,20 +43,13 @@ async def todo(desk: Desk, _argument: str) -> None:
 
 
 async def show_help(desk: Desk, _argument: str) -> None:
-    """Show commands and keys."""
+    """Show every command, key and setting."""
     from tui_agent.app import reports
 
-    rows = desk.commands if desk.face.has_screen else [replace(row, key="") for row in desk.commands]
-    lines = [*reports.command_lines(rows, desk.face.keymap), "", *desk.face.key_lines()]
-    desk.show(Report("Help", lines))
-
-
-async def keys(desk: Desk, _argument: str) -> None:
-    """Show the keys, and those that can be changed by their names."""
-    from tui_agent.app import reports
-
-    lines = [*reports.command_keys(desk.commands, desk.face.keymap), "", *desk.face.key_lines()]
-    desk.show(Report("Keys", lines))
+    if desk.face.has_screen:
+        desk.show(HelpPage())
+    else:
+        desk.show(Report("Help", reports.command_lines([replace(row, key="") for row in desk.commands], {})))
 
 
 async def doctor(desk: Desk, _argument: str) -> None:
@@ -73,7 +66,15 @@ async def doctor(desk: Desk, _argument: str) -> None:
 COMMANDS = (
     Command("cost", "show tokens and dollars spent", cost, "Cost", place=340),
     Command("todo", "show the model's plan: what is done, what is next", todo, "To-do list", place=350),
-    Command("help", "show commands and keys", show_help, "Help", key="f1", hint="help", place=390),
-    Command("keys", "show the keys, and the names to change them by", keys, "Keys", needs_screen=True, place=400),
+    Command(
+        "help",
+        "find a command, a key or a setting",
+        show_help,
+        "Help",
+        key="f1",
+        hint="help",
+        aliases=("keys",),
+        place=390,
+    ),
     Command("doctor", "check the setup and show warnings", doctor, "Doctor", place=410),
 )

@@ -34,12 +34,6 @@ def command_lines(commands: "Iterable[Command]", keymap: Mapping[str, str]) -> l
     return lines
 
 
-def command_keys(commands: "Iterable[Command]", keymap: Mapping[str, str]) -> list[str]:
-    """Return the keys of commands with what they do; ``keymap`` has the user's own."""
-    keyed = [(keymap.get(command.name, command.key), command.help) for command in commands if command.key]
-    return [Heading("Commands"), *(f"  {keys:<{NAME_CELLS}} {text}" for keys, text in keyed)]
-
-
 def todo_lines(todos: Sequence[tuple[str, str]]) -> list[str]:
     """Return the to-do list, a line for each (state, text) with its state in words."""
     if not todos:

@@ -50,10 +50,14 @@ async def sessions(desk: Desk, argument: str) -> None:
         desk.face.go_to(request)
 
 
+FORKED = "This is a copy, and what you do here stays here. /parent goes back to the session it came from."
+
+
 async def fork(desk: Desk, _argument: str) -> None:
     """Continue in a copy of the session."""
     if desk.agent is not None:
         await desk.open(OpenRequest(desk.agent.session.id, OpenHow.FORK))
+        desk.say(FORKED)
 
 
 async def rename(desk: Desk, argument: str) -> None:

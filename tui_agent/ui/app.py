@@ -15,7 +15,6 @@ import textual.screen
 from rich.segment import Segment
 from rich.text import Text
 from textual import events, work
-from textual.app import SystemCommand
 from textual.binding import Binding, BindingType
 from textual.color import Color
 from textual.driver import Driver
@@ -27,6 +26,7 @@ from textual.reactive import var
 from textual.screen import Screen
 from textual.timer import Timer
 
+from tui_agent.app.face import HelpPage
 from tui_agent.app.services import AppServices, FirstView, Look, OpenRequest
 from tui_agent.lazy import dataclass
 from tui_agent.resources import style_path
@@ -416,29 +416,12 @@ class TuiAgentApp(ErrorBoundary[int]):
         self.bell()
         self.panic(Text(f"tui-agent hit an internal error and had to exit. Your session is saved.{where}"))
 
-    # -- palette ----------------------------------------------------------------------------------------------
-
     def action_command_palette(self) -> None:
-        """Show the palette, unless it is there."""
-        from tui_agent.ui.screens.palette import Palette
+        """Show the help with the cursor in its filter, unless it is there."""
+        from tui_agent.ui.screens.help import HelpScreen
 
-        if not isinstance(self.screen, Palette):
-            self.push_screen(Palette(id="--command-palette"))
-
-    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:  # noqa: ARG002 - as inherited
-        """Offer the table of commands in the palette."""
-        for command in self.main.desk.commands:
-            key = self.main.keymap.get(command.name, command.key)
-            keys = f"  {key}" if key else ""
-            name = f"/{command.name}{keys}"
-
-            async def run(chosen: str = command.name, waits: bool = command.takes_argument) -> None:  # noqa: FBT001 - bound by the loop, never given
-                if waits:
-                    self.main.prompt.set_draft(f"/{chosen} ")
-                else:
-                    self.main.desk.begin(chosen)
-
-            yield SystemCommand(command.title, f"{command.help}  ({name})", run)
+        if not any(isinstance(screen, HelpScreen) for screen in self.screen_stack):
+            self.main.show(HelpPage(with_keys=False))
 
     # -- copying and quitting ---------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""The keys of the full-screen program, as the pages of help and keys list them."""
+"""The keys of the full-screen program, as the help lists them, the most useful first."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -6,43 +6,29 @@ from typing import Any
 from textual.binding import BindingType
 from textual.screen import Screen
 
-from tui_agent.app.face import Heading
 from tui_agent.ui.keymap import MAIN, Rebindable, checked, rebindable
 
 PROMPT_KEYS: tuple[tuple[str, str], ...] = (
     ("enter", "send; while the agent works: steer it after its current step"),
     ("alt+enter", "while the agent works: send when it is done"),
-    ("alt+up", "take back the last message that waits"),
+    ("escape ctrl+c", "stop the agent; twice in an empty prompt: go back (escape), quit (ctrl+c)"),
+    ("tab", "go into the conversation: j k next block, space folds, o opens, y copies, e edits"),
     ("shift+enter ctrl+j", "new line"),
     ("up down", "earlier messages, from the first or last line"),
-    ("pageup pagedown", "scroll the conversation; ctrl+home and ctrl+end go to its ends"),
-    ("tab", "go into the conversation: j k next block, space folds, y copies, e edits a summary or enters a session"),
-    (
-        "any other letter",
-        "in the conversation: begins a message in the prompt, as long as it does nothing to the block",
-    ),
-    ("ctrl+v", "paste an image from the clipboard"),
-    ("ctrl+e", "write in $VISUAL or $EDITOR"),
     ("/name @file #12", "commands, files, entries of this session; tab completes"),
     ("!command", "run a command yourself; !!command keeps it from the model"),
-    ("escape ctrl+c", "stop the agent"),
-    ("ctrl+c", "else copy what is selected, or clear the prompt; twice in an empty one quits"),
-    ("ctrl+p", "all commands"),
+    ("pageup pagedown", "scroll the conversation; ctrl+home and ctrl+end go to its ends"),
+    ("ctrl+p", "find a command, a key or a setting"),
+    ("alt+up", "take back the last message that waits"),
+    ("any other letter", "in the conversation: begins a message, as long as it does nothing to the block"),
+    ("ctrl+c", "copy what is selected, or clear the prompt"),
+    ("ctrl+v", "paste an image from the clipboard"),
+    ("ctrl+e", "write in $VISUAL or $EDITOR"),
     ("ctrl+z", "suspend; fg in the shell brings it back"),
     ("ctrl+_ ctrl+y", "undo and redo what was written"),
     ("ctrl+q ctrl+d", "quit; ctrl+d only in an empty prompt"),
 )
 """Keys that are not commands."""
-
-
-def key_lines(own: Sequence[BindingType], keymap: Mapping[str, str]) -> list[str]:
-    """Return the prompt's keys, and the names to change keys by; ``keymap`` has the user's own."""
-    lines: list[str] = [Heading("Keys"), *(f"  {keys:<19} {text}" for keys, text in PROMPT_KEYS)]
-    lines += ["", Heading("Keys by name"), '  Change one in config.toml:  [keys]  compact = "f12"']
-    for action in rebindable_actions(own):
-        shown = keymap.get(action.id, action.keys)
-        lines.append(f"  {action.id:<26} {shown:<18} {action.help}".rstrip())
-    return lines
 
 
 def writing_keys() -> frozenset[str]:

@@ -91,7 +91,7 @@ def screen_of(page: face.Page, desk: Desk) -> Screen[Any]:  # noqa: C901, PLR091
         case face.SettingsPage():
             from tui_agent.ui.screens.settings import SettingsScreen
 
-            return SettingsScreen(desk)
+            return SettingsScreen(desk, page.query)
         case face.SubagentPage():
             from tui_agent.ui.screens.subagent import SubagentScreen
 

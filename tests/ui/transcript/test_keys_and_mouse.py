@@ -50,7 +50,7 @@ async def test_folding_at_the_end_does_not_jump_down() -> None:
 
 async def test_messages_of_the_user_are_jumped_between() -> None:
     async with shown(GeneratedSource(400)) as view:
-        await view.pilot.press("p", "p")
+        await view.pilot.press("N", "N")
         await view.settled()
         assert "Question 393" in view.screen()[0]
         await view.pilot.press("n")

@@ -38,7 +38,7 @@ async def test_going_back_keeps_files_or_restores_them_and_undo_does_likewise(tm
         dialog = await to_the_turn_before(stage)
         assert dialog.restores is False
         if restores:
-            await pilot.press("f")
+            await pilot.press("space")
         await pilot.press("1")
         await stage.closed()
         assert stage.session.leaf == stage.names["before"]
@@ -71,7 +71,7 @@ async def test_a_summary_and_restored_files_go_together(tmp_path: Path) -> None:
     root = write_files(stage)
     async with stage.run((100, 30)) as pilot:
         await to_the_turn_before(stage)
-        await pilot.press("f", "2")
+        await pilot.press("space", "2")
         await stage.closed()
         assert on_disk(root) == BEFORE
         assert stage.session.path()[-1].kind == "branch_summary"

@@ -175,7 +175,7 @@ async def test_m_merges_a_summary_of_another_branch_without_moving(tmp_path: Pat
     async with stage.opened("m", notifications=True) as pilot:
         assert not isinstance(stage.top, SummaryDialog), "one's own path can't be merged"
         await stage.highlight("which")
-        await pilot.press("m")
+        await pilot.press("M")
         await stage.asked()
         await pilot.press("1")
         await until(lambda: isinstance(stage.session.path()[-1], BranchSummaryEntry), pilot)

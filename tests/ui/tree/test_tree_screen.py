@@ -121,7 +121,7 @@ async def test_a_small_terminal_shows_the_preview_when_asked(tmp_path: Path) -> 
     stage = tree_stage(tmp_path)
     async with stage.opened(size=(80, 24)) as pilot:
         assert not stage.screen.preview.display
-        await pilot.press("p")
+        await pilot.press("space")
         assert stage.screen.preview.display
         assert stage.screen.preview.region.y > stage.tree.region.y
         await pilot.press("tab")

@@ -69,7 +69,7 @@ async def _everything(_stage: TreeStage, pilot: Any) -> None:
 
 
 async def _preview(stage: TreeStage, pilot: Any) -> None:
-    await pilot.press("p")
+    await pilot.press("space")
     await stage.highlight("run")
 
 
@@ -84,7 +84,7 @@ async def _files(stage: TreeStage, pilot: Any) -> None:
     await stage.highlight("before")
     await pilot.press("enter")
     await stage.asked()
-    await pilot.press("f")
+    await pilot.press("space")
 
 
 async def _only_files(stage: TreeStage, pilot: Any) -> None:

@@ -79,18 +79,20 @@ LATER_SECONDS = 0.5
 """The timeline is made again so long after something happened, and at least nine times what making it took."""
 NEAR_MAPS = 8
 """Maps of requests that are kept, for going back and forth."""
-KEYS = "p pin  d drop  m mask  r restore  u undo  tab timeline  s sort  g group  enter read  j json  ? keys  esc back"
+KEYS = (
+    "p pin  x drop  m mask  b bring back  u undo  tab timeline  v order  V group  enter read  o whole  ? keys  esc back"
+)
 TIMELINE_KEYS = "←→ step  shift+←→ mark  enter open in the tree  end next request  tab blocks  ? keys  esc back"
 ALL_KEYS = """enter       read the block; open or fold what is gathered under a heading
 ← →         fold, unfold
 p           pin: pruning leaves it, a compaction carries it verbatim
-d           drop it from the request (a result with its call)
+x           drop it from the request (a result with its call)
 m           mask: a placeholder of one line stands for it
-r           restore it as it is
+b           bring it back as it is
 u           undo the last edit
-s           sort: as in the request, largest first, newest first
-g           group: not, by kind, by tool, by file
-j           the whole request as JSON
+v           order: as in the request, largest first, newest first
+V           group: not, by kind, by tool, by file
+o           the whole request as JSON
 [ ]         the map of the request before, of the one after
 tab         to the timeline, and back
 esc q       back
@@ -111,7 +113,7 @@ enter       go to that request in the tree
 •           the context was edited
 """
 ANSWER_FIRST = "The agent waits for an answer: an edit can be undone when it is done."
-OVERTAKEN = "The conversation went on since the last edit: r restores the block under the cursor."
+OVERTAKEN = "The conversation went on since the last edit: b brings back the block under the cursor."
 PAST = "This request was sent; only the next one can be changed (end on the timeline)."
 NOTHING = "Nothing yet: the first message brings the prompt and the tools into the window."
 
@@ -123,17 +125,16 @@ class ContextScreen(PageScreen[None]):
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (120, "-wide")]  # noqa: RUF012 - as inherited
     VERTICAL_BREAKPOINTS = [(0, "-tiny"), (22, "-low"), (28, "-normal"), (32, "-tall")]  # noqa: RUF012 - as inherited
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,n", "back", "back", show=False),
+        Binding("escape", "back", "back", show=False),
         Binding("q,ctrl+g", "dismiss(None)", "close", show=False),
-        Binding("y", "confirm", "yes", show=False),
         Binding("p", "edit('pin')", "pin", id="context.pin"),
-        Binding("d,delete", "edit('drop')", "drop", id="context.drop"),
+        Binding("x,delete", "edit('drop')", "drop", id="context.drop"),
         Binding("m", "edit('mask')", "mask", id="context.mask"),
-        Binding("r", "edit('restore')", "restore", id="context.restore"),
+        Binding("b", "edit('restore')", "restore", id="context.restore"),
         Binding("u", "undo", "undo", id="context.undo"),
-        Binding("s", "sort", "sort", id="context.sort"),
-        Binding("g", "group", "group", id="context.group"),
-        Binding("j", "request", "json", id="context.json"),
+        Binding("v", "sort", "sort", id="context.sort"),
+        Binding("V", "group", "group", id="context.group"),
+        Binding("o", "request", "json", id="context.json"),
         Binding("left_square_bracket", "step(-1)", "request before", id="context.step_back"),
         Binding("right_square_bracket", "step(1)", "request after", id="context.step_on"),
         Binding("question_mark,f1", "keys", "keys", show=False),
@@ -423,7 +424,7 @@ class ContextScreen(PageScreen[None]):
         warm = self._agent.inspector.cache_state().warm
         dollars = self._reread_cost(self._agent.model, edit.reread) if warm and edit.reread else None
         self._asking = edit
-        self._say(f"{edit_price.question(edit, warm=warm, dollars=dollars)}  y yes", asks=True)
+        self._say(f"{edit_price.question(edit, warm=warm, dollars=dollars)}  enter yes · esc no", asks=True)
 
     def action_confirm(self) -> None:
         """Make the edit that was asked about."""

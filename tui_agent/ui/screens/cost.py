@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
     from tui_agent.app.spending import Spending
 
-BY_STEP = "←→ request  d by day  enter open in the tree  ↑↓ scroll  esc back"
+BY_STEP = "←→ request  v by day  enter open in the tree  ↑↓ scroll  esc back"
 WITHOUT_PLOT = "↑↓ scroll  esc back"
-BY_DAY = "←→ day  d by request  ↑↓ scroll  esc back"
+BY_DAY = "←→ day  v by request  ↑↓ scroll  esc back"
 
 
 class CostScreen(PageScreen[None]):
@@ -36,7 +36,7 @@ class CostScreen(PageScreen[None]):
     VERTICAL_BREAKPOINTS = [(0, "-tiny"), (22, "-low"), (32, "-tall")]  # noqa: RUF012 - as inherited
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,f1", "dismiss(None)", "close", show=False),
-        Binding("d", "days", "by day", show=False),
+        Binding("v", "days", "by day", show=False),
         Binding("up,k", "scroll(-1)", "up", show=False),
         Binding("down", "scroll(1)", "down", show=False),
     ]

@@ -20,7 +20,7 @@ from tui_agent.ui.widgets.transcript.line_view import LineView, diff_lines
 
 MAX_DRAWN = 200_000
 """Characters of one file's diff that are drawn."""
-KEYS = "↑↓ file  pgup/pgdn scroll  y copy all  esc close"
+KEYS = "↑↓ file  pgup/pgdn scroll  y copy all  esc back"
 
 
 class DiffScreen(PageScreen[None]):

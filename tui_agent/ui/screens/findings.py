@@ -29,7 +29,7 @@ class FindingsScreen(PickerScreen[None]):
     """Lists findings; Enter opens one, and the list stays for the next."""
 
     EMPTY = "No finding has these words."
-    KEYS = "↑↓ move  enter open in $EDITOR  tab ask the agent to fix these  esc close"
+    KEYS = "↑↓ move  enter open in $EDITOR  tab ask the agent to fix these  esc back"
     BINDINGS: ClassVar[list[BindingType]] = [Binding("tab", "hand_over", "hand over", show=False, priority=True)]
 
     heading = getters.query_one("#heading", Static)

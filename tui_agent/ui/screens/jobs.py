@@ -22,7 +22,7 @@ from tui_agent.ui.widgets.transcript import sanitize
 
 MAX_OUTPUT_CHARS = 20_000
 """Characters of a job's output that are shown: the last ones."""
-KEYS = "x stop it  ↑↓ job  pgup/pgdn scroll  y copy output  esc close"
+KEYS = "x stop it  ↑↓ job  pgup/pgdn scroll  y copy output  esc back"
 
 
 def how_it_is(state: JobState, now: float) -> str:

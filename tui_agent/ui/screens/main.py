@@ -20,7 +20,7 @@ from textual.strip import Strip
 
 from tui_agent.app.commands import command_table, find
 from tui_agent.app.desk import Desk
-from tui_agent.app.face import Choice, EditedText, FindPage, Output, Page, Question, Remedy
+from tui_agent.app.face import Choice, EditedText, FindPage, HelpPage, Output, Page, Question, Remedy
 from tui_agent.app.format import one_line, short_path
 from tui_agent.app.intent import CommandIntent, MessageIntent, parse
 from tui_agent.app.services import Look, OpenRequest
@@ -249,6 +249,9 @@ class MainScreen(Screen[None]):
 
     def show(self, page: Page) -> None:
         """Show a page over whatever is on the screen."""
+        if isinstance(page, HelpPage):
+            self._show_help(with_keys=page.with_keys)
+            return
         if isinstance(page, FindPage):
             if self.view is not None:
                 self.view.find_bar.begin(page.query)
@@ -372,11 +375,19 @@ class MainScreen(Screen[None]):
         """The user's own keys, by the name of what they do."""
         return self._keymap
 
-    def key_lines(self) -> Sequence[str]:
-        """Return the lines about the keys, for the pages of help and keys."""
-        from tui_agent.ui.key_help import key_lines
+    def _show_help(self, *, with_keys: bool) -> None:
+        from tui_agent.ui.screens.help import HelpRow, HelpScreen, help_rows
 
-        return key_lines(self.BINDINGS, self._keymap)
+        def chosen(row: HelpRow | None) -> None:
+            if row is None or not row.command:
+                return
+            if row.waits:
+                self.prompt.set_draft(f"/{row.command} ")
+            else:
+                self.desk.begin(row.command, row.arguments)
+
+        rows = list(help_rows(self.desk, self.BINDINGS, self._keymap))
+        self.app.push_screen(HelpScreen(rows, with_keys=with_keys), chosen)
 
     def go_to(self, request: OpenRequest) -> None:
         """Open a session; where it is open already, show the entry that is asked for."""

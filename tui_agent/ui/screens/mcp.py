@@ -153,9 +153,9 @@ def _tool_row(server: McpServerStatus, tool: McpToolRow, width: int) -> Sequence
     return spread(left, [(f"{tokens(tool.tokens) if tool.on else 'off':>6}", style)], width)
 
 
-KEYS = "space on/off  r restart  R reload  l log  o login  enter unfold  esc back"
-NONE = "No servers. Add one to config.toml as [mcp.NAME] with a command or a url, then press R."
-LATER = "The model is told at the next new session or model; R tells it now, uncached."
+KEYS = "space on/off  r restart  ctrl+r reload  o log  i login  enter unfold  esc back"
+NONE = "No servers. Add one to config.toml as [mcp.NAME] with a command or a url, then press ctrl+r."
+LATER = "The model is told at the next new session or model; ctrl+r tells it now, uncached."
 LOG_BYTES = 200_000
 """Bytes of a server's log that are shown, from its end."""
 MESSAGES_SHOWN = 3
@@ -173,9 +173,9 @@ class McpScreen(PageScreen[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "dismiss(None)", "close", show=False),
         Binding("r", "restart", "restart", show=False, id="mcp.restart"),
-        Binding("R,ctrl+r", "reload", "reload settings", show=False, id="mcp.reload"),
-        Binding("l", "log", "log", show=False, id="mcp.log"),
-        Binding("o", "login", "login", show=False, id="mcp.login"),
+        Binding("ctrl+r", "reload", "reload settings", show=False, id="mcp.reload"),
+        Binding("o", "log", "log", show=False, id="mcp.log"),
+        Binding("i", "login", "login", show=False, id="mcp.login"),
     ]
 
     servers = getters.query_one(McpList)

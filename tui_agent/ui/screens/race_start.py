@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from tui_agent.app.face import RaceForm
 
 COLUMNS: Final = (Column("", 9), Column("model", 8, grows=True), Column("effort", 7), Column("mode", 6))
-LIST_KEYS: Final = "a add  ctrl+s start  x remove  m model  e effort  o mode  tab next  esc back"
+LIST_KEYS: Final = "a add  ctrl+s start  x remove  e change  tab next  esc back"
 FIELD_KEYS: Final = "ctrl+s start  tab next  esc back"
 PICKS: Final[dict[Pick, str]] = {
     "none": "one that I choose",
@@ -51,11 +51,9 @@ class RunnerList(TableList):
     """The runners, with the keys that change them."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("a,d,plus", "screen.add", "add", show=False),
+        Binding("a,plus", "screen.add", "add", show=False),
         Binding("x,delete,backspace", "screen.remove", "remove", show=False),
-        Binding("m", "screen.change('model')", "model", show=False),
-        Binding("e", "screen.change('effort')", "effort", show=False),
-        Binding("o", "screen.change('mode')", "mode", show=False),
+        Binding("e", "screen.change", "change", show=False),
     ]
 
 
@@ -219,19 +217,18 @@ class RaceStartScreen(PageScreen["RaceOrder | None"]):
     @on(LineList.Chosen)
     def _chosen(self, message: LineList.Chosen) -> None:
         message.stop()
-        self._ask("")
+        self._ask()
 
-    def action_change(self, what: str) -> None:
+    def action_change(self) -> None:
         """Ask for another model, effort or mode of the highlighted runner."""
-        self._ask(what)
+        self._ask()
 
     @work(exclusive=True, group="change")
-    async def _ask(self, what: str) -> None:
+    async def _ask(self) -> None:
         at = self.runners.cursor
         number = f"runner {at + 1}"
-        if not what:
-            answers = [("model", "Another model"), ("effort", "Another effort"), ("mode", "Another mode or agent")]
-            what = await self._desk.ask(Choice(f"What of {number}?", answers)) or ""
+        answers = [("model", "Another model"), ("effort", "Another effort"), ("mode", "Another mode or agent")]
+        what = await self._desk.ask(Choice(f"What of {number}?", answers))
         spec, here = self._specs[at], self._form.here
         match what:
             case "model":

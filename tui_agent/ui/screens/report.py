@@ -29,4 +29,4 @@ class ReportScreen(Dialog[None]):
             yield Static(self._title, classes="dialog-title", markup=False)
             with VerticalScroll():
                 yield HangingText(self._content)
-            yield KeyLine("esc close", classes="dialog-keys")
+            yield KeyLine("esc back", classes="dialog-keys")

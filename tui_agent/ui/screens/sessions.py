@@ -54,17 +54,17 @@ class SessionPicker(PickerScreen[OpenRequest]):
     HEADING = "Sessions"
     PLACEHOLDER = "/ searches everything that was said"
     EMPTY = "No session matches."
-    KEYS = "enter open  / search  r rename  f fork  e export  dd delete  u undo  a here  esc back"
-    SEARCH_KEYS = "type to search  ↑↓ move  enter open  esc to the list"
+    KEYS = "enter open  / search  e title  f fork  E export  xx delete  u undo  v here  esc back"
+    SEARCH_KEYS = "type to search  ↑↓ move  enter open  esc back"
     """Shown while the search has the focus, where letters are no commands."""
 
     AUTO_FOCUS = "#rows"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("d", "delete", "delete", show=False),
-        Binding("r", "rename", "rename", show=False),
+        Binding("x", "delete", "delete", show=False),
+        Binding("e", "rename", "rename", show=False),
         Binding("f", "fork", "fork", show=False),
-        Binding("e", "export", "export", show=False),
-        Binding("a", "toggle_here", "all or this directory", show=False),
+        Binding("E", "export", "export", show=False),
+        Binding("v", "toggle_here", "all or this directory", show=False),
         Binding("u", "undelete", "undo delete", show=False),
         Binding("slash", "search", "search", show=False),
         Binding("tab", "switch", "switch", show=False),
@@ -177,7 +177,7 @@ class SessionPicker(PickerScreen[OpenRequest]):
     def _row(self, info: SessionInfo, look: ListContext) -> Content:
         marked = info.id == self._state.marked
         told = facts_of(info, look, self._state.totals.get(info.id))
-        tail = Content(f"  {'d again deletes · any other key keeps' if marked else told}")
+        tail = Content(f"  {'x again deletes · any other key keeps' if marked else told}")
         room = max(16, look.width - tail.cell_length - 4)
         name = Content(name_of(info)).truncate(room, ellipsis=True)
         gap = " " * max(0, room - name.cell_length)
@@ -200,15 +200,15 @@ class SessionPicker(PickerScreen[OpenRequest]):
         if info is None:
             told = ""
         elif info.id == self._state.marked:
-            told = f"Press d again to delete “{one_line(name_of(info), 40)}”; any other key keeps it."
+            told = f"Press x again to delete “{one_line(name_of(info), 40)}”; any other key keeps it."
         else:
             told = details_of(info, self._state.totals.get(info.id))
         self.details.update(told)
         self.details.set_class(self._state.marked is not None, "-asking")
 
     def on_key(self, event: events.Key) -> None:
-        """Any key but the second ``d`` keeps what was marked; Escape does nothing else then."""
-        if event.key not in {"d", "escape"}:
+        """Any key but the second ``x`` keeps what was marked; Escape does nothing else then."""
+        if event.key not in {"x", "escape"}:
             self._keep_marked()
 
     def _keep_marked(self) -> None:

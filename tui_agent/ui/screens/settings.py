@@ -20,7 +20,7 @@ from tui_agent.app.session_commands import choose_model
 from tui_agent.config import ConfigError, parse_value
 from tui_agent.errors import UserFacingError
 from tui_agent.model.naming import NameStanding
-from tui_agent.setting_rows import UNSET
+from tui_agent.setting_rows import UNSET, counts
 from tui_agent.ui.screens.picker import PickerRow, PickerScreen
 from tui_agent.ui.widgets.key_line import KeyLine
 
@@ -50,16 +50,12 @@ COMMON = (
 
 def _when(key: str) -> str:
     """Return a sentence when a change does not count at once."""
-    from tui_agent.setting_rows import counts
-
     when = counts(key)
     return f" A change takes effect {when}." if when else ""
 
 
 def _written(row: SettingRow) -> str:
     """Return a value as it is edited."""
-    from tui_agent.setting_rows import UNSET
-
     return "" if row.value == UNSET else row.value
 
 
@@ -73,15 +69,17 @@ class SettingsScreen(PickerScreen[None]):
     HEADING = "Settings"
     EMPTY = "No setting has this name."
     KEYS = "↑↓ move  enter change  ctrl+r back to the default  esc back"
-    EDIT_KEYS = "enter save  esc leave it"
+    EDIT_KEYS = "enter save  esc back"
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+r", "reset", "default", show=False, priority=True)]
 
     value = getters.query_one("#value", Input)
     about = getters.query_one("#about", Static)
     keys = getters.query_one("#keys", KeyLine)
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: Desk, query: str = "") -> None:
+        """``query`` is what the list is filtered by at first."""
         super().__init__()
+        self._query = query
         self._desk = desk
         self._rows: dict[str, SettingRow] = {}
         self._editing: str | None = None
@@ -99,6 +97,7 @@ class SettingsScreen(PickerScreen[None]):
     def on_mount(self) -> None:
         """Read the settings."""
         self.value.display = False
+        self.field.value = self._query
         self._read()
 
     def _read(self) -> None:

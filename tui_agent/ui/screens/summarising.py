@@ -56,7 +56,7 @@ class SummaryDialog(Dialog[bool]):
         Binding("1", "answer(0)", show=False),
         Binding("2", "answer(1)", show=False),
         Binding("3", "answer(2)", show=False),
-        Binding("f", "files", "files", show=False),
+        Binding("space", "files", "files", show=False),
     ]
 
     options = getters.query_one(OptionList)
@@ -113,7 +113,7 @@ class SummaryDialog(Dialog[bool]):
         self._ask()
 
     def _ask(self, problem: str = "") -> None:
-        files = "  f files" if self._files.steps else ""
+        files = "  space files" if self._files.steps else ""
         self._show(options=True, problem=problem, keys=f"1-{len(self._answers)} choose{files}  esc back")
         self._show_files()
         self.options.focus()
@@ -192,7 +192,7 @@ class SummaryDialog(Dialog[bool]):
 
     def _begin(self, focus: str | None) -> None:
         self._text = ""
-        self._show(growing=True, keys="esc cancel: nothing changes")
+        self._show(growing=True, keys="esc back, nothing changes")
         self.set_focus(None)
         self._paint()
         if self.app.animation_level != "none":

@@ -31,6 +31,7 @@ from tui_agent.app.face import Choice, RacePage
 from tui_agent.app.files_along import RESTORE, carry_out, files_question
 from tui_agent.app.race_views import runners_by_leaf, watch_at
 from tui_agent.app.services import OpenRequest
+from tui_agent.app.session_commands import FORKED, open_output
 from tui_agent.app.subagent_commands import show_branch, show_subagent
 from tui_agent.app.undo_commands import redo, undo
 from tui_agent.context.branch_summary import MovePlan
@@ -89,13 +90,13 @@ class TreeScreen(PageScreen[None]):
         Binding("y", "copy", "copy", show=False),
         Binding("d", "diff", "diff of files", show=False),
         Binding("o", "subagent", "open the subagent or runner", show=False),
-        Binding("m", "merge", "merge", show=False),
+        Binding("M", "merge", "merge", show=False),
         Binding("s", "compact", "summarise up to here", show=False),
         Binding("f", "fork", "fork", show=False),
         Binding("r", "race", "race from here", show=False),
         Binding("u", "undo", "undo", show=False),
         Binding("ctrl+r", "redo", "redo", show=False),
-        Binding("space,p", "preview", "preview", show=False),
+        Binding("space", "preview", "preview", show=False),
         Binding("question_mark,f1", "keys", "keys", show=False),
     ]
 
@@ -457,6 +458,7 @@ class TreeScreen(PageScreen[None]):
             self.dismiss()
         await self._desk.open(OpenRequest(info.id))
         self._desk.face.put_back(prompt_text(plan.prompt))
+        self._desk.say(FORKED)
 
     def action_compact(self) -> None:
         """Summarise what is before the highlighted entry, after a look at it."""
@@ -541,8 +543,6 @@ class TreeScreen(PageScreen[None]):
 
     @on(messages.ActionRequested)
     def _block_action(self, message: messages.ActionRequested) -> None:
-        from tui_agent.app.session_commands import open_output
-
         message.stop()
         if message.action == "open":
             open_output(self._desk, self._session.entry(message.entry_id))

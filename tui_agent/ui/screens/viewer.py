@@ -41,7 +41,7 @@ class TextLines(LineList):
         Binding("home", "scroll_home", "first", show=False),
         Binding("end", "scroll_end", "last", show=False),
         Binding("n", "next_match(1)", "next", show=False),
-        Binding("N,shift+n,p", "next_match(-1)", "previous", show=False),
+        Binding("N,shift+n", "next_match(-1)", "previous", show=False),
     ]
 
     def __init__(self, text: str) -> None:
@@ -164,7 +164,7 @@ class TextLines(LineList):
 
 MAX_CHARS = 5_000_000
 """Characters shown; the rest is named at the end."""
-KEYS = "↑↓ scroll  / search  n next  y copy all  esc close"
+KEYS = "↑↓ scroll  / search  n next  y copy all  esc back"
 
 
 class ViewerScreen(PageScreen[None]):
@@ -224,7 +224,7 @@ class ViewerScreen(PageScreen[None]):
     def _searched(self, event: Input.Changed) -> None:
         event.stop()
         count = self.text.find(event.value)
-        self.keys.show(f"{plural(count, 'place')}  n next  p previous  esc end the search" if event.value else KEYS)
+        self.keys.show(f"{plural(count, 'place')}  n next  N previous  esc back" if event.value else KEYS)
 
     @on(Input.Submitted, "#search")
     def _go_on(self, event: Input.Submitted) -> None:

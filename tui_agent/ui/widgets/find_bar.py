@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from tui_agent.app.desk import Desk
     from tui_agent.ui.widgets.transcript.transcript import Transcript
 
-WRITING_KEYS = "↑ older  ↓ newer  esc end"
-KEYS = "n older  N newer  esc end"
+WRITING_KEYS = "↑ older  ↓ newer  esc back"
+KEYS = "n older  N newer  esc back"
 
 
 class FindBar(Horizontal, can_focus=True):
@@ -27,7 +27,7 @@ class FindBar(Horizontal, can_focus=True):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "end", "end the search", show=False),
         Binding("n,up,enter", "step(1)", "older", show=False),
-        Binding("N,shift+n,p,down", "step(-1)", "newer", show=False),
+        Binding("N,shift+n,down", "step(-1)", "newer", show=False),
         Binding("slash,ctrl+f", "edit", "another text", show=False),
         Binding("pageup", "screen.scroll_page(-1)", "page up", show=False),
         Binding("pagedown", "screen.scroll_page(1)", "page down", show=False),
@@ -113,7 +113,7 @@ class FindBar(Horizontal, can_focus=True):
         """Go to the place one is at: the last line of the entry, or the first."""
         query = self.field.value.strip()
         if not self._found:
-            self.told.update("not found  esc end" if query else "")
+            self.told.update("not found  esc back" if query else "")
             return
         entry_id = self._found[self._at]
         self._lines = self._transcript.lines_with(entry_id, query)

@@ -26,6 +26,8 @@ from tui_agent.ui.widgets.transcript import sanitize
 MIN_WIDTH_FOR_AGE = 64
 """Cells from which there is a column for the age: answers of the model since."""
 
+MIN_WIDTH_FOR_SHARE = 50
+"""Cells from which there are columns for the share and the cache."""
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 _STATE_STYLES = {"pinned": "accent", "masked": "warning", "dropped": "warning", "pruned": "faint"}
 
@@ -148,6 +150,8 @@ class BlockList(LineList):
 
     def heading(self, width: int) -> Sequence[StyledSpan]:
         """Return the names of the columns."""
+        if width < MIN_WIDTH_FOR_SHARE:
+            return [(f"  {'tokens':>7}  {'entry':>7}  what", "heading")]
         age = "  age" if width >= MIN_WIDTH_FOR_AGE else ""
         return [(f"  {'tokens':>7}  {'share':<{self._bar_width(width)}}{age}  cache {'entry':>7}  what", "heading")]
 
@@ -182,12 +186,14 @@ class BlockList(LineList):
         left: list[StyledSpan] = [
             (GLYPHS[block.standing], style_of(block.standing)),
             (f" {tokens(block.tokens):>7}  ", "faint" if quiet else "text"),
-            (bar(block.tokens / self._largest, self._bar_width(width)), "bar"),
         ]
+        if width >= MIN_WIDTH_FOR_SHARE:
+            left.append((bar(block.tokens / self._largest, self._bar_width(width)), "bar"))
         if width >= MIN_WIDTH_FOR_AGE:
             left.append((f" {_age(block):>4}", "faint"))
+        if width >= MIN_WIDTH_FOR_SHARE:
+            left.append(("    ● " if block.cached else "    ○ ", "good" if block.cached else "faint"))
         left += [
-            ("    ● " if block.cached else "    ○ ", "good" if block.cached else "faint"),
             (f"{address:>7}  ", "faint"),
             (f"{_what(block)} ", "faint" if quiet else "strong"),
             (plain_preview(block.kind, sanitize.line(_label(block))), "faint" if quiet else "text"),

@@ -35,7 +35,7 @@ class BlockPane(Viewport):
         Binding("j,ctrl+down", "focus_block(1)", "next block", show=False, id="transcript.next_block"),
         Binding("k,ctrl+up", "focus_block(-1)", "previous block", show=False, id="transcript.previous_block"),
         Binding("n", "focus_message(1)", "next message", show=False, id="transcript.next_message"),
-        Binding("p", "focus_message(-1)", "previous message", show=False, id="transcript.previous_message"),
+        Binding("N", "focus_message(-1)", "previous message", show=False, id="transcript.previous_message"),
         Binding("enter,space", "toggle_block", "fold", id="transcript.toggle"),
         Binding("y", "copy_block", "copy", id="transcript.copy"),
         Binding("o", "request('open')", "open full", id="transcript.open"),
@@ -44,7 +44,7 @@ class BlockPane(Viewport):
         Binding("b", "request('restore')", "bring back", id="transcript.restore"),
         Binding("s", "request('compact')", "summarise up to here", id="transcript.compact"),
         Binding("g", "request('jump')", "go to", id="transcript.jump"),
-        Binding("e", "request('enter')", "enter session", id="transcript.enter"),
+        Binding("o", "request('enter')", "enter session", id="transcript.enter"),
         Binding("e", "request('edit')", "edit", id="transcript.edit"),
     ]
 

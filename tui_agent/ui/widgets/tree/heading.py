@@ -27,7 +27,7 @@ HINTS: tuple[Hint, ...] = (
     ("/", "search", "screen.search"),
     ("ctrl+o", "filter", "screen.filter"),
     ("l", "label", "screen.label"),
-    ("m", "merge", "screen.merge"),
+    ("M", "merge", "screen.merge"),
     ("s", "summarise up to here", "screen.compact"),
     ("f", "fork", "screen.fork"),
     ("r", "race", "screen.race"),
@@ -48,9 +48,9 @@ enter, double click      go there; your own message: edit it
 shift+enter, c           go there and continue after it
 /                        search all text; n and N: other hits
 ctrl+o                   show less, or everything
-space, p                 preview; tab goes into it
+space                    preview; tab goes into it
 l                        label
-m                        merge: summarise this branch where you are
+M                        merge: summarise this branch where you are
 s                        summarise up to here: what is before it, after a look
 f                        fork: a new session that ends here
 d                        how files differ between the entry and here

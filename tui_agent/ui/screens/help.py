@@ -1,0 +1,114 @@
+"""The one help: the keys of this place, and below them every command, key and setting, found by typing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from textual.app import ComposeResult
+from textual.content import Content
+from textual.widgets import Static
+
+from tui_agent.app.command_use import counts
+from tui_agent.app.format import one_line
+from tui_agent.config import ConfigError
+from tui_agent.lazy import dataclass
+from tui_agent.ui.key_help import PROMPT_KEYS, rebindable_actions
+from tui_agent.ui.screens.picker import PickerRow, PickerScreen, word_offsets
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from textual.binding import BindingType
+
+    from tui_agent.app.desk import Desk
+
+KEYS_HERE = 10
+"""Keys that are shown over the list."""
+ROOM_FOR_KEYS = 20
+"""Rows of the terminal from which there is room for them."""
+ROOM_FOR_KEY_COLUMN = 60
+"""Columns of the terminal from which the keys have a column of their own."""
+ROOM_FOR_KEY_COLUMN = 60
+"""Columns of the terminal from which the keys have a column of their own."""
+NAME_CELLS, KEY_CELLS = 20, 14
+
+
+@dataclass(frozen=True, slots=True)
+class HelpRow:
+    """A row: what it stands for, its key, what it does. ``command`` is what choosing it runs, ``""`` nothing."""
+
+    id: str
+    name: str
+    keys: str
+    text: str
+    command: str = ""
+    arguments: str = ""
+    waits: bool = False
+    """Whether an argument is to be written first."""
+
+
+def help_rows(desk: Desk, own: Sequence[BindingType], keymap: Mapping[str, str]) -> Iterator[HelpRow]:
+    """Yield commands, the most used first, then keys, then settings; ``own`` are bindings of the main screen."""
+    used = counts(desk.services.state_dir)
+    for command in sorted(desk.commands, key=lambda row: -used[row.name]):
+        name = f"/{command.name} {command.argument}".strip()
+        keys = keymap.get(command.name, command.key)
+        yield HelpRow(f"/{command.name}", name, keys, command.help, command.name, "", command.takes_argument)
+    for keys, text in PROMPT_KEYS:
+        yield HelpRow(f"key {keys}", "key", keys, text)
+    for action in rebindable_actions(own):
+        yield HelpRow(f"name {action.id}", action.id, keymap.get(action.id, action.keys), action.help)
+    try:
+        settings = desk.services.settings_rows()
+    except ConfigError:
+        return
+    for row in settings:
+        yield HelpRow(f"setting {row.key}", row.key, one_line(row.value, 12), row.description, "settings", row.key)
+
+
+class HelpScreen(PickerScreen[HelpRow]):
+    """Dismissed with the row that was chosen."""
+
+    HEADING = "Help"
+    PLACEHOLDER = "Type to find a command, a key or a setting"
+    KEYS = "↑↓ move  enter run  esc back"
+
+    def __init__(self, rows: Sequence[HelpRow], *, with_keys: bool) -> None:
+        """``with_keys`` shows the keys of the conversation over the list until something is typed."""
+        super().__init__()
+        self._rows = {row.id: row for row in rows}
+        self._with_keys = with_keys
+
+    def compose(self) -> ComposeResult:
+        """The picker's parts, the keys under the heading."""
+        heading, *rest = super().compose()
+        yield heading
+        yield Static("\n".join(f"{keys:<21} {text}" for keys, text in PROMPT_KEYS[:KEYS_HERE]), id="here", markup=False)
+        yield from rest
+
+    def refill(self, query: str) -> None:
+        """Show the rows that have every word."""
+        words = query.lower().split()
+        self.query_one("#here").display = self._with_keys and not words and self.app.size.height >= ROOM_FOR_KEYS
+        found = [row for row in self._rows.values() if all(word in _text(row) for word in words)]
+        # A command of that name stands before what only speaks of it.
+        found.sort(key=lambda row: not row.name.lstrip("/").startswith(query.lower() or "\0"))
+        self.show([PickerRow(row.id, self._row(row, words)) for row in found])
+
+    def pick(self, key: str) -> None:
+        """Run it."""
+        self.dismiss(self._rows[key])
+
+    def _row(self, row: HelpRow, words: Sequence[str]) -> Content:
+        wide = self.app.size.width >= ROOM_FOR_KEY_COLUMN
+        cells = NAME_CELLS if wide else NAME_CELLS - 6
+        name = Content(row.name).truncate(cells, ellipsis=True).plain
+        keys = Content(row.keys.replace(",", " ")).truncate(KEY_CELLS, ellipsis=True).plain
+        found = [word for word in words if word in row.text.lower()]
+        text = self.marked(row.text, word_offsets(row.text.lower(), found))
+        column = f"{keys:<{KEY_CELLS}} " if wide else ""
+        return Content.assemble(self.styled(f"{name:<{cells}} ", "strong"), self.styled(column, "faint"), text)
+
+
+def _text(row: HelpRow) -> str:
+    return f"{row.name} {row.keys} {row.text}".lower()
