@@ -38,13 +38,13 @@ class BlockPane(Viewport):
         Binding("N", "focus_message(-1)", "previous message", show=False, id="transcript.previous_message"),
         Binding("enter,space", "toggle_block", "fold", id="transcript.toggle"),
         Binding("y", "copy_block", "copy", id="transcript.copy"),
+        Binding("o", "request('enter')", "enter session", id="transcript.enter"),
         Binding("o", "request('open')", "open full", id="transcript.open"),
         Binding("r", "request('retry')", "retry", id="transcript.retry"),
         Binding("u", "request('undo')", "undo", id="transcript.undo"),
         Binding("b", "request('restore')", "bring back", id="transcript.restore"),
         Binding("s", "request('compact')", "summarise up to here", id="transcript.compact"),
         Binding("g", "request('jump')", "go to", id="transcript.jump"),
-        Binding("o", "request('enter')", "enter session", id="transcript.enter"),
         Binding("e", "request('edit')", "edit", id="transcript.edit"),
     ]
 
