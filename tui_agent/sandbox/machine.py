@@ -12,6 +12,7 @@ from pathlib import Path
 
 from tui_agent.files.secret_files import secrets_among_programs
 from tui_agent.lazy import LazyPattern, dataclass
+from tui_agent.path_checks import is_directory, is_file
 
 SYSTEM = (
     "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix",
@@ -162,14 +163,14 @@ def scan_machine(environ: Mapping[str, str], home: Path, holds_secret: Callable[
     for place, toolchain in _toolchains(environ, home):
         for names, kind in ((toolchain.shown, shown), (toolchain.written, written)):
             for path in (place / name if name else place for name in names):
-                if path.is_dir() or (path.is_file() and not holds_secret(path)):
+                if is_directory(path) or (is_file(path) and not holds_secret(path)):
                     kind[path] = None
     known = [*system, *shown, *written]
     for path in _named_by(environ, home):
         if not any(path.is_relative_to(other) for other in known):
             shown[path] = None
     for name in SETTINGS:
-        if (path := home / name).is_file() and not holds_secret(path):
+        if is_file(path := home / name) and not holds_secret(path):
             shown[path] = None
     cache = Path(environ.get("XDG_CACHE_HOME") or home / ".cache")
     hidden = (*_unreadable(), *secrets_among_programs(shown))
@@ -213,12 +214,12 @@ def _named_by(environ: Mapping[str, str], home: Path) -> Iterator[Path]:
     """Yield what the environment points to: installations as a whole, and of others what belongs to one."""
     for variable in _WHOLE:
         place = Path(environ.get(variable) or "/")
-        if place.is_absolute() and place.is_dir() and not _is_broad(place, home):
+        if place.is_absolute() and is_directory(place) and not _is_broad(place, home):
             yield place
             yield from base_of_environment(place)
     for entry in environ.get("PATH", "").split(os.pathsep):
         place = Path(entry)
-        if place.is_absolute() and place.is_dir() and not _is_broad(place, home):
+        if place.is_absolute() and is_directory(place) and not _is_broad(place, home):
             yield place
             if place.name in {"bin", "sbin", "condabin"} and not _is_broad(place.parent, home):
                 yield from _parts_of(place)
