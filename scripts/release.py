@@ -1,4 +1,4 @@
-"""Checks a release, and with a tag already made says how to publish it: `python scripts/release.py --dry-run`.
+"""Checks a release, and says how to publish it: `python scripts/release.py --dry-run`.
 
 Versions agree, the changelog has a section, the lock and the manual page are up to date, wheel and source archive hold
 what they should and nothing else, and the wheel runs in clean environments made by pip, uv and pipx on each Python.
@@ -227,7 +227,7 @@ def main() -> int:
                 print(f"  ✗  {name}: {error}", file=sys.stderr)
                 return 1
     if not arguments.dry_run:
-        print(f"Ready. Tag it v{version()}, push the tag, and upload dist/ with twine or the publishing workflow.")
+        print(f"Ready. Tag it v{version()}, push the tag, and its workflow publishes.")
     return 0
 
 

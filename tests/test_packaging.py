@@ -11,6 +11,7 @@ from importlib.metadata import Distribution, distribution, distributions
 from pathlib import Path
 
 import pytest
+import yaml
 from packaging.requirements import Requirement
 
 from scripts.smoke import try_documents
@@ -88,7 +89,7 @@ def test_the_source_archive_is_the_checkout(tmp_path: Path) -> None:
     with tarfile.open(name) as archive:
         packed = {member.name.partition("/")[2] for member in archive.getmembers() if member.isfile()}
     tracked = {path for path in run("git", "ls-files", cwd=ROOT).splitlines() if (ROOT / path).is_file()}
-    assert tracked - packed == {".ci/run"}
+    assert {path for path in tracked - packed if not path.startswith(".github/")} == {".ci/run"}
     assert {path for path in packed - tracked if "/" not in path} <= {"PKG-INFO"}
 
 
@@ -100,6 +101,22 @@ def test_a_checkout_finds_every_prompt_and_style() -> None:
         assert resources.prompt(name) == (ROOT / "prompts" / f"{name}.md").read_text(encoding="utf-8").strip()
     for name in STYLES:
         assert resources.style_path(name) == ROOT / "styles" / name
+
+
+def test_workflows_run_what_a_checkout_has_and_publish_without_a_password() -> None:
+    known = {
+        line.split(":")[0] for line in (ROOT / "Makefile").read_text(encoding="utf-8").splitlines() if ": " in line
+    }
+    for path in (ROOT / ".github/workflows").glob("*.yml"):
+        workflow = yaml.safe_load(path.read_text(encoding="utf-8"))
+        assert workflow["permissions"] == {"contents": "read"}
+        for name, job in workflow["jobs"].items():
+            assert job.get("permissions", {}) == ({"id-token": "write"} if name == "publish" else {})
+            for command in (step.get("run", "") for step in job["steps"]):
+                words = command.split()
+                assert not words or words[0] != "make" or words[1] in known
+                assert all((ROOT / word).is_file() for word in words if word.startswith((".ci/", "scripts/")))
+                assert "secrets." not in command
 
 
 def test_the_version_is_the_same_everywhere() -> None:

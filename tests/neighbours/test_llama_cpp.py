@@ -1,0 +1,219 @@
+"""With a real llama.cpp server and real weights: what does not depend on what the model says."""
+
+import json
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.llama_server import KEY, LlamaServer, gateway, record
+from tests.support.place import Place
+
+pytestmark = [pytest.mark.neighbours, pytest.mark.xdist_group("llama")]
+
+MODEL = "openai/smol"
+PATIENCE = 400
+"""Seconds a message may take: a machine without a graphics card reads a hundred tokens a second."""
+SLACK = 2
+"""Tokens that a template may write differently when an answer is sent back."""
+LONG = "Write a long story about a cat."
+WIRES = {"chat": "/v1", "responses": "/v1", "messages": ""}
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[LlamaServer]:
+    server = LlamaServer()
+    server.start(4096)
+    yield server
+    server.kill()
+
+
+@pytest.fixture
+def own_server() -> Iterator[LlamaServer]:
+    """A server that a test may kill."""
+    server = LlamaServer()
+    yield server
+    server.kill()
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Place]:
+    place = Place(tmp_path)
+    place.variables["XDG_CACHE_HOME"] = str(tmp_path / "cache")
+    yield place
+    place.close()
+
+
+def configure(place: Place, url: str, **fields: Any) -> None:
+    """Set the model up at an address."""
+    given = {"base_url": url, "api_key": KEY, "max_output": 24, "options": {"temperature": 0}, **fields}
+    lines = [f'model = "{MODEL}"', f'[models."{MODEL}"]']
+    lines += [f"{name} = {toml(value)}" for name, value in given.items() if value is not None]
+    (place.root / "config/config.toml").write_text("\n".join(lines) + "\n[retry]\nattempts = 2\nfirst_delay = 0.1\n")
+
+
+def toml(value: Any) -> str:
+    if isinstance(value, dict):
+        return f"{{ {', '.join(f'{name} = {toml(inner)}' for name, inner in value.items())} }}"
+    return json.dumps(value)
+
+
+def say(place: Place, *arguments: str) -> list[dict[str, Any]]:
+    """Send a message and return what was reported."""
+    with place.report(*arguments) as program:
+        assert program.stdout is not None
+        events = [json.loads(line) for line in program.stdout]
+        program.wait(PATIENCE)
+    return events
+
+
+def entries(events: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
+    return [event["entry"] for event in events if event["type"] == "entry_appended" and event["entry"]["kind"] == kind]
+
+
+def ended(events: list[dict[str, Any]]) -> dict[str, Any]:
+    return next(event for event in reversed(events) if event["type"] == "run_ended")
+
+
+def usage(events: list[dict[str, Any]]) -> tuple[int, int, int]:
+    """Return the tokens of the last answer: cached, read anew, written."""
+    used = entries(events, "assistant")[-1]["usage"]
+    return used["cache_read"], used["input"], used["output"]
+
+
+def listed(place: Place) -> tuple[int, str]:
+    """Return the window that the program knows, and where from."""
+    (line,) = place.run("models", "smol", "--json").stdout.splitlines()
+    row = json.loads(line)
+    return row["context_window"], row["window_origin"]
+
+
+def test_the_window_is_found_per_slot_and_after_a_restart_with_another_size(
+    own_server: LlamaServer, place: Place
+) -> None:
+    configure(place, f"{own_server.url}/v1")
+    for size, slots in ((4096, 1), (4096, 2), (8192, 1)):
+        own_server.start(size, slots)
+        assert listed(place) == (size // slots, "server")
+        own_server.kill()
+    assert "8,192 tokens (as its server said)" in place.run("doctor").stdout
+
+
+@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("behind", ["server", "gateway"])
+def test_each_turn_finds_the_one_before_in_the_cache(
+    server: LlamaServer, place: Place, wire: str, behind: str, proxy: str
+) -> None:
+    configure(place, (server.url if behind == "server" else proxy) + WIRES[wire], wire=wire)
+    turns = [usage(say(place, *(["-c"] if number else []), "-p", f"Count to {number}.")) for number in range(4)]
+    record(f"{wire}, {behind}", *turns)
+    for (cached, new, written), (found, _new, _written) in pairwise(turns):
+        assert found >= cached + new + written - SLACK
+
+
+@pytest.fixture(scope="module")
+def proxy(server: LlamaServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with gateway(server, tmp_path_factory.mktemp("proxy")) as url:
+        yield url
+
+
+def test_a_new_project_finds_the_system_text_in_the_cache(server: LlamaServer, place: Place) -> None:
+    configure(place, f"{server.url}/v1")
+    say(place, "-p", "Say hello.")
+    place.move_to_new_project()
+    cached, new, written = usage(say(place, "-p", "Say hello."))
+    record("first message in a new project", (cached, new, written))
+    assert cached > 250
+    assert new <= 400
+
+
+def test_the_slot_is_free_soon_after_an_interrupt(server: LlamaServer, place: Place) -> None:
+    configure(place, f"{server.url}/v1", max_output=2_000)
+    with place.report("-p", LONG) as program:
+        assert program.stdout is not None
+        for line in program.stdout:
+            if json.loads(line)["type"] == "answer_delta":
+                break
+        program.send_signal(signal.SIGINT)
+        end = time.monotonic() + 5
+        while server.busy and time.monotonic() < end:
+            with suppress(subprocess.TimeoutExpired):
+                program.wait(0.1)
+        assert not server.busy
+        program.stdout.read()
+
+
+def test_a_window_learnt_from_an_overflow_is_shown(own_server: LlamaServer, place: Place) -> None:
+    own_server.start(2048)
+    configure(place, f"{own_server.url}/v1", context_window=8_192)
+    events = say(place, "-p", "word " * 2_500)
+    assert "2048" in (ended(events)["error"] or "") or "2,048" in (ended(events)["error"] or "")
+    assert listed(place) == (2_048, "learnt")
+    assert "2,048 tokens (learnt from a request that was refused)" in place.run("doctor").stdout
+
+
+def test_what_was_written_is_kept_when_the_server_is_killed(own_server: LlamaServer, place: Place) -> None:
+    own_server.start(4096)
+    configure(place, f"{own_server.url}/v1", max_output=2_000)
+    with place.report("-p", LONG) as program:
+        assert program.stdout is not None
+        for count, _line in enumerate(line for line in program.stdout if json.loads(line)["type"] == "answer_delta"):
+            if count == 12:
+                own_server.kill()
+        assert program.wait(PATIENCE) != 0
+    exported = place.run("sessions", "export", "--format", "jsonl").stdout
+    assert any(len(text) > 20 for text in texts_of_answers(exported)), exported[-2_000:]
+
+
+def texts_of_answers(exported: str) -> list[str]:
+    rows = [json.loads(line) for line in exported.splitlines()]
+    answers = [row for row in rows if row.get("kind") == "assistant"]
+    return ["".join(part.get("text", "") for part in answer["parts"]) for answer in answers]
+
+
+def test_an_answer_ends_at_the_end_of_the_window(own_server: LlamaServer, place: Place) -> None:
+    own_server.start(640)
+    configure(place, f"{own_server.url}/v1", context_window=8_192, max_output=None, options={"temperature": 1.5})
+    events = say(place, "-p", LONG)
+    assert ended(events)["reason"] == "length"
+    cached, new, written = usage(events)
+    assert 620 <= cached + new + written <= 641
+
+
+def test_an_answer_that_repeats_itself_is_cut(server: LlamaServer, place: Place) -> None:
+    configure(place, f"{server.url}/v1", max_output=3_000)
+    events = say(place, "-p", "Repeat the sentence: She loves to wear a collar. Say it again and again, never stop.")
+    text = "".join(event["text"] for event in events if event["type"] == "answer_delta")
+    record("characters of an answer that repeats itself", len(text))
+    assert len(text) < 6_000
+
+
+def test_three_runners_take_turns_on_one_slot(server: LlamaServer, place: Place) -> None:
+    configure(place, f"{server.url}/v1")
+    (place.project / "a.txt").write_text("a")
+    events = say(place, "--race", "3", "--check", "true", "--pick", "first-green", "-p", "Say hello.")
+    assert [event["type"] for event in events if event["type"] in {"race_ended", "run_ended"}]
+    assert not server.busy
+
+
+def test_what_a_summary_a_prune_and_a_move_leave_in_the_cache(server: LlamaServer, place: Place) -> None:
+    configure(place, f"{server.url}/v1", max_output=60)
+    for number in range(4):
+        story = " ".join(f"The cat number {each} sat on the mat." for each in range(number * 40, number * 40 + 40))
+        say(place, *(["-c"] if number else []), "-p", f"{story} Say yes.")
+    before = usage(say(place, "-c", "-p", "Say hello."))
+    for what, command in {
+        "/compact": ("-c", "-p", "/compact"),
+        "/prune": ("-c", "-p", "/prune"),
+        "a move in the tree": ("-c", "-p", "/tree 4"),
+    }.items():
+        done = place.run(*command)
+        after = usage(say(place, "-c", "-p", "Say hello."))
+        record(f"{what}: the message after it", after)
+        assert after[0] >= 250, (what, before, after, done.stdout, done.stderr)
