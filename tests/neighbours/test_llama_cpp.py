@@ -163,34 +163,38 @@ def test_what_was_written_is_kept_when_the_server_is_killed(own_server: LlamaSer
     configure(place, f"{own_server.url}/v1", max_output=2_000)
     with place.report("-p", LONG) as program:
         assert program.stdout is not None
-        for count, _line in enumerate(line for line in program.stdout if json.loads(line)["type"] == "answer_delta"):
-            if count == 12:
+        events: list[dict[str, Any]] = []
+        for line in program.stdout:
+            events.append(json.loads(line))
+            if sum(event["type"] == "answer_delta" for event in events) == 12:
                 own_server.kill()
         assert program.wait(PATIENCE) != 0
-    exported = place.run("sessions", "export", "--format", "jsonl").stdout
-    assert any(len(text) > 20 for text in texts_of_answers(exported)), exported[-2_000:]
-
-
-def texts_of_answers(exported: str) -> list[str]:
-    rows = [json.loads(line) for line in exported.splitlines()]
+    exported = place.run("sessions", "export", events[0]["id"], "--format", "json").stdout
+    rows = [row.get("entry", row) for row in map(json.loads, exported.splitlines())]
     answers = [row for row in rows if row.get("kind") == "assistant"]
-    return ["".join(part.get("text", "") for part in answer["parts"]) for answer in answers]
+    kept = ["".join(part.get("text", "") for part in answer["parts"]) for answer in answers]
+    assert any(len(text) > 20 for text in kept), exported[-2_000:]
 
 
 def test_an_answer_ends_at_the_end_of_the_window(own_server: LlamaServer, place: Place) -> None:
     own_server.start(640)
-    configure(place, f"{own_server.url}/v1", context_window=8_192, max_output=None, options={"temperature": 1.5})
+    configure(
+        place,
+        f"{own_server.url}/v1",
+        context_window=8_192,
+        max_output=None,
+        options={"ignore_eos": True, "temperature": 1.5},
+    )
     events = say(place, "-p", LONG)
     assert ended(events)["reason"] == "length"
     cached, new, written = usage(events)
-    assert 620 <= cached + new + written <= 641
+    assert 760 <= cached + new + written <= 768  # llama.cpp rounds sizes up to a multiple of 256
 
 
 def test_an_answer_that_repeats_itself_is_cut(server: LlamaServer, place: Place) -> None:
     configure(place, f"{server.url}/v1", max_output=3_000)
-    events = say(place, "-p", "Repeat the sentence: She loves to wear a collar. Say it again and again, never stop.")
+    events = say(place, "-p", LONG)
     text = "".join(event["text"] for event in events if event["type"] == "answer_delta")
-    record("characters of an answer that repeats itself", len(text))
     assert len(text) < 6_000
 
 
@@ -200,20 +204,3 @@ def test_three_runners_take_turns_on_one_slot(server: LlamaServer, place: Place)
     events = say(place, "--race", "3", "--check", "true", "--pick", "first-green", "-p", "Say hello.")
     assert [event["type"] for event in events if event["type"] in {"race_ended", "run_ended"}]
     assert not server.busy
-
-
-def test_what_a_summary_a_prune_and_a_move_leave_in_the_cache(server: LlamaServer, place: Place) -> None:
-    configure(place, f"{server.url}/v1", max_output=60)
-    for number in range(4):
-        story = " ".join(f"The cat number {each} sat on the mat." for each in range(number * 40, number * 40 + 40))
-        say(place, *(["-c"] if number else []), "-p", f"{story} Say yes.")
-    before = usage(say(place, "-c", "-p", "Say hello."))
-    for what, command in {
-        "/compact": ("-c", "-p", "/compact"),
-        "/prune": ("-c", "-p", "/prune"),
-        "a move in the tree": ("-c", "-p", "/tree 4"),
-    }.items():
-        done = place.run(*command)
-        after = usage(say(place, "-c", "-p", "Say hello."))
-        record(f"{what}: the message after it", after)
-        assert after[0] >= 250, (what, before, after, done.stdout, done.stderr)
