@@ -162,7 +162,7 @@ async def test_a_subagent_thinks_as_its_kind_says_or_as_its_parent_does(
         return Reply(calls=(task("explore", "Where is the bug?"),))
 
     client = ScriptedClient(script)
-    harness, _opened = with_subagents(tmp_path, client)
+    harness = with_subagents(tmp_path, client)
     harness.agent.ports.agents = (AgentSpec("explore", "finds", prompt="You explore.", effort=own),)
     harness.agent.change_effort(Effort.HIGH)
     await harness.say("go")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.agent.test_subagents import is_child, task, with_subagents
+from tests.agent.test_subagents import branches, is_child, task, with_subagents
 from tests.support.agents import make_agent
 from tests.support.headless import run_headless
 from tests.support.scripted_client import Call, Reply, ScriptedClient
@@ -104,11 +104,11 @@ async def test_what_subagents_use_up_counts(tmp_path: Path) -> None:
             return STEP
         return Reply(calls=(task("explore", "look"),), cost=0.01)
 
-    harness, opened = with_subagents(tmp_path, ScriptedClient(script), budget=RunBudget(cost=0.10))
+    harness = with_subagents(tmp_path, ScriptedClient(script), budget=RunBudget(cost=0.10))
     ended = await harness.say("go")
     assert (ended.reason, ended.budget) == ("budget", "cost")
     assert ended.steps == 2, "the subagent was stopped, and its agent before its next request"
-    assert sum(isinstance(entry, AssistantEntry) for entry in opened[0].path()) == 3
+    assert sum(isinstance(entry, AssistantEntry) for entry in branches(harness)[0].path()) == 3
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from tui_agent.session.entries import (
     FilePart,
     PruneEntry,
     RaceEntry,
+    SystemEntry,
     UserEntry,
     kinds,
 )
@@ -220,8 +221,8 @@ class History:
     def _before(self, entry_id: int, start: int | None) -> int | None:
         """Return where the path ends without a thing that began with an entry.
 
-        That is before the prunes that were part of a compaction, before the mode that the approval of a plan changed,
-        and before the other edits of the context that were made together with it.
+        That is before the prunes that were part of a compaction, before a new head that was made for a turn, before the
+        mode that the approval of a plan changed, and before the other edits of the context that were made together.
         """
         entry, at = self._entry(entry_id), self.reader.spine().parent(entry_id)
         while at is not None and at != start and (above := self._entry(at)) is not None:
@@ -233,7 +234,8 @@ class History:
                     belongs = isinstance(above, ContextEditEntry) and (above.created_at, above.action) == made
                 case UserEntry(parts=parts):
                     planned = any(isinstance(part, FilePart) and part.path == PLAN_PATH for part in parts)
-                    belongs = planned and above.sets_state
+                    renewed = isinstance(above, SystemEntry) and above.parent_id is not None
+                    belongs = renewed or (planned and above.sets_state)
                 case _:
                     belongs = False
             if not belongs:
