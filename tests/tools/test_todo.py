@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from tests.support.session_paths import PathBuilder
 from tests.support.tooling import Workspace
-from tui_agent.context.carried import Budgets, Summarised, carry
 from tui_agent.context.files import FileOperations
+from tui_agent.context.preserved import Budgets, Summarised, carry
 from tui_agent.errors import ToolError
 from tui_agent.session.entries import StateText, SummaryDetails, ToolStatus
 from tui_agent.tools.arguments import parse_arguments

@@ -11,11 +11,11 @@ from tui_agent.agent.context_keeper import ContextKeeper
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.context.budget import RequestModel, SwitchAhead, Weights, measure, within
 from tui_agent.context.cache import CacheMiss, CacheState, PrefixBreak, cached_origins, ever_cached
+from tui_agent.context.compaction_history import ROOM_KINDS, RoomMade, room_made
 from tui_agent.context.context_map import ContextBlock, ContextMap, context_map, with_cached
 from tui_agent.context.projection import project
 from tui_agent.context.pruning import Moment
 from tui_agent.context.request import ModelRequest
-from tui_agent.context.room_made import ROOM_KINDS, RoomMade, room_made
 from tui_agent.context.standing import Standing
 from tui_agent.context.standings import Standings, shares
 from tui_agent.context.templates import Templates

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from tui_agent.context.carried import Budgets, CountText, Summarised, carry, fit
 from tui_agent.context.compaction import fit_summary
 from tui_agent.context.files import file_operations
+from tui_agent.context.preserved import Budgets, CountText, Summarised, carry, fit
 from tui_agent.context.settings import ContextSettings
 from tui_agent.context.summariser import SummaryTask
 from tui_agent.context.summary_tasks import blocks_of

@@ -199,7 +199,7 @@ class Weights:
         parted = bool(states) and any(r and states.get(r.id) is EntryState.DROPPED for r in results)
         foreign = entry.model != self._asked.model and any(isinstance(p, ReasoningPart) for p in entry.parts)
         tokens = self._stored(entry) if self._is_whole(entry) and not parted and not foreign else self._counted(entry)
-        # RequestModel for only when it is needed: a path whose entries were all counted needs no encoding at all.
+        # Stand-ins are counted only where there are any: a path whose entries were all counted needs no encoding.
         return tokens + _stand_in_tokens(self._counter) * results.count(None) if None in results else tokens
 
     def _is_whole(self, entry: Entry) -> bool:

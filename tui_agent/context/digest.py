@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from tui_agent.context.carried import CountText
+from tui_agent.context.preserved import CountText
 from tui_agent.session.entries import (
     AssistantEntry,
     BranchSummaryEntry,

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from tui_agent.context.budget import ContextSize, CountEntry, ViewWeights, describe_overhead, stored_tokens, too_large
-from tui_agent.context.carried import CountText
 from tui_agent.context.compaction import (
     CompactionPlan,
     Refusal,
@@ -22,6 +21,7 @@ from tui_agent.context.compaction import (
     without_tail,
 )
 from tui_agent.context.cutting import Cutter, arguments, cut_outputs, outputs
+from tui_agent.context.preserved import CountText
 from tui_agent.context.pruning import Occasion, PrunePlan, PruneRules, plan_prune
 from tui_agent.context.settings import ContextSettings
 from tui_agent.context.templates import Templates

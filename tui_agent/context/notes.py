@@ -6,8 +6,8 @@ Written once, when the output is pruned, and stored with the prune, so that a pl
 from collections.abc import Callable, Sequence
 
 from tui_agent.context.anchors import Anchor
-from tui_agent.context.carried import shown_text
-from tui_agent.context.lines import Source, choose_lines
+from tui_agent.context.kept_lines import Source, choose_lines
+from tui_agent.context.preserved import shown_text
 from tui_agent.context.view import ContextView
 from tui_agent.session.entries import AssistantEntry
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import fields, replace
 from typing import Literal
 
-from tui_agent.context.carried import CountText, fit
+from tui_agent.context.preserved import CountText, fit
 from tui_agent.context.request import ContentText, Message, ModelRequest
 from tui_agent.lazy import dataclass
 from tui_agent.safe_text import readable

@@ -5,7 +5,7 @@ from tests.support.entry_strategies import paths
 from tests.support.session_paths import PathBuilder
 from tests.support.thoroughness import EXAMPLES
 from tui_agent.context.anchors import find_anchors
-from tui_agent.context.lines import Source, choose_lines, decode_lines, encode_lines, texts_of
+from tui_agent.context.kept_lines import Source, choose_lines, decode_lines, encode_lines, texts_of
 from tui_agent.tools.registry import tool_traits
 
 

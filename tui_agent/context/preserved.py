@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from tui_agent.context.anchors import find_anchors
 from tui_agent.context.files import FileOperations, shown_paths
-from tui_agent.context.lines import Source, choose_lines, decode_lines, encode_lines, title_of
+from tui_agent.context.kept_lines import Source, choose_lines, decode_lines, encode_lines, title_of
 from tui_agent.context.settings import CompactionSettings
 from tui_agent.lazy import dataclass
 from tui_agent.session.entries import (
