@@ -175,13 +175,13 @@ class Files:
         return ImportOutcome(self.told, "0123456789abcdef" if len(self.told) == 1 else None)
 
 
-async def test_e_asks_for_the_form_and_writes_beside_the_project(tmp_path: Path) -> None:
+async def test_export_asks_for_the_form_and_writes_beside_the_project(tmp_path: Path) -> None:
     files = Files()
     stage = listed(tmp_path, transfer=files)
     session = make_session(stage.store, "original")
     async with stage.run() as pilot:
         rows = await shown(stage, pilot, 2)
-        await pilot.press(*["down"] * next(n for n, text in enumerate(rows) if "original" in text), "e")
+        await pilot.press(*["down"] * next(n for n, text in enumerate(rows) if "original" in text), "E")
         await pilot.pause()
         assert "every branch" in screen_text(stage)
         await pilot.press("down", "down", "enter")
