@@ -21,6 +21,7 @@ from tui_agent.agent.hooks.settings import HookSettings
 from tui_agent.agent.mcp.settings import McpServerSettings
 from tui_agent.agent.run_budget import RunBudget
 from tui_agent.context.settings import (
+    FIXED,
     CacheSettings,
     CompactionSettings,
     ContextSettings,
@@ -255,7 +256,7 @@ def load_config(
         raise ConfigError(_explain(error, path, origins, project)) from None
     warnings = (
         *left_out,
-        *(f"{path} has a setting this version doesn't know: {name}." for name in unknown if name not in _FORMER),
+        *(f"{path} has a setting this version doesn't have: {name}." for name in unknown if name not in _FORMER),
     )
     warnings = (*warnings, *_exposed_keys(path, layers[0][1]), *_unknown_theme(config, origins.get("ui.theme", "file")))
     return LoadedConfig(config, path, origins, warnings, permissions)
@@ -446,7 +447,7 @@ def split_known(model: type[BaseModel], table: Table, prefix: str = "") -> tuple
     for key, value in table.items():
         name = f"{prefix}{key}"
         info = model.model_fields.get(key)
-        if info is None:
+        if info is None or is_fixed(info):
             unknown.append(name)
             continue
         inner, keyed = _table_model(info)
@@ -464,6 +465,11 @@ def split_known(model: type[BaseModel], table: Table, prefix: str = "") -> tuple
             known[key], more = split_known(inner, value, f"{name}.")
             unknown += more
     return known, unknown
+
+
+def is_fixed(info: FieldInfo) -> bool:
+    """Return True if a field is a constant of the program and no setting."""
+    return FIXED in info.metadata
 
 
 def _table_model(info: FieldInfo) -> tuple[type[BaseModel] | None, bool]:

@@ -14,7 +14,7 @@ from annotated_types import Ge, Gt, Le
 from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
-from tui_agent.config import Config, LoadedConfig
+from tui_agent.config import Config, LoadedConfig, is_fixed
 from tui_agent.lazy import dataclass
 
 UNSET = "—"
@@ -95,6 +95,8 @@ def _rows(loaded: LoadedConfig, table: BaseModel, model: type[BaseModel], prefix
     described = _docstrings(model)
     for name, info in model.model_fields.items():
         value, key = getattr(table, name), f"{prefix}{name}"
+        if is_fixed(info):
+            continue
         if isinstance(value, BaseModel):
             yield from _rows(loaded, value, type(value), f"{key}.")
             continue

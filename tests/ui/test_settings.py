@@ -90,7 +90,7 @@ async def test_a_value_is_edited_and_saved(tmp_path: Path) -> None:
 async def test_a_wrong_value_is_explained_and_changes_nothing(tmp_path: Path) -> None:
     stage, path = a_stage(tmp_path)
     async with stage.run() as pilot:
-        screen = await opened(stage, pilot, "compaction.result_chars")
+        screen = await opened(stage, pilot, "prune.minimum_tokens")
         await pilot.press("enter")
         await write(pilot, "x")
         await pilot.press("enter")
@@ -359,7 +359,7 @@ async def test_a_mistake_in_the_file_is_told(tmp_path: Path) -> None:
 
 
 async def test_what_is_odd_about_the_settings_is_told_at_the_start(tmp_path: Path) -> None:
-    stage, _ = a_stage(tmp_path, warnings=("config.toml has a setting this version doesn't know: [colour].",))
+    stage, _ = a_stage(tmp_path, warnings=("config.toml has a setting this version does not have: [colour].",))
     async with stage.run() as pilot:
         stage.agent.emit(RunStarted())
         await pilot.pause()

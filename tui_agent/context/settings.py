@@ -7,7 +7,7 @@ local model and a 1M hosted one. Reading files and environment variables is the 
 
 import re
 from fnmatch import fnmatchcase
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
@@ -48,6 +48,16 @@ Share = Annotated[float, Field(ge=0, le=1)]
 
 Tokens = Annotated[int, Field(ge=0)]
 """A number of tokens."""
+
+
+FIXED: Final = object()
+"""Marks a field that is no setting: a constant of the rules that benchmarks and tests vary."""
+
+FixedShare = Annotated[float, Field(ge=0, le=1), FIXED]
+"""A fraction that no user sets, 0 to 1."""
+
+FixedNumber = Annotated[int, Field(ge=0), FIXED]
+"""A number of tokens, characters or times that no user sets."""
 
 
 class _Settings(BaseModel):
@@ -92,17 +102,17 @@ class CompactionSettings(_Settings):
     """Tokens of a larger window that are used before compaction acts while no threshold is set: this many, or as many
     as the model's price list has before each token costs more. 0: all of the window."""
     reserved: Tokens | None = None
-    """Tokens kept free for the answer. Empty: the smallest of ``reserve_tokens``, the model's longest answer and
-    ``reserve_share`` of the window."""
-    reserve_tokens: Tokens = 20_000
+    """Tokens kept free for the answer. Empty: the smallest of 20,000, the model's longest answer and a fifth of the
+    window."""
+    reserve_tokens: FixedNumber = 20_000
     """Most tokens kept free for the answer when ``reserved`` is empty."""
-    reserve_share: Share = 0.20
+    reserve_share: FixedShare = 0.20
     """Largest share of the window kept free for the answer."""
-    reserve_minimum: Tokens = 1_024
+    reserve_minimum: FixedNumber = 1_024
     """Least tokens kept free for the answer."""
     keep_recent: Tokens = 60_000
     """Tokens of the newest messages that stay verbatim when the rest is summarised."""
-    keep_recent_share: Share = 0.25
+    keep_recent_share: FixedShare = 0.25
     """Largest share of the history budget that ``keep_recent`` may take."""
     keep_turns: int = Field(default=0, ge=0)
     """Most turns that stay verbatim, the newest, as far as ``keep_recent`` takes them. 0: any number."""
@@ -110,38 +120,38 @@ class CompactionSettings(_Settings):
     """Go on with the work by itself after a compaction in the middle of it. Off: the run stops there."""
     branch_summaries: Literal["ask", "never"] = "ask"
     """Whether a move away from a branch asks for a summary of it."""
-    branch_summary_share: Share = 0.10
+    branch_summary_share: FixedShare = 0.10
     """Share of the history budget a branch's summary may take."""
     model: str | None = None
     """Model that writes summaries. Empty: the conversation's own."""
     input: Literal["auto", "live", "serialised"] = "auto"
     """What the summariser reads: the live conversation (cheap while the provider's cache is warm), the
     conversation written out as text, or whichever costs less."""
-    result_chars: int = Field(default=2_000, ge=100)
+    result_chars: FixedNumber = 2_000
     """Characters of a tool result in the written-out conversation, and of a kept result that had to be cut."""
-    argument_chars: int = Field(default=1_000, ge=50)
+    argument_chars: FixedNumber = 1_000
     """Characters of a tool argument in the written-out conversation."""
-    summary_share: Share = 0.10
+    summary_share: FixedShare = 0.10
     """Share of the history budget the model's summary may take."""
-    anchors_share: Share = 0.20
+    anchors_share: FixedShare = 0.20
     """Share of the history budget for lines carried verbatim: those that names still in use stand in, and errors."""
-    user_messages_share: Share = 0.10
+    user_messages_share: FixedShare = 0.10
     """Share of the history budget for the user's own messages, carried verbatim."""
-    files_share: Share = 0.10
+    files_share: FixedShare = 0.10
     """Share of the history budget for the files read or edited last, which come back from disk after a compaction."""
-    files_budget: Tokens = 24_000
+    files_budget: FixedNumber = 24_000
     """Least history budget in which they do."""
-    target_of_before: Share = 0.90
+    target_of_before: FixedShare = 0.90
     """History after compaction is at most this share of history before it."""
-    target_of_budget: Share = 0.60
+    target_of_budget: FixedShare = 0.60
     """History after compaction is at most this share of the history budget."""
-    enough_of_budget: Share = 0.85
+    enough_of_budget: FixedShare = 0.85
     """What will do where that can't be reached without taking away what is newest."""
-    failures_before_pause: int = Field(default=2, ge=1)
+    failures_before_pause: FixedNumber = 2
     """Failures in a row after which automatic compaction pauses until the next user message."""
-    minimum_budget: Tokens = 4_000
+    minimum_budget: FixedNumber = 4_000
     """A history budget below this is reported at the start, with the largest parts of the fixed overhead."""
-    overhead_share: Share = 0.25
+    overhead_share: FixedShare = 0.25
     """Share of the window that prompt and tools may take before that is reported, with the largest parts."""
 
     def reserve(self, window: int, max_output: int | None = None) -> int:
@@ -197,34 +207,34 @@ class PruneSettings(_Settings):
     run; "off": only on request."""
     protect_tokens: Tokens = 15_000
     """Tokens of the newest tool output that are never pruned."""
-    protect_share: Share = 0.15
+    protect_share: FixedShare = 0.15
     """Largest share of the history budget that ``protect_tokens`` may take."""
-    protect_turns: int = Field(default=2, ge=0)
+    protect_turns: FixedNumber = 2
     """Newest user turns whose tool output is protected while there is no pressure."""
-    protect_steps: int = Field(default=4, ge=0)
+    protect_steps: FixedNumber = 4
     """Newest steps whose tool output is protected always."""
-    step_budget: Tokens = 2_500
+    step_budget: FixedNumber = 2_500
     """Tokens of the history budget there have to be for each of these steps; one is protected in any case."""
     protected_tools: tuple[str, ...] | None = None
     """Tools whose results are never pruned; not set: those that say so themselves, skill, todo and recall."""
     minimum_tokens: Tokens = 25_000
     """Least tokens a prune must free to be worth breaking the provider's cache."""
-    minimum_share: Share = 0.25
+    minimum_share: FixedShare = 0.25
     """Share of the history budget that is enough, if it is less than ``minimum_tokens``."""
-    room_tokens: Tokens = 12_000
+    room_tokens: FixedNumber = 12_000
     """Tokens that are free after a prune that has to be, so that the next is many steps away."""
-    room_least: Share = 0.30
+    room_least: FixedShare = 0.30
     """Least share of the history budget that is free then."""
-    room_large: Share = 0.40
+    room_large: FixedShare = 0.40
     """The same where the history budget has ``large_budget`` tokens: what is read anew after each prune is dear."""
-    large_budget: Tokens = 90_000
+    large_budget: FixedNumber = 90_000
     """Tokens of a large history budget."""
-    room_most: Share = 0.50
+    room_most: FixedShare = 0.50
     """Largest share of the history budget that ``room_tokens`` may take."""
-    notes_share: Share = 0.10
+    notes_share: FixedShare = 0.10
     """Share of the history budget that the notes of one prune may take: the lines of what is cleared that are still
     in use, told in its placeholders."""
-    pressure: Share = 0.95
+    pressure: FixedShare = 0.95
     """Share of the threshold above which the context is under pressure."""
 
     @model_validator(mode="before")
@@ -272,13 +282,13 @@ class TruncationSettings(_Settings):
     """Characters of one line."""
     window_share: Share = 0.10
     """Share of the window one output may take when the window is nearly full."""
-    roomy_share: Share = 0.30
+    roomy_share: FixedShare = 0.30
     """Share of the window one output may take while there is much free room."""
-    free_share: Share = 0.40
+    free_share: FixedShare = 0.40
     """Share of the free room one output may take, between ``window_share`` and ``roomy_share`` of the window."""
-    roomy_window: Tokens = 24_000
+    roomy_window: FixedNumber = 24_000
     """Window below which an output takes ``window_share`` at most: one more would push out everything else."""
-    error_lines: int = Field(default=20, ge=0)
+    error_lines: FixedNumber = 20
     """Error-looking lines shown from the part of an output that was left out."""
     short_rereads: bool = True
     """Answer a read of lines that are in view and unchanged in one line, of changed ones with the difference where
@@ -296,7 +306,7 @@ class ImageSettings(_Settings):
     max_count: int = Field(default=20, ge=0)
     """Images in one request. With more than 20, Anthropic's interface takes only small ones
     (platform.claude.com/docs, "Vision")."""
-    max_tokens_share: Share = 0.25
+    max_tokens_share: FixedShare = 0.25
     """Largest share of the history budget that images may take together."""
 
 

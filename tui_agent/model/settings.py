@@ -3,11 +3,11 @@
 Prices are US dollars per million tokens, sizes are tokens, times are seconds.
 """
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
-from tui_agent.context.settings import Threshold, Tokens
+from tui_agent.context.settings import FIXED, Threshold, Tokens
 from tui_agent.model.providers import ReasoningBack, WireName
 from tui_agent.session.effort import Effort
 
@@ -68,7 +68,9 @@ class RetrySettings(_Table):
     """``[retry]``: how failed requests are tried again."""
 
     attempts: int = Field(default=5, ge=1, le=50, description="Times a request is sent at most.")
-    first_delay: float = Field(default=1.0, ge=0, description="Longest wait before the second attempt.")
+    first_delay: Annotated[float, FIXED] = Field(
+        default=1.0, ge=0, description="Longest wait before the second attempt."
+    )
     max_delay: float = Field(default=60.0, ge=0, description="Longest wait the program chooses itself.")
     max_retry_after: float = Field(
         default=600.0, ge=0, description="Longest wait a provider may ask for; beyond it the request fails."
@@ -81,7 +83,7 @@ class HostSettings(_Table):
     connect_timeout: float = Field(default=20.0, gt=0, description="Seconds to connect to a provider.")
     first_byte_timeout: float = Field(default=600.0, gt=0, description="Seconds until an answer begins.")
     stall_timeout: float = Field(default=300.0, gt=0, description="Seconds an answer may pause.")
-    start_timeout: float = Field(default=90.0, gt=0, description="Seconds litellm's process may take to start.")
-    answer_timeout: float = Field(
-        default=20.0, gt=0, description="Seconds litellm's process may be silent before it counts as hung."
-    )
+    start_timeout: Annotated[float, FIXED] = 90.0
+    """Seconds litellm's process may take to start."""
+    answer_timeout: Annotated[float, FIXED] = 20.0
+    """Seconds litellm's process may be silent before it counts as hung."""
