@@ -159,6 +159,9 @@ def test_a_directory_of_claude_code_passes_over_subagents_files(store: Store, tm
         ([("<command-message>review</command-message>\n<command-name>/review</command-name>\n"
           "<command-args>the shop</command-args>")], "/review the shop"),
         (["<command-name>/clear</command-name>", "<local-command-stdout></local-command-stdout>", "fix it"], "fix it"),
+        (["<local-command-caveat>Caveat: run locally",
+          "<command-name>/compact</command-name><command-args>keep x</command-args>",
+          "<local-command-stdout>Compacted</local-command-stdout>", "go on"], "go on"),
         (["<command-name>/init</command-name>\n<command-args></command-args>"], "/init"),
     ],
 )  # fmt: skip
@@ -166,9 +169,12 @@ def test_a_session_of_claude_code_is_called_by_what_was_typed_first(store: Store
     path, above = tmp_path / "s.jsonl", None
     with path.open("w") as file:
         for number, text in enumerate(messages):
+            note = "caveat" in text
             line = {"sessionId": "s", "uuid": f"u{number}", "parentUuid": above, "type": "user", "cwd": "/shop",
-                    "timestamp": "2026-01-02T03:04:05Z", "message": {"role": "user", "content": text}}  # fmt: skip
+                    "timestamp": "2026-01-02T03:04:05Z", "isMeta": note,
+                    "message": {"role": "user", "content": text}}  # fmt: skip
             above = f"u{number}"
             file.write(json.dumps(line) + "\n")
     [imported] = Importer(store).take(path)
     assert imported.title == title
+    assert imported.entries == sum("local" not in text and "/compact" not in text for text in messages)

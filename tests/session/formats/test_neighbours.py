@@ -19,6 +19,7 @@ from tui_agent.session.formats.reading import NoConversation
 from tui_agent.session.store import Store
 
 DATA = Path(__file__).parent / "data"
+RECORDED = Path(__file__).parents[4] / "shared" / "data" / "neighbours"
 
 
 def database(path: Path, *scripts: str) -> Path:
@@ -114,6 +115,52 @@ def test_a_turn_that_was_taken_back_in_codex_is_a_branch(tmp_path: Path) -> None
     [session] = read_file(path)
     assert said(session) == ["user: first", "model: no", "user: right"]
     assert len(session.entries) == 5
+
+
+def codex_rollout(name: Path, thread: str, minute: int, *turns: str, base: tuple[str, int] | None = None) -> Path:
+    """A rollout of one head and two lines for each turn, numbered on from where it begins."""
+    meta: dict[str, object] = {"id": thread, "cwd": "/shop", "timestamp": f"2026-01-02T03:{minute:02}:00.000Z"}
+    if base is not None:
+        meta["history_base"] = {"thread_id": base[0], "end_ordinal_exclusive": base[1], "end_byte_offset": 0}
+    lines = codex_line("session_meta", **meta) + "".join(map(codex_user, turns))
+    first = 0 if base is None else base[1]
+    numbered = [json.loads(line) | {"ordinal": first + at} for at, line in enumerate(lines.splitlines())]
+    name.parent.mkdir(parents=True, exist_ok=True)
+    name.write_text("".join(json.dumps(line) + "\n" for line in numbered))
+    return name
+
+
+THREAD, SECOND, FORK = (f"01a207c4-c71b-79c2-80fb-{number:012}" for number in range(3))
+
+
+def test_messages_taken_back_in_codex_are_branches_of_one_session(store: Store, tmp_path: Path) -> None:
+    days = tmp_path / "sessions" / "2026" / "01"
+    head = "rollout-2026-01-02T03-04-05-"
+    first = codex_rollout(days / "02" / f"{head}{THREAD}.jsonl", THREAD, 0, "one", "two", "three")
+    second = codex_rollout(
+        days / "02" / f"{head}{THREAD}_{SECOND}.jsonl", THREAD, 1, "instead", "four", base=(THREAD, 5)
+    )
+    third = codex_rollout(days / "03" / f"{head}{THREAD}_{FORK}.jsonl", THREAD, 2, "again", base=(SECOND, 8))
+    outcomes = [import_file(store, path, estimate=lambda _entry: 1)[0] for path in (first, second, third, first)]
+    assert [(one.came.value, one.entries) for one in outcomes] == [("new", 3), ("more", 2), ("more", 1), ("known", 0)]
+    assert len({one.session_id for one in outcomes}) == 1
+    [session] = read_file(third)
+    assert said(session) == ["user: one", "user: two", "user: instead", "user: again"]
+    fork = codex_rollout(days / "03" / f"{head}{FORK}.jsonl", FORK, 3, "fork", base=(SECOND, 8))
+    [forked] = read_file(fork)
+    assert said(forked) == ["user: one", "user: two", "user: instead", "user: fork"]
+    assert forked.id != session.id
+    first.unlink()
+    [alone] = read_file(second)
+    assert alone.left_out == {"history before, which is in a file that is not here": 1}
+
+
+@pytest.mark.skipif(not RECORDED.is_dir(), reason="needs recordings of other programs, which are not in the project")
+def test_recordings_of_one_thread_of_codex_become_one_session(store: Store) -> None:
+    names = ("codex-after-taking-back.jsonl", "codex-before-taking-back.jsonl")
+    first, second = (import_file(store, RECORDED / name, estimate=lambda _entry: 1)[0] for name in names)
+    assert (first.came, first.entries, second.came) == (ImportChange.NEW, 8, ImportChange.KNOWN)
+    assert first.session_id == second.session_id
 
 
 def test_a_chat_of_gemini_that_was_resumed_is_one_path(tmp_path: Path) -> None:

@@ -35,6 +35,10 @@ _SPELLING = Spelling(
 )
 _COMMAND = re.compile(r"<command-name>(.*?)</command-name>", re.DOTALL)
 _ARGUMENTS = re.compile(r"<command-args>(.*?)</command-args>", re.DOTALL)
+_CAVEAT = ("Caveat:", "<local-command-caveat>")
+"""Begins the note before a command that only Claude Code itself ran, such as /compact."""
+_OWN = (*_CAVEAT, "<local-command-stdout>", "<local-command-stderr>", "Continue from where you left off.")
+"""Begins what it writes in the user's name for itself; other ``isMeta`` lines hold what a command or skill says."""
 _TITLE_CHARS = 60
 _TITLES = {"summary": "summary", "ai-title": "aiTitle", "custom-title": "customTitle"}
 """Lines that name the session, the more telling ones last, and where the name stands in them."""
@@ -69,6 +73,8 @@ class _Reader:
         self._titles: dict[str, str] = {}
         self._cwd = self._session = ""
         self._boundary: Node | None = None
+        self._runs_command = False
+        """Whether the next command is one that Claude Code ran itself."""
 
     def read(self, nodes: Iterable[Node | None]) -> IncomingSession:
         leaf: int | None = None
@@ -97,7 +103,7 @@ class _Reader:
         """
         alone = ""
         for entry in self._make.session.entries:
-            if not isinstance(entry, UserEntry) or entry.synthetic is not None or "<local-command" in entry.text:
+            if not isinstance(entry, UserEntry) or entry.synthetic is not None:
                 continue
             if (command := _COMMAND.search(entry.text)) is None:
                 return " ".join(entry.text.split())[:_TITLE_CHARS] if alone else ""
@@ -141,9 +147,19 @@ class _Reader:
         entry = UserEntry(parts=self._content.said(message), synthetic=synthetic, created_at=at)
         if node.flag("isCompactSummary"):
             parent = self._compaction(entry.text, parent, at)
+        elif self._is_own(entry):
+            self._make.leave_out("line that Claude Code wrote for itself")
         elif entry.parts:
             parent = self._make.add(entry, parent)
         self._make.pass_over(uuid, parent)
+
+    def _is_own(self, entry: UserEntry) -> bool:
+        """Whether a message is none: a note, a command that the program ran, or what that command printed."""
+        text = entry.text.lstrip()
+        command, self._runs_command = self._runs_command and _COMMAND.search(text) is not None, False
+        if (own := text.startswith(_OWN)) and text.startswith(_CAVEAT):
+            self._runs_command = True
+        return own or command
 
     def _result(self, part: Node, parent: int | None, at: int) -> int:
         call_id = part.text("tool_use_id")

@@ -6,8 +6,9 @@ the event ``user_message``.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
+from tui_agent.lazy import dataclass
 from tui_agent.session.entries import (
     AssistantEntry,
     AssistantPart,
@@ -23,6 +24,7 @@ from tui_agent.session.entries import (
     Usage,
     UserEntry,
 )
+from tui_agent.session.formats.codex_threads import Rollout, rollouts_of
 from tui_agent.session.formats.incoming import Builder, IncomingSession
 from tui_agent.session.formats.reading import ImportLimits, NoConversation, Node
 from tui_agent.session.formats.source import SourceFile
@@ -44,12 +46,21 @@ def is_line(node: Node) -> bool:
 
 
 def read(source: SourceFile) -> Iterator[Sequence[IncomingSession]]:
-    """Yield the session of a rollout.
+    """Yield the session of a rollout's thread: what earlier rollouts hold of it, then this one.
 
     Raises:
         ImportRefused: a line is not what it should be.
     """
-    yield [_Reader(source.limits).read(source.lines())]
+    yield [_Reader(source.limits).read(rollouts_of(source))]
+
+
+@dataclass(frozen=True, slots=True)
+class _Position:
+    """Where a thread is after a line."""
+
+    last: int | None = None
+    model: str = ""
+    turns: tuple[tuple[int | None, str], ...] = ()
 
 
 class _Reader:
@@ -67,13 +78,20 @@ class _Reader:
         """The last message in the user's name, until an event says that a person wrote it."""
         self._turns: list[tuple[int | None, str]] = []
         """Where each message of a person hangs, and its text."""
+        self._positions: dict[tuple[str, int], _Position] = {}
+        """Where later rollouts go on: by a rollout's name and an ordinal."""
         self._used = 0
         self._talked = False
 
-    def read(self, nodes: Iterable[Node | None]) -> IncomingSession:
-        for node in nodes:
-            if node is not None:
-                self._line(node)
+    def read(self, rollouts: Sequence[Rollout]) -> IncomingSession:
+        for number, rollout in enumerate(rollouts):
+            base = rollout.base
+            if base is not None and base not in self._positions:
+                self._make.leave_out("history before, which is in a file that is not here")
+            if number:
+                self._go_to(_Position() if base is None else self._positions.get(base, _Position()))
+            wanted = {later.base[1] for later in rollouts if later.base is not None and later.base[0] == rollout.name}
+            self._rollout(rollout, sorted(wanted), of_thread=rollout.thread == rollouts[-1].thread)
         if not self._talked:
             raise NoConversation("It holds no conversation of Codex.")
         meta = self._meta.node("payload") if self._meta is not None else Node({}, "")
@@ -84,6 +102,28 @@ class _Reader:
             created_at=meta.time("timestamp"),
             leaf=self._make.last,
         )
+
+    def _rollout(self, rollout: Rollout, wanted: list[int], *, of_thread: bool) -> None:
+        for node in rollout.source.lines():
+            if node is None:
+                continue
+            ordinal = node.value.get("ordinal")
+            while wanted and isinstance(ordinal, int) and ordinal >= wanted[0]:
+                self._remember(rollout, wanted.pop(0))
+            if rollout.end is not None and isinstance(ordinal, int) and ordinal >= rollout.end:
+                break
+            if of_thread or node.text("type", "") != "session_meta":
+                self._line(node)
+        for ordinal in wanted:
+            self._remember(rollout, ordinal)
+
+    def _remember(self, rollout: Rollout, ordinal: int) -> None:
+        self._positions[rollout.name, ordinal] = _Position(self._make.last, self._model, tuple(self._turns))
+
+    def _go_to(self, position: _Position) -> None:
+        self._answer = self._counted = self._unclaimed = None
+        self._make.pass_over(None, position.last)
+        self._model, self._turns = position.model, list(position.turns)
 
     def _line(self, node: Node) -> None:
         payload, at = node.node("payload"), node.time("timestamp")
