@@ -1,5 +1,6 @@
 """What a message names, and what travels with it because of that."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -157,6 +158,12 @@ async def test_what_does_not_exist_stays_text_and_is_said(place: Place) -> None:
     loaded = await place.load("@alice look at @src/gone.py and @gone.md:3")
     assert loaded.parts == (TextPart(text="@alice look at @src/gone.py and @gone.md:3"),)
     assert loaded.problem == "Not attached, there is no such file: alice, src/gone.py, gone.md:3."
+
+
+async def test_a_pipe_is_called_one(place: Place) -> None:
+    os.mkfifo(place.cwd / "feed")
+    loaded = await place.load("see @feed")
+    assert loaded.problem == "Not attached, it is a pipe: feed."
 
 
 async def test_an_entry_is_named_with_a_line_of_it_and_how_to_get_all(place: Place) -> None:

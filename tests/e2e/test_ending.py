@@ -142,3 +142,22 @@ def test_it_draws_on_the_terminal_where_errors_go_elsewhere(place: Place, tmp_pa
     terminal.press("ctrl+q")
     assert terminal.wait_exit() == 0
     assert not (tmp_path / "errors").read_bytes()
+
+
+def test_what_a_killed_program_had_given_its_editor_goes_with_the_next_one(own_place: Place, editor: Path) -> None:
+    own_place.variables["VISUAL"] = str(editor)
+
+    def given() -> set[Path]:
+        return set((own_place.root / "scratch").glob("tui-agent-*/*/prompt.md"))
+
+    first = own_place.start()
+    first.press("ctrl+e")
+    first.wait_for("EDITOR IS UP")
+    (left,) = given()
+    first.process.kill()
+    first.process.wait()
+    again = own_place.start()
+    again.press("ctrl+e")
+    again.wait_for("EDITOR IS UP")
+    assert len(given() - {left}) == 1
+    assert not left.parent.exists()

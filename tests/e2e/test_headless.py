@@ -14,6 +14,7 @@ from tui_agent.agent.checkpoints.plan import changes_in, differences
 from tui_agent.agent.checkpoints.recorder import SnapshotStore
 from tui_agent.agent.checkpoints.restoring import Restorer
 from tui_agent.cli.sessions import DATABASE
+from tui_agent.session.ids import short_id
 from tui_agent.session.session import Session
 from tui_agent.session.store import Store
 
@@ -52,6 +53,21 @@ def test_the_run_is_recorded_and_can_be_continued(place: Place, warm_server: Mod
     assert place.run("-c", "-p", "the second message").returncode == 0
     texts = json.dumps(warm_server.calls[-1].json["messages"])
     assert "You said: the first message" in texts
+
+
+def test_a_session_that_another_program_has_can_be_taken_over(own_place: Place, server: ModelServer) -> None:
+    own_place.configure(server.openai_url)
+    assert own_place.run("-p", "the first message").returncode == 0
+    with Store(own_place.root / "data" / DATABASE) as store:
+        session = Session(store, next(iter(store.sessions())).id, estimate=lambda _entry: 1)
+        session.hold()
+        refused = own_place.run("-c", "-p", "mine")
+        assert refused.returncode == 1
+        assert "--take-over" in refused.stderr
+        assert f"--fork {short_id(session.id)}" in refused.stderr
+        taken = own_place.run("-c", "--take-over", "-p", "mine")
+        assert (taken.returncode, taken.stdout) == (0, "You said: mine\n")
+        assert session.check_for_take_over()
 
 
 def test_what_is_not_allowed_is_refused_and_the_exit_code_says_so(place: Place, warm_server: ModelServer) -> None:

@@ -1,10 +1,13 @@
 """Changing the model in the middle of a conversation: what it comes to is said, what does not fit is asked about."""
 
+import io
 from pathlib import Path
 from typing import Any
 
+from tests.support.agents import make_agent
+from tests.support.headless import run_headless
 from tests.support.real_stage import SUMMARY, RealStage, real_stage, write_modules
-from tests.support.scripted_client import Reply
+from tests.support.scripted_client import Reply, ScriptedClient
 from tests.support.ui_app import until
 from tui_agent.app.model_switch import use_model
 from tui_agent.app.services import ModelRow
@@ -79,6 +82,17 @@ async def test_nothing_is_said_of_an_empty_conversation(tmp_path: Path) -> None:
         await choose(stage, pilot)
         assert stage.harness.agent.model == "test/small"
         assert not stage.main.notice.message
+
+
+async def test_without_a_screen_what_does_not_fit_is_switched_and_says_so(tmp_path: Path) -> None:
+    harness = make_agent(tmp_path, ScriptedClient([Reply(TALK, usage=None)]), answer=None)
+    harness.directory.windows["test/small"] = 8_192
+    for text in parts(8):
+        await harness.say(text)
+    err = io.StringIO()
+    assert await run_headless(harness, "/model test/small", err=err) == 0
+    assert harness.agent.model == "test/small"
+    assert "Nobody can be asked in this run, so: Switch; small prunes and compacts" in err.getvalue()
 
 
 async def test_what_does_not_fit_can_be_compacted_by_the_model_that_can_read_it(tmp_path: Path) -> None:

@@ -104,6 +104,18 @@ async def test_what_a_new_session_left_is_there_for_the_next_one(tmp_path: Path)
         assert stage.main.prompt.text == "left"
 
 
+async def test_a_session_begun_later_does_not_get_what_another_window_left(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run():
+        remembered(stage)
+        place = str(stage.services.cwd)
+        with Store(stage.store.path) as other:
+            other.keep_unsent(place, Unsent("of the other window"))
+        await stage.main.desk.open(OpenRequest())
+        assert not stage.main.prompt.text
+        assert stage.store.take_unsent(place).text == "of the other window", "the next program finds it"
+
+
 async def test_a_message_from_the_history_is_no_draft(tmp_path: Path) -> None:
     stage = make_stage(tmp_path)
     async with stage.run() as pilot:

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import stat
 from collections.abc import Awaitable, Callable
 from itertools import islice
 from pathlib import Path
@@ -86,7 +87,7 @@ async def load_message(
     outside = [mention for mention in mentions if naming is not None and naming.leaves_out(mention, cwd)]
     mentions = [mention for mention in mentions if mention not in outside]
     found = await asyncio.to_thread(lambda: [_read(mention, cwd) for mention in mentions])
-    missing: list[str] = []
+    missing: dict[str, list[str]] = {}
     files: list[UserPart] = []
     for mention, part in zip(mentions, found, strict=True):
         is_path = part is not None and "/" in mention.written
@@ -96,12 +97,12 @@ async def load_message(
         elif part is not None:
             files.append(_stored(part, put_blob))
         elif not mention.in_code:
-            missing.append(mention.written)
+            missing.setdefault(await asyncio.to_thread(_why_not, mention, cwd), []).append(mention.written)
     entries = [part for number in entry_mentions(source) if (part := _entry(number, session)) is not None]
     problems = [
         f"Not attached, {why}: {', '.join(names)}."
         for why, names in (
-            ("there is no such file", missing),
+            *missing.items(),
             ("the command came with the project and names what is outside of it", [item.written for item in outside]),
         )
         if names
@@ -136,6 +137,17 @@ def _read(mention: FileMention, cwd: Path) -> FilePart | _Image | None:
     except (OSError, RuntimeError, ValueError):
         return None
     return None
+
+
+def _why_not(mention: FileMention, cwd: Path) -> str:
+    """Return why nothing of a mention can be attached."""
+    try:
+        mode = _path(mention.written, cwd).stat().st_mode
+    except (OSError, RuntimeError, ValueError):
+        return "there is no such file"
+    if stat.S_ISFIFO(mode):
+        return "it is a pipe"
+    return "it can't be read" if stat.S_ISREG(mode) or stat.S_ISDIR(mode) else "it is a device or a socket"
 
 
 def _path(name: str, cwd: Path) -> Path:

@@ -78,7 +78,7 @@ async def _ask(desk: "Desk", agent: "Agent", model: str, ahead: "SwitchAhead") -
         ("switch", f"Switch; {new} prunes and compacts before its first answer"),
         ("stay", f"Stay with {old}"),
     ]
-    return await desk.ask(Choice(f"The conversation does not fit {new}", answers, details))
+    return await desk.ask(Choice(f"The conversation does not fit {new}.", answers, details, unasked="switch"))
 
 
 async def _compact_then_switch(desk: "Desk", agent: "Agent", model: str) -> bool:

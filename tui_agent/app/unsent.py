@@ -64,7 +64,7 @@ class UnsentKeeper:
         if agent.session.read_only:
             return
         self._place, self._kept = place_of(agent), Unsent()
-        found = self._take(self._place)
+        found = self._take(self._place, is_new=bool(before) and self._place != agent.session.id)
         text = "\n\n".join(filter(None, [*found.waiting, found.text]))
         if text and before:
             face.set_draft(text)
@@ -77,12 +77,14 @@ class UnsentKeeper:
             face.say(f"{what} waiting when the program ended: back in the prompt, not sent.")
         self.changed()
 
-    def _take(self, place: str) -> Unsent:
+    def _take(self, place: str, *, is_new: bool) -> Unsent:
+        """Return what was kept; a session begun in this program does not get what another window left there."""
         from tui_agent.session.errors import StoreError
         from tui_agent.session.unsent import Unsent
 
         try:
-            return self._desk.services.store.take_unsent(place)
+            store = self._desk.services.store
+            return store.take_own_unsent(place) if is_new else store.take_unsent(place)
         except StoreError as error:
             log.warning("What was in the prompt can't be read: %s", error)
             return Unsent()

@@ -86,6 +86,8 @@ def parse(argv: list[str]) -> argparse.Namespace:
     chosen = [name for name in ("continue_", "resume", "fork") if getattr(arguments, name) is not None]
     if len(chosen) > 1:
         raise UsageError("Use one of -c, -r and --fork. See: tui-agent --help")
+    if arguments.take_over and not (arguments.continue_ or arguments.resume):
+        raise UsageError("--take-over goes with -c or -r ID. See: tui-agent --help")
     if not is_directory(arguments.cwd):
         raise UsageError(f"Argument --cwd: {arguments.cwd} is not a directory")
     return arguments
@@ -192,6 +194,11 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     )
     session.add_argument("-r", "--resume", nargs="?", const="", metavar="ID", help="pick a session, or open one by id")
     session.add_argument("--fork", metavar="ID[#N]", help="continue in a copy of a session, up to entry N")
+    session.add_argument(
+        "--take-over",
+        action="store_true",
+        help="with -c or -r ID: open it though another program has it, which can only read it then",
+    )
     session.add_argument("--no-session", action="store_true", help="keep no record of the session")
     headless = parser.add_argument_group("without a screen")
     headless.add_argument(

@@ -197,12 +197,13 @@ class DeskWiring:
     def start(self) -> FirstView:
         """Return what is shown first."""
         arguments, wiring = self._wiring.arguments, self._wiring
+        how = OpenHow.TAKE_OVER if arguments.take_over else OpenHow.OPEN
         if arguments.continue_:
-            return FirstView(OpenRequest(wiring.last_session()), prompt=arguments.prompt or "")
+            return FirstView(OpenRequest(wiring.last_session(), how), prompt=arguments.prompt or "")
         if arguments.fork:
             return FirstView(OpenRequest(wiring.fork(arguments.fork)), prompt=arguments.prompt or "")
         if arguments.resume:
-            return FirstView(OpenRequest(wiring.store.session(arguments.resume).id), prompt=arguments.prompt or "")
+            return FirstView(OpenRequest(wiring.store.session(arguments.resume).id, how), prompt=arguments.prompt or "")
         if arguments.resume is not None:
             return FirstView(screen="sessions")
         if arguments.demo or wiring.has_model():

@@ -47,6 +47,7 @@ from tui_agent.cli.exit_codes import ExitCode
 from tui_agent.cli.output import say, say_json
 from tui_agent.errors import CommandError, UserFacingError
 from tui_agent.session.entries import AssistantEntry, RunnerState, TextPart, ToolResultEntry, ToolStatus
+from tui_agent.session.errors import SessionHeld
 from tui_agent.session.ids import short_id
 from tui_agent.session.records import RunOutcome
 from tui_agent.tools.arguments import parse_arguments
@@ -98,8 +99,13 @@ class HeadlessRun(WordsFace):
 
         Raises:
             StoreError: it can't be opened.
+            CommandError: another live program has it.
         """
-        await self.desk.open_or_raise(request)
+        try:
+            await self.desk.open_or_raise(request)
+        except SessionHeld as held:
+            ways = f"add --take-over to end its writing, or use --fork {short_id(held.session_id)} to go on in a copy"
+            raise CommandError(f"Process {held.pid} on {held.host} works on this session: {ways}.") from None
 
     async def aclose(self) -> None:
         """Let go of the session."""

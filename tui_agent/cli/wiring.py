@@ -44,6 +44,7 @@ from tui_agent.paths import cache_dir, config_dir, data_dir, log_dir
 from tui_agent.processes.environment import SafeEnvironment
 from tui_agent.resources import prompt
 from tui_agent.sandbox import Sandbox
+from tui_agent.sandbox.own_directory import make_own_directory
 from tui_agent.session.effort import Effort
 from tui_agent.session.entries import AssistantEntry, EffortChangeEntry, Entry, ShellEntry, ToolResultEntry
 from tui_agent.session.errors import StoreError
@@ -73,7 +74,6 @@ class Wiring:
             # Without anybody to ask, a doom loop is refused once and then ends the run.
             self.flag_rules = (Rule("doom_loop", "*", Action.DENY, "default"), *self.flag_rules)
         start_logging(debug=arguments.debug)
-        self._temporary: tempfile.TemporaryDirectory[str] | None = None
         self.extensions = Extensions(self.trusts, headless=self.headless, sandbox=self.sandbox)
         self.logins = Logins()
         self.logins.warm()
@@ -184,8 +184,6 @@ class Wiring:
         await asyncio.gather(self.client.aclose(), self.extensions.aclose())
         self.store.purge()
         self.store.close()
-        if self._temporary is not None:
-            self._temporary.cleanup()
 
     # -- sessions -------------------------------------------------------------------------------------------
 
@@ -390,8 +388,7 @@ class Wiring:
     def _open_store(self) -> Store:
         if not self.arguments.no_session:
             return open_store()
-        self._temporary = tempfile.TemporaryDirectory(prefix="tui-agent-")
-        return Store(Path(self._temporary.name) / DATABASE)
+        return Store(make_own_directory(self, Path(tempfile.gettempdir())) / DATABASE)
 
     @staticmethod
     def _demo_directory() -> Path:

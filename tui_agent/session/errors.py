@@ -116,7 +116,7 @@ class SessionHeld(StoreError):
 
     def __init__(self, session_id: str, pid: int, host: str, since: int) -> None:
         where = "already open here" if pid == os.getpid() else f"open in another program (process {pid} on {host})"
-        super().__init__(f"Session {session_id} is {where}: open it read-only, fork it, or take it over.")
+        super().__init__(f"Session {session_id} is {where}: close it there first.")
         self.session_id = session_id
         self.pid = pid
         self.host = host

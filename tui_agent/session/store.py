@@ -423,6 +423,11 @@ class Store:
             unsents.forget(connection, self.clock() - unsents.RETENTION_MS)
             return unsents.take(connection, valid(place), self._is_free)
 
+    def take_own_unsent(self, place: str) -> Unsent:
+        """Return what this program kept at a place, and forget it; what others left stays."""
+        with self.writer() as connection:
+            return unsents.take(connection, valid(place), self._token.__eq__)
+
     def _is_free(self, token: str) -> bool:
         return token == self._token or not self._locks.alive(token)
 

@@ -9,6 +9,7 @@ import tempfile
 from asyncio.subprocess import Process
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from textual.app import App, SuspendNotSupported
 
 from tui_agent.processes.marks import own
 from tui_agent.processes.own_programs import find_program
+from tui_agent.sandbox.own_directory import make_own_directory
 
 FROM_KEYS = frozenset({signal.SIGINT, signal.SIGQUIT})
 """Signals that keys send to all programs of a terminal in its plain state."""
@@ -28,6 +30,15 @@ class Lending:
         self._lent = False
         self._borrower: Process | None = None
         self._waiting: Callable[[], object] | None = None
+
+    @cached_property
+    def directory(self) -> Path:
+        """A directory for what is edited, removed at the end; those of programs that were killed go now.
+
+        Raises:
+            OSError: it can't be made.
+        """
+        return make_own_directory(self, Path(tempfile.gettempdir()))
 
     async def lend(self, app: App[Any], command: Sequence[str]) -> int:
         """Run a program on the app's terminal and return its exit code.
@@ -77,11 +88,16 @@ async def edit_outside(app: App[Any], text: str, name: str) -> str | None:
     Raises:
         EditorError: there is no editor that can be used.
     """
-    with tempfile.TemporaryDirectory(prefix="tui-agent-") as directory:
-        path = Path(directory) / name
+    try:
+        path = lending.directory / name
         path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise EditorError(f"Cannot write the text into a file for the editor: {error.strerror}.") from error
+    try:
         code = await open_in_editor(app, path)
         return path.read_text(encoding="utf-8", errors="replace").rstrip("\n") if code == 0 else None
+    finally:
+        path.unlink(missing_ok=True)
 
 
 async def open_in_editor(app: App[Any], path: Path, line: int = 0) -> int:

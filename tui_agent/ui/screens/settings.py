@@ -20,13 +20,12 @@ from tui_agent.app.session_commands import choose_model
 from tui_agent.config import ConfigError, parse_value
 from tui_agent.errors import UserFacingError
 from tui_agent.model.naming import NameStanding
-from tui_agent.setting_rows import UNSET, counts
+from tui_agent.setting_rows import UNSET, SettingRow, counts
 from tui_agent.ui.screens.picker import PickerRow, PickerScreen
 from tui_agent.ui.widgets.key_line import KeyLine
 
 if TYPE_CHECKING:
     from tui_agent.app.desk import Desk
-    from tui_agent.setting_rows import SettingRow
 
 MODELS = frozenset({"model", "small_model", "compaction.model"})
 """Settings that name a model."""
