@@ -1,4 +1,4 @@
-"""Files that Codex, Gemini CLI, OpenCode and Mistral Vibe really wrote."""
+"""Files that Codex, Gemini CLI, Qwen Code, Copilot CLI, OpenCode and Mistral Vibe really wrote."""
 
 import json
 import shutil
@@ -38,6 +38,8 @@ def opencode(tmp_path: Path) -> Path:
 FILES: dict[str, Callable[[Path], Path]] = {
     "codex": lambda _: DATA / "codex-rollout.jsonl",
     "gemini-cli": lambda _: DATA / "gemini-chat.jsonl",
+    "qwen-code": lambda _: DATA / "qwen-chat.jsonl",
+    "copilot-cli": lambda _: DATA / "copilot-events.jsonl",
     "vibe": lambda _: DATA / "vibe" / "CURRENT",
     "opencode": opencode,
 }
@@ -190,6 +192,72 @@ def test_a_chat_of_gemini_goes_back_before_a_message(tmp_path: Path) -> None:
     path.write_text((DATA / "gemini-chat.jsonl").read_text() + f"{undone}\n{again}\n")
     [session] = read_file(path)
     assert said(session)[-2:] == ["model: <**Looking**\n\nI should look.> Done, answer 6.", "user: instead"]
+
+
+def test_a_chat_of_qwen_code_is_no_session_of_claude_code() -> None:
+    [session] = read_file(DATA / "qwen-chat.jsonl")
+    assert said(session) == [
+        "user: use a tool please",
+        'model: <I should look.> Let me do that. [run_shell_command {"command": "ls", "is_background": false}]',
+        "completed: Process Group PGID: 19264",
+        'model: <All is well.> Answer 2: done with "".',
+        "user: and two more",
+        (
+            'model: <I should look.> Let me do that. [read_file {"file_path": "/nowhere/none.txt"}]'
+            ' [run_shell_command {"command": "false", "is_background": false}]'
+        ),
+        "error: File not found: /nowhere/none.txt",
+        "completed: Process Group PGID: 20442",
+        'model: <All is well.> Answer 4: done with "".',
+    ]
+    assert (session.source, session.cwd, session.left_out) == ("Qwen Code", "/home/ann/shop", {})
+    assert session.entries[1].usage.input == 19676
+
+
+def test_a_rewound_message_of_qwen_code_is_a_branch_and_a_compression_a_compaction(tmp_path: Path) -> None:
+    path = tmp_path / "chat.jsonl"
+    lines = (DATA / "qwen-chat.jsonl").read_text().splitlines()
+    first = json.loads(lines[-1])
+    history = [{"role": "user", "parts": [{"text": "SUMMARY: the file was made."}]}]
+    payload = {"info": {"originalTokenCount": 9, "newTokenCount": 1}, "compressedHistory": history}
+    added: list[dict[str, object]] = [
+        {"uuid": "r", "parentUuid": json.loads(lines[7])["uuid"], "type": "system", "subtype": "rewind"},
+        {"uuid": "c", "parentUuid": "r", "type": "system", "subtype": "chat_compression", "systemPayload": payload},
+        {"uuid": "n", "parentUuid": "c", "type": "user", "message": {"parts": [{"text": "instead"}]}},
+    ]
+    path.write_text(
+        "\n".join([*lines, *(json.dumps({"sessionId": first["sessionId"], **line}) for line in added)]) + "\n"
+    )
+    [session] = read_file(path)
+    assert said(session)[3:] == [
+        'model: <All is well.> Answer 2: done with "".',
+        "compaction: SUMMARY: the file was made.",
+        "user: instead",
+    ]
+
+
+def test_events_of_copilot_cli_are_a_session_with_its_image() -> None:
+    [session] = read_file(DATA / "copilot-events.jsonl")
+    lines = said(session)
+    assert lines[0] == "user: use a tool please"
+    assert lines[1].startswith('model: <I should look.> Let me do that. [bash {"command": "ls; echo hello > made.txt"')
+    assert lines[2].startswith("error: Permission denied")
+    assert lines[3:] == [
+        "completed: <shellId: 0 completed with exit code 0>",
+        'model: <All is well.> Answer 8: done with "".',
+        "user: second one",
+        'model: <All is well.> Answer 9: done with "e at path /home/ann/shop/red.png".',
+        "compaction: SUMMARY: the file was made.",
+    ]
+    assert session.blobs[session.entries[5].parts[1].blob].startswith(b"\x89PNG")
+    assert (session.entries[1].usage.input, session.cwd) == (12011, "/home/ann/shop")
+    assert session.left_out == {"message of “system”": 1}
+
+
+@pytest.mark.skipif(not RECORDED.is_dir(), reason="needs recordings of other programs, which are not in the project")
+def test_a_recording_of_qwen_code() -> None:
+    [session] = read_file(RECORDED / "qwen-code-chat.jsonl")
+    assert [entry.kind for entry in session.entries] == ["user", "assistant", "tool_result", "assistant"]
 
 
 def test_a_database_of_opencode(tmp_path: Path) -> None:

@@ -94,6 +94,18 @@ FORMATS: tuple[Format, ...] = (
         places=(("VIBE_HOME", ".vibe", "logs/session/unified/*/CURRENT"),),
     ),
     Format(
+        name="qwen-code",
+        program="Qwen Code",
+        module="qwen_code",
+        places=(("QWEN_HOME", ".qwen", "projects/*/chats/*.jsonl"),),
+    ),
+    Format(
+        name="copilot-cli",
+        program="Copilot CLI",
+        module="copilot",
+        places=(("COPILOT_HOME", ".copilot", "session-state/*/events.jsonl"),),
+    ),
+    Format(
         name="claude-code",
         program="Claude Code",
         module="claude_code",

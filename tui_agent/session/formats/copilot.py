@@ -1,0 +1,202 @@
+"""Copilot CLI's sessions: a file ``events.jsonl`` with all that happened, one event a line.
+
+A rewind takes events out of the file, so that it is one path. Images are events of their own that messages name.
+Seen in files of version 1.0.102.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+
+from tui_agent.session.entries import (
+    AssistantEntry,
+    AssistantPart,
+    CompactionEntry,
+    ImagePart,
+    ReasoningPart,
+    TextPart,
+    ToolCallPart,
+    ToolResultEntry,
+    ToolStatus,
+    Usage,
+    UserEntry,
+)
+from tui_agent.session.formats.incoming import Builder, IncomingSession
+from tui_agent.session.formats.reading import ImportLimits, NoConversation, Node
+from tui_agent.session.formats.source import SourceFile
+from tui_agent.session.formats.tools import CallFacts, facts_of
+
+__all__ = ["is_line", "project_of", "read"]
+
+_PROGRAM = "Copilot CLI"
+_BOOKKEEPING = ("assistant.", "hook.", "model.", "permission.", "session.", "tool.")
+"""Beginnings of the types of events that add nothing to what was said."""
+
+
+def is_line(node: Node) -> bool:
+    """Whether a line is the first event of a session."""
+    data = node.value.get("data")
+    return node.value.get("type") == "session.start" and isinstance(data, dict) and "copilotVersion" in data
+
+
+def project_of(source: SourceFile) -> str:
+    """Return the directory that the first event names."""
+    for node in source.lines():
+        return "" if node is None else node.node("data").node("context").text("cwd", "")
+    return ""
+
+
+def read(source: SourceFile) -> Iterator[Sequence[IncomingSession]]:
+    """Yield the session of a file.
+
+    Raises:
+        ImportRefused: a line is not what it should be.
+    """
+    yield [_Reader(source.limits).read(source.lines())]
+
+
+class _Reader:
+    def __init__(self, limits: ImportLimits) -> None:
+        self._make = Builder(_PROGRAM, limits)
+        self._images: dict[str, ImagePart] = {}
+        self._calls: dict[str, CallFacts] = {}
+        self._usage: dict[str, Usage] = {}
+        """Tokens of requests whose answer is still to come."""
+
+    def read(self, nodes: Iterable[Node | None]) -> IncomingSession:
+        start = Node({}, "")
+        for node in nodes:
+            if node is None:
+                continue
+            if node.text("type", "") == "session.start":
+                start = node.node("data")
+            elif node.has("agentId"):
+                self._make.leave_out("event of a subagent")
+            else:
+                self._event(node.text("type", ""), node.node("data"), node.time("timestamp"))
+        if not len(self._make.session.entries):
+            raise NoConversation(f"It holds no conversation of {_PROGRAM}.")
+        return self._make.finish(
+            name=start.text("sessionId", ""),
+            cwd=start.node("context").text("cwd", ""),
+            title="",
+            created_at=start.time("startTime"),
+            leaf=self._make.last,
+        )
+
+    def _event(self, kind: str, data: Node, at: int) -> None:
+        match kind:
+            case "user.message":
+                self._user(data, at)
+            case "assistant.message":
+                self._answer(data, at)
+            case "tool.execution_complete":
+                self._result(data, at)
+            case "session.binary_asset":
+                if image := self._make.image(data, data.text("data", ""), data.text("mimeType", "")):
+                    self._images[data.text("assetId", "")] = image
+            case "session.usage_record":
+                self._count(data.node("usage"))
+            case "session.compaction_complete" if data.flag("success"):
+                self._compaction(data, at)
+            case "session.error":
+                error = data.text("message", "") or "The request failed."
+                self._add(AssistantEntry(parts=(), model="", finish="error", error=error, created_at=at))
+            case "abort":
+                self._interrupted()
+            case "system.message":
+                self._make.leave_out("message of “system”")
+            case _ if not kind.startswith(_BOOKKEEPING):
+                self._make.leave_out(f"“{kind[:40]}” event")
+
+    def _user(self, data: Node, at: int) -> None:
+        parts: list[TextPart | ImagePart] = []
+        if text := data.text("content", ""):
+            parts.append(TextPart(text=text))
+        for attachment in data.nodes("attachments"):
+            if image := self._images.get(attachment.text("assetId", "")):
+                parts.append(image)
+            else:
+                self._make.leave_out("attachment that is not in the file")
+        source = data.text("source", "user")
+        synthetic = None if source == "user" else f"copilot-cli:{source[:40]}"
+        if parts:
+            self._add(UserEntry(parts=tuple(parts), synthetic=synthetic, created_at=at))
+
+    def _answer(self, data: Node, at: int) -> None:
+        name = data.text("model", "")
+        model = f"github_copilot/{name}" if name else ""
+        parts: list[AssistantPart] = []
+        if thought := data.text("reasoningText", ""):
+            parts.append(ReasoningPart(text=thought, model=model))
+        if text := data.text("content", ""):
+            parts.append(TextPart(text=text))
+        calls = [self._call(request) for request in data.nodes("toolRequests")]
+        entry = AssistantEntry(
+            parts=(*parts, *calls),
+            model=model,
+            usage=self._usage.pop(data.text("apiCallId", ""), None),
+            finish="tool_calls" if calls else "stop",
+            created_at=at,
+        )
+        self._add(entry)
+
+    def _call(self, request: Node) -> ToolCallPart:
+        arguments = request.value.get("arguments")
+        if isinstance(arguments, str):  # a tool that takes plain text: other providers know only objects
+            arguments = {"input": arguments}
+        call = ToolCallPart(
+            call_id=request.text("toolCallId"),
+            tool=request.text("name"),
+            arguments=json.dumps(arguments or {}, ensure_ascii=False),
+        )
+        self._calls[call.call_id] = CallFacts(call.tool, *facts_of(call))
+        return call
+
+    def _result(self, data: Node, at: int) -> None:
+        call_id = data.text("toolCallId")
+        call = self._calls.pop(call_id, None)
+        if call is None:
+            self._make.leave_out("result of a call that is not in the file")
+            return
+        output = data.node("result").text("content", "") or data.node("error").text("message", "")
+        entry = ToolResultEntry(
+            call_id=call_id,
+            tool=call.tool,
+            status=ToolStatus.COMPLETED if data.flag("success") else ToolStatus.ERROR,
+            output=output,
+            title=call.title,
+            metadata=call.metadata,
+            created_at=at,
+        )
+        self._add(entry)
+
+    def _count(self, usage: Node) -> None:
+        """Keep the tokens of a request; what was cached is among those that were sent."""
+        cached, written = int(usage.number("cacheReadTokens")), int(usage.number("cacheWriteTokens"))
+        self._usage[usage.text("apiCallId", "")] = Usage(
+            input=max(0, int(usage.number("inputTokens")) - cached - written),
+            output=int(usage.number("outputTokens")),
+            cache_read=cached,
+            cache_write=written,
+            reasoning=int(usage.number("reasoningTokens")),
+        )
+
+    def _compaction(self, data: Node, at: int) -> None:
+        entry = CompactionEntry(
+            summary=data.text("summaryContent", ""),
+            first_kept_id=None,
+            tokens_before=int(data.number("preCompactionTokens")),
+            tokens_after=int(data.number("postCompactionTokens")),
+            trigger="manual" if data.text("trigger", "") == "manual" else "threshold",
+            created_at=at,
+        )
+        self._add(entry)
+
+    def _interrupted(self) -> None:
+        last = self._make.last
+        entry = self._make.entry(last) if last is not None else None
+        if last is not None and isinstance(entry, AssistantEntry):
+            self._make.replace(last, entry.model_copy(update={"finish": "interrupted", "interrupted": True}))
+
+    def _add(self, entry: AssistantEntry | CompactionEntry | ToolResultEntry | UserEntry) -> None:
+        self._make.add(entry, self._make.last)

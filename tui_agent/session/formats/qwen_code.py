@@ -1,0 +1,111 @@
+"""Qwen Code's chats: JSON lines that name their parents like Claude Code's, with messages like Gemini CLI's.
+
+A message that is rewound stays in the file; what follows names the record before it as its parent. Seen in files of
+version 0.15.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from tui_agent.session.entries import CompactionEntry
+from tui_agent.session.formats.gemini_messages import GeminiMessages
+from tui_agent.session.formats.incoming import Builder, IncomingSession
+from tui_agent.session.formats.reading import ImportLimits, NoConversation, Node
+from tui_agent.session.formats.source import SourceFile
+
+__all__ = ["is_line", "read"]
+
+_PROGRAM = "Qwen Code"
+_BOOKKEEPING = frozenset({"ui_telemetry", "attribution_snapshot", "at_command", "rewind"})
+"""Kinds of system lines that add nothing to what was said."""
+
+
+def is_line(node: Node) -> bool:
+    """Whether a line is Qwen Code's."""
+    message = node.value.get("message")
+    if not {"uuid", "sessionId"} <= node.value.keys():
+        return False
+    return "systemPayload" in node.value or (isinstance(message, dict) and "parts" in message)
+
+
+def read(source: SourceFile) -> Iterator[Sequence[IncomingSession]]:
+    """Yield the session of a chat.
+
+    Raises:
+        ImportRefused: a line is not what it should be.
+    """
+    yield [_Reader(source.limits).read(source.lines())]
+
+
+class _Reader:
+    def __init__(self, limits: ImportLimits) -> None:
+        self._make = Builder(_PROGRAM, limits)
+        self._messages = GeminiMessages(self._make, "dashscope")
+        self._title = ""
+
+    def read(self, nodes: Iterable[Node | None]) -> IncomingSession:
+        name, cwd = "", ""
+        for node in nodes:
+            if node is not None:
+                name = name or node.text("sessionId", "")
+                cwd = cwd or node.text("cwd", "")
+                self._make.pass_over(None, self._make.place(node.text("parentUuid", "") or None))
+                self._line(node)
+                self._make.pass_over(node.text("uuid"), self._make.last)
+        if not len(self._make.session.entries):
+            raise NoConversation(f"It holds no conversation of {_PROGRAM}.")
+        return self._make.finish(name=name, cwd=cwd, title=self._title, created_at=0, leaf=self._make.last)
+
+    def _line(self, node: Node) -> None:
+        at, message = node.time("timestamp"), node.node("message")
+        content = {"content": message.value.get("parts", [])}
+        match kind := node.text("type", ""):
+            case "user":
+                # Notes of background work and of timers have a subtype.
+                subtype = node.text("subtype", "")
+                self._messages.add_user(Node(content, node.where), at, f"qwen-code:{subtype}" if subtype else None)
+            case "assistant":
+                answer = content | {"model": node.text("model", "") or None, "tokens": _tokens(node)}
+                self._messages.add_answer(Node(answer, node.where), node.text("uuid"), at)
+            case "tool_result":
+                status = node.node("toolCallResult").text("status", "success")
+                for part in message.nodes("parts"):
+                    response = part.node("functionResponse")
+                    self._messages.add_result(response.text("id", ""), response, status, at)
+            case "system":
+                self._system(node, at)
+            case _:
+                self._make.leave_out(f"“{kind[:40]}” line")
+
+    def _system(self, node: Node, at: int) -> None:
+        kind, payload = node.text("subtype", ""), node.node("systemPayload")
+        if kind == "custom_title":
+            self._title = payload.text("customTitle", "") or self._title
+        elif kind == "chat_compression":
+            self._make.add(_compaction(payload, at), self._make.last)
+        elif kind not in _BOOKKEEPING:
+            self._make.leave_out(f"“{kind[:40]}” line")
+
+
+def _compaction(payload: Node, at: int) -> CompactionEntry:
+    info = payload.node("info")
+    parts = [part for message in payload.nodes("compressedHistory") for part in message.nodes("parts")]
+    return CompactionEntry(
+        summary="\n\n".join(text for part in parts if (text := part.text("text", ""))),
+        first_kept_id=None,
+        tokens_before=int(info.number("originalTokenCount")),
+        tokens_after=int(info.number("newTokenCount")),
+        trigger="threshold",
+        created_at=at,
+    )
+
+
+def _tokens(node: Node) -> dict[str, int]:
+    """Return an answer's tokens under Gemini CLI's names; thoughts are among the candidates' here."""
+    usage = node.node("usageMetadata")
+    thoughts = int(usage.number("thoughtsTokenCount"))
+    return {
+        "input": int(usage.number("promptTokenCount")),
+        "cached": int(usage.number("cachedContentTokenCount")),
+        "output": max(0, int(usage.number("candidatesTokenCount")) - thoughts),
+        "thoughts": thoughts,
+    }
