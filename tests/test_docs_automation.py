@@ -13,8 +13,14 @@ from tui_agent.cli.exit_codes import ExitCode
 
 ROOT = Path(__file__).parents[1]
 TEXT = (ROOT / "docs/automation.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
+EXAMPLES = [
+    ("sh", path.read_text(encoding="utf-8").replace("\\\n", ""))
+    for path in sorted((ROOT / "docs/examples/fleet").glob("*.sh"))
+]
+BLOCKS = [*re.findall(r"^```(\w+)\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL), *EXAMPLES]
+FLEET = ROOT / "docs/examples/fleet"
 YAML = [list(yaml.safe_load_all(text)) for kind, text in BLOCKS if kind == "yaml"]
+JOB = list(yaml.safe_load_all((FLEET / "kubernetes.yaml").read_text(encoding="utf-8")))
 
 
 def strings(value: Any) -> list[str]:
@@ -38,20 +44,25 @@ def commands(text: str) -> list[list[str]]:
 
 CALLS = [
     *(words for kind, text in BLOCKS if kind == "sh" for words in commands(text)),
-    *(words for documents in YAML for text in strings(documents) for words in commands(text.replace("\n", " "))),
+    *(
+        words
+        for documents in [*YAML, JOB]
+        for text in strings(documents)
+        for words in commands(text.replace("\n", " "))
+    ),
     *(words for line in re.findall(r"`(tui-agent [^`]+)`", TEXT.replace("\n", " ")) for words in commands(f"{line}\n")),
 ]
 
 
 def test_there_are_examples() -> None:
-    assert len(YAML) == 2
+    assert len(YAML) == 1
     assert len(CALLS) >= 10
     assert any("--max-tokens" in words for words in CALLS)
 
 
 @pytest.mark.parametrize("words", CALLS, ids=" ".join)
 def test_every_call_is_one_that_the_program_takes(words: list[str], tmp_path: Path) -> None:
-    here = [str(tmp_path) if word in {"/work/app", "/sessions", "session-…/"} else word for word in words]
+    here = [str(tmp_path) if word in {"/work/app", "/sessions", "session-…/", "$place/app"} else word for word in words]
     assert parse(here).command in {"run", *SUBCOMMANDS}
 
 
@@ -68,7 +79,7 @@ def test_the_workflow_is_one() -> None:
 
 
 def test_the_fleet_is_an_indexed_job() -> None:
-    tasks, job = YAML[1]
+    tasks, job = JOB
     spec = job["spec"]
     assert (job["kind"], spec["completionMode"]) == ("Job", "Indexed")
     assert spec["completions"] == len(tasks["data"]["tasks.txt"].strip().splitlines())

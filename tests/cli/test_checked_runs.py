@@ -120,6 +120,18 @@ def test_a_finished_run_says_it_again_without_a_request(tmp_path: Path) -> None:
         assert all(outcome is not None and outcome.exit_code == 0 for outcome in rows.values())
 
 
+def test_the_same_key_at_the_same_time_waits_for_the_other_and_says_what_it_said(tmp_path: Path) -> None:
+    with ModelServer(lambda _request: Turn(text="All is done.", first_delay=5.0)) as server:
+        first = start(tmp_path, server, "--key", "task")
+        assert server.wait(lambda server: len(server.calls) == 1, 200)
+        second = start(tmp_path, server, "--key", "task")
+        out, errors = second.communicate(timeout=200)
+        first.communicate(timeout=200)
+    assert (second.returncode, out) == (0, "All is done.\n")
+    assert "Waiting for the run with the key" in errors
+    assert len(server.calls) == 1
+
+
 def test_a_run_that_was_killed_goes_on_in_an_empty_clone_with_its_files(tmp_path: Path) -> None:
     git = ("git", "-c", "user.name=n", "-c", "user.email=e@x")
     origin = tmp_path / "origin"

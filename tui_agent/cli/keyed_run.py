@@ -1,5 +1,8 @@
 """``-p --key NAME``: begins a run, goes on with one that was cut off, or repeats what a finished one said."""
 
+import asyncio
+import sys
+
 from tui_agent.agent.events import RunEnded
 from tui_agent.app.services import OpenRequest
 from tui_agent.cli import events
@@ -10,6 +13,8 @@ from tui_agent.session.records import SessionInfo
 from tui_agent.session.session import Session
 from tui_agent.session.store import Store
 
+WAIT_SECONDS = 0.5
+"""Seconds between two looks at a run that another program works on."""
 GO_ON = "continue"
 """The message that a run which was cut off goes on with."""
 
@@ -22,9 +27,15 @@ class KeyedRun:
     session: SessionInfo | None = None
 
     @classmethod
-    def find(cls, store: Store, key: str) -> "KeyedRun":
-        """Look up the run with a key."""
-        return cls(key, store.session_with_key(key))
+    async def find(cls, store: Store, key: str) -> "KeyedRun":
+        """Look up the run with a key; one that is at work in another program is waited for."""
+        found = store.session_with_key(key)
+        if found is not None and found.held_by is not None:
+            say(f"Waiting for the run with the key “{key}”, process {found.held_by.pid}.", file=sys.stderr)
+        while found is not None and found.held_by is not None:
+            await asyncio.sleep(WAIT_SECONDS)
+            found = store.session_with_key(key)
+        return cls(key, found)
 
     @property
     def is_finished(self) -> bool:

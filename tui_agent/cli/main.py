@@ -118,7 +118,7 @@ def _headless(arguments: Namespace) -> int:
             told = DailyNotices(data_dir() / "told.json", repr(wiring.loaded.config.mcp))
             run = HeadlessRun(parts.services(), as_json=arguments.json, notices=told)
             code: int = ExitCode.FAILED
-            keyed = KeyedRun.find(wiring.store, arguments.key) if arguments.key else None
+            keyed = await KeyedRun.find(wiring.store, arguments.key) if arguments.key else None
             if keyed is not None and keyed.is_finished:
                 return keyed.repeat(wiring.store, as_json=arguments.json)
             try:
