@@ -16,6 +16,7 @@ from tests.support.scripted_client import Call, Reply, ScriptedClient
 from tests.support.thoroughness import NIGHTLY
 from tui_agent.agent.compactor import CompactionOutcome, Draft
 from tui_agent.agent.events import (
+    AgentEvent,
     CompactionEnded,
     CompactionProgress,
     CompactionStarted,
@@ -464,14 +465,15 @@ async def test_files_in_hand_come_back_from_disk_after_a_compaction(tmp_path: Pa
     project = next(tmp_path.rglob("file1.txt")).parent
     worker = Worker(60)
 
-    def work(request: ModelRequest) -> Reply:
-        if is_summary_call(request):
+    def change(event: AgentEvent) -> None:
+        if isinstance(event, CompactionStarted):
             for file in project.glob("file*.txt"):
                 file.write_text("all of it is new\n")
-        return worker(request)
 
     early = ContextSettings(compaction=CompactionSettings(threshold=30_000), prune=PruneSettings(when="off"))
-    harness = make_agent(tmp_path, ScriptedClient(work), window=65_536, max_steps=99, rules=allow_all(), settings=early)
+    client = ScriptedClient(worker)
+    harness = make_agent(tmp_path, client, window=65_536, max_steps=99, rules=allow_all(), settings=early)
+    harness.agent.subscribe(change)
     assert (await harness.say("Read everything.")).reason == "done"
     going_on = [e for e in harness.path() if isinstance(e, UserEntry) and e.synthetic == "continue"]
     assert going_on

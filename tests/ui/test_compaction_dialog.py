@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+from tests.agent.test_prepared_summary import Steady
+from tests.agent.test_room import allow_all
 from tests.support.real_stage import SUMMARY, RealStage, looks, real_stage, working_script, write_modules
 from tests.support.scripted_client import Reply
 from tests.support.ui_app import until, write
@@ -351,7 +353,7 @@ async def test_what_a_person_says_is_summarised_and_nothing_else_and_undo_takes_
         await pilot.pause()
         await pilot.press("enter")
         await until(lambda: stage.screen.phase is CompactPhase.EDIT, pilot)
-        asked = stage.client.requests[-1].messages[-1].text
+        asked = "".join(message.text for message in stage.client.requests[-1].messages)
         assert "Look at module 0." in asked
         assert "Look at module 1." not in asked
         await pilot.press("ctrl+s")
@@ -404,3 +406,27 @@ async def test_a_place_before_which_there_is_nothing_says_so_and_another_can_be_
         await pilot.press("escape")
         await stage.main.desk.run("compact", "#999")
         assert "#999 is not on this branch." in stage.text() or stage.screen is stage.main
+
+
+async def test_a_summary_written_beside_the_work_is_there_at_once(tmp_path: Path) -> None:
+    (tmp_path / "stage").mkdir()
+    worker = Steady(999, summary=Reply(SUMMARY, cost=0.02))
+    settings = ContextSettings(compaction=CompactionSettings(keep_recent_share=0.5), prune=PruneSettings(when="off"))
+    stage = real_stage(tmp_path, worker, window=32_000, settings=settings, max_steps=999, rules=allow_all())
+
+    def stop(_event: object) -> None:
+        if stage.harness.agent.has_summary:
+            worker.steps = 0
+
+    stage.harness.agent.subscribe(stop)
+    async with stage.run((120, 40), after=["Read everything."]) as pilot:
+        await stage.until_text("summary ready", pilot)
+        asked = len(stage.client.requests)
+        await pilot.press("f4")
+        await until(lambda: stage.screen.phase is CompactPhase.EDIT, pilot)
+        assert stage.screen.editor.text.startswith("## Goal")
+        await stage.until_text("writing it cost $0.02", pilot)
+        await pilot.press("ctrl+s")
+        await until(lambda: isinstance(stage.harness.path()[-1], CompactionEntry), pilot)
+        assert len(stage.client.requests) == asked
+        await until(lambda: stage.screen is stage.main and "summary ready" not in stage.text(), pilot)

@@ -271,6 +271,11 @@ class Agent:
         """Measure the next request, or one that goes on from another entry."""
         return self._context.size(at)
 
+    @property
+    def has_summary(self) -> bool:
+        """Whether the next compaction has its summary already."""
+        return self._context.has_summary
+
     def session_cost(self) -> float | None:
         """Return the US dollars spent in the session so far, None when they are not known; see ``Costs.total``."""
         return self._costs.total()
@@ -459,6 +464,7 @@ class Agent:
         """Interrupt the run and end what it started. The session stays open; it is the caller's."""
         self.interrupt()
         await self.wait_idle()
+        await self._context.aclose()
         await self._titles.aclose()
         await self._tools.aclose()
         await self.diagnostics.aclose()

@@ -18,6 +18,7 @@ from tui_agent.agent.hooks.payloads import CompactAnswer
 from tui_agent.agent.hooks.preparation import after_compaction, of_compaction
 from tui_agent.agent.journal import Journal
 from tui_agent.agent.ports import AgentPorts
+from tui_agent.agent.prepared_summary import PreparedSummary
 from tui_agent.agent.summary_calls import SummaryCalls, SummaryCost
 from tui_agent.context.budget import ContextSize, CountEntry, estimate_tokens, head_parts, measure, overhead_parts
 from tui_agent.context.compaction import (
@@ -32,7 +33,7 @@ from tui_agent.context.compaction import (
 )
 from tui_agent.context.compaction_policy import NO_FAILURES, FailureRecord
 from tui_agent.context.digest import digest
-from tui_agent.context.ladder import Commit, Measures, plan_commit, plan_cuts
+from tui_agent.context.ladder import PRUNED, Commit, Measures, plan_commit, plan_cuts
 from tui_agent.context.preserved import CountText
 from tui_agent.context.request import ModelRequest
 from tui_agent.context.settings import ContextSettings
@@ -41,6 +42,7 @@ from tui_agent.context.summariser import (
     SummaryFailure,
     SummaryPrompts,
     choose_input,
+    request_before,
     summarise,
 )
 from tui_agent.context.summary_tasks import blocks_of, compaction_tasks
@@ -48,6 +50,7 @@ from tui_agent.context.templates import Templates
 from tui_agent.context.view import resolve
 from tui_agent.lazy import dataclass
 from tui_agent.session.entries import CompactionEntry, Entry
+from tui_agent.session.path_queries import first_sent
 from tui_agent.tools.registry import tool_traits
 from tui_agent.tools.window import window_notes
 
@@ -61,7 +64,8 @@ class CompactionOrder:
 
     ``live`` is the conversation's own next request, for a summariser that reads it from the provider's cache.
     ``summariser`` writes the summary where the settings name no model for that; empty: ``model``. ``boundary`` is the
-    entry that what is summarised ends before, where a person said so.
+    entry that what is summarised ends before, where a person said so. ``keep_recent`` is how many tokens stay as they
+    are in a compaction that is prepared beside the work; None: as the settings say.
     """
 
     trigger: Trigger
@@ -71,6 +75,7 @@ class CompactionOrder:
     cache_warm: bool = False
     summariser: str = ""
     boundary: int | None = None
+    keep_recent: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +92,8 @@ class Draft:
     style: Literal["summary", "notes", "hook"] = "summary"
     hook_details: str = ""
     """What a hook wants to be kept with the entry, as JSON."""
+    as_planned: bool = False
+    """Only to be committed if all that the plan keeps stays: otherwise a new summary would cover more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +122,8 @@ class Compactor:
         self._prompts = SummaryPrompts.load(ports.prompt)
         self._templates = Templates.load(ports.prompt)
         self.failures: FailureRecord = NO_FAILURES
+        self.prepared = PreparedSummary(self, journal, ports)
+        """The summary that is written before it is needed."""
 
     async def plan(self, order: CompactionOrder) -> CompactionPlan | Refusal:
         """Return what a compaction would do, or why there is none. Nothing is changed and no model is called."""
@@ -123,6 +132,7 @@ class Compactor:
             tool_traits(),
             trigger=order.trigger,
             instructions=order.focus,
+            keep_recent=order.keep_recent,
             count=self._count(order.model),
             overhead=self._overhead(order.model, path),
             boundary=order.boundary,
@@ -174,16 +184,14 @@ class Compactor:
         self, plan: CompactionPlan, order: CompactionOrder, answer: CompactAnswer
     ) -> Draft | SummaryFailure:
         """Return the draft with what stands for the history: a hook's summary, the model's notes, or a summariser's."""
-        size = self._size(order.model, self._session.active_path())
+        size = self.size(order.model)
         if answer.summary:
             return Draft(order, plan, answer.summary, size, None, SummaryCost(), "hook")
         told = replace(plan, instructions=answer.focus(plan.instructions))
         if (notes := await self._from_notes(plan, order, size)) is not None:
             return notes
-        summary, model, spent = await self._summary(told, order)
-        if isinstance(summary, SummaryFailure):
-            return summary
-        return Draft(order, plan, summary, size, model, spent)
+        drafted = await self.summarise(told, order, SummaryCost())
+        return replace(drafted, plan=plan) if isinstance(drafted, Draft) else drafted
 
     async def _ask_hooks(self, plan: CompactionPlan) -> CompactAnswer:
         hooks = self._ports.hooks
@@ -193,7 +201,7 @@ class Compactor:
 
     async def forecast(self, plan: CompactionPlan, order: CompactionOrder, summary: str = "") -> Commit | Refusal:
         """Return what committing a plan would append, with a summary as short as that."""
-        size = self._size(order.model, self._session.active_path())
+        size = self.size(order.model)
         return await self.weigh(Draft(order, plan, summary, size, None, SummaryCost()))
 
     async def weigh(self, draft: Draft, summary: str | None = None) -> Commit | Refusal:
@@ -201,7 +209,10 @@ class Compactor:
         path = self._session.active_path()
         text = draft.summary if summary is None else summary
         measures, overhead = self._measures(draft.order.model), self._overhead(draft.order.model, path)
-        return await asyncio.to_thread(plan_commit, path, draft.plan, text, measures, draft.size, overhead)
+        weighed = await asyncio.to_thread(plan_commit, path, draft.plan, text, measures, draft.size, overhead)
+        if draft.as_planned and isinstance(weighed, Commit) and set(weighed.steps) - {PRUNED}:
+            return Refusal(RefusalReason.NO_PROGRESS, "More has to go than was summarised.")
+        return weighed
 
     async def commit(self, draft: Draft, summary: str | None = None) -> Commit | Refusal:
         """Append a drafted compaction, with ``summary`` in place of the draft's where it was edited."""
@@ -213,16 +224,19 @@ class Compactor:
             commit = await self.weigh(draft, summary)
         if isinstance(commit, Commit):
             self._append(_with_origin(entry, draft) for entry in commit.entries)
+            self.prepared.committed(draft)
         return commit
 
     async def _compact(self, order: CompactionOrder, *, without_model: bool) -> CompactionOutcome:
+        if not without_model and (prepared := await self.prepared.commit(order)) is not None:
+            return CompactionOutcome(steps=prepared.steps)
         plan = await self.plan(order)
         if isinstance(plan, Refusal):
             return await self._refused(plan, order)
         if without_model:
             draft = await self._by_rule(plan, order)
         else:
-            if order.trigger != "manual" and (why := await self._why_hopeless(plan, order)):
+            if order.trigger != "manual" and (why := await self.why_hopeless(plan, order)):
                 return CompactionOutcome(why)
             drafted = await self._draft(plan, order)
             if isinstance(drafted, Refusal):
@@ -235,7 +249,7 @@ class Compactor:
             CompactionOutcome(commit.message) if isinstance(commit, Refusal) else CompactionOutcome(steps=commit.steps)
         )
 
-    async def _why_hopeless(self, plan: CompactionPlan, order: CompactionOrder) -> str:
+    async def why_hopeless(self, plan: CompactionPlan, order: CompactionOrder) -> str:
         """Return why not even the shortest summary would help, "" when one may: nobody pays for it then."""
         weighed = await self.forecast(plan, order, _SHORTEST)
         return weighed.message if isinstance(weighed, Refusal) else ""
@@ -269,31 +283,36 @@ class Compactor:
         earlier = f"{plan.previous_summary}\n\n" if plan.previous_summary else ""
         summarised, room = (*plan.history, *plan.turn_prefix), plan.summary_tokens - count(earlier)
         text = await asyncio.to_thread(digest, summarised, room, count)
-        size = self._size(order.model, self._session.active_path())
+        size = self.size(order.model)
         return Draft(order, plan, f"{earlier}{text}", size, None, SummaryCost())
 
-    async def _summary(
-        self, plan: CompactionPlan, order: CompactionOrder
-    ) -> tuple[str | SummaryFailure, str, SummaryCost]:
+    async def summarise(
+        self, plan: CompactionPlan, order: CompactionOrder, spent: SummaryCost
+    ) -> Draft | SummaryFailure:
+        """Have a model write the summary of a plan; what that costs is added to ``spent``, whatever comes of it."""
         settings = plan.settings.compaction
         model = settings.model or order.summariser or order.model
         count = self._ports.directory.counter(model).text
         limits = SummariserLimits(self._ports.directory.limits(model).window, plan.summary_tokens)
+        size = self.size(order.model)
+        live, read = order.live, plan.tokens_before
+        is_ahead = order.keep_recent is not None
+        if live is not None and (is_ahead or plan.boundary is not None):
+            # What is sent live ends where the conversation does, or the part of it that is summarised.
+            live, read = request_before(live, first_sent(plan.kept) or 0), plan.tokens_summarised
         mode = choose_input(
-            # What is sent live ends where the conversation does.
-            settings.input
-            if order.live is not None and model == order.live.model and plan.boundary is None
-            else "serialised",
+            settings.input if live is not None and model == live.model else "serialised",
             limits,
-            live_tokens=plan.tokens_before + self._size(order.model, self._session.active_path()).fixed,
+            live_tokens=read + size.fixed,
             serialised_tokens=await asyncio.to_thread(self._serialised_tokens, plan, count),
             cache_warm=order.cache_warm,
         )
-        calls = SummaryCalls(
-            self._ports.client, model, order.live, lambda text: self._channel.emit(CompactionProgress(text))
-        )
+        calls = SummaryCalls(self._ports.client, model, live, spent=spent)
+        if not is_ahead:
+            calls.progress = lambda text: self._channel.emit(CompactionProgress(text))
         tasks = compaction_tasks(plan, mode, self._templates)
-        return await calls.run(summarise(tasks, self._prompts, limits, count)), model, calls.spent
+        summary = await calls.run(summarise(tasks, self._prompts, limits, count))
+        return summary if isinstance(summary, SummaryFailure) else Draft(order, plan, summary, size, model, spent)
 
     def _serialised_tokens(self, plan: CompactionPlan, count: CountText) -> int:
         summarised = (*plan.history, *plan.turn_prefix)
@@ -315,13 +334,17 @@ class Compactor:
         head = resolve(path).system
         return () if head is None else overhead_parts(head_parts(head, self._ports.directory.counter(model)))
 
+    def size(self, model: str) -> ContextSize:
+        """Measure the next request to a model."""
+        return self._size(model, self._session.active_path())
+
     def _size(self, model: str, path: Sequence[Entry]) -> ContextSize:
         directory = self._ports.directory
         return measure(path, directory.limits(model), self._settings(model), directory.counter(model))
 
     def _measures(self, model: str) -> Measures:
         counter, limits = self._ports.directory.counter(model), self._ports.directory.limits(model)
-        fixed = self._size(model, self._session.active_path()).fixed
+        fixed = self.size(model).fixed
 
         def size_of(path: Sequence[Entry]) -> int:
             # Estimates on both sides: a report holds for what was sent, not for what would be.

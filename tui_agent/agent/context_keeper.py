@@ -28,7 +28,15 @@ from tui_agent.context.budget import (
     newest_report,
 )
 from tui_agent.context.cache import CacheState, cache_state, cache_ttl
-from tui_agent.context.compaction_policy import AfterOverflow, HoldReason, after_overflow, hold, is_due
+from tui_agent.context.compaction_policy import (
+    AfterOverflow,
+    HoldReason,
+    after_overflow,
+    hold,
+    is_due,
+    kept_ahead,
+    tokens_per_step,
+)
 from tui_agent.context.effort import EffortInForce
 from tui_agent.context.projection import project
 from tui_agent.context.pruning import Moment, PrunePlan, PruneRules, occasion, plan_prune, under_pressure
@@ -274,7 +282,8 @@ class ContextKeeper:
         self._prune_images()
         await self._count_well()
         await self.compact_as_asked()
-        await self.prune(Moment(model_switched=self._model_switched(), cache_cold=self._cache_cold()))
+        if not self._is_prepared:
+            await self.prune(Moment(model_switched=self._model_switched(), cache_cold=self._cache_cold()))
         size = self.size()
         self._tell_of_effective_window(size)
         self._tell_of_room(size)
@@ -283,6 +292,54 @@ class ContextKeeper:
         elif size.threshold is None and size.total > size.window - size.reserve:
             raise ContextFullError(f"{describe_full(size)} {HoldReason.OFF.value}")
         self.ensure_head()
+        self._look_ahead()
+
+    def _look_ahead(self) -> None:
+        """Have the summary written that is going to be needed within a few steps, while the work goes on."""
+        if self._has_compactor:
+            self.compactor.prepared.review(self.model)
+        path, size, settings = self._session.active_path(), self.size(), self.settings().compaction
+        keep = kept_ahead(size, tokens_per_step(path), settings)
+        if (
+            keep is None
+            or settings.style == "notes"
+            or self._hold("threshold")
+            or not self.compactor.prepared.is_wanted()
+        ):
+            return
+        order = replace(self.order("threshold", None), keep_recent=keep)
+        self.compactor.prepared.begin(order, self._will_prune)
+
+    async def _will_prune(self) -> bool:
+        """Whether pruning is going to make the room when the threshold is reached."""
+        size = self.size()
+        left = self.room_left()
+        full = replace(size, history=size.history + left, total=size.total + left)
+        return await self._plan_prune(Moment(), self.model, full) is not None
+
+    @property
+    def _has_compactor(self) -> bool:
+        return "compactor" in self.__dict__
+
+    @property
+    def _is_prepared(self) -> bool:
+        """Whether the next compaction is under way: it prunes as well, and a prune before it would make it void."""
+        return self._has_compactor and self.compactor.prepared.holds(self.model)
+
+    @property
+    def has_summary(self) -> bool:
+        """Whether the next compaction has its summary already."""
+        return self._has_compactor and self.compactor.prepared.is_ready(self.model)
+
+    def cancel_preparation(self) -> None:
+        """Stop writing the summary of the next compaction."""
+        if self._has_compactor:
+            self.compactor.prepared.cancel()
+
+    async def aclose(self) -> None:
+        """End what goes on beside the work."""
+        if self._has_compactor:
+            await self.compactor.prepared.aclose()
 
     def _tell_of_room(self, size: ContextSize) -> None:
         """Tell a model that opens windows itself how much room is left, at each share of ``_ROOM_TOLD``."""

@@ -91,8 +91,12 @@ class BudgetMeter:
 
     def add(self, entry: AssistantEntry | CompactionEntry | BranchSummaryEntry) -> None:
         """Count a request by what was made of it."""
-        self.cost += entry.cost or 0.0
-        self.tokens += entry.usage.total if entry.usage is not None else 0
+        self.spend(entry.cost, entry.usage.total if entry.usage is not None else 0)
+
+    def spend(self, cost: float | None, tokens: int) -> None:
+        """Count so many US dollars and tokens; less than nothing for what is counted elsewhere from now on."""
+        self.cost += cost or 0.0
+        self.tokens += tokens
 
     def check(self, budget: RunBudget, model: str, next_request: int) -> None:
         """See whether a request may go out that takes about so many tokens.

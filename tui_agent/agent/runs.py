@@ -91,6 +91,7 @@ class Runs:
             self._task.cancel()
         if self._compacting is not None:
             self._compacting.cancel()
+        self._loop.context.cancel_preparation()
         for task in self._beside:
             task.cancel()
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from tui_agent.context.budget import ContextSize
 from tui_agent.context.settings import CompactionSettings
 from tui_agent.lazy import dataclass
-from tui_agent.session.entries import AssistantEntry, CompactionEntry, Entry
+from tui_agent.session.entries import AssistantEntry, CompactionEntry, ContextEditEntry, Entry, PruneEntry
 from tui_agent.session.path_queries import newest_typed
 
 if TYPE_CHECKING:
@@ -19,6 +19,12 @@ if TYPE_CHECKING:
 
 OVERFLOW_ATTEMPTS = 2
 """Requests that may end in an overflow, one after the other, before the agent stops and asks."""
+
+
+STEPS_AHEAD = 6
+"""Steps before the threshold at which a summary is begun beside the work."""
+_MEASURED_STEPS = 4
+"""Newest steps that tell how much a step brings."""
 
 
 class HoldReason(StrEnum):
@@ -53,6 +59,52 @@ NO_FAILURES = FailureRecord()
 def is_due(size: ContextSize) -> bool:
     """Whether the next request, as measured, passes the threshold."""
     return size.threshold is not None and size.total > size.threshold
+
+
+def tokens_per_step(path: Sequence[Entry]) -> float:
+    """Return about how many tokens each of the newest steps brought, 0 before the first since a compaction."""
+    brought = steps = 0
+    for entry in reversed(path):
+        if isinstance(entry, CompactionEntry) or steps == _MEASURED_STEPS:
+            break
+        brought += entry.tokens if entry.is_sent else 0
+        steps += is_completed(entry)
+    return brought / steps if steps else 0.0
+
+
+def kept_ahead(size: ContextSize, per_step: float, settings: CompactionSettings) -> int | None:
+    """Return the tokens that a summary prepared now leaves as they are, None while it is too early or too late.
+
+    They are fewer than what a compaction keeps, at least half of it, because steps are added until the threshold is
+    passed: so what is summarised is what would be then.
+    """
+    if size.threshold is None or is_due(size) or not per_step:
+        return None
+    keep, left = settings.keep_recent_tokens(size.budget), size.threshold - size.total
+    if left > max(per_step, min(STEPS_AHEAD * per_step, keep // 2)):
+        return None
+    return max(keep - left, keep // 2)
+
+
+def changes_since(path: Sequence[Entry], cut: int) -> tuple[int, ...] | None:
+    """Return the entries after ``cut`` that change what the model sees of what is before it.
+
+    None when ``cut`` is not on the path. What was summarised up to there still holds while they stay the same.
+    """
+    changes: list[int] = []
+    for entry in reversed(path):
+        if entry.id == cut:
+            return tuple(changes)
+        match entry:
+            case CompactionEntry():
+                changes.append(entry.id)
+            case PruneEntry(targets=targets) if min(targets, default=cut) < cut:
+                changes.append(entry.id)
+            case ContextEditEntry(target=target) if target < cut:
+                changes.append(entry.id)
+            case _:
+                pass
+    return None
 
 
 def hold(

@@ -33,6 +33,8 @@ from tui_agent.session.path_queries import newest_sent
 SizeOf = Callable[[Sequence[Entry]], int]
 """Measures the history of a path in tokens, as it would be sent; the same way for every path it is given."""
 
+PRUNED = "pruned kept outputs"
+"""The step that only turns old outputs into placeholders."""
 MIN_TAIL_TOKENS = 500
 """Halving ``keep_recent`` ends here; then whole turns go."""
 LEAST_ANSWER = 1_024
@@ -209,7 +211,7 @@ def _ladder(
     pruned = _prune_beyond(path, prunes, plan, measures)
     if pruned is not None:
         prunes = (*prunes, pruned)
-        yield _Rung("pruned kept outputs", compaction, prunes)
+        yield _Rung(PRUNED, compaction, prunes)
 
     for name, cut in _cuts(path, prunes, plan.kept, plan.settings, measures):
         prunes = (*prunes, *cut)

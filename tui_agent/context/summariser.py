@@ -186,6 +186,14 @@ def summarise(
     return "\n\n".join(results[index] for index in range(len(tasks)) if results[index])
 
 
+def request_before(live: ModelRequest, entry_id: int) -> ModelRequest | None:
+    """Return the beginning of a request that ends before an entry, None where no message begins with it."""
+    at = next((at for at, message in enumerate(live.messages) if entry_id in message.origin), 0)
+    if not at or min(live.messages[at].origin) < entry_id:
+        return None
+    return replace(live, messages=live.messages[:at])
+
+
 def build_request(call: SummaryCall, model: str, live: ModelRequest | None = None) -> ModelRequest:
     """Return the request of a call; a live one needs the conversation's own next request.
 

@@ -8,7 +8,7 @@ from typing import TypeVar, cast
 
 from tui_agent.session.entries import AssistantEntry, Entry, EntryBase, ToolResultEntry, UserEntry
 
-__all__ = ["newest", "newest_message", "newest_sent", "newest_typed", "place_of_newest", "since"]
+__all__ = ["first_sent", "newest", "newest_message", "newest_sent", "newest_typed", "place_of_newest", "since"]
 
 EntryT = TypeVar("EntryT", bound=EntryBase)
 
@@ -38,6 +38,11 @@ def newest_message(path: Sequence[Entry]) -> UserEntry | AssistantEntry | ToolRe
 def newest_sent(path: Sequence[Entry]) -> Entry | None:
     """Return the newest entry that the model is sent, summaries and the user's own commands included."""
     return next((entry for entry in reversed(path) if entry.is_sent), None)
+
+
+def first_sent(entries: Sequence[Entry]) -> int | None:
+    """Return the first entry that the model is sent."""
+    return next((entry.id for entry in entries if entry.is_sent), None)
 
 
 def newest_typed(path: Sequence[Entry]) -> UserEntry | None:

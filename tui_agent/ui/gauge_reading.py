@@ -15,7 +15,8 @@ def gauge_reading(agent: Agent, now: float) -> GaugeReading:
     path = agent.session.active_path()
     cost, warm = agent.session_cost(), warm_until(agent, now)
     shares = agent.inspector.shares()
-    return GaugeReading(agent.context_size(), cache_share(path), cost, warm, shares, can_compact=True)
+    size, share = agent.context_size(), cache_share(path)
+    return GaugeReading(size, share, cost, warm, shares, has_summary=agent.has_summary, can_compact=True)
 
 
 def with_live(reading: GaugeReading, live: LiveAnswer) -> GaugeReading:

@@ -122,8 +122,16 @@ class CompactScreen(Dialog[None]):
         self.run_worker(self._plan(), group="plan", exclusive=True)
 
     async def _plan(self) -> None:
-        self._boundaries = await self._agent.compactor.boundaries(self._agent.model)
-        await self._look()
+        """Show the summary that was prepared beside the work; without one, what a compaction would do."""
+        compactor, order = self._agent.compactor, self._agent.compaction(boundary=self.boundary)
+        prepared = await compactor.prepared.draft(order)
+        forecast = None if prepared is None else await compactor.forecast(prepared.plan, order)
+        if prepared is not None and isinstance(forecast, Commit):
+            self.heading.update(plans.compaction_text(prepared.plan, forecast))
+            self._edit(prepared)
+        self._boundaries = await compactor.boundaries(self._agent.model)
+        if self._draft is None:
+            await self._look()
 
     async def _look(self) -> None:
         """Show what a compaction would do that ends where it is to end."""
@@ -216,10 +224,13 @@ class CompactScreen(Dialog[None]):
         elif isinstance(drafted, SummaryFailure):
             self._enter(CompactPhase.PLAN, f"{drafted.reason.rstrip('.')}. Nothing was changed.", "error")
         else:
-            self._draft = drafted
-            self.editor.text = drafted.summary
-            self._enter(CompactPhase.EDIT)
-            self._start_weighing()
+            self._edit(drafted)
+
+    def _edit(self, draft: Draft) -> None:
+        self._draft = draft
+        self.editor.text = draft.summary
+        self._enter(CompactPhase.EDIT)
+        self._start_weighing()
 
     def _agent_said(self, event: AgentEvent) -> None:
         if isinstance(event, CompactionProgress) and self.phase is CompactPhase.WRITING:

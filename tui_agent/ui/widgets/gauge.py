@@ -66,6 +66,8 @@ class GaugeReading:
     warm_until: float | None = None
     shares: Mapping[Standing, int] = field(default_factory=dict)
     """Tokens of the history by how the model has them; the rest of it is simply sent."""
+    has_summary: bool = False
+    """Whether the next compaction has its summary already."""
     can_compact: bool = False
     """Whether there is a button that compacts."""
 
@@ -135,6 +137,8 @@ def extras(reading: GaugeReading, now: float) -> list[str]:
     found = []
     if reading.size.total > reading.size.window:
         found.append(_WINDOW_NOTES.get(reading.size.window_origin, "estimated" if reading.size.estimated else "full"))
+    if reading.has_summary:
+        found.append("summary ready")
     if reading.cost is not None:
         found.append(money(reading.cost))
     if reading.cache_share is not None:

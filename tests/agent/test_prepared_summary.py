@@ -1,0 +1,239 @@
+"""A summary that is written while the work goes on: nobody waits for it, and what it costs is shown."""
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.agent.test_room import SUMMARY, Worker, allow_all, assert_a_step_between_compactions, is_summary_call
+from tests.support.agents import Harness, make_agent
+from tests.support.request_validator import validate
+from tests.support.scripted_client import Call, Reply, ScriptedClient
+from tui_agent.agent.events import CompactionEnded, CompactionProgress, CompactionStarted, Notice
+from tui_agent.context.budget import ContextSize
+from tui_agent.context.compaction_policy import changes_since, kept_ahead, tokens_per_step
+from tui_agent.context.request import ModelRequest
+from tui_agent.context.settings import CompactionSettings, ContextSettings, PruneSettings
+from tui_agent.model.protocol import ModelEvent
+from tui_agent.session.entries import AssistantEntry, CompactionEntry, PruneEntry, UserEntry
+
+SUMMARISED = Reply(SUMMARY, cost=0.02)
+STEPS = 3
+"""Steps that go on while a summary is written, at least."""
+
+
+class Slow(ScriptedClient):
+    """Answers at once, but for summaries: each waits until it is let go."""
+
+    def __init__(self, worker: Worker) -> None:
+        super().__init__(worker)
+        self.worker = worker
+        self.asked = asyncio.Event()
+        self.let_go = asyncio.Event()
+        self.beside: list[int] = []
+        self.summaries: list[ModelRequest] = []
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        if is_summary_call(request):
+            self.summaries.append(request)
+            self.asked.set()
+            begun = self.worker.step
+            await self.let_go.wait()
+            self.beside.append(self.worker.step - begun)
+        async for event in super().stream(request):
+            yield event
+
+
+class Steady(Worker):
+    """Takes many small steps of the same size."""
+
+    def __call__(self, request: ModelRequest) -> Reply:
+        reply = super().__call__(request)
+        if reply.calls:
+            call = Call("bash", json.dumps({"command": f"seq {self.step}000 {self.step}120"}))
+            reply = Reply(f"Step {self.step}.", calls=(call,), usage=reply.usage, cost=0.001)
+        return reply
+
+
+def a_harness(tmp_path: Path, client: ScriptedClient, **more: Any) -> Harness:
+    settings = ContextSettings(
+        compaction=CompactionSettings(keep_recent_share=0.5, keep_recent=9_000), prune=PruneSettings(when="off")
+    )
+    given = {"window": 32_000, "max_steps": 999, "rules": allow_all(), "settings": settings}
+    return make_agent(tmp_path, client, **given | more)
+
+
+async def test_steps_go_on_while_a_summary_is_written_and_none_waits_for_it(tmp_path: Path) -> None:
+    client = Slow(Steady(120, summary=SUMMARISED))
+    harness = a_harness(tmp_path, client)
+    during: list[int] = []
+
+    def watch(event: object) -> None:
+        # However long the summariser takes, it is done a few steps later.
+        if client.asked.is_set() and isinstance(event, CompactionStarted):
+            during.append(len(client.summaries) - len(client.beside))
+        if client.summaries and len(client.summaries) > len(client.beside):
+            begun.setdefault(len(client.summaries), client.worker.step)
+            if client.worker.step - begun[len(client.summaries)] >= STEPS:
+                client.let_go.set()
+        else:
+            client.let_go.clear()
+
+    begun: dict[int, int] = {}
+    harness.agent.subscribe(watch)
+    ended = await harness.say("Read everything. Never stop early.")
+    assert ended.reason == "done"
+    compactions = [entry for entry in harness.path() if isinstance(entry, CompactionEntry)]
+    assert len(compactions) >= 2
+    assert during == [0] * len(compactions), "a compaction began before its summary was there"
+    assert min(client.beside) >= STEPS
+    assert_a_step_between_compactions(harness)
+    for request in client.worker.requests:
+        validate(request)
+    assert not harness.of(CompactionProgress)
+    assert [event.error for event in harness.of(CompactionEnded)] == [None] * len(compactions)
+    # What came while it was written stands as it was said.
+    whole = harness.path()
+    for entry in compactions:
+        kept = [e for e in whole if entry.first_kept_id <= e.id < entry.id and isinstance(e, AssistantEntry)]
+        assert len(kept) > STEPS
+    # It is read from the provider's cache: the beginning of a request that was sent.
+    first = client.summaries[0].messages[:-1]
+    assert any(request.messages[: len(first)] == first for request in client.worker.requests)
+    assert client.summaries[0].tools == client.worker.requests[0].tools
+    spent = sum(entry.cost or 0 for entry in whole if isinstance(entry, AssistantEntry | CompactionEntry))
+    assert harness.agent.session_cost() == pytest.approx(spent)
+
+
+async def prepared(tmp_path: Path) -> tuple[Harness, Slow]:
+    """Return an agent that has a summary ready and is idle."""
+    client = Slow(Steady(999, summary=SUMMARISED))
+    client.let_go.set()
+    harness = a_harness(tmp_path, client)
+
+    def stop(_event: object) -> None:
+        if harness.agent.has_summary:
+            client.worker.steps = 0
+
+    harness.agent.subscribe(stop)
+    assert (await harness.say("Read everything.")).reason == "done"
+    assert harness.agent.has_summary
+    assert len(client.summaries) == 1
+    return harness, client
+
+
+async def test_what_is_ready_stays_for_the_next_run_and_for_a_compaction_by_hand(tmp_path: Path) -> None:
+    harness, client = await prepared(tmp_path)
+    cost = harness.agent.session_cost()
+    outcome = await harness.agent.compact()
+    assert outcome.problem is None
+    assert len(client.summaries) == 1
+    assert not harness.agent.has_summary
+    compaction = next(entry for entry in harness.path() if isinstance(entry, CompactionEntry))
+    assert (compaction.model, compaction.cost, compaction.trigger) == ("test/model", 0.02, "manual")
+    assert harness.agent.session_cost() == pytest.approx(cost)
+
+
+async def test_a_focus_is_summarised_anew(tmp_path: Path) -> None:
+    harness, client = await prepared(tmp_path)
+    assert (await harness.agent.compact("the numbers")).problem is None
+    assert len(client.summaries) == 2
+    assert not harness.agent.has_summary
+
+
+@pytest.mark.parametrize("change", ["edit", "move", "model"])
+async def test_what_does_not_hold_any_more_is_dropped_and_its_cost_shown(tmp_path: Path, change: str) -> None:
+    harness, _client = await prepared(tmp_path)
+    cost = harness.agent.session_cost()
+    early = next(entry for entry in harness.path() if isinstance(entry, AssistantEntry))
+    match change:
+        case "edit":
+            harness.agent.edit_context(early.id, "mask")
+        case "move":
+            harness.session.move(early.id)
+        case "model":
+            harness.agent.change_model("test/other")
+    assert not harness.agent.has_summary
+    assert harness.session.info.side_cost == pytest.approx(0.02)
+    await harness.say("Go on.")
+    assert any("prepared for $0.0200 was dropped" in notice.message for notice in harness.of(Notice))
+    assert harness.agent.session_cost() >= cost
+
+
+async def test_escape_stops_it_and_leaves_the_path_alone(tmp_path: Path) -> None:
+    client = Slow(Steady(999, summary=SUMMARISED))
+    harness = a_harness(tmp_path, client)
+    harness.agent.submit("Read everything.")
+    await harness.until(client.asked.is_set)
+    harness.agent.interrupt()
+    assert (await harness.ended()).reason == "interrupted"
+    await harness.until(lambda: not asyncio_tasks("_prepare"))
+    assert not harness.agent.has_summary
+    assert "compaction" not in harness.kinds()
+    await harness.agent.aclose()
+
+
+async def test_leaving_the_program_waits_for_nothing(tmp_path: Path) -> None:
+    client = Slow(Steady(999, summary=SUMMARISED))
+    harness = a_harness(tmp_path, client)
+    harness.agent.submit("Read everything.")
+    await harness.until(client.asked.is_set)
+    await asyncio.wait_for(harness.agent.aclose(), 30)
+    assert not asyncio_tasks("_prepare")
+
+
+async def test_with_automatic_compaction_off_nothing_is_prepared(tmp_path: Path) -> None:
+    client = Slow(Steady(999, summary=SUMMARISED))
+    off = ContextSettings(compaction=CompactionSettings(auto=False), prune=PruneSettings(when="off"))
+    harness = a_harness(tmp_path, client, settings=off)
+    assert (await harness.say("Read everything.")).reason == "stopped"
+    assert not client.summaries
+
+
+def asyncio_tasks(name: str) -> list[str]:
+    coroutines = [task.get_coro() for task in asyncio.all_tasks()]
+    return [found for coroutine in coroutines if name in (found := getattr(coroutine, "__qualname__", ""))]
+
+
+def test_it_is_time_a_few_steps_before_the_threshold() -> None:
+    settings = CompactionSettings()
+
+    def at(total: int, per_step: float, threshold: int | None = 90_000) -> int | None:
+        size = ContextSize(10_000, total - 10_000, total, 100_000, 10_000, threshold, None, estimated=True)
+        return kept_ahead(size, per_step, settings)
+
+    assert at(50_000, 1_000) is None
+    assert at(83_000, 1_000) is None
+    # 20,000 tokens are kept when the threshold is passed; what is to come is part of them.
+    assert at(84_000, 1_000) == 14_000
+    assert at(75_000, 15_000) == 10_000, "half of it at least"
+    assert at(84_000, 0) is None, "no step has told how much it brings"
+    assert at(90_001, 1_000) is None, "too late"
+    assert at(84_000, 1_000, None) is None
+
+
+def test_a_step_brings_what_the_newest_ones_brought() -> None:
+    path = [
+        UserEntry(id=1, parts=(), tokens=9_000),
+        *(AssistantEntry(id=at, parts=(), model="m", tokens=at * 10) for at in range(2, 12)),
+    ]
+    assert tokens_per_step(path) == (110 + 100 + 90 + 80) / 4
+    assert tokens_per_step(path[:1]) == 0
+
+
+def test_only_what_changes_what_was_summarised_counts() -> None:
+    path: list[Any] = [
+        UserEntry(id=1, parts=()),
+        AssistantEntry(id=2, parts=(), model="m"),
+        AssistantEntry(id=3, parts=(), model="m"),
+    ]
+    assert changes_since(path, 2) == ()
+    assert changes_since(path, 7) is None
+    path += [
+        PruneEntry(id=4, targets=(3,), tokens_freed=1, reason="x"),
+        PruneEntry(id=5, targets=(1, 3), tokens_freed=1, reason="x"),
+    ]
+    assert changes_since(path, 2) == (5,)
