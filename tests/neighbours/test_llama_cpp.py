@@ -2,10 +2,7 @@
 
 import json
 import signal
-import subprocess
-import time
 from collections.abc import Iterator
-from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -141,11 +138,7 @@ def test_the_slot_is_free_soon_after_an_interrupt(server: LlamaServer, place: Pl
             if json.loads(line)["type"] == "answer_delta":
                 break
         program.send_signal(signal.SIGINT)
-        end = time.monotonic() + 5
-        while server.busy and time.monotonic() < end:
-            with suppress(subprocess.TimeoutExpired):
-                program.wait(0.1)
-        assert not server.busy
+        assert server.is_free_within(5)
         program.stdout.read()
 
 

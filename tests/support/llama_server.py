@@ -75,6 +75,13 @@ class LlamaServer:
     def busy(self) -> bool:
         return any(slot["is_processing"] for slot in get(f"{self.url}/slots"))
 
+    def is_free_within(self, seconds: float) -> bool:
+        """Return True once no slot is at work, False if that takes longer."""
+        end = time.monotonic() + seconds
+        while self.busy and time.monotonic() < end:
+            time.sleep(0.1)
+        return not self.busy
+
 
 @contextmanager
 def gateway(server: LlamaServer, folder: Path) -> Iterator[str]:

@@ -24,7 +24,7 @@ async def test_slash_offers_commands_and_enter_runs_the_highlighted_one(tmp_path
         assert offered(stage)[0] == "/help"
         await pilot.press("enter")
         await pilot.pause()
-        assert type(stage.app.screen).__name__ == "ReportScreen"
+        assert type(stage.app.screen).__name__ == "HelpScreen"
         assert stage.main.prompt.text == ""
 
 

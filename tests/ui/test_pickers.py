@@ -59,7 +59,7 @@ async def test_typing_searches_everything_that_was_said(tmp_path: Path) -> None:
         assert "type to search" in screen_text(stage)
         await pilot.press("escape")
         assert stage.app.screen.query_one("#rows").has_focus, "one Escape leaves the search"
-        await until(lambda: "dd delete" in screen_text(stage), pilot)
+        await until(lambda: "xx delete" in screen_text(stage), pilot)
         await pilot.press("escape")
         await until(lambda: stage.app.screen is stage.main, pilot)
 

@@ -175,7 +175,7 @@ class Desk:
     def begin(self, name: str, arguments: str = "") -> asyncio.Task[None]:
         """Run a command in a task of its own; nothing waits for it."""
         command = find(name, self.commands)
-        if command is not None and self.face.has_screen:
+        if command is not None and self.has_services and self.face.has_screen:
             command_use.note(self.services.state_dir, command.name)
         work = self._run_unknown(name, arguments) if command is None else command.handler(self, arguments)
         return self.soon(work)

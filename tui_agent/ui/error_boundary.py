@@ -41,38 +41,14 @@ class ErrorBoundary(App[Result]):
         super().__init__(*given, **named)
         self.is_started = False
         """Whether there is a program that can go on; before that a first screen that can't be built ends it."""
-        self._handlers: dict[asyncio.Task[Any], MessagePump] = {}
+        self.handlers: dict[asyncio.Task[Any], MessagePump] = {}
         """The tasks that handle a message now, and whose message it is."""
-        self._ended: set[asyncio.Task[Any]] = set()
+        self.ended: set[asyncio.Task[Any]] = set()
         """Those of them that were cancelled because their page was left."""
         self._last_said = ("", 0.0)
         """The last sentence, and when: what fails again and again says so once while it is shown."""
 
-    async def handle(self, pump: MessagePump, message: Message) -> None:
-        """Have a part of the screen handle a message; what fails stays within its page."""
-        if isinstance(message, messages.InvokeLater):
-            message.callback = self._bounded(pump, message)
-        task = asyncio.current_task()
-        assert task is not None  # noqa: S101 - messages are handled in tasks
-        outer = self._handlers.get(task)
-        self._handlers[task] = pump
-        try:
-            await _dispatch(pump, message)
-        except asyncio.CancelledError:
-            if task not in self._ended:
-                raise
-            task.uncancel()
-        except Exception as error:
-            if isinstance(message, _BUILDING) and not self._can_do_without(pump):
-                raise
-            self._fail(pump, error, message)
-        finally:
-            self._ended.discard(task)
-            self._handlers.pop(task)
-            if outer is not None:
-                self._handlers[task] = outer
-
-    def _bounded(self, pump: MessagePump, message: messages.InvokeLater) -> Callable[[], Any]:
+    def bounded(self, pump: MessagePump, message: messages.InvokeLater) -> Callable[[], Any]:
         """Return a callback whose errors are those of the page that asked for it: another one may call it."""
         callback = message.callback
 
@@ -80,7 +56,7 @@ class ErrorBoundary(App[Result]):
             try:
                 await invoke(callback)
             except Exception as error:  # noqa: BLE001 - the boundary
-                self._fail(pump, error, message)
+                self.fail(pump, error, message)
 
         return call
 
@@ -89,16 +65,16 @@ class ErrorBoundary(App[Result]):
         node = active_message_pump.get(self)
         if isinstance(error, WorkerFailed):
             self._say(get_current_worker().node, error.error)
-        elif self.is_running and self._can_do_without(node):
-            self._fail(node, error)
+        elif self.is_running and self.can_do_without(node):
+            self.fail(node, error)
         else:
             super()._handle_exception(error)
 
-    def _can_do_without(self, node: MessagePump) -> bool:
+    def can_do_without(self, node: MessagePump) -> bool:
         """Whether the program goes on without a part that can't be built."""
         return self.is_started or _page_of(node) not in {None, *self.screen_stack[:1]}
 
-    def _fail(self, node: MessagePump, error: Exception, message: Message | None = None) -> None:
+    def fail(self, node: MessagePump, error: Exception, message: Message | None = None) -> None:
         """Say what failed, and close its page unless a person asked for it there."""
         page = _page_of(node)
         building = isinstance(message, _BUILDING)
@@ -145,9 +121,9 @@ class ErrorBoundary(App[Result]):
         for worker in list(self.workers):
             if worker is not current and page in worker.node.ancestors_with_self:
                 worker.cancel()
-        for task, pump in list(self._handlers.items()):
+        for task, pump in list(self.handlers.items()):
             if task is not asyncio.current_task() and _page_of(pump) is page:
-                self._ended.add(task)
+                self.ended.add(task)
                 task.cancel()
         if isinstance(page, PageScreen):
             page.end()
@@ -223,12 +199,32 @@ _dispatch = MessagePump._dispatch_message  # noqa: SLF001 - no other place sees 
 
 
 async def _dispatch_within(pump: MessagePump, message: Message) -> None:
-    """Handle a message within the boundary of the application, where it has one."""
+    """Handle a message; where the application has a boundary, what fails stays within the page it is of."""
     app = pump.app
-    if isinstance(app, ErrorBoundary):
-        await app.handle(pump, message)
-    else:
+    if not isinstance(app, ErrorBoundary):
         await _dispatch(pump, message)
+        return
+    if isinstance(message, messages.InvokeLater):
+        message.callback = app.bounded(pump, message)
+    task = asyncio.current_task()
+    assert task is not None  # noqa: S101 - messages are handled in tasks
+    outer = app.handlers.get(task)
+    app.handlers[task] = pump
+    try:
+        await _dispatch(pump, message)
+    except asyncio.CancelledError:
+        if task not in app.ended:
+            raise
+        task.uncancel()
+    except Exception as error:
+        if isinstance(message, _BUILDING) and not app.can_do_without(pump):
+            raise
+        app.fail(pump, error, message)
+    finally:
+        app.ended.discard(task)
+        app.handlers.pop(task)
+        if outer is not None:
+            app.handlers[task] = outer
 
 
 MessagePump._dispatch_message = _dispatch_within  # type: ignore[assignment, method-assign]  # noqa: SLF001

@@ -120,7 +120,7 @@ async def test_a_summary_that_fails_says_why_and_can_be_left_out(tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    "keys", [("enter", "escape"), ("enter", "3", "escape", "escape"), ("l", "x", "escape"), ("m", "escape")]
+    "keys", [("enter", "escape"), ("enter", "3", "escape", "escape"), ("l", "x", "escape"), ("M", "escape")]
 )
 async def test_escape_at_any_point_changes_nothing(tmp_path: Path, keys: tuple[str, ...]) -> None:
     stage = tree_stage(tmp_path)
