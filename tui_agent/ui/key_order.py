@@ -39,13 +39,19 @@ class KeyOrder:
 
     def __init__(self, app: App[Any]) -> None:
         self._app = app
-        self._waiting: deque[events.Key | events.Paste] = deque()
-        self._passed: events.Key | events.Paste | None = None
+        self._waiting: deque[events.Event] = deque()
+        self._passed: events.Event | None = None
         self._task: asyncio.Task[None] | None = None
 
     def holds(self, event: events.Event) -> bool:
         """Take a key or a paste, to hand it on in its turn; False for one whose turn it is, and for other events."""
-        if not isinstance(event, events.Key | events.Paste) or event.is_forwarded or event is self._passed:
+        if event is self._passed or event.is_forwarded:
+            return False
+        if isinstance(event, events.AppFocus | events.AppBlur) and self._task is not None:
+            # A key tells Textual that the terminal has the focus: it must not come after the focus has gone.
+            self._waiting.append(event)
+            return True
+        if not isinstance(event, events.Key | events.Paste):
             return False
         writes = self._task is None and isinstance(event, events.Key) and len(event.key) == 1
         if writes and isinstance(self._app.focused, Input | TextArea):
