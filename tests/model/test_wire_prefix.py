@@ -50,7 +50,7 @@ class Worker:
         self.sent: list[Recorded] = []
 
     def __call__(self, request: Recorded) -> Turn:
-        if "<length>" in request.prompt:
+        if "<length>" in request.body.decode():
             return Turn(text=SUMMARY)
         if '"task"' not in json.dumps(request.json.get("tools", [])):
             return Turn(text="Nothing there.")

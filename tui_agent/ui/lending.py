@@ -17,7 +17,6 @@ from textual.app import App, SuspendNotSupported
 
 from tui_agent.processes.marks import own
 from tui_agent.processes.own_programs import find_program
-from tui_agent.sandbox.own_directory import make_own_directory
 
 FROM_KEYS = frozenset({signal.SIGINT, signal.SIGQUIT})
 """Signals that keys send to all programs of a terminal in its plain state."""
@@ -38,6 +37,8 @@ class Lending:
         Raises:
             OSError: it can't be made.
         """
+        from tui_agent.sandbox.own_directory import make_own_directory
+
         return make_own_directory(self, Path(tempfile.gettempdir()))
 
     async def lend(self, app: App[Any], command: Sequence[str]) -> int:

@@ -14,7 +14,7 @@ from tui_agent.session.formats.importing import read_file
 from tui_agent.session.formats.reading import ImportRefused
 from tui_agent.session.store import Store
 
-PROGRAMS = {"Codex", "Gemini CLI", "Mistral Vibe", "OpenCode"}
+PROGRAMS = {"Codex", "Gemini CLI", "Mistral Vibe", "OpenCode", "Qwen Code", "Copilot CLI"}
 
 
 def damage(path: Path, statement: str) -> None:
