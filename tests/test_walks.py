@@ -12,6 +12,7 @@ from tests.support.call_log import CallLog
 from tests.support.real_stage import SUMMARY, RealStage, real_stage, working_script, write_modules
 from tests.support.scripted_client import Reply
 from tests.support.ui_app import until
+from tests.ui.test_race_live import one_green, over, racing_stage, start
 from tui_agent.ui.screens.summarising import SummaryDialog
 from tui_agent.ui.screens.tree import TreeScreen
 
@@ -53,7 +54,7 @@ def idle(stage: RealStage, kind: str) -> Callable[[], bool]:
 
 
 def test_the_walks_are_written_down() -> None:
-    assert [len(walk) > 8 for walk in walks().values()] == [True] * 4
+    assert [len(walk) > 8 for walk in walks().values()] == [True] * 5
 
 
 async def test_a_prompt_and_a_tool_result(stage: RealStage) -> None:
@@ -69,7 +70,7 @@ async def test_a_prompt_and_a_tool_result(stage: RealStage) -> None:
 
 
 async def test_a_compaction_and_a_move(stage: RealStage) -> None:
-    _, _, compaction, move = walks().values()
+    _, _, compaction, move, _ = walks().values()
     async with stage.run() as pilot:
         for number in range(5):
             await stage.say(f"question {number} {LONG}", pilot)
@@ -88,6 +89,19 @@ async def test_a_compaction_and_a_move(stage: RealStage) -> None:
             await until(lambda: stage.screen is stage.main, pilot)
             await pilot.pause()
         assert missing(move, log.calls) == ""
+
+
+async def test_a_race(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    *_, race = walks().values()
+    monkeypatch.setattr(asyncio, "to_thread", inline)
+    stage = racing_stage(tmp_path, one_green)
+    async with stage.run() as pilot:
+        with CallLog() as log:
+            await start(stage, pilot, runners=2)
+            await over(stage, pilot)
+            await pilot.press("home", "t")
+            await until(lambda: stage.screen is stage.main, pilot)
+    assert missing(race, log.calls) == ""
 
 
 def test_a_step_that_is_not_true_is_found() -> None:
