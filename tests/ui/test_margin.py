@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from textual.geometry import Region
 
 from tests.support.agents import make_agent
 from tests.support.scripted_client import Reply, ScriptedClient
@@ -35,7 +36,7 @@ from tui_agent.session.entries import (
     ToolStatus,
     UserEntry,
 )
-from tui_agent.ui.widgets.gauge import GaugeReading
+from tui_agent.ui.widgets.gauge import FALL_SECONDS, GaugeReading
 from tui_agent.ui.widgets.permission import PermissionPrompt
 from tui_agent.ui.widgets.session_view import NewChip
 
@@ -100,6 +101,7 @@ async def test_the_summary_in_force_is_edited_and_the_former_comes_back(tmp_path
         await pilot.press("e")
         await pilot.pause()
         assert "What the model is told of the history before" in screen_text(stage)
+        assert stage.app.screen.query_one("TextArea").styles.scrollbar_size_vertical == 1
         stage.app.screen.query_one("TextArea").text = "Only this counts."  # type: ignore[attr-defined]
         await pilot.press("ctrl+s")
         await pilot.pause()
@@ -124,6 +126,11 @@ async def test_with_the_focus_on_a_block_the_last_line_says_how_the_model_has_it
         await pilot.pause()
         assert "#3 · " in rows(stage)[-1]
         assert "cleared for 1 answer · not cached" in rows(stage)[-1]
+        lines = screen_text(stage).split("\n")[:-1]
+        y = next(y for y, row in enumerate(lines) if "orders/1.csv" in row and "#3" in row)
+        drawn = transcript.render_lines(Region(0, y - transcript.region.y - 2, 100, 3))
+        focused, other = ({part.style.bgcolor for part in strip if part.style} for strip in (drawn[2], drawn[0]))
+        assert focused.isdisjoint(other)
         stage.agent.append(compacted(5))
         assert transcript.jump_to(1)
         await pilot.pause()
@@ -338,6 +345,9 @@ async def test_the_gauge_says_nothing_before_it_knows_and_how_much_left(tmp_path
             size = ContextSize(500, total - 500, total, 200_000, 20_000, 160_000, None, estimated=False)
             gauge.measure(GaugeReading(size))
         assert "76.4k / 200k 38%  −7.8k" in gauge.render().plain
+        later = stage.services.clock() + FALL_SECONDS
+        gauge._clock = lambda: later
+        assert "−7.8k" not in gauge.render().plain
 
 
 async def test_the_light_theme_is_white(tmp_path: Path) -> None:

@@ -46,10 +46,15 @@ async def test_a_prune_tells_what_it_took_and_gives_it_back(tmp_path: Path) -> N
         await pilot.pause()
         text = stage.text()
         assert "Each is a placeholder for the model. Here they can still be read." in text
-        assert f"#{results(stage)[0].id}" in text
+        first, second = (result.id for result in results(stage)[:2])
+        row = next(line for line in text.split("\n") if f"#{first}  read module_0.py  912 tokens · restore" in line)
+        await pilot.click(offset=(row.index("restore") + 1, text.split("\n").index(row)))
+        await pilot.pause()
+        states = {block.origin: block.state for block in stage.harness.agent.inspector.map().blocks}
+        assert (states[(first,)], states[(second,)]) == ("live", "pruned")
         await pilot.press("b")
         await pilot.pause()
-        assert "4 outputs will be in the context again" in stage.text()
+        assert "3 outputs will be in the context again" in stage.text()
         assert not stage.harness.agent.inspector.prefix_break()
 
 

@@ -78,6 +78,14 @@ async def test_to_dos_files_and_the_tree_follow_the_agent(tmp_path: Path) -> Non
         assert "◐ write the test" in text
         assert "new.py" in text
         assert "+2 −0" in text
+        compaction = CompactionEntry(
+            summary="s", first_kept_id=None, tokens_before=2, tokens_after=1, trigger="manual",
+            details=SummaryDetails(modified_files=("new.py",)),
+        )  # fmt: skip
+        stage.harness.session.append(compaction)
+        stage.main.view.panel.reopen()  # type: ignore[union-attr]
+        await settled(stage, pilot)
+        assert "+2 −0" in panel_text(stage)
 
 
 async def test_enter_jumps_in_the_conversation_and_a_branch_opens_the_tree_at_its_row(tmp_path: Path) -> None:

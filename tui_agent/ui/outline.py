@@ -15,6 +15,7 @@ from tui_agent.session.entries import (
 )
 from tui_agent.session.path_queries import newest
 from tui_agent.session.records import EntryHeader
+from tui_agent.session.session import Session
 from tui_agent.session.skeleton import Headers
 from tui_agent.tools.todo import TodoTool, current_todos
 from tui_agent.ui.widgets.tree.segments import Segment, TreeIndex
@@ -149,6 +150,18 @@ def facts_of(path: Sequence[Entry], jobs: Iterable[JobState] = ()) -> PanelFacts
         files=_files(path),
         jobs=running(jobs),
     )
+
+
+def summarised_changes(session: Session) -> list[Entry]:
+    """Return the results, now summarised, that changed the files a summary names: it does not say how many lines."""
+    active = {entry.id: entry for entry in session.active_path()}
+    names = {
+        name for entry in active.values() if isinstance(entry, CompactionEntry) for name in entry.details.modified_files
+    }
+    if not names:
+        return []
+    headers = (header for header in session.path_headers() if header.kind == "tool_result" and header.id not in active)
+    return session.entries([header.id for header in headers if any(name in header.preview for name in names)])
 
 
 def running(jobs: Iterable[JobState]) -> tuple[tuple[int, str], ...]:

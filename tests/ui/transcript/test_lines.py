@@ -76,7 +76,7 @@ def test_a_strip_is_exactly_as_wide_as_the_widget(
     highlights = [Highlight(1, 4, RichStyle(bold=True))]
     for strip in (
         paint(line, width, PALETTE),
-        paint(line, width, PALETTE, focused=True, highlights=highlights),
+        paint(line, width, PALETTE, focused="#3", highlights=highlights),
         offset_strip(line, width, 7),
     ):
         assert sum(segment.cell_length for segment in strip) == width == strip.cell_length

@@ -84,6 +84,19 @@ def test_only_plain_web_addresses_become_links_of_the_terminal(href: str) -> Non
     assert not [style for style in styles(f"[l]({href})").values() if "url:" in style]
 
 
+@pytest.mark.parametrize(
+    ("source", "shown"),
+    [
+        (r"So $\int f(x)\,dx = a*b*c$ holds.", r"So $\int f(x) dx = a*b*c$ holds."),
+        (r"So \(a\;b\_1\) holds.", r"So \(a b\_1\) holds."),
+        (r"It costs $5, not *ten*\, or $10.", "It costs $5, not ten, or $10."),
+        (r"Call \(this\).", "Call (this)."),
+    ],
+)
+def test_a_formula_is_shown_as_it_is_written(source: str, shown: str) -> None:
+    assert "".join(line.text for line in lines_of(source, 80)) == shown
+
+
 def test_entities_cannot_bring_control_characters_back() -> None:
     assert not set("\x1b\u202e\x00\x07") & set("".join(shown("&#27;[31m &#x202e;x &#0; &#7;")))
 

@@ -191,7 +191,8 @@ class Gauge(Widget):
         super().__init__()
         self._clock = clock
         self._timer: Timer | None = None
-        self._fallen = 0
+        self._fall = 0, 0.0
+        """Tokens fewer than before, and until when that is said."""
         self.measured: GaugeReading | None = None
         """The newest reading that holds no estimate of an answer being streamed."""
 
@@ -208,12 +209,8 @@ class Gauge(Widget):
             return
         fallen = before.size.total - reading.size.total
         if fallen >= LEAST_FALL:
-            self._fallen = fallen
-            self.set_timer(FALL_SECONDS, self._forget_fall)
-
-    def _forget_fall(self) -> None:
-        self._fallen = 0
-        self.refresh()
+            self._fall = fallen, self._clock() + FALL_SECONDS
+            self.set_timer(FALL_SECONDS + 0.01, self.refresh)
 
     def watch_reading(self) -> None:
         """Wake up when the words change, which is once a minute while the cache is warm, and never otherwise."""
@@ -252,8 +249,9 @@ class Gauge(Widget):
 
     def _pieces(self, reading: GaugeReading, width: int) -> Sequence[tuple[str, Style] | str]:
         text = numbers(reading.size)
-        if self._fallen:
-            text += f"  −{tokens(self._fallen)}"
+        fallen, until = self._fall
+        if self._clock() < until:
+            text += f"  −{tokens(fallen)}"
         button = "[ Compact ]" if reading.can_compact and width >= 76 else ""
         room = width - (len(button) + 2 if button else 0)
         # The bar's length depends on the width alone: equal lengths mean equal sizes.

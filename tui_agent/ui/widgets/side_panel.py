@@ -11,8 +11,9 @@ from tui_agent.agent.agent import Agent
 from tui_agent.app.reports import TODO_MARKS
 from tui_agent.lazy import dataclass
 from tui_agent.processes.jobs import JobState
-from tui_agent.session.entries import Entry
-from tui_agent.ui.outline import OutlineRow, PanelFacts, extended, facts_of, outline, running
+from tui_agent.session.entries import CompactionEntry, Entry
+from tui_agent.session.path_queries import newest
+from tui_agent.ui.outline import OutlineRow, PanelFacts, extended, facts_of, outline, running, summarised_changes
 from tui_agent.ui.widgets.line_list import LineList, StyledSpan, spread
 from tui_agent.ui.widgets.transcript import sanitize
 
@@ -58,6 +59,8 @@ class SidePanel(LineList):
         self._lines: list[_Line] = []
         self._rows: list[OutlineRow] = []
         self._facts = PanelFacts()
+        self._summarised: tuple[int, list[Entry]] = (0, [])
+        """The newest compaction, and what changed files before it."""
         self._stale = True
         self._asked = False
 
@@ -66,7 +69,7 @@ class SidePanel(LineList):
     def open(self, agent: Agent) -> None:
         """Show another session."""
         self._agent = agent
-        self._rows = []
+        self._rows, self._summarised = [], (0, [])
         self._look_soon()
 
     def reopen(self) -> None:
@@ -106,7 +109,13 @@ class SidePanel(LineList):
         session = self._agent.session
         if not self._rows:
             self._rows = outline(session.skeleton(), session.leaf, session.labels())
-        self._facts = facts_of(session.active_path(), self._agent.jobs)
+        path = session.active_path()
+        compaction = newest(path, CompactionEntry)
+        if compaction is None:
+            self._summarised = 0, []
+        elif self._summarised[0] != compaction.id:
+            self._summarised = compaction.id, summarised_changes(session)
+        self._facts = facts_of([*self._summarised[1], *path], self._agent.jobs)
         self._lay_out()
 
     def on_resize(self) -> None:

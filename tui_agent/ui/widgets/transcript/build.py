@@ -50,7 +50,7 @@ from tui_agent.ui.widgets.transcript.blocks import (
 from tui_agent.ui.widgets.transcript.bodies import INDENT, TextBody, Window, body_lines
 from tui_agent.ui.widgets.transcript.cards import CardBlock
 from tui_agent.ui.widgets.transcript.document import MarkdownDocument
-from tui_agent.ui.widgets.transcript.lines import Line
+from tui_agent.ui.widgets.transcript.lines import Line, crop_runs
 from tui_agent.ui.widgets.transcript.races import race_block
 from tui_agent.ui.widgets.transcript.shell import ShellBlock
 from tui_agent.ui.widgets.transcript.source import SizeOf, stored_size
@@ -79,7 +79,8 @@ class BuildContext:
     ``results`` are the results of an assistant entry's calls by call id, ``summarised`` counts the entries a
     compaction stands for, ``live`` says that calls without a result may still get one, ``newest`` that no message or
     answer came after, ``running`` that the run goes on, so that a failure may still be mended, and ``mended`` that it
-    was: the answer came after it. ``size_of`` returns what a result weighs in the model's view.
+    was: the answer came after it. ``size_of`` returns what a result weighs in the model's view, ``load`` the entries
+    that a marker is about.
     """
 
     results: Mapping[str, ToolResultEntry] = field(default_factory=dict)
@@ -89,6 +90,7 @@ class BuildContext:
     running: bool = False
     mended: bool = False
     size_of: SizeOf = stored_size
+    load: Callable[[Sequence[int]], Sequence[Entry]] = lambda _ids: ()
 
 
 def blocks_of(entry: Entry, around: BuildContext) -> list[Block]:  # noqa: C901, PLR0911, PLR0912 - an arm per kind
@@ -114,7 +116,7 @@ def blocks_of(entry: Entry, around: BuildContext) -> list[Block]:  # noqa: C901,
         case SubagentEntry():
             return []
         case PruneEntry():
-            return [_prune(entry)]
+            return [_prune(entry, around)]
         case ContextEditEntry():
             done = {"drop": "Dropped", "mask": "Masked", "pin": "Pinned", "restore": "Restored"}[entry.action]
             text = f"{done} #{entry.target} in the context"
@@ -273,7 +275,7 @@ def _carried(details: SummaryDetails) -> str:
     return ", ".join(count_text(count, noun) for count, noun in counts if count)
 
 
-def _prune(entry: PruneEntry) -> Block:
+def _prune(entry: PruneEntry, around: BuildContext) -> Block:
     from tui_agent.context.pruning import Occasion
 
     freed = wording.tokens(entry.tokens_freed)
@@ -287,14 +289,32 @@ def _prune(entry: PruneEntry) -> Block:
         # Calls with long arguments, too.
         what = count_text(len(entry.targets), "entry")
         left = f"Of each long text {entry.keep_chars:,} characters stay for the model."
+    left = f"{left} Here they can still be read."
     notes = dict(zip(entry.targets, entry.notes, strict=False))
-    rows = [f"#{target}  {notes.get(target, '')}".rstrip() for target in entry.targets]
-    if not any(entry.notes):
-        rows = [" ".join(rows)]
-    told = "\n".join([f"{left} Here they can still be read.", *rows])
+
+    def body(width: int) -> Iterator[Line]:
+        yield from _text_body(left)(width)
+        for target in around.load(entry.targets):
+            size = f"  {wording.tokens(around.size_of(target))} tokens · "
+            runs = [(f"#{target.id}  {_name_of(target)}", "text"), (size, "muted")]
+            offer = ("restore", f"action act:restore:{target.id}")
+            yield Line(
+                [*crop_runs(runs, max(width - len(INDENT) - len(offer[0]), 1)), offer], prefix=((INDENT, "text"),)
+            )
+            if note := notes.get(target.id):
+                yield from indented(_text_body(note)(max(width - len(INDENT), 1)))
+
     text = f"Pruned {what} · {freed} tokens freed · {entry.reason}"
     rule = style_of(Standing.CLEARED)
-    return MarkerBlock("prune", text, rule=rule, actions=("restore",), body=_text_body(told), copied=told)
+    copied = "\n".join([left, *(f"#{target}  {notes.get(target, '')}".rstrip() for target in entry.targets)])
+    return MarkerBlock("prune", text, rule=rule, actions=("restore",), body=body, copied=copied)
+
+
+def _name_of(entry: Entry) -> str:
+    """Return what an output is known by: ``read orders.csv``."""
+    if not isinstance(entry, ToolResultEntry):
+        return entry.kind.replace("_", " ")
+    return sanitize.line(f"{entry.tool} {entry.title or entry.metadata.path or ''}".rstrip())
 
 
 def _check(entry: CheckEntry) -> Block:

@@ -215,7 +215,7 @@ class LiveFeed:
         self.changed.add(index)
 
     def _append_before_live(self, entry: Entry) -> None:
-        around = BuildContext(size_of=self._model.size_of)
+        around = BuildContext(size_of=self._model.size_of, load=self._model.load)
         if isinstance(entry, ShellEntry) and (place := self._running_shell(entry.command)) is not None:
             self._model.replace(place, entry.id, entry.kind, Item(entry.id, entry.kind, blocks_of(entry, around)))
             self._model.pin(place, pinned=False)

@@ -18,6 +18,7 @@ from tui_agent.ui.widgets.transcript.tables import Alignment, TableData
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
+    from markdown_it.rules_inline import StateInline
     from markdown_it.token import Token
 
 SEGMENT: Final = 1_500
@@ -30,6 +31,8 @@ BULLETS: Final = ("•", "◦", "▪")
 
 _SAFE_LINK: Final = re.compile(r"https?://[\x21-\x7e]{1,2000}\Z")
 _LANGUAGE: Final = re.compile(r"[\w+#.-]+")
+_MATH: Final = re.compile(r"\$[^\s$][^$\n]{0,400}?(?<![\s\\])\$(?!\d)|\\\((?=[^\n]{1,400}?\\[\w,;:!]).{1,400}?\\\)")
+_MATH_SPACE: Final = re.compile(r"\\[,;:! ]")
 _BLANK: Final = re.compile(r"[ \t>]*\Z")
 
 
@@ -40,7 +43,19 @@ def _parser() -> "MarkdownIt":
     parser = MarkdownIt("commonmark", {"html": False, "tasklists": True, "maxNesting": 40})
     parser.enable(["table", "strikethrough"])
     parser.core.ruler.enableOnly(["normalize", "block"])
+    parser.inline.ruler.before("escape", "math", _read_math)
     return parser
+
+
+def _read_math(state: "StateInline", silent: bool) -> bool:  # noqa: FBT001 - markdown-it's form
+    """Take a formula as it is written: a backslash in it escapes nothing, and its spacing commands are spaces."""
+    found = _MATH.match(state.src, state.pos, state.posMax)
+    if found is None:
+        return False
+    if not silent:
+        state.push("text", "", 0).content = _MATH_SPACE.sub(" ", found[0])
+    state.pos = found.end()
+    return True
 
 
 def parse_blocks(text: str, references: dict[str, Any] | None = None) -> "list[Token]":

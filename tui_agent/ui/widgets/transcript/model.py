@@ -223,6 +223,10 @@ class TranscriptModel:
 
     # -- loading
 
+    def load(self, ids: Sequence[int]) -> Sequence[Entry]:
+        """Return entries that a marker is about."""
+        return self._source.load(ids) if self._source is not None else ()
+
     def item(self, index: int) -> Item:
         """Return an item, loading it and some of its neighbours if needed."""
         item = self._cache.get(index)
@@ -282,7 +286,7 @@ class TranscriptModel:
     def _put(self, index: int, entry: Entry, results: Sequence[Entry] = ()) -> None:
         by_call = {result.call_id: result for result in results if isinstance(result, ToolResultEntry)}
         waiting = self.running and "assistant" not in self.kinds[index + 1 : index + 1 + _MAX_RESULT_DISTANCE]
-        around = BuildContext(by_call, self.summarised_by, live=waiting, size_of=self.size_of)
+        around = BuildContext(by_call, self.summarised_by, live=waiting, size_of=self.size_of, load=self.load)
         following = self._said_after(index)
         around = replace(
             around, newest=not following, running=self.running and not following, mended=following == "assistant"

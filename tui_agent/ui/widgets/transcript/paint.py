@@ -13,7 +13,7 @@ from textual.strip import Strip
 from tui_agent.app.standing_marks import GLYPHS, style_of
 from tui_agent.context.standing import Standing
 from tui_agent.lazy import dataclass
-from tui_agent.ui.widgets.transcript.lines import Line, StyledSpan, cells
+from tui_agent.ui.widgets.transcript.lines import Line, StyledSpan, cells, runs_width
 from tui_agent.ui.widgets.transcript.palette import Palette, action_of, link_of
 
 MARGIN: Final = 2
@@ -48,13 +48,16 @@ def paint(
     palette: Palette,
     *,
     standing: Standing | None = None,
-    focused: bool = False,
+    focused: str | None = None,
     highlights: Sequence[Highlight] = (),
 ) -> Strip:
-    """Return a line as a strip of ``width`` cells, ``standing`` in its margin."""
+    """Return a line as a strip of ``width`` cells, ``standing`` in its margin.
+
+    ``focused`` is what a line of the focused block says at the right edge where there is room; None for another block.
+    """
     base = palette["text"]
     rail = Segment(" ", base) if standing is None else Segment(GLYPHS[standing], palette[style_of(standing)])
-    segments = [rail, Segment(_FOCUS_BAR, palette["focus"]) if focused else Segment(" ", base)]
+    segments = [rail, Segment(_FOCUS_BAR, palette["focus"]) if focused is not None else Segment(" ", base)]
     used = MARGIN
     for text, style in line.prefix:
         segments.append(Segment(text, palette[style]))
@@ -64,19 +67,31 @@ def paint(
         segments.append(segment)
         used += cells(segment.text)
     filling = palette[line.fill] if line.fill else base
-    tail_width = sum(cells(text) for text, _ in line.tail)
+    tail = line.tail
+    if focused and tail_end(line, width) - used - runs_width(tail) > len(focused) + 1:
+        tail = ((f"{focused} " if tail else focused, "marker"), *tail)
+    tail_width = runs_width(tail)
     space = tail_end(line, width) - used - tail_width
     if space > 0:
         segments.append(Segment(" " * space, filling))
         used += space
-    for text, style in line.tail:
+    for text, style in tail:
         segments.append(Segment(text, palette[style]))
         used += cells(text)
     if used < width:
         segments.append(Segment(" " * (width - used), base))
         used = width
+    if focused is not None:
+        segments = list(_tinted(segments, base, palette["focused"]))
     strip = Strip(segments, used)
     return strip if used == width else strip.adjust_cell_length(width, base)
+
+
+def _tinted(segments: Sequence[Segment], base: Style, tint: Style) -> Iterator[Segment]:
+    """Yield segments on the tint of the focused block; a diff's or code's own background stays."""
+    for segment in segments:
+        style = segment.style or base
+        yield Segment(segment.text, style + tint) if style.bgcolor == base.bgcolor else segment
 
 
 def offset_strip(line: Line, width: int, row_id: int) -> Strip:

@@ -22,7 +22,7 @@ STYLES: Final = frozenset(
         "output", "added", "removed", "added-sign", "removed-sign", "added-part",
         "removed-part", "line-number", "path",
         # blocks
-        "user", "user-bar", "tool", "title", "marker", "action", "focus",
+        "user", "user-bar", "tool", "title", "marker", "action", "focus", "focused",
         "status-running", "status-ok", "status-error", "status-warning", "status-idle",
         # states of a line
         "match", "match-current",
@@ -63,6 +63,8 @@ class Palette:
         names = key.split()
         classes = [f"{PREFIX}{name}" for name in names if name in STYLES]
         style: RichStyle = self._get_visual_style(*classes).rich_style
+        if key == "focused":
+            return RichStyle(bgcolor=style.bgcolor, bold=style.bold, reverse=style.reverse)
         address = next((name.removeprefix(LINK) for name in names if name.startswith(LINK)), None)
         return style + RichStyle(link=address) if address else style
 

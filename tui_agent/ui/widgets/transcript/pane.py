@@ -243,7 +243,8 @@ class BlockPane(Viewport):
             self.scroll_to_position(self.top)
 
     def _request(self, index: int, block: Block, action: str) -> None:
-        entry_id = block.entry[0] if block.entry is not None else self.model.ids[index]
+        action, _, named = action.partition(":")
+        entry_id = int(named) if named else block.entry[0] if block.entry is not None else self.model.ids[index]
         call_id = block.call_id if isinstance(block, CardBlock) else ""
         self.post_message(self.ActionRequested(self, action, entry_id, call_id))
 

@@ -20,6 +20,7 @@ from tui_agent.ui.widgets.transcript.paint import Highlight, offset_strip, paint
 from tui_agent.ui.widgets.transcript.palette import COMPONENT_CLASSES, Palette
 from tui_agent.ui.widgets.transcript.searching import find_all
 from tui_agent.ui.widgets.transcript.selecting import row_id, selected_text
+from tui_agent.ui.widgets.transcript.source import LIVE_ID
 
 _KEPT_STRIPS: Final = 1_500
 
@@ -52,7 +53,7 @@ class Viewport(ScrollView):
         self.focused_block: Focus | None = None
         self.query_text = ""
         self._palette = Palette(self.get_visual_style)
-        self._strips: LRUCache[tuple[Line, bool, Standing | None], Strip] = LRUCache(_KEPT_STRIPS)
+        self._strips: LRUCache[tuple[Line, str | None, Standing | None], Strip] = LRUCache(_KEPT_STRIPS)
         self._rows: list[Row] | None = None
         self._bar_extent = Size(0, 0)
         self._bar_look = (0, False, 0, 0)
@@ -235,7 +236,7 @@ class Viewport(ScrollView):
         if not self._painting:
             return offset_strip(row.line, width, row_id(row.index, row.item_line))
         highlights = self._highlights(row)
-        focused = self.has_focus and row.block is not None and self._is_focused(row)
+        focused = self._number_of(row) if self.has_focus and self._is_focused(row) else None
         standing = row.block.standing if row.block is not None else None
         if highlights:
             return paint(row.line, width, self._palette, standing=standing, focused=focused, highlights=highlights)
@@ -244,6 +245,12 @@ class Viewport(ScrollView):
         if strip is None or strip.cell_length != width:
             strip = self._strips[key] = paint(row.line, width, self._palette, standing=standing, focused=focused)
         return strip
+
+    def _number_of(self, row: Row) -> str:
+        """Return what an entry is called by in commands, ``#12``, for the first line of its block."""
+        own = row.block.entry if row.block is not None else None
+        entry_id = own[0] if own is not None else self.model.ids[row.index]
+        return f"#{entry_id}" if row.block_line == 0 and entry_id < LIVE_ID else ""
 
     def _is_focused(self, row: Row) -> bool:
         focus = self.focused_block
