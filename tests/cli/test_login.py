@@ -1,16 +1,23 @@
 """``tui-agent login`` and ``logout``: keys from a pipe, tried at a local server."""
 
+import asyncio
 import io
 import json
 import sys
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
+import httpx
 import pytest
 
 from tests.support.list_server import ListServer
+from tests.support.login_server import CODE, LoginServer, browse
+from tests.support.login_server import KEY as LOGIN_KEY
 from tests.support.model_server import refused_url
 from tui_agent.cli.main import run
+from tui_agent.model.providers import PROVIDERS
 from tui_agent.paths import config_dir, data_dir
 
 KEY = "sk-entered-0123456789abcdef"
@@ -136,3 +143,71 @@ def test_mistakes_are_sentences(
 ) -> None:
     assert entered(monkeypatch, "", *arguments) == code
     assert words in capsys.readouterr().err
+
+
+# -- signing in -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def page(monkeypatch: pytest.MonkeyPatch) -> Iterator[LoginServer]:
+    for name in ("OPENROUTER_API_KEY", "OPENROUTER_API_BASE"):
+        monkeypatch.delenv(name, raising=False)
+    with LoginServer() as server:
+        provider = PROVIDERS["openrouter"]
+        assert provider.sign_in is not None
+        how = replace(provider.sign_in, page=f"{server.url}/auth", exchange=f"{server.url}/keys")
+        monkeypatch.setitem(PROVIDERS, "openrouter", replace(provider, sign_in=how, url=f"{server.url}/v1"))
+        yield server
+
+
+class PersonAtTheTerminal(io.StringIO):
+    """Standard input of somebody who first reads what was printed, and then answers."""
+
+    def __init__(self, printed: io.StringIO, answer: Callable[[str], str]) -> None:
+        super().__init__()
+        self._printed, self._answer = printed, answer
+
+    def readline(self, _size: int | None = -1, /) -> str:
+        (url,) = (word for word in self._printed.getvalue().split() if word.startswith("http"))
+        return self._answer(url)
+
+
+def at_terminal(monkeypatch: pytest.MonkeyPatch, answer: Callable[[str], str]) -> tuple[int, str]:
+    printed = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", printed)
+    monkeypatch.setattr(sys, "stdin", PersonAtTheTerminal(printed, answer))
+    return run(["login", "openrouter"]), printed.getvalue()
+
+
+@pytest.mark.parametrize("way", ["code", "address", "browser"])
+def test_login_prints_the_page_and_takes_its_answer(
+    way: str, tmp_path: Path, page: LoginServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    waiting = threading.Event()
+
+    def answer(url: str) -> str:
+        if way == "browser":
+            asyncio.run(browse(url))
+            waiting.wait(20)
+            return ""
+        with httpx.Client(trust_env=False) as browser:
+            back = browser.get(url).headers["location"]
+        return CODE if way == "code" else back
+
+    code, told = at_terminal(monkeypatch, answer)
+    waiting.set()
+    assert code == 0, told
+    out = capsys.readouterr().out
+    assert "You are signed in to OpenRouter. The key is kept in" in out
+    assert LOGIN_KEY not in out + told
+    assert json.loads((config_dir() / "credentials.json").read_text()) == {"openrouter": {"key": LOGIN_KEY}}
+    assert LOGIN_KEY not in everything_written(tmp_path)
+    assert CODE not in everything_written(tmp_path)
+
+
+def test_login_says_why_it_failed_and_keeps_nothing(page: LoginServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    code, told = at_terminal(monkeypatch, lambda _url: "wrong-code")
+    assert code == 1
+    assert "OpenRouter refused the sign-in" in told
+    assert not (config_dir() / "credentials.json").exists()
+    assert page.posts

@@ -1,14 +1,20 @@
 """Entering a key: from the welcome, by command, and out again."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
+from tests.support.login_server import KEY as LOGIN_KEY
+from tests.support.login_server import LoginServer, browse
 from tests.support.ui_app import Stage, make_stage, screen_text, until, write
 from tui_agent.app.services import FirstView, LoginRow, OpenRequest
 from tui_agent.model.key_trial import Trial
+from tui_agent.model.providers import PROVIDERS
+from tui_agent.model.sign_in import BrowserSignIn
 from tui_agent.ui.screens.choice import ChoiceScreen
 from tui_agent.ui.screens.line import LineScreen
 from tui_agent.ui.screens.pick import PickScreen
@@ -213,3 +219,74 @@ async def test_the_demo_is_one_key_away(tmp_path: Path) -> None:
         await shown(stage, pilot, WelcomeScreen)
         await pilot.press("d")
         await until(lambda: stage.requests[-1] == OpenRequest(demo=True), pilot)
+
+
+# -- signing in -----------------------------------------------------------------------------------------------------
+
+
+class Accounts(FakeLogins):
+    """One provider that is signed in to at a scripted server."""
+
+    def __init__(self, server: LoginServer) -> None:
+        super().__init__()
+        provider = PROVIDERS["openrouter"]
+        assert provider.sign_in is not None
+        self.how = replace(provider.sign_in, page=f"{server.url}/auth", exchange=f"{server.url}/keys")
+
+    def rows(self) -> Sequence[LoginRow]:
+        return [LoginRow("openrouter", "OpenRouter", "OPENROUTER_API_KEY", signs_in=True)]
+
+    def sign_in(self, provider: str) -> BrowserSignIn:
+        return BrowserSignIn(PROVIDERS[provider], self.how)
+
+
+@pytest.mark.parametrize("way", ["browser", "paste"])
+async def test_signing_in_opens_the_page_and_takes_its_answer(
+    way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with LoginServer() as server:
+        logins = Accounts(server)
+        stage = staged(tmp_path, logins)
+        opened: list[str] = []
+        async with stage.run() as pilot:
+            monkeypatch.setattr(stage.app, "open_url", opened.append)
+            monkeypatch.setattr(stage.app, "copy_to_clipboard", opened.append)
+            task = stage.main.desk.begin("login", "openrouter")
+            await shown(stage, pilot, ChoiceScreen)
+            await pilot.press(*(["enter"] if way == "browser" else ["down", "enter"]))
+            assert "Sign in at" in await shown(stage, pilot, LineScreen)
+            if way == "browser":
+                await browse(opened[0])
+            else:
+                await write(pilot, "not a code")
+                await pilot.press("enter")
+                assert "has no code" in await shown(stage, pilot, ChoiceScreen)
+                await pilot.press("enter")
+                await until(lambda: "Sign in with the browser" in screen_text(stage), pilot)
+                await pilot.press("down", "enter")
+                await shown(stage, pilot, LineScreen)
+                async with httpx.AsyncClient(trust_env=False) as browser:
+                    await write(pilot, (await browser.get(opened[-1])).headers["location"])
+                await pilot.press("enter")
+            await until(task.done, pilot)
+            await pilot.pause()
+            assert logins.kept == {"openrouter": LOGIN_KEY}
+            assert "You are signed in to OpenRouter" in stage.main.notice.message
+            assert not isinstance(stage.app.screen, LineScreen)
+            assert LOGIN_KEY not in screen_text(stage)
+
+
+async def test_signing_in_can_be_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with LoginServer() as server:
+        stage = staged(tmp_path, Accounts(server))
+        async with stage.run() as pilot:
+            monkeypatch.setattr(stage.app, "open_url", lambda _url: None)
+            task = stage.main.desk.begin("login", "openrouter")
+            await shown(stage, pilot, ChoiceScreen)
+            await pilot.press("enter")
+            await shown(stage, pilot, LineScreen)
+            await pilot.press("escape")
+            await until(lambda: "Sign in with the browser" in screen_text(stage), pilot)
+            await pilot.press("escape")
+            await until(task.done, pilot)
+            assert server.posts == []

@@ -373,6 +373,10 @@ class Face(Protocol):
         """Put a text into the clipboard."""
         ...
 
+    def open_page(self, url: str) -> None:
+        """Open an address in the user's browser."""
+        ...
+
     def leave(self) -> None:
         """End the program."""
         ...
@@ -518,6 +522,10 @@ class WordsFace:
     def copy(self, text: str) -> None:
         """Tell the text: there is no clipboard of ours."""
         self.say(text)
+
+    def open_page(self, url: str) -> None:
+        """Tell the address: the browser may be on another machine."""
+        self.say(url)
 
     def leave(self) -> None:
         """The program ends by itself."""

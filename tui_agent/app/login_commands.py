@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING
 
 from tui_agent.app.commands import Command
 from tui_agent.app.face import Choice, ModelChoice, Pick, PickRow, TextLine
 from tui_agent.app.format import one_line
+from tui_agent.errors import UserFacingError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from tui_agent.app.desk import Desk
     from tui_agent.app.services import LoginPort, LoginRow
     from tui_agent.model.key_trial import Trial
+    from tui_agent.model.sign_in import BrowserSignIn
 
 
 async def login(desk: Desk, argument: str) -> None:
@@ -83,15 +85,70 @@ async def _take_key(desk: Desk, port: LoginPort, row: LoginRow) -> str:
     while True:
         made = f"Keys are made at {row.page}\n" if row.page else ""
         now = f"Its key comes from {row.source} now." if row.source else "It has no key yet."
+        sign_in = [
+            ("browser", "Sign in with the browser"),
+            ("elsewhere", "Sign in with a browser on another machine: copy the address"),
+        ]
         answers = [
+            *(sign_in if row.signs_in else ()),
             ("paste", "Paste the key"),
             ("variable", "Name the environment variable that holds it"),
         ]
-        kept = f"\nA pasted key is kept in {where}."
-        how = await desk.ask(Choice(f"Log in to {row.name}", answers, made + now + kept))
-        sentence = await (_paste(desk, port, row) if how == "paste" else _name_variable(desk, port, row)) if how else ""
+        kept = f"\nA key is kept in {where}."
+        note = f"\n{row.note}" if row.note else ""
+        how = await desk.ask(Choice(f"Log in to {row.name}", answers, made + now + kept + note))
+        if not how:
+            return ""
+        sentence = await _TAKERS[how](desk, port, row)
         if sentence is not None:
             return sentence
+
+
+async def _sign_in_here(desk: Desk, port: LoginPort, row: LoginRow) -> str | None:
+    return await _sign_in(desk, port, row, desk.face.open_page)
+
+
+async def _sign_in_elsewhere(desk: Desk, port: LoginPort, row: LoginRow) -> str | None:
+    return await _sign_in(desk, port, row, desk.face.copy)
+
+
+async def _sign_in(desk: Desk, port: LoginPort, row: LoginRow, show: Callable[[str], None]) -> str | None:
+    """Show the provider's page; keep what the browser brings back, or what the pasted code gives."""
+    try:
+        async with port.sign_in(row.id) as attempt:
+            show(attempt.url)
+            secret = await _wait_for_sign_in(desk, row, attempt)
+    except UserFacingError as error:
+        desk.face.clear_notice()
+        await desk.ask(Choice(f"You are not signed in to {row.name}", [("back", "Back")], str(error)))
+        return None
+    if secret is None:
+        return None
+    return f"You are signed in to {row.name}. {await asyncio.to_thread(port.keep_key, row.id, secret)}"
+
+
+async def _wait_for_sign_in(desk: Desk, row: LoginRow, attempt: BrowserSignIn) -> str | None:
+    """Return what a sign-in gives, None when the user went back."""
+    signing = asyncio.ensure_future(attempt.secret())
+    details = (
+        f"Sign in at\n{attempt.url}\n"
+        "This closes when the browser comes back. If it can't, paste the address it ended at."
+    )
+    question = TextLine(f"Waiting for {row.name}", confirm="send", details=details)
+    asking = asyncio.ensure_future(desk.ask(question))
+    try:
+        await asyncio.wait({signing, asking}, return_when=asyncio.FIRST_COMPLETED)
+        if not signing.done():
+            text = asking.result()
+            if not text:
+                return None
+            attempt.paste(text)
+            desk.face.announce(f"Signing in to {row.name} …")
+        return await signing
+    finally:
+        signing.cancel()
+        asking.cancel()
+        await asyncio.gather(signing, asking, return_exceptions=True)
 
 
 async def _paste(desk: Desk, port: LoginPort, row: LoginRow) -> str | None:
@@ -142,6 +199,15 @@ async def _is_wanted(desk: Desk, trial: Trial) -> bool:
     )
 
 
+_TAKERS: Mapping[str, Callable[[Desk, LoginPort, LoginRow], Awaitable[str | None]]] = {
+    "browser": _sign_in_here,
+    "elsewhere": _sign_in_elsewhere,
+    "paste": _paste,
+    "variable": _name_variable,
+}
+"""What takes a key, by the answer; each returns a sentence about it, None to ask again."""
+
+
 async def _begin_with_model(desk: Desk, port: LoginPort, kept: str) -> None:
     """Use a model of the provider: until now there was none."""
     from tui_agent.app.model_switch import use_model
@@ -152,7 +218,15 @@ async def _begin_with_model(desk: Desk, port: LoginPort, kept: str) -> None:
 
 
 COMMANDS = (
-    Command("login", "enter a provider's key", login, "Log in", argument="[PROVIDER]", needs_screen=True, place=120),
+    Command(
+        "login",
+        "enter a provider's key or sign in",
+        login,
+        "Log in",
+        argument="[PROVIDER]",
+        needs_screen=True,
+        place=120,
+    ),
     Command(
         "logout",
         "remove a key that was entered with /login",

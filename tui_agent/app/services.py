@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tui_agent.config import Config
     from tui_agent.model.key_trial import Trial
     from tui_agent.model.naming import NameVerdict
+    from tui_agent.model.sign_in import BrowserSignIn
     from tui_agent.session.records import Reported
     from tui_agent.session.session import Session
     from tui_agent.session.store import Store
@@ -85,6 +86,10 @@ class LoginRow:
     """Whether a key was entered in the program."""
     missing: tuple[str, ...] = ()
     """Variables that it needs beside a key and that are not set."""
+    signs_in: bool = False
+    """Whether one can sign in to it in a browser."""
+    note: str = ""
+    """A sentence about signing in to it."""
 
 
 class LoginPort(Protocol):
@@ -112,6 +117,10 @@ class LoginPort(Protocol):
         Raises:
             LoginError: it can't be kept.
         """
+        ...
+
+    def sign_in(self, provider: str) -> BrowserSignIn:
+        """Return an attempt to sign in, to be entered; what it gives is for ``keep_key``."""
         ...
 
     def keep_variable(self, provider: str, variable: str) -> str:

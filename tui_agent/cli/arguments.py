@@ -34,7 +34,7 @@ commands:
   tui-agent compact [ID]                       summarise a session's history, or --preview it
   tui-agent cost [ID]                          show what a session has cost, all branches together
   tui-agent models [NAME]                      list the models you can use; --all: every one that is known
-  tui-agent login|logout [PROVIDER]            enter a provider's key, or remove it
+  tui-agent login|logout [PROVIDER]            enter a provider's key or sign in, or remove it
   tui-agent config path|get|set|unset          show and change settings
   tui-agent mcp list|add|remove|test|import    manage MCP servers
   tui-agent acp                                serve an editor over standard input and output
@@ -398,7 +398,7 @@ def _add_mcp(mcp: argparse.ArgumentParser) -> None:
 
 
 def _add_login(commands: "argparse._SubParsersAction[_Parser]") -> None:
-    login = commands.add_parser("login", help="enter a provider's key; it is tried at once")
+    login = commands.add_parser("login", help="enter a provider's key, or sign in where the provider offers that")
     login.add_argument("provider", nargs="?", default="", help="id or name of the provider; without one, list them")
     login.add_argument(
         "--env", metavar="NAME", help="name the variable that holds the key, instead of entering the key"

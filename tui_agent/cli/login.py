@@ -4,8 +4,12 @@ import asyncio
 import getpass
 import os
 import sys
+import termios
 from argparse import Namespace
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
+from threading import Thread
 from typing import TYPE_CHECKING
 
 from tui_agent.app.services import LoginRow
@@ -22,6 +26,7 @@ from tui_agent.model.route import wire_base
 if TYPE_CHECKING:
     # It brings in httpx, which nothing needs before the first request.
     from tui_agent.model.key_trial import Trial
+    from tui_agent.model.sign_in import BrowserSignIn
 
 FIRST = ("anthropic", "openai", "gemini", "openrouter", "mistral", "deepseek", "groq", "xai")
 """The best known providers, which stand first."""
@@ -60,6 +65,8 @@ class LoginDesk:
                 page=provider.keys_page,
                 source=key.source if (key := keys.find(provider)) is not None else "",
                 is_kept=provider.id in kept,
+                signs_in=self._signs_in(provider),
+                note=provider.sign_in_note,
                 missing=() if self._place(provider).source else tuple(keys.missing_parameters(provider)),
             )
             for provider in wanted
@@ -94,6 +101,15 @@ class LoginDesk:
         before = f" {source} counts before it: unset that to use this one." if source != SOURCE else ""
         return f"The key is kept in {where}.{before}"
 
+    def sign_in(self, provider: str) -> "BrowserSignIn":
+        """Return an attempt to sign in, to be entered; what it gives is for ``keep_key``."""
+        from tui_agent.model.sign_in import BrowserSignIn
+
+        asked = PROVIDERS[provider]
+        if asked.sign_in is None:
+            raise ValueError(f"{provider} offers no sign-in")
+        return BrowserSignIn(asked, asked.sign_in)
+
     def keep_variable(self, provider: str, variable: str) -> str:
         """Look for a provider's key in a variable from now on."""
         if variable in PROVIDERS[provider].keys:
@@ -117,6 +133,10 @@ class LoginDesk:
         key = self._keys().find(PROVIDERS[provider]) if provider in PROVIDERS else None
         return key.source if key is not None else ""
 
+    def _signs_in(self, provider: Provider) -> bool:
+        """Whether a provider offers to sign in, and it is the provider who is asked."""
+        return provider.sign_in is not None and not self._place(provider).source
+
     def _place(self, provider: Provider) -> AddressSetting:
         config = self._config()
         place = Addresses(os.environ, config.models, config.providers).of(provider)
@@ -139,9 +159,9 @@ def run_login(arguments: Namespace) -> int:
             lambda: desk.keep_variable(provider.id, arguments.env),
             force=arguments.force,
         )
-    key = _entered(provider)
-    if not key.strip():
-        raise UsageError("There is no key: type or paste it, or pipe it in.")
+    key = _entered(provider) if not provider.signs_in else asyncio.run(_sign_in(desk, provider))
+    if not key:
+        return 0
     return _keep(
         asyncio.run(desk.try_key(provider.id, key)), lambda: desk.keep_key(provider.id, key), force=arguments.force
     )
@@ -182,11 +202,82 @@ def _named(rows: Sequence[LoginRow], name: str) -> LoginRow:
 
 
 def _entered(provider: LoginRow) -> str:
-    if not sys.stdin.isatty():
-        return sys.stdin.readline()
-    if provider.page:
+    if provider.page and sys.stdin.isatty():
         say(f"Keys are made at {provider.page}")
-    return getpass.getpass(f"Key of {provider.name} (not shown): ")
+    return _read(f"Key of {provider.name} (not shown): ")
+
+
+def _read(prompt: str) -> str:
+    """Return a line that is typed unseen, or the next one of standard input."""
+    text = getpass.getpass(prompt) if sys.stdin.isatty() else sys.stdin.readline()
+    if not text.strip():
+        raise UsageError("There is no key: type or paste it, or pipe it in.")
+    return text
+
+
+async def _sign_in(desk: LoginDesk, provider: LoginRow) -> str:
+    """Print the page to sign in at, and keep what the browser or a pasted code brings; return a key that is pasted.
+
+    Raises:
+        SignInError: it failed.
+    """
+    async with desk.sign_in(provider.id) as attempt:
+        say(f"Sign in to {provider.name} with a browser at\n\n  {attempt.url}\n", file=sys.stderr)
+        say(
+            "If the browser is on another machine, paste the address it ends at. A key can be pasted too.",
+            file=sys.stderr,
+        )
+        signing = asyncio.ensure_future(attempt.secret())
+        try:
+            text = await _read_beside(signing, f"Address, code or key of {provider.name} (not shown): ")
+            if attempt.is_key(text):
+                return text
+            if text:
+                attempt.paste(text)
+            say(f"You are signed in to {provider.name}. {desk.keep_key(provider.id, await signing)}")
+            return ""
+        finally:
+            signing.cancel()
+
+
+async def _read_beside(other: "asyncio.Future[str]", prompt: str) -> str:
+    """Return a line that is entered, "" when ``other`` is done before."""
+    loop, entered = asyncio.get_running_loop(), asyncio.get_running_loop().create_future()
+
+    def read() -> None:
+        try:
+            line = partial(_settle, entered, _read(prompt), None)
+        except (UsageError, EOFError, OSError) as error:
+            line = partial(_settle, entered, "", error)
+        # The browser may have come first, and the program be at its end.
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(line)
+
+    with _terminal_as_it_was():
+        # A line that is waited for in a thread of a pool would hold up the end of the program.
+        Thread(target=read, daemon=True).start()
+        await asyncio.wait({other, entered}, return_when=asyncio.FIRST_COMPLETED)
+    return str(entered.result()) if entered.done() else ""
+
+
+def _settle(future: "asyncio.Future[str]", text: str, error: Exception | None) -> None:
+    if error is not None:
+        future.set_exception(error)
+    else:
+        future.set_result(text)
+
+
+@contextmanager
+def _terminal_as_it_was() -> Iterator[None]:
+    """Show what is typed again, if reading unseen was given up."""
+    if not sys.stdin.isatty():
+        yield
+        return
+    before = termios.tcgetattr(sys.stdin)
+    try:
+        yield
+    finally:
+        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
 
 
 def _keep(trial: "Trial", keep: Callable[[], str], *, force: bool) -> int:

@@ -106,6 +106,22 @@ class Endpoint:
 
 
 @dataclass(frozen=True, slots=True)
+class SignIn:
+    """How an account is signed in to in a browser, as its provider documents it for other programs.
+
+    ``gives``: OpenRouter answers with a lasting key of the user's, others with OAuth's tokens.
+    """
+
+    page: str
+    """The page where the user agrees."""
+    exchange: str
+    """Where the page's code is exchanged."""
+    gives: Literal["key", "tokens"] = "tokens"
+    key_prefix: str = ""
+    """What the provider's keys begin with, so that a pasted key is not taken for a code."""
+
+
+@dataclass(frozen=True, slots=True)
 class Provider:
     """A provider. ``keys`` are variables with its key, alternatives; a provider without any needs no key.
 
@@ -152,6 +168,10 @@ class Provider:
     """Where its users make keys."""
     key_path: str = "/models"
     """What can be got with a key and not without, for nothing: by it a key is tried."""
+    sign_in: SignIn | None = None
+    """How its users sign in instead of pasting a key; None where that is not offered to other programs."""
+    sign_in_note: str = ""
+    """A sentence for its users about signing in."""
 
     def key_header(self, key: str, *, bearer: bool = False) -> dict[str, str]:
         """Return the header that carries a key; ``bearer`` for a token that is sent as one whatever ``auth`` says."""
@@ -242,6 +262,7 @@ _TABLE = (
         "Anthropic",
         ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"),
         keys_page="https://platform.claude.com/settings/keys",
+        sign_in_note="Claude subscriptions are for Anthropic's own programs; here Anthropic takes keys only.",
         bearer_keys=("ANTHROPIC_AUTH_TOKEN",),
         messages=MessagesFormat(betas=True),
         wire="messages",
@@ -309,6 +330,12 @@ _TABLE = (
         ("OPENROUTER_API_KEY",),
         keys_page="https://openrouter.ai/settings/keys",
         key_path="/key",
+        sign_in=SignIn(
+            page="https://openrouter.ai/auth",
+            exchange="https://openrouter.ai/api/v1/auth/keys",
+            gives="key",
+            key_prefix="sk-",
+        ),
         wire="chat",
         url="https://openrouter.ai/api/v1",
         url_variables=("OPENROUTER_API_BASE",),

@@ -11,8 +11,8 @@ import pytest
 
 from tests.support.mcp_login import OpenDoor, make_closed_server
 from tests.support.mcp_place import QUICK, Place, served, until
-from tui_agent.agent.mcp.oauth import free_port
 from tui_agent.agent.mcp.records import ServerState
+from tui_agent.web.callback import free_port
 
 
 @pytest.fixture

@@ -12,12 +12,12 @@ import pytest_asyncio
 
 from tests.support.mcp_place import Place, served, until
 from tests.support.mcp_server import PIXEL, make_server
-from tui_agent.agent.mcp.oauth import free_port
 from tui_agent.agent.mcp.records import McpError, ServerState
 from tui_agent.agent.mcp.server import Timeouts
 from tui_agent.errors import ToolError
 from tui_agent.session.entries import FilePart, TextPart
 from tui_agent.tools.arguments import parse_arguments
+from tui_agent.web.callback import free_port
 
 by_either_way = pytest.mark.asyncio(loop_scope="module")
 """A test of the server of ``place``, which serves all of them."""

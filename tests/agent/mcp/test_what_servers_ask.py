@@ -16,10 +16,10 @@ from tests.support.agents import make_agent
 from tests.support.mcp_place import Place, served
 from tests.support.scripted_client import Reply, ScriptedClient
 from tui_agent.agent.events import Notice
-from tui_agent.agent.mcp.oauth import free_port
 from tui_agent.agent.mcp.questions import Answer, FormField, SamplingQuestion, ServerForm, ServerLink, question_of
 from tui_agent.errors import ToolError
 from tui_agent.session.entries import Usage
+from tui_agent.web.callback import free_port
 
 
 class Booking(BaseModel):

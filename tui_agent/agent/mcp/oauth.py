@@ -1,21 +1,21 @@
 """Logging in to a server with OAuth: the SDK leads, the user's browser decides, the tokens stay in a private file."""
 
 import asyncio
-import contextlib
 import hashlib
 import json
 import socket
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import urlsplit
 
 from pydantic import AnyUrl
 
 from tui_agent.agent.mcp.names import portable_name
 from tui_agent.agent.mcp.records import McpError
 from tui_agent.files.atomic import write_atomically
+from tui_agent.web.callback import Callback, free_port
 
 if TYPE_CHECKING:
     from mcp.client.auth import OAuthClientProvider
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 LOGIN_SECONDS = 300
 """How long the user may take in the browser."""
-_DONE = "You are logged in. You can close this page and go back to the terminal."
-_REFUSED = "The login was refused. You can close this page."
 
 
 def login_for(server: str, url: str, directory: Path, show: Callable[[str], Awaitable[None]]) -> "OAuthClientProvider":
@@ -121,23 +119,25 @@ class TokenFile:
 
 
 class BrowserLogin:
-    """Waits on this machine for the browser to come back from the login page."""
+    """Sends the user's browser to the login page and waits for it to come back."""
 
     def __init__(self, port: int, show: Callable[[str], Awaitable[None]]) -> None:
-        self.port = port
+        self._callback = Callback(port)
         self._show = show
-        self._server: asyncio.Server | None = None
-        self._answer: asyncio.Future[dict[str, str]] | None = None
+
+    @property
+    def port(self) -> int:
+        """Where the browser is waited for."""
+        return self._callback.port
 
     @property
     def redirect_uri(self) -> str:
         """Where the login page sends the browser back to."""
-        return f"http://127.0.0.1:{self.port}/callback"
+        return f"http://127.0.0.1:{self.port}{self._callback.path}"
 
     async def open(self, url: str) -> None:
         """Show the login page's address and begin to listen."""
-        self._answer = asyncio.get_running_loop().create_future()
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port)
+        await self._callback.listen()
         await self._show(url)
 
     async def wait(self) -> "AuthorizationCodeResult":
@@ -148,46 +148,16 @@ class BrowserLogin:
         """
         from mcp.shared.auth import AuthorizationCodeResult
 
-        async with self._listening() as answer:
-            try:
-                async with asyncio.timeout(LOGIN_SECONDS):
-                    values = await answer
-            except TimeoutError:
-                raise McpError("nobody logged in") from None
+        try:
+            async with asyncio.timeout(LOGIN_SECONDS):
+                values = await self._callback.wait()
+        except TimeoutError:
+            raise McpError("nobody logged in") from None
+        finally:
+            self._callback.close()
         if "code" not in values:
             raise McpError(f"the login was refused: {values.get('error_description') or values.get('error', '')}")
         return AuthorizationCodeResult(code=values["code"], state=values.get("state"), iss=values.get("iss"))
-
-    @contextlib.asynccontextmanager
-    async def _listening(self) -> "AsyncIterator[asyncio.Future[dict[str, str]]]":
-        if self._answer is None or self._server is None:
-            raise McpError("the login was not begun")
-        try:
-            yield self._answer
-        finally:
-            self._server.close()
-
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        line = (await reader.readline()).decode("latin-1").split()
-        address = urlsplit(line[1] if len(line) > 1 else "")
-        values = {name: texts[0] for name, texts in parse_qs(address.query).items()}
-        found = address.path == "/callback" and bool({"code", "error"} & values.keys())
-        body = (_DONE if "code" in values else _REFUSED) if found else "Not here."
-        head = f"HTTP/1.1 {'200 OK' if found else '404 Not Found'}\r\nContent-Type: text/plain\r\nConnection: close\r\n"
-        writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n{body}".encode())
-        with contextlib.suppress(OSError):
-            await writer.drain()
-        writer.close()
-        if found and self._answer is not None and not self._answer.done():
-            self._answer.set_result(values)
-
-
-def free_port() -> int:
-    """Return a port of this machine that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def _is_free(port: int) -> bool:

@@ -237,7 +237,13 @@ class MainScreen(Screen[None]):
             conversation = Conversation(self.action_scroll_page, self.prompt.go_on, self._leave_room, self.clock, grace)
             screen = ChoiceBeneath(question, conversation)
         self.app.push_screen(screen, answered)
-        return await answer
+        try:
+            return await answer
+        except asyncio.CancelledError:
+            # What it asks for came another way.
+            if screen.is_current:
+                screen.dismiss(None)
+            raise
 
     async def _edit(self, question: EditedText) -> str | None:
 
@@ -426,6 +432,10 @@ class MainScreen(Screen[None]):
     def copy(self, text: str) -> None:
         """Put a text into the clipboard."""
         self.app.copy_to_clipboard(text)
+
+    def open_page(self, url: str) -> None:
+        """Open an address in the user's browser."""
+        self.app.open_url(url)
 
     def leave(self) -> None:
         """End the program."""
