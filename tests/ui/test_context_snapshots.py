@@ -87,6 +87,8 @@ async def _panel(stage: RealStage, pilot: Any) -> None:
     asked = [entry for entry in stage.harness.path() if entry.preview.startswith("Look at")]
     session.label(asked[1].id, "green")
     await agent.navigator.go(asked[3].parent_id)
+    # How much the gauge has fallen is said from the sizes it has seen.
+    await until(lambda: (shown := stage.main.gauge.reading) is not None and shown.size.total < 5_000, pilot)
     stage.client.script = [
         Reply("", (Call("todo", '{"todos": "[x] read the view\\n[>] write a test\\n[ ] tell the team"}'),)),
         Reply("", (Call("write", '{"path": "tests/test_redirect.py", "content": "def test():\\n    pass\\n"}'),)),
