@@ -98,7 +98,7 @@ USAGES = ("missing", "zero", "absurd", "stale", "first", "summed") if NIGHTLY el
     [
         (32_000, 300 if NIGHTLY else 90, "honest", 15),
         (16_000, 1_000 if NIGHTLY else 50, "honest", 7),
-        *((16_000, 60 if NIGHTLY else 30, usage, 5) for usage in USAGES),
+        *((16_000, 60 if NIGHTLY else 30, usage, 3) for usage in USAGES),
         (8_192, 300 if NIGHTLY else 40, "honest", 5),
         (4_096, 300 if NIGHTLY else 25, "honest", 1.5),
         (4_096, 60 if NIGHTLY else 25, "missing", 1.5),
