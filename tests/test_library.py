@@ -15,6 +15,7 @@ import pytest
 import tui_agent
 from tests.support.model_script import Call, Turn, status
 from tests.support.model_server import ModelServer, serving
+from tests.support.parsed import parsed
 from tui_agent import (
     Agent,
     AgentEvent,
@@ -63,7 +64,7 @@ def run_program(text: str, cwd: Path, *arguments: str) -> str:
 
 def public_imports(text: str) -> set[str]:
     names = set()
-    for node in ast.walk(ast.parse(text)):
+    for node in ast.walk(parsed(text)):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("tui_agent"):
             assert node.module == "tui_agent"
             names |= {alias.name for alias in node.names}

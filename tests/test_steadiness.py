@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.parsed import parsed
+
 TESTS = Path(__file__).parent
 STOPWATCHES = {"perf_counter", "perf_counter_ns", "monotonic", "monotonic_ns", "process_time", "thread_time"}
 WORDS = re.compile("|".join([*STOPWATCHES, r"(sleep|pause)\(\s*[\d.]"]))
@@ -36,7 +38,7 @@ def test_no_test_depends_on_how_fast_the_machine_is() -> None:
         f"{file.relative_to(TESTS)}: {what}"
         for file in sorted(TESTS.rglob("test_*.py"))
         if WORDS.search(text := file.read_text(encoding="utf-8"))
-        for what in unsteady(ast.parse(text))
+        for what in unsteady(parsed(text))
     ]
     assert not found, "\n".join(found)
 
@@ -54,5 +56,5 @@ def test_no_test_depends_on_how_fast_the_machine_is() -> None:
     ],
 )
 def test_what_counts_as_unsteady(text: str, count: int) -> None:
-    tree = ast.parse("async def test():\n" + "\n".join(f"    {line}" for line in text.splitlines()))
+    tree = parsed("async def test():\n" + "\n".join(f"    {line}" for line in text.splitlines()))
     assert len(list(unsteady(tree))) == count

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from grimp import ImportGraph, build_graph
 
+from tests.support.parsed import parsed
 from tui_agent.ui.letters import LETTERS
 
 MAX_SHARE_IN_CIRCLES = 0.03
@@ -23,7 +24,7 @@ def graph() -> ImportGraph:
 def trees() -> dict[str, ast.Module]:
     """Every file, parsed, by the name of its module."""
     return {
-        ".".join(path.with_suffix("").parts).removesuffix(".__init__"): ast.parse(path.read_text())
+        ".".join(path.with_suffix("").parts).removesuffix(".__init__"): parsed(path.read_text())
         for path in sorted(Path("tui_agent").rglob("*.py"))
     }
 

@@ -9,6 +9,7 @@ from itertools import pairwise
 import pytest
 from pydantic import BaseModel
 
+from tests.support.parsed import parsed
 from tui_agent.context import settings as module
 from tui_agent.context.settings import (
     CompactionSettings,
@@ -18,7 +19,7 @@ from tui_agent.context.settings import (
     threshold_tokens,
 )
 
-SOURCE = {node.name: node for node in ast.parse(inspect.getsource(module)).body if isinstance(node, ast.ClassDef)}
+SOURCE = {node.name: node for node in parsed(inspect.getsource(module)).body if isinstance(node, ast.ClassDef)}
 ALL = [value for value in vars(module).values() if isinstance(value, type) and issubclass(value, BaseModel)]
 
 

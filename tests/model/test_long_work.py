@@ -98,7 +98,7 @@ USAGES = ("missing", "zero", "absurd", "stale", "first", "summed") if NIGHTLY el
     [
         (32_000, 300 if NIGHTLY else 90, "honest", 15),
         (16_000, 1_000 if NIGHTLY else 50, "honest", 7),
-        *((16_000, 60 if NIGHTLY else 30, usage, 3) for usage in USAGES),
+        *((16_000, 60 if NIGHTLY else 30, usage, 5) for usage in USAGES),
         (8_192, 300 if NIGHTLY else 40, "honest", 5),
         (4_096, 300 if NIGHTLY else 25, "honest", 1.5),
         (4_096, 60 if NIGHTLY else 25, "missing", 1.5),
@@ -128,8 +128,10 @@ async def test_hundreds_of_steps_never_overflow(
     assert (ended.reason, ended.error) == ("done", None)
     assert model.step == steps
     assert model.most <= window
-    assert 1 <= check_room_was_made(harness) <= steps / least
-    assert "prune" in harness.kinds()
+    made = check_room_was_made(harness)
+    assert 1 <= made <= steps / least
+    if usage == "honest":
+        assert "prune" in harness.kinds()
     await harness.agent.aclose()
 
 

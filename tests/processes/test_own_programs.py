@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import tui_agent
+from tests.support.parsed import parsed
 from tui_agent.agent.checkpoints.manifest import manifest_of
 from tui_agent.agent.checkpoints.shelf import Shelf
 from tui_agent.agent.system_prompt import find_project
@@ -322,7 +323,7 @@ _WORDS = re.compile("|".join([*{name for names in _STARTING.values() for name in
 def _starts(text: str) -> bool:
     if not _WORDS.search(text):
         return False
-    for node in ast.walk(ast.parse(text)):
+    for node in ast.walk(parsed(text)):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
             names = _STARTING.get(node.value.id, set())
             if node.attr in names or (node.value.id == "os" and node.attr.startswith(_PREFIXES)):
@@ -353,6 +354,6 @@ def test_only_one_module_names_git_as_a_program() -> None:
         for path in SOURCE.rglob("*.py")
         if "git" in (text := path.read_text(encoding="utf-8"))
         and _starts(text)
-        and any(isinstance(node, ast.Constant) and node.value == "git" for node in ast.walk(ast.parse(text)))
+        and any(isinstance(node, ast.Constant) and node.value == "git" for node in ast.walk(parsed(text)))
     }
     assert runs_it == {"files/own_git.py"}

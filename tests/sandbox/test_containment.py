@@ -14,6 +14,7 @@ import pytest
 import tui_agent
 from tests.support.contained import FORMS, SYSTEM_PATH, Contained, needs_layer, state_of
 from tests.support.mcp_place import PLAIN_SERVER, QUICK
+from tests.support.parsed import parsed
 from tests.support.tooling import Workspace
 from tui_agent.agent.hooks.handlers import Containment, LoadedHooks, from_settings
 from tui_agent.agent.hooks.hooks import Hooks
@@ -363,7 +364,7 @@ def test_every_program_that_is_started_is_known() -> None:
     }
     found, looked_up = set(), set()
     for path in root.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(parsed(path.read_text())):
             if isinstance(node, ast.Attribute):
                 called = f"{ast.unparse(node.value)}.{node.attr}"
                 if node.attr in starting or called in {"subprocess.run", "os.system", "os.popen"}:

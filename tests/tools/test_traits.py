@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import tui_agent
+from tests.support.parsed import parsed
 from tests.support.session_paths import PathBuilder
 from tui_agent.agent.permissions.rules import Action, parse_rule
 from tui_agent.context.files import file_operations
@@ -101,7 +102,7 @@ def test_no_code_compares_a_tool_with_a_name() -> None:
         for path in ROOT.rglob("*.py")
         if path.relative_to(ROOT).as_posix() not in OTHERS_FORMATS
         if quoted.search(text := path.read_text())
-        for node in ast.walk(ast.parse(text))
+        for node in ast.walk(parsed(text))
         if isinstance(node, ast.Compare) and _names_a_tool(node.comparators) and _is_tool(node.left)
     ]
     assert found == []
