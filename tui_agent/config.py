@@ -163,7 +163,6 @@ class Config(BaseModel):
 
     @property
     def context(self) -> ContextSettings:
-        """The settings of the context engine together."""
         return ContextSettings(
             compaction=self.compaction,
             prune=self.prune,
@@ -180,7 +179,6 @@ class Config(BaseModel):
 
     @property
     def budget(self) -> RunBudget:
-        """What a run may use up."""
         return RunBudget(self.max_cost, self.max_tokens, self.timeout)
 
     def preset_effort(self, model: str) -> Effort | None:
@@ -473,7 +471,6 @@ def is_fixed(info: FieldInfo) -> bool:
 
 
 def _table_model(info: FieldInfo) -> tuple[type[BaseModel] | None, bool]:
-    """Return the model of a field that is a table, and whether the table is keyed by name."""
     annotation = info.annotation
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation, False

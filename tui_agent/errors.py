@@ -34,7 +34,6 @@ class Problem:
 
 
 def problem_of(error: BaseException) -> Problem:
-    """Return what to tell a person of an error."""
     match error:
         case UserFacingError():
             return Problem(str(error))

@@ -175,7 +175,6 @@ class Session:
         self.close()
 
     def close(self) -> None:
-        """Let go of the session and close its file."""
         self._store.close()
         if self._temporary is not None:
             self._temporary.cleanup()
@@ -540,6 +539,5 @@ _NO_LOOPS = Rule("doom_loop", "*", Action.DENY, "default")
 
 
 def _prompt(name: str, instructions: str) -> str:
-    """Return a prompt as it is shipped, with instructions after the one that begins every session."""
     text = packaged_prompt(name)
     return f"{text}\n\n{instructions}" if name == "system" and instructions else text

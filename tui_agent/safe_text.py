@@ -51,7 +51,6 @@ def valid(text: str) -> str:
 
 
 def valid_texts(value: Any) -> Any:
-    """Return what JSON can say with every text in it made valid."""
     match value:
         case str():
             return valid(value)

@@ -312,7 +312,6 @@ def find_secrets(text: str) -> list[Secret]:
 
 
 def has_secret(text: str) -> bool:
-    """Return whether there is a secret in a text."""
     return next(_found(text), None) is not None
 
 
@@ -325,7 +324,6 @@ def is_secret_value(value: str) -> bool:
 
 
 def is_secret_name(name: str) -> bool:
-    """Return whether the name of a variable says that its value is a secret."""
     return name not in _KEPT and _NAME.search(_upper(name)) is not None
 
 
@@ -350,7 +348,6 @@ def _found(text: str) -> Iterator[Secret]:
 
 
 def _plain(text: str) -> Iterator[Secret]:
-    """Yield what is a secret as it stands."""
     yield from _own(text)
     yield from _of_plugins(text)
 

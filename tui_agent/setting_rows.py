@@ -82,12 +82,10 @@ _ABBREVIATED = {"ui": "interface", "mcp": "MCP servers"}
 
 
 def _in_words(name: str) -> str:
-    """Return a name of the file as people say it."""
     return _ABBREVIATED.get(name, name.replace("_", " ").replace("-", " ").replace(".", " "))
 
 
 def setting_rows(loaded: LoadedConfig) -> tuple[SettingRow, ...]:
-    """Return a row per setting, in the order of the models."""
     return tuple(_rows(loaded, loaded.config, Config, ""))
 
 
@@ -160,7 +158,6 @@ def _choices(info: FieldInfo) -> tuple[str, ...]:
 
 
 def _kinds(info: FieldInfo) -> tuple[Any, ...]:
-    """Return the alternatives of a field's type."""
     annotation = info.annotation
     return (
         (annotation,)

@@ -118,7 +118,6 @@ class TrustStore:
 
 
 def named_files(project: Path, command: str) -> Iterator[Path]:
-    """Yield the files of a project that a command of the user's own settings names."""
     for word in dict.fromkeys(re.findall(r"[^\s'\"=;|&<>()$`]+", command)):
         path = project / word
         if is_file(path) and is_inside(project, path):
@@ -288,7 +287,6 @@ def _text(project: Path, path: Path) -> str:
 
 
 def _functions(project: Path, path: Path) -> str:
-    """Return the names of the functions of a tool file, as far as its text tells."""
     try:
         names = re.findall(r"^(?:async )?def ([a-zA-Z]\w*)", _text(project, path), re.MULTILINE)
     except (OSError, UnicodeDecodeError):

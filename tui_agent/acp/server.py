@@ -76,14 +76,10 @@ class SessionFactory(Protocol):
     """What an editor's sessions are made of; the command line has one of the real parts."""
 
     @property
-    def store(self) -> Store:
-        """The sessions of this user."""
-        ...
+    def store(self) -> Store: ...
 
     @property
-    def demo(self) -> bool:
-        """Whether new sessions are played by the demo's script."""
-        ...
+    def demo(self) -> bool: ...
 
     def services(self, cwd: Path, servers: Mapping[str, McpServerSettings]) -> AppServices:
         """Return what the desk of a session in a directory is given; ``servers`` are the editor's own."""
@@ -122,7 +118,6 @@ class EditorAgent:
         self._able = ClientCapabilities()
 
     def on_connect(self, conn: Client) -> None:
-        """Take the way to the editor."""
         self._client = conn
 
     async def aclose(self) -> None:
@@ -139,7 +134,6 @@ class EditorAgent:
         client_info: Implementation | None = None,  # noqa: ARG002 - every editor is treated the same
         **_more: Any,
     ) -> InitializeResponse:
-        """Say what this agent can do."""
         self._able = client_capabilities or ClientCapabilities()
         return InitializeResponse(
             protocol_version=min(protocol_version, PROTOCOL_VERSION),
@@ -419,7 +413,6 @@ def _servers(given: Sequence[Any] | None) -> dict[str, McpServerSettings]:
 
 
 def _select(name: str, category: Literal["model", "thought_level"], value: str, values: Iterable[str]) -> Any:
-    """Return something that can be chosen, as the protocol describes it."""
     return SessionConfigOptionSelect(
         id=name,
         name=name.capitalize(),

@@ -137,7 +137,6 @@ class EditorFace(WordsFace):
         self.show(await find_report(self._session.desk, query))
 
     def go_to(self, request: OpenRequest) -> None:
-        """Editors open sessions from their own list."""
         del request
         self.say("Open sessions from the editor's own list.")
 
@@ -253,7 +252,6 @@ class EditorSession:
 
     @property
     def agent(self) -> Agent:
-        """The agent of the session."""
         assert self.desk.agent is not None, "open comes first"  # noqa: S101 - a promise of this class
         return self.desk.agent
 
@@ -398,7 +396,6 @@ class EditorSession:
         self.desk.soon(tell())
 
     def _answer(self, ended: RunEnded) -> None:
-        """Let every prompt that waits for the end of the run have it."""
         waiting, self._ended = self._ended, []
         for future in waiting:
             if not future.done():

@@ -76,7 +76,6 @@ class Updates:
     # -- while it runs --------------------------------------------------------------------------------------
 
     def of(self, event: AgentEvent) -> Iterator[Any]:
-        """Yield the updates for an event."""
         match event:
             case AnswerDelta(text=text):
                 self._streamed = True
@@ -218,7 +217,6 @@ class Updates:
                 pass
 
     def _part(self, part: UserPart) -> Any:
-        """Return a part of a message as it came, as far as it is still there."""
         if isinstance(part, ImagePart) and (content := self._blob(part.blob)) is not None:
             return helpers.image_block(base64.b64encode(content).decode("ascii"), part.mime)
         return helpers.text_block(part.text if isinstance(part, TextPart) else f"@{part.path or part.type}")
@@ -271,7 +269,6 @@ def diffs_of(diff: str, path: str) -> list[Any]:
 
 
 def _aside(event: CompactionStarted | RetryScheduled | Notice) -> str:
-    """Return what is going on beside the answer."""
     match event:
         case RetryScheduled(reason=reason, loading=float()):
             return reason

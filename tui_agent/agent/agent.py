@@ -235,7 +235,6 @@ class Agent:
 
     @property
     def question(self) -> PermissionRequest | None:
-        """The permission question that waits for an answer."""
         return self._questions.open
 
     @property

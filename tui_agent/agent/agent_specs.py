@@ -55,11 +55,9 @@ class AgentSpec:
         return self.mode in {"subagent", "all"}
 
     def allows(self, tool: str) -> bool:
-        """Whether the agent has a tool."""
         return self.tools is None or any(fnmatchcase(tool, pattern) for pattern in self.tools)
 
     def choose(self, tools: Iterable[Tool[Any]]) -> tuple[Tool[Any], ...]:
-        """Return the agent's tools of those there are, in their order."""
         return tuple(tool for tool in tools if self.allows(tool.name))
 
 
@@ -113,7 +111,6 @@ def load_specs(
 
 
 def find_spec(name: str, specs: Sequence[AgentSpec]) -> AgentSpec | None:
-    """Return the agent of a name."""
     return next((spec for spec in specs if spec.name == name), None)
 
 

@@ -57,7 +57,6 @@ class SessionArchive:
         return full.decode("utf-8", "replace") if full is not None else entry_text(entry)
 
     def images(self, entry_id: int) -> Sequence[ImagePart]:
-        """Return the images an entry holds."""
         try:
             return images_of(self._session.entry(entry_id))
         except (EntryNotFound, EntryDamaged):

@@ -140,7 +140,6 @@ def _read(mention: FileMention, cwd: Path) -> FilePart | _Image | None:
 
 
 def _why_not(mention: FileMention, cwd: Path) -> str:
-    """Return why nothing of a mention can be attached."""
     try:
         mode = _path(mention.written, cwd).stat().st_mode
     except (OSError, RuntimeError, ValueError):

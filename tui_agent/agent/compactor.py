@@ -200,7 +200,6 @@ class Compactor:
         return await hooks.before_compact(of_compaction(plan, hooks.about, self._templates))
 
     async def forecast(self, plan: CompactionPlan, order: CompactionOrder, summary: str = "") -> Commit | Refusal:
-        """Return what committing a plan would append, with a summary as short as that."""
         size = self.size(order.model)
         return await self.weigh(Draft(order, plan, summary, size, None, SummaryCost()))
 
@@ -330,7 +329,6 @@ class Compactor:
         return self._ports.directory.counter(model).entry
 
     def _overhead(self, model: str, path: Sequence[Entry]) -> tuple[tuple[str, int], ...]:
-        """Return what the head consists of, for a refusal to name it."""
         head = resolve(path).system
         return () if head is None else overhead_parts(head_parts(head, self._ports.directory.counter(model)))
 

@@ -25,5 +25,4 @@ class CompactedError(UserFacingError):
 
 
 def describe_full(size: ContextSize) -> str:
-    """Return how full the context is, as a sentence."""
     return f"The context is full: {size.total:,} of {size.window:,} tokens."

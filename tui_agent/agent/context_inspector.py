@@ -100,7 +100,6 @@ class ContextInspector:
         return await asyncio.to_thread(look)
 
     def request_of(self, step: Step) -> ModelRequest:
-        """Return the request of a step that was answered, as it is made of the path today."""
         return project(self._session.load_active(step.leaf), self._ports.directory.traits(step.model), self._templates)
 
     def block_of(self, entry_id: int) -> ContextBlock | None:

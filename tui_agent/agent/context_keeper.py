@@ -261,7 +261,6 @@ class ContextKeeper:
         return max(1, min(most, free) - slack)
 
     def _thinks(self) -> bool:
-        """Whether the newest answer came with reasoning."""
         answer = newest(self._session.active_path(), AssistantEntry)
         return answer is not None and any(isinstance(part, ReasoningPart) for part in answer.parts)
 
@@ -364,7 +363,6 @@ class ContextKeeper:
             self._channel.emit(Notice(f"{text} compaction.effective_window or a threshold changes that (/settings)."))
 
     async def _count_well(self) -> None:
-        """Load the encoding where a rule of thumb may be wrong about whether there is room."""
         counter, size = self._ports.directory.counter(self.model), self.size()
         if counter.is_rough and size.total > ROUGH_SHARE * (size.window - size.reserve):
             await asyncio.to_thread(counter.warm)

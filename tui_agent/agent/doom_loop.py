@@ -183,7 +183,6 @@ class _Call:
 
     @cached_property
     def file(self) -> str | None:
-        """The file that the call names."""
         return call_path(self.part.arguments)
 
     @cached_property

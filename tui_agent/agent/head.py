@@ -76,7 +76,6 @@ class Head:
         return self._opening or head is None or (head.model, head.mode) != (model, mode)
 
     def tools(self, model: str, mode: str) -> Sequence[Tool[Any]]:
-        """Return the tools a head that is rendered now tells the model of."""
         directory = self._ports.directory
         servers = self._ports.mcp.offered(directory.limits(model).window, directory.counter(model).schema)
         return (*self._own_tools(model, mode), *self._choose(model, mode, self._ports.of_servers(servers)))
@@ -145,11 +144,9 @@ class Head:
 
 
 def _compacted_since(path: Sequence[Entry]) -> bool:
-    """Whether the newest thing that matters to a provider's cache is a compaction."""
     return isinstance(newest(path, AssistantEntry, SystemEntry, CompactionEntry), CompactionEntry)
 
 
 def _with_prompt(spec: AgentSpec | None, prompt: Callable[[str], str]) -> Callable[[str], str]:
-    """Return the prompts with an agent's own in place of the program's."""
     own = None if spec is None else spec.prompt
     return prompt if own is None else lambda name: own if name == "system" else prompt(name)

@@ -95,7 +95,6 @@ class Loop:
         return ended
 
     async def _run_to_its_end(self) -> RunEnded:
-        """Work, and make an ending of whatever stops it."""
         try:
             try:
                 ended = await self._run_until_idle()
@@ -200,7 +199,6 @@ class Loop:
         return True
 
     async def _settle_files(self) -> None:
-        """Append what background jobs changed meanwhile."""
         if self.recorder is not None:
             await self.recorder.settle()
             self._append_checkpoint()
@@ -264,7 +262,6 @@ class Loop:
             self.journal.append(entry)
 
     def _report_jobs(self) -> None:
-        """Append which background jobs ended by themselves since the last request."""
         entry = ended_jobs(self.tools.jobs)
         if entry is not None:
             self.journal.append(entry)
@@ -332,7 +329,6 @@ class Loop:
         return entry is None
 
     def _is_too_long(self) -> bool:
-        """Whether the answer that ends the run was cut off at a limit."""
         entry = newest_message(self.session.active_path())
         return self.step > 0 and isinstance(entry, AssistantEntry) and entry.finish == "length"
 
@@ -349,7 +345,6 @@ class Loop:
         return entry.finish in {"interrupted", "error"} and bool(entry.text.strip())
 
     def _append_checkpoint(self) -> None:
-        """Append what calls changed in files."""
         entry = self.recorder.take() if self.recorder is not None else None
         if entry is not None:
             self.journal.append(entry)

@@ -93,7 +93,6 @@ def _is_code(text: str, match: re.Match[str]) -> bool:
 
 
 def _words(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
-    """Yield matches that begin a word."""
     for match in pattern.finditer(text):
         before = text[match.start() - 1] if match.start() else " "
         if before.isspace() or before in "([":

@@ -23,7 +23,6 @@ class QueuedMessage:
 
     @property
     def typed(self) -> str:
-        """What the user typed."""
         return typed_text(self.parts)
 
 
@@ -37,7 +36,6 @@ class MessageQueue:
         return bool(self._messages)
 
     def put(self, parts: tuple[UserPart, ...], *, follow_up: bool) -> None:
-        """Add a message."""
         self._messages.append(QueuedMessage(parts, follow_up))
 
     def take_steering(self) -> list[QueuedMessage]:

@@ -30,7 +30,6 @@ async def nearby_instructions(path: Sequence[Entry], ports: AgentPorts) -> UserE
 
 
 def _touched(path: Sequence[Entry]) -> Iterator[str]:
-    """Yield the files that the calls of the newest answer read or changed."""
     for entry in since(path, AssistantEntry):
         if isinstance(entry, ToolResultEntry):
             yield from entry.metadata.read_files

@@ -41,9 +41,7 @@ class ModelDirectory(Protocol):
         """Return window and sizes of a model, in tokens."""
         ...
 
-    def traits(self, model: str) -> ModelTraits:
-        """Return what a model and its provider take."""
-        ...
+    def traits(self, model: str) -> ModelTraits: ...
 
     def counter(self, model: str) -> TokenCounter:
         """Return the token counter of a model, calibrated as far as known."""
@@ -159,7 +157,6 @@ class AgentPorts:
         return (*self.tools, *self.tool_files.tools)
 
     async def read_tool_files(self) -> None:
-        """Read the tool files that are new or changed."""
         await self.tool_files.load(ToolPlace(self.cwd, self.project, self.environment, self.sandbox))
 
     def of_servers(self, tools: Iterable[Tool[Any]]) -> tuple[Tool[Any], ...]:

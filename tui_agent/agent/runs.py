@@ -140,7 +140,6 @@ class Runs:
         return await self._loop.context.prune(Moment(asked=True))
 
     async def run_shell(self, command: str, *, excluded: bool) -> ShellEntry:
-        """Run a command for the user and append its entry."""
         if not self.running:
             self._loop.context.name_mode()
         recorder = self._files.recorder

@@ -54,7 +54,6 @@ async def run_shell(
 
 
 def interrupted(command: str, printed: str = "", *, excluded: bool) -> ShellEntry:
-    """Return the entry of a command that was stopped, with what it had printed."""
     kept = plain_text(printed.encode()).rstrip("\n")
     return ShellEntry(command=command, output=f"{kept}\n{INTERRUPTED}".lstrip("\n"), excluded=excluded)
 

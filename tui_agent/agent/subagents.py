@@ -207,7 +207,6 @@ def _tools_in_words(spec: AgentSpec) -> str:
 
 
 def _within(spec: AgentSpec, settings: Adjustable) -> Adjustable:
-    """Return the settings as they hold for a kind of subagent."""
     steps = min(settings.max_steps, spec.max_steps or MAX_STEPS)
     return replace(settings, rules=(*settings.rules, *spec.rules), max_steps=steps)
 
@@ -225,7 +224,6 @@ class _Watch:
         self.ended = RunEnded("interrupted")
 
     def on_event(self, event: AgentEvent) -> None:
-        """Take an event of the subagent."""
         match event:
             case ToolStarted(tool=tool, title=title):
                 self._report(f"● {tool} {title}\n")

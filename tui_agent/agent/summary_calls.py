@@ -28,7 +28,6 @@ class SummaryCost:
     cost: float | None = None
 
     def add(self, report: UsageReport) -> None:
-        """Add one call's usage."""
         before, now = self.usage, report.usage
         self.usage = Usage(
             input=before.input + now.input,

@@ -164,7 +164,6 @@ class ToolRunner:
             await asyncio.wait(self._leftovers, timeout=2)
 
     def _said(self) -> list[str]:
-        """Return what the user wrote in the session."""
         path = self._session.active_path()
         return [entry.text for entry in path if isinstance(entry, UserEntry) and entry.synthetic is None]
 
@@ -442,7 +441,6 @@ class ToolRunner:
         return self._ports.prompt("continue")
 
     def problem_of(self, tool: str, arguments: str) -> str:
-        """Return why a tool can't be called with these arguments, "" where it can."""
         try:
             parse_arguments(find_tool(tool, self._known_tools()), arguments)
         except ToolError as error:
@@ -464,7 +462,6 @@ class ToolRunner:
 
     @property
     def session_rules(self) -> list[Rule]:
-        """Rules the user made with "always in this session"."""
         return self.gate.session_rules
 
     @session_rules.setter
@@ -477,12 +474,10 @@ class ToolRunner:
         self._append_all([(call, status, result)])
 
     def _append_all(self, results: Sequence[tuple[_Call, ToolStatus, ToolResult]]) -> None:
-        """Append results in one transaction."""
         if results:
             self._journal.append_many([self._ended(*each) for each in results])
 
     def _ended(self, call: _Call, status: ToolStatus, result: ToolResult) -> ToolResultEntry:
-        """Tell that a call ended and return its result."""
         call.answered = True
         now = self._ports.clock()
         title = result.title

@@ -88,7 +88,6 @@ def _as_now(row: Command, agent: Agent | None) -> Command:
 
 @lru_cache(maxsize=2)
 def _own_rows(found: tuple[CommandRow, ...]) -> tuple[Command, ...]:
-    """Return rows of the table for commands of the user's own."""
     return tuple(
         Command(
             row.name,
@@ -102,12 +101,10 @@ def _own_rows(found: tuple[CommandRow, ...]) -> tuple[Command, ...]:
 
 
 async def _send_own(name: str, desk: Any, arguments: str) -> None:
-    """Send the message of a command of the user's own."""
     await desk.outbox.send_command(name, arguments, f"There is no command /{name} any more.")
 
 
 def find(name: str, commands: Iterable[Command]) -> Command | None:
-    """Return the command with a name or alias."""
     return next((command for command in commands if name == command.name or name in command.aliases), None)
 
 

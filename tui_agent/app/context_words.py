@@ -83,7 +83,6 @@ def miss_words(miss: CacheMiss, dollars: float | None) -> str:
 
 
 def request_json(request: ModelRequest) -> str:
-    """Return a request as the JSON that goes out, in lines."""
     value = {
         "model": request.model,
         "tool_choice": request.tool_choice,
@@ -148,7 +147,6 @@ def text_of(block: ContextBlock, request: ModelRequest, entry: Entry | None) -> 
 
 
 def _original(entry: Entry) -> str:
-    """Return what an entry says when nothing is taken out of it."""
     match entry:
         case ToolResultEntry() | ShellEntry():
             return entry.output

@@ -50,7 +50,6 @@ class WarningLog:
     """Warnings that something new took from the screen since somebody looked at them all."""
 
     def add(self, now: float, sentence: str) -> None:
-        """Keep a warning."""
         self.said.append((now, sentence))
 
     def lines(self) -> list[str]:
@@ -120,7 +119,6 @@ class Desk:
 
     @property
     def pasted(self) -> PastedImages:
-        """The images the user pasted."""
         if self._pasted is None:
             self._pasted = PastedImages(self.services.state_dir)
         return self._pasted
@@ -147,7 +145,6 @@ class Desk:
         return await self.face.ask(question)
 
     def show(self, page: Page) -> None:
-        """Show a page."""
         self.face.show(page)
 
     def complain(self, error: BaseException) -> None:

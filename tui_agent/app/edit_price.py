@@ -97,6 +97,5 @@ def question(edit: Edit, *, warm: bool, dollars: float | None) -> str:
 
 
 def done(edit: Edit) -> str:
-    """Return the line that says an edit was made."""
     what = f"#{edit.targets[0]}" if len(edit.targets) == 1 else plural(len(edit.targets), "block")
     return f"{what} {_DONE[edit.action]} from the next request on."

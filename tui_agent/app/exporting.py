@@ -71,11 +71,9 @@ class ExportOrder:
 
     @property
     def all_branches(self) -> bool:
-        """Whether every branch is written."""
         return self.whole if self.whole is not None else not self.format.is_one_branch and self.leaf is None
 
     def file_name(self, title: str, directory: Path) -> str:
-        """Return a name for the file, of the title and the end of the id, that a directory has no file of yet."""
         words = re.sub(r"[^\w-]+", "-", title.lower())[:40].strip("-_") or "session"
         stem = f"{words}-{self.session_id[-8:]}"
         numbers = ("", *(f"-{number}" for number in range(2, 10_000)))

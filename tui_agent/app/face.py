@@ -316,7 +316,6 @@ def file_lines(files: Sequence[ChangedFile]) -> list[str]:
 
 
 def diff_text(files: Sequence[ChangedFile]) -> str:
-    """Return a list of files, then a unified diff of each."""
     return "\n".join([*file_lines(files), "", *(file.diff for file in files if file.diff)])
 
 
@@ -494,7 +493,6 @@ class WordsFace:
         raise NotImplementedError
 
     def jump_to(self, entry_id: int) -> bool:
-        """No entry can be shown."""
         del entry_id
         return False
 
@@ -502,7 +500,6 @@ class WordsFace:
         """There are no looks."""
 
     def use_theme(self, name: str) -> bool:
-        """There are no themes."""
         del name
         return False
 

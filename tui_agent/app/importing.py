@@ -87,7 +87,6 @@ def summary_of(imported: Imported) -> str:
 
 
 def _with_advice(said: str) -> str:
-    """Return what is wrong with a message of a database, and what can be done about it."""
     return f"{said} That session was left out; --skip-damaged leaves out such messages alone."
 
 

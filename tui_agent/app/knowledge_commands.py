@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 
 async def skills(desk: Desk, _argument: str) -> None:
-    """List the skills."""
     from tui_agent.app import reports
 
     if desk.agent is not None:

@@ -158,7 +158,6 @@ def runner_specs(desk: Desk, text: str) -> tuple[RunnerSpec, ...]:
 
 
 def modes_of(agent: Agent) -> tuple[str, ...]:
-    """Return the names of modes and agents that a runner can work as."""
     from tui_agent.agent.permissions import Mode
 
     return (*Mode, *(row.name for row in agent.agents()))

@@ -53,7 +53,6 @@ class RaceView:
 
     @property
     def taken(self) -> int | None:
-        """The runner that was taken."""
         return None if self._entry is None else self._entry.taken
 
     @property

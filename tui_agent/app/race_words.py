@@ -101,7 +101,6 @@ def race_lines(rows: Sequence[RaceRunner], taken: int | None = None) -> list[str
 
 
 def entry_lines(entry: RaceEntry) -> list[str]:
-    """Return all a race's entry says, as lines."""
     return [Heading(one_line(entry.prompt, 200)), *race_lines(entry.runners, entry.taken), *tail_lines(entry)]
 
 

@@ -57,7 +57,6 @@ class SessionResult:
         return cls(session, leaf, project, found, sum(entry.omitted for entry in checkpoints))
 
     def __bool__(self) -> bool:
-        """Whether a file was changed."""
         return bool(self.changes.files)
 
     def patch(self) -> bytes:
@@ -96,7 +95,6 @@ class SessionResult:
         return "\n\n".join(filter(None, [title, self._summary(), f"Tui-Agent-Session: {info.id}#{self.leaf}"])) + "\n"
 
     def _summary(self) -> str:
-        """Return the last answer that says something, shortened."""
         for entry in reversed(self.session.path(self.leaf)):
             if isinstance(entry, AssistantEntry) and (text := entry.text.strip()):
                 # A line that begins with "#" is a comment where somebody edits the message.

@@ -57,7 +57,6 @@ async def _go_back(desk: Desk, agent: Agent, message: UserEntry, files: RestoreP
 
 
 async def put_files_back(desk: Desk, agent: Agent, plan: RestorePlan, message: UserEntry) -> None:
-    """Put files back to how they were before a message, and go on from here."""
     done = await agent.files.put_back(plan, message.parent_id)
     if done.done:
         desk.say(

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 
 async def new(desk: Desk, _argument: str) -> None:
-    """Begin a new session."""
     await desk.open(_new_session(desk))
 
 
@@ -161,7 +160,6 @@ async def block_action(desk: Desk, action: str, entry_id: int) -> None:
 
 
 def open_output(desk: Desk, entry: Entry) -> None:
-    """Show all of a tool's or a command's output."""
     from tui_agent.app.copy_commands import text_of
     from tui_agent.session.entries import ShellEntry, ToolResultEntry
 

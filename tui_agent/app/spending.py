@@ -42,7 +42,6 @@ class Spent:
     """Requests of unknown cost."""
 
     def add(self, record: RequestRecord, saved: float) -> None:
-        """Add a request."""
         self.requests += 1
         self.input += record.prompt
         self.output += record.output
@@ -149,7 +148,6 @@ def step_words(found: Spending, at: int) -> str:
 
 
 def day_words(found: Spending, at: int) -> str:
-    """Return what one day cost."""
     day = sorted(found.days)[at]
     return f"{money(found.days[day])} · {day:%A, %Y-%m-%d} · day {at + 1} of {len(found.days)}"
 

@@ -41,7 +41,6 @@ def _sandbox(agent: Agent) -> str:
 
 
 def status_lines(agent: Agent, sandbox: str) -> Iterator[str]:
-    """Yield the lines of the status page."""
     from tui_agent.agent.permissions import MODE_HELP, Mode
 
     info = agent.session.info

@@ -93,12 +93,10 @@ class WiredSessionFactory:
 
     @property
     def store(self) -> Store:
-        """The sessions of this user."""
         return self._wiring.store
 
     @property
     def demo(self) -> bool:
-        """Whether new sessions are played by the demo's script."""
         return bool(self._wiring.arguments.demo)
 
     def services(self, cwd: Path, servers: Mapping[str, McpServerSettings]) -> AppServices:

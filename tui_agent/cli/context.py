@@ -155,7 +155,6 @@ async def compact(agent: Agent, *, focus: str | None = None, up_to: int | None =
 
 
 def _told(session: Session) -> str:
-    """Return what the entry that a compaction ended with did, in the numbers every place tells of it."""
     entry = session.entry(session.leaf) if session.leaf is not None else None
     match entry:
         case CompactionEntry(tokens_before=before, tokens_after=after):

@@ -63,7 +63,6 @@ class FileTransfer:
         self._window_of = window_of
 
     def text(self, order: ExportOrder) -> str:
-        """Return what would be exported."""
         from tui_agent.app.exporting import export_text
 
         return export_text(self._store, order, os.environ, self._window_of)
@@ -170,7 +169,6 @@ class DeskWiring:
         return setting_rows(self._wiring.read_config())
 
     def check_command(self, project: Path) -> str:
-        """Return the command that checks what runners did in a project."""
         own = self._wiring.loaded.config.projects.get(str(real_path(project)))
         return "" if own is None else own.check
 
@@ -195,7 +193,6 @@ class DeskWiring:
         return changed
 
     def start(self) -> FirstView:
-        """Return what is shown first."""
         arguments, wiring = self._wiring.arguments, self._wiring
         how = OpenHow.TAKE_OVER if arguments.take_over else OpenHow.OPEN
         if arguments.continue_:
@@ -245,7 +242,6 @@ class DeskWiring:
         return self._agent
 
     def close(self, session: Session) -> None:
-        """Let go of a session."""
         self.way_back = self._wiring.way_back(session)
         (self._wiring.close_failed if self.failed else self._wiring.close)(session)
 

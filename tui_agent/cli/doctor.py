@@ -79,7 +79,6 @@ def run_doctor(arguments: Namespace) -> int:
 
 
 def lines_of(finding: Finding) -> list[str]:
-    """Return how a finding is shown."""
     first = f"{'✓' if finding.ok else '✗'} {finding.subject:<14} {finding.text}"
     return [first, *(f"  {'':<14} {line}" for line in finding.advice.splitlines())]
 

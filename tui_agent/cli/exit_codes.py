@@ -34,11 +34,9 @@ class ExitCode(IntEnum):
 
 
 def exit_codes_line() -> str:
-    """Return all codes on one line, for the help."""
     return ", ".join(f"{code.value} {code.word}" for code in ExitCode)
 
 
 def exit_codes_table() -> str:
-    """Return all codes as the rows of a Markdown table."""
     rows = (f"| {code.value} | {code.meaning} |" for code in ExitCode)
     return "\n".join(["| exit code | |", "|---|---|", *rows])

@@ -152,7 +152,6 @@ class HeadlessRun(WordsFace):
             self.say(f"Brought back what the session had changed: {plural(len(restored.done), 'file')}.")
 
     def use_check(self, command: str, rounds: int | None) -> None:
-        """Run a check when the model says that it is done."""
         self._agent.ports.check = RunCheck(command) if rounds is None else RunCheck(command, rounds)
 
     def keep_outcome(self, code: int) -> None:

@@ -77,14 +77,12 @@ class LoginDesk:
         return "the system's keyring" if system_keyring() is not None else str(self._logins.path)
 
     async def try_key(self, provider: str, key: str) -> "Trial":
-        """Try a key at its provider."""
         from tui_agent.model.key_trial import try_key, typed
 
         asked = PROVIDERS[provider]
         return await try_key(asked, self._place(asked), typed(key))
 
     async def try_variable(self, provider: str, variable: str) -> "Trial":
-        """Try the key in a variable at its provider."""
         from tui_agent.model.key_trial import Trial
 
         value = os.environ.get(variable, "")
@@ -134,7 +132,6 @@ class LoginDesk:
         return key.source if key is not None else ""
 
     def _signs_in(self, provider: Provider) -> bool:
-        """Whether a provider offers to sign in, and it is the provider who is asked."""
         return provider.sign_in is not None and not self._place(provider).source
 
     def _place(self, provider: Provider) -> AddressSetting:

@@ -163,7 +163,6 @@ def _announce_waiting() -> Iterator[None]:
 
 
 def _piped() -> str:
-    """Return what is piped in."""
     if sys.stdin is None or sys.stdin.isatty():
         return ""
     with _announce_waiting():

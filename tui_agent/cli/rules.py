@@ -58,7 +58,6 @@ def _patterns(table: str, permission: str, path: Path | None) -> dict[str, str]:
 
 
 def _as_glob(rule: Rule) -> str:
-    """Return a pattern that means in a file what the rule means."""
     from tui_agent.shell.families import escaped
 
     return escaped(rule.pattern) if rule.literal else rule.pattern

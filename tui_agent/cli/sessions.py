@@ -60,7 +60,6 @@ def named_or_last(store: Store, name: str, cwd: Path) -> SessionInfo:
 
 
 def run_sessions(arguments: Namespace) -> int:
-    """Do what the arguments ask for."""
     with open_store() as store:
         match arguments.action:
             case "list":

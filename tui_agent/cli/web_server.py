@@ -178,11 +178,9 @@ class TabServer(Server):  # type: ignore[misc]
         return websocket
 
     async def on_shutdown(self, app: web.Application) -> None:
-        """Close every tab, which ends its program."""
         del app
         await asyncio.gather(*(tab.close(code=WSCloseCode.GOING_AWAY) for tab in list(self._tabs)))
 
 
 def _same(given: str, wanted: str) -> bool:
-    """Compare two secrets in a time that says nothing about them."""
     return hmac.compare_digest(given.encode("utf-8", "surrogateescape"), wanted.encode())

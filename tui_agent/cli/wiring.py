@@ -408,7 +408,6 @@ def _insist_on(effort: Effort, session: Session) -> None:
 
 
 def _is_work(entry: Entry) -> bool:
-    """Whether an entry is more than a message nobody answered, and what was put around it."""
     match entry:
         case AssistantEntry(parts=parts):
             return bool(parts)

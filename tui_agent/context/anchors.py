@@ -265,7 +265,6 @@ def _remembering(function: Callable[[str], T]) -> Callable[[str], T]:
 
 
 def names_in(line: str) -> set[str]:
-    """Return the names, paths, hashes and numbers in a line."""
     return {text for token in _TOKEN.findall(line) for _, text in _classify(token)}
 
 

@@ -107,7 +107,6 @@ class BranchSummaryPlan:
     focus: str = ""
 
     def task(self) -> SummaryTask:
-        """Return what a summariser is to do."""
         return SummaryTask("branch_summary", self.blocks, focus=self.focus)
 
 

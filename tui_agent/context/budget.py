@@ -613,7 +613,6 @@ CountEntry = Callable[[Entry], int]
 
 
 def stored_tokens(entry: Entry) -> int:
-    """Return the estimate the entry was stored with."""
     return entry.tokens
 
 
@@ -732,7 +731,6 @@ def _thousands(tokens: int) -> str:
 
 
 def head_parts(system: SystemEntry, counter: TokenCounter) -> list[FixedPart]:
-    """Return the parts of a head in the order they are sent."""
     parts = [FixedPart(f"tool {tool.name}", counter.schema(tool), tool.name) for tool in system.tools]
     return parts + [FixedPart(label, counter.text(text)) for label, text in head_sections(system)]
 

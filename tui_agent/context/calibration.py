@@ -185,7 +185,6 @@ class Calibration:
     learnt: Mapping[str, Factor] = field(default_factory=dict)
 
     def factor(self, script: str) -> Factor:
-        """Return the factor of a script."""
         known = self.learnt.get(script)
         if known is not None:
             return known

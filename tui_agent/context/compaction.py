@@ -36,7 +36,6 @@ from tui_agent.session.tool_traits import TraitsByName
 
 
 def starts_turn(entry: Entry) -> bool:
-    """Whether a turn begins with the entry."""
     return entry.starts_turn and entry.is_sent
 
 
@@ -170,7 +169,6 @@ class CompactionPlan:
 
     @property
     def previous(self) -> CompactionEntry | None:
-        """The compaction this one builds on."""
         return self.view.compaction
 
     @property
@@ -180,7 +178,6 @@ class CompactionPlan:
 
     @property
     def summary_tokens(self) -> int:
-        """Tokens the model's summary may take."""
         return max(self.settings.compaction.summary_tokens(self.budget), 64)
 
 

@@ -43,7 +43,6 @@ class FailureRecord:
     user_id: int = 0
 
     def failed(self, path: Sequence[Entry]) -> "FailureRecord":
-        """Return the record after another failure on this path."""
         newest = newest_user_id(path)
         return FailureRecord(self.failures + 1 if newest == self.user_id else 1, newest)
 

@@ -43,7 +43,6 @@ _SHARES: Mapping[str, float] = {"rule": 0.2, "command": 0.2, "error": 0.2}
 
 
 def texts_of(entry: Entry) -> str:
-    """Return all text of an entry, as lines that can be quoted."""
     match entry:
         case UserEntry():
             return "\n".join(part.text for part in entry.parts if isinstance(part, TextPart | FilePart))
@@ -68,7 +67,6 @@ class _InView:
         self._words = set(_WORD.findall(text))
 
     def holds(self, piece: str) -> bool:
-        """Whether the text holds the piece, in words that are whole."""
         return self._words.issuperset(_WORD.findall(piece)) and piece in self._text
 
 
@@ -94,7 +92,6 @@ class Source:
 
     @classmethod
     def of(cls, entries: Iterable[Entry], earlier: Sequence[tuple[int, str]] = ()) -> "Source":
-        """Return the source of entries."""
         entries = tuple(entries)
         own = frozenset(entry.id for entry in entries if isinstance(entry, AssistantEntry))
         return cls({entry.id: texts_of(entry) for entry in entries}, own, earlier)

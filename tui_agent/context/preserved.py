@@ -65,7 +65,6 @@ class Budgets:
 
     @classmethod
     def of(cls, settings: CompactionSettings, budget: int) -> "Budgets":
-        """Return the budgets for a history budget."""
         return cls(
             user_messages=settings.user_messages_tokens(budget),
             anchors=settings.anchors_tokens(budget),

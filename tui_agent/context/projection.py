@@ -218,7 +218,6 @@ class Builder:
             self._put_results(calls, answers, entry.id)
 
     def _is_unbound(self, entry: AssistantEntry) -> bool:
-        """Whether what stood before an answer when it was made has changed since, which its reasoning is bound to."""
         return self.traits.bound_reasoning and any(changed < entry.id < by for changed, by in self.view.rewrites)
 
     def _calls(

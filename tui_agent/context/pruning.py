@@ -79,7 +79,6 @@ class PrunePlan:
     notes: tuple[str, ...] = ()
 
     def entry(self) -> PruneEntry:
-        """Return the plan as an entry to append."""
         return PruneEntry(
             targets=self.targets,
             tokens_freed=self.tokens_freed,
@@ -386,5 +385,4 @@ def newest_seen(entries: Sequence[Entry]) -> int:
 
 
 def _images(entry: Entry, view: ContextView) -> Sequence[ImagePart]:
-    """Return the images of an entry that would be sent."""
     return images_of(entry) if view.is_open(entry.id) else ()

@@ -27,7 +27,6 @@ def names_in_use(view: ContextView, tools: TraitsByName) -> dict[str, float]:
 
 
 def shown_part(text: str, names: Mapping[str, float], limits: OutputLimits) -> str:
-    """Return what a recall of a text shows."""
     lines = text.split("\n")
     if fits(lines, limits):
         return text
@@ -35,7 +34,6 @@ def shown_part(text: str, names: Mapping[str, float], limits: OutputLimits) -> s
 
 
 def fits(lines: Sequence[str], limits: OutputLimits) -> bool:
-    """Whether all lines may be shown."""
     return len(lines) <= limits.lines and sum(utf8_size(line) + 1 for line in lines) <= _room(lines, limits)
 
 

@@ -77,7 +77,6 @@ class Message:
 
     @property
     def text(self) -> str:
-        """All text of the message."""
         return "".join(part.text for part in self.content if isinstance(part, ContentText))
 
 

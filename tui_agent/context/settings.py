@@ -253,7 +253,6 @@ class PruneSettings(_Settings):
         return min(self.protect_tokens, round(budget * self.protect_share))
 
     def protected_steps(self, budget: int) -> int:
-        """Return the newest steps that are protected, for a history budget."""
         return min(self.protect_steps, max(1, budget // max(1, self.step_budget)))
 
     def worthwhile_tokens(self, budget: int) -> int:

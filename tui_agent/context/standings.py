@@ -34,7 +34,6 @@ class Standings:
     _last: Entry | None = None
 
     def of(self, entry_id: int, kind: str) -> Standing:
-        """Return the standing of an entry on the path."""
         found = self.known.get(entry_id)
         if found is not None:
             return found
@@ -48,7 +47,6 @@ class Standings:
         return Standing.SENT
 
     def differs_from(self, other: "Standings") -> bool:
-        """Whether an entry that both are about may stand otherwise."""
         if (self.compaction, self.boundary, self.edited) != (other.compaction, other.boundary, other.edited):
             return True
         return any(self.known.get(entry_id) is not other.known.get(entry_id) for entry_id in self.edited)
@@ -113,7 +111,6 @@ def _exceptions(view: ContextView) -> Iterator[tuple[int, Standing]]:
 
 
 def _is_sent(entry: Entry, view: ContextView, answered: frozenset[int]) -> bool:
-    """Whether anything of a message goes to the model as the path is."""
     match entry:
         case ToolResultEntry():
             return entry.id in answered

@@ -214,7 +214,6 @@ class TokenCounter:
 
 
 def encoding_name(model: str) -> str:
-    """Return the encoding that is, or comes nearest to, a model's own."""
     return "cl100k_base" if _CL100K_MODEL.search(model) else "o200k_base"
 
 
@@ -265,7 +264,6 @@ def _tiles(width: float, height: float) -> int:
 
 
 def images_of(entry: Entry) -> Sequence[ImagePart]:
-    """Return the images an entry holds."""
     match entry:
         case UserEntry():
             return [part for part in entry.parts if isinstance(part, ImagePart)]

@@ -66,7 +66,6 @@ class ContextView:
     rewrites: tuple[tuple[int, int], ...] = ()
 
     def state(self, entry_id: int) -> EntryState:
-        """Return what the entry is in the model's view."""
         return self.states.get(entry_id, EntryState.LIVE)
 
     def is_open(self, entry_id: int) -> bool:

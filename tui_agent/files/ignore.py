@@ -58,7 +58,6 @@ class IgnoreRules:
         return IgnoreRules((*self.chain, _Rules(str(directory), _spec(lines))))
 
     def ignored(self, path: str, *, directory: bool) -> bool:
-        """Return whether a path directly in the directory is to be passed over."""
         for rules in reversed(self.chain):
             verdict = rules.verdict(path, directory=directory)
             if verdict is not None:

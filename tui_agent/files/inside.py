@@ -19,7 +19,6 @@ class OutsideError(OSError):
 
 
 def is_inside(project: Path, path: Path) -> bool:
-    """Return whether a path, with every link followed, is in the project."""
     return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(project))
 
 

@@ -18,7 +18,6 @@ class NoteError(ValueError):
 
 
 def notes_in(text: str) -> list[str]:
-    """Return the notes of a file's text, oldest first."""
     return [line.removeprefix(_BULLET).strip() for line in text.splitlines() if line.startswith(_BULLET)]
 
 

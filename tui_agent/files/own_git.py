@@ -313,7 +313,6 @@ def furnish(own: Path, repository: Path) -> None:
 
 
 def shared_directory(repository: Path) -> Path:
-    """Return where a worktree's repository keeps what all its worktrees share."""
     place = _line(repository / "commondir")
     return repository / place if place else repository
 

@@ -36,7 +36,6 @@ class Addresses:
         self._providers = providers or {}
 
     def of(self, provider: Provider, model: str | None = None) -> AddressSetting:
-        """Return where requests of a provider go, or those of one of its models."""
         settings = self._models.get(model) if model is not None else None
         if settings is not None:
             options = (settings.options.get("api_base"), settings.options.get("base_url"))
@@ -52,7 +51,6 @@ class Addresses:
         return AddressSetting(provider.local_url or provider.url)
 
     def overridden(self) -> Iterator[tuple[Provider, AddressSetting]]:
-        """Yield the providers whose requests go elsewhere than to their own address."""
         for provider in dict.fromkeys((*PROVIDERS, *self._providers)):
             place = self.of(provider_of(provider))
             if place.source:

@@ -214,7 +214,6 @@ class Catalog:
         return provider_of(self.provider(model)).local_url is not None or bool(self.place(model).source)
 
     def place(self, model: str) -> AddressSetting:
-        """Return where a model's requests go."""
         return self.addresses.of(provider_of(self.provider(model)), model)
 
     def similar(self, model: str, limit: int = 3) -> list[str]:

@@ -8,7 +8,6 @@ class DemoCatalog(Catalog):
     """The catalog with the demo model in it."""
 
     def info(self, model: str) -> ModelInfo:
-        """Return what is known of a model."""
         if model == DEMO_MODEL:
             return ModelInfo(DEMO_MODEL, "demo", DEMO_WINDOW, DEMO_MAX_OUTPUT)
         return super().info(model)

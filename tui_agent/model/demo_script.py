@@ -90,7 +90,6 @@ class Scenario(_Data):
         return self
 
     def step(self, name: str) -> DemoStep | None:
-        """Return a step by name."""
         return next((step for step in self.steps if step.name == name), None)
 
     def after(self, step: DemoStep, outputs: tuple[str, ...]) -> DemoStep:
@@ -124,7 +123,6 @@ class DemoScript(_Data):
     workspace: dict[str, str]
 
     def scenario(self, name: str) -> Scenario | None:
-        """Return a scenario by name."""
         return next((scenario for scenario in self.scenarios if scenario.name == name), None)
 
     @property
@@ -185,7 +183,6 @@ def _can_call(calls: tuple[DemoCall, ...], request: ModelRequest) -> bool:
 
 
 def _where(script: DemoScript, messages: tuple[Message, ...], take: int) -> tuple[Scenario, DemoStep]:
-    """Return the scenario and the step that answer the last message."""
     called = _last_call(messages)
     asked = _last_prompt(messages)
     prompt = messages[asked] if asked is not None else Message("user")
@@ -209,7 +206,6 @@ def _continued(script: DemoScript, messages: tuple[Message, ...], called: int) -
 
 
 def _wants_more(script: DemoScript, prompt: Message, messages: tuple[Message, ...], called: int) -> bool:
-    """Whether the user asks to go on and the last calls were not followed by a finished answer."""
     unfinished = all(message.role != "assistant" for message in messages[called + 1 :])
     return unfinished and any(_says(prompt.text, phrase) for phrase in script.resume)
 
@@ -225,7 +221,6 @@ def _chosen(script: DemoScript, prompt: Message) -> Scenario:
 
 
 def _last_call(messages: tuple[Message, ...]) -> int | None:
-    """Return the position of the newest answer with calls of the script's own."""
     return _last(
         index
         for index, message in enumerate(messages)
@@ -234,7 +229,6 @@ def _last_call(messages: tuple[Message, ...]) -> int | None:
 
 
 def _last_prompt(messages: tuple[Message, ...]) -> int | None:
-    """Return the position of the newest message of the user that is not a remark in the middle of a run."""
     return _last(
         index for index, message in enumerate(messages) if message.role == "user" and _is_prompt(messages, index)
     )

@@ -54,7 +54,6 @@ class Server:
 
     @property
     def host(self) -> str:
-        """The host, as people say it."""
         return split(self.place.url).netloc.rpartition("@")[2] or self.place.url
 
 

@@ -83,7 +83,6 @@ def spoken(seconds: float) -> str:
 
 
 def _from_resets(headers: Mapping[str, str], now: float) -> float | None:
-    """Return when the last of the used-up limits is filled again."""
     waits = [
         wait
         for remaining, reset in _RESETS
@@ -278,7 +277,6 @@ def _overflow(body: ErrorBody, status: int | None, target: Target) -> Overflow |
 
 
 def missing_key(target: Target) -> ModelError:
-    """Return the error of a call that cannot be made for want of a key."""
     return ModelError(ErrorKind.AUTH, f"{target.provider} needs a key: {target.key}.")
 
 

@@ -55,7 +55,6 @@ def describe(error: BaseException, secrets: Iterable[str] = ()) -> dict[str, Any
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """Yield an exception and everything it was made from, outermost first."""
     waiting, seen = [error], set[int]()
     while waiting:
         current = waiting.pop(0)

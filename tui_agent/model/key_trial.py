@@ -38,7 +38,6 @@ class Trial:
 
 
 async def try_key(provider: Provider, place: AddressSetting, key: Key, *, timeout: float = TIMEOUT) -> Trial:  # noqa: ASYNC109 - httpx's own, for each request
-    """Try a key at an address of its provider's."""
     name, secret = provider.name, key.secret.get_secret_value()
     if not (secret.isascii() and secret.isprintable()) or not secret or " " in secret:
         return Trial("refused", "That can't be a key: it is empty, or has a character that no key has, like a space.")

@@ -33,9 +33,7 @@ class LoginError(UserFacingError):
 class Keyring(Protocol):
     """The part of the library ``keyring`` that is used."""
 
-    def get_password(self, service: str, user: str) -> str | None:
-        """Return what is kept for a user of a service."""
-        ...
+    def get_password(self, service: str, user: str) -> str | None: ...
 
     def set_password(self, service: str, user: str, password: str) -> None:
         """Keep it."""
@@ -71,7 +69,6 @@ class Logins:
         self._from_keyring: dict[str, str] = {}
 
     def __iter__(self) -> Iterator[str]:
-        """Yield the ids of the providers."""
         return iter(dict(self._read()))
 
     def find(self, provider: str) -> SecretStr | None:

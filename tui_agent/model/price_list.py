@@ -56,7 +56,6 @@ class PriceList:
 
     @property
     def all(self) -> Mapping[str, Row]:
-        """Every row by its name."""
         return self._split[0]
 
     def is_closed(self, name: str) -> bool:

@@ -181,11 +181,9 @@ class Provider:
 
     @property
     def variables(self) -> Parameters:
-        """The variables of every parameter, the address among them."""
         return {**self.parameters, **({"api_base": self.url_variables} if self.url_variables else {})}
 
     def chat_at(self, name: str, *, own_address: bool) -> ChatFormat:
-        """Return what chat completions of a model take, at the provider's own address or another."""
         if own_address or self.chat_elsewhere is None or re.search(self.own_names, name):
             return self.chat
         return self.chat_elsewhere

@@ -249,7 +249,6 @@ def _for_litellm(route: Route, settings: ModelSettings, environment: Mapping[str
 
 
 def _name(model: str) -> str:
-    """Return what stands behind the provider in a model's id."""
     _prefix, slash, name = model.partition("/")
     return name if slash else model
 

@@ -58,7 +58,6 @@ class ServedModels:
         return self._known().get(plain_url(url))
 
     def find(self, url: str, name: str) -> ServedModel | None:
-        """Return what the server at an address said of a model."""
         answer = self.answer(url) if url else None
         return answer.models.get(name) if answer is not None else None
 

@@ -231,7 +231,6 @@ class _Scanner:
         return value
 
     def _of(self, value: Any) -> Iterator[TextCall]:
-        """Yield the calls that a JSON value is."""
         if isinstance(value, dict) and isinstance(value.get("tool_calls"), list):
             value = value["tool_calls"]
         if isinstance(value, list) and value:

@@ -49,7 +49,6 @@ class WrittenCall:
 
     @property
     def arguments(self) -> str:
-        """Its arguments so far."""
         return "".join(self.pieces)
 
     @property

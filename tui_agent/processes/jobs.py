@@ -227,7 +227,6 @@ class Jobs:
         self._timer: asyncio.TimerHandle | None = None
 
     def __iter__(self) -> Iterator[JobState]:
-        """Go through the jobs as they are now, oldest first."""
         return iter([job.state for job in self._jobs.values()])
 
     @property

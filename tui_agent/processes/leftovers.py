@@ -69,7 +69,6 @@ class Leftovers:
         self._known = {pid: start_of(pid) for pid in pids}
 
     def __bool__(self) -> bool:
-        """Whether there are any."""
         return bool(self._known)
 
     @property

@@ -79,7 +79,6 @@ def _inside(path: Path, refusal: int, view: View, seen: ProjectScan) -> Grants:
 
 
 def _could_write(path: Path) -> bool:
-    """Whether it was the sandbox that refused to have a path written."""
     return os.access(path if os.path.lexists(path) else path.parent, os.W_OK)
 
 
@@ -93,7 +92,6 @@ def _outside(path: Path, refusal: int, shows: Callable[[Path], bool]) -> Grants:
 
 
 def named(files: tuple[Path, ...], root: Path, output: str) -> frozenset[Path]:
-    """Return the files of a project that an output names."""
     found = (re.escape(path.relative_to(root).as_posix()) for path in files)
     return frozenset(
         path for path, name in zip(files, found, strict=True) if re.search(rf"(?<![\w.-]){name}(?![\w-])", output)

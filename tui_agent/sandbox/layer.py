@@ -192,7 +192,6 @@ BARE_REPOSITORY = frozenset({"HEAD", "objects", "refs"})
 
 
 def _is_bare(names: set[str], lower: str | None) -> bool:
-    """Whether a directory is a bare repository with what is in it now, and what the project has there."""
     missing = BARE_REPOSITORY - names
     return all(lower is not None and os.path.lexists(os.path.join(lower, name)) for name in missing)  # noqa: PTH118 - as above
 

@@ -54,7 +54,6 @@ class SandboxFolders:
         return self.place / "home"
 
     def temporary(self, place: Path) -> Path:
-        """Return what is put in the place of a directory for temporary files."""
         return self.place / place.as_posix().strip("/").replace("/", "-")
 
 
@@ -204,7 +203,6 @@ class ViewPlan:
                     yield Mount(part, MountKind.READ)
 
     def _output(self, path: Path) -> Mount:
-        """Return a directory of output that a command works on itself."""
         if self.wish.layer is None:
             return Mount(path, MountKind.READ if path in self.wish.linked else MountKind.WRITE)
         return Mount(path, MountKind.LAYER, *self.wish.layer.part(path.relative_to(self.wish.root)))
@@ -264,7 +262,6 @@ class ViewPlan:
         return copy
 
     def _dots_of_home(self) -> Iterator[Mount]:
-        """Yield the settings of programs in a home directory that is the project, or in it."""
         shown = {*self.machine.shown, *self.machine.written}
         with os.scandir(self.machine.home) as rows:
             for row in rows:
@@ -333,7 +330,6 @@ def _parents(name: str) -> Iterator[str]:
 
 
 def _steering_in(repository: Path) -> Iterator[Path]:
-    """Yield what in a repository, and in those of its submodules and worktrees, says what git runs and obeys."""
     for directory, directories, files in os.walk(repository):
         here = Path(directory)
         if here.name in {"objects", "refs", "logs"}:

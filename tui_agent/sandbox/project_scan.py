@@ -306,7 +306,6 @@ _TELLING = (".json", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".conf", ".proper
 
 @lru_cache(maxsize=16_384)
 def _may_tell(name: str) -> bool:
-    """Whether a file of this name is settings, in which people write keys."""
     return name.startswith(".") or "." not in name or name.casefold().endswith(_TELLING)
 
 
@@ -348,7 +347,6 @@ def _is_repository_directory(directory: Path) -> bool:
 
 
 def _worktree_of(directory: Path) -> Path | None:
-    """Return where the repository of a submodule says that its files are."""
     for line in (directory / "config").read_text().splitlines():
         name, _, value = line.strip().partition("=")
         if name.strip().casefold() == "worktree":

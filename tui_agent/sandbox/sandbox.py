@@ -579,7 +579,6 @@ class Sandbox:
     # -- what is known --------------------------------------------------------------------------------------------
 
     def _known_scan(self, project: Path) -> ProjectScan:
-        """Return what a project was like when it was gone through last, which a launch does anew."""
         return self._scans.get(project.resolve()) or self._scan(project)
 
     def _scan(self, project: Path) -> ProjectScan:

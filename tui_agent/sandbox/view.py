@@ -45,16 +45,13 @@ class Grants:
     """Host names that may be reached on every port, or ``*``."""
 
     def __or__(self, other: "Grants") -> "Grants":
-        """Return both together."""
         return Grants(**{field.name: getattr(self, field.name) | getattr(other, field.name) for field in fields(self)})
 
     def __bool__(self) -> bool:
-        """Whether anything is opened."""
         return self != Grants()
 
     @property
     def changing_nothing(self) -> "Grants":
-        """What of these lets nothing be changed."""
         return Grants(secrets=self.secrets, read=self.read, hosts=self.hosts)
 
     def beyond(self, other: "Grants") -> "Grants":
@@ -92,5 +89,4 @@ class View:
         return self.grants.sources or self.grants.repository
 
     def opened(self, grants: Grants) -> "View":
-        """Return this view with more grants."""
         return View(self.writes, self.grants | grants)

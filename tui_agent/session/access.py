@@ -48,7 +48,6 @@ def _hold(
 
 
 def _release(connection: sqlite3.Connection, session: int, writer: str) -> None:
-    """Free a session if this writer holds it."""
     connection.execute("UPDATE sessions SET holder = NULL WHERE number = ? AND holder = ?", (session, writer))
 
 

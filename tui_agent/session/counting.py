@@ -23,13 +23,11 @@ class Count(int):
         return count
 
     def __add__(self, other: int) -> "Count":
-        """Add script by script."""
         return self._with(int(self) + int(other), other, 1)
 
     __radd__ = __add__
 
     def __sub__(self, other: int) -> "Count":
-        """Subtract script by script."""
         return self._with(int(self) - int(other), other, -1)
 
     def _with(self, tokens: int, other: int, sign: int) -> "Count":

@@ -53,7 +53,6 @@ def orphan(connection: sqlite3.Connection, session: int, writer: str) -> None:
 
 
 def load(connection: sqlite3.Connection, session: int) -> list[StoredDraft]:
-    """Return all drafts of a session, the last saved one last."""
     rows = connection.execute(
         "SELECT writer, leaf, body FROM drafts WHERE session = ? ORDER BY updated_at, writer", (session,)
     ).fetchall()

@@ -16,7 +16,6 @@ class Effort(StrEnum):
 
     @classmethod
     def _missing_(cls, value: object) -> "Effort | None":
-        """Read what other programs and providers call the outermost levels."""
         return {"none": cls.OFF, "xhigh": cls.MAX}.get(value) if isinstance(value, str) else None
 
     def nearest(self, levels: Sequence["Effort"]) -> "Effort | None":

@@ -60,7 +60,6 @@ class FilePart(_Record):
 
     @property
     def is_file(self) -> bool:
-        """Whether it is a file."""
         named = (
             self.path.startswith(("#", SKILL_PREFIX, AGENT_PREFIX, DIAGNOSTICS_PREFIX, PLAN_PATH)) or "://" in self.path
         )
@@ -568,7 +567,6 @@ class RaceEntry(EntryBase):
 
     @property
     def winner(self) -> RaceRunner | None:
-        """The runner that was taken."""
         return None if self.taken is None else self.runners[self.taken - 1]
 
 
@@ -742,7 +740,6 @@ KINDS: Final[Mapping[str, type[EntryBase]]] = {
 
 
 def kinds(holds: Callable[[type[EntryBase]], bool | None]) -> tuple[str, ...]:
-    """Return the names of those kinds of which something holds."""
     return tuple(kind for kind, entry in KINDS.items() if holds(entry))
 
 

@@ -46,7 +46,6 @@ def chunks(ids: Iterable[int], size: int = _CHUNK) -> Iterator[list[int]]:
 
 
 def exists(connection: sqlite3.Connection, session: int, entry_id: int) -> bool:
-    """Whether a session has an entry."""
     found = connection.execute("SELECT 1 FROM entries WHERE session = ? AND id = ?", (session, entry_id))
     return found.fetchone() is not None
 

@@ -186,7 +186,6 @@ class History:
         return next(iter(self.reader.entries([entry_id])), None)
 
     def _said(self, start: int | None, end: int | None) -> Iterator[int]:
-        """Yield the entries of a stretch that are more than state (head, model, mode, effort), newest first."""
         spine, at = self.reader.spine(), end
         while at is not None and at != start:
             kind = KINDS.get(spine.kind(at))

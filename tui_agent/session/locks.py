@@ -37,7 +37,6 @@ class FileLock:
         return self._take(fcntl.LOCK_EX, timeout)
 
     def release(self) -> None:
-        """Give the lock up and keep the file open."""
         fcntl.flock(self._descriptor, fcntl.LOCK_UN)
 
     def close(self) -> None:

@@ -34,7 +34,6 @@ def _distinguish_subagents(connection: sqlite3.Connection) -> None:
 
 
 def _keep_unsent(connection: sqlite3.Connection) -> None:
-    """Have a table for what was written and not sent."""
     connection.execute(unsent.TABLE)
 
 

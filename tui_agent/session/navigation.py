@@ -14,7 +14,6 @@ def set_leaf(connection: sqlite3.Connection, session: int, leaf: int | None, at:
 
 
 def log_move(connection: sqlite3.Connection, session: int, move: LeafMove) -> None:
-    """Store a move and its leaf."""
     connection.execute(
         "INSERT INTO leaf_moves (session, from_leaf, to_leaf, action, created_at) VALUES (?, ?, ?, ?, ?)",
         (session, move.from_leaf, move.to_leaf, move.action, move.at),
@@ -23,7 +22,6 @@ def log_move(connection: sqlite3.Connection, session: int, move: LeafMove) -> No
 
 
 def moves(connection: sqlite3.Connection, session: int) -> list[LeafMove]:
-    """Return all moves in a session, the first one first."""
     rows = connection.execute(
         "SELECT from_leaf, to_leaf, action, created_at FROM leaf_moves WHERE session = ? ORDER BY number", (session,)
     )
@@ -42,6 +40,5 @@ def set_label(connection: sqlite3.Connection, session: int, entry_id: int, text:
 
 
 def labels(connection: sqlite3.Connection, session: int) -> dict[int, str]:
-    """Return the labels of a session by entry id, ascending."""
     rows = connection.execute("SELECT id, text FROM labels WHERE session = ? ORDER BY id", (session,))
     return dict(rows.fetchall())

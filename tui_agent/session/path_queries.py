@@ -41,7 +41,6 @@ def newest_sent(path: Sequence[Entry]) -> Entry | None:
 
 
 def first_sent(entries: Sequence[Entry]) -> int | None:
-    """Return the first entry that the model is sent."""
     return next((entry.id for entry in entries if entry.is_sent), None)
 
 

@@ -53,7 +53,6 @@ class EntryReader:
         return len(present | spine.reattached) + max(0, stored - spine.count)
 
     def is_unreadable(self, entry_id: int) -> bool:
-        """Whether an entry was found to be there and unreadable."""
         return entry_id in self._unreadable
 
     def spine(self) -> Spine:

@@ -46,19 +46,19 @@ class Reported(Protocol):
     """What a provider reported of a request, in tokens; ``prompt`` is all of it but the answer."""
 
     @property
-    def prompt(self) -> int: ...  # noqa: D102 - as the class says
+    def prompt(self) -> int: ...
 
     @property
-    def input(self) -> int: ...  # noqa: D102 - what was neither read from its cache nor written to it
+    def input(self) -> int: ...
 
     @property
-    def output(self) -> int: ...  # noqa: D102
+    def output(self) -> int: ...
 
     @property
-    def cache_read(self) -> int: ...  # noqa: D102
+    def cache_read(self) -> int: ...
 
     @property
-    def cache_write(self) -> int: ...  # noqa: D102
+    def cache_write(self) -> int: ...
 
 
 class RequestRecord(NamedTuple):
@@ -110,7 +110,6 @@ class Outlines(Sequence[EntryOutline]):
 
     @classmethod
     def of(cls, entries: Iterable[EntryOutline | EntryHeader]) -> Self:
-        """Return some entries' outlines in columns."""
         found = list(entries)
         return cls([one.id for one in found], [one.kind for one in found], [one.size for one in found])
 

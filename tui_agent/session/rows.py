@@ -175,7 +175,6 @@ def _part_pieces(part: TextPart | FilePart | ImagePart | ReasoningPart | ToolCal
 
 
 def blobs_of(entry: Entry) -> set[str]:
-    """Return the digests of all blobs an entry needs."""
     return {digest for digest in _blobs(entry) if digest}
 
 
@@ -198,7 +197,6 @@ def _images(parts: Iterable[Any]) -> Iterator[str]:
 
 
 def model_of(entry: Entry) -> str:
-    """Return the model an entry names as the session's, "" when it names none."""
     match entry:
         case SystemEntry() | AssistantEntry() | ModelChangeEntry():
             return entry.model

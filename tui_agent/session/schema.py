@@ -136,5 +136,4 @@ def key_of(session: int, entry_id: int) -> int:
 
 
 def key_range(session: int) -> tuple[int, int]:
-    """Return the first and last possible key of a session's entries."""
     return session << 32, (session << 32) | 0xFFFFFFFF

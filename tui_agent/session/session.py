@@ -57,7 +57,6 @@ class LeafPath:
         return self._ids
 
     def holds(self, entry_id: int) -> bool:
-        """Whether an entry is on the path."""
         ids = self.ids()
         at = bisect_left(ids, entry_id)
         return at < len(ids) and ids[at] == entry_id
@@ -163,7 +162,6 @@ class Session:
 
     @property
     def store(self) -> Store:
-        """Where the session is kept."""
         return self._store
 
     @property
@@ -299,7 +297,6 @@ class Session:
         return self._reader.load_active(leaf)
 
     def path_headers(self) -> list[EntryHeader]:
-        """Return the headers of the path to the leaf, root first."""
         return self._path.headers()
 
     def path_outline(self) -> Outlines:
@@ -307,7 +304,6 @@ class Session:
         return self._path.outline()
 
     def on_path(self, entry_id: int) -> bool:
-        """Whether an entry is on the path to the leaf."""
         return self._path.holds(entry_id)
 
     def costs(self) -> dict[int, float]:
@@ -429,7 +425,6 @@ class Session:
             navigation.set_label(connection, self._number, entry_id, text, self._clock())
 
     def labels(self) -> dict[int, str]:
-        """Return all labels by entry id."""
         with self._store.reader() as connection:
             return navigation.labels(connection, self._number)
 

@@ -78,7 +78,6 @@ class Headers(Sequence[EntryHeader]):
         return Headers(self.ids, self.letters, self.tokens, {**self._parents, **parents}, self._read)
 
     def joined(self, stretches: Sequence[slice]) -> "Headers":
-        """Return some stretches of these as one sequence."""
         parts = [self[stretch] for stretch in stretches]
         if len(parts) == 1:
             return parts[0]

@@ -126,7 +126,6 @@ class Spine:
         return {entry_id: parent or None for entry_id, parent in self._parents.items()}
 
     def kind(self, entry_id: int) -> str:
-        """Return an entry's kind."""
         return _KINDS[self._kinds[entry_id]]
 
     def outline(self, ids: Sequence[int]) -> Outlines:
@@ -162,7 +161,6 @@ class Spine:
         return ids, low
 
     def _start_of(self, entry_id: int) -> int:
-        """Return the entry from which on each hangs on the number before its own, up to this one."""
         return self._starts[bisect_right(self._starts, entry_id) - 1]
 
     def subagent_of(self, entry_id: int) -> int | None:
@@ -307,7 +305,6 @@ def _position(path: Sequence[int], entry_id: int | None) -> int | None:
 
 
 def _pinned(edits: Iterable[Entry]) -> set[int]:
-    """Return the targets whose latest edit is a pin."""
     latest = {edit.target: edit.action for edit in edits if isinstance(edit, ContextEditEntry)}
     return {target for target, action in latest.items() if action == "pin"}
 

@@ -487,7 +487,6 @@ class Store:
                 raise SessionNotFound(session_id)
 
     def _left_empty(self, connection: sqlite3.Connection, *, before: int | None = None) -> list[int]:
-        """Return the sessions in which programs that are gone kept nothing, last used before a time."""
         return [
             number
             for number, writer, used in finding.empty(connection)

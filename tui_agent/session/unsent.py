@@ -39,7 +39,6 @@ class Unsent:
 
 
 def keep(connection: sqlite3.Connection, place: str, program: str, unsent: Unsent, at: int) -> None:
-    """Store it in place of what the program kept there before."""
     if not unsent:
         connection.execute("DELETE FROM unsent WHERE place = ? AND program = ?", (place, program))
         return

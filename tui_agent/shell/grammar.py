@@ -128,7 +128,6 @@ class ProgramUsage:
     """Words that begin with a dash are operands, too."""
 
     def admits(self, words: Sequence[str], place: CommandPlace) -> bool:
-        """Return whether a program may be given these words."""
         found = self._operands(words)
         if found is None:
             return False

@@ -140,7 +140,6 @@ class _CommandAnalyzer:
         self._ground = ground
 
     def judge(self, script: ParsedLine) -> Iterator[PermissionNeed]:
-        """Yield the needs of a script."""
         for problem in script.problems:
             yield PermissionNeed(Permission.BASH, self._command, self._command, "command", unclear=problem)
         if script.problems:
@@ -222,13 +221,11 @@ class _CommandAnalyzer:
 
 
 def outside(real: Path) -> PermissionNeed:
-    """Return the need for a place outside of the project."""
     directory = real if is_directory(real) else real.parent
     return PermissionNeed(Permission.EXTERNAL_DIRECTORY, str(directory), detail=str(real))
 
 
 def _need(simple: SimpleCommand, *, harmless: bool = False) -> PermissionNeed:
-    """Return the need to run one simple command."""
     words = _uncarried(simple.words)
     pattern, unclear = _pattern(words, simple), "" if harmless else _unclear(simple.words)
     return PermissionNeed(

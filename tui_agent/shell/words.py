@@ -72,12 +72,10 @@ class ParsedLine:
 
 
 def listed(text: str) -> frozenset[str]:
-    """Return the words of a text, for tables of names."""
     return frozenset(text.split())
 
 
 def literal(text: str) -> Word:
-    """Return a word that stands for itself."""
     return Word(text, text, text)
 
 

@@ -152,7 +152,6 @@ def _broken(error: json.JSONDecodeError) -> str:
 
 
 def _refuse_halves(tool: Tool[Any], values: dict[str, Any]) -> None:
-    """Stop arguments that no file, process or store could take."""
     try:
         json.dumps(values, ensure_ascii=False).encode()
     except UnicodeEncodeError:

@@ -54,9 +54,7 @@ class Archive(Protocol):
         """Return the names in what the model sees, with how likely each is to be used again."""
         ...
 
-    def images(self, entry_id: int) -> Sequence[ImagePart]:
-        """Return the images an entry holds."""
-        ...
+    def images(self, entry_id: int) -> Sequence[ImagePart]: ...
 
     def search(self, query: str, limit: int) -> list[FoundEntry]:
         """Return the entries that fit the words best, best first."""

@@ -138,7 +138,6 @@ class BashTool(Tool[BashInput]):
         return await finish(output, context)
 
     def command(self, arguments: BashInput) -> str:
-        """Return the command as it is."""
         return arguments.command
 
     def title(self, arguments: BashInput) -> str:
@@ -178,7 +177,6 @@ def _sandbox_of(arguments: BashInput, context: ToolContext) -> Sandbox | None:
 
 
 def _looked_at(arguments: BashInput, context: ToolContext) -> tuple[Sandbox | None, str]:
-    """Return the sandbox a command runs in, and what there is to say of it."""
     notice = "" if context.sandbox is None else context.sandbox.notice(context.project)
     return _sandbox_of(arguments, context), notice
 

@@ -28,7 +28,6 @@ class DynamicTool(Tool[RawInput]):
         self._schema = schema
 
     def schema(self) -> ToolSchema:
-        """Return the tool as the model is told of it."""
         return self._schema
 
     def title(self, arguments: RawInput) -> str:

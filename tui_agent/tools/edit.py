@@ -115,7 +115,6 @@ class EditTool(Tool[EditInput]):
     )
 
     def needs(self, arguments: EditInput, context: ToolContext) -> tuple[PermissionNeed, ...]:
-        """Return an edit need with the diff."""
         location = find(arguments.path, context)
 
         def diff() -> str:

@@ -354,7 +354,6 @@ def _look_through(query: _Query, pattern: re.Pattern[str], scope: Scope, stop: t
 
 
 def _in_python(pattern: str) -> str:
-    """Return a pattern in Python's spelling where ripgrep's is another."""
     pattern = re.sub(r"\[:(\w+):\]", lambda match: _CLASSES.get(match[1], match[0]), pattern)
     return re.sub(r"\\(.)", lambda match: _SPELLED.get(match[1], match[0]), pattern, flags=re.DOTALL)
 

@@ -41,7 +41,6 @@ class JobTool(Tool[JobInput]):
     traits = ToolTraits(kind="execute")
 
     def needs(self, arguments: JobInput, context: ToolContext) -> tuple[PermissionNeed, ...]:  # noqa: ARG002 - as inherited
-        """Need nothing."""
         return ()
 
     async def run(self, arguments: JobInput, context: ToolContext) -> ToolResult:
@@ -64,7 +63,6 @@ class JobTool(Tool[JobInput]):
         return await job_result(job, context)
 
     def title(self, arguments: JobInput) -> str:
-        """Return which job, and whether it is to stop."""
         if arguments.id is None:
             return "jobs"
         return f"stop job {arguments.id}" if arguments.stop else f"job {arguments.id}"

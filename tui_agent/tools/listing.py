@@ -54,7 +54,6 @@ async def list_tree(location: Location, context: ToolContext, *, depth: int) -> 
 
 
 def _rest(shown: list[str]) -> str:
-    """Return the note on how to get the names that are left out."""
     return LIST_DEEPER if any(name.endswith("/") for name in shown) else LIST_BY_NAME
 
 

@@ -32,7 +32,6 @@ class Program:
         return Command(self.words, context.cwd, self.environment, self.timeout, self.descriptors)
 
     def inside(self, context: ToolContext, launch: Launch) -> Command:
-        """Return the command in its view."""
         return Command(
             launch.arguments, context.cwd, launch.environment, self.timeout, (*launch.descriptors, *self.descriptors),
             gone=launch.gone if launch.ends_whole else None,
@@ -124,7 +123,6 @@ async def recorded(context: ToolContext, sandbox: Sandbox, view: View) -> AsyncI
 
 
 def not_started(error: OSError) -> ToolError:
-    """Return what the model is told of a program that could not be started."""
     return ToolError(f"The command could not be started: {error.strerror or error}.")
 
 

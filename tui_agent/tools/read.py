@@ -162,7 +162,6 @@ class ReadInput(ToolInput):
 
 
 def _popped(values: dict[str, Any], *names: str) -> int | None:
-    """Take out the first of some fields that holds a number."""
     for name in names:
         if (number := _integer(values.get(name))) is not None:
             del values[name]
@@ -237,11 +236,9 @@ class ReadTool(Tool[ReadInput]):
     read_only = True
 
     def needs(self, arguments: ReadInput, context: ToolContext) -> tuple[PermissionNeed, ...]:
-        """Return a read need for the path."""
         return path_needs(Permission.READ, find(_without_lines(arguments, context).path, context))
 
     async def run(self, arguments: ReadInput, context: ToolContext) -> ToolResult:
-        """Read it."""
         arguments = _without_lines(arguments, context)
         location = relocate(arguments.path, Permission.READ, context)
         try:

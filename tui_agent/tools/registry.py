@@ -68,6 +68,5 @@ def find_tool(name: str, tools: Iterable[Tool[Any]]) -> Tool[Any]:
 
 
 def _same_elsewhere(name: str) -> str:
-    """Return the built-in tool that other programs call so, "" when there is none."""
     squeezed = name.replace("_", "").replace("-", "")
     return next((known for known, traits in tool_traits().items() if squeezed in traits.other_names.split()), "")

@@ -60,7 +60,6 @@ class RememberTool(Tool[RememberInput]):
 
 
 def _plan(arguments: RememberInput, context: ToolContext) -> tuple[str, str]:
-    """Return the file's text before and after."""
     try:
         before = read_notes(context.project)
         return before, with_note(before, arguments.note)

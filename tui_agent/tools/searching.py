@@ -29,12 +29,10 @@ class Scope:
 
     @property
     def directory(self) -> Path:
-        """Where the search runs."""
         return self.location.real if is_directory(self.location.real) else self.location.real.parent
 
     @property
     def single_file(self) -> str | None:
-        """The name of the one file to search, when the path is one."""
         return None if is_directory(self.location.real) else self.location.real.name
 
     def takes(self, path: str) -> bool:
@@ -97,7 +95,6 @@ def _inside(glob: str) -> str:
 
 
 def scope_needs(scope: Scope) -> tuple[PermissionNeed, ...]:
-    """Return a read need for the place that is searched."""
     return path_needs(Permission.READ, scope.location)
 
 

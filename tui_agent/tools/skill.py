@@ -61,7 +61,6 @@ class SkillTool(Tool[SkillInput]):
 
     @property
     def offered(self) -> bool:
-        """Whether the model is told of the tool."""
         return self._wanted()
 
     def needs(self, arguments: SkillInput, context: ToolContext) -> tuple[PermissionNeed, ...]:  # noqa: ARG002 - as inherited

@@ -72,7 +72,6 @@ class TodoInput(ToolInput):
     @field_validator("todos", mode="before")
     @classmethod
     def _as_lines(cls, value: Any) -> Any:
-        """Take the list of objects or strings that other programs' tools want."""
         return "\n".join(map(_line, value)) if isinstance(value, list) else value
 
 
@@ -117,7 +116,6 @@ def progress(todos: Sequence[Todo]) -> str:
 
 
 def render(todos: Iterable[Todo]) -> str:
-    """Return a list as the model reads it, one line each."""
     return "\n".join(map(str, todos)) or EMPTY
 
 
@@ -133,7 +131,6 @@ def parse(text: str) -> tuple[Todo, ...]:
 
 
 def is_todo_list(entry: Entry) -> TypeGuard[ToolResultEntry]:
-    """Whether an entry's output is the list."""
     return isinstance(entry, ToolResultEntry) and entry.tool == _NAME and entry.status is ToolStatus.COMPLETED
 
 

@@ -149,7 +149,6 @@ def _decoded(page: WebPage) -> str:
 
 
 def _on_lines(text: str) -> str:
-    """Break a long line of JSON up, which would be cut otherwise."""
     try:
         return json.dumps(json.loads(text), indent=1, ensure_ascii=False)
     except (ValueError, RecursionError):

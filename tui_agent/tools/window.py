@@ -43,7 +43,6 @@ class WindowTool(Tool[WindowInput]):
 
     @property
     def offered(self) -> bool:
-        """Whether the model is told of the tool."""
         return self._wanted()
 
     def needs(self, arguments: WindowInput, context: ToolContext) -> tuple[PermissionNeed, ...]:  # noqa: ARG002 - as inherited

@@ -72,7 +72,6 @@ class WriteTool(Tool[WriteInput]):
         return change_needs(location, lambda: _plan(arguments, location, context).diff.text, context)
 
     async def run(self, arguments: WriteInput, context: ToolContext) -> ToolResult:
-        """Write it."""
         location = relocate(arguments.path, Permission.EDIT, context)
         try:
             plan = await asyncio.to_thread(_write, arguments, location, context)

@@ -191,12 +191,10 @@ class TuiAgentApp(ErrorBoundary[int]):
         return self.main  # type: ignore[return-value]  # its result is of another type
 
     async def on_event(self, event: events.Event) -> None:
-        """Take keys one by one."""
         if not self._keys.holds(event):
             await super().on_event(event)
 
     def on_key_done(self, message: KeyDone) -> None:
-        """Let the next key follow when what this one left to be done is done too, as a change of the focus is."""
         self.call_later(message.done.set)
 
     def on_mount(self) -> None:
@@ -362,21 +360,17 @@ class TuiAgentApp(ErrorBoundary[int]):
             self.main.prompt.focus()
 
     def on_app_blur(self) -> None:
-        """The user looks elsewhere."""
         self.main.attention.focus_told()
 
     def on_app_focus(self) -> None:
-        """The user looks here."""
         self.main.attention.focus_told()
         self.main.attention.looked()
 
     def on_text_selected(self) -> None:
-        """Copy what was selected, where the user wants that."""
         if self.main.copies_selection and (text := self.screen.get_selected_text()):
             self.copy_to_clipboard(text)
 
     def on_terminal_call(self, message: TerminalCall) -> None:
-        """Call the user."""
         self._write(message.sequence)
 
     def _title_changed(self, title: str) -> None:
@@ -405,7 +399,6 @@ class TuiAgentApp(ErrorBoundary[int]):
             self._driver.write(sequence)
 
     def on_unmount(self) -> None:
-        """Give the terminal its title back."""
         self._write(terminal.POP_TITLE)
 
     def _fatal_error(self) -> None:
@@ -437,7 +430,6 @@ class TuiAgentApp(ErrorBoundary[int]):
         self.post_message(self.Copied(clipboard.copy(text, write, services.state_dir, services.cwd)))
 
     def on_tui_agent_app_copied(self, message: Copied) -> None:
-        """Say how it went."""
         self.notify(message.report.sentence(), markup=False, timeout=4)
 
     def action_help_quit(self) -> None:
@@ -459,5 +451,4 @@ class TuiAgentApp(ErrorBoundary[int]):
             self.notify(QUIT_HINT, markup=False, timeout=QUIT_WINDOW)
 
     async def action_leave(self) -> None:
-        """Quit from any screen."""
         self.main.desk.begin("quit")

@@ -153,7 +153,6 @@ class PageScreen(Screen[Result]):
             self._endings.append(end)
 
     def end(self) -> None:
-        """Do what was to be done when the page is left."""
         self._is_left = True
         while self._endings:
             self._endings.pop()()
@@ -172,7 +171,6 @@ class Dialog(ModalScreen[Result], PageScreen[Result]):
 
 
 def _close(page: Screen[Any]) -> None:
-    """Leave a page that failed."""
     page.dismiss()
 
 
@@ -184,7 +182,6 @@ def _page_of(node: object) -> Screen[Any] | None:
 
 
 def _is_whole(page: Screen[Any]) -> bool:
-    """Whether everything of a page was built."""
     return page.is_running and all(part.is_running for part in page.walk_children())
 
 

@@ -37,7 +37,6 @@ class Rebindable:
 
 
 def rebindable(place: str, bindings: Iterable[BindingType]) -> list[Rebindable]:
-    """Return the bindings of a place that have an id."""
     found = [binding for binding in bindings if isinstance(binding, Binding) and binding.id]
     return [Rebindable(binding.id or "", binding.key, binding.description.lower(), place) for binding in found]
 
@@ -89,7 +88,6 @@ def _for_writing(name: str, keys: str, writing: Container[str]) -> str | None:
 
 
 def _taken(name: str, good: Mapping[str, str], actions: Mapping[str, Rebindable]) -> Iterable[str]:
-    """Yield the actions of the same place that have one of a new key, their own new keys counted."""
     wanted = set(good[name].split(","))
     for other in actions.values():
         if other.place == actions[name].place and wanted & set(good.get(other.id, other.keys).split(",")):

@@ -102,7 +102,6 @@ def outline(headers: Headers, leaf: int | None, labels: Mapping[int, str]) -> li
 
 
 def _ways(segments: Iterable[Segment]) -> list[Segment]:
-    """Return those that are no subagent's."""
     return [segment for segment in segments if not segment.is_subagent]
 
 
@@ -130,7 +129,6 @@ def _branch(headers: Headers, count: int, depth: int, labels: Mapping[int, str])
 
 
 def _places(headers: Headers, ids: Iterable[int]) -> list[int]:
-    """Return where those of some entries stand that are there."""
     return [at for entry_id in sorted(ids) if (at := headers.position(entry_id)) is not None]
 
 

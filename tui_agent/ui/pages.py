@@ -56,7 +56,6 @@ def screen_for(question: face.Question[Any], desk: Desk) -> Screen[Any]:  # noqa
 
 
 def screen_of(page: face.Page, desk: Desk) -> Screen[Any]:  # noqa: C901, PLR0911, PLR0912 - one arm per page
-    """Return the screen that shows a page."""
     agent = desk.agent
     match page:
         case face.CostPage():
@@ -128,7 +127,6 @@ def screen_of(page: face.Page, desk: Desk) -> Screen[Any]:  # noqa: C901, PLR091
 
 
 def is_output(screen: Screen[Any]) -> bool:
-    """Whether a screen shows a long output."""
     from tui_agent.ui.screens.viewer import ViewerScreen
 
     return isinstance(screen, ViewerScreen)

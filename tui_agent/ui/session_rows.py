@@ -61,7 +61,6 @@ class ListContext:
 
 
 def name_of(info: SessionInfo) -> str:
-    """Return what a session is called."""
     return one_line(info.title or info.first_message, 200) or "(empty)"
 
 

@@ -116,5 +116,4 @@ def default_theme(environment: Mapping[str, str] = os.environ, *, last: bool | N
 
 
 def theme_for(*, light: bool) -> str:
-    """Return the theme for a terminal's background."""
     return "textual-light" if light else "textual-dark"

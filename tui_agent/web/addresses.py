@@ -43,7 +43,6 @@ class WebAddress:
         return host if self.port == _DEFAULT_PORTS[self.scheme] else f"{host}:{self.port}"
 
     def __str__(self) -> str:
-        """The address in its one spelling."""
         return f"{self.scheme}://{self.netloc}{self.target}"
 
 

@@ -74,7 +74,6 @@ class Callback:
 
 
 def answer_in(query: str) -> dict[str, str]:
-    """Return the parameters of a query, {} if it is no answer of a login page."""
     values = {name: texts[0] for name, texts in parse_qs(query).items()}
     return values if {"code", "error"} & values.keys() else {}
 

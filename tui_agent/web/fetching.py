@@ -67,7 +67,6 @@ class WebPage:
 
 
 async def system_resolve(host: str, port: int) -> Sequence[str]:
-    """Ask the system for a host's addresses."""
     found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(row[4][0]) for row in found))
 

@@ -62,7 +62,6 @@ class WatchedProject:
         return None if touched is None else followed(self._root, last, touched)
 
     def close(self) -> None:
-        """Watch no longer."""
         self._watch.close()
         self._last = None
 

@@ -72,17 +72,14 @@ class RestorePlan:
 
 
 def before_of(change: FileChange) -> Image:
-    """Return the file before a change."""
     return Image(change.before, change.before_mode, change.no_before, change.before_object)
 
 
 def after_of(change: FileChange) -> Image:
-    """Return the file after a change."""
     return Image(change.after, change.after_mode, change.no_after)
 
 
 def follows(first: FileChange, second: FileChange) -> bool:
-    """Whether nobody changed the file between two changes."""
     return after_of(first) == before_of(second) and not first.no_after
 
 

@@ -130,7 +130,6 @@ class Restorer:
         return ""
 
     def _remove_empty(self, directory: Path) -> None:
-        """Remove directories that hold nothing any more, as git does."""
         while directory != self.root:
             try:
                 directory.rmdir()

@@ -181,7 +181,6 @@ class FileRewind:
     def _between(
         self, here: int | None, there: int | None
     ) -> tuple[Sequence[CheckpointEntry], Sequence[CheckpointEntry]]:
-        """Return the checkpoints from the common ancestor to here and to there."""
         return self._checkpoints(here, there), self._checkpoints(there, here)
 
     def _checkpoints(self, leaf: int | None, other: int | None) -> list[CheckpointEntry]:

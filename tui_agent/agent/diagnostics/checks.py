@@ -60,7 +60,6 @@ class Check:
     is_users: bool = False
 
     def command(self, files: Sequence[Path]) -> tuple[str, ...]:
-        """Return the command line for some files."""
         if self.is_users:
             quoted = " ".join(shlex.quote(str(path)) for path in files)
             return ("/bin/sh", "-c", self.words[0].replace(FILES, quoted))

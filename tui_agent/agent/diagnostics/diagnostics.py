@@ -92,7 +92,6 @@ class Diagnostics:
 
     @property
     def settings(self) -> DiagnosticSettings:
-        """The user's settings."""
         return self._ports.diagnostics
 
     @property
@@ -121,7 +120,6 @@ class Diagnostics:
                 self.checkers.setdefault(check, Checker(check)).edited.setdefault(path, before[path])
 
     def _checks(self, before: Before) -> dict[Path, list[Check]]:
-        """Return what has to look over files that are not as they were."""
         changed = [path for path, was in before.items() if _content(path) != was]
         return {path: checks_for(path, self._root, self.settings) for path in changed}
 
@@ -300,7 +298,6 @@ class Diagnostics:
         return None
 
     def _origins(self, edited: Before) -> Origins:
-        """Return where the lines of edited files come from."""
         return {
             path.relative_to(self._root).as_posix(): _origins_of(was, _content(path)) for path, was in edited.items()
         }

@@ -49,7 +49,6 @@ async def check_call(hooks: Hooks, call_id: str, tool: Tool[Any], arguments: Too
 async def add_to_result(
     hooks: Hooks, call_id: str, tool: Tool[Any], checked: Checked, result: ToolResult, seconds: float
 ) -> ToolResult:
-    """Return a call's result with what hooks add to it, and with a note when they had changed the call."""
     added = [] if checked.changed is None else [f"[A hook of the user's changed the arguments to {checked.changed}]"]
     if await hooks.wanted("after_tool", tool.name):
         payload = AfterTool(

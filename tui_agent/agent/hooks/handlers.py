@@ -80,12 +80,10 @@ class CommandHook:
 
     @property
     def name(self) -> str:
-        """The command, shortened."""
         command = " ".join(self.settings.command.split())
         return command if len(command) <= 60 else f"{command[:59]}…"
 
     def handles(self, event: str, tool: str) -> bool:
-        """Whether the settings name the event, and the tool where there is one."""
         return event == self.settings.event and (not tool or fnmatchcase(tool, self.settings.matcher))
 
     async def __call__(self, payload: Payload) -> HookAnswer:
@@ -145,7 +143,6 @@ class FunctionHook:
     timeout: float = FUNCTION_SECONDS
 
     def handles(self, event: str, tool: str) -> bool:
-        """Whether there is a function for the event."""
         del tool
         return event in self.functions
 
@@ -217,5 +214,4 @@ def from_settings(
     environment: Mapping[str, str],
     changed: Callable[[Path, str], str] = lambda _project, _command: "",
 ) -> LoadedHooks:
-    """Return the hooks of the settings, in their order."""
     return LoadedHooks(tuple(CommandHook(row, cwd, environment, changed=changed) for row in settings))

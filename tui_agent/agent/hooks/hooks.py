@@ -58,7 +58,6 @@ class Hooks:
     def bound(
         self, about: Callable[[], About], report: Callable[[Notice], None], containment: Containment | None = None
     ) -> "Hooks":
-        """Return the same hooks for a session."""
         return Hooks(self._load, about, report, containment)
 
     @property

@@ -165,12 +165,10 @@ class Knowledge:
 
     @property
     def skills(self) -> Mapping[str, Skill]:
-        """The skills by name."""
         return self._loaded.skills
 
     @property
     def commands(self) -> tuple[UserCommand, ...]:
-        """The user's and the project's commands."""
         return self._loaded.commands
 
     @property

@@ -514,7 +514,6 @@ class Connection:
         self._heard = heard
 
     async def offer(self) -> ServerOffer:
-        """Ask for everything the server offers."""
         able = self._client.server_capabilities
         return ServerOffer(
             instructions=(self._client.instructions or "").strip(),

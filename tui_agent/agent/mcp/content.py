@@ -47,7 +47,6 @@ class Reader:
         return Content("\n\n".join(filter(None, texts)), tuple(self._images))
 
     def resource(self, result: "ReadResourceResult") -> Content:
-        """Return what a resource holds."""
         texts = [self._contents(contents) for contents in result.contents]
         return Content("\n\n".join(filter(None, texts)), tuple(self._images))
 

@@ -156,7 +156,6 @@ def _table(value: object) -> dict[str, Any]:
 
 
 def _named(value: object) -> dict[str, str]:
-    """Return variables that are passed on as they are."""
     return {name: f"${{{name}}}" for name in _list(value) if isinstance(name, str)}
 
 

@@ -412,7 +412,6 @@ def _joined(listeners: list[ListenerT], listener: ListenerT) -> Callable[[], Non
 
 
 def _runs_on(spec: ServerSpec, wanted: ServerSpec | None) -> bool:
-    """Whether a running server can stay as it is for what the settings want now."""
     if wanted is None or (spec.source, spec.cwd) != (wanted.source, wanted.cwd):
         return False
     return spec.settings.same_server(wanted.settings)

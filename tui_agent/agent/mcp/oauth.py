@@ -127,12 +127,10 @@ class BrowserLogin:
 
     @property
     def port(self) -> int:
-        """Where the browser is waited for."""
         return self._callback.port
 
     @property
     def redirect_uri(self) -> str:
-        """Where the login page sends the browser back to."""
         return f"http://127.0.0.1:{self.port}{self._callback.path}"
 
     async def open(self, url: str) -> None:

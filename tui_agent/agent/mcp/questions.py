@@ -64,7 +64,6 @@ class FormField:
             raise ValueError(f"{self.title} has to be a {'whole ' if self.kind == 'integer' else ''}number.") from None
 
     def _within(self, size: float, unit: str = "") -> float:
-        """Return a size that is within the bounds."""
         if self.least is not None and size < self.least:
             few = f"needs at least {self.least:g} {unit}" if unit else f"has to be {self.least:g} or more"
             raise ValueError(f"{self.title} {few}.")
@@ -149,9 +148,7 @@ class Host(Protocol):
         """Whether there is a person."""
         ...
 
-    async def ask(self, question: ServerQuestion) -> Answer:
-        """Ask the person."""
-        ...
+    async def ask(self, question: ServerQuestion) -> Answer: ...
 
     async def sample(self, order: SamplingOrder) -> Sampled:
         """Have the model answer, if the person lets it."""

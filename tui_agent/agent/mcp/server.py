@@ -192,11 +192,9 @@ class McpServer:
 
     @property
     def name(self) -> str:
-        """The server's name in the configuration."""
         return self.spec.name
 
     def offers(self, tool: str) -> bool:
-        """Whether a tool is offered, by the server's name for it."""
         return self.spec.settings.offers(tool)
 
     def start(self) -> None:

@@ -56,7 +56,6 @@ class SessionMcp:
         return self.asker is not None
 
     async def ask(self, question: ServerQuestion) -> Answer:
-        """Ask the person."""
         return Answer() if self.asker is None else await self.asker(question)
 
     async def sample(self, order: SamplingOrder) -> Sampled:
@@ -138,7 +137,6 @@ class SessionMcp:
         return self._hub.prompts()
 
     def resources(self) -> tuple[McpResource, ...]:
-        """Return the resources that can be mentioned."""
         return self._hub.resources()
 
     async def prompt(self, server: str, name: str, arguments: Mapping[str, str]) -> tuple[UserPart, ...]:

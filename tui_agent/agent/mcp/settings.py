@@ -60,7 +60,6 @@ class McpServerSettings(BaseModel):
         return any(name.lower() == "authorization" for name in self.headers)
 
     def offers(self, tool: str) -> bool:
-        """Whether a tool of the server is offered, by the server's name for it."""
         allowed = self.allow is None or any(fnmatchcase(tool, glob) for glob in self.allow)
         return allowed and not any(fnmatchcase(tool, glob) for glob in self.deny)
 
@@ -99,7 +98,6 @@ class ServerSpec:
 
     @property
     def command_line(self) -> str:
-        """What is started, on one line."""
         return " ".join([self.settings.command or "", *self.settings.args])
 
     @property

@@ -102,7 +102,6 @@ class McpSearchTool(DynamicTool):
         return tool, RawInput(values=inner)
 
     def needs(self, arguments: RawInput, context: ToolContext) -> tuple[PermissionNeed, ...]:
-        """Looking for a tool needs nothing."""
         del arguments, context
         return ()
 

@@ -67,7 +67,6 @@ def view_in_mode(rules: Iterable[Rule], mode: str) -> View:
 
 
 def is_refused_by_plan(need: PermissionNeed) -> bool:
-    """Whether plan mode refuses a need, whatever the rules say."""
     if need.permission.runs:
         # What the sandbox throws away has changed nothing.
         return not is_free(need) and not (need.sandboxed and not need.changes)
@@ -75,7 +74,6 @@ def is_refused_by_plan(need: PermissionNeed) -> bool:
 
 
 def decide_in_mode(need: PermissionNeed, rules: Iterable[Rule], mode: str, tool: str = "") -> Rule:
-    """Return the rule that decides a need in a mode."""
     rules = tuple(rules)
     if "sources" in need.changes and (mode == Mode.PLAN or view_in_mode(rules, mode).changes_sources):
         # They may change, or what changes is thrown away.

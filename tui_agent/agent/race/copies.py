@@ -148,7 +148,6 @@ class _Walk:
             self._whole(row.path, below)
 
     def _whole(self, path: str, name: str) -> None:
-        """Take in a directory nothing of which is known, with everything in it."""
         with os.scandir(path) as rows:
             for row in rows:
                 below = f"{name}/{row.name}"
@@ -167,7 +166,6 @@ class _Walk:
 
 
 def _as_pattern(name: str) -> str:
-    """Return a line for git that ignores one path."""
     return "/" + re.sub(r"([\\\[*?]| $)", r"\\\1", name)
 
 
@@ -201,7 +199,6 @@ def _copy_batch(files: list[tuple[str, str, os.stat_result]], *, shares: bool) -
 
 
 def _shares_blocks(source: str, target: str) -> bool:
-    """Whether files in the one place can share blocks with files in the other."""
     with contextlib.suppress(OSError), open(source, "rb") as reading, open(f"{target}.try", "wb") as writing:  # noqa: PTH123 - two files of many
         try:
             fcntl.ioctl(writing, _FICLONE, reading.fileno())

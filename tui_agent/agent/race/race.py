@@ -461,7 +461,6 @@ class Race:
         self.home.save(self.record)
 
     def tell(self, runner: Runner) -> None:
-        """Tell that a runner is further."""
         self.main.emit(RunnerChanged(self.record.id, runner.number, runner.figures))
 
     def after(self, runner: Runner) -> None:

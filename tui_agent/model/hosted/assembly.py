@@ -37,7 +37,6 @@ class Assembly:
     _signatures: list[str] = field(default_factory=list)
 
     def take(self, chunk: Any) -> list[Event]:
-        """Take a chunk and return the events it makes."""
         choices = getattr(chunk, "choices", None)
         if not choices:
             return []

@@ -227,7 +227,6 @@ class HostClient:
 
 
 def _told(event: Event, route: Route) -> ModelEvent | None:  # noqa: PLR0911 - one arm per event
-    """Return what an event of the host means to the program."""
     match event:
         case [lines.TEXT, text]:
             return TextDelta(text)

@@ -188,8 +188,6 @@ def _take_standard_streams() -> tuple[int, int]:
 
 
 def _watch_parent(incoming: int, serving: threading.Event) -> None:
-    """End the process when the other end of stdin is closed, even while the event loop is busy or stuck."""
-
     def watch() -> None:
         poll = select.poll()
         poll.register(incoming, 0)

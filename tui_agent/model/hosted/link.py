@@ -41,7 +41,6 @@ def is_installed() -> bool:
 
 
 def install_command() -> str:
-    """Return the command that installs litellm beside the program."""
     try:
         wanted = [line.partition(";")[0].strip() for line in requires("tui-agent") or () if line.startswith("litellm")]
     except PackageNotFoundError:
@@ -72,7 +71,6 @@ class Inbox:
         self._gone: HostGoneError | None = None
 
     def put(self, events: list[Event]) -> None:
-        """Add events."""
         self._events.extend(events)
         self._arrived.set()
 

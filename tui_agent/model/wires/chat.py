@@ -222,7 +222,6 @@ def _list(value: Any) -> list[Any]:
 
 
 def reader(request: ModelRequest, route: Route) -> "ChatReader":
-    """Return a reader for the answer to a request."""
     return ChatReader(request, route)
 
 

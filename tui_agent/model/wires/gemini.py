@@ -164,7 +164,6 @@ def _result(
 
 
 def _kept(message: Message) -> list[dict[str, Any]]:
-    """Return what was kept of an answer's parts, in order."""
     return [item for blob in blobs(message) for item in blob.get("gemini") or () if isinstance(item, dict)]
 
 
@@ -215,7 +214,6 @@ def _signature(kept: dict[str, Any]) -> dict[str, str]:
 
 
 def reader(request: ModelRequest, route: Route) -> "GeminiReader":
-    """Return a reader for the answer to a request."""
     return GeminiReader(call_ids(request), route)
 
 
@@ -350,7 +348,6 @@ class GeminiReader:
         self._usage |= {name: value for name, value in found.items() if value}
 
     def _blob(self) -> str | None:
-        """Return the answer's parts as references where any of them has to go back as it was."""
         matters = any("thoughtSignature" in item or "part" in item or "id" in item for item in self._kept)
         return json.dumps({"gemini": self._kept}, ensure_ascii=False) if matters else None
 

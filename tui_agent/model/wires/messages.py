@@ -232,7 +232,6 @@ def _turns(request: ModelRequest, route: Route, *, keep_thinking: bool, signed: 
 
 
 def _marked(request: ModelRequest, route: Route) -> set[int]:
-    """Return which messages are marked for the provider's cache."""
     if not route.info.cache_marks:
         return set()
     return set([at for at, message in enumerate(request.messages) if message.cache][-_MAX_CACHE_MARKS:])
@@ -245,7 +244,6 @@ def _mark(blocks: Sequence[ContentBlock], request: ModelRequest, *, on: bool) ->
 
 
 def _end_without_space(turns: list[dict[str, Any]]) -> None:
-    """A conversation that ends in an answer must not end in white space."""
     last = turns[-1] if turns else None
     if last is not None and last["role"] == "assistant" and last["content"][-1]["type"] == "text":
         last["content"][-1]["text"] = last["content"][-1]["text"].rstrip()
@@ -304,7 +302,6 @@ def _kept(blob: Mapping[str, Any]) -> list[ContentBlock]:
 
 
 def _fits(kept: Sequence[ContentBlock], text: str, calls: Sequence[ContentBlock]) -> bool:
-    """Whether the places held are those of this text and these calls."""
     return sum(_chars(block) for block in kept) == len(text) and sum(map(_holds_call, kept)) == len(calls)
 
 
@@ -318,7 +315,6 @@ def _holds_call(block: ContentBlock) -> bool:
 
 
 def _woven(kept: Sequence[ContentBlock], text: str, calls: Sequence[ContentBlock]) -> Iterator[ContentBlock]:
-    """Yield the blocks with text and calls in the places held for them."""
     at, waiting = 0, iter(calls)
     for block in kept:
         if _holds_call(block):
@@ -376,7 +372,6 @@ _STATUS = {
 
 
 def reader(request: ModelRequest, route: Route) -> "MessagesReader":
-    """Return a reader for the answer to a request."""
     return MessagesReader(route, call_ids(request))
 
 
@@ -675,7 +670,6 @@ def _strings(value: Any) -> Iterable[str]:
 
 
 def _caller(block: ContentBlock) -> ContentBlock:
-    """Return which of the provider's own tools made a call, nothing where the model itself did."""
     caller = _mapping(block.get("caller"))
     return {"caller": caller} if caller.get("type", "direct") != "direct" else {}
 

@@ -87,7 +87,6 @@ def _arguments(text: str) -> Any:
 
 
 def reader(request: ModelRequest, route: Route) -> "OllamaReader":
-    """Return a reader for the answer to a request."""
     return OllamaReader(request, route)
 
 

@@ -266,7 +266,6 @@ def _function_call(place: dict[str, Any], each: RequestToolCall) -> dict[str, An
 
 
 def reader(request: ModelRequest, route: Route) -> "ResponsesReader":
-    """Return a reader for the answer to a request."""
     return ResponsesReader(call_ids(request), route)
 
 
@@ -290,7 +289,6 @@ class _Item:
     whole: dict[str, Any] | None = None
 
     def untold(self, part: _Part, text: object) -> str:
-        """Return what of a part's whole text was not passed on yet."""
         told = "".join(self.told.get(part, ()))
         return text[len(told) :] if isinstance(text, str) and text.startswith(told) else ""
 
@@ -462,7 +460,6 @@ class ResponsesReader:
         self._out.append(TextDelta(text))
 
     def _add(self, text: str) -> None:
-        """Add text for people to the answer, which doesn't go back to the model."""
         self._runs.append((None, len(text)))
         self._out.append(TextDelta(text))
 

@@ -93,13 +93,10 @@ class Wire(Protocol):
         """Return what is posted for a request. Pure: a longer conversation begins with the same bytes."""
         ...
 
-    def reader(self, request: ModelRequest, route: Route) -> Reader:
-        """Return a reader for the answer to a request."""
-        ...
+    def reader(self, request: ModelRequest, route: Route) -> Reader: ...
 
 
 def load(name: WireName) -> Wire:
-    """Return a wire by its name."""
     return cast("Wire", importlib.import_module(f"tui_agent.model.wires.{name}"))
 
 
@@ -166,5 +163,4 @@ def blobs(message: Message) -> list[dict[str, Any]]:
 
 
 def call_ids(request: ModelRequest) -> CallIds:
-    """Return what gives each call of an answer an id that occurs nowhere in its request."""
     return CallIds(call.call_id for message in request.messages for call in message.tool_calls)

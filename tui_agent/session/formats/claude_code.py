@@ -45,7 +45,6 @@ _TITLES = {"summary": "summary", "ai-title": "aiTitle", "custom-title": "customT
 
 
 def is_line(node: Node) -> bool:
-    """Whether a line is Claude Code's."""
     kind = node.value.get("type")
     return ("sessionId" in node.value and "type" in node.value) or (kind == "summary" and "leafUuid" in node.value)
 

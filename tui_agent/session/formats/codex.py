@@ -40,7 +40,6 @@ _RESULTS = frozenset({"function_call_output", "custom_tool_call_output"})
 
 
 def is_line(node: Node) -> bool:
-    """Whether a line is Codex's."""
     value = node.value
     return isinstance(value.get("payload"), dict) and "timestamp" in value and "type" in value
 

@@ -71,7 +71,6 @@ class GeminiMessages:
             self._add(UserEntry(parts=tuple(parts), synthetic=synthetic, created_at=at))
 
     def add_answer(self, message: Node, name: str, at: int) -> None:
-        """Add an answer, or replace the one of this name."""
         known = self._answers.get(name)
         if known is None:  # one that is said anew has its results anew
             self._answered -= {call.text("id", "") for call in message.nodes("toolCalls")}

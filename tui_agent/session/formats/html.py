@@ -161,7 +161,6 @@ class _Page:
         self._markdown.disable("image")
 
     def blocks(self, section: Section) -> Iterator[str]:
-        """Yield the blocks of a section."""
         results = results_of(section.entries)
         told: set[str] = set()
         for entry in section.entries:

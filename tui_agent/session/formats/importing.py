@@ -219,7 +219,6 @@ class _SessionImport:
             entry_table.note(self.connection, number, batch)
 
     def _finish(self, session: IncomingSession, number: int) -> None:
-        """Set what the session's row says of its entries, and its labels."""
         for entry_id, text in session.labels.items():
             navigation.set_label(self.connection, number, entry_id, text, session.updated_at)
         self.connection.execute(

@@ -213,7 +213,6 @@ class Builder:
         return self._places[name]
 
     def knows(self, name: str) -> bool:
-        """Whether a record of this name was there."""
         return name in self._places
 
     def add(self, entry: Entry, parent: int | None, *, name: str | None = None) -> int:
@@ -235,7 +234,6 @@ class Builder:
         self.session.entries.replace(entry_id - 1, entry.model_copy(update=here))
 
     def entry(self, entry_id: int) -> Entry:
-        """Return an entry that was added."""
         return self.session.entries[entry_id - 1]
 
     def pass_over(self, name: str | None, place: int | None) -> None:

@@ -143,7 +143,6 @@ def _fenced(text: str, language: str = "") -> str:
 
 
 def _inline(text: str, limit: int = 200) -> str:
-    """Return one line of text in which nothing is markup."""
     return re.sub(r"([\\`*_\[\]<>#|~])", r"\\\1", one_line(text, limit))
 
 

@@ -31,7 +31,6 @@ _DAY = 24 * 3600 * 1000
 
 
 def write(copies: Sequence[SessionCopy], put: Callable[[str], object]) -> None:
-    """Write sessions, line by line, each with its line end."""
     for line in _whole(copies):
         put(_json(line) + "\n")
 

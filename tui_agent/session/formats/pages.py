@@ -52,7 +52,6 @@ class Facts:
 
 
 def facts_of(copy: SessionCopy) -> Facts:
-    """Return the facts of a session."""
     answers = [entry for entry in copy.entries if isinstance(entry, AssistantEntry)]
     made = (AssistantEntry, CompactionEntry, BranchSummaryEntry)
     costs = [entry.cost for entry in copy.entries if isinstance(entry, made) and entry.cost]
@@ -95,7 +94,6 @@ def _current_first(entries: Sequence[Entry], here: set[int]) -> list[Entry]:
 
 
 def results_of(entries: Sequence[Entry]) -> dict[str, ToolResultEntry]:
-    """Return the tool results of a section by their calls."""
     return {entry.call_id: entry for entry in entries if isinstance(entry, ToolResultEntry)}
 
 

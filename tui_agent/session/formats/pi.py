@@ -41,7 +41,6 @@ _SPELLING = Spelling(
 
 
 def is_line(node: Node) -> bool:
-    """Whether a first line is Pi's."""
     return node.value.get("type") == "session" and "cwd" in node.value
 
 

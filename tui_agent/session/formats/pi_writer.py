@@ -47,7 +47,6 @@ _Record = dict[str, Any]
 
 
 def write(copy: SessionCopy, put: Callable[[str], object]) -> None:
-    """Write a session, line by line, each with its line end."""
     for record in _Writer(copy).records():
         put(json.dumps(record, ensure_ascii=False).encode("utf-8", "replace").decode() + "\n")
 
@@ -167,7 +166,6 @@ class _Writer:
 
 
 def _node(number: int, parent: int | None, at: int, record: _Record) -> _Record:
-    """Return a record with its place in the tree, in the order of Pi's own keys."""
     place = {"id": _name(number), "parentId": None if parent is None else _name(parent), "timestamp": _time(at)}
     return {"type": record["type"], **place, **record}
 
@@ -190,7 +188,6 @@ def _message(entry: Entry, message: _Record) -> _Record:
 
 
 def _model(name: str) -> tuple[str, str]:
-    """Return the provider and Pi's name of a model."""
     provider, slash, rest = name.partition("/")
     return (provider, rest) if slash else ("", name)
 

@@ -20,7 +20,6 @@ _BOOKKEEPING = frozenset({"ui_telemetry", "attribution_snapshot", "at_command", 
 
 
 def is_line(node: Node) -> bool:
-    """Whether a line is Qwen Code's."""
     message = node.value.get("message")
     if not {"uuid", "sessionId"} <= node.value.keys():
         return False

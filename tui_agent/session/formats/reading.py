@@ -46,7 +46,6 @@ class Node:
         return ImportRefused(f"{self.where}: {problem}.")
 
     def has(self, key: str) -> bool:
-        """Whether a key is there and not null."""
         return self.value.get(key) is not None
 
     def text(self, key: str, default: str | None = None) -> str:

@@ -48,7 +48,6 @@ class Format:
         return self._function("is_line") is not None
 
     def is_file(self, source: "SourceFile") -> bool:
-        """Return True if a whole file has this format."""
         check = self._function("is_file")
         return check is not None and bool(check(source))
 
@@ -129,7 +128,6 @@ _HEAD_LINES = 20
 
 
 def format_named(name: str) -> Format:
-    """Return the row of a format."""
     return next(row for row in FORMATS if row.name == name)
 
 

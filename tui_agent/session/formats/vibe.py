@@ -32,7 +32,6 @@ _PERSON = frozenset({"turn_start", "turn_steer", "queue"})
 
 
 def is_file(source: SourceFile) -> bool:
-    """Whether a file names the state of a session of Vibe."""
     return source.path.name == "CURRENT" and _STORE in source.head
 
 

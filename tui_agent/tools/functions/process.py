@@ -43,7 +43,6 @@ class Frame(BaseModel):
     code: str
 
     def __str__(self) -> str:
-        """The place as it is told."""
         where = f"{Path(self.file).name}:{self.line}"
         return f"{where}{f' in {self.function}' if self.function else ''}{f': {self.code}' if self.code else ''}"
 
@@ -82,7 +81,6 @@ class Ended:
     printed: str
 
     def why(self, seconds: float) -> str:
-        """Return why there is no answer."""
         if self.program.run.timed_out:
             told = f"It took longer than {seconds:g} s and was stopped."
         else:

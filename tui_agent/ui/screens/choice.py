@@ -38,7 +38,6 @@ class ChoiceScreen(Dialog[str | None]):
         self._details = details
 
     def compose(self) -> ComposeResult:
-        """The question over its answers."""
         with VerticalGroup(classes="dialog"):
             yield Static(self._question, classes="dialog-title", markup=False)
             if self._details:
@@ -47,7 +46,6 @@ class ChoiceScreen(Dialog[str | None]):
             yield KeyLine(self.KEYS, classes="dialog-keys")
 
     def on_mount(self) -> None:
-        """Highlight the answer to begin with."""
         keys = [key for key, _text in self._answers]
         if self._at in keys:
             self.query_one(OptionList).highlighted = keys.index(self._at)
@@ -60,7 +58,6 @@ class ChoiceScreen(Dialog[str | None]):
 
     @property
     def _is_early(self) -> bool:
-        """Whether a key may have been pressed before the question could be seen."""
         return False
 
 
@@ -94,22 +91,18 @@ class ChoiceBeneath(ChoiceScreen):
         self._shown_at = conversation.clock()
 
     def on_mount(self) -> None:
-        """Make room under the conversation for what lies over it."""
         self.call_after_refresh(self._make_room)
 
     def on_resize(self) -> None:
-        """Make as much room as the new size takes."""
         self.call_after_refresh(self._make_room)
 
     def _make_room(self) -> None:
         self._conversation.leave_room(self.query_one(".dialog").region.height)
 
     def on_unmount(self) -> None:
-        """Give the conversation its room back."""
         self._conversation.leave_room(0)
 
     def action_scroll_conversation(self, pages: int) -> None:
-        """Scroll what the question is about."""
         self._conversation.scroll(pages)
 
     def on_key(self, event: events.Key) -> None:

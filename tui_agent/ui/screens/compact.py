@@ -103,7 +103,6 @@ class CompactScreen(Dialog[None]):
         self._worker: Worker[None] | None = None
 
     def compose(self) -> ComposeResult:
-        """A place for what goes and stays, the focus, the summary, a line on it, keys."""
         yield VerticalGroup(classes="dialog")
 
     async def on_mount(self) -> None:

@@ -299,7 +299,6 @@ class ContextScreen(PageScreen[None]):
         return self._maps[step]
 
     def action_step(self, steps: int) -> None:
-        """Show the request before, or after, wherever the focus is."""
         self.plot.action_move(steps)
 
     @on(Plot.Chosen)
@@ -358,7 +357,6 @@ class ContextScreen(PageScreen[None]):
     # -- keys
 
     def action_back(self) -> None:
-        """Withdraw the question, or go back when none is asked."""
         if self._asking is None:
             self.dismiss(None)
         else:
@@ -366,12 +364,10 @@ class ContextScreen(PageScreen[None]):
             self._say("")
 
     def action_sort(self) -> None:
-        """Use the next order."""
         self.blocks.sort_by(_following(SortOrder, self.blocks.order))
         self._say("")
 
     def action_group(self) -> None:
-        """Use the next grouping."""
         self.blocks.group_by(_following(Grouping, self.blocks.grouping))
         self._say("")
 
@@ -383,7 +379,6 @@ class ContextScreen(PageScreen[None]):
         self.app.push_screen(ViewerScreen(f"Request to {request.model}", context_words.request_json(request)))
 
     def action_keys(self) -> None:
-        """Show all keys, and what the marks mean."""
         from tui_agent.ui.screens.report import ReportScreen
 
         self.app.push_screen(ReportScreen("Keys of the context map", Content(ALL_KEYS)))
@@ -469,6 +464,5 @@ class ContextScreen(PageScreen[None]):
 
 
 def _following(members: type[MemberT], current: MemberT) -> MemberT:
-    """Return the member after the current one, the first after the last."""
     found = list(members)
     return found[(found.index(current) + 1) % len(found)]

@@ -65,7 +65,6 @@ class CostScreen(PageScreen[None]):
         yield KeyLine(BY_STEP, id="keys")
 
     def on_mount(self) -> None:
-        """Begin with the newest request."""
         self._draw()
 
     def _draw(self) -> None:
@@ -85,7 +84,6 @@ class CostScreen(PageScreen[None]):
         self._draw()
 
     def action_scroll(self, lines: int) -> None:
-        """Scroll the sums."""
         self.sums.scroll_relative(y=lines, animate=False)
 
     @on(Plot.Highlighted)

@@ -63,9 +63,7 @@ class DiffScreen(PageScreen[None]):
         self.pane.scroll_home(animate=False)
 
     def action_scroll(self, pages: int) -> None:
-        """Scroll the file."""
         self.pane.scroll_relative(y=pages * max(1, self.pane.size.height - 1), animate=False)
 
     def action_copy(self) -> None:
-        """Copy all of it."""
         self.app.copy_to_clipboard(diff_text(self._files))

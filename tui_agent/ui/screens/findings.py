@@ -42,7 +42,6 @@ class FindingsScreen(PickerScreen[None]):
         self._page = page
 
     def compose(self) -> ComposeResult:
-        """The picker's parts, and all of the highlighted finding before the keys."""
         for part in super().compose():
             if part.id == "keys":
                 with VerticalScroll(id="preview", can_focus=False):
@@ -52,7 +51,6 @@ class FindingsScreen(PickerScreen[None]):
                 yield part
 
     def on_mount(self) -> None:
-        """Show everything."""
         self.heading.update(one_line(self._page.title))
 
     def _matching(self, query: str) -> list[tuple[int, Finding]]:
@@ -64,7 +62,6 @@ class FindingsScreen(PickerScreen[None]):
         ]
 
     def refill(self, query: str) -> None:
-        """Show the findings that have every word."""
         self.show([PickerRow(str(number), self._row(found)) for number, found in self._matching(query)])
 
     def _row(self, found: Finding) -> Content:
@@ -75,7 +72,6 @@ class FindingsScreen(PickerScreen[None]):
         )
 
     def highlight(self, key: str | None) -> None:
-        """Show all of a finding."""
         self.preview.display = key is not None
         if key is not None:
             found = self._page.findings[int(key)]

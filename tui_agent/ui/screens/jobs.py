@@ -118,16 +118,13 @@ class JobsScreen(PageScreen[None]):
             self.pane.scroll_end(animate=False)
 
     def action_scroll(self, pages: int) -> None:
-        """Scroll the output."""
         self.pane.scroll_relative(y=pages * max(1, self.pane.size.height - 1), animate=False)
 
     async def action_stop(self) -> None:
-        """End the highlighted job and everything it started."""
         if self._shown is not None:
             await self._agent.jobs.stop(self._shown)
             self._show()
 
     def action_copy(self) -> None:
-        """Copy the output."""
         if self._shown is not None:
             self.app.copy_to_clipboard(self._agent.jobs.output(self._shown, MAX_OUTPUT_CHARS))

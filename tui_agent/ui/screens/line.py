@@ -23,7 +23,6 @@ class LineScreen(Dialog[str | None]):
         self._question = question
 
     def compose(self) -> ComposeResult:
-        """The question, the field, the keys."""
         question = self._question
         with VerticalGroup(classes="dialog"):
             yield Static(question.question, classes="dialog-title", markup=False)

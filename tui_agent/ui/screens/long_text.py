@@ -30,12 +30,10 @@ class LongTextScreen(Dialog[str | None]):
         self._keeps = keeps
 
     def compose(self) -> ComposeResult:
-        """The question, the text, the keys."""
         with VerticalGroup(classes="dialog"):
             yield Static(self._question, classes="dialog-title", markup=False)
             yield TextArea(self._text, soft_wrap=True, show_line_numbers=False, tab_behavior="focus")
             yield KeyLine(f"ctrl+s {self._keeps}  esc back", classes="dialog-keys")
 
     def action_keep(self) -> None:
-        """Answer with the text."""
         self.dismiss(self.editor.text.strip())

@@ -63,7 +63,6 @@ def _keep_appearance(_look: Look) -> None:
 
 
 def key_bindings() -> list[Binding]:
-    """Return the bindings of the commands that have a key."""
     return [
         Binding(
             command.key,
@@ -152,7 +151,6 @@ class MainScreen(Screen[None]):
         self._was_shown = True
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """Return what is seen of the screen between its widgets."""
         return empty_lines(self, crop) or super().render_lines(crop)
 
     async def attach(self, services: AppServices) -> None:
@@ -189,7 +187,6 @@ class MainScreen(Screen[None]):
         return self.desk.clock()
 
     def on_resize(self, event: events.Resize) -> None:
-        """Say when the terminal is too small for what there is to show."""
         self.header.cramped = event.size.width < MIN_TERMINAL_SIZE.width or event.size.height < MIN_TERMINAL_SIZE.height
 
     # -- the desk's face --------------------------------------------------------------------------------------
@@ -425,7 +422,6 @@ class MainScreen(Screen[None]):
         self.notice.clear()
 
     def warnings_read(self) -> None:
-        """Forget that there are warnings to be read."""
         self.desk.warnings.unread = self.status.warnings = 0
         self.notice.clear()
 
@@ -468,7 +464,6 @@ class MainScreen(Screen[None]):
         self.prompt.withdraw(text)
 
     async def on_unmount(self) -> None:
-        """End the run and let go of the session."""
         self.unsent.save()
         await self.desk.close()
 
@@ -493,7 +488,6 @@ class MainScreen(Screen[None]):
         self.header.branch = await self.desk.services.branch(self.desk.cwd) or ""
 
     def action_scroll_page(self, pages: int) -> None:
-        """Scroll the conversation while the prompt has the focus."""
         if self.view is not None:
             self.view.transcript.action_page(pages)
 
@@ -504,7 +498,6 @@ class MainScreen(Screen[None]):
             (transcript.action_top if where == "home" else transcript.action_bottom)()
 
     def _leave_room(self, rows: int) -> None:
-        """Keep rows at the bottom of the screen free of the conversation."""
         below = self.size.height - self.body.region.bottom
         self.body.styles.padding = (0, 0, max(0, rows - below), 0)
 
@@ -516,7 +509,6 @@ class MainScreen(Screen[None]):
             self.focus_next()
 
     def action_to_prompt(self) -> None:
-        """Go back to writing."""
         self.prompt.focus()
 
     def _on_agent_event(self, event: AgentEvent) -> None:
@@ -561,7 +553,6 @@ class MainScreen(Screen[None]):
         self.unsent.save()
 
     def _message_goes_to(self) -> Asked | None:
-        """Return what has to be known to show the images of the message being written."""
         if (agent := self.agent) is None:
             return None
         return Asked(self.desk.cwd, self.desk.pasted, agent.model, agent.ports.directory.limits(agent.model).vision)
@@ -613,11 +604,9 @@ class MainScreen(Screen[None]):
     # -- commands ---------------------------------------------------------------------------------------------
 
     def action_command(self, name: str) -> None:
-        """Run a command by its key."""
         self.desk.begin(name)
 
     def action_interrupt(self) -> None:
-        """Stop the run."""
         if self.agent is not None:
             self.agent.interrupt()
 
@@ -638,11 +627,9 @@ class MainScreen(Screen[None]):
             self.notice.clear()
 
     def action_choose_how(self) -> None:
-        """Ask how to go on with a session that another program took over."""
         self.desk.soon(self.desk.take_over.ask())
 
     def action_take_back(self) -> None:
-        """Put the newest waiting message back into the prompt."""
         if self.agent is not None and (text := self.agent.take_back()) is not None:
             self.put_back(text)
 
@@ -693,7 +680,6 @@ class MainScreen(Screen[None]):
 
     @on(events.Paste)
     def _paste_elsewhere(self, event: events.Paste) -> None:
-        """A paste while the conversation has the focus is meant for the prompt."""
         if not self.prompt.has_focus:
             self.prompt.focus()
             self.prompt.post_message(event)

@@ -60,7 +60,6 @@ class McpList(LineList):
 
     @property
     def server(self) -> McpServerStatus | None:
-        """The server the cursor is at or in."""
         return self._rows[self.cursor][0] if self._rows else None
 
     @property
@@ -265,7 +264,6 @@ class McpScreen(PageScreen[None]):
         self._say(f"{tool.own} is {'off' if tool.on else 'on'}, {kept}. {LATER}")
 
     def action_restart(self) -> None:
-        """Stop the server and start it again."""
         if (server := self.servers.server) is not None:
             self._do(self._agent.mcp.restart(server.name), f"{server.name} is started again.")
 
@@ -287,7 +285,6 @@ class McpScreen(PageScreen[None]):
             self._do(self._agent.mcp.sign_out(server.name), f"Signed out of {server.name}; it is asked again.")
 
     def action_log(self) -> None:
-        """Show what the server wrote to its standard error, and the messages it sent."""
         if (server := self.servers.server) is not None:
             self.run_worker(self._show_log(server), group="log", exclusive=True)
 

@@ -108,7 +108,6 @@ class ModelPicker(PickerScreen[str]):
         self._show_which(at=self.highlighted)
 
     def action_switch(self) -> None:
-        """Show the models that can be used now, or all of them again."""
         self._only_ready = not self._only_ready
         if self._models is not None:
             self._show_which()

@@ -131,13 +131,11 @@ class PermissionsScreen(PickerScreen[None]):
         return self._gate.remove(rule)
 
     def _restore(self, rule: Rule) -> None:
-        """Undo a removal."""
         self._gate.restore(rule)
         if rule.source == "user":
             self._keep(rule)
 
     def _keep(self, rule: Rule) -> None:
-        """Write a rule into the user's configuration."""
         if (problem := self._services.keep_rule(rule)) is not None:
             self.notify(problem, severity="warning", markup=False)
 

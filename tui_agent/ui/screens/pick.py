@@ -54,7 +54,6 @@ class PickScreen(PickerScreen[str]):
         self._rows = {row.key: row for row in question.rows}
 
     def compose(self) -> ComposeResult:
-        """The picker's parts, and what the highlighted row stands for before its keys."""
         for part in super().compose():
             if part.id == "keys":
                 with VerticalScroll(id="preview", can_focus=False):
@@ -64,11 +63,9 @@ class PickScreen(PickerScreen[str]):
                 yield part
 
     def on_mount(self) -> None:
-        """Show everything."""
         self.heading.update(self._question.question)
 
     def on_resize(self) -> None:
-        """Draw the rows for the new width."""
         self.refill(self.field.value.strip(), at=self.highlighted)
 
     def refill(self, query: str, *, at: str | None = None) -> None:

@@ -31,7 +31,6 @@ class PickerRow:
 
 
 def word_offsets(text: str, words: Sequence[str]) -> tuple[int, ...]:
-    """Return where words stand first in a text that has them."""
     return tuple(offset for word in words for offset in range(text.index(word), text.index(word) + len(word)))
 
 
@@ -39,14 +38,12 @@ class PickerList(OptionList):
     """Rows whose highlight stops at both ends: in a list of hundreds the other end is not what an arrow key means."""
 
     def action_cursor_up(self) -> None:
-        """Move the highlight up, at the first row no further."""
         if self._stands_at(0):
             self.scroll_home(animate=False)
         else:
             super().action_cursor_up()
 
     def action_cursor_down(self) -> None:
-        """Move the highlight down, at the last row no further."""
         if not self._stands_at(-1):
             super().action_cursor_down()
 
@@ -86,7 +83,6 @@ class PickerScreen(PageScreen[ResultT | None], Generic[ResultT]):
         yield KeyLine(self.KEYS, id="keys")
 
     def on_mount(self) -> None:
-        """Show everything at first."""
         self.refill("")
 
     @abstractmethod
@@ -135,14 +131,12 @@ class PickerScreen(PageScreen[ResultT | None], Generic[ResultT]):
         return content
 
     def action_back(self) -> None:
-        """Empty the filter, or go back when it is empty."""
         if self.field.value:
             self.field.value = ""
         else:
             self.dismiss(None)
 
     def action_move(self, command: str) -> None:
-        """Move the highlight while the filter has the focus."""
         match command:
             case "cursor_up":
                 self.listing.action_cursor_up()

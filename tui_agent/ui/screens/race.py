@@ -138,7 +138,6 @@ class RaceScreen(PageScreen[None]):
             self._look()
 
     def on_resize(self) -> None:
-        """Give the runners the room they need, and the rest to what is told of one."""
         if self._numbers:
             self._look()
 
@@ -234,17 +233,14 @@ class RaceScreen(PageScreen[None]):
     # -- acting -----------------------------------------------------------------------------------------------
 
     def action_scroll(self, pages: int) -> None:
-        """Scroll what is told of a runner."""
         self.pane.scroll_relative(y=pages * max(1, self.pane.size.height - 1), animate=False)
 
     def action_mark(self) -> None:
-        """Mark the highlighted runner for the next diff, or take its mark."""
         self._marked = None if self._marked == self.number else self.number
         self._look()
 
     @on(LineList.Chosen)
     def _chosen(self, message: LineList.Chosen) -> None:
-        """Show what the highlighted runner does, or did."""
         message.stop()
         self._do(self._race.watch)
 
@@ -253,26 +249,21 @@ class RaceScreen(PageScreen[None]):
         return all(runner.state.is_over for runner in self._race.runners)
 
     def action_diff(self) -> None:
-        """Show what the highlighted runner changed, or how it differs from the one that is marked."""
         marked = self._marked
         self._do(lambda number: self._race.diff(number, None if marked == number else marked))
 
     def action_compare(self) -> None:
-        """Have a model say how the changes of all runners differ."""
         self.notice.say("Comparing the changes …")
         self._do(lambda _number: self._race.compare(), done="How the changes differ is kept with the result.")
 
     def action_take(self) -> None:
-        """Go on with what the highlighted runner did."""
         self._do(partial(take_runner, self._desk, self._race), leaves=True)
 
     def action_merge(self) -> None:
-        """Have a summary of what the highlighted runner found told where the conversation stands."""
         self.notice.say("Summarising what it found …")
         self._do(self._race.merge, done="What it found is in the conversation now.")
 
     def action_stop(self) -> None:
-        """Stop the highlighted runner."""
         self._do(self._race.stop)
 
     def action_stop_all(self) -> None:
@@ -283,7 +274,6 @@ class RaceScreen(PageScreen[None]):
             self._race.stop(None)
 
     def action_steer(self) -> None:
-        """Send the highlighted runner a message."""
         self._do(self._steer)
 
     async def _steer(self, number: int) -> None:
@@ -292,7 +282,6 @@ class RaceScreen(PageScreen[None]):
             await self._race.steer(number, text)
 
     def action_go_on(self) -> None:
-        """Continue the highlighted runner."""
         self._do(self._race.go_on)
 
     async def _end(self, _number: int) -> bool:
@@ -301,7 +290,6 @@ class RaceScreen(PageScreen[None]):
         return answer == "end" and await self._race.end()
 
     def _do(self, act: Act, *, leaves: bool = False, done: str = "") -> None:
-        """Ask something of the race for the highlighted runner, and say here what was in the way."""
         if self.number is not None:
             self._desk.soon(self._done(act, self.number, leaves=leaves, done=done))
 

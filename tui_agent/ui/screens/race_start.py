@@ -74,7 +74,6 @@ class PickField(Static, can_focus=True):
         """What was chosen."""
 
     def on_mount(self) -> None:
-        """Show it."""
         self.action_step(0)
 
     def action_step(self, by: int) -> None:
@@ -85,7 +84,6 @@ class PickField(Static, can_focus=True):
         self.post_message(self.Changed())
 
     def on_click(self) -> None:
-        """Choose the next."""
         self.action_step(1)
 
 
@@ -143,17 +141,14 @@ class RaceStartScreen(PageScreen["RaceOrder | None"]):
         yield KeyLine(FIELD_KEYS, id="keys")
 
     def on_mount(self) -> None:
-        """Show the runners and what they cost."""
         self.prompt.move_cursor(self.prompt.document.end)
         # What a container composes may come later than this.
         self.call_after_refresh(self._show)
 
     def on_resize(self) -> None:
-        """Give the runners the room there is."""
         self._show()
 
     def on_descendant_focus(self, _event: events.DescendantFocus) -> None:
-        """Show the keys of what has the focus."""
         self.keys.show(LIST_KEYS if self.runners.has_focus else FIELD_KEYS)
 
     @property
@@ -220,7 +215,6 @@ class RaceStartScreen(PageScreen["RaceOrder | None"]):
         self._ask()
 
     def action_change(self) -> None:
-        """Ask for another model, effort or mode of the highlighted runner."""
         self._ask()
 
     @work(exclusive=True, group="change")
@@ -249,7 +243,6 @@ class RaceStartScreen(PageScreen["RaceOrder | None"]):
             self._show()
 
     def action_start(self) -> None:
-        """Begin, if there is something to do."""
         if self.prompt.text.strip():
             self.dismiss(self.order)
         else:

@@ -24,7 +24,6 @@ class ReportScreen(Dialog[None]):
         self._content = content
 
     def compose(self) -> ComposeResult:
-        """The title over the content."""
         with VerticalGroup(classes="dialog"):
             yield Static(self._title, classes="dialog-title", markup=False)
             with VerticalScroll():

@@ -59,7 +59,6 @@ class RunnerScreen(SubagentScreen):
         yield keys
 
     def on_mount(self) -> None:
-        """Follow the runner, and what the race says of it."""
         self.when_left(self._race.subscribe(self._measure_soon))
 
     def _open(self) -> None:
@@ -106,15 +105,12 @@ class RunnerScreen(SubagentScreen):
             await self._race.steer(self._number, text)
 
     def action_stop(self) -> None:
-        """Stop it where it is."""
         self._race.stop(self._number)
 
     def action_diff(self) -> None:
-        """Show what it has changed."""
         self._do(self._race.diff(self._number, None))
 
     def action_take(self) -> None:
-        """Go on with what it did."""
         self._do(self._take())
 
     async def _take(self) -> None:

@@ -99,7 +99,6 @@ class SessionPicker(PickerScreen[OpenRequest]):
         self._state = _State()
 
     def compose(self) -> ComposeResult:
-        """The picker's parts, a field for a new title, a line about the highlighted session."""
         for part in super().compose():
             if part.id == "keys":
                 yield Input(placeholder="New title: Enter keeps it, Escape leaves it", id="title", compact=True)
@@ -107,7 +106,6 @@ class SessionPicker(PickerScreen[OpenRequest]):
             yield part
 
     def on_mount(self) -> None:
-        """List everything."""
         self.title_field.display = False
 
     # -- finding ----------------------------------------------------------------------------------------------
@@ -130,7 +128,6 @@ class SessionPicker(PickerScreen[OpenRequest]):
             self.post_message(self.Found(query, found))
 
     def on_session_picker_found(self, message: Found) -> None:
-        """Show what was found."""
         if message.query != self.field.value.strip():
             return
         listed = {info.id for info in message.listing.sessions}
@@ -160,7 +157,6 @@ class SessionPicker(PickerScreen[OpenRequest]):
             self.post_message(self.Weighed(fresh))
 
     def on_session_picker_weighed(self, message: Weighed) -> None:
-        """Show what sessions amount to."""
         self._state.totals.update(message.totals)
         self._draw(self.highlighted)
 
@@ -240,7 +236,6 @@ class SessionPicker(PickerScreen[OpenRequest]):
             self.dismiss(OpenRequest(info.id, OpenHow.FORK))
 
     def action_export(self) -> None:
-        """Write the highlighted session to a file."""
         if (info := self._info(self.highlighted)) is not None:
             self._desk.soon(ask_export(self._desk, info.id))
 
@@ -311,7 +306,6 @@ class SessionPicker(PickerScreen[OpenRequest]):
         self.listing.focus()
 
     def action_back(self) -> None:
-        """Leave the title, the mark, the search for the list, then the screen."""
         if self._state.renaming:
             self._end_renaming()
         elif self._state.marked:
@@ -325,11 +319,9 @@ class SessionPicker(PickerScreen[OpenRequest]):
             self.dismiss(None)
 
     def action_search(self) -> None:
-        """Go to the filter."""
         self.field.focus()
 
     def action_switch(self) -> None:
-        """Between filter and list."""
         (self.listing if self.field.has_focus else self.field).focus()
 
     def _info(self, key: str | None) -> SessionInfo | None:
@@ -338,6 +330,5 @@ class SessionPicker(PickerScreen[OpenRequest]):
 
     @on(events.DescendantFocus)
     def _follow_focus(self) -> None:
-        """Show the keys of what has the focus."""
         if self._state.renaming is None:
             self.keys.show(self.SEARCH_KEYS if self.field.has_focus else self.KEYS)

@@ -54,7 +54,6 @@ def _when(key: str) -> str:
 
 
 def _written(row: SettingRow) -> str:
-    """Return a value as it is edited."""
     return "" if row.value == UNSET else row.value
 
 
@@ -298,7 +297,6 @@ class SettingsScreen(PickerScreen[None]):
         self.refill(self.field.value.strip())
 
     def action_reset(self) -> None:
-        """Go back to the default."""
         if (key := self._editing or self.highlighted) is not None and self._rows[key].editable:
             if self._rows[key].origin == "default":
                 self._unchanged(key)

@@ -109,7 +109,6 @@ class SubagentScreen(PageScreen[None]):
         self._tell()
 
     def action_fork(self) -> None:
-        """Go on with what it did, in a session of one's own."""
         self.dismiss(None)
         self._desk.soon(self._fork())
 

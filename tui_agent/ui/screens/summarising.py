@@ -96,7 +96,6 @@ class SummaryDialog(Dialog[bool]):
         self._text = ""
 
     def compose(self) -> ComposeResult:
-        """The question, its answers, a field for the focus, and room for the summary."""
         with VerticalGroup(classes="dialog"):
             yield Static(self._question, classes="dialog-title", markup=False)
             yield Static(self._about, classes="dialog-about", markup=False)
@@ -109,7 +108,6 @@ class SummaryDialog(Dialog[bool]):
             yield KeyLine(classes="dialog-keys")
 
     def on_mount(self) -> None:
-        """Ask."""
         self._ask()
 
     def _ask(self, problem: str = "") -> None:
@@ -136,7 +134,6 @@ class SummaryDialog(Dialog[bool]):
         self.files.update(f"{choice}\n{files_text(self._files)}")
 
     def action_files(self) -> None:
-        """Restore files, or keep them."""
         if self._files.steps:
             self.restores = not self.restores
             self._show_files()
@@ -171,7 +168,6 @@ class SummaryDialog(Dialog[bool]):
         self._begin(event.value.strip())
 
     def action_back(self) -> None:
-        """Cancel the work, leave the field, or leave altogether."""
         if self._working is not None:
             self._working.cancel()
             self._stop()
@@ -209,7 +205,6 @@ class SummaryDialog(Dialog[bool]):
             self.post_message(self.Ended())
 
     def on_summary_dialog_ended(self, message: Ended) -> None:
-        """Leave, or say what went wrong and ask again."""
         self._stop()
         if message.problem:
             self._ask(message.problem)

@@ -35,6 +35,5 @@ class ThemePicker(PickerScreen[str]):
         self.dismiss(key)
 
     def action_back(self) -> None:
-        """Go back to the theme before."""
         self.app.theme = self._before
         self.dismiss(None)

@@ -174,7 +174,6 @@ class TreeScreen(PageScreen[None]):
         self.head.update(Content.assemble(title, facts), layout=False)  # one line, whatever it says
 
     def on_resize(self) -> None:
-        """Place the preview, and as many keys as fit."""
         self._place()
 
     def _place(self) -> None:
@@ -237,13 +236,11 @@ class TreeScreen(PageScreen[None]):
         self._show_head()
 
     def action_keys(self) -> None:
-        """Show all keys."""
         from tui_agent.ui.screens.report import ReportScreen
 
         self.app.push_screen(ReportScreen("Keys of the session tree", Content(KEYS)))
 
     def action_back(self) -> None:
-        """Leave the field, the hits, the preview, then the tree."""
         if self.entry.display:
             self._close_field(keep=False)
         elif self.preview.has_focus_within:
@@ -300,7 +297,6 @@ class TreeScreen(PageScreen[None]):
 
     @work(thread=True, group="tree-ready")
     def _get_ready(self, outline: Outline) -> None:
-        """Know which row shows which entry before the first key of a search."""
         for segment in outline.index.segments:
             outline.row_numbers(segment)
 
@@ -330,7 +326,6 @@ class TreeScreen(PageScreen[None]):
         self._close_field(keep=bool(event.value.strip()))
 
     def action_hit(self, step: int) -> None:
-        """Go to the next or previous hit."""
         line = self.session_tree.line
         if self.session_tree.hits is None:
             self.say("Search with / first.")
@@ -338,7 +333,6 @@ class TreeScreen(PageScreen[None]):
             self._go_to_hit(self.session_tree.hits, line.entry, step)
 
     def action_typing_hit(self, step: int) -> None:
-        """Go to another hit while typing."""
         self.action_hit(step)
 
     def _go_to_hit(self, hits: Hits, entry_id: int, step: int) -> None:
@@ -401,18 +395,15 @@ class TreeScreen(PageScreen[None]):
         await carry_out(self._agent, plan, files, focus=focus, progress=progress)
 
     def _arrived(self, plan: MovePlan) -> None:
-        """Go back to the conversation, with what is to be edited in the prompt."""
         self.dismiss()
         self._desk.face.restore_message(prompt_text(plan.prompt))
 
     @work(group="tree-move", exclusive=True)
     async def action_undo(self) -> None:
-        """Take back the newest thing that was done."""
         await self._step(undo)
 
     @work(group="tree-move", exclusive=True)
     async def action_redo(self) -> None:
-        """Bring back what was undone last."""
         await self._step(redo)
 
     async def _step(self, command: "Callable[[Desk, str], Awaitable[None]]") -> None:
@@ -425,7 +416,6 @@ class TreeScreen(PageScreen[None]):
     # -- merging and forking ----------------------------------------------------------------------------------
 
     def action_merge(self) -> None:
-        """Tell this branch what happened on the highlighted one."""
         line = self.session_tree.line
         if line is not None and line.active:
             self.say("This is on the path you are on; highlight another branch.")
@@ -471,7 +461,6 @@ class TreeScreen(PageScreen[None]):
             self.say("This is not on the path you are on: go there first.")
 
     def _refused(self) -> bool:
-        """Say so when the session can't be changed."""
         if self._session.read_only:
             self.say("This session is read-only. Press f to continue in a fork.")
         return self._session.read_only
@@ -532,7 +521,6 @@ class TreeScreen(PageScreen[None]):
             self._desk.soon(race_form.ask(self._desk, start=line.entry))
 
     def action_copy(self) -> None:
-        """Copy the text of the highlighted row."""
         if entries := self._highlighted_entries():
             self.app.copy_to_clipboard(copy_text(entries))
 

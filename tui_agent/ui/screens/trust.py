@@ -27,7 +27,6 @@ class TrustScreen(Dialog[str | None]):
         self._state = state
 
     def compose(self) -> ComposeResult:
-        """What the project brings along, over the answers."""
         with VerticalGroup(classes="dialog"):
             yield Static(f"Do you trust {short_path(self._project)}?", classes="dialog-title", markup=False)
             yield Static(_about(self._state), classes="trust-about", markup=False)

@@ -58,7 +58,6 @@ class TextLines(LineList):
     # -- layout
 
     def on_resize(self) -> None:
-        """Wrap for the new width."""
         width = max(1, self.scrollable_content_region.width - 1)
         if width != self._width:
             first = self._rows[self.scroll_offset.y].line if self._rows else 0
@@ -91,11 +90,9 @@ class TextLines(LineList):
         """There is no cursor to keep on screen."""
 
     def action_scroll(self, rows: int) -> None:
-        """Scroll by rows."""
         self.scroll_relative(y=rows, animate=False)
 
     def action_scroll_pages(self, pages: int) -> None:
-        """Scroll by pages."""
         self.scroll_relative(y=pages * max(1, self.page - 1), animate=False)
 
     # -- search
@@ -121,7 +118,6 @@ class TextLines(LineList):
         return found
 
     def action_next_match(self, step: int) -> None:
-        """Go to the next or the previous place."""
         if self.matches:
             self.current = ((self.current or 0) + step) % len(self.matches)
             self._show_match()
@@ -201,7 +197,6 @@ class ViewerScreen(PageScreen[None]):
         self.field.display = False
 
     def action_search(self) -> None:
-        """Ask what to search."""
         self.field.display = True
         self.field.focus()
 
@@ -217,7 +212,6 @@ class ViewerScreen(PageScreen[None]):
         self.keys.show(KEYS)
 
     def action_copy(self) -> None:
-        """Copy all of it."""
         self.app.copy_to_clipboard(self._text)
 
     @on(Input.Changed, "#search")

@@ -130,7 +130,6 @@ class WelcomeScreen(PageScreen[WelcomeChoice | None]):
         self.action_go(event.option_id or "")
 
     def action_go(self, way: str) -> None:
-        """Go one of the ways there are."""
         match way.split(":", 2):
             case ["server", number, model]:
                 chosen = self._services.use_server(self._servers[int(number)], model)

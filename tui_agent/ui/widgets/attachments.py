@@ -72,7 +72,6 @@ class AttachmentStrip(Widget):
         self.display = False
 
     def follow(self, text: str) -> None:
-        """Show what a text names."""
         names = tuple(
             mention.written
             for mention in (file_mentions(text) if "@" in text else ())

@@ -31,7 +31,6 @@ class CompletionPopup(OptionList, can_focus=False):
 
         @property
         def control(self) -> "CompletionPopup":
-            """The popup that changed."""
             return self.popup
 
     @dataclass
@@ -42,7 +41,6 @@ class CompletionPopup(OptionList, can_focus=False):
 
         @property
         def control(self) -> "CompletionPopup":
-            """The popup that was clicked."""
             return self.popup
 
     @dataclass

@@ -50,7 +50,6 @@ class FindBar(Horizontal, can_focus=True):
         self.display = False
 
     def compose(self) -> ComposeResult:
-        """The text, and what there is of it."""
         yield Input(placeholder="Find in the conversation", compact=True)
         yield Static("", id="find-told", markup=False)
 
@@ -61,7 +60,6 @@ class FindBar(Horizontal, can_focus=True):
         self.field.focus()
 
     def action_edit(self) -> None:
-        """Change the text."""
         self.field.focus()
 
     def action_end(self) -> None:
@@ -86,7 +84,6 @@ class FindBar(Horizontal, can_focus=True):
             self.call_after_refresh(self._tell)
 
     def on_key(self, event: events.Key) -> None:
-        """Go through the places while the text is written, too."""
         if self.field.has_focus and event.key in {"up", "down"}:
             event.stop()
             self.action_step(1 if event.key == "up" else -1)

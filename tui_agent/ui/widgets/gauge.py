@@ -237,7 +237,6 @@ class Gauge(Widget):
 
         @property
         def control(self) -> Gauge:
-            """The gauge that was clicked."""
             return self.gauge
 
     def render(self) -> Content:

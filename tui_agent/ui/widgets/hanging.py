@@ -42,11 +42,9 @@ class HangingText(Static):
         return max(cell_len(line) for line in self._whole.plain.split("\n")) + 1
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:  # noqa: ARG002 - as inherited
-        """Return the lines of the text at a width."""
         return len(hung(self._whole, width).plain.split("\n"))
 
     def render(self) -> Content:
-        """Draw the text for the width there is."""
         return hung(self._whole, self.size.width)
 
     @property

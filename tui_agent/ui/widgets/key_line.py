@@ -61,7 +61,6 @@ class KeyLine(Widget):
         self.set_reactive(KeyLine.hints, read_hints(text))
 
     def show(self, hints: str | Sequence[Hint]) -> None:
-        """Show other hints."""
         self.hints = read_hints(hints) if isinstance(hints, str) else tuple(hints)
 
     def get_content_width(self, container: Size, viewport: Size) -> int:  # noqa: ARG002 - as inherited

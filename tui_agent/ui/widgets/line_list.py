@@ -57,7 +57,6 @@ class LineList(ScrollView, can_focus=True):
 
         @property
         def control(self) -> "LineList":
-            """The list."""
             return self.line_list
 
     @dataclass
@@ -69,7 +68,6 @@ class LineList(ScrollView, can_focus=True):
 
         @property
         def control(self) -> "LineList":
-            """The list."""
             return self.line_list
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's name
@@ -117,7 +115,6 @@ class LineList(ScrollView, can_focus=True):
             self.post_message(self.Highlighted(self, place))
 
     def validate_cursor(self, cursor: int) -> int:
-        """Stay within the rows."""
         return min(max(0, cursor), max(0, self._count - 1))
 
     def watch_cursor(self, cursor: int) -> None:
@@ -134,18 +131,15 @@ class LineList(ScrollView, can_focus=True):
             self.scroll_to(y=self.cursor - page + 1, animate=False, immediate=True)
 
     def on_resize(self) -> None:
-        """Keep the cursor on screen."""
         self.virtual_size = Size(self.scrollable_content_region.width, self._count + self.HEADED)
         self._show_cursor()
 
     # -- keys and mouse
 
     def action_move(self, rows: int) -> None:
-        """Move the cursor."""
         self.cursor += rows
 
     def action_page(self, pages: int) -> None:
-        """Move the cursor by pages."""
         self.cursor += pages * max(1, self.page - 1)
 
     def action_go(self, index: int) -> None:
@@ -153,7 +147,6 @@ class LineList(ScrollView, can_focus=True):
         self.cursor = index if index >= 0 else self._count + index
 
     def action_choose(self) -> None:
-        """Choose the row under the cursor."""
         if self._count:
             self.post_message(self.Chosen(self, self.cursor))
 

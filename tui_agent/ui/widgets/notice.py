@@ -72,7 +72,6 @@ class NoticeLine(Widget):
         self.display = bool(message)
 
     def watch_severity(self, severity: Severity) -> None:
-        """Let the style sheet choose the colours."""
         self.set_classes(f"-{severity}")
 
     def render(self) -> Content:

@@ -37,7 +37,6 @@ class Room(Container):
     """A container that shows nothing but its background."""
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """Return empty lines."""
         return empty_lines(self, crop) or super().render_lines(crop)
 
 

@@ -61,7 +61,6 @@ class Plot(Widget, can_focus=True):
 
         @property
         def control(self) -> "Plot":
-            """The plot."""
             return self.plot
 
     @dataclass
@@ -73,7 +72,6 @@ class Plot(Widget, can_focus=True):
 
         @property
         def control(self) -> "Plot":
-            """The plot."""
             return self.plot
 
     def __init__(self, label: Callable[[float], str], *, id: str | None = None) -> None:  # noqa: A002 - Textual's name
@@ -88,7 +86,6 @@ class Plot(Widget, can_focus=True):
         self._styles: dict[tuple[str, ...], RichStyle] = {}
 
     def show(self, series: Series, *, cursor: int) -> None:
-        """Plot a series, the cursor on a step of it."""
         self._series = series
         self._arrange()
         moved = self.validate_cursor(cursor) != self.cursor
@@ -119,20 +116,16 @@ class Plot(Widget, can_focus=True):
     # -- the cursor
 
     def validate_cursor(self, cursor: int) -> int:
-        """Stay on the plot."""
         return min(max(0, cursor), max(0, self._series.count - 1))
 
     def watch_cursor(self, cursor: int) -> None:
-        """Show it, and tell."""
         self.refresh()
         self.post_message(self.Highlighted(self, cursor))
 
     def action_move(self, steps: int) -> None:
-        """Move the cursor."""
         self.cursor += steps
 
     def action_stride(self, strides: int) -> None:
-        """Move the cursor by tenths of the plot."""
         self.cursor += strides * max(1, self._series.count // 10)
 
     def action_go(self, index: int) -> None:
@@ -140,13 +133,11 @@ class Plot(Widget, can_focus=True):
         self.cursor = index if index >= 0 else self._series.count + index
 
     def action_mark(self, direction: int) -> None:
-        """Move the cursor to the next mark in a direction."""
         ahead = [at for at in self._series.marks if (at > self.cursor if direction > 0 else at < self.cursor)]
         if ahead:
             self.cursor = min(ahead) if direction > 0 else max(ahead)
 
     def action_choose(self) -> None:
-        """Choose the step under the cursor."""
         if self._series.count:
             self.post_message(self.Chosen(self, self.cursor))
 
@@ -161,12 +152,10 @@ class Plot(Widget, can_focus=True):
             self.cursor = self.columns[at].peak
 
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
-        """Go a step back."""
         event.stop()
         self.action_move(-1)
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
-        """Go a step on."""
         event.stop()
         self.action_move(1)
 

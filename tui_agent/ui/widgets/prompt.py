@@ -76,7 +76,6 @@ class Prompt(TextArea):
 
         @property
         def control(self) -> "Prompt":
-            """The prompt that was sent."""
             return self.prompt
 
     @dataclass
@@ -207,12 +206,10 @@ class Prompt(TextArea):
         self.post_message(self.Sent(self, text, follow_up))
 
     def action_newline(self) -> None:
-        """Begin a new line."""
         self.last_typed = self._clock()
         self.insert("\n")
 
     def action_delete_or_quit(self) -> None:
-        """Delete to the right, or ask to quit when there is nothing at all."""
         if self.text:
             self.action_delete_right()
         else:
@@ -231,7 +228,6 @@ class Prompt(TextArea):
     # -- vi ---------------------------------------------------------------------------------------------------
 
     def watch_vim(self) -> None:
-        """Begin writing as everybody does."""
         self._vi.reset()
         self._show_vi()
 
@@ -348,7 +344,6 @@ class Prompt(TextArea):
         self.focus()
 
     def action_paste(self) -> None:
-        """Paste an image from the system's clipboard, or else what was copied in this program."""
         self.post_message(self.PasteAsked())
 
     def insert_image(self, name: str) -> None:
@@ -435,12 +430,10 @@ class Prompt(TextArea):
             self._popup.follow(token if token is not None and token.kind == "command" else None)
 
     def action_complete(self) -> None:
-        """Put the highlighted completion in."""
         self._catch_up()
         self.insert_choice()
 
     def action_close_completion(self) -> None:
-        """Close the list and keep what was typed."""
         self._popup.dismiss()
 
     def insert_choice(self) -> None:
@@ -473,7 +466,6 @@ class Prompt(TextArea):
     # -- external editor --------------------------------------------------------------------------------------
 
     async def action_edit_outside(self) -> None:
-        """Edit the text in $VISUAL or $EDITOR."""
         try:
             text = await edit_outside(self.app, self.full_text, "prompt.md")
         except EditorError as error:

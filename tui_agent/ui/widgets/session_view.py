@@ -77,11 +77,9 @@ class QuestionChip(Static):
         self.ask(request)
 
     def ask(self, request: PermissionRequest) -> None:
-        """Tell of a question."""
         self.update(f"▲ The agent asks about {request.tool}, esc goes back to it: {one_line(request.title, 200)}")
 
     def on_click(self, event: events.Click) -> None:
-        """Close every screen over the conversation."""
         event.stop()
         self._main.run_worker(self._go(), group="question")
 
@@ -145,7 +143,6 @@ class NewChip(Static):
         self.display = False
 
     def on_click(self) -> None:
-        """Go there."""
         self.post_message(self.Pressed())
 
 
@@ -440,7 +437,6 @@ class SessionView(Room):
 
     @on(PermissionPrompt.Typed)
     def _text_typed(self, message: PermissionPrompt.Typed) -> None:
-        """What is no answer goes on with the draft, where the user sees it."""
         message.stop()
         self._main.prompt.go_on(message.text)
 

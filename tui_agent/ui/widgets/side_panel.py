@@ -78,7 +78,6 @@ class SidePanel(LineList):
         self._look_soon()
 
     def append_entry(self, entry: Entry) -> None:
-        """Show an entry that was appended."""
         self._rows = extended(self._rows, entry)
         self._look_soon()
 
@@ -119,7 +118,6 @@ class SidePanel(LineList):
         self._lay_out()
 
     def on_resize(self) -> None:
-        """Give the tree the room that is left."""
         self.styles.width = next(width for least, width in WIDTHS if self.app.size.width >= least)
         self._lay_out()
 
@@ -182,13 +180,11 @@ class SidePanel(LineList):
     # -- keys and mouse
 
     def action_choose(self) -> None:
-        """Go to the entry under the cursor."""
         line = self._lines[self.cursor] if self.cursor < len(self._lines) else None
         if line is not None and line.entry is not None:
             self.post_message(self.Jumped(line.entry, line.on_path))
 
     def action_leave(self) -> None:
-        """Go back to writing."""
         self.post_message(self.Left())
 
     def on_click(self, event: events.Click) -> None:
@@ -212,11 +208,9 @@ class SidePanel(LineList):
         return self.has_focus
 
     def on_focus(self) -> None:
-        """Mark the row under the cursor."""
         self.refresh()
 
     def on_blur(self) -> None:
-        """Mark none."""
         self.refresh()
 
 

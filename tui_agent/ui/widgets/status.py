@@ -101,7 +101,6 @@ class StatusLine(Widget):
         self._hints_are_old = False
 
     def on_mount(self) -> None:
-        """Follow the screen's bindings."""
         self.screen.bindings_updated_signal.subscribe(self, self._bindings_changed)
         self._bindings_changed(self.screen)
 
@@ -116,7 +115,6 @@ class StatusLine(Widget):
             self.hints = hints_of([item.binding for item in self.screen.active_bindings.values() if item.enabled])
 
     def watch_state(self, old: RunState, state: RunState) -> None:
-        """Run the timer exactly while something goes on, and offer the key that stops it."""
         if old.active != state.active and self.is_mounted:
             self.screen.refresh_bindings()
         if not state.active and self.ticking is not None:

@@ -39,5 +39,4 @@ class TableList(LineList):
         return table_row(self._columns, self._widths(width), titles)
 
     def row(self, index: int, width: int) -> Sequence[StyledSpan]:
-        """Return a row."""
         return table_row(self._columns, self._widths(width), self._cells[index])

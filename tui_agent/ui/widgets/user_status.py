@@ -73,7 +73,6 @@ class UserStatusLine(Widget):
             self._timer = self.set_timer(PAUSE, self._due)
 
     def render(self) -> Content:
-        """Draw what the command wrote."""
         return Content(self.text)
 
     def _due(self) -> None:

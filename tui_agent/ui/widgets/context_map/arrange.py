@@ -103,7 +103,6 @@ def _sorted(blocks: Sequence[ContextBlock], order: SortOrder) -> list[int]:
 
 
 def kind_name(block: ContextBlock) -> str:
-    """Return a block's kind in words."""
     return {"system": "prompt", "tool_schema": "tool"}.get(block.kind, block.kind.replace("_", " "))
 
 

@@ -70,7 +70,6 @@ class PermissionChoices(OptionList):
         """Whether the user moved among the choices: only then does Enter take the highlighted one."""
 
     def action_answer(self, name: str) -> None:
-        """Choose an answer by its key."""
         # A loop has no rules to keep: there the same digit stops the run.
         self.post_message(self.Chosen("stop" if name == "project" and self._has("stop") else name))
 
@@ -94,7 +93,6 @@ class PermissionChoices(OptionList):
         super().action_cursor_down()
 
     def action_select(self) -> None:
-        """Take the highlighted choice, if the user chose to highlight one."""
         if self.touched:
             super().action_select()
 
@@ -127,7 +125,6 @@ class PermissionChoices(OptionList):
             self.action_answer(ANSWER_KEYS[held.lower()])
 
     def action_scroll_details(self, pages: int) -> None:
-        """Leave the choices where they are and scroll what is asked about."""
         self.post_message(self.DetailsScrolled(pages))
 
 

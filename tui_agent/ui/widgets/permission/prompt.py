@@ -145,7 +145,6 @@ class PermissionPrompt(VerticalGroup):
         self._settle_with(PermissionAnswer(Decision.DENY, text.strip()))
 
     def take_keys(self) -> None:
-        """Take keys from now on, whatever the prompt holds."""
         if self.request is not None:
             self._arm()
 
@@ -204,7 +203,6 @@ class PermissionPrompt(VerticalGroup):
         self._show_hint()
 
     def on_resize(self) -> None:
-        """Say how much is out of sight now."""
         self.call_after_refresh(self._show_hint)
 
     def _show_hint(self) -> None:

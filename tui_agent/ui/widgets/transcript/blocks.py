@@ -127,7 +127,6 @@ class Block:
         self.fold = Fold.CLOSED if self.fold is Fold.FULL else Fold.FULL
 
     def copy_text(self) -> str:
-        """Return the logical text."""
         return ""
 
     def _layout(self, width: int) -> Sequence[Line]:
@@ -239,7 +238,6 @@ class ReasoningBlock(FoldingBlock):
         self.document = document
 
     def copy_text(self) -> str:
-        """Return the reasoning as Markdown."""
         return sanitize.text(self.document.source)
 
     def _head(self, width: int) -> Iterable[Line]:
@@ -385,7 +383,6 @@ class ToldBlock(Block):
         self._body = TextBody(sanitize.text(text), "muted", "")
 
     def copy_text(self) -> str:
-        """Return the text."""
         return "\n".join(line.text for line in body_lines(self._body, MAX_TEXT_WIDTH, Window(None)))
 
     def _layout(self, width: int) -> Sequence[Line]:

@@ -26,13 +26,9 @@ Keep = Literal["head", "tail"]
 class Body(Protocol):
     """Rows that can be laid out one by one."""
 
-    def __len__(self) -> int:
-        """Return the number of rows."""
-        ...
+    def __len__(self) -> int: ...
 
-    def row(self, index: int, width: int) -> Iterator[Line]:
-        """Yield the lines of a row."""
-        ...
+    def row(self, index: int, width: int) -> Iterator[Line]: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -228,7 +228,6 @@ def _compaction(entry: CompactionEntry, around: BuildContext) -> Block:
 
 
 def is_rule(block: Block) -> bool:
-    """Whether a block is the rule of a compaction."""
     return block.key.startswith(_RULE)
 
 

@@ -113,7 +113,6 @@ class CardBlock(FoldingBlock):
 
     @property
     def count(self) -> int | None:
-        """What the tool counted."""
         return self._metadata.count
 
     @property
@@ -161,7 +160,6 @@ class CardBlock(FoldingBlock):
             self.changed()
 
     def is_shell(self, command: str) -> bool:
-        """Whether the card is that of a command of the user's own while it runs."""
         return self.tool == _OWN_COMMAND and self._title == command
 
     def add_output(self, text: str) -> None:
@@ -226,7 +224,6 @@ class CardBlock(FoldingBlock):
 
     @property
     def _is_log(self) -> bool:
-        """Whether it shows what a command says, the model's or the user's own."""
         return self.traits.output == "log" or self.tool == _OWN_COMMAND
 
     def _default_fold(self) -> None:

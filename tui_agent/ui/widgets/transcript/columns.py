@@ -43,7 +43,6 @@ def widths(columns: Sequence[Column], rows: Sequence[Cells], room: int) -> dict[
 
 
 def table_row(columns: Sequence[Column], wide: dict[int, int], row: Cells) -> list[StyledSpan]:
-    """Return a row as runs, each cell as wide as its column."""
     runs: list[StyledSpan] = []
     for place, width in wide.items():
         cell = list(crop_runs([row[place]], width))

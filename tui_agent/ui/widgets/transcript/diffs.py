@@ -196,7 +196,6 @@ def _coloured(row: DiffRow, cut: tuple[int, int]) -> StyledSpans:
 
 
 def _marked(runs: StyledSpans, style: str, spans: Spans) -> Iterator[StyledSpan]:
-    """Yield runs in the style of a changed line, with some parts of it marked."""
     offset = 0
     for text, name in runs:
         position, end = offset, offset + len(text)

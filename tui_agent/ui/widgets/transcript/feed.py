@@ -74,7 +74,6 @@ class LiveFeed:
         self._pending.append(("answer", delta))
 
     def reasoning(self, delta: str) -> None:
-        """More of the reasoning."""
         self.written += len(delta)
         self._pending.append(("reasoning", delta))
 
@@ -257,7 +256,6 @@ class LiveFeed:
 
     @property
     def _end(self) -> int:
-        """How many items there are before the line that says what goes on."""
         return len(self._model) - (self._activity is not None)
 
     def show_activity(self, block: ActivityBlock | None) -> None:

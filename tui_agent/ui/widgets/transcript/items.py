@@ -63,7 +63,6 @@ class Item:
 
     @property
     def shown(self) -> list[Block]:
-        """The blocks that are not hidden."""
         return [block for block in self.blocks if not block.hidden]
 
     def start_of(self, block: Block) -> int:
@@ -71,7 +70,6 @@ class Item:
         return self.starts[self.blocks.index(block)]
 
     def block(self, key: str) -> Block | None:
-        """Return the block of a key."""
         return next((block for block in self.blocks if block.key == key), None)
 
 
@@ -117,7 +115,6 @@ class ItemCache:
                     break
 
     def pop(self, index: int) -> Item | None:
-        """Forget an item and return it."""
         self.pinned.discard(index)
         return self._items.pop(index, None)
 

@@ -134,7 +134,6 @@ def _lex_from(lexer: RegexLexer, text: str, state: tuple[str, ...]) -> tuple[lis
 
 
 def _change_state(stack: list[str], change: Any) -> None:
-    """Apply one of the state changes a lexer's rule may name."""
     if isinstance(change, int):
         del stack[max(len(stack) + change, 1) :]
         return

@@ -69,7 +69,6 @@ class LineView(Widget):
             self._painting = False
 
     def render_line(self, y: int) -> Strip:
-        """Return a line."""
         width = self.size.width
         lines = self.lines(width)
         if y >= len(lines):
@@ -80,7 +79,6 @@ class LineView(Widget):
         return paint(lines[y], width, self._palette, highlights=selected)
 
     def selection_updated(self, selection: Selection | None) -> None:  # noqa: ARG002 - the screen keeps it
-        """Paint the selection."""
         self.refresh()
 
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:

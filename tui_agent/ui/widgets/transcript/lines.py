@@ -58,7 +58,6 @@ class Line:
 
     @property
     def text(self) -> str:
-        """The selectable text."""
         return "".join(text for text, _ in self.content())
 
     def __repr__(self) -> str:

@@ -15,7 +15,6 @@ class TranscriptMessage(Message):
 
     @property
     def control(self) -> Widget:
-        """The transcript that sent it."""
         return self.transcript
 
 

@@ -189,7 +189,6 @@ class TranscriptModel:
         self._cache.put(index, item)
 
     def remove_last(self) -> Item | None:
-        """Take the last item away and return it."""
         index = len(self.ids) - 1
         self._measured.discard(index)
         for values in (self.ids, self.kinds, self._sizes):
@@ -317,7 +316,6 @@ class TranscriptModel:
         return place if any(changed) else None
 
     def summarised_by(self, entry: CompactionEntry) -> int:
-        """Return how many messages a compaction's summary stands for."""
         end = bisect_left(self.ids, entry.id if entry.first_kept_id is None else entry.first_kept_id)
         return sum(kind in _MESSAGES for kind in self.kinds[: min(end, bisect_left(self.ids, entry.id))])
 
@@ -329,7 +327,6 @@ class TranscriptModel:
         self._begin_anew()
 
     def _begin_anew(self) -> None:
-        """Forget what can be loaded again, and how high everything is."""
         for index, item in self._cache.loaded():
             if index not in self._cache.pinned:
                 self._cache.pop(index)
@@ -494,7 +491,6 @@ class TranscriptModel:
     # -- lines
 
     def rows(self, top: Position, count: int) -> Iterator[Row]:
-        """Yield the lines from a position on."""
         index, line = top.index, top.line
         while count > 0 and index < len(self.ids):
             height = self.ensure(index)

@@ -70,7 +70,6 @@ class Palette:
 
 
 def action_of(key: str) -> str | None:
-    """Return the action a style key names, if any."""
     return next((part.removeprefix(ACTION) for part in key.split() if part.startswith(ACTION)), None)
 
 

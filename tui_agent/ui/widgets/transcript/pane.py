@@ -57,7 +57,6 @@ class BlockPane(Viewport):
     # -- keys
 
     def action_move(self, lines: int) -> None:
-        """Scroll by lines."""
         self.move_by(lines)
 
     def action_page(self, pages: int) -> None:
@@ -65,15 +64,12 @@ class BlockPane(Viewport):
         self.move_by(pages * max(self.page - 1, 1))
 
     def action_top(self) -> None:
-        """Go to the start."""
         self.scroll_to_position(Position(0))
 
     def action_bottom(self) -> None:
-        """Go to the end and follow it."""
         self.scroll_to_position(Position(len(self.model)), follow=True)
 
     def action_focus_block(self, step: int) -> None:
-        """Focus the next or previous block."""
         target = self._neighbour(step, lambda block: block.focusable)
         if target is not None:
             self._focus(*target)
@@ -90,19 +86,16 @@ class BlockPane(Viewport):
             place += step
 
     def action_toggle_block(self) -> None:
-        """Fold or unfold the focused block."""
         target = self._target()
         if target is not None:
             self.fold_or_unfold(*target)
 
     def action_copy_block(self) -> None:
-        """Ask for the focused block's text to be copied."""
         target = self._target()
         if target is not None:
             self.post_message(self.CopyRequested(self, target[1].copy_text()))
 
     def action_request(self, action: str) -> None:
-        """Ask the app to do what the focused block offers."""
         target = self._target()
         if target is not None:
             self._request(*target, action)
@@ -166,11 +159,9 @@ class BlockPane(Viewport):
         self.refresh_bindings()
 
     def on_focus(self) -> None:
-        """Tell of the block that has the focus again."""
         self._tell_focus()
 
     def on_blur(self) -> None:
-        """No block has the focus."""
         self.post_message(self.BlockFocused(self, None))
 
     def _tell_focus(self) -> None:

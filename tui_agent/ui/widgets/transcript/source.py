@@ -11,9 +11,7 @@ class EntrySource(Protocol):
     """The entries of a path, root first: all in outline, and bodies on demand."""
 
     @property
-    def headers(self) -> Outlines:
-        """Every entry of the path."""
-        ...
+    def headers(self) -> Outlines: ...
 
     def load(self, ids: Sequence[int]) -> Sequence[Entry]:
         """Return some entries in the order of ``ids``; called from the event loop, so it must be quick."""

@@ -233,7 +233,6 @@ class Transcript(BlockPane, can_focus=True):
         self.settle()
 
     def apply(self, event: AgentEvent) -> None:
-        """Show an event of the agent."""
         apply_event(self, event)
 
     @contextmanager
@@ -290,7 +289,6 @@ class Transcript(BlockPane, can_focus=True):
         self._show_changes()
 
     def tool_started(self, call_id: str, tool: str, title: str, arguments: str) -> None:
-        """Show that a call runs."""
         self._feed.tool_started(call_id, tool, title, arguments)
         self._show_changes()
 
@@ -300,7 +298,6 @@ class Transcript(BlockPane, can_focus=True):
         self._flush_soon()
 
     def tool_finished(self, call_id: str, status: str, metadata: ToolMetadata, seconds: float) -> None:
-        """Show that a call ended."""
         self._feed.tool_finished(call_id, status, metadata, seconds)
         self._show_changes()
 
@@ -321,7 +318,6 @@ class Transcript(BlockPane, can_focus=True):
         self._show_changes()
 
     def withdraw_notice(self, key: str) -> None:
-        """Take a notice away."""
         self._feed.withdraw(key)
         self._show_changes()
 
@@ -387,11 +383,9 @@ class Transcript(BlockPane, can_focus=True):
             self.top = self._up(Position(row.index, line), y)
 
     def watch_has_new(self, has_new: bool) -> None:  # noqa: FBT001 - called by Textual
-        """Tell the app."""
         self.post_message(self.NewBelow(self, has_new))
 
     def watch_following(self, following: bool) -> None:  # noqa: FBT001 - called by Textual
-        """At the end there is nothing new below."""
         if following:
             self.has_new = False
 

@@ -81,7 +81,6 @@ class Viewport(ScrollView):
         self.settle()
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
-        """Take a scroll by the user as the new position."""
         super().watch_scroll_y(old_value, new_value)
         if not self._settling and round(old_value) != round(new_value):
             self.following = round(new_value) >= self.max_scroll_y
@@ -131,7 +130,6 @@ class Viewport(ScrollView):
             self.vertical_scrollbar.position = self.scroll_y
 
     def _end(self) -> Position:
-        """Return the first visible line when the last line stands at the bottom."""
         return self._up(Position(len(self.model)), self.page)
 
     def _up(self, position: Position, lines: int) -> Position:
@@ -267,7 +265,6 @@ class Viewport(ScrollView):
     # -- selection
 
     def selection_updated(self, selection: Selection | None) -> None:  # noqa: ARG002 - the screen keeps it
-        """Paint the selection."""
         self.refresh()
 
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:

@@ -229,7 +229,6 @@ class Outline:
         return self._above(parent) if parent is not None else 0
 
     def _above(self, segment: Segment | None) -> int:
-        """Return the last line of a segment, of the fold it is hidden in, or of what is above it."""
         while segment is not None:
             place = self._place_of.get(segment.number)
             if place is not None:
@@ -298,11 +297,9 @@ class Outline:
         return numbers
 
     def rows(self, segment: Segment) -> Rows:
-        """Return all rows of a segment, folded or not."""
         return self.by_segment[segment.number]
 
 
 def _cropped(guide: str) -> str:
-    """Return the last levels of a guide that would be too deep."""
     limit = 2 * MAX_DEPTH
     return guide if len(guide) <= limit else "‥" + guide[-limit + 1 :]

@@ -66,7 +66,6 @@ class EntryPreview(Vertical):
         self._clock = clock
 
     def compose(self) -> ComposeResult:
-        """Facts, then the entry."""
         yield Static(id="preview-facts", markup=False)
         yield Transcript()
 

@@ -68,7 +68,6 @@ class SessionTree(ScrollView, can_focus=True):
 
         @property
         def control(self) -> "SessionTree":
-            """The tree."""
             return self.tree
 
     class Chosen(Message):
@@ -83,7 +82,6 @@ class SessionTree(ScrollView, can_focus=True):
 
         @property
         def control(self) -> "SessionTree":
-            """The tree."""
             return self.tree
 
     def __init__(
@@ -216,7 +214,6 @@ class SessionTree(ScrollView, can_focus=True):
         self._centre()
 
     def action_move(self, lines: int) -> None:
-        """Move by lines."""
         self.move_to(self.cursor + lines)
 
     def action_page(self, pages: int) -> None:
@@ -224,7 +221,6 @@ class SessionTree(ScrollView, can_focus=True):
         self.move_to(self.cursor + pages * max(self.scrollable_content_region.height - 1, 1))
 
     def action_go_to(self, where: str) -> None:
-        """Move to the start or the end."""
         self.move_to(0 if where == "start" else self.outline.total - 1)
 
     # -- folding
@@ -259,7 +255,6 @@ class SessionTree(ScrollView, can_focus=True):
             self.move_to(self.outline.branch_point_below(self.cursor))
 
     def action_toggle_branch(self) -> None:
-        """Open what is closed here, or close what is open."""
         line = self.line
         if line is not None and (line.is_folded or not line.can_fold):
             self.action_open()
@@ -280,7 +275,6 @@ class SessionTree(ScrollView, can_focus=True):
         return None
 
     def action_choose(self, continue_from_here: bool = False) -> None:  # noqa: FBT001, FBT002 - a key's argument
-        """Ask to go to the entry under the cursor."""
         if (line := self.line) is not None:
             self.post_message(self.Chosen(self, line.entry, continue_from_here=continue_from_here))
 
@@ -314,7 +308,6 @@ class SessionTree(ScrollView, can_focus=True):
     # -- drawing
 
     def on_resize(self) -> None:
-        """Keep the width of what is drawn."""
         self.virtual_size = Size(self.scrollable_content_region.width, self.outline.total)
         self._into_view()
 
@@ -324,7 +317,6 @@ class SessionTree(ScrollView, can_focus=True):
         self._styles.clear()
 
     def on_focus(self) -> None:
-        """Show the cursor as it is with the focus."""
         self._refresh_line(self.cursor)
 
     def on_blur(self) -> None:

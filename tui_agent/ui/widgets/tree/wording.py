@@ -113,7 +113,6 @@ class RowTexts:
         return segment is not None
 
     def _entry(self, header: EntryHeader) -> tuple[str, str, str]:  # noqa: PLR0911 - one arm per kind
-        """Return the name, its style, and the text of an entry."""
         text = sanitize.line(header.preview)
         match header.kind:
             case "user":
