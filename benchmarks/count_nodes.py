@@ -4,7 +4,7 @@ import asyncio
 import sys
 
 from tui_agent.cli.arguments import parse
-from tui_agent.cli.desk_wiring import DeskWiring
+from tui_agent.cli.controller_wiring import ControllerWiring
 from tui_agent.cli.wiring import Wiring
 from tui_agent.ui.app import TuiAgentApp
 
@@ -14,7 +14,7 @@ SIZE = (120, 40)
 async def count(session: str) -> int:
     """Return the widgets of the main screen with the session open."""
     async with Wiring(parse(["-r", session])) as wiring:
-        screen = DeskWiring(wiring)
+        screen = ControllerWiring(wiring)
         app = TuiAgentApp(screen.services(), screen.start())
         async with app.run_test(size=SIZE) as pilot, asyncio.timeout(60):
             while app.main.agent is None:

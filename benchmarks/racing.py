@@ -97,10 +97,10 @@ async def _watched(stage: RealStage) -> Measured:
 
 
 async def _begun(stage: RealStage) -> Any:
-    desk = stage.main.desk
+    controller = stage.main.controller
     parts, specs = (TextPart(text="go on"),), (RunnerSpec(),) * RUNNERS
-    race = await race_commands.begin(desk, RaceOrder("go on", parts, specs, stage.harness.session.leaf))
-    race_commands.show(desk)
+    race = await race_commands.begin(controller, RaceOrder("go on", parts, specs, stage.harness.session.leaf))
+    race_commands.show(controller)
     await until(lambda: all(runner.agent is not None and runner.agent.live for runner in race.runners))
     return race
 

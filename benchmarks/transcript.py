@@ -12,7 +12,7 @@ from textual.pilot import Pilot
 
 from benchmarks.report import Row, milliseconds
 from tests.support.transcript_samples import ANSWER, GeneratedSource
-from tui_agent.context.standings import Standings
+from tui_agent.context.context_status_cache import Standings
 from tui_agent.resources import style_path
 from tui_agent.session.entries import AssistantEntry, TextPart
 from tui_agent.ui.widgets.transcript.source import EntrySource

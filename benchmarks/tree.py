@@ -79,7 +79,7 @@ async def _opened(stage: TreeStage) -> float:
 
     SessionTree.render_line = render_line  # type: ignore[method-assign, assignment]
     try:
-        await stage.stage.main.desk.run("tree", "")
+        await stage.stage.main.controller.run("tree", "")
         await asyncio.wait_for(painted.wait(), 60)
     finally:
         SessionTree.render_line = draw  # type: ignore[method-assign]

@@ -88,7 +88,7 @@ class Scene:
 
     async def say(self, text: str, until: type[object], *, keys: tuple[str, ...] = ()) -> None:
         """Send a message, press a key for each question, and wait for an event after the last."""
-        await self.after(PermissionAsked if keys else until, lambda: self.app.main.desk.outbox.send(text))
+        await self.after(PermissionAsked if keys else until, lambda: self.app.main.controller.outbox.send(text))
         for position, key in enumerate(keys, start=1):
             event = PermissionAsked if position < len(keys) else until
             await self.after(event, lambda key=key: self.pilot.press(key))
@@ -163,19 +163,19 @@ async def compaction(scene: Scene) -> None:
 
 async def race(scene: Scene) -> None:
     """Three runners have ended, one of them passed the check."""
-    agent, desk = scene.agents[-1], scene.app.main.desk
+    agent, controller = scene.agents[-1], scene.app.main.controller
     agent.change_mode("auto-edit")
     await scene.say("explain this project", RunEnded)
     parts, specs = (TextPart(text="give a discount"),), (RunnerSpec(),) * 3
     order = RaceOrder("give a discount", parts, specs, agent.session.leaf, "python3 -m unittest tests.discount")
-    running = await race_commands.begin(desk, order)
+    running = await race_commands.begin(controller, order)
     await asyncio.wait_for(running.wait(), TIMEOUT)
     # Who answered first, and in how long, is another each time.
     records = sorted((runner.record for runner in running.runners), key=lambda record: record.tokens)
     for runner, record in zip(running.runners, records, strict=True):
         told = {"name": f"same {runner.number}", "seconds": 11.0 + 3 * runner.number}
         runner.record = record.model_copy(update=told)
-    race_commands.show(desk)
+    race_commands.show(controller)
     async with asyncio.timeout(TIMEOUT):
         while not (isinstance(scene.app.screen, RaceScreen) and scene.app.screen.number):
             await scene.pilot.pause(0.05)

@@ -95,7 +95,9 @@ def test_the_first_paint_needs_nothing_of_the_agent() -> None:
 
 
 def test_the_first_session_is_open_before_what_sends_requests_is_loaded() -> None:
-    loaded = loaded_by("import tui_agent.cli.screen, tui_agent.cli.desk_wiring, tui_agent.ui.widgets.session_view")
+    loaded = loaded_by(
+        "import tui_agent.cli.screen, tui_agent.cli.controller_wiring, tui_agent.ui.widgets.session_view"
+    )
     assert loaded & {"httpcore", "anyio", "markdown_it"} == set()
 
 

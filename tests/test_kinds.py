@@ -44,8 +44,8 @@ from tui_agent.session.records import Outlines
 from tui_agent.session.rows import size_of
 from tui_agent.session.session import Session
 from tui_agent.session.skeleton import Headers
-from tui_agent.session.spine import UNKNOWN_KIND
 from tui_agent.session.store import Store
+from tui_agent.session.tree_index import UNKNOWN_KIND
 from tui_agent.ui import outline
 from tui_agent.ui.widgets.transcript.build import BuildContext, blocks_of
 from tui_agent.ui.widgets.transcript.source import estimates

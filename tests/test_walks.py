@@ -75,7 +75,7 @@ async def test_a_compaction_and_a_move(stage: RealStage) -> None:
         for number in range(5):
             await stage.say(f"question {number} {LONG}", pilot)
         with CallLog() as log:
-            stage.main.desk.begin("compact", "the redirect")
+            stage.main.controller.begin("compact", "the redirect")
             await until(idle(stage, "compaction"), pilot)
             await pilot.pause()
         assert missing(compaction, log.calls) == ""

@@ -7,9 +7,9 @@ from benchmarks.fidelity.policies import FIXED, MAX_OUTPUT, TTL_SECONDS, Policy,
 from benchmarks.fidelity.traces import COUNTER
 from tui_agent.agent.archive import entry_text
 from tui_agent.context.budget import ContextSize
+from tui_agent.context.commit_plan import Commit, Measures, plan_commit, plan_cuts
 from tui_agent.context.compaction import CompactionPlan, PlanOptions, plan_compaction
 from tui_agent.context.compaction_policy import is_due
-from tui_agent.context.ladder import Commit, Measures, plan_commit, plan_cuts
 from tui_agent.context.pruning import Moment, Occasion, PruneRules, occasion, plan_prune, under_pressure
 from tui_agent.context.recalling import names_in_use, shown_part
 from tui_agent.context.settings import ContextSettings

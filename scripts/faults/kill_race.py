@@ -37,7 +37,7 @@ from tests.support.model_script import Call, Recorded, Turn  # noqa: E402 - the 
 from tests.support.model_server import ModelServer  # noqa: E402
 from tests.support.place import Place  # noqa: E402
 from tests.support.races import make_project, state_of  # noqa: E402
-from tui_agent.agent.race.homes import homes_in  # noqa: E402
+from tui_agent.agent.race.race_store import homes_in  # noqa: E402
 from tui_agent.cli.sessions import DATABASE  # noqa: E402
 from tui_agent.session.session import Session  # noqa: E402
 from tui_agent.session.store import Store  # noqa: E402

@@ -139,7 +139,7 @@ async def _move(place: Place, tell: Tell) -> None:
 
 
 async def going_back(agent: Agent, target: int | None) -> None:
-    """Move with the files, as the desk does it."""
+    """Move with the files, as the controller does it."""
     plan = await agent.files.plan(target)
     await agent.navigator.go(target)
     await agent.files.restore(plan)

@@ -14,7 +14,7 @@ import pytest
 from tests.support.canaries import Seen
 from tests.support.contained import FORMS, state_of
 from tests.support.thoroughness import NIGHTLY
-from tui_agent.sandbox.finding import bubblewraps
+from tui_agent.sandbox.detection import bubblewraps
 
 ROOT = Path(__file__).parents[2]
 LINES = int(os.environ.get("TUI_AGENT_CANARY_LINES", "0"))

@@ -17,7 +17,7 @@ from tests.support.real_stage import SUMMARY
 from tests.support.scripted_client import Call, Reply, ScriptedClient
 from tests.support.thoroughness import examples
 from tui_agent.agent.checkpoints import file_watch, manifest, plan, recorder
-from tui_agent.agent.checkpoints.images import digest_of
+from tui_agent.agent.checkpoints.file_snapshots import digest_of
 from tui_agent.agent.checkpoints.recorder import SnapshotStore
 from tui_agent.agent.events import Notice
 from tui_agent.context.settings import ContextSettings, PruneSettings
@@ -90,7 +90,7 @@ async def test_what_a_command_did_is_undone_byte_by_byte(
     tmp_path: Path, project: Path, command: str, repository: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if repository == "git":
-        monkeypatch.setattr("tui_agent.agent.checkpoints.shelf.MAX_UNCHECKED_FILES", 0)
+        monkeypatch.setattr("tui_agent.agent.checkpoints.preimages.MAX_UNCHECKED_FILES", 0)
         commit(project)
     before = tree(project)
     harness = rewinding(tmp_path, (bash(command),))
@@ -143,7 +143,7 @@ async def test_a_command_that_changed_very_many_files_is_taken_back_whole_where_
 async def test_a_file_that_git_has_lost_since_is_said_to_stay(
     tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tui_agent.agent.checkpoints.shelf.MAX_UNCHECKED_FILES", 0)
+    monkeypatch.setattr("tui_agent.agent.checkpoints.preimages.MAX_UNCHECKED_FILES", 0)
     monkeypatch.setattr(recorder, "MAX_STORED", 1)
     commit(project)
     before = tree(project)
@@ -270,8 +270,8 @@ async def test_a_directory_that_became_a_link_is_not_followed(tmp_path: Path, pr
 async def test_a_file_that_is_too_large_is_listed_and_stays(
     tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tui_agent.agent.checkpoints.images.MAX_FILE_BYTES", 1_000)
-    monkeypatch.setattr("tui_agent.agent.checkpoints.shelf.MAX_FILE_BYTES", 1_000)
+    monkeypatch.setattr("tui_agent.agent.checkpoints.file_snapshots.MAX_FILE_BYTES", 1_000)
+    monkeypatch.setattr("tui_agent.agent.checkpoints.preimages.MAX_FILE_BYTES", 1_000)
     (project / "big.bin").write_bytes(b"x" * 2_000)
     harness = rewinding(tmp_path, (bash("echo y >> big.bin; echo y >> a.py"),))
     await harness.say("do it")
@@ -308,7 +308,7 @@ async def test_a_file_that_can_not_be_read_is_no_obstacle(
             raise PermissionError(13, "Permission denied")
         return opened(path, *rest, **more)
 
-    monkeypatch.setattr("tui_agent.agent.checkpoints.images.os.open", refuse)
+    monkeypatch.setattr("tui_agent.agent.checkpoints.file_snapshots.os.open", refuse)
     harness = rewinding(tmp_path, (bash("echo y >> a.py; echo y >> run.sh"),))
     ended = await harness.say("do it")
     assert ended.reason == "done"

@@ -12,7 +12,7 @@ import pytest
 
 from tests.agent.test_rewind import bash, checkpoints, commit, restore, rewinding, tree
 from tui_agent.agent.checkpoints import recorder, restoring
-from tui_agent.agent.checkpoints.images import ABSENT, Image, digest_of, place_in
+from tui_agent.agent.checkpoints.file_snapshots import ABSENT, Image, digest_of, place_in
 from tui_agent.agent.checkpoints.plan import SAME_FILE, Conflict, Difference, RestoreStep, decide, in_order
 from tui_agent.agent.checkpoints.recorder import IS_OLDER, SnapshotStore
 from tui_agent.agent.checkpoints.restoring import Restorer
@@ -105,7 +105,7 @@ def test_a_name_in_another_case_may_be_the_same_file() -> None:
 async def test_what_git_was_told_not_to_look_at_is_read_from_the_disk(
     tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch, flag: str
 ) -> None:
-    monkeypatch.setattr("tui_agent.agent.checkpoints.shelf.MAX_UNCHECKED_FILES", 0)
+    monkeypatch.setattr("tui_agent.agent.checkpoints.preimages.MAX_UNCHECKED_FILES", 0)
     commit(project)
     subprocess.run(["git", "update-index", flag, "a.py"], cwd=project, check=True)
     (project / "a.py").write_bytes(b"two\n")
@@ -119,7 +119,7 @@ async def test_what_git_was_told_not_to_look_at_is_read_from_the_disk(
 async def test_what_git_stores_with_other_line_endings_is_read_from_the_disk(
     tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tui_agent.agent.checkpoints.shelf.MAX_UNCHECKED_FILES", 0)
+    monkeypatch.setattr("tui_agent.agent.checkpoints.preimages.MAX_UNCHECKED_FILES", 0)
     (project / ".gitattributes").write_text("*.py text eol=crlf\n")
     (project / "a.py").write_bytes(b"one\r\n")
     commit(project)
@@ -155,7 +155,7 @@ async def test_a_name_with_a_line_break_goes_back_too(tmp_path: Path, project: P
 async def test_looking_runs_no_program_that_a_repository_names(
     tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tui_agent.agent.checkpoints.shelf.MAX_UNCHECKED_FILES", 0)
+    monkeypatch.setattr("tui_agent.agent.checkpoints.preimages.MAX_UNCHECKED_FILES", 0)
     commit(project)
     (project / ".gitattributes").write_text("* filter=evil\n")
     for name, value in (

@@ -24,7 +24,7 @@ from tui_agent.agent.events import (
     RequestStarted,
     RunEnded,
 )
-from tui_agent.context.ladder import Commit
+from tui_agent.context.commit_plan import Commit
 from tui_agent.context.request import ModelRequest, request_bytes
 from tui_agent.context.settings import CompactionSettings, ContextSettings, PruneSettings
 from tui_agent.model.protocol import ErrorKind, ModelError

@@ -1,4 +1,4 @@
-"""What a person asks of races: at any face, in words."""
+"""What a person asks of races: at any frontend, in words."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -11,8 +11,8 @@ from tests.support.races import RacingClient, racing_agent, runs, state_of, writ
 from tests.support.scripted_client import Reply
 from tui_agent.app import race_commands
 from tui_agent.app.commands import command_table, find
-from tui_agent.app.desk import Desk
-from tui_agent.app.face import Choice, WordsFace
+from tui_agent.app.controller import Controller
+from tui_agent.app.frontend import Choice, TextFrontend
 from tui_agent.app.race_commands import read_wish
 from tui_agent.app.race_views import RaceView
 from tui_agent.app.services import OpenRequest
@@ -21,8 +21,8 @@ from tui_agent.session.entries import RaceEntry, TextPart, UserEntry
 
 
 @dataclass
-class Told(WordsFace):
-    """A face that says yes."""
+class Told(TextFrontend):
+    """A frontend that says yes."""
 
     words: list[str] = field(default_factory=list)
 
@@ -34,17 +34,17 @@ class Told(WordsFace):
         return question.answers[-1][0] if "changed in between" in question.question else question.answers[0][0]
 
 
-async def desk_of(harness: Harness) -> Desk:
-    desk = Desk(Told(), lambda _event: None)
-    desk.attach(harness.services())
-    await desk.open_or_raise(OpenRequest(harness.session.id))
-    return desk
+async def controller_of(harness: Harness) -> Controller:
+    controller = Controller(Told(), lambda _event: None)
+    controller.attach(harness.services())
+    await controller.open_or_raise(OpenRequest(harness.session.id))
+    return controller
 
 
-async def do(desk: Desk, name: str, argument: str = "") -> bool:
+async def do(controller: Controller, name: str, argument: str = "") -> bool:
     command = find(name, command_table())
     assert command is not None
-    return await desk.run_through(command, argument)
+    return await controller.run_through(command, argument)
 
 
 def work(number: int, step: int) -> Reply:
@@ -55,88 +55,88 @@ def work(number: int, step: int) -> Reply:
 
 async def test_one_is_taken_with_its_files_and_undo_takes_the_choice_back(tmp_path: Path) -> None:
     harness, project = racing_agent(tmp_path, RacingClient(work)), tmp_path / "project"
-    desk = await desk_of(harness)
+    controller = await controller_of(harness)
     before = state_of(project)
-    assert await do(desk, "race", "2 --check 'test -f answer.txt' -- Answer it.")
+    assert await do(controller, "race", "2 --check 'test -f answer.txt' -- Answer it.")
     assert state_of(project) == before
     start = harness.session.leaf
 
-    assert await do(desk, "race", "take 2")
+    assert await do(controller, "race", "take 2")
     assert (project / "answer.txt").read_text().startswith("from ")
     assert not (project / "f2.txt").exists()
     last = harness.path()[-1]
     assert isinstance(last, RaceEntry)
     assert last.taken == 2
-    assert desk.race is None
+    assert controller.race is None
 
-    assert await do(desk, "undo")
+    assert await do(controller, "undo")
     assert state_of(project) == before
     assert harness.session.leaf == start
-    await desk.close()
+    await controller.close()
 
 
 async def test_numbers_mean_the_runners_of_the_newest_race_that_began_here(tmp_path: Path) -> None:
     """Also after the choice was taken back, or when the conversation is on another runner's branch."""
     harness, project = racing_agent(tmp_path, RacingClient(work)), tmp_path / "project"
-    desk = await desk_of(harness)
+    controller = await controller_of(harness)
     for _ in range(2):
-        assert await do(desk, "race", "2 -- Answer it.")
-        assert await do(desk, "race", "take 1")
+        assert await do(controller, "race", "2 -- Answer it.")
+        assert await do(controller, "race", "take 1")
     newest = harness.path()[-1]
     assert isinstance(newest, RaceEntry)
-    assert await do(desk, "undo")
+    assert await do(controller, "undo")
     for number in (2, 1):
-        assert await do(desk, "race", f"take {number}")
+        assert await do(controller, "race", f"take {number}")
         assert harness.session.leaf == newest.runners[number - 1].leaf
         assert (project / "answer.txt").exists()
-    await desk.close()
+    await controller.close()
 
 
 async def test_a_file_that_the_user_changed_meanwhile_stays_and_is_named_with_the_choice(tmp_path: Path) -> None:
     harness, project = racing_agent(tmp_path, RacingClient(work)), tmp_path / "project"
-    desk = await desk_of(harness)
-    assert await do(desk, "race", "2 -- Answer it.")
-    assert desk.race is not None
-    await desk.race.wait()
+    controller = await controller_of(harness)
+    assert await do(controller, "race", "2 -- Answer it.")
+    assert controller.race is not None
+    await controller.race.wait()
     (project / "f2.txt").write_text("mine\n")
-    assert await do(desk, "race", "take 1")
+    assert await do(controller, "race", "take 1")
     assert (project / "f2.txt").read_text() == "mine\n"
     assert (project / "answer.txt").exists()
-    assert isinstance(desk.face, Told)
-    assert "f2.txt" in desk.face.words[-1]
-    assert "answer.txt" not in desk.face.words[-1]
-    await desk.close()
+    assert isinstance(controller.frontend, Told)
+    assert "f2.txt" in controller.frontend.words[-1]
+    assert "answer.txt" not in controller.frontend.words[-1]
+    await controller.close()
 
 
 async def test_a_file_that_stays_is_named_by_the_page_of_a_race_that_is_over_too(tmp_path: Path) -> None:
     harness, project = racing_agent(tmp_path, RacingClient(work)), tmp_path / "project"
-    desk = await desk_of(harness)
-    assert await do(desk, "race", "2 -- Answer it.")
-    assert await do(desk, "race", "take 1")
+    controller = await controller_of(harness)
+    assert await do(controller, "race", "2 -- Answer it.")
+    assert await do(controller, "race", "take 1")
     entry = harness.path()[-1]
     assert isinstance(entry, RaceEntry)
-    assert await do(desk, "undo")
+    assert await do(controller, "undo")
     (project / "f2.txt").write_text("mine\n")
-    assert await RaceView(desk, entry).take(2)
+    assert await RaceView(controller, entry).take(2)
     assert harness.session.leaf == entry.runners[1].leaf
     assert (project / "f2.txt").read_text() == "mine\n"
-    assert isinstance(desk.face, Told)
-    assert "f2.txt" in desk.face.words[-1]
-    await desk.close()
+    assert isinstance(controller.frontend, Told)
+    assert "f2.txt" in controller.frontend.words[-1]
+    await controller.close()
 
 
 async def test_the_price_is_of_where_it_begins_and_a_limit_needs_a_known_one(tmp_path: Path) -> None:
     harness = racing_agent(tmp_path, RacingClient(work))
-    desk = await desk_of(harness)
+    controller = await controller_of(harness)
     first, _long = harness.session.append_many(UserEntry(parts=(TextPart(text="word " * n),)) for n in (2, 4_000))
-    here = await race_commands.order_of(desk, read_wish("2 --cost 0.5 -- Answer it."))
-    earlier = await race_commands.order_of(desk, read_wish(f"2 --cost 0.5 --from {first.id} -- Answer it."))
-    assert race_commands.price_of(desk, earlier).prefix < race_commands.price_of(desk, here).prefix - 3_000
+    here = await race_commands.order_of(controller, read_wish("2 --cost 0.5 -- Answer it."))
+    earlier = await race_commands.order_of(controller, read_wish(f"2 --cost 0.5 --from {first.id} -- Answer it."))
+    assert race_commands.price_of(controller, earlier).prefix < race_commands.price_of(controller, here).prefix - 3_000
     harness.agent.ports.meter.has_price = lambda _model: False
     with pytest.raises(CommandError, match="is not known"):
-        await race_commands.begin(desk, earlier)
-    assert desk.race is None
-    await desk.close()
+        await race_commands.begin(controller, earlier)
+    assert controller.race is None
+    await controller.close()
 
 
 async def test_a_race_whose_runner_is_continued_ends_once(tmp_path: Path) -> None:
@@ -144,16 +144,16 @@ async def test_a_race_whose_runner_is_continued_ends_once(tmp_path: Path) -> Non
         return Reply("I wait.", hang=True) if number == 1 else work(number, step)
 
     harness = racing_agent(tmp_path, RacingClient(play))
-    desk = await desk_of(harness)
-    race = await race_commands.begin(desk, await race_commands.order_of(desk, read_wish("2 -- Answer it.")))
+    controller = await controller_of(harness)
+    race = await race_commands.begin(controller, await race_commands.order_of(controller, read_wish("2 -- Answer it.")))
     await harness.until(lambda: sorted(runner.state for runner in race.runners) == ["done", "working"])
-    race_commands.go_on(desk, [runner.number for runner in race.runners if runner.state.is_over])
+    race_commands.go_on(controller, [runner.number for runner in race.runners if runner.state.is_over])
     race.stop()
     async with asyncio.timeout(60):
-        await desk.tasks_done()
-    assert isinstance(desk.face, Told)
-    assert sum(word.startswith("The race is over") for word in desk.face.words) == 1
-    await desk.close()
+        await controller.tasks_done()
+    assert isinstance(controller.frontend, Told)
+    assert sum(word.startswith("The race is over") for word in controller.frontend.words) == 1
+    await controller.close()
 
 
 async def test_first_green_is_taken_by_itself(tmp_path: Path) -> None:
@@ -163,14 +163,14 @@ async def test_first_green_is_taken_by_itself(tmp_path: Path) -> None:
         return work(number, step)
 
     harness = racing_agent(tmp_path, RacingClient(play))
-    desk = await desk_of(harness)
-    assert await do(desk, "race", "2 --check 'test -f answer.txt' --pick first-green -- Answer it.")
+    controller = await controller_of(harness)
+    assert await do(controller, "race", "2 --check 'test -f answer.txt' --pick first-green -- Answer it.")
     last = harness.path()[-1]
     assert isinstance(last, RaceEntry)
     assert last.winner is not None
     assert last.winner.state.value == "passed"
     assert {row.state.value for row in last.runners} == {"passed", "stopped"}
-    await desk.close()
+    await controller.close()
 
 
 async def test_the_changes_are_compared_by_the_small_model(tmp_path: Path) -> None:
@@ -179,18 +179,18 @@ async def test_the_changes_are_compared_by_the_small_model(tmp_path: Path) -> No
 
     client = RacingClient(play)
     harness = racing_agent(tmp_path, client, small_model="test/small")
-    desk = await desk_of(harness)
-    assert await do(desk, "race", "2 --check '' -- Answer it.")
-    assert await do(desk, "race", "compare")
+    controller = await controller_of(harness)
+    assert await do(controller, "race", "2 --check '' -- Answer it.")
+    assert await do(controller, "race", "compare")
     asked = client.requests[-1]
     assert asked.model == "test/small"
     assert "+from 1" in asked.messages[0].text
     assert "+from 2" in asked.messages[0].text
-    assert await do(desk, "race", "drop")
+    assert await do(controller, "race", "drop")
     last = harness.path()[-1]
     assert isinstance(last, RaceEntry)
     assert "They differ." in last.comparison
-    await desk.close()
+    await controller.close()
 
 
 def test_a_wish_is_read() -> None:

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from tui_agent.agent.mcp.questions import Answer, FormField, SamplingOrder, SamplingQuestion, ServerForm, ServerLink
-from tui_agent.app.face import Choice, TextLine
+from tui_agent.app.frontend import Choice, TextLine
 from tui_agent.app.server_questions import ask
 from tui_agent.app.services import ModelRow
 from tui_agent.context.request import ContentText, Message
@@ -23,13 +23,13 @@ FORM = ServerForm(
 
 
 class Person:
-    """A desk whose person gives these answers, one after the other."""
+    """A controller whose person gives these answers, one after the other."""
 
     def __init__(self, *answers: str | None) -> None:
         self.answers = list(answers)
         self.asked: list[Choice | TextLine] = []
         self.said: list[str] = []
-        self.face = SimpleNamespace(announce=self.said.append)
+        self.frontend = SimpleNamespace(announce=self.said.append)
         self.services = SimpleNamespace(models=lambda: [ModelRow("a/m", "a", input_price=2.0, output_price=10.0)])
 
     async def ask(self, question):

@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from tests.app.test_race_commands import Told, desk_of, do
+from tests.app.test_race_commands import Told, controller_of, do
 from tests.support.agents import Harness, make_agent
 from tests.support.races import ALLOW, runs, writes
 from tests.support.real_stage import SUMMARY
 from tests.support.scripted_client import Call, Reply, ScriptedClient
 from tests.support.thoroughness import NIGHTLY
 from tui_agent.agent.agent_specs import AgentSpec
-from tui_agent.app.desk import Desk
-from tui_agent.app.files_along import carry_out
+from tui_agent.app.controller import Controller
 from tui_agent.app.rewind_commands import put_files_back
+from tui_agent.app.rewind_files import carry_out
 from tui_agent.context.projection import ModelTraits, project
 from tui_agent.context.request import ModelRequest, request_bytes
 from tui_agent.session.effort import Effort
@@ -55,8 +55,8 @@ def compaction(first_kept: int | None) -> CompactionEntry:
 class Actor:
     """Does to a session what people and agents do, and knows how everything was before each of it."""
 
-    def __init__(self, harness: Harness, desk: Desk, choose: random.Random) -> None:
-        self.harness, self.agent, self.desk, self.choose = harness, harness.agent, desk, choose
+    def __init__(self, harness: Harness, controller: Controller, choose: random.Random) -> None:
+        self.harness, self.agent, self.controller, self.choose = harness, harness.agent, controller, choose
         self.project = Path(harness.session.info.cwd)
         self.past: list[object] = []
         self.future: list[object] = []
@@ -115,7 +115,7 @@ class Actor:
 
     async def undo(self) -> None:
         now = self.state()
-        assert await do(self.desk, "undo")
+        assert await do(self.controller, "undo")
         if not self.past:
             assert self.state() == now
             assert self.told == "There is nothing to undo."
@@ -125,7 +125,7 @@ class Actor:
 
     async def redo(self) -> None:
         now = self.state()
-        assert await do(self.desk, "redo")
+        assert await do(self.controller, "redo")
         if not self.future:
             assert self.state() == now
             assert self.told == "There is nothing to redo."
@@ -135,8 +135,8 @@ class Actor:
 
     @property
     def told(self) -> str:
-        assert isinstance(self.desk.face, Told)
-        return self.desk.face.words[-1]
+        assert isinstance(self.controller.frontend, Told)
+        return self.controller.frontend.words[-1]
 
     async def turn(self) -> None:
         number = self.choose.randrange(1_000)
@@ -149,7 +149,7 @@ class Actor:
         calls = self.choose.choice(work)
         self.compacts = bool(calls) and self.choose.random() < 0.3
         self.next_turn = [Reply("Now this.", calls)] if calls else []
-        self.desk.outbox.submit(f"Do {number}.")
+        self.controller.outbox.submit(f"Do {number}.")
         ended = await self.harness.ended()
         assert ended.reason == "done", ended
         await self.agent.files.settle()
@@ -229,7 +229,7 @@ class Actor:
         if said:
             message = self.choose.choice(said)
             plan = await self.agent.files.plan(message.parent_id)
-            await put_files_back(self.desk, self.agent, plan, message)
+            await put_files_back(self.controller, self.agent, plan, message)
 
 
 async def actor_at(root: Path, seed: int) -> Actor:
@@ -238,9 +238,9 @@ async def actor_at(root: Path, seed: int) -> Actor:
     harness = make_agent(
         root, client, keeps_files=True, rules=ALLOW, tools=(*builtin_tools(), TaskTool()), agents=(EXPLORER,)
     )
-    desk = await desk_of(harness)
+    controller = await controller_of(harness)
     await harness.agent.lay_head()
-    actors.append(Actor(harness, desk, random.Random(seed)))
+    actors.append(Actor(harness, controller, random.Random(seed)))
     return actors[0]
 
 
@@ -248,26 +248,26 @@ async def test_a_turn_that_was_summarised_in_itself_is_undone_and_not_the_one_of
     tmp_path: Path,
 ) -> None:
     actor = await actor_at(tmp_path, 0)
-    desk, agent = actor.desk, actor.agent
+    controller, agent = actor.controller, actor.agent
     for text, calls in (("rule one is tabs", ()), ("fix the bug", (runs("echo 1 > f0.txt"),))):
         actor.compacts, actor.next_turn = bool(calls), [Reply("Now this.", calls)]
-        desk.outbox.submit(text)
+        controller.outbox.submit(text)
         await actor.harness.ended()
         agent.edit_context(actor.of(UserEntry)[0], "pin")
-    before, help_text = actor.session.leaf, {row.name: row.help for row in desk.commands}
+    before, help_text = actor.session.leaf, {row.name: row.help for row in controller.commands}
     assert help_text["undo"] == "undo: edit of the context: pin #2"
-    assert await do(desk, "undo")
-    assert await do(desk, "undo")
-    assert "Undone: turn “fix the bug”. /redo brings it back." in actor.desk.face.words  # type: ignore[attr-defined]
+    assert await do(controller, "undo")
+    assert await do(controller, "undo")
+    assert "Undone: turn “fix the bug”. /redo brings it back." in actor.controller.frontend.words  # type: ignore[attr-defined]
     assert [entry.kind for entry in actor.session.path()][-1] == "context_edit"
-    assert {row.name: row.help for row in desk.commands}["redo"] == "redo: turn “fix the bug”"
-    assert await do(desk, "redo")
-    assert await do(desk, "redo")
+    assert {row.name: row.help for row in controller.commands}["redo"] == "redo: turn “fix the bug”"
+    assert await do(controller, "redo")
+    assert await do(controller, "redo")
     assert actor.session.leaf == before
     await actor.race()
-    assert await do(desk, "undo")
+    assert await do(controller, "undo")
     assert actor.told == "Undone: race “Race.”. /redo brings it back."
-    await desk.close()
+    await controller.close()
 
 
 @pytest.mark.parametrize("seed", range(STEPS // IN_A_SESSION))
@@ -284,4 +284,4 @@ async def test_any_sequence_is_undone_to_the_bare_head_and_redone(tmp_path: Path
     await actor.undo()
     for _ in range(done):
         await actor.redo()
-    await actor.desk.close()
+    await actor.controller.close()

@@ -1,4 +1,4 @@
-"""Commands in a run without a screen: what the desk can do works there too, and nobody is waited for."""
+"""Commands in a run without a screen: what the controller can do works there too, and nobody is waited for."""
 
 import io
 import json

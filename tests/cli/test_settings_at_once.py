@@ -9,7 +9,7 @@ import pytest
 
 from tui_agent.app.services import OpenRequest
 from tui_agent.cli.arguments import parse
-from tui_agent.cli.desk_wiring import DeskWiring
+from tui_agent.cli.controller_wiring import ControllerWiring
 from tui_agent.cli.wiring import Wiring
 from tui_agent.config import Config, ConfigError, config_path, set_value
 from tui_agent.setting_rows import changed_keys, counts, setting_rows
@@ -29,11 +29,11 @@ def arguments(place: Path, *more: str) -> Namespace:
 
 
 @pytest.fixture
-def program(place: Path) -> Iterator[tuple[Wiring, DeskWiring, Any]]:
+def program(place: Path) -> Iterator[tuple[Wiring, ControllerWiring, Any]]:
     wiring = Wiring(arguments(place, "--deny", "bash:rm *"))
     wiring.headless = True
     session = wiring.create(demo=True)
-    screen = DeskWiring(wiring)
+    screen = ControllerWiring(wiring)
     agent = screen.make_agent(session)
     yield wiring, screen, agent
     wiring.close(session)
@@ -129,9 +129,9 @@ def test_a_project_that_changed_since_it_was_trusted_gives_no_new_settings(place
 
 async def test_the_program_s_own_reading_is_what_the_screen_opens_with(place: Path) -> None:
     wiring = Wiring(arguments(place, "--max-steps", "8"))
-    rows = {row.key: row for row in DeskWiring(wiring).services().settings_rows()}
+    rows = {row.key: row for row in ControllerWiring(wiring).services().settings_rows()}
     assert (rows["max_steps"].value, rows["max_steps"].origin) == ("8", "flag")
-    session = DeskWiring(wiring).open(OpenRequest(demo=True))
+    session = ControllerWiring(wiring).open(OpenRequest(demo=True))
     wiring.close(session)  # type: ignore[arg-type]
     wiring.store.close()
 

@@ -9,8 +9,8 @@ from tests.support.request_validator import validate
 from tests.support.session_paths import PathBuilder
 from tests.support.thoroughness import EXAMPLES
 from tui_agent.context.budget import ContextSize
+from tui_agent.context.commit_plan import Commit, Measures, plan_commit, plan_cuts, provisional
 from tui_agent.context.compaction import CompactionPlan, PlanOptions, Refusal, RefusalReason, plan_compaction
-from tui_agent.context.ladder import Commit, Measures, plan_commit, plan_cuts, provisional
 from tui_agent.context.projection import ModelTraits, project
 from tui_agent.context.settings import ContextSettings
 from tui_agent.session.entries import INTERRUPTED_OUTPUT, AssistantEntry

@@ -11,9 +11,9 @@ import pytest
 from tests.support.request_validator import validate
 from tests.support.thoroughness import EXAMPLES
 from tui_agent.context.budget import ContextSize, RequestModel, estimate_path
+from tui_agent.context.commit_plan import Commit, Measures, plan_commit, plan_cuts, provisional
 from tui_agent.context.compaction import CompactionPlan, PlanOptions, plan_compaction
 from tui_agent.context.compaction_policy import is_due
-from tui_agent.context.ladder import Commit, Measures, plan_commit, plan_cuts, provisional
 from tui_agent.context.projection import ModelTraits, project
 from tui_agent.context.pruning import Moment, PruneRules, occasion, plan_prune, under_pressure
 from tui_agent.context.settings import ContextSettings

@@ -4,9 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.entry_strategies import paths
+from tui_agent.context.context_status import Standing, together
+from tui_agent.context.context_status_cache import standings
 from tui_agent.context.projection import ModelTraits, project
-from tui_agent.context.standing import Standing, together
-from tui_agent.context.standings import standings
 from tui_agent.session.entries import Entry
 
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tui_agent.app.commands import Command
-from tui_agent.app.face import Report
+from tui_agent.app.frontend import Report
 from tui_agent.errors import CommandError
 
 if TYPE_CHECKING:
-    from tui_agent.app.desk import Desk
+    from tui_agent.app.controller import Controller
 
 
-async def greet(desk: Desk, argument: str) -> None:
+async def greet(controller: Controller, argument: str) -> None:
     """Greet somebody."""
     if argument == "nobody":
         raise CommandError("There is nobody to greet.")
-    desk.show(Report("Greeting", [f"Hello, {argument or 'world'}."]))
+    controller.show(Report("Greeting", [f"Hello, {argument or 'world'}."]))
 
 
 COMMANDS = (Command("greet", "say hello", greet, "Greet", argument="[NAME]"),)

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from tui_agent.model.hosted import lines
 from tui_agent.model.hosted.assembly import Assembly
+from tui_agent.model.hosted.flow_control import Outlet
 from tui_agent.model.hosted.lines import WINDOW, LineReader, encode, size_of
-from tui_agent.model.hosted.outlet import Outlet
 from tui_agent.model.written_calls import CallIds, WrittenCalls
 
 

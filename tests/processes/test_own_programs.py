@@ -13,9 +13,9 @@ import pytest
 import tui_agent
 from tests.support.parsed import parsed
 from tui_agent.agent.checkpoints.manifest import manifest_of
-from tui_agent.agent.checkpoints.shelf import Shelf
+from tui_agent.agent.checkpoints.preimages import Shelf
 from tui_agent.agent.system_prompt import find_project
-from tui_agent.cli.desk_wiring import branch
+from tui_agent.cli.controller_wiring import branch
 from tui_agent.files.own_git import branch_of, is_modified, repository_of, run_git
 from tui_agent.processes.own_programs import bare_environment, find_program
 
@@ -161,7 +161,7 @@ async def test_looking_at_a_repository_runs_nothing_of_it(
 ) -> None:
     prepare(attack)
     attack.touch()
-    monkeypatch.setattr("tui_agent.agent.checkpoints.shelf.MAX_UNCHECKED_FILES", 0)
+    monkeypatch.setattr("tui_agent.agent.checkpoints.preimages.MAX_UNCHECKED_FILES", 0)
     attack.trace.unlink(missing_ok=True)
     assert await branch(attack.project) == "main*"
     shelf = Shelf(attack.project, lambda _digest: None)
@@ -301,10 +301,10 @@ STARTERS = {
     "processes/process.py": "a command of the model or the user, and the watcher",
     "cli/web_server.py": "the program itself, one for each tab of a browser",
     "files/ripgrep.py": "ripgrep",
-    "sandbox/finding.py": "the sandbox, to see whether it works",
+    "sandbox/detection.py": "the sandbox, to see whether it works",
     "tools/webfetch.py": "the converter of pages",
     "ui/clipboard.py": "the clipboard's tool",
-    "ui/lending.py": "the user's editor",
+    "ui/terminal_suspend.py": "the user's editor",
 }
 """Every module that may start a process, and what. Git is started by one of them alone."""
 

@@ -334,7 +334,7 @@ async def test_a_squatted_directory_in_memory_moves_layers_to_the_disk(
 # -- what is started ---------------------------------------------------------------------------------------------
 
 STARTS = {
-    "sandbox/finding.py": "bubblewraps and nsenter of find_program",
+    "sandbox/detection.py": "bubblewraps and nsenter of find_program",
     "sandbox/sandbox.py": "the bubblewrap that was found",
     "sandbox/network.py": "bubblewrap and this program's Python",
     "sandbox/landlock_start.py": "becomes the command that it holds",
@@ -346,7 +346,7 @@ STARTS = {
     "model/hosted/link.py": "this program's Python",
     "cli/web_server.py": "this program",
     "ui/clipboard.py": "a program of find_program",
-    "ui/lending.py": "the user's editor, of find_program",
+    "ui/terminal_suspend.py": "the user's editor, of find_program",
 }
 """Every place that starts a program, and what that is. None may be looked up in the project."""
 

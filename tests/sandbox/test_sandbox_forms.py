@@ -8,8 +8,8 @@ import pytest
 
 from tests.support.contained import BUNDLED, Contained, bubblewrap_without
 from tui_agent.sandbox import View, Writes
-from tui_agent.sandbox import finding as finding_module
-from tui_agent.sandbox.finding import find_sandbox
+from tui_agent.sandbox import detection as finding_module
+from tui_agent.sandbox.detection import find_sandbox
 from tui_agent.sandbox.layout import Layout, Mount, MountKind, Proc, seatbelt_profile
 
 linux = pytest.mark.skipif(not BUNDLED.exists(), reason="needs the bundled bubblewrap")

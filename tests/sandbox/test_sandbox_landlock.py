@@ -9,8 +9,8 @@ import pytest
 
 from tests.support.contained import Contained
 from tui_agent.sandbox import Grants, SandboxState, View, Writes, landlock
-from tui_agent.sandbox import finding as finding_module
-from tui_agent.sandbox.finding import find_sandbox
+from tui_agent.sandbox import detection as finding_module
+from tui_agent.sandbox.detection import find_sandbox
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Landlock is Linux'")
 

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from tui_agent.session import tree
 from tui_agent.session.records import EntryHeader
-from tui_agent.session.spine import Spine, SpineRows
+from tui_agent.session.tree_index import Spine, SpineRows
 
 
 def header(entry_id: int, parent: int | None) -> EntryHeader:

@@ -86,7 +86,7 @@ class Harness:
         return self.session.path()
 
     def services(self, **more: Any) -> AppServices:
-        """Return what a desk with this agent is given."""
+        """Return what a controller with this agent is given."""
         given: dict[str, Any] = {
             "store": self.store,
             "open_session": lambda _request: self.session,

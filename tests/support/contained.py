@@ -13,7 +13,7 @@ import pytest
 
 from tui_agent.processes.environment import command_environment
 from tui_agent.sandbox import AllowHost, CommandOutcome, Launch, Sandbox, SandboxState, View, landlock
-from tui_agent.sandbox.finding import bubblewraps, find_bubblewrap, find_sandbox
+from tui_agent.sandbox.detection import bubblewraps, find_bubblewrap, find_sandbox
 from tui_agent.sandbox.settings import SandboxSettings
 
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"

@@ -14,8 +14,8 @@ from textual.timer import Timer
 from textual.widgets import Footer
 
 from tests.support.transcript_samples import ANSWER, GeneratedSource, ListSource, every_kind
-from tui_agent.context.standing import Standing
-from tui_agent.context.standings import Standings
+from tui_agent.context.context_status import Standing
+from tui_agent.context.context_status_cache import Standings
 from tui_agent.resources import style_path
 from tui_agent.session.entries import AssistantEntry, TextPart, ToolMetadata
 from tui_agent.ui.widgets.transcript.source import EntrySource

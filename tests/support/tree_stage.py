@@ -14,7 +14,7 @@ from tests.support.scripted_client import Reply, ScriptedClient
 from tests.support.stores import open_store
 from tests.support.ui_app import HOME, NOW, STILL, Stage, make_stage, until
 from tui_agent.agent.agent import Agent
-from tui_agent.agent.checkpoints.images import digest_of
+from tui_agent.agent.checkpoints.file_snapshots import digest_of
 from tui_agent.agent.checkpoints.recorder import SnapshotStore
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.app.services import FirstView, OpenRequest
@@ -239,7 +239,7 @@ class TreeStage:
 
     async def open(self, *keys: str, at: str = "") -> None:
         """Open the tree, put the cursor on an entry if one is named, and press keys."""
-        await self.stage.main.desk.run("tree", "")
+        await self.stage.main.controller.run("tree", "")
         await until(lambda: self.is_open and self.screen.is_mounted and self.tree.size.height, self.pilot)
         await self.pilot.pause()
         if at:

@@ -209,7 +209,7 @@ async def _welcome(stage: Stage, pilot: Any) -> None:
 
 async def _run(stage: Stage, pilot: Any, name: str) -> None:
     await _conversation(stage, pilot)
-    await stage.main.desk.run(name, "")
+    await stage.main.controller.run(name, "")
     await pilot.pause()
 
 

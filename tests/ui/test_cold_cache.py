@@ -182,7 +182,7 @@ async def test_a_switch_asks_what_it_makes_the_provider_read_anew(tmp_path: Path
         await stage.say("Hello.", pilot)
         for command, before in (("effort", stage.harness.agent.effort.chosen), ("model", stage.harness.agent.model)):
             argument = "high" if command == "effort" else "test/other"
-            stage.main.desk.begin(command, argument)
+            stage.main.controller.begin(command, argument)
             await until(lambda: isinstance(stage.screen, ChoiceScreen), pilot)
             assert "3.1k tokens of this conversation in its cache" in " ".join(stage.text().split())
             await pilot.press("down", "down", "enter")

@@ -11,8 +11,8 @@ from tests.support.ui_app import until, write
 from tui_agent.agent.events import CompactionEnded, CompactionStarted, Notice
 from tui_agent.app.run_state import Phase as RunPhase
 from tui_agent.app.session_commands import block_action
+from tui_agent.context.commit_plan import Commit
 from tui_agent.context.compaction import CompactionPlan
-from tui_agent.context.ladder import Commit
 from tui_agent.context.settings import CompactionSettings, ContextSettings, PruneSettings
 from tui_agent.model.protocol import ErrorKind, ModelError
 from tui_agent.session.entries import CompactionEntry, PruneEntry, TextPart, UserEntry
@@ -239,7 +239,7 @@ async def test_what_an_automatic_compaction_failed_for_is_told_once(tmp_path: Pa
 async def test_a_compaction_by_focus_is_committed_and_the_status_is_idle_again(tmp_path: Path) -> None:
     stage = a_stage(tmp_path)
     async with stage.run(after=looks(TURNS)) as pilot:
-        await stage.main.desk.run("compact", "the tests")
+        await stage.main.controller.run("compact", "the tests")
         await until(lambda: isinstance(stage.harness.path()[-1], CompactionEntry), pilot)
         assert stage.main.status.state.phase is RunPhase.IDLE
 
@@ -266,10 +266,10 @@ async def test_undoing_a_compaction_goes_to_its_parent_and_redo_comes_back(tmp_p
         await pilot.press("ctrl+s")
         await pilot.pause()
         after = ids(stage)
-        await block_action(stage.main.desk, "undo", after[-1])
+        await block_action(stage.main.controller, "undo", after[-1])
         await pilot.pause()
         assert ids(stage) == before
-        await stage.main.desk.run("redo", "")
+        await stage.main.controller.run("redo", "")
         await pilot.pause()
         assert ids(stage) == after
 
@@ -281,7 +281,7 @@ async def test_prune_asks_nothing_because_undo_brings_everything_back(tmp_path: 
     stage = a_stage(tmp_path, services={"reread_cost": lambda _model, tokens: tokens * 0.001}, settings=BY_HAND)
     async with stage.run(after=looks(TURNS)) as pilot:
         before = ids(stage)
-        await stage.main.desk.run("prune", "")
+        await stage.main.controller.run("prune", "")
         await until(lambda: isinstance(stage.harness.path()[-1], PruneEntry), pilot)
         await pilot.pause()
         assert stage.screen is stage.main
@@ -290,7 +290,7 @@ async def test_prune_asks_nothing_because_undo_brings_everything_back(tmp_path: 
         assert "It frees " in told
         assert "cached tokens are read anew, about $" in told
         assert told.endswith("/undo brings them back.")
-        await stage.main.desk.run("undo", "")
+        await stage.main.controller.run("undo", "")
         assert ids(stage) == before
 
 
@@ -314,7 +314,7 @@ async def test_nothing_to_prune_is_said(tmp_path: Path) -> None:
     stage = real_stage(tmp_path, [Reply("Hello.")])
     async with stage.run() as pilot:
         await stage.say("hi", pilot)
-        await stage.main.desk.run("prune", "")
+        await stage.main.controller.run("prune", "")
         await pilot.pause()
         assert "There is no old tool output that is worth pruning." in stage.text()
 
@@ -349,7 +349,7 @@ async def test_what_a_person_says_is_summarised_and_nothing_else_and_undo_takes_
         before = ids(stage)
         path = stage.harness.path()
         second = [entry.id for entry in path if isinstance(entry, UserEntry)][1]
-        await stage.main.desk.run("compact", f"#{second}")
+        await stage.main.controller.run("compact", f"#{second}")
         await pilot.pause()
         await pilot.press("enter")
         await until(lambda: stage.screen.phase is CompactPhase.EDIT, pilot)
@@ -366,7 +366,7 @@ async def test_what_a_person_says_is_summarised_and_nothing_else_and_undo_takes_
         sent = "".join(message.text for message in stage.harness.agent.inspector.next_request().messages)
         assert '"""Module 0."""' not in sent
         assert '"""Module 1."""' in sent
-        await stage.main.desk.run("undo", "")
+        await stage.main.controller.run("undo", "")
         await pilot.pause()
         assert ids(stage) == before
 
@@ -395,7 +395,7 @@ async def test_any_block_and_any_row_of_the_tree_offers_it(tmp_path: Path) -> No
 async def test_a_place_before_which_there_is_nothing_says_so_and_another_can_be_chosen(tmp_path: Path) -> None:
     stage = a_stage(tmp_path)
     async with stage.run((110, 32), after=looks(TURNS)) as pilot:
-        await stage.main.desk.run("compact", "#2")
+        await stage.main.controller.run("compact", "#2")
         await pilot.pause()
         assert "There is nothing before it to summarise." in stage.text()
         await pilot.press("pagedown")
@@ -404,7 +404,7 @@ async def test_a_place_before_which_there_is_nothing_says_so_and_another_can_be_
         assert stage.screen.phase is CompactPhase.PLAN
         assert "Summarised  1 turn" in stage.text()
         await pilot.press("escape")
-        await stage.main.desk.run("compact", "#999")
+        await stage.main.controller.run("compact", "#999")
         assert "#999 is not on this branch." in stage.text() or stage.screen is stage.main
 
 

@@ -41,7 +41,7 @@ async def test_enter_on_a_command_that_needs_an_argument_waits_for_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = [Command("review", "an own command", rename, "Review", argument="FILE")]
-    monkeypatch.setattr("tui_agent.app.desk.commands_of", lambda _agent: rows)
+    monkeypatch.setattr("tui_agent.app.controller.commands_of", lambda _agent: rows)
     stage = make_stage(tmp_path)
     async with stage.run() as pilot:
         await pilot.press("slash", "r", "e", "v", "enter")

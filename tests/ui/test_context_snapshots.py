@@ -50,7 +50,7 @@ async def _timeline(stage: RealStage, pilot: Any) -> None:
 
 async def _cost(stage: RealStage, pilot: Any) -> None:
     walked(stage.harness.session, model=stage.harness.agent.model)
-    await stage.main.desk.run("cost", "")
+    await stage.main.controller.run("cost", "")
     await pilot.pause()
 
 
@@ -107,7 +107,7 @@ async def _panel(stage: RealStage, pilot: Any) -> None:
 
 
 async def _settings(stage: RealStage, pilot: Any) -> None:
-    await stage.main.desk.run("settings", "")
+    await stage.main.controller.run("settings", "")
     await pilot.pause()
     await pilot.press(*"ui.", "down")
 

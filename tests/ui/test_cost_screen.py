@@ -14,7 +14,7 @@ from tui_agent.ui.screens.tree import TreeScreen
 async def opened(tmp_path: Path, pilot: Any, stage: RealStage) -> CostScreen:
     await stage.say("Look at module 0.", pilot)
     walked(stage.harness.session, model=stage.harness.agent.model)
-    await stage.main.desk.run("cost", "")
+    await stage.main.controller.run("cost", "")
     await pilot.pause()
     assert isinstance(stage.screen, CostScreen)
     return stage.screen
@@ -32,7 +32,7 @@ async def test_two_undos_later_the_session_has_still_cost_what_it_has(tmp_path: 
         await stage.say("Look at module 0.", pilot)
         walked(stage.harness.session, model=stage.harness.agent.model)
         stage.harness.session.move(None)
-        await stage.main.desk.run("cost", "")
+        await stage.main.controller.run("cost", "")
         await pilot.pause()
         assert "Nothing was sent yet." not in stage.text()
         assert "this branch" in stage.text()
@@ -58,7 +58,7 @@ async def test_the_cursor_goes_along_requests_and_days_and_enter_opens_the_tree(
 async def test_it_fits_a_small_terminal_and_an_empty_session(tmp_path: Path) -> None:
     stage = a_stage(tmp_path)
     async with stage.run((40, 12)) as pilot:
-        await stage.main.desk.run("cost", "")
+        await stage.main.controller.run("cost", "")
         await pilot.pause()
         assert "Nothing was sent yet." in stage.text()
         await pilot.press("escape")
@@ -76,7 +76,7 @@ async def test_without_a_price_there_is_no_empty_plot(tmp_path: Path) -> None:
     stage = real_stage(tmp_path, [Reply("Hello.")])
     async with stage.run((80, 24)) as pilot:
         await stage.say("hi", pilot)
-        await stage.main.desk.run("cost", "")
+        await stage.main.controller.run("cost", "")
         await stage.until_text("The price of 1 request is unknown.", pilot)
         assert isinstance(stage.screen, CostScreen)
         assert not stage.screen.plot.display

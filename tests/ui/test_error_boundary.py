@@ -229,7 +229,7 @@ async def test_compacting_is_left_while_it_is_planned(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "page",
-    [lambda stage: RaceStartScreen(stage.main.desk, form()), lambda _stage: FailsAfterRefresh()],
+    [lambda stage: RaceStartScreen(stage.main.controller, form()), lambda _stage: FailsAfterRefresh()],
     ids=["race", "any"],
 )
 async def test_a_page_is_left_before_its_callback(tmp_path: Path, page: Callable[[Stage], Screen[Any]]) -> None:

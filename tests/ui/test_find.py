@@ -102,4 +102,4 @@ async def test_old_entries_of_a_long_session_are_found_by_the_index(tmp_path: Pa
     session.append_many([UserEntry(parts=(TextPart(text=f"message {number}"),)) for number in range(MAX_SCANNED + 50)])
     last = session.append(UserEntry(parts=(TextPart(text="one more Xylophone"),)))
     async with stage.run():
-        assert await find_entries(stage.main.desk, "xylo") == [last.id, 1]
+        assert await find_entries(stage.main.controller, "xylo") == [last.id, 1]

@@ -3,8 +3,8 @@
 import pytest
 from textual.content import Content
 
-from tui_agent.ui.widgets.hanging import hung
 from tui_agent.ui.widgets.key_line import fitting, read_hints
+from tui_agent.ui.widgets.two_columns import hung
 
 HINTS = read_hints("↑↓ move  enter remove or keep  ctrl+z take it back  esc back")
 

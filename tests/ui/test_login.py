@@ -80,7 +80,7 @@ async def test_a_key_is_pasted_unseen_tried_and_kept(tmp_path: Path) -> None:
     logins = FakeLogins(GOOD)
     stage = staged(tmp_path, logins)
     async with stage.run() as pilot:
-        await stage.main.desk.run("login")
+        await stage.main.controller.run("login")
         assert "key from OPENAI_API_KEY" in await shown(stage, pilot, PickScreen)
         await write(pilot, "gro")
         await pilot.press("enter")
@@ -104,7 +104,7 @@ async def test_a_refused_key_is_not_kept_and_asked_for_again(tmp_path: Path) -> 
     logins = FakeLogins(Trial("refused", "Groq refuses the key: it is wrong."), GOOD)
     stage = staged(tmp_path, logins)
     async with stage.run() as pilot:
-        await stage.main.desk.run("login", "groq")
+        await stage.main.controller.run("login", "groq")
         for key in ("sk-wrong", KEY):
             await shown(stage, pilot, ChoiceScreen)
             await pilot.press("enter")
@@ -125,7 +125,7 @@ async def test_a_key_that_could_not_be_tried_is_kept_when_the_user_says_so(tmp_p
     logins = FakeLogins(Trial("unknown", "Groq can't be reached."))
     stage = staged(tmp_path, logins)
     async with stage.run() as pilot:
-        task = stage.main.desk.begin("login", "groq")
+        task = stage.main.controller.begin("login", "groq")
         await shown(stage, pilot, ChoiceScreen)
         await pilot.press("enter")
         await shown(stage, pilot, LineScreen)
@@ -144,7 +144,7 @@ async def test_a_variable_is_named_instead(tmp_path: Path) -> None:
     logins = FakeLogins(GOOD)
     stage = staged(tmp_path, logins)
     async with stage.run() as pilot:
-        await stage.main.desk.run("login", "groq")
+        await stage.main.controller.run("login", "groq")
         await shown(stage, pilot, ChoiceScreen)
         await pilot.press("down", "enter")
         assert "GROQ_API_KEY" in await shown(stage, pilot, LineScreen)
@@ -166,7 +166,7 @@ async def test_what_cannot_be_is_a_sentence(tmp_path: Path, argument: str, words
     logins = FakeLogins()
     stage = staged(tmp_path, logins)
     async with stage.run():
-        await stage.main.desk.run("login", argument)
+        await stage.main.controller.run("login", argument)
         assert words in stage.main.notice.message
         assert KEY not in stage.main.notice.message
         assert logins.tried == []
@@ -176,12 +176,12 @@ async def test_logging_out_removes_only_what_was_entered(tmp_path: Path) -> None
     logins = FakeLogins()
     stage = staged(tmp_path, logins)
     async with stage.run() as pilot:
-        await stage.main.desk.run("logout")
+        await stage.main.controller.run("logout")
         assert "No key was entered" in stage.main.notice.message
         logins.kept["groq"] = KEY
-        await stage.main.desk.run("logout", "openai")
+        await stage.main.controller.run("logout", "openai")
         assert "There is no provider openai" in stage.main.notice.message
-        await stage.main.desk.run("logout")
+        await stage.main.controller.run("logout")
         assert "OpenAI" not in await shown(stage, pilot, PickScreen)
         await pilot.press("enter")
         await until(lambda: not logins.kept, pilot)
@@ -251,7 +251,7 @@ async def test_signing_in_opens_the_page_and_takes_its_answer(
         async with stage.run() as pilot:
             monkeypatch.setattr(stage.app, "open_url", opened.append)
             monkeypatch.setattr(stage.app, "copy_to_clipboard", opened.append)
-            task = stage.main.desk.begin("login", "openrouter")
+            task = stage.main.controller.begin("login", "openrouter")
             await shown(stage, pilot, ChoiceScreen)
             await pilot.press(*(["enter"] if way == "browser" else ["down", "enter"]))
             assert "Sign in at" in await shown(stage, pilot, LineScreen)
@@ -281,7 +281,7 @@ async def test_signing_in_can_be_given_up(tmp_path: Path, monkeypatch: pytest.Mo
         stage = staged(tmp_path, Accounts(server))
         async with stage.run() as pilot:
             monkeypatch.setattr(stage.app, "open_url", lambda _url: None)
-            task = stage.main.desk.begin("login", "openrouter")
+            task = stage.main.controller.begin("login", "openrouter")
             await shown(stage, pilot, ChoiceScreen)
             await pilot.press("enter")
             await shown(stage, pilot, LineScreen)

@@ -29,7 +29,7 @@ from tui_agent.agent.events import (
     ToolStarted,
 )
 from tui_agent.app.commands import command_table
-from tui_agent.app.desk import READ_ONLY
+from tui_agent.app.controller import READ_ONLY
 from tui_agent.app.services import AppServices, FirstView, Look, OpenHow, OpenRequest
 from tui_agent.resources import style_path
 from tui_agent.session.entries import (
@@ -169,7 +169,7 @@ async def test_warnings_that_a_run_takes_from_the_screen_can_be_read_again(tmp_p
         await pilot.pause()
         assert "A skill is broken." not in screen_text(stage)
         assert "▲ 2 /doctor" in screen_text(stage)
-        await stage.main.desk.run("doctor", "")
+        await stage.main.controller.run("doctor", "")
         await until(lambda: stage.app.screen is not stage.main, pilot)
         await pilot.pause()
         assert "A skill is broken." in screen_text(stage)
@@ -378,7 +378,7 @@ async def test_a_session_somebody_holds_can_be_forked(tmp_path: Path) -> None:
     other.append(user("theirs"))
     other.hold()
     async with stage.run() as pilot:
-        await stage.main.desk.open(OpenRequest(other.id))
+        await stage.main.controller.open(OpenRequest(other.id))
         await pilot.pause()
         assert "Read it only" in screen_text(stage)
         await pilot.press("down", "enter")
@@ -407,7 +407,7 @@ async def test_one_goes_on_writing_while_a_long_session_is_forked_or_added_up(
     monkeypatch.setattr(settled, "HELD_BACK", 0.0)
     async with stage.run() as pilot:
         stage.agent.append(user("a"), answer("b"))
-        stage.main.desk.begin("cost")
+        stage.main.controller.begin("cost")
         await write(pilot, "meanwhile")
         await until(lambda: "meanwhile" in screen_text(stage), pilot)
         go_on.set()
@@ -415,7 +415,7 @@ async def test_one_goes_on_writing_while_a_long_session_is_forked_or_added_up(
         await pilot.press("escape")
         go_on.clear()
         stage.main.prompt.reset()
-        stage.main.desk.begin("fork")
+        stage.main.controller.begin("fork")
         await write(pilot, "and here")
         await until(lambda: "and here" in screen_text(stage), pilot)
         go_on.set()
@@ -440,7 +440,7 @@ async def test_a_session_read_only_takes_no_message(tmp_path: Path) -> None:
         assert "fork continues in a copy" in text
         for command in ("compact", "prune"):
             stage.main.notice.clear()
-            await stage.main.desk.run(command)
+            await stage.main.controller.run(command)
             await pilot.pause()
             assert stage.app.screen is stage.main, "no summary is paid for that can't be kept"
             assert stage.main.notice.message == READ_ONLY
@@ -466,7 +466,7 @@ async def test_every_command_runs_without_an_argument(tmp_path: Path) -> None:
         for command in command_table():
             if command.name in {"quit", "new", "fork"}:
                 continue
-            await stage.main.desk.run(command.name, "")
+            await stage.main.controller.run(command.name, "")
             await pilot.pause()
             while len(stage.app.screen_stack) > 1:
                 stage.app.pop_screen()
@@ -494,15 +494,15 @@ async def test_undo_takes_the_last_turn_into_the_prompt_and_redo_brings_it_back(
     stage = make_stage(tmp_path)
     async with stage.run() as pilot:
         stage.agent.append(user("first"), answer("a"), user("second"), answer("b"))
-        await stage.main.desk.run("undo", "")
+        await stage.main.controller.run("undo", "")
         await pilot.pause()
         assert stage.agent.session.leaf == 2
         assert stage.main.prompt.text == "second"
         assert "Undone: turn “second”" in stage.main.notice.message
-        await stage.main.desk.run("undo", "")
+        await stage.main.controller.run("undo", "")
         assert stage.agent.session.leaf is None
-        await stage.main.desk.run("redo", "")
-        await stage.main.desk.run("redo", "")
+        await stage.main.controller.run("redo", "")
+        await stage.main.controller.run("redo", "")
         await pilot.pause()
         assert stage.agent.session.leaf == 4
         assert stage.main.prompt.text == ""
@@ -516,7 +516,7 @@ async def test_undo_of_a_compaction_at_the_end_leaves_the_prompt_alone(tmp_path:
         stage.agent.append(
             CompactionEntry(summary="s", first_kept_id=2, tokens_before=9, tokens_after=3, trigger="manual")
         )
-        await stage.main.desk.run("undo", "")
+        await stage.main.controller.run("undo", "")
         await pilot.pause()
         assert stage.agent.session.leaf == 2
         assert stage.main.prompt.text == ""
@@ -545,7 +545,7 @@ async def test_undo_during_a_run_is_refused(tmp_path: Path) -> None:
         stage.agent.append(user("first"))
         stage.agent.emit(RunStarted())
         await pilot.pause()
-        await stage.main.desk.run("undo", "")
+        await stage.main.controller.run("undo", "")
         await pilot.pause()
         assert stage.agent.session.leaf == 1
         assert "press Escape first" in screen_text(stage)
@@ -578,7 +578,7 @@ async def test_rename_without_a_title_asks_and_swallows_no_command(tmp_path: Pat
         await until(lambda: stage.app.screen is stage.main, pilot)
         assert stage.main.prompt.text == ""
         assert stage.agent.session.info.title == "Old"
-        await stage.main.desk.run("rename", "")
+        await stage.main.controller.run("rename", "")
         await until(lambda: isinstance(stage.app.screen, LineScreen), pilot)
         await pilot.press(*"New", "enter")
         await until(lambda: stage.app.screen is stage.main, pilot)
@@ -612,7 +612,7 @@ async def test_one_help_finds_and_runs_commands_the_most_used_first(tmp_path: Pa
         await pilot.press("escape", "ctrl+p")
         await until(lambda: isinstance(stage.app.screen, HelpScreen), pilot)
         assert stage.app.screen.highlighted in {"/cost", "/help"}
-        assert stage.main.desk.commands[0].name not in {"cost", "help"}
+        assert stage.main.controller.commands[0].name not in {"cost", "help"}
         press_at_once(stage.app, *"transcript.copy")
         await until(lambda: stage.app.screen.highlighted == "name transcript.copy", pilot)
 

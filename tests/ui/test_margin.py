@@ -109,7 +109,7 @@ async def test_the_summary_in_force_is_edited_and_the_former_comes_back(tmp_path
         assert isinstance(newest, CompactionEntry)
         assert (newest.summary, newest.first_kept_id) == ("Only this counts.", 3)
         assert screen_text(stage).count("summarised above") == 1
-        await stage.main.desk.run("undo", "")
+        await stage.main.controller.run("undo", "")
         await pilot.pause()
         assert stage.agent.inspector.standings().compaction == 4
 

@@ -49,7 +49,7 @@ async def test_a_tool_is_switched_off_for_the_model_and_kept(tmp_path: Path, pla
     saved: dict[str, object] = {}
     stage = await ready_stage(tmp_path, place, saved)
     async with stage.run() as pilot:
-        await stage.main.desk.run("mcp", "")
+        await stage.main.controller.run("mcp", "")
         await stage.until_text("1 of 1 server ready · 2 tools", pilot)
         await pilot.press("down", "down", "down", "down", "space")
         await stage.until_text("fail is off, kept in config.toml", pilot)
@@ -65,7 +65,7 @@ async def test_a_server_that_is_gone_is_restarted_and_its_log_is_shown(tmp_path:
     place.add("ledger", command="sh", args=(str(script),))
     stage = await ready_stage(tmp_path, place)
     async with stage.run() as pilot:
-        await stage.main.desk.run("mcp", "")
+        await stage.main.controller.run("mcp", "")
         await stage.until_text("the database is locked", pilot)
         assert "Its log (l) may say why" in stage.text()
         await pilot.press("o")
@@ -84,13 +84,13 @@ async def test_mcp_reload_reads_the_settings_and_tells_the_model(tmp_path: Path,
     async with stage.run() as pilot:
         await stage.say("hi", pilot)
         place.add_stdio(allow=("add",))
-        await stage.main.desk.run("mcp", "reload")
+        await stage.main.controller.run("mcp", "reload")
         await until(lambda: place.hub.status() and place.hub.is_settled, pilot)
         await until(lambda: "told of the servers' tools anew" in str(stage.main.notice.render()), pilot)
         await stage.say("again", pilot)
         told = [[tool.name for tool in request.tools if "tracker" in tool.name] for request in stage.client.requests]
         assert told == [[], ["tracker_add"]]
-        await stage.main.desk.run("mcp", "restart other")
+        await stage.main.controller.run("mcp", "restart other")
         await until(lambda: "There is no MCP server “other”" in str(stage.main.notice.render()), pilot)
 
 

@@ -44,7 +44,7 @@ def summarisers(stage: RealStage) -> list[str]:
 
 
 async def choose(stage: RealStage, pilot: Any) -> None:
-    stage.main.desk.soon(use_model(stage.main.desk, "test/small"))
+    stage.main.controller.soon(use_model(stage.main.controller, "test/small"))
     asked = stage.harness.agent
     await until(lambda: isinstance(stage.screen, ChoiceScreen) or asked.model == "test/small", pilot)
     await pilot.pause()
@@ -71,7 +71,7 @@ async def test_a_model_without_a_key_is_not_the_default_and_says_so(tmp_path: Pa
     row = ModelRow("test/small", "test", 64_000, None, None, (), has_key=False)
     stage = real_stage(tmp_path, [], services={"models": lambda: (row,)})
     async with stage.run() as pilot:
-        stage.main.desk.soon(use_model(stage.main.desk, "test/small"))
+        stage.main.controller.soon(use_model(stage.main.controller, "test/small"))
         await stage.until_text("has no key and is used in this session only", pilot)
         assert stage.stage.saved == {}
 

@@ -75,7 +75,7 @@ async def test_they_are_offered_beside_the_built_in_ones(tmp_path: Path) -> None
         await write(pilot, "/rev")
         assert offered(stage)[0] == "/review"
         stage.main.prompt.reset()
-        names = [command.name for command in stage.main.desk.commands]
+        names = [command.name for command in stage.main.controller.commands]
         assert names[-2:] == ["review", "skill:pdf"]
         assert names.count("help") == 1
         await enter(pilot, "/help")

@@ -8,7 +8,7 @@ import pytest
 from tests.support.ui_app import Stage, make_stage, screen_text, until
 from tui_agent.app.copy_commands import USAGE, last_code
 from tui_agent.app.reports import todo_lines
-from tui_agent.cli.desk_wiring import FileTransfer
+from tui_agent.cli.controller_wiring import FileTransfer
 from tui_agent.session.entries import AssistantEntry, ShellEntry, TextPart, ToolResultEntry, ToolStatus, UserEntry
 from tui_agent.ui.screens.report import ReportScreen
 
@@ -52,7 +52,7 @@ async def test_copying(tmp_path: Path) -> None:
 
         async def copied(argument: str) -> Any:
             stage.app.copy_to_clipboard("")
-            await stage.main.desk.run("copy", argument)
+            await stage.main.controller.run("copy", argument)
             await pilot.pause()
             return stage.app.clipboard
 
@@ -73,11 +73,11 @@ async def test_copying(tmp_path: Path) -> None:
 async def test_the_doctor_reports_in_the_program(tmp_path: Path) -> None:
     stage = make_stage(tmp_path, doctor=lambda: ["✓ program  [x] tui-agent", "✗ model  none"])
     async with stage.run() as pilot:
-        await stage.main.desk.run("doctor", "")
+        await stage.main.controller.run("doctor", "")
         await until(lambda: "✗ model  none" in screen_text(stage), pilot)
         assert isinstance(stage.app.screen, ReportScreen)
         await pilot.press("escape")
-        await stage.main.desk.run("todo", "")
+        await stage.main.controller.run("todo", "")
         await until(lambda: "no list" in screen_text(stage), pilot)
 
 

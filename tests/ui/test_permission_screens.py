@@ -62,7 +62,7 @@ def ruled_stage(tmp_path: Path, **services: Any) -> Stage:
 
 
 async def run_command(stage: Stage, pilot: Any, name: str, argument: str = "") -> None:
-    await stage.main.desk.run(name, argument)
+    await stage.main.controller.run(name, argument)
     await pilot.pause()
 
 

@@ -347,7 +347,7 @@ async def test_escape_in_a_picker_changes_nothing(tmp_path: Path) -> None:
 async def test_a_theme_is_previewed_and_escape_restores(tmp_path: Path) -> None:
     stage = make_stage(tmp_path)
     async with stage.run() as pilot:
-        await stage.main.desk.run("theme", "")
+        await stage.main.controller.run("theme", "")
         await pilot.pause()
         before = stage.app.theme
         await pilot.press("down")
@@ -362,7 +362,7 @@ async def test_a_theme_is_previewed_and_escape_restores(tmp_path: Path) -> None:
 async def test_a_theme_that_is_picked_is_kept(tmp_path: Path) -> None:
     stage = make_stage(tmp_path)
     async with stage.run() as pilot:
-        await stage.main.desk.run("theme", "")
+        await stage.main.controller.run("theme", "")
         await write(pilot, "gruvbox")
         await pilot.press("enter")
         await pilot.pause()

@@ -49,7 +49,7 @@ async def test_an_approved_plan_is_carried_out_in_the_mode_that_was_chosen(tmp_p
         assert stage.harness.agent.mode == mode
         sent = stage.client.requests[-1]
         assert "carry it out now" in sent.messages[-1].text
-        await stage.main.desk.run("undo", "")
+        await stage.main.controller.run("undo", "")
         await until(lambda: stage.harness.agent.mode == "plan", pilot)
         assert stage.main.prompt.text == f"/plan {mode}", "sent again it approves the plan again"
 
@@ -93,7 +93,7 @@ async def test_talk_in_plan_mode_asks_nothing_and_plan_decides_later(tmp_path: P
         await stage.say("plan it", pilot)
         await until(lambda: "The plan is ready" in stage.main.notice.message, pilot)
         assert stage.screen is stage.main, "nobody is interrupted while they write"
-        await stage.main.desk.run("plan", "build")
+        await stage.main.controller.run("plan", "build")
         await stage.until_text("Done.", pilot)
         assert stage.harness.agent.mode == "build"
 
@@ -101,9 +101,9 @@ async def test_talk_in_plan_mode_asks_nothing_and_plan_decides_later(tmp_path: P
 async def test_plan_begins_one_where_there_is_none(tmp_path: Path) -> None:
     stage = real_stage(tmp_path, [Reply("x")])
     async with stage.run() as pilot:
-        await stage.main.desk.run("plan", "")
+        await stage.main.controller.run("plan", "")
         await until(lambda: stage.harness.agent.mode == "plan", pilot)
-        await stage.main.desk.run("plan", "")
+        await stage.main.controller.run("plan", "")
         await until(lambda: "no plan yet" in stage.main.notice.message, pilot)
 
 
@@ -120,7 +120,7 @@ async def test_a_compaction_carries_the_plan(tmp_path: Path) -> None:
     stage = real_stage(tmp_path, script, window=24_000)
     stage.harness.agent.change_mode("plan")
     async with stage.run(after=["plan it"]) as pilot:
-        await stage.main.desk.run("plan", "build")
+        await stage.main.controller.run("plan", "build")
         await stage.harness.agent.wait_idle()
         for number in range(6):
             await stage.say(f"go on {number}", pilot)

@@ -78,21 +78,21 @@ async def test_every_session_keeps_what_was_written_in_it(tmp_path: Path) -> Non
         remembered(stage)
         first = stage.agent.session.id
         await write(pilot, "for the first")
-        await stage.main.desk.open(OpenRequest())
+        await stage.main.controller.open(OpenRequest())
         assert stage.main.prompt.text == "for the first", "it may have been meant for the new one"
         remembered(stage)
         second = stage.agent.session.id
         await write(pilot, ", no: for the second")
-        await stage.main.desk.open(OpenRequest(first))
+        await stage.main.controller.open(OpenRequest(first))
         assert stage.main.prompt.text == "for the first, no: for the second"
         stage.main.prompt.set_draft("mine")
         await pilot.pause()
         stage.main.unsent.save()
         stage.store.keep_unsent(second, Unsent("yours"))
-        await stage.main.desk.open(OpenRequest(second))
+        await stage.main.controller.open(OpenRequest(second))
         assert stage.main.prompt.text == "yours"
         assert stage.main.prompt.cursor_location == (0, 5)
-        await stage.main.desk.open(OpenRequest(first))
+        await stage.main.controller.open(OpenRequest(first))
         assert stage.main.prompt.text == "mine"
 
 
@@ -111,7 +111,7 @@ async def test_a_session_begun_later_does_not_get_what_another_window_left(tmp_p
         place = str(stage.services.cwd)
         with Store(stage.store.path) as other:
             other.keep_unsent(place, Unsent("of the other window"))
-        await stage.main.desk.open(OpenRequest())
+        await stage.main.controller.open(OpenRequest())
         assert not stage.main.prompt.text
         assert stage.store.take_unsent(place).text == "of the other window", "the next program finds it"
 
@@ -139,9 +139,9 @@ async def test_what_waits_is_kept_and_comes_back_into_the_prompt(tmp_path: Path)
         await write(pilot, "follow")
         await pilot.press("alt+enter")
         await until(lambda: len(stage.view.waiting.queue.follow_up) == 1, pilot)
-        await stage.main.desk.open(OpenRequest())
+        await stage.main.controller.open(OpenRequest())
         assert stage.main.prompt.text == ""
-        await stage.main.desk.open(OpenRequest(session))
+        await stage.main.controller.open(OpenRequest(session))
         assert stage.main.prompt.text == "steer\n\nfollow"
         assert "2 messages" in stage.main.notice.message
         assert stage.agent.sent == []

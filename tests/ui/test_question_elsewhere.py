@@ -24,7 +24,7 @@ async def ask(stage: Stage, pilot: Any) -> None:
 async def test_the_screen_on_top_says_that_the_agent_asks(tmp_path: Path, name: str) -> None:
     stage = make_stage(tmp_path)
     async with stage.run() as pilot:
-        await stage.main.desk.run(name, "")
+        await stage.main.controller.run(name, "")
         await pilot.pause()
         await ask(stage, pilot)
         (chip,) = chips(stage)
@@ -42,7 +42,7 @@ async def test_a_screen_opened_over_a_question_says_so_too_until_it_is_settled(t
     async with stage.run() as pilot:
         await ask(stage, pilot)
         assert chips(stage) == []
-        await stage.main.desk.run("settings", "")
+        await stage.main.controller.run("settings", "")
         await pilot.pause()
         assert len(chips(stage)) == 1
         stage.agent.emit(PermissionAsked(question_edit()))
@@ -56,8 +56,8 @@ async def test_a_screen_opened_over_a_question_says_so_too_until_it_is_settled(t
 async def test_a_click_goes_to_the_question(tmp_path: Path) -> None:
     stage = make_stage(tmp_path)
     async with stage.run() as pilot:
-        await stage.main.desk.run("settings", "")
-        await stage.main.desk.run("help", "")
+        await stage.main.controller.run("settings", "")
+        await stage.main.controller.run("help", "")
         await pilot.pause()
         await ask(stage, pilot)
         await pilot.click(QuestionChip)
@@ -69,7 +69,7 @@ async def test_who_comes_back_is_given_time_before_keys_answer(tmp_path: Path) -
     now = [1000.0]
     stage = make_stage(tmp_path, clock=lambda: now[0])
     async with stage.run() as pilot:
-        await stage.main.desk.run("settings", "")
+        await stage.main.controller.run("settings", "")
         await pilot.pause()
         await ask(stage, pilot)
         stage.view.question.wait_for(grace=600.0, typing_pause=0.0)

@@ -58,7 +58,7 @@ async def start(stage: RealStage, pilot: Any, *, runners: int = 3) -> None:
 
 
 def states(stage: RealStage) -> list[RunnerState]:
-    race = stage.main.desk.race
+    race = stage.main.controller.race
     return [] if race is None else [runner.state for runner in race.runners]
 
 
@@ -134,7 +134,7 @@ async def test_a_runner_is_watched_steered_and_stopped(tmp_path: Path) -> None:
         await pilot.press("w")
         await stage.until_text("Message to same", pilot)
         await pilot.press("h", "m", "enter")
-        race = stage.main.desk.race
+        race = stage.main.controller.race
         assert race is not None
         agent = race.runners[working].agent
         assert agent is not None
@@ -161,7 +161,7 @@ async def test_the_tree_shows_who_works(tmp_path: Path, size: tuple[int, int]) -
         text = stage.text()
         print(text)
         assert f"● same {working}" in text
-        race = stage.main.desk.race
+        race = stage.main.controller.race
         assert race is not None
         stage.screen.session_tree.go_to_entry(race.runners[working - 1].record.leaf)
         await pilot.press("o")

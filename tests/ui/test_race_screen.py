@@ -100,7 +100,7 @@ class FakeRace:
 
 
 async def open_race(stage: Stage, pilot: Any, race: FakeRace) -> RaceScreen:
-    screen = RaceScreen(stage.main.desk, race)
+    screen = RaceScreen(stage.main.controller, race)
     stage.app.push_screen(screen)
     await until(lambda: screen.is_mounted and screen.table.count and race.runners[0].name in screen_text(stage), pilot)
     return screen

@@ -84,7 +84,7 @@ def test_the_tree_with_runners(snap_compare: Any, tmp_path: Path, size: tuple[in
     async def act(pilot: Any) -> None:
         stage.pilot = pilot
         await until(lambda: stage.stage.main.view is not None and stage.stage.main.agent is not None, pilot)
-        stage.stage.main.desk.race = SimpleNamespace(  # type: ignore[assignment]
+        stage.stage.main.controller.race = SimpleNamespace(  # type: ignore[assignment]
             runners=[SimpleNamespace(figures=row, record=row) for row in rows], aclose=closed
         )
         await stage.open()

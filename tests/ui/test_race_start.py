@@ -8,7 +8,7 @@ import pytest
 from tests.support.ui_app import Stage, make_stage, screen_text, until
 from tui_agent.agent.race.race import RaceOrder
 from tui_agent.agent.race.specs import RunnerSpec
-from tui_agent.app.face import RaceForm
+from tui_agent.app.frontend import RaceForm
 from tui_agent.session.effort import Effort
 from tui_agent.ui.screens.race_start import RaceStartScreen
 
@@ -30,7 +30,7 @@ class Asked:
         self.answers: list[RaceOrder | None] = []
 
     async def open(self, pilot: Any, question: RaceForm) -> RaceStartScreen:
-        screen = RaceStartScreen(self.stage.main.desk, question)
+        screen = RaceStartScreen(self.stage.main.controller, question)
         self.stage.app.push_screen(screen, self.answers.append)
         await until(lambda: screen.is_mounted and screen.runners.count and screen.runners.size.height, pilot)
         await until(lambda: "At most" in str(screen.cost.render()), pilot)

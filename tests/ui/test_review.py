@@ -10,7 +10,7 @@ from tests.support.real_stage import RealStage, real_stage
 from tests.support.scripted_client import Reply
 from tests.support.ui_app import make_stage, screen_text, until
 from tui_agent.agent.agent_specs import AgentSpec
-from tui_agent.app.face import Finding
+from tui_agent.app.frontend import Finding
 from tui_agent.app.review_commands import change_of, read_findings
 from tui_agent.context.request import ModelRequest
 from tui_agent.ui.screens.findings import FindingsScreen
@@ -94,7 +94,7 @@ async def test_findings_are_listed_opened_and_handed_over(
     monkeypatch.setattr("tui_agent.ui.screens.findings.open_in_editor", open_in_editor)
     stage, asked = staged(tmp_path, Reply(ANSWER))
     async with stage.run() as pilot:
-        stage.main.desk.begin("review")
+        stage.main.controller.begin("review")
         await until(lambda: isinstance(stage.screen, FindingsScreen), pilot)
         await pilot.pause()
         assert "Review of uncommitted changes: 2 findings" in stage.text()
@@ -106,7 +106,7 @@ async def test_findings_are_listed_opened_and_handed_over(
         await pilot.press(*"fail", "tab")
         await until(lambda: "cannot fail" in stage.main.prompt.full_text, pilot)
         assert "ignores quantity" not in stage.main.prompt.full_text, "only those that are listed"
-        await stage.main.desk.run("review", "list")
+        await stage.main.controller.run("review", "list")
         await until(lambda: isinstance(stage.screen, FindingsScreen), pilot)
 
 
@@ -114,7 +114,7 @@ async def test_escape_stops_a_review(tmp_path: Path, project: Path) -> None:
     assert project.exists()
     stage, asked = staged(tmp_path, Reply("", hang=True))
     async with stage.run() as pilot:
-        stage.main.desk.begin("review")
+        stage.main.controller.begin("review")
         await until(lambda: asked, pilot)
         await pilot.press("escape")
         await until(lambda: stage.main.notice.message == "The review was stopped.", pilot)
@@ -123,10 +123,10 @@ async def test_escape_stops_a_review(tmp_path: Path, project: Path) -> None:
 async def test_what_cannot_be_reviewed_says_so(tmp_path: Path, project: Path) -> None:
     stage, asked = staged(tmp_path, Reply("x"))
     async with stage.run() as pilot:
-        await stage.main.desk.run("review", "nothing")
+        await stage.main.controller.run("review", "nothing")
         await until(lambda: "neither a branch nor a commit" in stage.main.notice.message, pilot)
         git(project, "stash", "-u")
-        await stage.main.desk.run("review", "")
+        await stage.main.controller.run("review", "")
         await until(lambda: "nothing to review" in stage.main.notice.message, pilot)
         assert not asked
 
@@ -134,5 +134,5 @@ async def test_what_cannot_be_reviewed_says_so(tmp_path: Path, project: Path) ->
 async def test_the_list_before_any_review_is_no_branch(tmp_path: Path) -> None:
     stage = make_stage(tmp_path)
     async with stage.run() as pilot:
-        await stage.main.desk.run("review", "list")
+        await stage.main.controller.run("review", "list")
         await until(lambda: "Nothing was reviewed yet: /review begins." in screen_text(stage), pilot)

@@ -57,7 +57,7 @@ async def test_conversation_and_files_or_the_conversation_alone_go_back(
         await until(lambda: stage.session.leaf == stage.names["before"], pilot)
         await until(lambda: on_disk(root) == files, pilot)
         assert stage.stage.main.prompt.full_text == "fix the files"
-        await stage.stage.main.desk.run("undo", "")
+        await stage.stage.main.controller.run("undo", "")
         await until(lambda: on_disk(root) == AFTER, pilot)
         assert stage.session.leaf == stage.names["leaf"]
         assert stage.stage.main.prompt.full_text == ""
@@ -73,10 +73,10 @@ async def test_files_alone_go_back_and_undo_brings_them_again(tmp_path: Path) ->
         assert stage.stage.main.prompt.full_text == "", "the conversation goes on"
         plan = await stage.agent.files.plan(stage.names["leaf"])
         assert not plan.conflicts, "what was put back is the session's own change"
-        await stage.stage.main.desk.run("undo", "")
+        await stage.stage.main.controller.run("undo", "")
         await until(lambda: on_disk(root) == AFTER, pilot)
         assert stage.session.leaf == stage.names["leaf"]
-        await stage.stage.main.desk.run("redo", "")
+        await stage.stage.main.controller.run("redo", "")
         await until(lambda: on_disk(root) == BEFORE, pilot)
 
 

@@ -9,7 +9,7 @@ import pytest
 from tests.support.ui_app import HOME, Stage, make_stage, screen_text, until, write
 from tui_agent.app.exporting import ExportFormat, ExportOrder
 from tui_agent.app.services import FirstView, ImportOutcome, OpenHow, OpenRequest
-from tui_agent.cli.desk_wiring import FileTransfer
+from tui_agent.cli.controller_wiring import FileTransfer
 from tui_agent.session.entries import AssistantEntry, TextPart, UserEntry
 from tui_agent.session.session import Session
 from tui_agent.session.store import Store
@@ -85,8 +85,8 @@ async def test_an_entry_of_another_branch_is_shown_in_the_tree(tmp_path: Path) -
         def begin(name: str, arguments: str) -> None:
             asked.append((name, arguments))
 
-        stage.main.desk.begin = begin  # type: ignore[method-assign]
-        await stage.main.desk.open(OpenRequest(session.id, entry=left.id))
+        stage.main.controller.begin = begin  # type: ignore[method-assign]
+        await stage.main.controller.open(OpenRequest(session.id, entry=left.id))
         await until(lambda: asked == [("tree", f"#{left.id}")], pilot)
 
 
@@ -203,7 +203,7 @@ async def test_export_takes_a_name_and_flags(tmp_path: Path, typed: str, order: 
     files = Files()
     stage = make_stage(tmp_path, transfer=files)
     async with stage.run() as pilot:
-        await stage.main.desk.run("export", typed)
+        await stage.main.controller.run("export", typed)
         await until(lambda: "Exported to" in screen_text(stage), pilot)
         assert files.orders == [(ExportOrder(stage.agent.session.id, **order), HOME / target)]
 
@@ -213,8 +213,8 @@ async def test_a_session_of_another_machine_is_exported_where_the_program_was_st
     stage = make_stage(tmp_path, transfer=files, cwd=tmp_path)
     session = make_session(stage.store, "hello", cwd="/Users/somebody/shop")
     async with stage.run() as pilot:
-        await stage.main.desk.open(OpenRequest(session.id))
-        await stage.main.desk.run("export", "talk.md")
+        await stage.main.controller.open(OpenRequest(session.id))
+        await stage.main.controller.run("export", "talk.md")
         await until(lambda: files.orders, pilot)
         assert files.orders[0][1] == tmp_path / "talk.md"
 
@@ -232,7 +232,7 @@ async def test_a_session_of_another_machine_is_exported_where_the_program_was_st
 async def test_what_goes_wrong_is_said(tmp_path: Path, typed: str, failing: Exception | None, said: str) -> None:
     stage = make_stage(tmp_path, transfer=Files(failing))
     async with stage.run((120, 24)) as pilot:
-        await stage.main.desk.run("export", typed)
+        await stage.main.controller.run("export", typed)
         await until(lambda: said in screen_text(stage), pilot)
 
 
@@ -240,7 +240,7 @@ async def test_import_tells_what_came(tmp_path: Path) -> None:
     files = Files()
     stage = make_stage(tmp_path, transfer=files)
     async with stage.run() as pilot:
-        await stage.main.desk.run("import", "in.jsonl")
+        await stage.main.controller.run("import", "in.jsonl")
         await until(lambda: "Imported it. /sessions 89abcdef opens it." in screen_text(stage), pilot)
         assert files.imported == [HOME / "in.jsonl"]
 
@@ -248,7 +248,7 @@ async def test_import_tells_what_came(tmp_path: Path) -> None:
 async def test_import_of_many_shows_a_list(tmp_path: Path) -> None:
     stage = make_stage(tmp_path, transfer=Files(told=("one", "two \x1b[2J", "2 imported.")))
     async with stage.run() as pilot:
-        await stage.main.desk.run("import", "folder")
+        await stage.main.controller.run("import", "folder")
         await until(lambda: "two ␛[2J" in screen_text(stage), pilot)
 
 

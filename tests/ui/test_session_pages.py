@@ -22,14 +22,14 @@ async def test_diff_shows_what_changed_since_the_session_began_or_since_an_entry
     stage = tree_stage(tmp_path, planting=plant_files)
     write_files(stage)
     async with stage.run((100, 30)) as pilot:
-        stage.stage.main.desk.begin("diff")
+        stage.stage.main.controller.begin("diff")
         viewer = await stage.asked(DiffScreen)
         assert "4 files changed since the session began" in screen_text(stage.stage)
         assert viewer.query_one("#files", OptionList).option_count == 4
         await pilot.press("escape")
-        stage.stage.main.desk.begin("diff", f"#{stage.names['leaf']}")
+        stage.stage.main.controller.begin("diff", f"#{stage.names['leaf']}")
         await until(lambda: "No file was changed since" in stage.stage.main.notice.message, pilot)
-        stage.stage.main.desk.begin("diff", "yesterday")
+        stage.stage.main.controller.begin("diff", "yesterday")
         await until(lambda: "Use /diff" in stage.stage.main.notice.message, pilot)
 
 
@@ -43,10 +43,10 @@ def with_job(tmp_path: Path) -> RealStage:
 async def test_jobs_are_shown_with_their_output_and_stopped(tmp_path: Path) -> None:
     stage = with_job(tmp_path)
     async with stage.run() as pilot:
-        stage.main.desk.begin("jobs")
+        stage.main.controller.begin("jobs")
         await until(lambda: "no background jobs" in stage.main.notice.message, pilot)
         await stage.say("start it", pilot)
-        stage.main.desk.begin("jobs")
+        stage.main.controller.begin("jobs")
         await until(lambda: isinstance(stage.screen, JobsScreen), pilot)
         await stage.until_text("line 3", pilot)
         assert "1 job running" in stage.text()
@@ -59,9 +59,9 @@ async def test_a_job_is_stopped_by_its_number_where_there_is_no_page(tmp_path: P
     stage = with_job(tmp_path)
     async with stage.run() as pilot:
         await stage.say("start it", pilot)
-        await stage.main.desk.run("jobs", "stop 1")
+        await stage.main.controller.run("jobs", "stop 1")
         await until(lambda: stage.main.notice.message == "Job 1 was stopped.", pilot)
-        await stage.main.desk.run("jobs", "stop 7")
+        await stage.main.controller.run("jobs", "stop 7")
         await until(lambda: "There is no job “7”. Jobs: 1." in stage.main.notice.message, pilot)
 
 
@@ -72,7 +72,7 @@ async def test_status_tells_everything_on_one_page(tmp_path: Path) -> None:
         leaf = stage.harness.session.leaf
         await stage.say("again", pilot)
         await stage.harness.agent.navigator.go(leaf)
-        stage.main.desk.begin("status")
+        stage.main.controller.begin("status")
         await until(lambda: isinstance(stage.screen, ReportScreen), pilot)
         text = stage.text()
         for told in ("model", "effort", "mode", "build: asks before", "sandbox", "rules", "prompt cache", "compaction"):
@@ -84,16 +84,16 @@ async def test_status_tells_everything_on_one_page(tmp_path: Path) -> None:
 async def test_clear_begins_a_new_session_and_says_how_to_come_back(tmp_path: Path) -> None:
     stage = make_stage(tmp_path)
     async with stage.run() as pilot:
-        await stage.main.desk.run("clear", "")
+        await stage.main.controller.run("clear", "")
         assert "empty already" in stage.main.notice.message
         left: Any = stage.agent.session
         stage.agent.append(UserEntry(parts=(TextPart(text="find the bug"),)))
-        await stage.main.desk.run("clear", "the bug")
+        await stage.main.controller.run("clear", "the bug")
         await until(lambda: len(stage.agents) == 2, pilot)
         await pilot.pause()
         assert stage.agent.session.id != left.id
         assert f"“the bug” is kept: /resume {left.id}" in stage.main.notice.message
-        await stage.main.desk.run("sessions", left.id)
+        await stage.main.controller.run("sessions", left.id)
         await until(lambda: stage.agent.session.id == left.id, pilot)
         assert stage.agent.session.info.title == "the bug"
 
@@ -104,9 +104,9 @@ async def test_a_new_session_after_the_demo_is_a_demo_again(tmp_path: Path, comm
     async with stage.run() as pilot:
         stage.agent.append(UserEntry(parts=(TextPart(text="tour"),)))
         stage.agent.change_model(DEMO_MODEL)
-        await stage.main.desk.run(command)
+        await stage.main.controller.run(command)
         await until(lambda: len(stage.agents) == 2, pilot)
         assert stage.requests[-1].demo
-        await stage.main.desk.run("new")
+        await stage.main.controller.run("new")
         await until(lambda: len(stage.agents) == 3, pilot)
         assert not stage.requests[-1].demo, "the open session has a model of its own"

@@ -43,7 +43,7 @@ def a_stage(tmp_path: Path, text: str = "", **services: Any) -> tuple[Stage, Pat
 
 
 async def opened(stage: Stage, pilot: Any, query: str) -> SettingsScreen:
-    await stage.main.desk.run("settings", "")
+    await stage.main.controller.run("settings", "")
     await pilot.pause()
     screen = stage.app.screen
     assert isinstance(screen, SettingsScreen)
@@ -272,7 +272,7 @@ async def test_an_action_has_the_users_key_and_its_own_no_longer(tmp_path: Path)
 async def test_the_help_names_every_key_that_can_be_changed(tmp_path: Path) -> None:
     stage = make_stage(tmp_path)
     async with stage.run():
-        rows = list(help_rows(stage.main.desk, MainScreen.BINDINGS, {"compact": "f6"}))
+        rows = list(help_rows(stage.main.controller, MainScreen.BINDINGS, {"compact": "f6"}))
     assert {action.id for action in rebindable_actions(MainScreen.BINDINGS)} <= {row.name for row in rows}
     assert next(row.keys for row in rows if row.name == "compact") == "f6"
 
@@ -297,7 +297,7 @@ async def test_the_interface_follows_the_file(tmp_path: Path) -> None:
     )
     async with stage.run() as pilot:
         path.write_text('[ui]\ntheme = "dracula"\nreduced_motion = false\n[keys]\nhelp = "f12"\n')
-        await stage.main.desk.run("settings", "reload")
+        await stage.main.controller.run("settings", "reload")
         await pilot.pause()
         told = "The settings were read again: keys, ui.reduced_motion, ui.theme take effect now."
         assert stage.main.notice.message == told
@@ -307,7 +307,7 @@ async def test_the_interface_follows_the_file(tmp_path: Path) -> None:
         await until(lambda: isinstance(stage.app.screen, HelpScreen), pilot)
         await pilot.press("escape")
         path.write_text("")
-        await stage.main.desk.run("settings", "reload")
+        await stage.main.controller.run("settings", "reload")
         assert stage.main.notice.message == "The settings were read again: mcp takes effect with /mcp reload."
         await pilot.press("f12")
         await pilot.pause()
@@ -353,7 +353,7 @@ async def test_a_mistake_in_the_file_is_told(tmp_path: Path) -> None:
     stage, path = a_stage(tmp_path, reread_settings=following(path, []))
     async with stage.run() as pilot:
         path.write_text("max_steps = 0\n")
-        await stage.main.desk.run("settings", "reload")
+        await stage.main.controller.run("settings", "reload")
         await pilot.pause()
         assert "max_steps = 0 is not accepted" in stage.main.notice.message
 

@@ -13,9 +13,9 @@ from tests.support.thoroughness import examples
 from tests.support.transcript import Shown, shown
 from tui_agent.agent.agent import Agent
 from tui_agent.agent.events import AgentEvent
+from tui_agent.context.context_status import Standing, together
+from tui_agent.context.context_status_cache import standings
 from tui_agent.context.projection import ModelTraits, project
-from tui_agent.context.standing import Standing, together
-from tui_agent.context.standings import standings
 from tui_agent.context.tokens import TokenCounter
 from tui_agent.session.entries import (
     KINDS,

@@ -96,7 +96,7 @@ async def test_it_is_read_after_it_ended_and_the_list_stays_tidy(tmp_path: Path)
         await stage.until_text("views.py:12 drops it.", pilot)
         assert "done" in stage.text()
         await pilot.press("escape")
-        await stage.main.desk.run("sessions", "")
+        await stage.main.controller.run("sessions", "")
         await stage.until_text("where is it", pilot)
         assert "Find where" not in stage.text()
 
@@ -129,13 +129,13 @@ async def test_a_session_says_whose_it_is_and_parent_goes_back(tmp_path: Path) -
     stage = make_stage(tmp_path)
     async with stage.run() as pilot:
         parent = stage.agent.session.id
-        await stage.main.desk.run("parent", "")
+        await stage.main.controller.run("parent", "")
         assert "was not started from another" in str(stage.main.notice.render())
         child = stage.store.create_session(tmp_path, title="look", parent=(parent, 1), agent="explore")
-        await stage.main.desk.open(OpenRequest(child.id))
+        await stage.main.controller.open(OpenRequest(child.id))
         await pilot.pause()
         assert stage.main.header.note == "explore, a subagent: /parent goes back"
-        await stage.main.desk.run("parent", "")
+        await stage.main.controller.run("parent", "")
         assert stage.requests[-1].session_id == parent
         assert stage.main.header.note == ""
 

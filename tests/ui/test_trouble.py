@@ -127,7 +127,7 @@ async def test_every_command_goes_on_in_trouble(
         with trouble(stage):
             for command in command_table():
                 for argument in () if command.name in LEAVING else ARGUMENTS.get(command.name, ("",)):
-                    await stage.main.desk.run(command.name, argument)
+                    await stage.main.controller.run(command.name, argument)
                     await pilot.pause()
                     assert stage.app.is_running, command.name
                     assert defects(caplog.records) == [], command.name
@@ -144,14 +144,14 @@ async def test_every_key_of_every_page_goes_on_in_trouble(
             for command in command_table():
                 if command.name in LEAVING:
                     continue
-                await stage.main.desk.run(command.name, "")
+                await stage.main.controller.run(command.name, "")
                 await pilot.pause()
                 for key in keys_of(stage.screen, tried) if stage.screen is not stage.main else ():
                     await pilot.press(key)
                     assert stage.app.is_running, (command.name, key)
                     assert defects(caplog.records) == [], (command.name, key)
                     if stage.screen is stage.main:
-                        await stage.main.desk.run(command.name, "")
+                        await stage.main.controller.run(command.name, "")
                         await pilot.pause()
                 await leave_pages(stage, pilot)
 

@@ -82,7 +82,7 @@ class SessionFactory(Protocol):
     def demo(self) -> bool: ...
 
     def services(self, cwd: Path, servers: Mapping[str, McpServerSettings]) -> AppServices:
-        """Return what the desk of a session in a directory is given; ``servers`` are the editor's own."""
+        """Return what the controller of a session in a directory is given; ``servers`` are the editor's own."""
         ...
 
     async def models(self, *, anew: bool = False) -> Sequence[str]:
@@ -283,7 +283,7 @@ class EditorAgent:
         agent = opened.agent
         match config_id, value:
             case "model", str() if value:
-                verdict = await asyncio.to_thread(opened.desk.services.judge_model, value)
+                verdict = await asyncio.to_thread(opened.controller.services.judge_model, value)
                 if verdict is not None and verdict.standing is NameStanding.IMPOSSIBLE:
                     raise RequestError(-32602, verdict.sentence)
                 agent.change_model(value)
@@ -367,7 +367,7 @@ class EditorAgent:
     @staticmethod
     def _advertise(opened: EditorSession) -> None:
         """Tell the commands. They follow the answer that names the session, which an editor has to know first."""
-        rows = [(row.name, row.help, row.argument) for row in opened.desk.commands]
+        rows = [(row.name, row.help, row.argument) for row in opened.controller.commands]
         commands = [
             AvailableCommand(
                 name=name,

@@ -41,8 +41,9 @@ from tui_agent.agent.events import (
 from tui_agent.agent.permissions import in_words
 from tui_agent.agent.preparing import prepare
 from tui_agent.app.commands import command_table, find
-from tui_agent.app.desk import Desk
-from tui_agent.app.face import (
+from tui_agent.app.controller import Controller
+from tui_agent.app.find_commands import find_report
+from tui_agent.app.frontend import (
     Choice,
     FindPage,
     JobsPage,
@@ -52,10 +53,9 @@ from tui_agent.app.face import (
     Remedy,
     Report,
     Severity,
+    TextFrontend,
     TextLine,
-    WordsFace,
 )
-from tui_agent.app.find_commands import find_report
 from tui_agent.app.intent import CommandIntent, parse
 from tui_agent.app.services import AppServices, OpenRequest
 from tui_agent.app.status_commands import job_lines
@@ -70,8 +70,8 @@ MAX_OFFERED = 12
 """Rows of a long list that are offered as answers: the first ones."""
 
 
-class EditorFace(WordsFace):
-    """Speaks for the desk of one session in an editor."""
+class EditorFrontend(TextFrontend):
+    """Speaks for the controller of one session in an editor."""
 
     def __init__(self, session: EditorSession) -> None:
         self._session = session
@@ -127,14 +127,14 @@ class EditorFace(WordsFace):
         """Tell what was found and the jobs too."""
         match page:
             case FindPage(query=query) if query:
-                self._session.desk.soon(self._tell_found(query))
+                self._session.controller.soon(self._tell_found(query))
             case JobsPage():
                 self.show(Report(page.title, job_lines(self._session.agent.jobs)))
             case _:
                 super().show(page)
 
     async def _tell_found(self, query: str) -> None:
-        self.show(await find_report(self._session.desk, query))
+        self.show(await find_report(self._session.controller, query))
 
     def go_to(self, request: OpenRequest) -> None:
         del request
@@ -224,9 +224,9 @@ class EditorSession:
         self.client = client
         self.able = able or ClientCapabilities()
         """What the editor can do."""
-        self.desk = Desk(EditorFace(self), self._on_event)
+        self.controller = Controller(EditorFrontend(self), self._on_event)
         """Everything a person can ask of the session."""
-        self.desk.attach(services)
+        self.controller.attach(services)
         self._updates = Updates(services.cwd)
         self._waiting: asyncio.Queue[Any] = asyncio.Queue()
         self._telling: asyncio.Task[None] | None = None
@@ -244,7 +244,7 @@ class EditorSession:
         Raises:
             StoreError: it can't be opened.
         """
-        agent = await self.desk.open_or_raise(request)
+        agent = await self.controller.open_or_raise(request)
         self._updates = Updates(agent.ports.cwd, agent.ports.blob)
         self._telling = asyncio.ensure_future(self._send_all())
         if self.able.fs is not None and self.able.fs.read_text_file:
@@ -252,8 +252,8 @@ class EditorSession:
 
     @property
     def agent(self) -> Agent:
-        assert self.desk.agent is not None, "open comes first"  # noqa: S101 - a promise of this class
-        return self.desk.agent
+        assert self.controller.agent is not None, "open comes first"  # noqa: S101 - a promise of this class
+        return self.controller.agent
 
     async def aclose(self) -> None:
         """End the run and what was told of it, and let go of the session."""
@@ -262,7 +262,7 @@ class EditorSession:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        await self.desk.close()
+        await self.controller.close()
 
     # -- what an editor asks for ----------------------------------------------------------------------------
 
@@ -298,9 +298,9 @@ class EditorSession:
             RequestError: the run failed.
         """
         result = await ended
-        while (deciding := self.desk.deciding) is not None:
+        while (deciding := self.controller.deciding) is not None:
             # A plan that is approved goes on in the same turn.
-            self.desk.deciding = None
+            self.controller.deciding = None
             await deciding
             if self.agent.running:
                 result = await self._next_end()
@@ -320,7 +320,7 @@ class EditorSession:
             return None
         cancels, was_running = self._cancels, self.agent.running
         try:
-            await self.desk.run_through(command, intent.arguments)
+            await self.controller.run_through(command, intent.arguments)
         except asyncio.CancelledError:
             if self._cancels == cancels:
                 raise
@@ -393,7 +393,7 @@ class EditorSession:
             options = await self.options()
             self.tell(ConfigOptionUpdate(session_update="config_option_update", config_options=options))
 
-        self.desk.soon(tell())
+        self.controller.soon(tell())
 
     def _answer(self, ended: RunEnded) -> None:
         waiting, self._ended = self._ended, []

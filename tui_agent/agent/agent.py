@@ -30,8 +30,8 @@ from tui_agent.agent.journal import Journal
 from tui_agent.agent.knowledge.knowledge import CommandRow
 from tui_agent.agent.loop import Loop
 from tui_agent.agent.mcp.session import SessionMcp
+from tui_agent.agent.mention_targets import Named, all_named, load_named
 from tui_agent.agent.message_queue import MessageQueue
-from tui_agent.agent.named import Named, all_named, load_named
 from tui_agent.agent.permissions import Mode, Rule
 from tui_agent.agent.ports import Adjustable, AgentPorts
 from tui_agent.agent.preparing import Prepared, prepare_command

@@ -21,6 +21,7 @@ from tui_agent.agent.ports import AgentPorts
 from tui_agent.agent.prepared_summary import PreparedSummary
 from tui_agent.agent.summary_calls import SummaryCalls, SummaryCost
 from tui_agent.context.budget import ContextSize, CountEntry, estimate_tokens, head_parts, measure, overhead_parts
+from tui_agent.context.commit_plan import PRUNED, Commit, Measures, plan_commit, plan_cuts
 from tui_agent.context.compaction import (
     Boundary,
     CompactionPlan,
@@ -33,7 +34,6 @@ from tui_agent.context.compaction import (
 )
 from tui_agent.context.compaction_policy import NO_FAILURES, FailureRecord
 from tui_agent.context.digest import digest
-from tui_agent.context.ladder import PRUNED, Commit, Measures, plan_commit, plan_cuts
 from tui_agent.context.preserved import CountText
 from tui_agent.context.request import ModelRequest
 from tui_agent.context.settings import ContextSettings

@@ -13,11 +13,11 @@ from tui_agent.context.budget import RequestModel, SwitchAhead, Weights, measure
 from tui_agent.context.cache import CacheMiss, CacheState, PrefixBreak, cached_origins, ever_cached
 from tui_agent.context.compaction_history import ROOM_KINDS, RoomMade, room_made
 from tui_agent.context.context_map import ContextBlock, ContextMap, context_map, with_cached
+from tui_agent.context.context_status import Standing
+from tui_agent.context.context_status_cache import Standings, shares
 from tui_agent.context.projection import project
 from tui_agent.context.pruning import Moment
 from tui_agent.context.request import ModelRequest
-from tui_agent.context.standing import Standing
-from tui_agent.context.standings import Standings, shares
 from tui_agent.context.templates import Templates
 from tui_agent.context.timeline import CHANGING_KINDS, ModelScale, PathShape, Step, marks_after, steps_of
 from tui_agent.context.view import resolve

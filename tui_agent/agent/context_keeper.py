@@ -11,14 +11,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from tui_agent.agent.cache_watch import CacheWatch, SentRequest
-from tui_agent.agent.context_full import CompactedError, ContextFullError, describe_full
 from tui_agent.agent.events import Notice
 from tui_agent.agent.files_back import files_back, room_for_files
-from tui_agent.agent.head import Head
 from tui_agent.agent.image_room import image_prune, never_sent
 from tui_agent.agent.journal import Journal
+from tui_agent.agent.overflow_message import CompactedError, ContextFullError, describe_full
 from tui_agent.agent.permissions import resumed_mode
 from tui_agent.agent.ports import AgentPorts
+from tui_agent.agent.prompt_head import Head
 from tui_agent.context.budget import (
     ContextSize,
     Meter,

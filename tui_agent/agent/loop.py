@@ -21,15 +21,15 @@ from tui_agent.agent.channel import EventChannel
 from tui_agent.agent.check import run_check
 from tui_agent.agent.checkpoints.recorder import Recorder
 from tui_agent.agent.clients import NO_MODEL
-from tui_agent.agent.context_full import CompactedError, ContextFullError
 from tui_agent.agent.context_keeper import ContextKeeper
+from tui_agent.agent.directory_instructions import nearby_instructions
 from tui_agent.agent.doom_loop import REPEATING
 from tui_agent.agent.events import MessageRefused, Notice, RunEnded, RunStarted
 from tui_agent.agent.hooks.payloads import RunEnd
 from tui_agent.agent.job_news import ended_jobs
 from tui_agent.agent.journal import Journal
 from tui_agent.agent.message_queue import MessageQueue, QueuedMessage
-from tui_agent.agent.nearby import nearby_instructions
+from tui_agent.agent.overflow_message import CompactedError, ContextFullError
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.agent.run_budget import BudgetUsedUpError, time_is_up
 from tui_agent.agent.tool_runner import StopRunError, ToolRunner

@@ -16,9 +16,9 @@ from tui_agent.agent.journal import Journal
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.agent.run_budget import BudgetUsedUpError
 from tui_agent.agent.summary_calls import SummaryCost
+from tui_agent.context.commit_plan import Commit
 from tui_agent.context.compaction import CompactionPlan, Refusal
 from tui_agent.context.compaction_policy import changes_since, newest_user_id
-from tui_agent.context.ladder import Commit
 from tui_agent.context.summariser import SummaryFailure
 from tui_agent.lazy import dataclass
 from tui_agent.session.entries import CompactionEntry, PruneEntry

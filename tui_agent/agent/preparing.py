@@ -8,7 +8,7 @@ from tui_agent.agent.attachments import Naming, load_message
 from tui_agent.agent.channel import EventChannel
 from tui_agent.agent.knowledge.commands import UserCommand, fill
 from tui_agent.agent.mcp.records import McpError
-from tui_agent.agent.named import load_named
+from tui_agent.agent.mention_targets import load_named
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.agent.shell import run_shell
 from tui_agent.errors import CommandError

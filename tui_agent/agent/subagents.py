@@ -22,7 +22,7 @@ from tui_agent.agent.events import (
     ToolStarted,
 )
 from tui_agent.agent.mcp.hub import McpHub
-from tui_agent.agent.named import subagents_of
+from tui_agent.agent.mention_targets import subagents_of
 from tui_agent.agent.permissions import Mode, Rule
 from tui_agent.agent.ports import Adjustable, AgentPorts
 from tui_agent.context.templates import fill

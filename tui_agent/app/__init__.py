@@ -1,1 +1,1 @@
-"""The desk: everything a person can ask of the program, the same for a screen, an editor and a script. No Textual."""
+"""The controller: all that a person can ask of the program, on a screen, in an editor, in a script. No Textual."""

@@ -10,7 +10,7 @@ from tui_agent.session.path_queries import newest
 if TYPE_CHECKING:
     from tui_agent.agent.agent import Agent
     from tui_agent.agent.events import CacheMissed
-    from tui_agent.app.desk import Desk
+    from tui_agent.app.controller import Controller
 
 
 IDLE_SECONDS = 75
@@ -20,8 +20,8 @@ IDLE_SECONDS = 75
 class ColdCache:
     """Tells of a cold cache, once for each time it cools; before that does what ``cache.idle`` says."""
 
-    def __init__(self, desk: "Desk") -> None:
-        self._desk = desk
+    def __init__(self, controller: "Controller") -> None:
+        self._controller = controller
         self._told: int | None = None
         self._saved: int | None = None
 
@@ -31,7 +31,7 @@ class ColdCache:
 
     def look(self) -> None:
         """Say what the next request reads anew when the provider has forgotten the last one; cheap when it has not."""
-        agent = self._desk.agent
+        agent = self._controller.agent
         if agent is None or agent.running or agent.session.read_only:
             return
         answer = newest(agent.session.active_path(), AssistantEntry)
@@ -43,54 +43,54 @@ class ColdCache:
                 self._save(agent, state.seconds_left)
             return
         self._told = answer.id
-        self._desk.face.refresh_facts()
-        self._desk.soon(self._tell(agent))
+        self._controller.frontend.refresh_facts()
+        self._controller.soon(self._tell(agent))
 
     def _save(self, agent: "Agent", seconds: float) -> None:
         """Offer or begin a compaction while the conversation is still read from the cache."""
         idle, size = agent.ports.settings.cache.idle, agent.inspector.cached_tokens()
         if idle == "off" or not size:
             return
-        dollars = self._desk.services.reread_cost(agent.model, size)
+        dollars = self._controller.services.reread_cost(agent.model, size)
         about = (
             f" ({tokens(size)} tokens, about {money(dollars)} to read anew)" if dollars else f" ({tokens(size)} tokens)"
         )
         told = f"The provider forgets this conversation in {max(1, round(seconds))} s{about}."
         if idle == "offer":
-            self._desk.say(f"{told} Compacting it costs least now.", remedy=_compact_first(self._desk))
+            self._controller.say(f"{told} Compacting it costs least now.", remedy=_compact_first(self._controller))
         else:
-            self._desk.say(f"{told} It is compacted now; /undo takes that back.")
-            self._desk.soon(self._compact(agent))
+            self._controller.say(f"{told} It is compacted now; /undo takes that back.")
+            self._controller.soon(self._compact(agent))
 
     async def _compact(self, agent: "Agent") -> None:
         outcome = await agent.compact(idle=True)
-        if outcome.problem and self._desk.agent is agent:
-            self._desk.say(f"Not compacted: {outcome.problem}", "warning")
+        if outcome.problem and self._controller.agent is agent:
+            self._controller.say(f"Not compacted: {outcome.problem}", "warning")
 
     async def _tell(self, agent: "Agent") -> None:
         forgotten = await agent.inspector.forgotten_tokens()
-        if not forgotten or agent.running or self._desk.agent is not agent:
+        if not forgotten or agent.running or self._controller.agent is not agent:
             return
-        dollars = self._desk.services.reread_cost(agent.model, forgotten)
+        dollars = self._controller.services.reread_cost(agent.model, forgotten)
         about = f", about {money(dollars)} more" if dollars else ""
-        self._desk.say(
+        self._controller.say(
             f"The provider has forgotten this conversation: the next request reads {tokens(forgotten)} tokens anew"
             f"{about}.",
-            remedy=_compact_first(self._desk),
+            remedy=_compact_first(self._controller),
         )
 
 
-def _compact_first(desk: "Desk") -> tuple[str, str, str] | None:
+def _compact_first(controller: "Controller") -> tuple[str, str, str] | None:
     command = find("compact", command_table())
-    key = desk.face.keymap.get("compact", command.key if command is not None else "")
+    key = controller.frontend.keymap.get("compact", command.key if command is not None else "")
     return (key or "/compact", "compact first", "screen.command('compact')")
 
 
-def warn_of_missed_cache(desk: "Desk", event: "CacheMissed") -> None:
+def warn_of_missed_cache(controller: "Controller", event: "CacheMissed") -> None:
     """Say what a request cost more than it had to."""
-    from tui_agent.app.context_words import miss_words
+    from tui_agent.app.context_text import miss_words
     from tui_agent.context.cache import BreakCause, CacheMiss
 
     cause = BreakCause(event.cause) if event.cause else None
     miss = CacheMiss(event.expected, event.expected - event.tokens, cause)
-    desk.say(miss_words(miss, desk.services.reread_cost(event.model, event.tokens)))
+    controller.say(miss_words(miss, controller.services.reread_cost(event.model, event.tokens)))

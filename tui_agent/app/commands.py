@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tui_agent.session.session import Session
 
 Handler = Callable[..., Coroutine[Any, Any, None]]
-"""Called with the desk and what is written after the name. The desk knows the table, not the table the desk."""
+"""Called with the controller and the text after the name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +100,8 @@ def _own_rows(found: tuple[CommandRow, ...]) -> tuple[Command, ...]:
     )
 
 
-async def _send_own(name: str, desk: Any, arguments: str) -> None:
-    await desk.outbox.send_command(name, arguments, f"There is no command /{name} any more.")
+async def _send_own(name: str, controller: Any, arguments: str) -> None:
+    await controller.outbox.send_command(name, arguments, f"There is no command /{name} any more.")
 
 
 def find(name: str, commands: Iterable[Command]) -> Command | None:

@@ -11,31 +11,31 @@ from tui_agent.app.commands import Command
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from tui_agent.app.desk import Desk
+    from tui_agent.app.controller import Controller
     from tui_agent.session.entries import Entry
 
 _CODE = re.compile(r"^ {0,3}(`{3,}|~{3,})[^\n]*\n(.*?)(?:^ {0,3}\1[`~]*[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
 USAGE = "Write /copy, /copy code, /copy all or /copy #12."
 
 
-async def copy(desk: Desk, argument: str) -> None:
+async def copy(controller: Controller, argument: str) -> None:
     """Copy what the argument names, as it was written; without one the last answer."""
     wanted = argument.strip().lower()
-    if desk.agent is None:
-        desk.say("There is nothing to copy yet.")
+    if controller.agent is None:
+        controller.say("There is nothing to copy yet.")
     elif wanted == "all":
-        await _copy_all(desk)
+        await _copy_all(controller)
     elif wanted in {"", "code"}:
-        answers = [answer for entry in reversed(desk.agent.session.active_path()) if (answer := _answer(entry))]
+        answers = [answer for entry in reversed(controller.agent.session.active_path()) if (answer := _answer(entry))]
         text = last_code(answers) if wanted else next(iter(answers), None)
         if text is None:
-            desk.say("There is no code to copy yet." if wanted else "There is no answer to copy yet.")
+            controller.say("There is no code to copy yet." if wanted else "There is no answer to copy yet.")
         else:
-            desk.face.copy(text)
+            controller.frontend.copy(text)
     elif (number := wanted.removeprefix("#")).isdecimal():
-        _copy_entry(desk, int(number))
+        _copy_entry(controller, int(number))
     else:
-        desk.say(USAGE, "warning")
+        controller.say(USAGE, "warning")
 
 
 def last_code(answers: Iterable[str]) -> str | None:
@@ -61,26 +61,26 @@ def _answer(entry: Entry) -> str:
     return entry.text if isinstance(entry, AssistantEntry) and entry.text.strip() else ""
 
 
-def _copy_entry(desk: Desk, entry_id: int) -> None:
-    assert desk.agent is not None  # noqa: S101 - the caller looked
-    text = text_of(desk.agent.session.entry(entry_id), desk.services.store.blob)
+def _copy_entry(controller: Controller, entry_id: int) -> None:
+    assert controller.agent is not None  # noqa: S101 - the caller looked
+    text = text_of(controller.agent.session.entry(entry_id), controller.services.store.blob)
     if text.strip():
-        desk.face.copy(text)
+        controller.frontend.copy(text)
     else:
-        desk.say(f"#{entry_id} has no text.")
+        controller.say(f"#{entry_id} has no text.")
 
 
-async def _copy_all(desk: Desk) -> None:
+async def _copy_all(controller: Controller) -> None:
     """Copy the conversation from its beginning to here as Markdown, as ``/export`` would write it."""
     from tui_agent.app.exporting import ExportOrder
 
-    assert desk.agent is not None  # noqa: S101 - the caller looked
-    session = desk.agent.session
+    assert controller.agent is not None  # noqa: S101 - the caller looked
+    session = controller.agent.session
     if session.leaf is None:
-        desk.say("There is nothing to copy yet.")
+        controller.say("There is nothing to copy yet.")
         return
     order = ExportOrder(session.id, leaf=session.leaf)
-    desk.face.copy(await asyncio.to_thread(desk.services.transfer.text, order))
+    controller.frontend.copy(await asyncio.to_thread(controller.services.transfer.text, order))
 
 
 COMMANDS = (

@@ -5,7 +5,7 @@ from html import escape
 
 from tui_agent.app.format import money, tokens
 from tui_agent.app.spending import day_series, day_words, spending, step_series, step_words
-from tui_agent.app.timeline_words import legend, series_of
+from tui_agent.app.timeline_text import legend, series_of
 from tui_agent.context.timeline import CHANGING_KINDS, ModelScale, PathShape, Step, steps_of
 from tui_agent.plot import Series, columns
 from tui_agent.session.entries import AssistantEntry, BranchSummaryEntry, CompactionEntry

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from tui_agent.app.commands import Command
-from tui_agent.app.face import FindPage, Report
 from tui_agent.app.format import one_line
+from tui_agent.app.frontend import FindPage, Report
 
 if TYPE_CHECKING:
-    from tui_agent.app.desk import Desk
+    from tui_agent.app.controller import Controller
     from tui_agent.session.entries import Entry
     from tui_agent.session.records import Outlines
 
@@ -22,17 +22,17 @@ MAX_TOLD: Final = 50
 _BATCH: Final = 200
 
 
-async def find(desk: Desk, argument: str) -> None:
+async def find(controller: Controller, argument: str) -> None:
     """Mark a text in the conversation and go from one place to the next; without a text ask for it."""
-    if desk.agent is not None:
-        desk.show(FindPage(argument.strip()))
+    if controller.agent is not None:
+        controller.show(FindPage(argument.strip()))
 
 
-async def find_entries(desk: Desk, query: str) -> list[int]:
+async def find_entries(controller: Controller, query: str) -> list[int]:
     """Return the entries of the path that hold a text in any case, newest first."""
-    if (agent := desk.agent) is None or not query:
+    if (agent := controller.agent) is None or not query:
         return []
-    session, store, path = agent.session, desk.services.store, agent.session.path_outline()
+    session, store, path = agent.session, controller.services.store, agent.session.path_outline()
     return await asyncio.to_thread(
         lambda: list(matching(path, query, session.load, lambda: store.matching(query, session.id)))
     )
@@ -56,12 +56,12 @@ def matching(
                 yield entry.id
 
 
-async def find_report(desk: Desk, query: str) -> Report:
+async def find_report(controller: Controller, query: str) -> Report:
     """Return the entries that hold a text as lines, for where there is no conversation to go about in."""
     from tui_agent.session.search import snippet
 
-    found = await find_entries(desk, query)
-    entries = desk.agent.session.entries(found[:MAX_TOLD]) if desk.agent is not None else []
+    found = await find_entries(controller, query)
+    entries = controller.agent.session.entries(found[:MAX_TOLD]) if controller.agent is not None else []
     lines = [f"#{entry.id}  {one_line(snippet(entry, query)[0], 160)}" for entry in entries]
     more = [f"and {len(found) - MAX_TOLD} more"] if len(found) > MAX_TOLD else []
     return Report(f"“{one_line(query, 60)}” in this conversation", [*lines, *more] or ["It is nowhere."])

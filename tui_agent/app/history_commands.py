@@ -6,24 +6,24 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from tui_agent.app.commands import Command
-from tui_agent.app.face import Pick, PickRow
 from tui_agent.app.format import age, one_line
+from tui_agent.app.frontend import Pick, PickRow
 
 if TYPE_CHECKING:
-    from tui_agent.app.desk import Desk
+    from tui_agent.app.controller import Controller
 
 MAX_PROMPTS = 20_000
 """Prompts that are searched; older ones are in their sessions."""
 
 
-async def history(desk: Desk, _argument: str) -> None:
+async def history(controller: Controller, _argument: str) -> None:
     """Put a message or command that was sent before into the prompt."""
-    project = desk.agent.ports.project if desk.agent is not None else desk.cwd
-    typed = await asyncio.to_thread(desk.services.store.typed_in, project, MAX_PROMPTS)
+    project = controller.agent.ports.project if controller.agent is not None else controller.cwd
+    typed = await asyncio.to_thread(controller.services.store.typed_in, project, MAX_PROMPTS)
     if not typed:
-        desk.say("Nothing was sent in this project yet.")
+        controller.say("Nothing was sent in this project yet.")
         return
-    now = desk.services.clock()
+    now = controller.services.clock()
     rows = [
         PickRow(
             str(number),
@@ -33,9 +33,9 @@ async def history(desk: Desk, _argument: str) -> None:
         )
         for number, found in enumerate(typed)
     ]
-    picked = await desk.ask(Pick("Sent before in this project", rows, confirm="put it into the prompt"))
+    picked = await controller.ask(Pick("Sent before in this project", rows, confirm="put it into the prompt"))
     if picked is not None:
-        desk.face.set_draft(typed[int(picked)].text)
+        controller.frontend.set_draft(typed[int(picked)].text)
 
 
 COMMANDS = (

@@ -5,71 +5,71 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, get_args
 
 from tui_agent.app.commands import Command
-from tui_agent.app.face import Choice, McpPage, Report
 from tui_agent.app.format import one_line
+from tui_agent.app.frontend import Choice, McpPage, Report
 from tui_agent.app.switch_price import may_reread
 from tui_agent.errors import CommandError
 
 if TYPE_CHECKING:
     from tui_agent.agent.agent import Agent
-    from tui_agent.app.desk import Desk
+    from tui_agent.app.controller import Controller
 
 
-async def skills(desk: Desk, _argument: str) -> None:
+async def skills(controller: Controller, _argument: str) -> None:
     from tui_agent.app import reports
 
-    if desk.agent is not None:
-        desk.show(Report("Skills", reports.skills_lines(desk.agent.commands())))
+    if controller.agent is not None:
+        controller.show(Report("Skills", reports.skills_lines(controller.agent.commands())))
 
 
-async def tools(desk: Desk, _argument: str) -> None:
+async def tools(controller: Controller, _argument: str) -> None:
     """List the tools, those of files as they are now."""
     from tui_agent.app import reports
 
-    if (owner := desk.agent) is not None:
+    if (owner := controller.agent) is not None:
         ports = owner.ports
         await ports.read_tool_files()
         count = ports.directory.counter(owner.model).schema
-        desk.show(Report("Tools", reports.tools_lines(ports.tools, ports.tool_files, count)))
+        controller.show(Report("Tools", reports.tools_lines(ports.tools, ports.tool_files, count)))
 
 
-async def agent(desk: Desk, argument: str) -> None:
+async def agent(controller: Controller, argument: str) -> None:
     """Switch to another agent; without a name ask which."""
-    if (chooser := desk.agent) is None:
+    if (chooser := controller.agent) is None:
         return
     kinds = {"build": "the agent that is built in"} | {row.name: row.description for row in chooser.agents()}
     answers = [(name, f"{name}  {one_line(about, 70)}".rstrip()) for name, about in kinds.items()]
-    name = argument or await desk.ask(Choice("Switch to which agent?", answers))
+    name = argument or await controller.ask(Choice("Switch to which agent?", answers))
     if not name or (
-        name in kinds and not await may_reread(desk, chooser, f"Switch to the agent {name}?", chooser.model)
+        name in kinds and not await may_reread(controller, chooser, f"Switch to the agent {name}?", chooser.model)
     ):
         return
     if not chooser.choose_agent(name):
         raise CommandError(f"There is no agent “{one_line(name, 40)}”. There are: {', '.join(kinds)}.")
-    desk.face.refresh_facts()
+    controller.frontend.refresh_facts()
 
 
-async def mcp(desk: Desk, argument: str) -> None:
+async def mcp(controller: Controller, argument: str) -> None:
     """Show the servers; ``reload`` reads settings anew, ``restart NAME`` and ``log NAME LEVEL`` act on one."""
-    if (owner := desk.agent) is None:
+    if (owner := controller.agent) is None:
         return
     word, _, name = argument.partition(" ")
     match word, name.strip():
         case "", _:
-            desk.show(McpPage())
+            controller.show(McpPage())
         case "reload", "":
-            if await may_reread(desk, owner, "Reload, and tell the model of other tools?", owner.model):
+            if await may_reread(controller, owner, "Reload, and tell the model of other tools?", owner.model):
                 await owner.mcp.reload()
         case "restart", server if server:
             await owner.mcp.restart(server)
-            desk.say(f"{server} was restarted.")
+            controller.say(f"{server} was restarted.")
         case "log", rest if len(words := rest.rsplit(maxsplit=1)) == 2:
-            await _set_log_level(desk, owner, *words)
+            await _set_log_level(controller, owner, *words)
         case _:
             raise CommandError("Use /mcp, /mcp reload, /mcp restart NAME or /mcp log NAME LEVEL.")
 
 
-async def _set_log_level(desk: Desk, owner: Agent, server: str, level: str) -> None:
+async def _set_log_level(controller: Controller, owner: Agent, server: str, level: str) -> None:
     """Ask a server for messages from a level on, and keep that for a server of the user's file."""
     from tui_agent.agent.mcp.records import LogLevel
 
@@ -80,13 +80,13 @@ async def _set_log_level(desk: Desk, owner: Agent, server: str, level: str) -> N
     await owner.mcp.set_log_level(server, known)
     of_user = any(row.name == server and row.source == "user" for row in owner.mcp.status())
     if of_user:
-        desk.services.save_setting(f'mcp."{server}".log_level', level)
-    desk.say(f"{server} is asked for messages from {level} on; /mcp shows them.")
+        controller.services.save_setting(f'mcp."{server}".log_level', level)
+    controller.say(f"{server} is asked for messages from {level} on; /mcp shows them.")
 
 
-async def init(desk: Desk, argument: str) -> None:
+async def init(controller: Controller, argument: str) -> None:
     """Have the model look at the project and write AGENTS.md."""
-    await desk.outbox.send_command("init", argument, "There is no prompt for /init.")
+    await controller.outbox.send_command("init", argument, "There is no prompt for /init.")
 
 
 COMMANDS = (

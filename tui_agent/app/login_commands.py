@@ -7,46 +7,46 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING
 
 from tui_agent.app.commands import Command
-from tui_agent.app.face import Choice, ModelChoice, Pick, PickRow, TextLine
 from tui_agent.app.format import one_line
+from tui_agent.app.frontend import Choice, ModelChoice, Pick, PickRow, TextLine
 from tui_agent.errors import UserFacingError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tui_agent.app.desk import Desk
+    from tui_agent.app.controller import Controller
     from tui_agent.app.services import LoginPort, LoginRow
     from tui_agent.model.key_trial import Trial
     from tui_agent.model.sign_in import BrowserSignIn
 
 
-async def login(desk: Desk, argument: str) -> None:
+async def login(controller: Controller, argument: str) -> None:
     """Take a key of a provider, and begin with one of its models where none can be used yet."""
-    port, (name, rest) = desk.services.logins, _words(argument)
+    port, (name, rest) = controller.services.logins, _words(argument)
     if rest:
-        desk.say(f"The key is asked for, and not shown: write /login {one_line(name, 30)} alone.", "warning")
+        controller.say(f"The key is asked for, and not shown: write /login {one_line(name, 30)} alone.", "warning")
         return
-    row = await _provider(desk, await asyncio.to_thread(port.rows), name)
+    row = await _provider(controller, await asyncio.to_thread(port.rows), name)
     if row is None:
         return
-    kept = await _take_key(desk, port, row)
+    kept = await _take_key(controller, port, row)
     if not kept:
         return
-    desk.say(kept)
-    if desk.agent is not None and not desk.agent.model:
-        await _begin_with_model(desk, port, kept)
+    controller.say(kept)
+    if controller.agent is not None and not controller.agent.model:
+        await _begin_with_model(controller, port, kept)
 
 
-async def logout(desk: Desk, argument: str) -> None:
+async def logout(controller: Controller, argument: str) -> None:
     """Remove a key that was entered."""
-    port, (name, _rest) = desk.services.logins, _words(argument)
+    port, (name, _rest) = controller.services.logins, _words(argument)
     rows = [row for row in await asyncio.to_thread(port.rows) if row.is_kept]
     if not rows:
-        desk.say("No key was entered with /login; those of the environment and of config.toml are removed there.")
+        controller.say("No key was entered with /login; those of the environment and of config.toml are removed there.")
         return
-    row = await _provider(desk, rows, name)
+    row = await _provider(controller, rows, name)
     if row is not None:
-        desk.say(await asyncio.to_thread(port.forget, row.id))
+        controller.say(await asyncio.to_thread(port.forget, row.id))
 
 
 def _words(argument: str) -> tuple[str, str]:
@@ -54,17 +54,21 @@ def _words(argument: str) -> tuple[str, str]:
     return name.lower(), rest
 
 
-async def _provider(desk: Desk, rows: Sequence[LoginRow], name: str) -> LoginRow | None:
+async def _provider(controller: Controller, rows: Sequence[LoginRow], name: str) -> LoginRow | None:
     """Return the provider of a name, or the one the user picks."""
     by_name = {key: row for row in rows for key in (row.name.lower(), row.id)}
     if name and name not in by_name:
         known = ", ".join(row.id for row in rows[:6])
-        desk.say(f"There is no provider {one_line(name, 40)} here. Some are {known}; /login lists them all.", "warning")
+        controller.say(
+            f"There is no provider {one_line(name, 40)} here. Some are {known}; /login lists them all.", "warning"
+        )
         return None
-    chosen = name or await desk.ask(Pick("Log in to", [_pick_row(row) for row in rows]))
+    chosen = name or await controller.ask(Pick("Log in to", [_pick_row(row) for row in rows]))
     row = by_name.get(chosen) if chosen else None
     if row is not None and row.missing:
-        desk.say(f"{row.name} needs {' and '.join(row.missing)} too: set that before you start tui-agent.", "warning")
+        controller.say(
+            f"{row.name} needs {' and '.join(row.missing)} too: set that before you start tui-agent.", "warning"
+        )
         return None
     return row
 
@@ -79,7 +83,7 @@ def _pick_row(row: LoginRow) -> PickRow:
     )
 
 
-async def _take_key(desk: Desk, port: LoginPort, row: LoginRow) -> str:
+async def _take_key(controller: Controller, port: LoginPort, row: LoginRow) -> str:
     """Ask for a key until one is kept; return a sentence about it, "" when the user went back."""
     where = await asyncio.to_thread(port.where)
     while True:
@@ -96,38 +100,38 @@ async def _take_key(desk: Desk, port: LoginPort, row: LoginRow) -> str:
         ]
         kept = f"\nA key is kept in {where}."
         note = f"\n{row.note}" if row.note else ""
-        how = await desk.ask(Choice(f"Log in to {row.name}", answers, made + now + kept + note))
+        how = await controller.ask(Choice(f"Log in to {row.name}", answers, made + now + kept + note))
         if not how:
             return ""
-        sentence = await _TAKERS[how](desk, port, row)
+        sentence = await _TAKERS[how](controller, port, row)
         if sentence is not None:
             return sentence
 
 
-async def _sign_in_here(desk: Desk, port: LoginPort, row: LoginRow) -> str | None:
-    return await _sign_in(desk, port, row, desk.face.open_page)
+async def _sign_in_here(controller: Controller, port: LoginPort, row: LoginRow) -> str | None:
+    return await _sign_in(controller, port, row, controller.frontend.open_page)
 
 
-async def _sign_in_elsewhere(desk: Desk, port: LoginPort, row: LoginRow) -> str | None:
-    return await _sign_in(desk, port, row, desk.face.copy)
+async def _sign_in_elsewhere(controller: Controller, port: LoginPort, row: LoginRow) -> str | None:
+    return await _sign_in(controller, port, row, controller.frontend.copy)
 
 
-async def _sign_in(desk: Desk, port: LoginPort, row: LoginRow, show: Callable[[str], None]) -> str | None:
+async def _sign_in(controller: Controller, port: LoginPort, row: LoginRow, show: Callable[[str], None]) -> str | None:
     """Show the provider's page; keep what the browser brings back, or what the pasted code gives."""
     try:
         async with port.sign_in(row.id) as attempt:
             show(attempt.url)
-            secret = await _wait_for_sign_in(desk, row, attempt)
+            secret = await _wait_for_sign_in(controller, row, attempt)
     except UserFacingError as error:
-        desk.face.clear_notice()
-        await desk.ask(Choice(f"You are not signed in to {row.name}", [("back", "Back")], str(error)))
+        controller.frontend.clear_notice()
+        await controller.ask(Choice(f"You are not signed in to {row.name}", [("back", "Back")], str(error)))
         return None
     if secret is None:
         return None
     return f"You are signed in to {row.name}. {await asyncio.to_thread(port.keep_key, row.id, secret)}"
 
 
-async def _wait_for_sign_in(desk: Desk, row: LoginRow, attempt: BrowserSignIn) -> str | None:
+async def _wait_for_sign_in(controller: Controller, row: LoginRow, attempt: BrowserSignIn) -> str | None:
     """Return what a sign-in gives, None when the user went back."""
     signing = asyncio.ensure_future(attempt.secret())
     details = (
@@ -135,7 +139,7 @@ async def _wait_for_sign_in(desk: Desk, row: LoginRow, attempt: BrowserSignIn) -
         "This closes when the browser comes back. If it can't, paste the address it ended at."
     )
     question = TextLine(f"Waiting for {row.name}", confirm="send", details=details)
-    asking = asyncio.ensure_future(desk.ask(question))
+    asking = asyncio.ensure_future(controller.ask(question))
     try:
         await asyncio.wait({signing, asking}, return_when=asyncio.FIRST_COMPLETED)
         if not signing.done():
@@ -143,7 +147,7 @@ async def _wait_for_sign_in(desk: Desk, row: LoginRow, attempt: BrowserSignIn) -
             if not text:
                 return None
             attempt.paste(text)
-            desk.face.announce(f"Signing in to {row.name} …")
+            controller.frontend.announce(f"Signing in to {row.name} …")
         return await signing
     finally:
         signing.cancel()
@@ -151,44 +155,44 @@ async def _wait_for_sign_in(desk: Desk, row: LoginRow, attempt: BrowserSignIn) -
         await asyncio.gather(signing, asking, return_exceptions=True)
 
 
-async def _paste(desk: Desk, port: LoginPort, row: LoginRow) -> str | None:
+async def _paste(controller: Controller, port: LoginPort, row: LoginRow) -> str | None:
     question = TextLine(
         f"Key of {row.name}", confirm="try it", details="It is not shown, logged or sent elsewhere.", hidden=True
     )
-    key = await desk.ask(question)
+    key = await controller.ask(question)
     if not key:
         return None
-    trial = await _try(desk, row, port.try_key(row.id, key))
+    trial = await _try(controller, row, port.try_key(row.id, key))
     if trial is None:
         return None
     return f"{trial.sentence} {await asyncio.to_thread(port.keep_key, row.id, key)}"
 
 
-async def _name_variable(desk: Desk, port: LoginPort, row: LoginRow) -> str | None:
-    variable = await desk.ask(TextLine(f"Variable with the key of {row.name}", row.variable, confirm="try it"))
+async def _name_variable(controller: Controller, port: LoginPort, row: LoginRow) -> str | None:
+    variable = await controller.ask(TextLine(f"Variable with the key of {row.name}", row.variable, confirm="try it"))
     if not variable:
         return None
-    trial = await _try(desk, row, port.try_variable(row.id, variable))
+    trial = await _try(controller, row, port.try_variable(row.id, variable))
     if trial is None:
         return None
     return f"{trial.sentence} {await asyncio.to_thread(port.keep_variable, row.id, variable)}"
 
 
-async def _try(desk: Desk, row: LoginRow, trying: Awaitable[Trial]) -> Trial | None:
+async def _try(controller: Controller, row: LoginRow, trying: Awaitable[Trial]) -> Trial | None:
     """Say that a key is being tried, and how that ended; None when it is not to be kept."""
-    desk.face.announce(f"Trying the key at {row.name} …")
+    controller.frontend.announce(f"Trying the key at {row.name} …")
     trial = await trying
-    return trial if await _is_wanted(desk, trial) else None
+    return trial if await _is_wanted(controller, trial) else None
 
 
-async def _is_wanted(desk: Desk, trial: Trial) -> bool:
+async def _is_wanted(controller: Controller, trial: Trial) -> bool:
     """Whether to keep a key after its trial; the user says so where that did not show that it is good."""
-    desk.face.clear_notice()
+    controller.frontend.clear_notice()
     if trial.verdict == "accepted":
         return True
     keep = [("keep", "Keep it all the same")] if trial.verdict == "unknown" else []
     return (
-        await desk.ask(
+        await controller.ask(
             Choice(
                 "The key was not accepted" if not keep else "The key could not be tried",
                 [*keep, ("again", "Enter another")],
@@ -199,7 +203,7 @@ async def _is_wanted(desk: Desk, trial: Trial) -> bool:
     )
 
 
-_TAKERS: Mapping[str, Callable[[Desk, LoginPort, LoginRow], Awaitable[str | None]]] = {
+_TAKERS: Mapping[str, Callable[[Controller, LoginPort, LoginRow], Awaitable[str | None]]] = {
     "browser": _sign_in_here,
     "elsewhere": _sign_in_elsewhere,
     "paste": _paste,
@@ -208,13 +212,13 @@ _TAKERS: Mapping[str, Callable[[Desk, LoginPort, LoginRow], Awaitable[str | None
 """What takes a key, by the answer; each returns a sentence about it, None to ask again."""
 
 
-async def _begin_with_model(desk: Desk, port: LoginPort, kept: str) -> None:
+async def _begin_with_model(controller: Controller, port: LoginPort, kept: str) -> None:
     """Use a model of the provider: until now there was none."""
     from tui_agent.app.model_switch import use_model
 
-    model = await asyncio.to_thread(port.first_model) or await desk.ask(ModelChoice(""))
-    if model and await use_model(desk, model):
-        desk.say(f"{kept} The model is {one_line(model, 60)}; F2 chooses another.")
+    model = await asyncio.to_thread(port.first_model) or await controller.ask(ModelChoice(""))
+    if model and await use_model(controller, model):
+        controller.say(f"{kept} The model is {one_line(model, 60)}; F2 chooses another.")
 
 
 COMMANDS = (

@@ -6,8 +6,8 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from tui_agent.app.commands import Command
-from tui_agent.app.face import Choice, Report
 from tui_agent.app.format import one_line
+from tui_agent.app.frontend import Choice, Report
 from tui_agent.errors import CommandError
 from tui_agent.files.notes import NOTES_FILE, NoteError, notes_in, read_notes, with_note, without_note, write_notes
 
@@ -15,43 +15,43 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from tui_agent.app.desk import Desk
+    from tui_agent.app.controller import Controller
 
 
-async def remember(desk: Desk, argument: str) -> None:
+async def remember(controller: Controller, argument: str) -> None:
     """Write a line into the project's notes and tell the model; without one show the notes."""
-    if (agent := desk.agent) is None:
+    if (agent := controller.agent) is None:
         return
     project, note = agent.ports.project, " ".join(argument.split())
     if not note:
         text = await asyncio.to_thread(read_notes, project)
         lines = text.splitlines() or [f"There are no notes. /remember TEXT writes one into {NOTES_FILE}."]
-        desk.show(Report("Notes", lines))
+        controller.show(Report("Notes", lines))
         return
     try:
         await asyncio.to_thread(_change, project, lambda text: with_note(text, note))
     except NoteError as error:
         raise CommandError(str(error)) from None
     agent.tell_of_note(note)
-    desk.say(f"Noted in {NOTES_FILE}: it is in the head of every session. /forget takes it out again.")
+    controller.say(f"Noted in {NOTES_FILE}: it is in the head of every session. /forget takes it out again.")
 
 
-async def forget(desk: Desk, argument: str) -> None:
+async def forget(controller: Controller, argument: str) -> None:
     """Take a note out: the one given, or one that is chosen."""
-    if (agent := desk.agent) is None:
+    if (agent := controller.agent) is None:
         return
     project = agent.ports.project
     notes = notes_in(await asyncio.to_thread(read_notes, project))
     if not notes:
-        desk.say("There are no notes.")
+        controller.say("There are no notes.")
         return
     wanted = " ".join(argument.split())
     if not wanted:
         answers = [(note, one_line(note, 100)) for note in reversed(notes)]
-        wanted = await desk.ask(Choice("Take out which note?", answers)) or ""
+        wanted = await controller.ask(Choice("Take out which note?", answers)) or ""
     if wanted in notes:
         await asyncio.to_thread(_change, project, lambda text: without_note(text, wanted))
-        desk.say(f"Taken out: “{one_line(wanted, 60)}”. /remember with the same words brings it back.")
+        controller.say(f"Taken out: “{one_line(wanted, 60)}”. /remember with the same words brings it back.")
     elif wanted:
         raise CommandError(f"There is no note “{one_line(wanted, 60)}”. /remember shows them.")
 

@@ -3,70 +3,70 @@
 import asyncio
 from typing import TYPE_CHECKING
 
-from tui_agent.app.face import Choice
 from tui_agent.app.format import money, short_model, tokens
+from tui_agent.app.frontend import Choice
 from tui_agent.app.switch_price import may_reread
 from tui_agent.errors import CommandError
 
 if TYPE_CHECKING:
     from tui_agent.agent.agent import Agent
-    from tui_agent.app.desk import Desk
+    from tui_agent.app.controller import Controller
     from tui_agent.context.budget import ContextSize, SwitchAhead
 
 
-async def use_model(desk: "Desk", model: str) -> bool:
+async def use_model(controller: "Controller", model: str) -> bool:
     """Use a model from the next request on, and at the next start; what does not fit it is asked about first.
 
     Returns whether the model changed.
     """
-    agent = desk.agent
+    agent = controller.agent
     if agent is None:
         return False
     if model == agent.model or not agent.context_size().history:
-        await _switch(desk, model)
+        await _switch(controller, model)
         return True
     ahead = await agent.inspector.ahead(model)
-    if desk.agent is not agent:
+    if controller.agent is not agent:
         return False
     if ahead.fits or agent.running or agent.session.read_only:
-        if may := await may_reread(desk, agent, f"Switch to {short_model(model)}?", model):
-            await _switch(desk, model)
-            desk.say(_told(desk, model, ahead))
+        if may := await may_reread(controller, agent, f"Switch to {short_model(model)}?", model):
+            await _switch(controller, model)
+            controller.say(_told(controller, model, ahead))
         return may
-    answer = await _ask(desk, agent, model, ahead)
-    if answer == "compact" and desk.agent is agent:
-        return await _compact_then_switch(desk, agent, model)
-    if answer == "switch" and desk.agent is agent:
-        await _switch(desk, model)
+    answer = await _ask(controller, agent, model, ahead)
+    if answer == "compact" and controller.agent is agent:
+        return await _compact_then_switch(controller, agent, model)
+    if answer == "switch" and controller.agent is agent:
+        await _switch(controller, model)
     return answer == "switch"
 
 
-async def _switch(desk: "Desk", model: str) -> None:
-    if desk.agent is not None:
-        desk.agent.change_model(model)
-        desk.face.refresh_facts()
-        await _keep(desk, model)
-        desk.soon(_learn_of(desk, model))
+async def _switch(controller: "Controller", model: str) -> None:
+    if controller.agent is not None:
+        controller.agent.change_model(model)
+        controller.frontend.refresh_facts()
+        await _keep(controller, model)
+        controller.soon(_learn_of(controller, model))
 
 
-async def _keep(desk: "Desk", model: str) -> None:
+async def _keep(controller: "Controller", model: str) -> None:
     """Begin with the model at the next start, unless it has no key: then say so."""
-    rows = await asyncio.to_thread(desk.services.models)
+    rows = await asyncio.to_thread(controller.services.models)
     if all(row.has_key for row in rows if row.id == model):
-        desk.services.save_setting("model", model)
+        controller.services.save_setting("model", model)
     else:
-        desk.say(f"{model} has no key and is used in this session only. /login adds a key.", "warning")
+        controller.say(f"{model} has no key and is used in this session only. /login adds a key.", "warning")
 
 
-async def _learn_of(desk: "Desk", model: str) -> None:
+async def _learn_of(controller: "Controller", model: str) -> None:
     """Ask the server of a model how large its window is, where only that knows, and measure the next request."""
-    await desk.services.ask_servers(model)
-    if desk.agent is not None:
-        await desk.agent.warm()
-    desk.face.refresh_facts()
+    await controller.services.ask_servers(model)
+    if controller.agent is not None:
+        await controller.agent.warm()
+    controller.frontend.refresh_facts()
 
 
-async def _ask(desk: "Desk", agent: "Agent", model: str, ahead: "SwitchAhead") -> str | None:
+async def _ask(controller: "Controller", agent: "Agent", model: str, ahead: "SwitchAhead") -> str | None:
     old, new = short_model(agent.model), short_model(model)
     rest = f", {tokens(ahead.pruned)} with old outputs pruned" if ahead.pruned < ahead.after.total else ""
     details = (
@@ -78,22 +78,22 @@ async def _ask(desk: "Desk", agent: "Agent", model: str, ahead: "SwitchAhead") -
         ("switch", f"Switch; {new} prunes and compacts before its first answer"),
         ("stay", f"Stay with {old}"),
     ]
-    return await desk.ask(Choice(f"The conversation does not fit {new}.", answers, details, unasked="switch"))
+    return await controller.ask(Choice(f"The conversation does not fit {new}.", answers, details, unasked="switch"))
 
 
-async def _compact_then_switch(desk: "Desk", agent: "Agent", model: str) -> bool:
+async def _compact_then_switch(controller: "Controller", agent: "Agent", model: str) -> bool:
     old = short_model(agent.model)
     outcome = await agent.compact(for_model=model)
     if outcome.problem is not None:
         raise CommandError(f"Still with {old}: {outcome.problem}")
-    if desk.agent is agent:
-        await _switch(desk, model)
-    return desk.agent is agent
+    if controller.agent is agent:
+        await _switch(controller, model)
+    return controller.agent is agent
 
 
-def _told(desk: "Desk", model: str, ahead: "SwitchAhead") -> str:
+def _told(controller: "Controller", model: str, ahead: "SwitchAhead") -> str:
     """Return what the next request comes to; all of it is read anew by a model that has not seen it."""
-    dollars = desk.services.reread_cost(model, ahead.pruned)
+    dollars = controller.services.reread_cost(model, ahead.pruned)
     price = f", about {money(dollars)} more than from a cache" if dollars and dollars >= 0.01 else ""
     pruned = f", pruned to {tokens(ahead.pruned)}" if ahead.pruned < ahead.after.total else ""
     return (

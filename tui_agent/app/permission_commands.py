@@ -5,32 +5,32 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tui_agent.app.commands import Command
-from tui_agent.app.face import PermissionsPage
+from tui_agent.app.frontend import PermissionsPage
 from tui_agent.errors import CommandError
 
 if TYPE_CHECKING:
-    from tui_agent.app.desk import Desk
+    from tui_agent.app.controller import Controller
 
 
-async def mode(desk: Desk, argument: str) -> None:
+async def mode(controller: Controller, argument: str) -> None:
     """Use another mode; without a name the next one of those that a key goes through."""
     from tui_agent.agent.permissions import MODE_HELP, Mode, next_mode
 
-    if desk.agent is None:
+    if controller.agent is None:
         return
     if argument and argument not in set(Mode):
         known = ", ".join(Mode)
         raise CommandError(f"There is no mode “{argument[:40]}”; there are {known}.")
-    chosen = Mode(argument) if argument else next_mode(desk.agent.mode)
-    desk.agent.change_mode(chosen.value)
-    desk.face.refresh_facts()
-    desk.say(f"{chosen.value}: {MODE_HELP[chosen]}.", "warning" if chosen is Mode.YOLO else "information")
+    chosen = Mode(argument) if argument else next_mode(controller.agent.mode)
+    controller.agent.change_mode(chosen.value)
+    controller.frontend.refresh_facts()
+    controller.say(f"{chosen.value}: {MODE_HELP[chosen]}.", "warning" if chosen is Mode.YOLO else "information")
 
 
-async def permissions(desk: Desk, _argument: str) -> None:
+async def permissions(controller: Controller, _argument: str) -> None:
     """Show every rule with its origin; a rule that is picked can be removed."""
-    if desk.agent is not None:
-        desk.show(PermissionsPage())
+    if controller.agent is not None:
+        controller.show(PermissionsPage())
 
 
 COMMANDS = (

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tui_agent.app.commands import Command
-from tui_agent.app.face import Choice, EditedText
+from tui_agent.app.frontend import Choice, EditedText
 from tui_agent.app.waiting_plan import plan_of
 
 if TYPE_CHECKING:
     from tui_agent.agent.agent import Agent
-    from tui_agent.app.desk import Desk
+    from tui_agent.app.controller import Controller
 
 EDIT, KEEP = "edit", "keep"
 
@@ -26,45 +26,45 @@ def _answers() -> tuple[tuple[str, str], ...]:
     )
 
 
-async def plan(desk: Desk, argument: str) -> None:
+async def plan(controller: Controller, argument: str) -> None:
     """Decide on the plan; the name of a mode carries it out at once. Without a plan, go into plan mode to make one."""
     from tui_agent.agent.permissions import Mode
 
-    if (agent := desk.idle_agent) is None:
+    if (agent := controller.idle_agent) is None:
         return
     text = plan_of(agent)
     if not text and agent.mode != Mode.PLAN:
-        desk.begin("mode", Mode.PLAN.value)
+        controller.begin("mode", Mode.PLAN.value)
     elif not text:
-        desk.say("There is no plan yet: say what is to be planned.")
+        controller.say("There is no plan yet: say what is to be planned.")
     elif argument.strip() in {Mode.BUILD, Mode.AUTO_EDIT}:
-        await _carry_out(desk, agent, text, argument.strip())
+        await _carry_out(controller, agent, text, argument.strip())
     else:
-        await decide(desk, text)
+        await decide(controller, text)
 
 
-async def decide(desk: Desk, text: str) -> None:
+async def decide(controller: Controller, text: str) -> None:
     """Ask what becomes of a plan, again after each change."""
     question = "Carry out this plan?"
     while True:
-        answer = await desk.ask(Choice(question, _answers(), beneath=True))
-        if answer is None or answer == KEEP or (agent := desk.idle_agent) is None:
+        answer = await controller.ask(Choice(question, _answers(), beneath=True))
+        if answer is None or answer == KEEP or (agent := controller.idle_agent) is None:
             return
         if answer != EDIT:
-            await _carry_out(desk, agent, text, answer)
+            await _carry_out(controller, agent, text, answer)
             return
-        changed = await desk.ask(EditedText(text, "plan.md"))
+        changed = await controller.ask(EditedText(text, "plan.md"))
         if changed is not None and changed.strip() and changed.strip() != text:
             text, question = changed.strip(), "Carry out the plan as you changed it?"
 
 
-async def _carry_out(desk: Desk, agent: Agent, text: str, mode: str) -> None:
+async def _carry_out(controller: Controller, agent: Agent, text: str, mode: str) -> None:
     from tui_agent.session.entries import PLAN_PATH, FilePart, TextPart
 
     agent.change_mode(mode)
-    desk.face.refresh_facts()
+    controller.frontend.refresh_facts()
     approval = agent.ports.prompt("plan_approved").strip()
-    desk.outbox.submit((TextPart(text=approval, typed=f"/plan {mode}"), FilePart(path=PLAN_PATH, text=text)))
+    controller.outbox.submit((TextPart(text=approval, typed=f"/plan {mode}"), FilePart(path=PLAN_PATH, text=text)))
 
 
 COMMANDS = (

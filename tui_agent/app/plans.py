@@ -11,9 +11,9 @@ from tui_agent.session.entries import Entry, UserEntry
 
 if TYPE_CHECKING:
     from tui_agent.agent.compactor import Draft
-    from tui_agent.app.edit_price import Edit
+    from tui_agent.app.edit_cost import Edit
+    from tui_agent.context.commit_plan import Commit
     from tui_agent.context.compaction import CompactionPlan
-    from tui_agent.context.ladder import Commit
     from tui_agent.context.pruning import PrunePlan
 
 

@@ -9,10 +9,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from tui_agent.app.commands import Command
-from tui_agent.app.face import Choice, RacePage, Report
-from tui_agent.app.files_along import carry_out
 from tui_agent.app.format import money, one_line
-from tui_agent.app.race_words import RacePrice, entry_lines, race_lines
+from tui_agent.app.frontend import Choice, RacePage, Report
+from tui_agent.app.race_text import RacePrice, entry_lines, race_lines
+from tui_agent.app.rewind_files import carry_out
 from tui_agent.errors import CommandError
 from tui_agent.lazy import dataclass
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tui_agent.agent.agent import Agent
     from tui_agent.agent.race.race import Race, RaceOrder
     from tui_agent.agent.race.specs import RunnerSpec
-    from tui_agent.app.desk import Desk
+    from tui_agent.app.controller import Controller
     from tui_agent.session.entries import RaceEntry, UserPart
 
 USAGE = (
@@ -99,16 +99,16 @@ def _entry(text: str | None) -> int | None:
     return int(text.lstrip("#"))
 
 
-async def order_of(desk: Desk, wish: RaceWish) -> RaceOrder:
+async def order_of(controller: Controller, wish: RaceWish) -> RaceOrder:
     """Return the order for a race: runners, message and check looked up.
 
     Raises:
         CommandError, UserFacingError: something in it can't be had.
     """
-    from tui_agent.agent.race.picks import PICKS
+    from tui_agent.agent.race.pick_modes import PICKS
     from tui_agent.agent.race.race import RaceOrder
 
-    agent = _agent(desk)
+    agent = _agent(controller)
     if wish.pick not in PICKS:
         raise CommandError(f"“{wish.pick}” can't be picked by; there are {', '.join(PICKS)}.")
     session, start = agent.session, wish.start
@@ -116,23 +116,23 @@ async def order_of(desk: Desk, wish: RaceWish) -> RaceOrder:
         start = session.leaf
     else:
         session.entry(start)
-    parts = await load_parts(desk, wish.prompt)
-    check = wish.check if wish.check is not None else desk.services.check_command(agent.ports.project)
-    specs = await asyncio.to_thread(runner_specs, desk, wish.runners)
+    parts = await load_parts(controller, wish.prompt)
+    check = wish.check if wish.check is not None else controller.services.check_command(agent.ports.project)
+    specs = await asyncio.to_thread(runner_specs, controller, wish.runners)
     await agent.warm()  # what all begin with is told before the start
     return RaceOrder(wish.prompt, parts, specs, start, check.strip(), wish.pick, wish.cost)
 
 
-async def load_parts(desk: Desk, text: str) -> tuple[UserPart, ...]:
+async def load_parts(controller: Controller, text: str) -> tuple[UserPart, ...]:
     """Return a message to runners, with what it names."""
     from tui_agent.agent.attachments import load_message
 
-    agent = _agent(desk)
-    put_blob = desk.services.store.put_blob
-    return (await load_message(text, desk.cwd, agent.session, put_blob, named=agent.load_named)).parts
+    agent = _agent(controller)
+    put_blob = controller.services.store.put_blob
+    return (await load_message(text, controller.cwd, agent.session, put_blob, named=agent.load_named)).parts
 
 
-def runner_specs(desk: Desk, text: str) -> tuple[RunnerSpec, ...]:
+def runner_specs(controller: Controller, text: str) -> tuple[RunnerSpec, ...]:
     """Return the runners that a text names. Reads the catalog: call it in a thread.
 
     Raises:
@@ -140,12 +140,12 @@ def runner_specs(desk: Desk, text: str) -> tuple[RunnerSpec, ...]:
     """
     from tui_agent.agent.race.specs import parse_runners
 
-    agent = _agent(desk)
+    agent = _agent(controller)
     rows: list[Any] = []
 
     def find_model(name: str) -> str | None:
         if not rows:
-            rows.extend(desk.services.models())
+            rows.extend(controller.services.models())
         if name == agent.model or any(row.id == name for row in rows):
             return name
         provider = agent.model.partition("/")[0]
@@ -168,18 +168,18 @@ def _likeness(model: str, provider: str) -> tuple[bool, tuple[int, ...], int]:
     return model.partition("/")[0] == provider, version, -len(model)
 
 
-def price_of(desk: Desk, order: RaceOrder) -> RacePrice:
+def price_of(controller: Controller, order: RaceOrder) -> RacePrice:
     """Return what a race can cost at most."""
     from tui_agent.session.entries import Usage
 
-    agent = _agent(desk)
+    agent = _agent(controller)
     prefix = agent.context_size(None if order.start == agent.session.leaf else order.start).total
     models = [spec.model or agent.model for spec in order.specs]
     costs: list[float | None] = []
     for at, model in enumerate(models):
         known = model in models[:at] or (model == agent.model and agent.session.leaf is not None)
         usage = Usage(cache_read=prefix) if known else Usage(cache_write=prefix)
-        costs.append(desk.services.price(model, usage))
+        costs.append(controller.services.price(model, usage))
     total = None if None in costs else sum(filter(None, costs))
     each = order.cost if order.cost is not None else agent.ports.budget.cost
     return RacePrice(len(order.specs), each, prefix, total)
@@ -188,7 +188,7 @@ def price_of(desk: Desk, order: RaceOrder) -> RacePrice:
 # -- what is done with one ----------------------------------------------------------------------------------------
 
 
-async def begin(desk: Desk, order: RaceOrder) -> Race:
+async def begin(controller: Controller, order: RaceOrder) -> Race:
     """Begin a race; it goes on in the background. Its price was shown.
 
     Raises:
@@ -198,38 +198,38 @@ async def begin(desk: Desk, order: RaceOrder) -> Race:
     from tui_agent.agent.race.race import Race
     from tui_agent.model.demo import DEMO_MODEL
 
-    agent = _agent(desk)
+    agent = _agent(controller)
     if order.pick == "first-green" and not order.check:
         raise CommandError("first-green needs a check (--check): nothing else says what is green.")
-    if desk.race is not None:
+    if controller.race is not None:
         raise CommandError("A race is going on in this session: take one with /race take N, or end it with /race drop.")
     if agent.running:
         raise CommandError("The agent is working: press Escape first.")
-    price = price_of(desk, order)
+    price = price_of(controller, order)
     models = [spec.model or agent.model for spec in order.specs]
     unpriced = [model for model in models if price.each is not None and not agent.ports.meter.has_price(model)]
     if unpriced:
         raise CommandError(f"What {unpriced[0]} costs is not known, so no limit of money can be kept for it: set none.")
     is_real = agent.model != DEMO_MODEL
-    if is_real and order.check and order.check != desk.services.check_command(agent.ports.project):
-        desk.services.keep_check(agent.ports.project, order.check)
-    race = desk.race = await Race.begin(agent, order, price.most)
-    desk.soon(look_after(desk, race))
+    if is_real and order.check and order.check != controller.services.check_command(agent.ports.project):
+        controller.services.keep_check(agent.ports.project, order.check)
+    race = controller.race = await Race.begin(agent, order, price.most)
+    controller.soon(look_after(controller, race))
     return race
 
 
-async def look_after(desk: Desk, race: Race) -> None:
+async def look_after(controller: Controller, race: Race) -> None:
     """Wait for the end of a race, and take whom it picked."""
     await race.wait()
-    if desk.race is not race:
+    if controller.race is not race:
         return
     if race.picked is None:
-        desk.say("The race is over. /race shows what each reached.")
-    elif desk.agent is not None and not desk.agent.running:
-        await take(desk, race.picked)
+        controller.say("The race is over. /race shows what each reached.")
+    elif controller.agent is not None and not controller.agent.running:
+        await take(controller, race.picked)
 
 
-async def take(desk: Desk, number: int, over: RaceEntry | None = None) -> None:
+async def take(controller: Controller, number: int, over: RaceEntry | None = None) -> None:
     """Go on with what a runner did: the conversation and the files; the other branches stay where they are.
 
     After the race it goes to the branch of a runner of the last one that began on the path; ``over`` is another one.
@@ -238,45 +238,45 @@ async def take(desk: Desk, number: int, over: RaceEntry | None = None) -> None:
         CommandError, RaceError: there is no such runner, or it did nothing.
         NavigationError, StoreError: the move could not be made.
     """
-    if (agent := desk.idle_agent) is None:
+    if (agent := controller.idle_agent) is None:
         return
-    race = desk.race if over is None else None
+    race = controller.race if over is None else None
     if race is not None:
         race.runner(number)
         await race.settle()
-    name, leaf = _branch(desk, number, over)
+    name, leaf = _branch(controller, number, over)
     move = agent.navigator.plan(leaf, continue_from_here=True)
     stay = await carry_out(agent, move, await agent.files.plan(leaf))
     if race is not None:
         await race.finish(number)
-        desk.race = None
+        controller.race = None
     saved = f" Stopping the others early saved about {money(race.saved)}." if race is not None and race.saved else ""
     # A screen shows the newest sentence only: what is not the runner's has to be in this one.
     kept = f" These files stay as they were: {one_line(', '.join(stay), 200)}." if stay else ""
     told = f"Took {name}.{kept}{saved} /undo takes that back; the others are branches in /tree."
-    desk.say(told, "warning" if stay else "information")
-    desk.face.refresh_facts()
+    controller.say(told, "warning" if stay else "information")
+    controller.frontend.refresh_facts()
 
 
-async def drop(desk: Desk) -> None:
+async def drop(controller: Controller) -> None:
     """End a race without taking anybody: the branches stay, the copies go; raises as `take`."""
-    race = _race(desk)
+    race = _race(controller)
     await race.finish(None)
-    desk.race = None
-    desk.say("The race is over, nothing was taken. What the runners did are branches in /tree.")
+    controller.race = None
+    controller.say("The race is over, nothing was taken. What the runners did are branches in /tree.")
 
 
-async def merge(desk: Desk, number: int) -> None:
+async def merge(controller: Controller, number: int) -> None:
     """Tell the conversation what a runner found, as a summary; its files stay where they are; raises as `take`."""
-    if (agent := desk.idle_agent) is None:
+    if (agent := controller.idle_agent) is None:
         return
-    name, leaf = _branch(desk, number)
-    desk.say(f"Summarising what {name} found …")
+    name, leaf = _branch(controller, number)
+    controller.say(f"Summarising what {name} found …")
     await agent.navigator.merge(leaf)
-    desk.say(f"What {name} found is in the conversation now.")
+    controller.say(f"What {name} found is in the conversation now.")
 
 
-async def compare(desk: Desk) -> None:
+async def compare(controller: Controller) -> None:
     """Have the small model say how the changes of the runners differ; it is kept with the result.
 
     Raises:
@@ -285,56 +285,56 @@ async def compare(desk: Desk) -> None:
     """
     from tui_agent.agent.race.comparing import compare as ask
 
-    race = _race(desk)
+    race = _race(controller)
     if not race.is_over:
         raise CommandError("Runners still work: compare them when they are done, or stop them with /race stop.")
-    desk.say("Comparing the changes …")
+    controller.say("Comparing the changes …")
     told = await ask(race)
     if not told:
         raise CommandError("There is nothing to compare: fewer than two runners changed something.")
-    desk.show(Report("How the changes differ", told.splitlines()))
+    controller.show(Report("How the changes differ", told.splitlines()))
 
 
-async def steer(desk: Desk, number: int, text: str) -> None:
+async def steer(controller: Controller, number: int, text: str) -> None:
     """Send a message to a runner; raises as `take`."""
-    race = _race(desk)
+    race = _race(controller)
     if not text.strip():
         raise CommandError("Write the message after the number: /race steer 2 Use the other file.")
-    parts = await load_parts(desk, text)
-    with _looked_after(desk, race):
+    parts = await load_parts(controller, text)
+    with _looked_after(controller, race):
         race.steer(number, parts)
 
 
-def show(desk: Desk) -> None:
+def show(controller: Controller) -> None:
     """Show the race that goes on, or the last that began on the path; raises a `CommandError` where there is none."""
-    race = desk.race
+    race = controller.race
     if race is not None:
-        desk.show(RacePage(race, race_lines([runner.figures for runner in race.runners])))
+        controller.show(RacePage(race, race_lines([runner.figures for runner in race.runners])))
         return
-    entry = last_race(desk)
+    entry = last_race(controller)
     if entry is None:
         raise CommandError(NO_RACE)
-    desk.show(RacePage(entry, entry_lines(entry)))
+    controller.show(RacePage(entry, entry_lines(entry)))
 
 
-def last_race(desk: Desk) -> RaceEntry | None:
+def last_race(controller: Controller) -> RaceEntry | None:
     """Return the newest race that is over and began on the path, whatever came of it and whichever branch this is."""
     from tui_agent.session.entries import RaceEntry
 
-    session = _agent(desk).session
+    session = _agent(controller).session
     tree, path = session.skeleton(), {None, *session.path_outline().ids}
     races = session.entries(tree.ids[at] for at in reversed(tree.of_kinds(["race"])))
     return next((race for race in races if isinstance(race, RaceEntry) and race.start in path), None)
 
 
-def _branch(desk: Desk, number: int, over: RaceEntry | None = None) -> tuple[str, int]:
+def _branch(controller: Controller, number: int, over: RaceEntry | None = None) -> tuple[str, int]:
     """Return a runner's name and the end of its branch: of the race that goes on, or of the last that began here."""
     from tui_agent.agent.race.race import numbered
 
-    if desk.race is not None and over is None:
-        row = desk.race.runner(number).record
+    if controller.race is not None and over is None:
+        row = controller.race.runner(number).record
     else:
-        entry = over or last_race(desk)
+        entry = over or last_race(controller)
         if entry is None:
             raise CommandError(NO_RACE)
         row = numbered(entry.runners, number)
@@ -346,103 +346,105 @@ def _branch(desk: Desk, number: int, over: RaceEntry | None = None) -> tuple[str
 # -- the check ------------------------------------------------------------------------------------------------------
 
 
-async def check(desk: Desk, argument: str) -> None:
+async def check(controller: Controller, argument: str) -> None:
     """Run the project's check whenever the model says that work is done: ``/check COMMAND``, ``/check off``."""
     from tui_agent.agent.check import RunCheck
 
-    if (agent := desk.agent) is None:
+    if (agent := controller.agent) is None:
         return
-    known = desk.services.check_command(agent.ports.project)
+    known = controller.services.check_command(agent.ports.project)
     command = argument.strip() or known
     if command == "off":
         agent.ports.check = None
-        desk.say("The check is off. /check turns it on.")
+        controller.say("The check is off. /check turns it on.")
     elif not command:
         raise CommandError("Name the command that says whether work is done, for example: /check make test")
     elif not argument.strip() and agent.ports.check is not None:
-        desk.say(f"The check runs when work is done: {one_line(agent.ports.check.command, 100)}. /check off stops it.")
+        controller.say(
+            f"The check runs when work is done: {one_line(agent.ports.check.command, 100)}. /check off stops it."
+        )
     else:
         if command != known:
-            desk.services.keep_check(agent.ports.project, command)
+            controller.services.keep_check(agent.ports.project, command)
         agent.ports.check = RunCheck(command)
         times = agent.ports.check.rounds
-        desk.say(f"Check on: {one_line(command, 100)}. A failure goes back to the model up to {times} times.")
+        controller.say(f"Check on: {one_line(command, 100)}. A failure goes back to the model up to {times} times.")
 
 
 # -- the command --------------------------------------------------------------------------------------------------
 
 
-async def race(desk: Desk, argument: str) -> None:
+async def race(controller: Controller, argument: str) -> None:
     """Begin a race, or do something with the one that goes on."""
     from tui_agent.app import race_form
 
     word, _, rest = argument.strip().partition(" ")
-    actions: dict[str, Callable[[Desk, str], Awaitable[None]]] = {
-        "take": lambda desk, rest: take(desk, _chosen(rest)),
-        "merge": lambda desk, rest: merge(desk, _chosen(rest)),
-        "drop": lambda desk, _rest: drop(desk),
-        "compare": lambda desk, _rest: compare(desk),
+    actions: dict[str, Callable[[Controller, str], Awaitable[None]]] = {
+        "take": lambda controller, rest: take(controller, _chosen(rest)),
+        "merge": lambda controller, rest: merge(controller, _chosen(rest)),
+        "drop": lambda controller, _rest: drop(controller),
+        "compare": lambda controller, _rest: compare(controller),
         "stop": _stop,
         "continue": _continue,
-        "steer": lambda desk, rest: steer(desk, _chosen(rest.partition(" ")[0]), rest.partition(" ")[2]),
+        "steer": lambda controller, rest: steer(controller, _chosen(rest.partition(" ")[0]), rest.partition(" ")[2]),
     }
-    if not word and desk.race is None and desk.face.has_screen:
-        await race_form.ask(desk, desk.face.draft.strip())
+    if not word and controller.race is None and controller.frontend.has_screen:
+        await race_form.ask(controller, controller.frontend.draft.strip())
     elif not word or word == "show":
-        show(desk)
+        show(controller)
     elif word in actions and " -- " not in argument:
-        await actions[word](desk, rest.strip())
-    elif " -- " not in argument and "\n" not in argument and desk.race is None and desk.face.has_screen:
-        await race_form.ask(desk, argument.strip())
+        await actions[word](controller, rest.strip())
+    elif " -- " not in argument and "\n" not in argument and controller.race is None and controller.frontend.has_screen:
+        await race_form.ask(controller, argument.strip())
     else:
-        await _ask_and_begin(desk, read_wish(argument))
+        await _ask_and_begin(controller, read_wish(argument))
 
 
-async def _ask_and_begin(desk: Desk, wish: RaceWish) -> None:
-    order = await order_of(desk, wish)
+async def _ask_and_begin(controller: Controller, wish: RaceWish) -> None:
+    order = await order_of(controller, wish)
     question = Choice(
         "Start the race?",
         [(START, "Start"), (LEAVE, "Don't start")],
-        price_of(desk, order).sentence() + (f"\nCheck: {one_line(order.check, 100)}" if order.check else ""),
+        price_of(controller, order).sentence() + (f"\nCheck: {one_line(order.check, 100)}" if order.check else ""),
         unasked=START,
     )
-    if await desk.ask(question) == START:
-        begun = await begin(desk, order)
-        if desk.face.has_screen:
-            show(desk)
+    if await controller.ask(question) == START:
+        begun = await begin(controller, order)
+        if controller.frontend.has_screen:
+            show(controller)
         else:
-            desk.say(f"{len(begun.runners)} runners work. /race shows how far they are.")
+            controller.say(f"{len(begun.runners)} runners work. /race shows how far they are.")
 
 
-async def _stop(desk: Desk, rest: str) -> None:
-    _race(desk).stop(_chosen(rest) if rest else None)
+async def _stop(controller: Controller, rest: str) -> None:
+    _race(controller).stop(_chosen(rest) if rest else None)
 
 
-async def _continue(desk: Desk, rest: str) -> None:
+async def _continue(controller: Controller, rest: str) -> None:
     from tui_agent.session.entries import RunnerState
 
-    cut = [runner.number for runner in _race(desk).runners if runner.state is RunnerState.CUT_OFF]
+    cut = [runner.number for runner in _race(controller).runners if runner.state is RunnerState.CUT_OFF]
     numbers = [_chosen(rest)] if rest else cut
     if not numbers:
         raise CommandError("No runner was cut off; name one: /race continue 2.")
-    go_on(desk, numbers)
+    go_on(controller, numbers)
 
 
-def go_on(desk: Desk, numbers: Sequence[int]) -> None:
+def go_on(controller: Controller, numbers: Sequence[int]) -> None:
     """Let runners go on that were cut off, stopped or failed with an error; raises as `take`."""
-    race = _race(desk)
-    with _looked_after(desk, race):
+    race = _race(controller)
+    with _looked_after(controller, race):
         for number in numbers:
             race.resume(number)
 
 
 @contextmanager
-def _looked_after(desk: Desk, race: Race) -> Iterator[None]:
+def _looked_after(controller: Controller, race: Race) -> Iterator[None]:
     """Look after a race whose runners begin again; while some still work that is done already."""
     was_over = race.is_over
     yield
     if was_over and not race.is_over:
-        desk.soon(look_after(desk, race))
+        controller.soon(look_after(controller, race))
 
 
 def _chosen(text: str) -> int:
@@ -451,16 +453,16 @@ def _chosen(text: str) -> int:
     return int(text)
 
 
-def _agent(desk: Desk) -> Agent:
-    if desk.agent is None:
+def _agent(controller: Controller) -> Agent:
+    if controller.agent is None:
         raise CommandError("No session is open.")
-    return desk.agent
+    return controller.agent
 
 
-def _race(desk: Desk) -> Race:
-    if desk.race is None:
+def _race(controller: Controller) -> Race:
+    if controller.race is None:
         raise CommandError(NO_RACE)
-    return desk.race
+    return controller.race
 
 
 COMMANDS = (

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from tui_agent.agent.events import EntryAppended, RaceEnded, RaceStarted, RunnerChanged
 from tui_agent.agent.subagents import FinishedSubagent
 from tui_agent.app import race_commands
-from tui_agent.app.face import DiffPage, RunnerPage
 from tui_agent.app.format import one_line, plural
+from tui_agent.app.frontend import DiffPage, RunnerPage
 from tui_agent.errors import CommandError
 from tui_agent.session.entries import AssistantEntry, RaceEntry
 from tui_agent.session.path_queries import newest
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from tui_agent.agent.agent import Agent
     from tui_agent.agent.race.race import Race
-    from tui_agent.app.desk import Desk
+    from tui_agent.app.controller import Controller
     from tui_agent.session.entries import RaceRunner
 
 
@@ -37,8 +37,8 @@ class RaceView:
     Whatever is asked raises a `UserFacingError` where it can't be done.
     """
 
-    def __init__(self, desk: Desk, race: Race | RaceEntry) -> None:
-        self._desk = desk
+    def __init__(self, controller: Controller, race: Race | RaceEntry) -> None:
+        self._controller = controller
         self._entry = race if isinstance(race, RaceEntry) else None
         self._race = None if isinstance(race, RaceEntry) else race
         told = race if isinstance(race, RaceEntry) else race.record
@@ -70,9 +70,9 @@ class RaceView:
 
     @property
     def _agent(self) -> Agent:
-        if self._desk.agent is None:
+        if self._controller.agent is None:
             raise CommandError("No session is open.")
-        return self._desk.agent
+        return self._controller.agent
 
     def _leaf(self, number: int) -> int:
         runner = self.runners[number - 1]
@@ -82,11 +82,11 @@ class RaceView:
 
     def now(self) -> RaceView:
         """Return what to show instead once the race is written down; until then itself."""
-        if self.is_past or self._desk.race is self._race:
+        if self.is_past or self._controller.race is self._race:
             return self
         entry = newest(self._agent.session.active_path(), RaceEntry)
         same = entry is not None and (entry.prompt, entry.start) == (self.prompt, self._start)
-        return RaceView(self._desk, entry) if same and entry is not None else self
+        return RaceView(self._controller, entry) if same and entry is not None else self
 
     def asks(self, number: int) -> bool:
         """Whether a runner waits for the answer to a question."""
@@ -110,11 +110,13 @@ class RaceView:
         """Show what a runner does, or did."""
         agent = None if self._race is None else self._race.runner(number).agent
         if agent is not None:
-            self._desk.show(RunnerPage(agent, self, number))
+            self._controller.show(RunnerPage(agent, self, number))
             return
         main = self._agent
         session = main.session.beside(self._leaf(number))
-        self._desk.show(RunnerPage(FinishedSubagent(session, main.ports.directory.counter(main.model)), self, number))
+        self._controller.show(
+            RunnerPage(FinishedSubagent(session, main.ports.directory.counter(main.model)), self, number)
+        )
 
     def streamed(self, number: int) -> str:
         """Return what a runner's model writes at this moment; "" between its answers."""
@@ -145,13 +147,13 @@ class RaceView:
         beside = "the start" if other is None else self.runners[other - 1].name
         if not files:
             raise CommandError(f"No file of {name} differs from {beside}.")
-        self._desk.show(DiffPage(f"{plural(len(files), 'file')} from {beside} to {name}", files))
+        self._controller.show(DiffPage(f"{plural(len(files), 'file')} from {beside} to {name}", files))
 
     async def compare(self) -> None:
         """Have the small model say how the changes of all runners differ."""
         if self._race is None:
             raise CommandError("The race is over and its copies are gone: compare two runners with space and d.")
-        await race_commands.compare(self._desk)
+        await race_commands.compare(self._controller)
 
     # -- acting -----------------------------------------------------------------------------------------------
 
@@ -159,7 +161,7 @@ class RaceView:
         """Go on with a runner's branch and files; returns whether that was done."""
         if self._agent.running:
             raise CommandError("The agent is working: press Escape in the conversation first.")
-        await race_commands.take(self._desk, number, self._entry)
+        await race_commands.take(self._controller, number, self._entry)
         return True
 
     async def merge(self, number: int) -> None:
@@ -171,7 +173,7 @@ class RaceView:
     async def steer(self, number: int, text: str) -> None:
         """Send a runner a message: while it works for its next step, afterwards it begins to work again."""
         self._live.runner(number)
-        await race_commands.steer(self._desk, number, text)
+        await race_commands.steer(self._controller, number, text)
 
     def stop(self, number: int | None) -> None:
         """Stop one runner, None: all of them."""
@@ -180,27 +182,27 @@ class RaceView:
     def go_on(self, number: int) -> None:
         """Continue a runner that was stopped or cut off."""
         self._live.runner(number)
-        race_commands.go_on(self._desk, [number])
+        race_commands.go_on(self._controller, [number])
 
     async def end(self) -> bool:
         """End the race and take nobody; returns whether that was done."""
         if self.is_past:
             return True
-        await race_commands.drop(self._desk)
+        await race_commands.drop(self._controller)
         return True
 
 
-def runners_by_leaf(desk: Desk) -> dict[int, RaceRunner]:
+def runners_by_leaf(controller: Controller) -> dict[int, RaceRunner]:
     """Return the runners of the race that goes on, by the last entry of their branches."""
-    runners = [runner.figures for runner in desk.race.runners] if desk.race is not None else []
+    runners = [runner.figures for runner in controller.race.runners] if controller.race is not None else []
     return {runner.leaf: runner for runner in runners if runner.leaf is not None}
 
 
-def watch_at(desk: Desk, leaf: int) -> bool:
+def watch_at(controller: Controller, leaf: int) -> bool:
     """Show the runner of the race that goes on whose branch ends at an entry; returns whether there is one."""
-    if desk.race is None:
+    if controller.race is None:
         return False
-    number = next((runner.number for runner in desk.race.runners if runner.record.leaf == leaf), None)
+    number = next((runner.number for runner in controller.race.runners if runner.record.leaf == leaf), None)
     if number is not None:
-        RaceView(desk, desk.race).watch(number)
+        RaceView(controller, controller.race).watch(number)
     return number is not None

@@ -7,20 +7,20 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tui_agent.app.commands import Command
-from tui_agent.app.face import CostPage, Heading, HelpPage, Report
 from tui_agent.app.format import visible
+from tui_agent.app.frontend import CostPage, Heading, HelpPage, Report
 
 if TYPE_CHECKING:
-    from tui_agent.app.desk import Desk
+    from tui_agent.app.controller import Controller
 
 
-async def cost(desk: Desk, _argument: str) -> None:
+async def cost(controller: Controller, _argument: str) -> None:
     """Say what was spent, all branches. It is read in a thread: in a long session that takes a second."""
     from tui_agent.app import spending
 
-    if desk.agent is None:
+    if controller.agent is None:
         return
-    session, services = desk.agent.session, desk.services
+    session, services = controller.agent.session, controller.services
     records = await asyncio.to_thread(session.requests)
     departures = session.departures(record.id for record in records)
     found, names = await asyncio.to_thread(
@@ -29,38 +29,40 @@ async def cost(desk: Desk, _argument: str) -> None:
     lines: list[str] = []
     for heading, rows in spending.spending_sections(found, names):
         lines += [*([""] if lines else []), Heading(heading), *rows]
-    desk.show(CostPage("Cost of this session", lines or ["Nothing was sent yet."], found))
+    controller.show(CostPage("Cost of this session", lines or ["Nothing was sent yet."], found))
 
 
-async def todo(desk: Desk, _argument: str) -> None:
+async def todo(controller: Controller, _argument: str) -> None:
     """Show the model's plan: not every terminal has room for the side panel."""
     from tui_agent.app import reports
     from tui_agent.tools.todo import current_todos
 
-    if desk.agent is not None:
-        todos = current_todos(desk.agent.session.active_path())
-        desk.show(Report("To-dos", reports.todo_lines([(str(todo.status), todo.content) for todo in todos])))
+    if controller.agent is not None:
+        todos = current_todos(controller.agent.session.active_path())
+        controller.show(Report("To-dos", reports.todo_lines([(str(todo.status), todo.content) for todo in todos])))
 
 
-async def show_help(desk: Desk, _argument: str) -> None:
+async def show_help(controller: Controller, _argument: str) -> None:
     """Show every command, key and setting."""
     from tui_agent.app import reports
 
-    if desk.face.has_screen:
-        desk.show(HelpPage())
+    if controller.frontend.has_screen:
+        controller.show(HelpPage())
     else:
-        desk.show(Report("Help", reports.command_lines([replace(row, key="") for row in desk.commands], {})))
+        controller.show(
+            Report("Help", reports.command_lines([replace(row, key="") for row in controller.commands], {}))
+        )
 
 
-async def doctor(desk: Desk, _argument: str) -> None:
+async def doctor(controller: Controller, _argument: str) -> None:
     """Show what is set up, where it came from and what is missing."""
-    desk.say("Looking …")
-    lines = list(await asyncio.to_thread(desk.services.doctor))
-    if warned := desk.warnings.lines():
+    controller.say("Looking …")
+    lines = list(await asyncio.to_thread(controller.services.doctor))
+    if warned := controller.warnings.lines():
         lines = [Heading("Warnings since the start"), *warned, "", Heading("Set up now"), *lines]
-    desk.face.warnings_read()
+    controller.frontend.warnings_read()
     shown = [line if isinstance(line, Heading) else visible(line) for line in lines]
-    desk.show(Report("Doctor", shown or ["There is nothing to report."]))
+    controller.show(Report("Doctor", shown or ["There is nothing to report."]))
 
 
 COMMANDS = (

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from tui_agent.app.face import Heading
 from tui_agent.app.format import one_line, visible
+from tui_agent.app.frontend import Heading
 from tui_agent.session.entries import SKILL_PREFIX, ToolSchema
 
 if TYPE_CHECKING:

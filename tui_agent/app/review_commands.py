@@ -7,8 +7,8 @@ import re
 from typing import TYPE_CHECKING
 
 from tui_agent.app.commands import Command
-from tui_agent.app.face import Finding, FindingsPage
 from tui_agent.app.format import one_line, plural
+from tui_agent.app.frontend import Finding, FindingsPage
 from tui_agent.errors import CommandError
 from tui_agent.lazy import LazyPattern, dataclass
 from tui_agent.path_checks import is_file
@@ -16,7 +16,7 @@ from tui_agent.path_checks import is_file
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tui_agent.app.desk import Desk
+    from tui_agent.app.controller import Controller
 
 MAX_DIFF_CHARS = 80_000
 """Characters of a change that are given to the reviewer; it reads the rest in the files."""
@@ -39,14 +39,14 @@ class Change:
     diff: str
 
 
-async def review(desk: Desk, argument: str) -> None:
+async def review(controller: Controller, argument: str) -> None:
     """Have uncommitted changes reviewed, a commit, or what this branch has beside another one."""
     if argument.strip() == "list":
-        if desk.review is None:
+        if controller.review is None:
             raise CommandError("Nothing was reviewed yet: /review begins.")
-        desk.show(desk.review)
+        controller.show(controller.review)
         return
-    if (agent := desk.idle_agent) is None:
+    if (agent := controller.idle_agent) is None:
         return
     change = await asyncio.to_thread(change_of, agent.ports.project, argument.strip())
     if change is None:
@@ -57,28 +57,30 @@ async def review(desk: Desk, argument: str) -> None:
             reason = "There is nothing to compare with: this is no git repository, or one without a commit."
         raise CommandError(reason)
     if not change.diff.strip():
-        desk.say(f"There is nothing to review: {change.what} is empty.")
+        controller.say(f"There is nothing to review: {change.what} is empty.")
         return
-    desk.say(f"Reviewing {change.what} … esc stops it.")
+    controller.say(f"Reviewing {change.what} … esc stops it.")
     diff = await asyncio.to_thread(_without_secrets, agent.ports.project, change.diff)
     task = agent.ports.prompt("review").replace("{what}", change.what).replace("{diff}", _cut(diff))
     try:
-        report = await agent.explore(task, lambda step: desk.say(f"Reviewing {change.what}: {one_line(step, 60)}"))
+        report = await agent.explore(
+            task, lambda step: controller.say(f"Reviewing {change.what}: {one_line(step, 60)}")
+        )
     except asyncio.CancelledError:
-        desk.say("The review was stopped.")
+        controller.say("The review was stopped.")
         return
-    desk.face.refresh_facts()
+    controller.frontend.refresh_facts()
     if report.error and not report.text:
-        desk.say(f"The review ended early: {report.error}.", "warning")
+        controller.say(f"The review ended early: {report.error}.", "warning")
         return
     findings = read_findings(report.text)
     title = f"Review of {change.what}: {plural(len(findings), 'finding')}"
-    desk.review = FindingsPage(title, findings, agent.ports.project)
+    controller.review = FindingsPage(title, findings, agent.ports.project)
     if findings:
-        desk.say(f"{title}. /review list shows them again.")
-        desk.show(desk.review)
+        controller.say(f"{title}. /review list shows them again.")
+        controller.show(controller.review)
     else:
-        desk.say(f"{title}. {one_line(report.text, 200)}")
+        controller.say(f"{title}. {one_line(report.text, 200)}")
 
 
 def read_findings(answer: str) -> tuple[Finding, ...]:

@@ -6,9 +6,9 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from tui_agent.app.commands import Command
-from tui_agent.app.face import Choice, Pick, PickRow
-from tui_agent.app.files_along import carry_out, files_text
 from tui_agent.app.format import age, one_line, plural
+from tui_agent.app.frontend import Choice, Pick, PickRow
+from tui_agent.app.rewind_files import carry_out, files_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tui_agent.agent.agent import Agent
     from tui_agent.agent.checkpoints.differing import ChangeAmount
     from tui_agent.agent.checkpoints.plan import RestorePlan
-    from tui_agent.app.desk import Desk
+    from tui_agent.app.controller import Controller
     from tui_agent.session.entries import UserEntry
 
 MAX_MESSAGES = 300
@@ -25,41 +25,43 @@ MAX_MESSAGES = 300
 BOTH, CONVERSATION, CODE = "both", "conversation", "code"
 
 
-async def rewind(desk: Desk, _argument: str) -> None:
+async def rewind(controller: Controller, _argument: str) -> None:
     """Ask for one of the user's messages, and go back to before it."""
-    if (agent := desk.idle_agent) is None:
+    if (agent := controller.idle_agent) is None:
         return
     messages = await asyncio.to_thread(_messages, agent)
     if not messages:
-        desk.say("There is no message to go back to yet.")
+        controller.say("There is no message to go back to yet.")
         return
     amounts = await agent.files.amounts([message.parent_id for message in messages])
-    rows = _rows(messages, amounts, desk.services.clock())
-    picked = await desk.ask(Pick("Go back to before which message?", rows, confirm="go back"))
-    if picked is None or desk.idle_agent is not agent:
+    rows = _rows(messages, amounts, controller.services.clock())
+    picked = await controller.ask(Pick("Go back to before which message?", rows, confirm="go back"))
+    if picked is None or controller.idle_agent is not agent:
         return
     message = next(entry for entry in messages if str(entry.id) == picked)
     plan = await agent.files.plan(message.parent_id)
-    what = await desk.ask(_question(plan)) if plan else CONVERSATION
+    what = await controller.ask(_question(plan)) if plan else CONVERSATION
     if what == CODE:
-        await put_files_back(desk, agent, plan, message)
+        await put_files_back(controller, agent, plan, message)
     elif what is not None:
-        await _go_back(desk, agent, message, plan, along=what == BOTH)
+        await _go_back(controller, agent, message, plan, along=what == BOTH)
 
 
-async def _go_back(desk: Desk, agent: Agent, message: UserEntry, files: RestorePlan, *, along: bool) -> None:
+async def _go_back(
+    controller: Controller, agent: Agent, message: UserEntry, files: RestorePlan, *, along: bool
+) -> None:
     from tui_agent.session.typed import prompt_text
 
     move = agent.navigator.plan(message.id)
     await carry_out(agent, move, files if along else None)
-    desk.face.restore_message(prompt_text(move.prompt))
-    desk.say(f"Back to before “{one_line(message.text, 40)}”. /undo returns.")
+    controller.frontend.restore_message(prompt_text(move.prompt))
+    controller.say(f"Back to before “{one_line(message.text, 40)}”. /undo returns.")
 
 
-async def put_files_back(desk: Desk, agent: Agent, plan: RestorePlan, message: UserEntry) -> None:
+async def put_files_back(controller: Controller, agent: Agent, plan: RestorePlan, message: UserEntry) -> None:
     done = await agent.files.put_back(plan, message.parent_id)
     if done.done:
-        desk.say(
+        controller.say(
             f"{plural(len(done.done), 'file')} as before “{one_line(message.text, 40)}”. /undo changes them again."
         )
 

@@ -15,11 +15,11 @@ from tui_agent.agent.mcp.questions import (
     Value,
     as_text,
 )
-from tui_agent.app.face import Choice, TextLine
 from tui_agent.app.format import money, one_line, tokens, visible
+from tui_agent.app.frontend import Choice, TextLine
 
 if TYPE_CHECKING:
-    from tui_agent.app.desk import Desk
+    from tui_agent.app.controller import Controller
 
 _MESSAGE_CHARS, _MESSAGE_LINES = 600, 8
 """What is shown of a text beside a question, so that the answers are on a small screen too."""
@@ -28,30 +28,30 @@ _TITLE_CHARS = 300
 _SKIP = "\0skip"
 
 
-async def ask(desk: Desk, question: ServerQuestion) -> Answer:
+async def ask(controller: Controller, question: ServerQuestion) -> Answer:
     """Ask a person what a server wants to know; going back answers nothing, which is a cancel."""
     match question:
         case ServerForm():
-            return await _form(desk, question)
+            return await _form(controller, question)
         case ServerLink():
-            return await _link(desk, question)
+            return await _link(controller, question)
         case SamplingQuestion():
-            return await _sampling(desk, question)
+            return await _sampling(controller, question)
 
 
-async def _form(desk: Desk, form: ServerForm) -> Answer:
+async def _form(controller: Controller, form: ServerForm) -> Answer:
     needed = [field.title for field in form.fields if field.required]
     others = [field.title for field in form.fields if not field.required]
     parts = [("Needed", needed), ("May be left out", others)]
     told = "\n".join(f"{what}: {one_line(', '.join(titles), _TITLE_CHARS)}" for what, titles in parts if titles)
     asked = f"The MCP server {form.server} asks: {one_line(form.message, 300)}"
     answers = [("accept", "Answer" if form.fields else "Yes"), ("decline", "Decline: it is told that you won't say")]
-    decision = await desk.ask(Choice(visible(asked), answers, visible(told)))
+    decision = await controller.ask(Choice(visible(asked), answers, visible(told)))
     if decision != "accept":
         return Answer("decline" if decision == "decline" else "cancel")
     values: dict[str, Value] = {}
     for field in form.fields:
-        text = await _text(desk, form.server, field)
+        text = await _text(controller, form.server, field)
         if text is None:
             return Answer("cancel")
         if (value := field.read(text)) is not None:
@@ -59,43 +59,43 @@ async def _form(desk: Desk, form: ServerForm) -> Answer:
     return Answer("accept", values)
 
 
-async def _text(desk: Desk, server: str, field: FormField) -> str | None:
+async def _text(controller: Controller, server: str, field: FormField) -> str | None:
     """Ask for one value until it is one; None when they went back."""
     title = visible(f"{server}: {one_line(field.title, 100)}")
     if field.kind in {"yes_no", "choice"}:
         options = list(field.options) if field.kind == "choice" else [("yes", "Yes"), ("no", "No")]
         more = [] if field.required else [(_SKIP, "Leave it out")]
         labelled = [(value, visible(one_line(label, 200))) for value, label in options]
-        chosen = await desk.ask(
+        chosen = await controller.ask(
             Choice(title, [*labelled, *more], visible(field.about), at=as_text(field.default) or None)
         )
         return "" if chosen == _SKIP else chosen
     asked = [field.about or title, *([", ".join(label for _value, label in field.options)] if field.options else [])]
     title = visible(f"{title} · {one_line(' · '.join(asked), 300)}" if field.about or field.options else title)
     text: str | None = as_text(field.default)
-    while (text := await desk.ask(TextLine(title, text or "", confirm="next"))) is not None:
+    while (text := await controller.ask(TextLine(title, text or "", confirm="next"))) is not None:
         try:
             field.read(text)
         except ValueError as error:
-            desk.say(visible(str(error)), "warning")
+            controller.say(visible(str(error)), "warning")
         else:
             return text
     return None
 
 
-async def _link(desk: Desk, link: ServerLink) -> Answer:
+async def _link(controller: Controller, link: ServerLink) -> Answer:
     asked = visible(f"The MCP server {link.server} wants you to visit a page: {one_line(link.message, 300)}")
     answers = [("accept", "Show the address; I'll open it"), ("decline", "Decline")]
-    decision = await desk.ask(Choice(asked, answers, visible(link.url)))
+    decision = await controller.ask(Choice(asked, answers, visible(link.url)))
     if decision == "accept":
-        desk.face.announce(f"Open {visible(link.url)}")
+        controller.frontend.announce(f"Open {visible(link.url)}")
         return Answer("accept")
     return Answer("decline" if decision == "decline" else "cancel")
 
 
-async def _sampling(desk: Desk, question: SamplingQuestion) -> Answer:
+async def _sampling(controller: Controller, question: SamplingQuestion) -> Answer:
     order = question.order
-    rows = await asyncio.to_thread(desk.services.models)
+    rows = await asyncio.to_thread(controller.services.models)
     row = next((row for row in rows if row.id == question.model), None)
     price = ""
     if row is not None and row.input_price is not None and row.output_price is not None:
@@ -104,7 +104,7 @@ async def _sampling(desk: Desk, question: SamplingQuestion) -> Answer:
     sizes = f"{tokens(question.tokens)} tokens to read, {tokens(order.max_tokens)} at most to write{price}"
     asked = visible(f"The MCP server {order.server} wants an answer of {question.model} ({sizes}).")
     answers = [("accept", "Let it have the answer"), ("decline", "Refuse")]
-    decision = await desk.ask(Choice(asked, answers, _beginning(order.text)))
+    decision = await controller.ask(Choice(asked, answers, _beginning(order.text)))
     return Answer("accept" if decision == "accept" else "decline")
 
 

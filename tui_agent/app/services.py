@@ -1,4 +1,4 @@
-"""What the desk is given: the store, ways to open sessions and make agents, and what only the command line knows."""
+"""The controller's dependencies: the store, ways to open sessions and make agents, and the command line's options."""
 
 from __future__ import annotations
 

@@ -6,94 +6,94 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from tui_agent.app.commands import Command
-from tui_agent.app.face import Choice, ModelChoice, Output, SessionChoice, TextLine, ThemeChoice, TreePage
 from tui_agent.app.format import one_line
+from tui_agent.app.frontend import Choice, ModelChoice, Output, SessionChoice, TextLine, ThemeChoice, TreePage
 from tui_agent.app.services import OpenHow, OpenRequest
 from tui_agent.errors import CommandError
 
 if TYPE_CHECKING:
-    from tui_agent.app.desk import Desk
+    from tui_agent.app.controller import Controller
     from tui_agent.session.entries import Entry
 
 
-async def new(desk: Desk, _argument: str) -> None:
-    await desk.open(_new_session(desk))
+async def new(controller: Controller, _argument: str) -> None:
+    await controller.open(_new_session(controller))
 
 
-def _new_session(desk: Desk) -> OpenRequest:
+def _new_session(controller: Controller) -> OpenRequest:
     """Return the request for a session like the open one: the demo goes on as the demo, which may be all there is."""
     from tui_agent.model.demo import DEMO_MODEL
 
-    return OpenRequest(demo=desk.agent is not None and desk.agent.model == DEMO_MODEL)
+    return OpenRequest(demo=controller.agent is not None and controller.agent.model == DEMO_MODEL)
 
 
-async def clear(desk: Desk, argument: str) -> None:
+async def clear(controller: Controller, argument: str) -> None:
     """Begin a new session; the one that is left is kept, under a name if one is given."""
-    agent = desk.agent
+    agent = controller.agent
     if agent is None or agent.session.leaf is None:
-        desk.say("This session is empty already.")
+        controller.say("This session is empty already.")
         return
     if argument:
         agent.session.set_title(argument)
     info = agent.session.info
-    if await desk.open(_new_session(desk)):
+    if await controller.open(_new_session(controller)):
         name = one_line(info.title or info.first_message, 50)
-        desk.say(f"A new session. “{name}” is kept: /resume {info.id} or ctrl+s opens it again.")
+        controller.say(f"A new session. “{name}” is kept: /resume {info.id} or ctrl+s opens it again.")
 
 
-async def sessions(desk: Desk, argument: str) -> None:
+async def sessions(controller: Controller, argument: str) -> None:
     """Open a session by its id, or show the list."""
-    current = desk.agent.session.id if desk.agent is not None else None
-    request = OpenRequest(argument) if argument else await desk.ask(SessionChoice(current))
+    current = controller.agent.session.id if controller.agent is not None else None
+    request = OpenRequest(argument) if argument else await controller.ask(SessionChoice(current))
     if request is not None:
-        desk.face.go_to(request)
+        controller.frontend.go_to(request)
 
 
 FORKED = "This is a copy, and what you do here stays here. /parent goes back to the session it came from."
 
 
-async def fork(desk: Desk, _argument: str) -> None:
+async def fork(controller: Controller, _argument: str) -> None:
     """Continue in a copy of the session."""
-    if desk.agent is not None:
-        await desk.open(OpenRequest(desk.agent.session.id, OpenHow.FORK))
-        desk.say(FORKED)
+    if controller.agent is not None:
+        await controller.open(OpenRequest(controller.agent.session.id, OpenHow.FORK))
+        controller.say(FORKED)
 
 
-async def rename(desk: Desk, argument: str) -> None:
+async def rename(controller: Controller, argument: str) -> None:
     """Give the session a title; without one ask for it."""
-    if desk.agent is None:
+    if controller.agent is None:
         return
-    session = desk.agent.session
-    title = argument or await desk.ask(TextLine("Title of this session", session.info.title, confirm="rename"))
+    session = controller.agent.session
+    title = argument or await controller.ask(TextLine("Title of this session", session.info.title, confirm="rename"))
     if title:
         session.set_title(title)
-        desk.face.refresh_facts()
-        desk.say(f"This session is called “{one_line(title, 60)}”.")
+        controller.frontend.refresh_facts()
+        controller.say(f"This session is called “{one_line(title, 60)}”.")
 
 
-async def label(desk: Desk, argument: str) -> None:
+async def label(controller: Controller, argument: str) -> None:
     """Label the leaf; without a text ask for it."""
-    session = desk.agent.session if desk.agent is not None else None
+    session = controller.agent.session if controller.agent is not None else None
     if session is None or session.leaf is None:
-        desk.say("There is nothing to label yet.")
+        controller.say("There is nothing to label yet.")
         return
     leaf = session.leaf
-    text = argument or await desk.ask(TextLine(f"Label of #{leaf}", session.labels().get(leaf, "")))
+    text = argument or await controller.ask(TextLine(f"Label of #{leaf}", session.labels().get(leaf, "")))
     if text:
         session.label(leaf, text)
-        desk.say(f"#{leaf} is labelled “{one_line(text, 40)}”.")
+        controller.say(f"#{leaf} is labelled “{one_line(text, 40)}”.")
 
 
-async def model(desk: Desk, argument: str) -> None:
+async def model(controller: Controller, argument: str) -> None:
     """Use another model; without an id show the list."""
-    if desk.agent is None:
+    if controller.agent is None:
         return
-    name = argument or await desk.ask(ModelChoice(desk.agent.model))
+    name = argument or await controller.ask(ModelChoice(controller.agent.model))
     if name:
-        await choose_model(desk, name)
+        await choose_model(controller, name)
 
 
-async def choose_model(desk: Desk, name: str) -> bool:
+async def choose_model(controller: Controller, name: str) -> bool:
     """Use a model if there may be one of that name; ask where the catalog doesn't have it.
 
     Returns whether the model changed.
@@ -101,90 +101,90 @@ async def choose_model(desk: Desk, name: str) -> bool:
     from tui_agent.app.model_switch import use_model
     from tui_agent.model.naming import NameStanding
 
-    verdict = await asyncio.to_thread(desk.services.judge_model, name)
+    verdict = await asyncio.to_thread(controller.services.judge_model, name)
     if verdict is None or verdict.standing is NameStanding.KNOWN:
-        return await use_model(desk, name)
-    if verdict.standing is NameStanding.IMPOSSIBLE or desk.agent is None:
+        return await use_model(controller, name)
+    if verdict.standing is NameStanding.IMPOSSIBLE or controller.agent is None:
         raise CommandError(f"{verdict.sentence} Nothing was changed.")
     answers = [(known, f"Use {known}") for known in verdict.similar]
     answers += [
         (name, f"Use {one_line(name, 60)} as typed: its provider may know it"),
-        ("", f"Keep {desk.agent.model}"),
+        ("", f"Keep {controller.agent.model}"),
     ]
     question = f"The catalog has no model “{one_line(name, 60)}”."
     details = "Its window is assumed and its price unknown until it is set up in config.toml."
-    chosen = await desk.ask(Choice(question, answers, details))
-    return await use_model(desk, chosen) if chosen else False
+    chosen = await controller.ask(Choice(question, answers, details))
+    return await use_model(controller, chosen) if chosen else False
 
 
-async def tree(desk: Desk, argument: str) -> None:
+async def tree(controller: Controller, argument: str) -> None:
     """Show all branches of the session, the cursor at the leaf or at an entry (``#412``)."""
-    if desk.agent is not None:
+    if controller.agent is not None:
         entry = argument.removeprefix("#")
-        desk.show(TreePage(int(entry) if entry.isdigit() else None))
+        controller.show(TreePage(int(entry) if entry.isdigit() else None))
 
 
-async def retry(desk: Desk, _argument: str) -> None:
+async def retry(controller: Controller, _argument: str) -> None:
     """Send the last request again."""
-    if (agent := desk.idle_agent) is None:
+    if (agent := controller.idle_agent) is None:
         return
     if agent.session.leaf is None:
         raise CommandError("There is nothing to send again yet.")
-    desk.face.clear_notice()
+    controller.frontend.clear_notice()
     agent.retry()
 
 
-async def block_action(desk: Desk, action: str, entry_id: int) -> None:
+async def block_action(controller: Controller, action: str, entry_id: int) -> None:
     """Do what a block of the conversation offers: open its whole output, retry, undo, restore."""
     from tui_agent.app import context_commands, undo_commands
 
-    if desk.agent is None:
+    if controller.agent is None:
         return
     match action:
         case "open":
-            open_output(desk, desk.agent.session.entry(entry_id))
+            open_output(controller, controller.agent.session.entry(entry_id))
         case "retry":
-            await retry(desk, "")
+            await retry(controller, "")
         case "undo":
-            await undo_commands.undo_entry(desk, entry_id)
+            await undo_commands.undo_entry(controller, entry_id)
         case "jump":
-            await context_commands.jump(desk, entry_id)
+            await context_commands.jump(controller, entry_id)
         case "restore":
-            await context_commands.restore(desk, entry_id)
+            await context_commands.restore(controller, entry_id)
         case "compact":
-            await context_commands.compact_up_to(desk, entry_id)
+            await context_commands.compact_up_to(controller, entry_id)
         case "edit":
-            await context_commands.edit_summary(desk, entry_id)
+            await context_commands.edit_summary(controller, entry_id)
         case _:
             pass
 
 
-def open_output(desk: Desk, entry: Entry) -> None:
+def open_output(controller: Controller, entry: Entry) -> None:
     from tui_agent.app.copy_commands import text_of
     from tui_agent.session.entries import ShellEntry, ToolResultEntry
 
     if isinstance(entry, ShellEntry):
-        desk.show(Output(f"!{entry.command}", entry.output))
+        controller.show(Output(f"!{entry.command}", entry.output))
     elif isinstance(entry, ToolResultEntry):
-        desk.show(Output(f"{entry.tool} {entry.title}", text_of(entry, desk.services.store.blob)))
+        controller.show(Output(f"{entry.tool} {entry.title}", text_of(entry, controller.services.store.blob)))
 
 
-async def theme(desk: Desk, argument: str) -> None:
+async def theme(controller: Controller, argument: str) -> None:
     """Use another theme; without a name show the list."""
-    name = argument or await desk.ask(ThemeChoice())
-    if name and desk.face.use_theme(name):
-        desk.services.save_setting("ui.theme", name)
+    name = argument or await controller.ask(ThemeChoice())
+    if name and controller.frontend.use_theme(name):
+        controller.services.save_setting("ui.theme", name)
     elif name:
         raise CommandError(f"There is no theme “{one_line(name, 40)}”; /theme shows them all.")
 
 
-async def leave(desk: Desk, _argument: str) -> None:
+async def leave(controller: Controller, _argument: str) -> None:
     """Quit; ask first when a run would be stopped."""
-    if desk.agent is not None and desk.agent.running:
+    if controller.agent is not None and controller.agent.running:
         question = "The agent is working. What it has done so far is saved."
-        if await desk.ask(Choice(question, [("quit", "Quit"), ("stay", "Stay")])) != "quit":
+        if await controller.ask(Choice(question, [("quit", "Quit"), ("stay", "Stay")])) != "quit":
             return
-    desk.face.leave()
+    controller.frontend.leave()
 
 
 COMMANDS = (

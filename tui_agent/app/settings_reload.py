@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tui_agent.app.desk import Desk
+    from tui_agent.app.controller import Controller
 
 
-def reload(desk: Desk) -> Sequence[str]:
+def reload(controller: Controller) -> Sequence[str]:
     """Read the settings again and apply those that take effect at once. Returns the keys of those that changed.
 
     Raises:
         ConfigError: they can't be used; everything stays as it was.
     """
-    changed = desk.services.reread_settings()
-    desk.face.apply_settings(desk.services.config())
-    desk.face.refresh_facts()
+    changed = controller.services.reread_settings()
+    controller.frontend.apply_settings(controller.services.config())
+    controller.frontend.refresh_facts()
     return changed
 
 

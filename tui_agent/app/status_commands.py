@@ -7,28 +7,28 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from tui_agent.app.commands import Command
-from tui_agent.app.face import DiffPage, Heading, JobsPage, Report
 from tui_agent.app.format import money, one_line, plural, seconds, short_path, tokens
+from tui_agent.app.frontend import DiffPage, Heading, JobsPage, Report
 from tui_agent.errors import CommandError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from tui_agent.agent.agent import Agent
-    from tui_agent.app.desk import Desk
+    from tui_agent.app.controller import Controller
     from tui_agent.processes.jobs import Jobs
 
 TAIL_CHARS = 2_000
 """Characters of a job's output that are told where there is no page for it."""
 
 
-async def status(desk: Desk, _argument: str) -> None:
+async def status(controller: Controller, _argument: str) -> None:
     """Show what the session and the next request are now."""
-    if (agent := desk.agent) is not None:
+    if (agent := controller.agent) is not None:
         # The first look at the sandbox and the sum of a long session take a moment.
         sandbox = await asyncio.to_thread(_sandbox, agent)
         await asyncio.to_thread(agent.session.costs)
-        desk.show(Report("Status", list(status_lines(agent, sandbox))))
+        controller.show(Report("Status", list(status_lines(agent, sandbox))))
 
 
 def _sandbox(agent: Agent) -> str:
@@ -85,19 +85,19 @@ def _diagnostics_state(agent: Agent) -> str:
     return "; ".join(state_lines(agent.diagnostics)) or "on, nothing edited yet"
 
 
-async def diagnostics(desk: Desk, argument: str) -> None:
+async def diagnostics(controller: Controller, argument: str) -> None:
     """Say what looks over edits, or switch it on or off for this session."""
-    if (agent := desk.agent) is None:
+    if (agent := controller.agent) is None:
         return
     word = argument.strip()
     if word in {"on", "off"}:
         agent.diagnostics.switch(on=word == "on")
         always = f"; diagnostics.enabled = {'true' if word == 'on' else 'false'} in the settings does so for all"
-        desk.say(f"Edits of this session are {'' if word == 'on' else 'not '}checked{always}.")
+        controller.say(f"Edits of this session are {'' if word == 'on' else 'not '}checked{always}.")
     elif word:
         raise CommandError("Use /diagnostics, /diagnostics on or /diagnostics off.")
     else:
-        desk.show(Report("Diagnostics", await asyncio.to_thread(_diagnostics_lines, agent)))
+        controller.show(Report("Diagnostics", await asyncio.to_thread(_diagnostics_lines, agent)))
 
 
 def _diagnostics_lines(agent: Agent) -> list[str]:
@@ -125,37 +125,37 @@ def _row(name: str, text: str) -> str:
     return f"  {name:<13} {text}"
 
 
-async def diff(desk: Desk, argument: str) -> None:
+async def diff(controller: Controller, argument: str) -> None:
     """Show what changed in files since the session began, or since an entry (``#12``)."""
-    if (agent := desk.agent) is None:
+    if (agent := controller.agent) is None:
         return
     number = argument.strip().removeprefix("#")
     if argument.strip() and not number.isdigit():
         raise CommandError("Use /diff, or /diff #12 for what changed since an entry.")
     since = f"#{number}" if number else "the session began"
     if files := await agent.files.diff(int(number) if number else None):
-        desk.show(DiffPage(f"{plural(len(files), 'file')} changed since {since}", files))
+        controller.show(DiffPage(f"{plural(len(files), 'file')} changed since {since}", files))
     else:
-        desk.say(f"No file was changed since {since}.")
+        controller.say(f"No file was changed since {since}.")
 
 
-async def jobs(desk: Desk, argument: str) -> None:
+async def jobs(controller: Controller, argument: str) -> None:
     """Show the background jobs; ``stop N`` ends one."""
-    if (agent := desk.agent) is None:
+    if (agent := controller.agent) is None:
         return
     word, _, number = argument.strip().partition(" ")
     known = {str(job.id): job.id for job in agent.jobs}
     if word == "stop" and number.strip() in known:
         await agent.jobs.stop(known[number.strip()])
-        desk.say(f"Job {number.strip()} was stopped.")
+        controller.say(f"Job {number.strip()} was stopped.")
     elif word == "stop" and known:
-        desk.say(f"There is no job “{number.strip()}”. Jobs: {', '.join(known)}.", "warning")
+        controller.say(f"There is no job “{number.strip()}”. Jobs: {', '.join(known)}.", "warning")
     elif word and known:
         raise CommandError("Use /jobs, or /jobs stop N.")
     elif not known:
-        desk.say("There are no background jobs in this session.")
+        controller.say("There are no background jobs in this session.")
     else:
-        desk.show(JobsPage())
+        controller.show(JobsPage())
 
 
 def job_lines(jobs: Jobs) -> list[str]:

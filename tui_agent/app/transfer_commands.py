@@ -8,15 +8,15 @@ import shlex
 from typing import TYPE_CHECKING
 
 from tui_agent.app.commands import Command
-from tui_agent.app.face import Choice, Report, Severity
 from tui_agent.app.format import one_line, plural, short_path, visible
+from tui_agent.app.frontend import Choice, Report, Severity
 from tui_agent.errors import CommandError
 from tui_agent.path_checks import is_directory
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tui_agent.app.desk import Desk
+    from tui_agent.app.controller import Controller
     from tui_agent.app.exporting import ExportOrder
     from tui_agent.app.results import SessionResult
 
@@ -34,15 +34,15 @@ _NAME_CHARS = 40
 _USAGE = "Write it like /export talk.md, /export page.html --all, /export all.jsonl --redact."
 
 
-async def export(desk: Desk, argument: str) -> None:
+async def export(controller: Controller, argument: str) -> None:
     """Write the session to a file: ``/export FILE --all --redact``; without anything ask in which form."""
     from tui_agent.app.exporting import ExportFormat, ExportOrder, format_of, unknown_ending
 
-    if desk.agent is None:
+    if controller.agent is None:
         return
-    session_id = desk.agent.session.id
+    session_id = controller.agent.session.id
     if not argument:
-        await ask_export(desk, session_id)
+        await ask_export(controller, session_id)
         return
     try:
         words = shlex.split(argument)
@@ -53,90 +53,96 @@ async def export(desk: Desk, argument: str) -> None:
     if flags - {"--all", "--branch", "--redact"} or len(names) > 1:
         raise CommandError(_USAGE)
     target = names[0] if names else ""
-    if (why := unknown_ending(target)) and not is_directory(_place(desk, target)):
+    if (why := unknown_ending(target)) and not is_directory(_place(controller, target)):
         raise CommandError(why)
     form = format_of(target) or (ExportFormat(target) if target in list(ExportFormat) else ExportFormat.MARKDOWN)
     target = "" if target in list(ExportFormat) else target
     whole = True if "--all" in flags else False if "--branch" in flags else None
-    await _write(desk, ExportOrder(session_id, form, whole=whole, redacted="--redact" in flags), target)
+    await _write(controller, ExportOrder(session_id, form, whole=whole, redacted="--redact" in flags), target)
 
 
-async def ask_export(desk: Desk, session_id: str) -> None:
+async def ask_export(controller: Controller, session_id: str) -> None:
     """Ask in which form a session is to be written, and write it beside the project's files."""
     from tui_agent.app.exporting import ExportFormat, ExportOrder
 
-    choice = await desk.ask(Choice("Export this session as", _CHOICES))
+    choice = await controller.ask(Choice("Export this session as", _CHOICES))
     if choice is not None:
         form, _, more = choice.partition(" ")
         whole = True if more == "all" else None
-        await _write(desk, ExportOrder(session_id, ExportFormat(form), whole=whole, redacted=more == "redact"), "")
+        await _write(
+            controller, ExportOrder(session_id, ExportFormat(form), whole=whole, redacted=more == "redact"), ""
+        )
 
 
-async def _write(desk: Desk, order: ExportOrder, target: str) -> None:
-    path = _place(desk, target)
+async def _write(controller: Controller, order: ExportOrder, target: str) -> None:
+    path = _place(controller, target)
     try:
-        written = await asyncio.to_thread(desk.services.transfer.export, order, path)
+        written = await asyncio.to_thread(controller.services.transfer.export, order, path)
     except FileExistsError:
-        desk.face.announce(f"{short_path(path)} already exists; choose another name.", "warning")
+        controller.frontend.announce(f"{short_path(path)} already exists; choose another name.", "warning")
     except OSError as error:
-        desk.face.announce(f"{short_path(path)} can't be written: {error.strerror or error}.", "error")
+        controller.frontend.announce(f"{short_path(path)} can't be written: {error.strerror or error}.", "error")
     else:
         without = ", without secrets and home directories" if order.redacted else ""
-        desk.face.announce(f"Exported to {short_path(written)}{without}.")
+        controller.frontend.announce(f"Exported to {short_path(written)}{without}.")
 
 
-async def import_(desk: Desk, argument: str) -> None:
+async def import_(controller: Controller, argument: str) -> None:
     """Take in the sessions of a file or a directory; one alone is opened with ``/sessions``."""
     if not argument:
         from tui_agent.session.formats.table import FORMATS
 
-        desk.face.set_draft("/import ")
-        desk.say(f"Name a file or a directory. Known are sessions of {', '.join(row.program for row in FORMATS)}.")
+        controller.frontend.set_draft("/import ")
+        controller.say(
+            f"Name a file or a directory. Known are sessions of {', '.join(row.program for row in FORMATS)}."
+        )
         return
-    path = _place(desk, argument.strip("\"'"))
-    desk.say(f"Importing {short_path(path)} …")
-    outcome = await asyncio.to_thread(desk.services.transfer.import_files, path)
+    path = _place(controller, argument.strip("\"'"))
+    controller.say(f"Importing {short_path(path)} …")
+    outcome = await asyncio.to_thread(controller.services.transfer.import_files, path)
     severity: Severity = "warning" if outcome.failed else "information"
     if len(outcome.told) > 1:
-        desk.say(one_line(outcome.told[-1], 200), severity)
-        desk.show(Report("Imported", [visible(line) for line in outcome.told]))
+        controller.say(one_line(outcome.told[-1], 200), severity)
+        controller.show(Report("Imported", [visible(line) for line in outcome.told]))
         return
     hint = f" /sessions {outcome.session_id[-8:]} opens it." if outcome.session_id else ""
-    desk.say(" ".join(outcome.told) + hint, severity)
+    controller.say(" ".join(outcome.told) + hint, severity)
 
 
-def _place(desk: Desk, text: str) -> Path:
+def _place(controller: Controller, text: str) -> Path:
     """Return the path that a user means: below the session's directory, or in their home with ``~``.
 
     An imported session's directory may be another machine's: then it is the one the program was started in.
     """
     from pathlib import Path
 
-    base = desk.cwd if is_directory(desk.cwd) else desk.services.cwd
+    base = controller.cwd if is_directory(controller.cwd) else controller.services.cwd
     return base / Path(text).expanduser()
 
 
-async def result(desk: Desk, argument: str) -> None:
+async def result(controller: Controller, argument: str) -> None:
     """Write the changes to a file or to ``branch:NAME``; without an argument ask where they go."""
     target = argument.strip().strip("\"'")
-    found = await session_result(desk)
+    found = await session_result(controller)
     if found is None:
         return
     if not target and found:
-        name = _file_name(desk)
+        name = _file_name(controller)
         answers = ((f"{name}.patch", f"a patch: {name}.patch"), (f"branch:{name}", f"a commit on a new branch: {name}"))
         files = plural(len(found.changes.files), "file")
-        target = await desk.ask(Choice(f"Write the changes of {files} to", answers, found.remarks().strip())) or ""
+        target = (
+            await controller.ask(Choice(f"Write the changes of {files} to", answers, found.remarks().strip())) or ""
+        )
         if not target:
             return
-    await write_result(desk, found, target)
+    await write_result(controller, found, target)
 
 
-async def session_result(desk: Desk) -> SessionResult | None:
+async def session_result(controller: Controller) -> SessionResult | None:
     """Return the result of the open session, once everything that commands changed is recorded."""
     from tui_agent.app.results import ResultError, SessionResult
 
-    if (agent := desk.idle_agent) is None:
+    if (agent := controller.idle_agent) is None:
         return None
     if (snapshots := agent.ports.checkpoints) is None:
         raise ResultError("Changes of files are not recorded (checkpoints.enabled), so there is no result.")
@@ -144,19 +150,21 @@ async def session_result(desk: Desk) -> SessionResult | None:
     return await asyncio.to_thread(SessionResult.of, agent.session, snapshots)
 
 
-async def write_result(desk: Desk, found: SessionResult, target: str) -> None:
+async def write_result(controller: Controller, found: SessionResult, target: str) -> None:
     """Write a result to a file, relative to the session's directory, or to ``branch:NAME``; say what was written."""
     from tui_agent.app.results import BRANCH, pull_request_command
 
-    place = target if target.startswith(BRANCH) else str(desk.cwd / target)
-    desk.say(await asyncio.to_thread(found.write, place))
+    place = target if target.startswith(BRANCH) else str(controller.cwd / target)
+    controller.say(await asyncio.to_thread(found.write, place))
     if target.startswith(BRANCH):
-        desk.face.announce(f"Open a pull request: {pull_request_command(target.removeprefix(BRANCH), found.message())}")
+        controller.frontend.announce(
+            f"Open a pull request: {pull_request_command(target.removeprefix(BRANCH), found.message())}"
+        )
 
 
-def _file_name(desk: Desk) -> str:
+def _file_name(controller: Controller) -> str:
     """Return a name for a file or a branch, made of the session's title."""
-    agent = desk.agent
+    agent = controller.agent
     title = (agent.session.info.title or agent.session.info.first_message) if agent is not None else ""
     return re.sub(r"[^a-z0-9]+", "-", title.lower())[:_NAME_CHARS].strip("-") or "session-result"
 

@@ -5,25 +5,25 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tui_agent.app.commands import Command
-from tui_agent.app.files_along import move_with_files
-from tui_agent.app.undo_words import name_of_place, name_of_step
+from tui_agent.app.rewind_files import move_with_files
+from tui_agent.app.undo_text import name_of_place, name_of_step
 
 if TYPE_CHECKING:
-    from tui_agent.app.desk import Desk
+    from tui_agent.app.controller import Controller
     from tui_agent.session.history import Step
     from tui_agent.session.session import Session
 
 
-async def undo(desk: Desk, _argument: str) -> None:
+async def undo(controller: Controller, _argument: str) -> None:
     """Take back the newest thing that was done; the message of a turn goes back into the prompt."""
     from tui_agent.session.entries import CheckpointEntry
 
-    if (agent := desk.idle_agent) is None:
+    if (agent := controller.idle_agent) is None:
         return
     session = agent.session
     step = session.history.newest()
     if step is None:
-        desk.say("There is nothing to undo.")
+        controller.say("There is nothing to undo.")
         return
     name, text = name_of_step(session, step), _typed(session, step)
     if step.entry is not None and isinstance(session.entry(step.entry), CheckpointEntry):
@@ -31,55 +31,55 @@ async def undo(desk: Desk, _argument: str) -> None:
 
     async def go() -> bool:
         await agent.navigator.undo()
-        desk.say(f"Undone: {name}. /redo brings it back.")
+        controller.say(f"Undone: {name}. /redo brings it back.")
         if text is None:
-            desk.face.withdraw_message("")
+            controller.frontend.withdraw_message("")
         else:
-            desk.face.restore_message(text)
+            controller.frontend.restore_message(text)
         return True
 
     pair = (step.end, step.start) if step.move is None else (step.move.start, step.move.end)
-    await move_with_files(desk, agent, step.start, go, pair=pair)
+    await move_with_files(controller, agent, step.start, go, pair=pair)
 
 
-async def redo(desk: Desk, _argument: str) -> None:
+async def redo(controller: Controller, _argument: str) -> None:
     """Bring back what was undone last."""
-    if (agent := desk.idle_agent) is None:
+    if (agent := controller.idle_agent) is None:
         return
     session = agent.session
     step = session.history.next()
     if step is None:
-        desk.say("There is nothing to redo.")
+        controller.say("There is nothing to redo.")
         return
     name = name_of_step(session, step)
 
     async def go() -> bool:
         await agent.navigator.redo()
-        desk.say(f"Redone: {name}.")
+        controller.say(f"Redone: {name}.")
         # The turn that is undone still has its message in the prompt, as after its own undo.
-        desk.face.withdraw_message(_typed(session, session.history.next()) or "")
+        controller.frontend.withdraw_message(_typed(session, session.history.next()) or "")
         return True
 
     pair = (step.end, step.start) if step.move is None else (step.move.start, step.move.end)
-    await move_with_files(desk, agent, step.end, go, pair=pair)
+    await move_with_files(controller, agent, step.end, go, pair=pair)
 
 
-async def undo_entry(desk: Desk, entry_id: int) -> None:
+async def undo_entry(controller: Controller, entry_id: int) -> None:
     """Go to before an entry of the path; undo where it is the newest thing that was done.
 
     Raises:
         NavigationError, StoreError: the move could not be made.
     """
-    if (agent := desk.idle_agent) is None:
+    if (agent := controller.idle_agent) is None:
         return
     session = agent.session
     newest = session.history.newest()
     if newest is not None and newest.entry == entry_id:
-        await undo(desk, "")
+        await undo(controller, "")
         return
     target = session.history.before(entry_id)
     await agent.navigator.go(target)
-    desk.say(f"Went back to {name_of_place(target)}, before #{entry_id}. /undo returns.")
+    controller.say(f"Went back to {name_of_place(target)}, before #{entry_id}. /undo returns.")
 
 
 def _typed(session: Session, step: Step | None) -> str | None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tui_agent.agent.agent import Agent
-    from tui_agent.app.desk import Desk
+    from tui_agent.app.controller import Controller
     from tui_agent.session.unsent import Unsent
 
 log = logging.getLogger(__name__)
@@ -18,10 +18,10 @@ DELAY = 0.4
 
 
 class UnsentKeeper:
-    """One per desk. What was kept belongs to a session; before its first entry, to its directory."""
+    """One per controller. What was kept belongs to a session; before its first entry, to its directory."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+    def __init__(self, controller: Controller) -> None:
+        self._controller = controller
         self._timer: asyncio.TimerHandle | None = None
         self._is_open = False
         self._place = ""
@@ -39,11 +39,11 @@ class UnsentKeeper:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        agent = self._desk.agent
+        agent = self._controller.agent
         if not self._is_open or agent is None or agent.session.read_only:
             return
         place = place_of(agent)
-        unsent = Unsent(self._desk.face.draft, (*agent.queue.steer, *agent.queue.follow_up))
+        unsent = Unsent(self._controller.frontend.draft, (*agent.queue.steer, *agent.queue.follow_up))
         if (place, unsent) == (self._place, self._kept):
             return
         if self._place not in {"", place}:
@@ -59,7 +59,7 @@ class UnsentKeeper:
         """
         from tui_agent.session.unsent import Unsent
 
-        face, before, kept = self._desk.face, self._place, self._kept or Unsent()
+        frontend, before, kept = self._controller.frontend, self._place, self._kept or Unsent()
         self._is_open = True
         if agent.session.read_only:
             return
@@ -67,14 +67,14 @@ class UnsentKeeper:
         found = self._take(self._place, is_new=bool(before) and self._place != agent.session.id)
         text = "\n\n".join(filter(None, [*found.waiting, found.text]))
         if text and before:
-            face.set_draft(text)
+            frontend.set_draft(text)
         elif text:
-            face.put_back(text)
+            frontend.put_back(text)
         elif before not in {"", self._place} and kept.text:
             self._put(before, Unsent(waiting=kept.waiting))
         if count := len(found.waiting):
             what = "A message that was" if count == 1 else f"{count} messages that were"
-            face.say(f"{what} waiting when the program ended: back in the prompt, not sent.")
+            frontend.say(f"{what} waiting when the program ended: back in the prompt, not sent.")
         self.changed()
 
     def _take(self, place: str, *, is_new: bool) -> Unsent:
@@ -83,7 +83,7 @@ class UnsentKeeper:
         from tui_agent.session.unsent import Unsent
 
         try:
-            store = self._desk.services.store
+            store = self._controller.services.store
             return store.take_own_unsent(place) if is_new else store.take_unsent(place)
         except StoreError as error:
             log.warning("What was in the prompt can't be read: %s", error)
@@ -93,7 +93,7 @@ class UnsentKeeper:
         from tui_agent.session.errors import StoreError
 
         try:
-            self._desk.services.store.keep_unsent(place, unsent)
+            self._controller.services.store.keep_unsent(place, unsent)
         except StoreError as error:
             log.warning("What is in the prompt can't be kept: %s", error)
 

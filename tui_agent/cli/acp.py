@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 from tui_agent.agent.agent import Agent
 from tui_agent.agent.mcp.settings import McpServerSettings
 from tui_agent.app.services import AppServices
-from tui_agent.cli.desk_wiring import DeskWiring
+from tui_agent.cli.controller_wiring import ControllerWiring
 from tui_agent.cli.ending import run_to_end
 from tui_agent.cli.login import run_login
 from tui_agent.cli.models import is_usable
@@ -100,8 +100,8 @@ class WiredSessionFactory:
         return bool(self._wiring.arguments.demo)
 
     def services(self, cwd: Path, servers: Mapping[str, McpServerSettings]) -> AppServices:
-        """Return what the desk of a session in a directory is given."""
-        return DeskWiring(self._wiring, cwd, servers).services()
+        """Return what the controller of a session in a directory is given."""
+        return ControllerWiring(self._wiring, cwd, servers).services()
 
     async def models(self, *, anew: bool = False) -> Sequence[str]:
         """Return the models with a key, or configured; read once, and ``anew`` where a key may have been set."""

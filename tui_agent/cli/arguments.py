@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import NoReturn
 
-from tui_agent.agent.race.picks import PICKS
+from tui_agent.agent.race.pick_modes import PICKS
 from tui_agent.cli.exit_codes import exit_codes_line
 from tui_agent.path_checks import is_directory
 from tui_agent.session.effort import Effort

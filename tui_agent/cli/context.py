@@ -16,10 +16,10 @@ from tui_agent.cli.output import say, say_json
 from tui_agent.cli.sessions import named_or_last, open_store
 from tui_agent.cli.wiring import Wiring
 from tui_agent.context.budget import ContextSize, ModelLimits
+from tui_agent.context.commit_plan import Commit
 from tui_agent.context.compaction import CompactionPlan, Refusal
 from tui_agent.context.compaction_history import RoomMade, room_made
 from tui_agent.context.context_map import ContextMap, context_map
-from tui_agent.context.ladder import Commit
 from tui_agent.context.projection import project
 from tui_agent.context.request import request_bytes
 from tui_agent.context.templates import Templates

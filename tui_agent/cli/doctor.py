@@ -18,7 +18,7 @@ from tui_agent.agent.assembly import find_tool_files
 from tui_agent.agent.hooks.payloads import ANSWERS
 from tui_agent.agent.knowledge.folders import Folders
 from tui_agent.agent.knowledge.knowledge import Knowledge, Sources
-from tui_agent.agent.race.homes import look_through, remove_left
+from tui_agent.agent.race.race_store import look_through, remove_left
 from tui_agent.agent.system_prompt import find_project
 from tui_agent.cli.extensions import Extensions, state_of_project
 from tui_agent.cli.model_choice import catalog_of, choose_model, directory_of, keys_of, own_models

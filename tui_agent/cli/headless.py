@@ -1,4 +1,4 @@
-"""A run without a screen: the same desk, what it says and its agent's events as text or as JSON lines."""
+"""A run without a screen: the same controller, what it says and its agent's events as text or as JSON lines."""
 
 import asyncio
 import sys
@@ -21,8 +21,9 @@ from tui_agent.agent.events import (
 )
 from tui_agent.agent.preparing import prepare
 from tui_agent.app.commands import command_table, find
-from tui_agent.app.desk import Desk
-from tui_agent.app.face import (
+from tui_agent.app.controller import Controller
+from tui_agent.app.format import one_line, plural
+from tui_agent.app.frontend import (
     Choice,
     DiffPage,
     FindingsPage,
@@ -33,12 +34,11 @@ from tui_agent.app.face import (
     Remedy,
     Report,
     Severity,
-    WordsFace,
+    TextFrontend,
     diff_text,
 )
-from tui_agent.app.format import one_line, plural
 from tui_agent.app.intent import CommandIntent, parse
-from tui_agent.app.race_words import entry_lines
+from tui_agent.app.race_text import entry_lines
 from tui_agent.app.services import AppServices, OpenRequest
 from tui_agent.cli import events
 from tui_agent.cli.daily_notices import DailyNotices
@@ -62,8 +62,8 @@ T = TypeVar("T")
 NOBODY_TO_ASK = "Nobody can be asked in this run. Work within what is allowed, or say what would have to be allowed."
 
 
-class HeadlessRun(WordsFace):
-    """The desk's face where nobody looks: drives one message or command and writes what comes of it."""
+class HeadlessRun(TextFrontend):
+    """The controller's frontend where nobody looks: drives one message or command and writes what comes of it."""
 
     is_attended = False
 
@@ -77,8 +77,8 @@ class HeadlessRun(WordsFace):
         notices: DailyNotices | None = None,
     ) -> None:
         """Make a run. ``notices`` knows what the runs before said of servers; without it everything is said."""
-        self.desk = Desk(self, self._on_event)
-        self.desk.attach(services)
+        self.controller = Controller(self, self._on_event)
+        self.controller.attach(services)
         self._notices = notices
         self._as_json = as_json
         self._out = out or sys.stdout
@@ -102,19 +102,19 @@ class HeadlessRun(WordsFace):
             CommandError: another live program has it.
         """
         try:
-            await self.desk.open_or_raise(request)
+            await self.controller.open_or_raise(request)
         except SessionHeld as held:
             ways = f"add --take-over to end its writing, or use --fork {short_id(held.session_id)} to go on in a copy"
             raise CommandError(f"Process {held.pid} on {held.host} works on this session: {ways}.") from None
 
     async def aclose(self) -> None:
         """Let go of the session."""
-        await self.desk.close()
+        await self.controller.close()
 
     @property
     def _agent(self) -> Agent:
-        assert self.desk.agent is not None, "open comes first"  # noqa: S101 - a promise of this class
-        return self.desk.agent
+        assert self.controller.agent is not None, "open comes first"  # noqa: S101 - a promise of this class
+        return self.controller.agent
 
     async def run(self, message: str, piped: str = "") -> ExitCode:
         """Send the message or run the command, wait for the end, return the exit code.
@@ -144,9 +144,9 @@ class HeadlessRun(WordsFace):
         """Give the open session its key, or bring the files of one that was cut off back into a fresh checkout."""
         session = self._agent.session
         if keyed.session is None:
-            self.desk.services.store.set_key(session.id, keyed.key)
+            self.controller.services.store.set_key(session.id, keyed.key)
             return
-        self.desk.services.store.set_outcome(session.id, None)
+        self.controller.services.store.set_outcome(session.id, None)
         restored = await self._agent.files.bring_back()
         if restored.done:
             self.say(f"Brought back what the session had changed: {plural(len(restored.done), 'file')}.")
@@ -156,23 +156,23 @@ class HeadlessRun(WordsFace):
 
     def keep_outcome(self, code: int) -> None:
         """Keep how the run ended, for lists and for ``--key``; a run that never began has no outcome."""
-        if (agent := self.desk.agent) is None or not self._ended.done() or agent.session.read_only:
+        if (agent := self.controller.agent) is None or not self._ended.done() or agent.session.read_only:
             return
         ended, session = self._ended.result(), agent.session
         files = {change.path for change in changes_in(session.path())}
         totals = [record.prompt + record.output for record in session.requests()]
-        cost = self.desk.services.store.totals(session.id).cost
+        cost = self.controller.services.store.totals(session.id).cost
         outcome = RunOutcome(ended.reason, code, ended.check, cost, sum(totals), len(files))
-        self.desk.services.store.set_outcome(session.id, outcome)
+        self.controller.services.store.set_outcome(session.id, outcome)
 
     async def write_result(self, target: str) -> ExitCode | None:
         """Write what the session changed to a file or to ``branch:NAME``; returns an exit code if that failed."""
         from tui_agent.app import transfer_commands
 
         try:
-            found = await transfer_commands.session_result(self.desk)
+            found = await transfer_commands.session_result(self.controller)
             if found is not None and found:
-                await transfer_commands.write_result(self.desk, found, target)
+                await transfer_commands.write_result(self.controller, found, target)
             elif found is not None:
                 self.say(f"No result was written: this session changed no file.{found.remarks()}")
         except UserFacingError as error:
@@ -202,16 +202,16 @@ class HeadlessRun(WordsFace):
     async def _race(self, wish: "RaceWish") -> None:
         from tui_agent.app import race_commands
 
-        desk = self.desk
-        order = await race_commands.order_of(desk, wish)
-        self.say(race_commands.price_of(desk, order).sentence())
+        controller = self.controller
+        order = await race_commands.order_of(controller, wish)
+        self.say(race_commands.price_of(controller, order).sentence())
         if order.check:
             self.say(f"Check: {one_line(order.check, 200)}")
-        await (await race_commands.begin(desk, order)).wait()
-        await desk.tasks_done()
-        if desk.race is not None:
-            await race_commands.drop(desk)
-        entry = race_commands.last_race(desk)
+        await (await race_commands.begin(controller, order)).wait()
+        await controller.tasks_done()
+        if controller.race is not None:
+            await race_commands.drop(controller)
+        entry = race_commands.last_race(controller)
         if entry is None:
             return
         self.show(Report("The race", entry_lines(entry)))
@@ -225,16 +225,16 @@ class HeadlessRun(WordsFace):
         intent = parse(message)
         command = find(intent.name, command_table()) if isinstance(intent, CommandIntent) else None
         if isinstance(intent, CommandIntent) and command is not None:
-            if not await self.desk.run_through(command, " ".join(filter(None, [intent.arguments, piped]))):
+            if not await self.controller.run_through(command, " ".join(filter(None, [intent.arguments, piped]))):
                 self._failed = True
             return
         prepared = await prepare(message, self._agent.session, self._agent.ports, piped=piped)
         if isinstance(intent, CommandIntent) and prepared.parts == (TextPart(text=f"/{intent.name}"),):
             # A word with a slash and nothing else says nothing to a model: it is a command that was mistyped.
-            raise CommandError(self.desk.unknown(intent.name))
-        self.desk.outbox.send_prepared(prepared)
+            raise CommandError(self.controller.unknown(intent.name))
+        self.controller.outbox.send_prepared(prepared)
 
-    # -- the desk's face --------------------------------------------------------------------------------------
+    # -- the controller's frontend ------------------------------------------------------------------------------------
 
     def say(self, message: str, severity: Severity = "information", remedy: Remedy | None = None) -> None:
         """Tell a sentence where errors go: standard output is for answers."""

@@ -1,4 +1,4 @@
-"""Keys a user enters: what the desk's /login asks for, and ``tui-agent login`` and ``logout`` on the command line."""
+"""Keys a user enters: for the controller's /login, and ``tui-agent login`` and ``logout`` on the command line."""
 
 import asyncio
 import getpass
@@ -32,7 +32,7 @@ FIRST = ("anthropic", "openai", "gemini", "openrouter", "mistral", "deepseek", "
 """The best known providers, which stand first."""
 
 
-class LoginDesk:
+class LoginController:
     """Enters, tries and removes keys.
 
     ``config`` returns the settings as they are now, ``changed`` is called when they were written, ``first_model``
@@ -145,40 +145,42 @@ class LoginDesk:
 
 def run_login(arguments: Namespace) -> int:
     """Take a key from the terminal, unseen, or from standard input; try it and keep it."""
-    desk = _desk()
-    provider = _named(desk.rows(), arguments.provider)
+    controller = _controller()
+    provider = _named(controller.rows(), arguments.provider)
     if provider.missing:
         say(f"{provider.name} needs {' and '.join(provider.missing)} to be set too.", file=sys.stderr)
         return 1
     if arguments.env:
         return _keep(
-            asyncio.run(desk.try_variable(provider.id, arguments.env)),
-            lambda: desk.keep_variable(provider.id, arguments.env),
+            asyncio.run(controller.try_variable(provider.id, arguments.env)),
+            lambda: controller.keep_variable(provider.id, arguments.env),
             force=arguments.force,
         )
-    key = _entered(provider) if not provider.signs_in else asyncio.run(_sign_in(desk, provider))
+    key = _entered(provider) if not provider.signs_in else asyncio.run(_sign_in(controller, provider))
     if not key:
         return 0
     return _keep(
-        asyncio.run(desk.try_key(provider.id, key)), lambda: desk.keep_key(provider.id, key), force=arguments.force
+        asyncio.run(controller.try_key(provider.id, key)),
+        lambda: controller.keep_key(provider.id, key),
+        force=arguments.force,
     )
 
 
 def run_logout(arguments: Namespace) -> int:
     """Remove a key that was entered."""
-    desk = _desk()
-    kept = [row for row in desk.rows() if row.is_kept]
+    controller = _controller()
+    kept = [row for row in controller.rows() if row.is_kept]
     if not kept:
         say("No key was entered with tui-agent login.", file=sys.stderr)
         return 1
     row = _named(kept, arguments.provider)
-    say(desk.forget(row.id))
+    say(controller.forget(row.id))
     return 0
 
 
-def _desk() -> LoginDesk:
+def _controller() -> LoginController:
     config = load_config().config
-    return LoginDesk(Logins(), lambda: config)
+    return LoginController(Logins(), lambda: config)
 
 
 def _named(rows: Sequence[LoginRow], name: str) -> LoginRow:
@@ -212,13 +214,13 @@ def _read(prompt: str) -> str:
     return text
 
 
-async def _sign_in(desk: LoginDesk, provider: LoginRow) -> str:
+async def _sign_in(controller: LoginController, provider: LoginRow) -> str:
     """Print the page to sign in at, and keep what the browser or a pasted code brings; return a key that is pasted.
 
     Raises:
         SignInError: it failed.
     """
-    async with desk.sign_in(provider.id) as attempt:
+    async with controller.sign_in(provider.id) as attempt:
         say(f"Sign in to {provider.name} with a browser at\n\n  {attempt.url}\n", file=sys.stderr)
         say(
             "If the browser is on another machine, paste the address it ends at. A key can be pasted too.",
@@ -231,7 +233,7 @@ async def _sign_in(desk: LoginDesk, provider: LoginRow) -> str:
                 return text
             if text:
                 attempt.paste(text)
-            say(f"You are signed in to {provider.name}. {desk.keep_key(provider.id, await signing)}")
+            say(f"You are signed in to {provider.name}. {controller.keep_key(provider.id, await signing)}")
             return ""
         finally:
             signing.cancel()

@@ -98,8 +98,8 @@ def _headless(arguments: Namespace) -> int:
     from tui_agent.cli.pydantic_plugins import skip_plugins
 
     skip_plugins()
+    from tui_agent.cli.controller_wiring import ControllerWiring
     from tui_agent.cli.daily_notices import DailyNotices
-    from tui_agent.cli.desk_wiring import DeskWiring
     from tui_agent.cli.ending import run_to_end
     from tui_agent.cli.headless import HeadlessRun
     from tui_agent.cli.keyed_run import GO_ON, KeyedRun
@@ -114,7 +114,7 @@ def _headless(arguments: Namespace) -> int:
         async with Wiring(arguments) as wiring:
             for warning in wiring.loaded.warnings:
                 print(warning, file=sys.stderr)
-            parts = DeskWiring(wiring)
+            parts = ControllerWiring(wiring)
             told = DailyNotices(data_dir() / "told.json", repr(wiring.loaded.config.mcp))
             run = HeadlessRun(parts.services(), as_json=arguments.json, notices=told)
             code: int = ExitCode.FAILED

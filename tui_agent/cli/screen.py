@@ -14,7 +14,7 @@ from tui_agent.paths import cache_dir, config_dir
 
 if TYPE_CHECKING:
     from tui_agent.app.services import AppServices, FirstView, Look
-    from tui_agent.cli.desk_wiring import DeskWiring
+    from tui_agent.cli.controller_wiring import ControllerWiring
     from tui_agent.cli.wiring import Wiring
 
 
@@ -35,14 +35,14 @@ async def _run(arguments: Namespace) -> int:
     from tui_agent.ui.background import BackgroundMemory
 
     wired: list[Wiring] = []
-    screens: list[DeskWiring] = []
+    screens: list[ControllerWiring] = []
 
     async def load() -> "tuple[AppServices, FirstView]":
         wiring = await asyncio.to_thread(_wire, arguments)
         wired.append(wiring)
-        from tui_agent.cli.desk_wiring import DeskWiring
+        from tui_agent.cli.controller_wiring import ControllerWiring
 
-        screen = DeskWiring(wiring)
+        screen = ControllerWiring(wiring)
         screens.append(screen)
         screen.watch_typing(lambda: app.main.prompt.last_typed)
         return screen.services(), screen.start()
@@ -76,7 +76,7 @@ def _wire(arguments: Namespace) -> "Wiring":
     from tui_agent.cli.pydantic_plugins import skip_plugins
 
     skip_plugins()
-    import_module("tui_agent.cli.desk_wiring")
+    import_module("tui_agent.cli.controller_wiring")
     from tui_agent.cli.wiring import Wiring
     from tui_agent.tools.registry import builtin_tools
 

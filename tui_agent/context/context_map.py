@@ -5,9 +5,9 @@ from dataclasses import replace
 
 from tui_agent.context.arguments import parse_object
 from tui_agent.context.budget import ContextSize, ModelLimits, RequestModel, Weights, head_parts, measure, within
+from tui_agent.context.context_status import Standing
+from tui_agent.context.context_status_cache import Standings, standings
 from tui_agent.context.settings import ContextSettings
-from tui_agent.context.standing import Standing
-from tui_agent.context.standings import Standings, standings
 from tui_agent.context.tokens import TokenCounter
 from tui_agent.context.view import ContextView, EntryState, resolve
 from tui_agent.lazy import dataclass

@@ -159,27 +159,27 @@ def summarise(
     tasks: Sequence[SummaryTask], prompts: SummaryPrompts, limits: SummariserLimits, count: CountText
 ) -> Summarising:
     """Summarise the tasks and put the results together in their order; see the module's description."""
-    desk = _Desk(prompts, limits, count)
+    controller = _Controller(prompts, limits, count)
     results: dict[int, str] = {}
     for index, task in enumerate(tasks):
         if task.live:
-            (answer,) = yield (desk.live_call(task),)
+            (answer,) = yield (controller.live_call(task),)
             if rejection(answer) is None:
                 results[index] = answer.text.strip()
         elif not task.blocks:
             results[index] = task.previous
     while True:
-        calls = {index: desk.calls(task) for index, task in enumerate(tasks) if index not in results}
-        texts = yield from _ask([call for row in calls.values() for call in row], desk.limits)
+        calls = {index: controller.calls(task) for index, task in enumerate(tasks) if index not in results}
+        texts = yield from _ask([call for row in calls.values() for call in row], controller.limits)
         if not isinstance(texts, SummaryFailure):
             break
-        if not texts.too_long or desk.limits.window < 2 * _MIN_WINDOW:
+        if not texts.too_long or controller.limits.window < 2 * _MIN_WINDOW:
             return texts
         # The model counts more tokens than we do: ask in halves.
-        desk = replace(desk, limits=replace(desk.limits, window=desk.limits.window // 2))
+        controller = replace(controller, limits=replace(controller.limits, window=controller.limits.window // 2))
     left = iter(texts)
     for index, row in calls.items():
-        merged = yield from _merge(tasks[index], [next(left) for _ in row], desk)
+        merged = yield from _merge(tasks[index], [next(left) for _ in row], controller)
         if isinstance(merged, SummaryFailure):
             return merged
         results[index] = merged
@@ -233,7 +233,7 @@ def chunk(blocks: Sequence[str], budget: int, count: CountText) -> tuple[str, ..
 
 
 @dataclass(frozen=True, slots=True)
-class _Desk:
+class _Controller:
     """Writes calls."""
 
     prompts: SummaryPrompts
@@ -275,13 +275,13 @@ class _Desk:
         return SummaryCall(instruction, "\n\n".join(filter(None, texts)), self.limits.max_output, live=live)
 
 
-def _merge(task: SummaryTask, parts: Sequence[str], desk: _Desk) -> Summarising:
+def _merge(task: SummaryTask, parts: Sequence[str], controller: _Controller) -> Summarising:
     """Merge the summaries of chunks, in rounds when they do not fit into one call."""
     texts = list(parts)
     if len(texts) > 1 and task.previous:
         texts.insert(0, task.previous)
     while len(texts) > 1:
-        answers = yield from _ask(desk.merging(task, texts), desk.limits)
+        answers = yield from _ask(controller.merging(task, texts), controller.limits)
         if isinstance(answers, SummaryFailure):
             return answers
         texts = answers

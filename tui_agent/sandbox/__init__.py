@@ -5,7 +5,7 @@
 ``denials`` reads what a command was refused, ``network`` is the way out, ``sandbox`` all of it for a session.
 """
 
-from tui_agent.sandbox.finding import UNPROTECTED, SandboxState, find_sandbox
+from tui_agent.sandbox.detection import UNPROTECTED, SandboxState, find_sandbox
 from tui_agent.sandbox.sandbox import CommandOutcome, Launch, Sandbox, SandboxError
 from tui_agent.sandbox.view import EVERY_HOST, AllowHost, Grants, View, Writes
 

@@ -29,7 +29,7 @@ from tui_agent.safe_text import one_line
 from tui_agent.sandbox import landlock
 from tui_agent.sandbox.change_policy import NEVER_KEPT, JudgedChanges, ProjectFacts, judge, names_of, needs_knowledge
 from tui_agent.sandbox.denials import lacking, named
-from tui_agent.sandbox.finding import TRIAL_SECONDS, SandboxState, find_sandbox, system_mounts
+from tui_agent.sandbox.detection import TRIAL_SECONDS, SandboxState, find_sandbox, system_mounts
 from tui_agent.sandbox.layer import (
     MAX_CHANGES,
     Layer,

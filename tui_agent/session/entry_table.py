@@ -14,7 +14,7 @@ from tui_agent.session.rows import BodyError, blobs_of, body_of, entry_from, mod
 from tui_agent.session.schema import key_of, key_range
 from tui_agent.session.search import index_text
 from tui_agent.session.skeleton import SILENT_CALL
-from tui_agent.session.spine import KIND_LETTERS, UNKNOWN_KIND, SpineRows
+from tui_agent.session.tree_index import KIND_LETTERS, UNKNOWN_KIND, SpineRows
 
 __all__ = [
     "append",

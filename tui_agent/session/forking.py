@@ -9,7 +9,7 @@ from tui_agent.session import entry_table
 from tui_agent.session.entries import SubagentEntry
 from tui_agent.session.schema import key_of, key_range
 from tui_agent.session.search import index_text
-from tui_agent.session.spine import Spine
+from tui_agent.session.tree_index import Spine
 
 __all__ = ["begin", "copy", "finish", "fork_title", "insert_session", "path_to", "remove_session"]
 

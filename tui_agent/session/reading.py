@@ -14,8 +14,8 @@ from tui_agent.session.errors import EntryNotFound
 from tui_agent.session.records import Divergence, EntryHeader, RequestRecord
 from tui_agent.session.rows import size_of
 from tui_agent.session.skeleton import Headers
-from tui_agent.session.spine import Spine, SpineRows, active_ids
 from tui_agent.session.store import Store
+from tui_agent.session.tree_index import Spine, SpineRows, active_ids
 
 __all__ = ["EntryReader"]
 

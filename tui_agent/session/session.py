@@ -26,8 +26,8 @@ from tui_agent.session.records import (
 )
 from tui_agent.session.rows import completed
 from tui_agent.session.skeleton import Headers
-from tui_agent.session.spine import active_ids
 from tui_agent.session.store import Store
+from tui_agent.session.tree_index import active_ids
 
 __all__ = [
     "AT_LEAF",
@@ -284,7 +284,7 @@ class Session:
         """Return the entries of the path to the leaf that a request depends on, root first.
 
         From the last compaction's first kept entry on that is everything, before it only what still has an effect:
-        see `tui_agent.session.spine.active_ids`. A request made from it is the one made from `path`.
+        see `tui_agent.session.tree_index.active_ids`. A request made from it is the one made from `path`.
         """
         return self._path.active()
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Final, overload
 
 from tui_agent.session.records import EntryHeader
-from tui_agent.session.spine import KIND_LETTERS, UNKNOWN_KIND
+from tui_agent.session.tree_index import KIND_LETTERS, UNKNOWN_KIND
 
 __all__ = ["SILENT_CALL", "Headers", "is_silent_call"]
 

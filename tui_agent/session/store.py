@@ -14,7 +14,7 @@ from typing import Any, Self
 from weakref import WeakValueDictionary
 
 from tui_agent.safe_text import valid
-from tui_agent.session import blobs, entry_table, finding, forking
+from tui_agent.session import blobs, entry_table, forking, queries
 from tui_agent.session import unsent as unsents
 from tui_agent.session.database import Database, SchemaTarget
 from tui_agent.session.errors import (
@@ -224,7 +224,7 @@ class Store:
         its words, or in which the words occur in an entry.
         """
         with self.reader() as connection:
-            rows = finding.sessions(
+            rows = queries.sessions(
                 connection,
                 _INFO_COLUMNS,
                 cwd=None if cwd is None else valid(str(cwd)),
@@ -244,7 +244,7 @@ class Store:
             AmbiguousSession: several do.
         """
         with self.reader() as connection:
-            rows = finding.sessions_named(connection, _INFO_COLUMNS, id_or_prefix)
+            rows = queries.sessions_named(connection, _INFO_COLUMNS, id_or_prefix)
         if not rows:
             raise SessionNotFound(id_or_prefix)
         if len(rows) > 1:
@@ -261,7 +261,7 @@ class Store:
         """
         number = self.number(session_id)
         with self.reader() as connection:
-            return finding.totals(connection, number)
+            return queries.totals(connection, number)
 
     def subagent_requests(self, session_id: str) -> list[RequestRecord]:
         """Return what the requests of a session's subagents say; takes a moment when they worked long."""
@@ -380,35 +380,35 @@ class Store:
         number = None if session_id is None else self.number(session_id)
         directory = None if cwd is None else valid(str(cwd))
         with self.reader() as connection:
-            return finding.entries(connection, query, limit, session=number, cwd=directory)
+            return queries.entries(connection, query, limit, session=number, cwd=directory)
 
     def ranked(self, query: str, limit: int, session_id: str) -> list[int]:
         """Return the ids of a session's entries that fit a query best, best first: some of its words are enough."""
         number = self.number(session_id)
         with self.reader() as connection:
-            return finding.ranked(connection, query, limit, number)
+            return queries.ranked(connection, query, limit, number)
 
     def matching(self, query: str, session_id: str) -> list[int]:
         """Return the ids of all entries of a session that `search` would find, ascending; their text is not read."""
         number = self.number(session_id)
         with self.reader() as connection:
-            return finding.matching(connection, query, number)
+            return queries.matching(connection, query, number)
 
     def mentionable(self, session_id: str, query: str, limit: int) -> list[EntryHeader]:
         """Return the headers of entries whose number begins with a query or whose first words hold it, newest first."""
         number = self.number(session_id)
         with self.reader() as connection:
-            return finding.mentionable(connection, query, limit, number)
+            return queries.mentionable(connection, query, limit, number)
 
     def prompt_history(self, limit: int = 500) -> list[str]:
         """Return what the user typed in all sessions, distinct, the newest first. Shell commands begin with ``!``."""
         with self.reader() as connection:
-            return [typed.text for typed in finding.typed_texts(connection, limit)]
+            return [typed.text for typed in queries.typed_texts(connection, limit)]
 
     def typed_in(self, project: Path | str, limit: int) -> list[TypedText]:
         """Return what the user typed in the sessions of a directory, distinct, the newest first; from any thread."""
         with self.reader() as connection:
-            return finding.typed_texts(connection, limit, valid(str(project)))
+            return queries.typed_texts(connection, limit, valid(str(project)))
 
     def keep_unsent(self, place: str, unsent: Unsent) -> None:
         """Keep what the user wrote and has not sent; ``place`` is a session's id or a directory."""
@@ -489,7 +489,7 @@ class Store:
     def _left_empty(self, connection: sqlite3.Connection, *, before: int | None = None) -> list[int]:
         return [
             number
-            for number, writer, used in finding.empty(connection)
+            for number, writer, used in queries.empty(connection)
             if (before is None or used < before) and not self.alive(writer)
         ]
 

@@ -26,7 +26,7 @@ from textual.reactive import var
 from textual.screen import Screen
 from textual.timer import Timer
 
-from tui_agent.app.face import HelpPage
+from tui_agent.app.frontend import HelpPage
 from tui_agent.app.services import AppServices, FirstView, Look, OpenRequest
 from tui_agent.lazy import dataclass
 from tui_agent.resources import style_path
@@ -38,8 +38,8 @@ from tui_agent.ui.driver import TerminalDriver, TerminalGone
 from tui_agent.ui.error_boundary import ErrorBoundary
 from tui_agent.ui.high_contrast import HIGH_CONTRAST, HIGH_CONTRAST_LIGHT, WHITE_LIGHT
 from tui_agent.ui.key_order import KeyDone, KeyOrder
-from tui_agent.ui.lending import lending
 from tui_agent.ui.screens.main import MainScreen
+from tui_agent.ui.terminal_suspend import lending
 
 
 class ControlCharacterFilter(LineFilter):
@@ -236,15 +236,15 @@ class TuiAgentApp(ErrorBoundary[int]):
             from tui_agent.ui.screens.trust import TrustScreen
 
             services.answer_trust(await self.push_screen_wait(TrustScreen(str(services.cwd), state)))
-        await self.main.desk.open(start.request)
+        await self.main.controller.open(start.request)
         match start.screen:
             case "sessions":
-                self.main.desk.begin("sessions")
+                self.main.controller.begin("sessions")
             case "welcome":
                 self.show_welcome()
             case _:
                 if start.prompt:
-                    await self.main.desk.outbox.send(start.prompt)
+                    await self.main.controller.outbox.send(start.prompt)
         self.is_started = True
         services.on_ready()
         from tui_agent.ui.widgets.transcript.markdown import parse_blocks
@@ -302,24 +302,24 @@ class TuiAgentApp(ErrorBoundary[int]):
         def chosen(choice: WelcomeChoice | None) -> None:
             match choice:
                 case WelcomeChoice("demo"):
-                    self.main.desk.open_soon(OpenRequest(demo=True))
+                    self.main.controller.open_soon(OpenRequest(demo=True))
                 case WelcomeChoice("model", model):
-                    self.main.desk.begin("model", model)
+                    self.main.controller.begin("model", model)
                 case WelcomeChoice("models"):
-                    self.main.desk.begin("model")
+                    self.main.controller.begin("model")
                 case WelcomeChoice("login"):
                     self._log_in()
                 case _:
                     pass
 
-        self.push_screen(WelcomeScreen(self.main.desk.services), chosen)
+        self.push_screen(WelcomeScreen(self.main.controller.services), chosen)
 
     @work(group="login")
     async def _log_in(self) -> None:
         """Log in from the welcome; whoever goes back is back there."""
-        desk = self.main.desk
-        await desk.begin("login")
-        if desk.agent is not None and not desk.agent.model:
+        controller = self.main.controller
+        await controller.begin("login")
+        if controller.agent is not None and not controller.agent.model:
             self.show_welcome()
 
     def on_resize(self, event: events.Resize) -> None:
@@ -426,7 +426,7 @@ class TuiAgentApp(ErrorBoundary[int]):
     @work(thread=True, group="copy")
     def _copy(self, text: str) -> None:
         write = None if self.is_headless else self._write
-        services = self.main.desk.services
+        services = self.main.controller.services
         self.post_message(self.Copied(clipboard.copy(text, write, services.state_dir, services.cwd)))
 
     def on_tui_agent_app_copied(self, message: Copied) -> None:
@@ -451,4 +451,4 @@ class TuiAgentApp(ErrorBoundary[int]):
             self.notify(QUIT_HINT, markup=False, timeout=QUIT_WINDOW)
 
     async def action_leave(self) -> None:
-        self.main.desk.begin("quit")
+        self.main.controller.begin("quit")

@@ -125,7 +125,7 @@ class Attention:
             self._main.show_title()
 
     def _call(self, event: str, text: str, took: float = 0.0) -> None:
-        agent, settings = self._main.agent, self._main.desk.services.config().ui
+        agent, settings = self._main.agent, self._main.controller.services.config().ui
         if self._is_looked_at or agent is None:
             return
         info = agent.session.info
@@ -144,7 +144,7 @@ class Attention:
         from tui_agent.agent.system_prompt import find_project
         from tui_agent.processes.user_command import CommandFailedError, run_command, shell_command
 
-        given, cwd = json.dumps(asdict(call)).encode(), self._main.desk.cwd
+        given, cwd = json.dumps(asdict(call)).encode(), self._main.controller.cwd
         try:
             code, _out, errors = await run_command(
                 shell_command(command, cwd, os.environ, COMMAND_SECONDS, find_project(cwd)), given

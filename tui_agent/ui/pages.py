@@ -1,10 +1,10 @@
-"""Which screen asks a question or shows a page of the desk: the one place that knows both."""
+"""Which screen asks a question or shows a page of the controller: the one place that knows both."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tui_agent.app import face
+from tui_agent.app import frontend
 from tui_agent.app.format import visible
 from tui_agent.errors import CommandError
 
@@ -12,42 +12,42 @@ if TYPE_CHECKING:
     from textual.content import Content
     from textual.screen import Screen
 
-    from tui_agent.app.desk import Desk
+    from tui_agent.app.controller import Controller
 
 
-def screen_for(question: face.Question[Any], desk: Desk) -> Screen[Any]:  # noqa: PLR0911 - one arm per question
+def screen_for(question: frontend.Question[Any], controller: Controller) -> Screen[Any]:  # noqa: PLR0911 - one arm per question
     """Return the screen that asks a question; it is dismissed with the answer."""
-    services = desk.services
+    services = controller.services
     match question:
-        case face.Choice():
+        case frontend.Choice():
             from tui_agent.ui.screens.choice import ChoiceScreen
 
             return ChoiceScreen(question.question, question.answers, question.details, at=question.at)
-        case face.Pick():
+        case frontend.Pick():
             from tui_agent.ui.screens.pick import PickScreen
 
             return PickScreen(question)
-        case face.TextLine():
+        case frontend.TextLine():
             from tui_agent.ui.screens.line import LineScreen
 
             return LineScreen(question)
-        case face.LongText():
+        case frontend.LongText():
             from tui_agent.ui.screens.long_text import LongTextScreen
 
             return LongTextScreen(question.question, question.text, keeps=question.confirm)
-        case face.ModelChoice():
+        case frontend.ModelChoice():
             from tui_agent.ui.screens.models import ModelPicker
 
             return ModelPicker(services, question.current)
-        case face.RaceForm():
+        case frontend.RaceForm():
             from tui_agent.ui.screens.race_start import RaceStartScreen
 
-            return RaceStartScreen(desk, question)
-        case face.SessionChoice():
+            return RaceStartScreen(controller, question)
+        case frontend.SessionChoice():
             from tui_agent.ui.screens.sessions import SessionPicker
 
-            return SessionPicker(desk, current=question.current)
-        case face.ThemeChoice():
+            return SessionPicker(controller, current=question.current)
+        case frontend.ThemeChoice():
             from tui_agent.ui.screens.themes import ThemePicker
 
             return ThemePicker()
@@ -55,73 +55,77 @@ def screen_for(question: face.Question[Any], desk: Desk) -> Screen[Any]:  # noqa
             raise NotImplementedError(question)
 
 
-def screen_of(page: face.Page, desk: Desk) -> Screen[Any]:  # noqa: C901, PLR0911, PLR0912 - one arm per page
-    agent = desk.agent
+def screen_of(page: frontend.Page, controller: Controller) -> Screen[Any]:  # noqa: C901, PLR0911, PLR0912 - one arm per page
+    agent = controller.agent
     match page:
-        case face.CostPage():
+        case frontend.CostPage():
             from tui_agent.ui.screens.cost import CostScreen
 
-            return CostScreen(page.title, _content(page), page.found, lambda entry: desk.show(face.TreePage(entry)))
-        case face.Report():
+            return CostScreen(
+                page.title, _content(page), page.found, lambda entry: controller.show(frontend.TreePage(entry))
+            )
+        case frontend.Report():
             from tui_agent.ui.screens.report import ReportScreen
 
             return ReportScreen(page.title, _content(page))
-        case face.Output():
+        case frontend.Output():
             from tui_agent.ui.screens.viewer import ViewerScreen
 
             return ViewerScreen(page.title, page.text)
-        case face.DiffPage():
+        case frontend.DiffPage():
             from tui_agent.ui.screens.diff import DiffScreen
 
             return DiffScreen(page.title, page.files)
-        case face.FindingsPage():
+        case frontend.FindingsPage():
             from tui_agent.ui.screens.findings import FindingsScreen
 
-            return FindingsScreen(desk, page)
-        case face.RacePage():
+            return FindingsScreen(controller, page)
+        case frontend.RacePage():
             from tui_agent.app.race_views import RaceView
             from tui_agent.ui.screens.race import RaceScreen
 
-            return RaceScreen(desk, RaceView(desk, page.race))
-        case face.RunnerPage():
+            return RaceScreen(controller, RaceView(controller, page.race))
+        case frontend.RunnerPage():
             from tui_agent.ui.screens.runner import RunnerScreen
 
-            return RunnerScreen(desk, page.watched, page.race, page.number)
-        case face.SettingsPage():
+            return RunnerScreen(controller, page.watched, page.race, page.number)
+        case frontend.SettingsPage():
             from tui_agent.ui.screens.settings import SettingsScreen
 
-            return SettingsScreen(desk, page.query)
-        case face.SubagentPage():
+            return SettingsScreen(controller, page.query)
+        case frontend.SubagentPage():
             from tui_agent.ui.screens.subagent import SubagentScreen
 
-            return SubagentScreen(desk, page.watched, page.close)
+            return SubagentScreen(controller, page.watched, page.close)
     if agent is None:
         raise CommandError("The session is not open yet.")
     match page:
-        case face.TreePage():
+        case frontend.TreePage():
             from tui_agent.ui.screens.tree import TreeScreen
 
-            return TreeScreen(desk, agent, at=page.at)
-        case face.ContextPage():
+            return TreeScreen(controller, agent, at=page.at)
+        case frontend.ContextPage():
             from tui_agent.ui.screens.context import ContextScreen
 
-            return ContextScreen(agent, desk.services.reread_cost, lambda entry: desk.show(face.TreePage(entry)))
-        case face.CompactPage():
+            return ContextScreen(
+                agent, controller.services.reread_cost, lambda entry: controller.show(frontend.TreePage(entry))
+            )
+        case frontend.CompactPage():
             from tui_agent.ui.screens.compact import CompactScreen
 
-            return CompactScreen(agent, desk.services.price, page.boundary)
-        case face.JobsPage():
+            return CompactScreen(agent, controller.services.price, page.boundary)
+        case frontend.JobsPage():
             from tui_agent.ui.screens.jobs import JobsScreen
 
             return JobsScreen(agent)
-        case face.McpPage():
+        case frontend.McpPage():
             from tui_agent.ui.screens.mcp import McpScreen
 
-            return McpScreen(agent, desk.services.save_setting)
-        case face.PermissionsPage():
+            return McpScreen(agent, controller.services.save_setting)
+        case frontend.PermissionsPage():
             from tui_agent.ui.screens.permissions import PermissionsScreen
 
-            return PermissionsScreen(agent.gate, desk.services)
+            return PermissionsScreen(agent.gate, controller.services)
         case _:
             raise NotImplementedError(page)
 
@@ -132,11 +136,11 @@ def is_output(screen: Screen[Any]) -> bool:
     return isinstance(screen, ViewerScreen)
 
 
-def _content(report: face.Report) -> Content:
+def _content(report: frontend.Report) -> Content:
     from textual.content import Content
 
     lines = [
-        Content(visible(line)).stylize("bold") if isinstance(line, face.Heading) else Content(line)
+        Content(visible(line)).stylize("bold") if isinstance(line, frontend.Heading) else Content(line)
         for line in report.lines
     ]
     return Content("\n").join(lines)

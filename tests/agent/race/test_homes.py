@@ -7,8 +7,8 @@ import pytest
 
 from tests.support.races import RacingClient, begin, racing_agent, writes
 from tests.support.scripted_client import Reply
-from tui_agent.agent.race.homes import look_through, remove_left
 from tui_agent.agent.race.race import Race
+from tui_agent.agent.race.race_store import look_through, remove_left
 from tui_agent.session.entries import RunnerState
 
 

@@ -2,8 +2,8 @@
 
 from tests.support.transcript import HeldTimers, shown
 from tests.support.transcript_samples import ListSource
-from tui_agent.context.standing import Standing
-from tui_agent.context.standings import Standings
+from tui_agent.context.context_status import Standing
+from tui_agent.context.context_status_cache import Standings
 from tui_agent.session.entries import (
     AssistantEntry,
     Entry,

@@ -9,8 +9,8 @@ from textual.pilot import Pilot
 from tests.support.transcript import TranscriptHost
 from tests.support.transcript_samples import ANSWER, CJK, ListSource, every_kind
 from tui_agent.agent.events import LiveAnswer
-from tui_agent.context.standing import Standing
-from tui_agent.context.standings import Standings
+from tui_agent.context.context_status import Standing
+from tui_agent.context.context_status_cache import Standings
 from tui_agent.session.entries import Entry, TextPart, ToolMetadata, UserEntry
 from tui_agent.ui.widgets.transcript.transcript import show_live
 

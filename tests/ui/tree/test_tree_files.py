@@ -84,13 +84,13 @@ async def test_undo_of_a_turn_asks_about_files_and_redo_brings_them_back(
     stage = tree_stage(tmp_path, planting=plant_files)
     root = write_files(stage)
     async with stage.run((100, 30)) as pilot:
-        await stage.stage.main.desk.run("undo", "")
+        await stage.stage.main.controller.run("undo", "")
         await stage.asked(ChoiceScreen)
         await pilot.press(*(["down"] if answer == "restore" else []), "enter")
         await until(lambda: stage.session.leaf == stage.names["before"], pilot)
         await until(lambda: on_disk(root) == files, pilot)
         assert stage.stage.main.prompt.full_text == "fix the files"
-        await stage.stage.main.desk.run("redo", "")
+        await stage.stage.main.controller.run("redo", "")
         await until(lambda: stage.session.leaf == stage.names["leaf"], pilot)
         await until(lambda: on_disk(root) == AFTER, pilot)
 
@@ -99,7 +99,7 @@ async def test_escape_from_undo_is_no_undo(tmp_path: Path) -> None:
     stage = tree_stage(tmp_path, planting=plant_files)
     root = write_files(stage)
     async with stage.run((100, 30)) as pilot:
-        await stage.stage.main.desk.run("undo", "")
+        await stage.stage.main.controller.run("undo", "")
         await stage.asked(ChoiceScreen)
         await pilot.press("escape")
         await pilot.pause()

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from tests.support.thoroughness import examples
 from tui_agent.session.records import EntryHeader
 from tui_agent.session.skeleton import Headers
-from tui_agent.ui.widgets.tree.finding import Hits
 from tui_agent.ui.widgets.tree.outline import MAX_DEPTH, LineKind, Outline, TreeOptions
 from tui_agent.ui.widgets.tree.rows import Filter, rows_of
+from tui_agent.ui.widgets.tree.search_matches import Hits
 from tui_agent.ui.widgets.tree.segments import TreeIndex
 
 KINDS = ("user", "assistant", "tool_result", "compaction", "system", "checkpoint", "model_change")

@@ -277,41 +277,41 @@ async def test_undo_takes_a_move_back_and_redo_makes_it_again(tmp_path: Path) ->
     async with stage.run() as pilot:
         await stage.agent.navigator.move(stage.agent.navigator.plan(names["xylophone"]), focus="")
         summary = stage.session.leaf
-        await stage.stage.main.desk.run("undo", "")
+        await stage.stage.main.controller.run("undo", "")
         assert stage.session.leaf == names["leaf"], "with the summary that came along"
         assert stage.stage.main.prompt.text == ""
-        await stage.stage.main.desk.run("redo", "")
+        await stage.stage.main.controller.run("redo", "")
         assert stage.session.leaf == summary
-        await stage.stage.main.desk.run("undo", "")
-        await stage.stage.main.desk.run("undo", "")
+        await stage.stage.main.controller.run("undo", "")
+        await stage.stage.main.controller.run("undo", "")
         assert stage.session.leaf == names["end"], "then the move before, by which one came here"
         assert stage.stage.main.prompt.text == ""
-        await stage.stage.main.desk.run("redo", "")
+        await stage.stage.main.controller.run("redo", "")
         assert stage.session.leaf == names["leaf"]
         await pilot.pause()
 
 
 async def test_undo_twice_after_a_move_and_a_turn_takes_back_the_turn_and_then_the_move(tmp_path: Path) -> None:
     stage = tree_stage(tmp_path, [Reply("Done instead.")])
-    names, desk = stage.names, stage.stage.main.desk
+    names, controller = stage.names, stage.stage.main.controller
     async with stage.opened(at="test") as pilot:
         await stage.go()
         stage.stage.main.prompt.reset()
-        await desk.outbox.send("do it another way")
+        await controller.outbox.send("do it another way")
         await stage.agent.wait_idle()
         turn = stage.session.leaf
         await pilot.pause()
-        await desk.run("undo", "")
+        await controller.run("undo", "")
         head = stage.session.leaf
         assert head == names["fork"]
         assert stage.stage.main.prompt.text == "do it another way"
-        await desk.run("undo", "")
+        await controller.run("undo", "")
         assert stage.session.leaf == names["leaf"], "the move, and no older turn"
         assert stage.stage.main.prompt.text == ""
-        await desk.run("redo", "")
+        await controller.run("redo", "")
         assert stage.session.leaf == head
         assert stage.stage.main.prompt.text == "do it another way"
-        await desk.run("redo", "")
+        await controller.run("redo", "")
         assert stage.session.leaf == turn
         await pilot.pause()
 
@@ -322,15 +322,15 @@ async def test_undo_after_a_message_that_replaced_an_undone_one_goes_further_bac
         return {"before": added[0].id}
 
     stage = tree_stage(tmp_path, [Reply("Tested.")], planting=two_turns)
-    desk = stage.stage.main.desk
+    controller = stage.stage.main.controller
     async with stage.run() as pilot:
-        await desk.run("undo", "")
+        await controller.run("undo", "")
         stage.stage.main.prompt.reset()
-        await desk.outbox.send("write two tests")
+        await controller.outbox.send("write two tests")
         await stage.agent.wait_idle()
         await pilot.pause()
-        await desk.run("undo", "")
-        await desk.run("undo", "")
+        await controller.run("undo", "")
+        await controller.run("undo", "")
         assert stage.stage.main.prompt.text == "look"
         assert stage.session.leaf is None, "the turn that was undone at first does not come back"
 
@@ -341,7 +341,7 @@ async def test_a_message_that_moves_put_into_the_prompt_is_there_once(tmp_path: 
         prompt = stage.stage.main.prompt
         await stage.go()
         assert prompt.text == "write a test for it"
-        await stage.stage.main.desk.run("undo", "")
+        await stage.stage.main.controller.run("undo", "")
         assert prompt.text == "", "undoing the move takes it out again"
         await stage.open(at="test")
         await stage.go()
@@ -361,7 +361,7 @@ async def test_undo_of_a_prune_at_the_end_brings_the_outputs_back(tmp_path: Path
     stage = tree_stage(tmp_path)
     async with stage.run() as pilot:
         stage.session.append(PruneEntry(targets=(stage.names["run"],), tokens_freed=10, reason="asked"))
-        await stage.stage.main.desk.run("undo", "")
+        await stage.stage.main.controller.run("undo", "")
         assert stage.session.leaf == stage.names["leaf"]
         await pilot.pause()
 

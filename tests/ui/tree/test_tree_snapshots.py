@@ -90,7 +90,7 @@ async def _files(stage: TreeStage, pilot: Any) -> None:
 async def _only_files(stage: TreeStage, pilot: Any) -> None:
     write_files(stage)
     await pilot.press("escape")
-    await stage.stage.main.desk.run("undo", "")
+    await stage.stage.main.controller.run("undo", "")
     await stage.asked(ChoiceScreen)
 
 

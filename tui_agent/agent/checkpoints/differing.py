@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from tui_agent.agent.checkpoints.images import Reading
+from tui_agent.agent.checkpoints.file_snapshots import Reading
 from tui_agent.agent.checkpoints.plan import Difference
 from tui_agent.agent.checkpoints.restoring import Restorer
 from tui_agent.editing.diffs import FileDiff, diff_texts

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 
-from tui_agent.agent.checkpoints.images import Stamp
+from tui_agent.agent.checkpoints.file_snapshots import Stamp
 from tui_agent.files.ignore import walk_files
 from tui_agent.files.ripgrep import NoRipgrepError, list_files
 

@@ -6,7 +6,7 @@ merged, so that only the session's own changes remain.
 
 from collections.abc import Callable, Iterable
 
-from tui_agent.agent.checkpoints.images import Image
+from tui_agent.agent.checkpoints.file_snapshots import Image
 from tui_agent.agent.checkpoints.plan import DROPPED, Conflict, after_of, before_of
 from tui_agent.lazy import dataclass
 from tui_agent.session.entries import FileChange

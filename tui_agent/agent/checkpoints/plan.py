@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from itertools import pairwise
 from pathlib import PurePosixPath
 
-from tui_agent.agent.checkpoints.images import Image
+from tui_agent.agent.checkpoints.file_snapshots import Image
 from tui_agent.lazy import dataclass
 from tui_agent.session.entries import CheckpointEntry, Entry, FileChange
 

@@ -14,11 +14,11 @@ from dataclasses import field
 from pathlib import Path
 from typing import TypeVar
 
+from tui_agent.agent.checkpoints.file_snapshots import MAX_FILE_BYTES, NOT_A_FILE, Image, Reading, Stamp, read_image
 from tui_agent.agent.checkpoints.file_watch import WatchedProject
-from tui_agent.agent.checkpoints.images import MAX_FILE_BYTES, NOT_A_FILE, Image, Reading, Stamp, read_image
 from tui_agent.agent.checkpoints.manifest import IGNORE_FILES, Manifest, TooLargeError
 from tui_agent.agent.checkpoints.plan import after_of, before_of, follows
-from tui_agent.agent.checkpoints.shelf import Shelf
+from tui_agent.agent.checkpoints.preimages import Shelf
 from tui_agent.lazy import dataclass
 from tui_agent.session.entries import CheckpointEntry, FileChange
 from tui_agent.session.errors import StoreError

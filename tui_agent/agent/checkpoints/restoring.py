@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from tui_agent.agent.checkpoints.images import Image, Reading, digest_of, place_in, read_image
+from tui_agent.agent.checkpoints.file_snapshots import Image, Reading, digest_of, place_in, read_image
 from tui_agent.agent.checkpoints.objects import GitObjects
 from tui_agent.agent.checkpoints.plan import (
     CHANGED_SINCE,

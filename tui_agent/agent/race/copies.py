@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from tui_agent.agent.checkpoints.images import MAX_FILE_BYTES
+from tui_agent.agent.checkpoints.file_snapshots import MAX_FILE_BYTES
 from tui_agent.agent.checkpoints.manifest import CACHES
 from tui_agent.files.own_git import private_repository, run_git
 from tui_agent.lazy import dataclass

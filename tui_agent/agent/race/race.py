@@ -26,11 +26,11 @@ from tui_agent.agent.events import (
     RunStarted,
 )
 from tui_agent.agent.race.copies import Copy, make_copy
-from tui_agent.agent.race.homes import RaceHome, RaceRecord, left_over
-from tui_agent.agent.race.picks import Pick
-from tui_agent.agent.race.sharing import SharedClient, SharedQuestions
+from tui_agent.agent.race.crash_changes import note_stamps, unrecorded
+from tui_agent.agent.race.pick_modes import Pick
+from tui_agent.agent.race.race_store import RaceHome, RaceRecord, left_over
+from tui_agent.agent.race.shared_limits import SharedClient, SharedQuestions
 from tui_agent.agent.race.specs import RunnerSpec, names_of
-from tui_agent.agent.race.unrecorded import note_stamps, unrecorded
 from tui_agent.agent.run_budget import BudgetMeter, Used
 from tui_agent.errors import UserFacingError, report
 from tui_agent.lazy import dataclass

@@ -18,8 +18,8 @@ from typing import Any
 
 from tui_agent.model.hosted import lines
 from tui_agent.model.hosted.assembly import Assembly, call_ids
+from tui_agent.model.hosted.flow_control import Channel
 from tui_agent.model.hosted.library import load
-from tui_agent.model.hosted.outlet import Channel
 from tui_agent.model.hosted.serving import Connection, SlowError
 from tui_agent.model.redaction import RedactingFormatter
 from tui_agent.model.written_calls import CallIds, WrittenCalls

@@ -6,8 +6,8 @@ from typing import Any, Protocol
 
 from tui_agent.model.failures import describe
 from tui_agent.model.hosted import lines
+from tui_agent.model.hosted.flow_control import Channel, Outlet
 from tui_agent.model.hosted.lines import LineReader
-from tui_agent.model.hosted.outlet import Channel, Outlet
 
 log = logging.getLogger("tui_agent.host")
 

@@ -20,8 +20,8 @@ from tui_agent.ui.prompting.completion import (
 )
 
 if TYPE_CHECKING:
-    from tui_agent.agent.named import Named
-    from tui_agent.app.desk import Desk
+    from tui_agent.agent.mention_targets import Named
+    from tui_agent.app.controller import Controller
     from tui_agent.session.records import EntryHeader
 
 FILE_LIST_SECONDS = 5.0
@@ -37,20 +37,20 @@ _ROLE_NAMES = {
 }
 
 
-def sources(desk: Desk, files: FileSource) -> tuple[CompletionSource, ...]:
+def sources(controller: Controller, files: FileSource) -> tuple[CompletionSource, ...]:
     """Return everything that can be mentioned on the main screen."""
     return (
         CompletionSource("mention", files.find),
-        CompletionSource("mention", NamedSource(desk).find),
-        CompletionSource("entry", EntrySource(desk).find),
+        CompletionSource("mention", NamedSource(controller).find),
+        CompletionSource("entry", EntrySource(controller).find),
     )
 
 
 class FileSource:
     """Files and directories of the project."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+    def __init__(self, controller: Controller) -> None:
+        self._controller = controller
         self._paths: Sequence[str] = ()
         self._read: tuple[Path, float] | None = None
 
@@ -60,12 +60,12 @@ class FileSource:
 
     async def find(self, query: str) -> Sequence[Candidate]:
         """Return the paths that fit; the list is read again when it is old or of another directory."""
-        desk = self._desk
-        if not desk.has_services:
+        controller = self._controller
+        if not controller.has_services:
             return ()
-        where, now = desk.cwd, time.monotonic()
+        where, now = controller.cwd, time.monotonic()
         if self._read is None or self._read[0] != where or now - self._read[1] > FILE_LIST_SECONDS:
-            self._paths = await asyncio.to_thread(with_directories, await desk.services.list_files(where))
+            self._paths = await asyncio.to_thread(with_directories, await controller.services.list_files(where))
             self._read = (where, time.monotonic())
         return await asyncio.to_thread(rank_files, query, self._paths)
 
@@ -73,12 +73,12 @@ class FileSource:
 class NamedSource:
     """Agents that can be given a task, and resources of MCP servers."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+    def __init__(self, controller: Controller) -> None:
+        self._controller = controller
 
     async def find(self, query: str) -> Sequence[Candidate]:
         """Return those whose name fits."""
-        agent = self._desk.agent
+        agent = self._controller.agent
         if agent is None:
             return ()
         return rank_labels(query, [_named(row) for row in agent.mentions()])
@@ -93,16 +93,16 @@ def _named(row: Named) -> Candidate:
 class EntrySource:
     """Entries of the open session that say something, on every branch, the newest first."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+    def __init__(self, controller: Controller) -> None:
+        self._controller = controller
 
     async def find(self, query: str) -> Sequence[Candidate]:
         """Return the entries whose number begins with the query, or whose first words hold it."""
-        desk = self._desk
-        if desk.agent is None:
+        controller = self._controller
+        if controller.agent is None:
             return ()
-        session, now = desk.agent.session.id, desk.services.clock()
-        found = await asyncio.to_thread(desk.services.store.mentionable, session, query, LIMIT)
+        session, now = controller.agent.session.id, controller.services.clock()
+        found = await asyncio.to_thread(controller.services.store.mentionable, session, query, LIMIT)
         return [_entry(header, now, len(found) - place) for place, header in enumerate(found)]
 
 

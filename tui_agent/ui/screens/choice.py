@@ -18,7 +18,7 @@ from tui_agent.ui.error_boundary import Dialog
 from tui_agent.ui.widgets.key_line import KeyLine
 
 if TYPE_CHECKING:
-    from tui_agent.app.face import Choice
+    from tui_agent.app.frontend import Choice
 
 
 class ChoiceScreen(Dialog[str | None]):

@@ -15,15 +15,15 @@ from textual.widgets import Input, Static, TextArea
 from tui_agent.agent.events import AgentEvent, CompactionProgress
 from tui_agent.app import plans
 from tui_agent.app.format import plural
+from tui_agent.context.commit_plan import Commit
 from tui_agent.context.compaction import Refusal
-from tui_agent.context.ladder import Commit
 from tui_agent.context.summariser import SummaryFailure
 from tui_agent.session.entries import Usage
 from tui_agent.session.errors import StoreError
 from tui_agent.ui.error_boundary import Dialog
-from tui_agent.ui.widgets.hanging import HangingText
 from tui_agent.ui.widgets.key_line import KeyLine
 from tui_agent.ui.widgets.transcript import sanitize
+from tui_agent.ui.widgets.two_columns import HangingText
 
 if TYPE_CHECKING:
     from textual.worker import Worker

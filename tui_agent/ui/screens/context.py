@@ -21,8 +21,8 @@ from textual.widgets import Static
 from tui_agent.agent.agent import Agent
 from tui_agent.agent.events import AgentEvent, CompactionEnded, EntryAppended, LeafMoved, RunEnded
 from tui_agent.agent.navigator import NavigationError
-from tui_agent.app import context_words, edit_price, timeline_words
-from tui_agent.app.edit_price import Edit, EditAction
+from tui_agent.app import context_text, edit_cost, timeline_text
+from tui_agent.app.edit_cost import Edit, EditAction
 from tui_agent.app.format import plural, tokens
 from tui_agent.context.context_map import ContextMap, MapChange, change_between
 from tui_agent.session.entries import ContextEditEntry
@@ -223,10 +223,10 @@ class ContextScreen(PageScreen[None]):
         shown = ahead.map()
         self.gauge.reading = GaugeReading(shown.size, shares=shown.shares)
         sent = ahead.last_request is not None
-        facts = [context_words.next_words(ahead.cache_state(), shown, ahead.prefix_break(), sent=sent)]
+        facts = [context_text.next_words(ahead.cache_state(), shown, ahead.prefix_break(), sent=sent)]
         if (miss := ahead.cache_miss) is not None:
             facts.append(
-                f"Last request: {context_words.miss_words(miss, self._reread_cost(self._agent.model, miss.missed))}"
+                f"Last request: {context_text.miss_words(miss, self._reread_cost(self._agent.model, miss.missed))}"
             )
         facts += filter(None, [ahead.room_made().sentence])
         self.facts.update("\n".join(facts) if any(block.origin for block in shown.blocks) else NOTHING)
@@ -245,8 +245,8 @@ class ContextScreen(PageScreen[None]):
         kept = self._step.answer if self._step is not None and not self._at_next else None
         self.steps = steps
         at = next((at for at, step in enumerate(steps) if step.answer == kept), len(steps) - 1)
-        self.plot.show(timeline_words.series_of(steps), cursor=at)
-        self.legend.update(timeline_words.legend(steps))
+        self.plot.show(timeline_text.series_of(steps), cursor=at)
+        self.legend.update(timeline_text.legend(steps))
 
     @property
     def _step(self) -> Step | None:
@@ -259,7 +259,7 @@ class ContextScreen(PageScreen[None]):
         if (step := self._step) is None:
             return
         was_next, self._at_next = self._at_next, step.answer is None
-        self.heading.update(timeline_words.heading(self.steps, message.index))
+        self.heading.update(timeline_text.heading(self.steps, message.index))
         if self._at_next:
             if not was_next:
                 self._look()
@@ -282,8 +282,8 @@ class ContextScreen(PageScreen[None]):
         if step is not self._step:
             return
         dollars = self._reread_cost(step.model, step.miss.missed) if step.miss is not None else None
-        facts = [timeline_words.change_words(change)] if at else []
-        facts += timeline_words.step_words(step, dollars)
+        facts = [timeline_text.change_words(change)] if at else []
+        facts += timeline_text.step_words(step, dollars)
         self._request = None
         self.gauge.reading = GaugeReading(shown.size)
         self.facts.update("\n".join(facts))
@@ -329,11 +329,11 @@ class ContextScreen(PageScreen[None]):
         block = self.blocks.block
         group = self.blocks.group
         if block is not None:
-            self.preview.show(context_words.facts_of(block), self._text_of_block())
+            self.preview.show(context_text.facts_of(block), self._text_of_block())
         elif group is not None and group.name == HEAD:
-            self.preview.show(f"{HEAD}: {plural(len(group.places), 'block')}", context_words.HEAD_WORDS)
+            self.preview.show(f"{HEAD}: {plural(len(group.places), 'block')}", context_text.HEAD_WORDS)
         elif group is not None and group.name == REST:
-            self.preview.show(REST, context_words.REST_WORDS)
+            self.preview.show(REST, context_text.REST_WORDS)
         elif group is not None:
             self.preview.show(f"{group.name}: {len(group.places)} blocks", "An action here is for all of them.")
         else:
@@ -346,7 +346,7 @@ class ContextScreen(PageScreen[None]):
         if self._request is None:
             self._request = self._request_shown()
         entry = self._agent.session.entry(block.origin[0]) if block.origin else None
-        return context_words.text_of(block, self._request, entry)
+        return context_text.text_of(block, self._request, entry)
 
     def _request_shown(self) -> ModelRequest:
         """Return the request that the map shows."""
@@ -376,7 +376,7 @@ class ContextScreen(PageScreen[None]):
         from tui_agent.ui.screens.viewer import ViewerScreen
 
         request = self._request_shown()
-        self.app.push_screen(ViewerScreen(f"Request to {request.model}", context_words.request_json(request)))
+        self.app.push_screen(ViewerScreen(f"Request to {request.model}", context_text.request_json(request)))
 
     def action_keys(self) -> None:
         from tui_agent.ui.screens.report import ReportScreen
@@ -393,7 +393,7 @@ class ContextScreen(PageScreen[None]):
         elif (block := self.blocks.block) is not None:
             from tui_agent.ui.screens.viewer import ViewerScreen
 
-            self.app.push_screen(ViewerScreen(context_words.facts_of(block), self._text_of_block()))
+            self.app.push_screen(ViewerScreen(context_text.facts_of(block), self._text_of_block()))
 
     # -- edits
 
@@ -411,7 +411,7 @@ class ContextScreen(PageScreen[None]):
         places = self.blocks.places
         if action == "pin" and all(shown.blocks[place].state == "pinned" for place in places):
             action = "restore"
-        edit = edit_price.plan_edit(shown.blocks, places, action)
+        edit = edit_cost.plan_edit(shown.blocks, places, action)
         if isinstance(edit, str):
             self._asking = None
             self._say(edit)
@@ -419,7 +419,7 @@ class ContextScreen(PageScreen[None]):
         warm = self._agent.inspector.cache_state().warm
         dollars = self._reread_cost(self._agent.model, edit.reread) if warm and edit.reread else None
         self._asking = edit
-        self._say(f"{edit_price.question(edit, warm=warm, dollars=dollars)}  enter yes · esc no", asks=True)
+        self._say(f"{edit_cost.question(edit, warm=warm, dollars=dollars)}  enter yes · esc no", asks=True)
 
     def action_confirm(self) -> None:
         """Make the edit that was asked about."""
@@ -436,7 +436,7 @@ class ContextScreen(PageScreen[None]):
         if self._agent.running:
             self._say("The agent is working: this happens before its next step.")
         else:
-            self._say(f"{edit_price.done(edit)} u undoes it.")
+            self._say(f"{edit_cost.done(edit)} u undoes it.")
 
     async def action_undo(self) -> None:
         """Take back the last edit, by moving to before it; while a question is asked, withdraw that."""

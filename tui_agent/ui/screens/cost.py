@@ -15,9 +15,9 @@ from textual.widgets import Static
 from tui_agent.app import spending
 from tui_agent.app.format import money
 from tui_agent.ui.error_boundary import PageScreen
-from tui_agent.ui.widgets.hanging import HangingText
 from tui_agent.ui.widgets.key_line import KeyLine
 from tui_agent.ui.widgets.plot import Plot
+from tui_agent.ui.widgets.two_columns import HangingText
 
 if TYPE_CHECKING:
     from collections.abc import Callable

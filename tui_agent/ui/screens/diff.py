@@ -12,8 +12,8 @@ from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from tui_agent.agent.checkpoints.differing import ChangedFile
-from tui_agent.app.face import diff_text, file_lines
 from tui_agent.app.format import one_line
+from tui_agent.app.frontend import diff_text, file_lines
 from tui_agent.ui.error_boundary import PageScreen
 from tui_agent.ui.widgets.key_line import KeyLine
 from tui_agent.ui.widgets.transcript.line_view import LineView, diff_lines

@@ -14,13 +14,13 @@ from textual.widgets import Static
 from tui_agent.app.format import one_line, visible
 from tui_agent.files.inside import is_inside
 from tui_agent.path_checks import is_file
-from tui_agent.ui.lending import EditorError, open_in_editor
 from tui_agent.ui.screens.picker import PickerRow, PickerScreen
+from tui_agent.ui.terminal_suspend import EditorError, open_in_editor
 from tui_agent.ui.widgets.key_line import KeyLine
 
 if TYPE_CHECKING:
-    from tui_agent.app.desk import Desk
-    from tui_agent.app.face import Finding, FindingsPage
+    from tui_agent.app.controller import Controller
+    from tui_agent.app.frontend import Finding, FindingsPage
 
 MARKS = {"high": "▲", "medium": "●", "low": "○"}
 
@@ -36,9 +36,9 @@ class FindingsScreen(PickerScreen[None]):
     preview = getters.query_one("#preview", VerticalScroll)
     shown = getters.query_one("#preview Static", Static)
 
-    def __init__(self, desk: Desk, page: FindingsPage) -> None:
+    def __init__(self, controller: Controller, page: FindingsPage) -> None:
         super().__init__()
-        self._desk = desk
+        self._controller = controller
         self._page = page
 
     def compose(self) -> ComposeResult:
@@ -97,4 +97,4 @@ class FindingsScreen(PickerScreen[None]):
         found = [finding for _number, finding in self._matching(self.field.value.strip())]
         lines = "\n".join(f"- {finding.place}: {finding.text}" for finding in found)
         self.dismiss(None)
-        self._desk.face.put_back(f"Fix what the review found:\n{lines}")
+        self._controller.frontend.put_back(f"Fix what the review found:\n{lines}")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from textual.binding import BindingType
 
-    from tui_agent.app.desk import Desk
+    from tui_agent.app.controller import Controller
 
 KEYS_HERE = 10
 """Keys that are shown over the list."""
@@ -47,10 +47,10 @@ class HelpRow:
     """Whether an argument is to be written first."""
 
 
-def help_rows(desk: Desk, own: Sequence[BindingType], keymap: Mapping[str, str]) -> Iterator[HelpRow]:
+def help_rows(controller: Controller, own: Sequence[BindingType], keymap: Mapping[str, str]) -> Iterator[HelpRow]:
     """Yield commands, the most used first, then keys, then settings; ``own`` are bindings of the main screen."""
-    used = counts(desk.services.state_dir)
-    for command in sorted(desk.commands, key=lambda row: -used[row.name]):
+    used = counts(controller.services.state_dir)
+    for command in sorted(controller.commands, key=lambda row: -used[row.name]):
         name = f"/{command.name} {command.argument}".strip()
         keys = keymap.get(command.name, command.key)
         yield HelpRow(f"/{command.name}", name, keys, command.help, command.name, "", command.takes_argument)
@@ -59,7 +59,7 @@ def help_rows(desk: Desk, own: Sequence[BindingType], keymap: Mapping[str, str])
     for action in rebindable_actions(own):
         yield HelpRow(f"name {action.id}", action.id, keymap.get(action.id, action.keys), action.help)
     try:
-        settings = desk.services.settings_rows()
+        settings = controller.services.settings_rows()
     except ConfigError:
         return
     for row in settings:

@@ -19,17 +19,17 @@ from textual.screen import Screen
 from textual.strip import Strip
 
 from tui_agent.app.commands import command_table, find
-from tui_agent.app.desk import Desk
-from tui_agent.app.face import Choice, EditedText, FindPage, HelpPage, Output, Page, Question, Remedy
+from tui_agent.app.controller import Controller
 from tui_agent.app.format import one_line, short_path
+from tui_agent.app.frontend import Choice, EditedText, FindPage, HelpPage, Output, Page, Question, Remedy
 from tui_agent.app.intent import CommandIntent, MessageIntent, parse
 from tui_agent.app.services import Look, OpenRequest
 from tui_agent.app.unsent import UnsentKeeper
 from tui_agent.ui import pages
 from tui_agent.ui.attention import Attention
-from tui_agent.ui.lending import EditorError, edit_outside
 from tui_agent.ui.prompting.completion import CommandName
 from tui_agent.ui.prompting.sources import FileSource, sources
+from tui_agent.ui.terminal_suspend import EditorError, edit_outside
 from tui_agent.ui.widgets.attachments import Asked, AttachmentStrip
 from tui_agent.ui.widgets.completion import CompletionPopup
 from tui_agent.ui.widgets.gauge import Gauge, numbers
@@ -77,7 +77,7 @@ def key_bindings() -> list[Binding]:
 
 
 class MainScreen(Screen[None]):
-    """The face of the desk on a terminal: shows what the desk says, answers what it asks."""
+    """The frontend of the controller on a terminal: shows what the controller says, answers what it asks."""
 
     AUTO_FOCUS = "Prompt"
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (70, "-normal"), (120, "-wide")]  # noqa: RUF012 - as inherited
@@ -105,7 +105,7 @@ class MainScreen(Screen[None]):
         """Make the screen; ``apply_look`` applies the settings that concern every screen."""
         super().__init__()
         self._apply_look = apply_look
-        self.desk = Desk(self, self._on_agent_event)
+        self.controller = Controller(self, self._on_agent_event)
         """Everything a user can ask of the program."""
         self.view: SessionView | None = None
         """What shows the open session; None until ``attach``."""
@@ -114,8 +114,8 @@ class MainScreen(Screen[None]):
         self.attention = Attention(self)
         """Calls the user back who looks elsewhere."""
         self._escaped = float("-inf")
-        self._files = FileSource(self.desk)
-        self.unsent = UnsentKeeper(self.desk)
+        self._files = FileSource(self.controller)
+        self.unsent = UnsentKeeper(self.controller)
         """Keeps what is in the prompt through whatever happens to the program."""
         self._is_writing = False
         self._was_shown = False
@@ -123,7 +123,7 @@ class MainScreen(Screen[None]):
 
     def compose(self) -> ComposeResult:
         """Header, room for the session, prompt, gauge, status."""
-        popup = CompletionPopup(self._command_names, sources(self.desk, self._files))
+        popup = CompletionPopup(self._command_names, sources(self.controller, self._files))
         yield SessionHeader(short_path(Path.cwd()))
         with Room(id="body"):
             yield NoticeLine()
@@ -133,7 +133,7 @@ class MainScreen(Screen[None]):
         self._writing = Prompt(popup, self._history, self.clock)
         yield self._writing
         yield Gauge(self.clock)
-        self._user_status = UserStatusLine(self._state, lambda: self.desk.cwd)
+        self._user_status = UserStatusLine(self._state, lambda: self.controller.cwd)
         yield self._user_status
         yield StatusLine(self.clock)
 
@@ -157,12 +157,12 @@ class MainScreen(Screen[None]):
         """Take the ports and mount what shows a session."""
         from tui_agent.ui.widgets.session_view import SessionView
 
-        self.desk.attach(services)
+        self.controller.attach(services)
         self._attached.set()
         self.apply_settings(services.config())
         for warning in services.warnings:
             # Not above the prompt: an early first message starts a run, which clears that.
-            self.desk.warnings.add(self.clock(), warning)
+            self.controller.warnings.add(self.clock(), warning)
             self.notify(warning, severity="warning", markup=False, timeout=WARNED)
         view = SessionView(self, services)
         await self.body.mount(view, before=self.notice)
@@ -175,7 +175,7 @@ class MainScreen(Screen[None]):
     @property
     def agent(self) -> Agent | None:
         """The agent of the open session; None until the first is open."""
-        return self.desk.agent
+        return self.controller.agent
 
     def update_node_styles(self, animate: bool = True) -> None:  # noqa: FBT001, FBT002 - as inherited
         """Restyle everything, except for the terminal's focus, which the focused widget alone looks different for."""
@@ -184,12 +184,12 @@ class MainScreen(Screen[None]):
 
     def clock(self) -> float:
         """Return seconds since the epoch."""
-        return self.desk.clock()
+        return self.controller.clock()
 
     def on_resize(self, event: events.Resize) -> None:
         self.header.cramped = event.size.width < MIN_TERMINAL_SIZE.width or event.size.height < MIN_TERMINAL_SIZE.height
 
-    # -- the desk's face --------------------------------------------------------------------------------------
+    # -- the controller's frontend ------------------------------------------------------------------------------------
 
     def say(self, message: str, severity: Severity = "information", remedy: Remedy | None = None) -> None:
         """Show a sentence above the prompt until something new begins."""
@@ -226,11 +226,11 @@ class MainScreen(Screen[None]):
             if not answer.done():
                 answer.set_result(result)
 
-        screen = pages.screen_for(question, self.desk)
+        screen = pages.screen_for(question, self.controller)
         if isinstance(question, Choice) and question.beneath:
             from tui_agent.ui.screens.choice import ChoiceBeneath, Conversation
 
-            grace = self.desk.services.config().ui.permission_grace
+            grace = self.controller.services.config().ui.permission_grace
             conversation = Conversation(self.action_scroll_page, self.prompt.go_on, self._leave_room, self.clock, grace)
             screen = ChoiceBeneath(question, conversation)
         self.app.push_screen(screen, answered)
@@ -261,7 +261,7 @@ class MainScreen(Screen[None]):
             return
         # A key pressed twice comes twice, the second time before the page has the focus.
         if not (isinstance(page, Output) and pages.is_output(self.app.screen)):
-            self.app.push_screen(pages.screen_of(page, self.desk))
+            self.app.push_screen(pages.screen_of(page, self.controller))
 
     def opening(self) -> None:
         """Keep what is written for the session that is left."""
@@ -321,9 +321,9 @@ class MainScreen(Screen[None]):
 
     def show_race(self) -> None:
         """Show how the race that goes on stands."""
-        from tui_agent.app.race_words import at_work
+        from tui_agent.app.race_text import at_work
 
-        race = self.desk.race
+        race = self.controller.race
         self.status.race = at_work([runner.record for runner in race.runners]) if race is not None else ""
 
     def _state(self) -> Mapping[str, object] | None:
@@ -357,7 +357,7 @@ class MainScreen(Screen[None]):
     @property
     def copies_selection(self) -> bool:
         """Whether text selected with the mouse is copied at once."""
-        return self.view is not None and self.desk.services.config().ui.copy_on_select
+        return self.view is not None and self.controller.services.config().ui.copy_on_select
 
     def apply_settings(self, config: Config) -> None:
         """Apply the settings that concern looks and keys."""
@@ -387,15 +387,15 @@ class MainScreen(Screen[None]):
             if row.waits:
                 self.prompt.set_draft(f"/{row.command} ")
             else:
-                self.desk.begin(row.command, row.arguments)
+                self.controller.begin(row.command, row.arguments)
 
-        rows = list(help_rows(self.desk, self.BINDINGS, self._keymap))
+        rows = list(help_rows(self.controller, self.BINDINGS, self._keymap))
         self.app.push_screen(HelpScreen(rows, with_keys=with_keys), chosen)
 
     def go_to(self, request: OpenRequest) -> None:
         """Open a session; where it is open already, show the entry that is asked for."""
         if self.view is None or not self.view.shows(request):
-            self.desk.open_soon(request)
+            self.controller.open_soon(request)
 
     def jump_to(self, entry_id: int) -> bool:
         """Show an entry of the conversation; False when it is not on this branch."""
@@ -422,7 +422,7 @@ class MainScreen(Screen[None]):
         self.notice.clear()
 
     def warnings_read(self) -> None:
-        self.desk.warnings.unread = self.status.warnings = 0
+        self.controller.warnings.unread = self.status.warnings = 0
         self.notice.clear()
 
     def copy(self, text: str) -> None:
@@ -465,7 +465,7 @@ class MainScreen(Screen[None]):
 
     async def on_unmount(self) -> None:
         self.unsent.save()
-        await self.desk.close()
+        await self.controller.close()
 
     # -- showing ----------------------------------------------------------------------------------------------
 
@@ -477,15 +477,15 @@ class MainScreen(Screen[None]):
 
     def leave_warnings(self) -> None:
         """Make room above the prompt; the status line says that there were warnings."""
-        self.desk.warnings.unread += self.notice.warnings
-        self.status.warnings = self.desk.warnings.unread
+        self.controller.warnings.unread += self.notice.warnings
+        self.status.warnings = self.controller.warnings.unread
         self.notice.clear()
 
     @work(exclusive=True, group="branch")
     async def watch_files(self) -> None:
         """See what the branch is now; the list of files may have changed too."""
         self._files.forget()
-        self.header.branch = await self.desk.services.branch(self.desk.cwd) or ""
+        self.header.branch = await self.controller.services.branch(self.controller.cwd) or ""
 
     def action_scroll_page(self, pages: int) -> None:
         if self.view is not None:
@@ -530,7 +530,7 @@ class MainScreen(Screen[None]):
             self.view.question.draft_changed()
         if has_draft and not self._is_writing:
             # Looked at with the first letter of a message, not with each.
-            self.desk.take_over.look()
+            self.controller.take_over.look()
         self._is_writing = has_draft
         warm_until = reading.warm_until if reading is not None else None
         if warm_until is not None and warm_until != self._cooled_at and self.prompt.last_typed >= warm_until:
@@ -549,13 +549,15 @@ class MainScreen(Screen[None]):
         if not isinstance(parse(message.text), CommandIntent):
             # Whoever says something wants to see what comes of it, wherever they were reading.
             self.action_scroll_conversation("end")
-        await self.desk.outbox.send(message.text, follow_up=message.follow_up)
+        await self.controller.outbox.send(message.text, follow_up=message.follow_up)
         self.unsent.save()
 
     def _message_goes_to(self) -> Asked | None:
         if (agent := self.agent) is None:
             return None
-        return Asked(self.desk.cwd, self.desk.pasted, agent.model, agent.ports.directory.limits(agent.model).vision)
+        return Asked(
+            self.controller.cwd, self.controller.pasted, agent.model, agent.ports.directory.limits(agent.model).vision
+        )
 
     @on(Prompt.PasteAsked)
     @work(exclusive=True, group="paste")
@@ -564,12 +566,12 @@ class MainScreen(Screen[None]):
         from tui_agent.ui.clipboard import read_image
 
         await self._attached.wait()
-        data = await asyncio.to_thread(read_image, os.environ, self.desk.cwd)
+        data = await asyncio.to_thread(read_image, os.environ, self.controller.cwd)
         if data is not None:
             try:
-                self.prompt.insert_image(await asyncio.to_thread(self.desk.pasted.keep, data))
+                self.prompt.insert_image(await asyncio.to_thread(self.controller.pasted.keep, data))
             except OSError as error:
-                self.desk.complain(error)
+                self.controller.complain(error)
         elif self.app.clipboard:
             self.prompt.post_message(events.Paste(self.app.clipboard))
         else:
@@ -577,7 +579,7 @@ class MainScreen(Screen[None]):
 
     @on(Prompt.QuitAsked)
     def _quit_asked(self) -> None:
-        self.desk.begin("quit")
+        self.controller.begin("quit")
 
     @on(Prompt.EditorFailed)
     def _editor_failed(self, message: Prompt.EditorFailed) -> None:
@@ -594,7 +596,7 @@ class MainScreen(Screen[None]):
 
     @on(Gauge.Pressed)
     def _gauge_pressed(self) -> None:
-        self.desk.begin("context")
+        self.controller.begin("context")
 
     @on(Gauge.Cooled)
     def _cache_may_be_cold(self) -> None:
@@ -604,7 +606,7 @@ class MainScreen(Screen[None]):
     # -- commands ---------------------------------------------------------------------------------------------
 
     def action_command(self, name: str) -> None:
-        self.desk.begin(name)
+        self.controller.begin(name)
 
     def action_interrupt(self) -> None:
         if self.agent is not None:
@@ -616,7 +618,7 @@ class MainScreen(Screen[None]):
         self._escaped = now
         if now - before <= TWICE_WITHIN:
             self._forget_escape()
-            self.desk.begin("rewind")
+            self.controller.begin("rewind")
         elif self.agent is not None and self.agent.session.leaf is not None:
             self.say(AGAIN)
             self.set_timer(TWICE_WITHIN, self._forget_escape)
@@ -627,7 +629,7 @@ class MainScreen(Screen[None]):
             self.notice.clear()
 
     def action_choose_how(self) -> None:
-        self.desk.soon(self.desk.take_over.ask())
+        self.controller.soon(self.controller.take_over.ask())
 
     def action_take_back(self) -> None:
         if self.agent is not None and (text := self.agent.take_back()) is not None:
@@ -653,10 +655,10 @@ class MainScreen(Screen[None]):
     # -- sources ----------------------------------------------------------------------------------------------
 
     def _command_names(self) -> list[CommandName]:
-        return [CommandName(row.name, row.help, row.takes_argument) for row in self.desk.commands]
+        return [CommandName(row.name, row.help, row.takes_argument) for row in self.controller.commands]
 
     def _history(self) -> Sequence[str]:
-        return self.desk.services.store.prompt_history(HISTORY) if self.desk.has_services else ()
+        return self.controller.services.store.prompt_history(HISTORY) if self.controller.has_services else ()
 
     def on_key(self, event: events.Key) -> None:
         """Text typed while a block has the focus is meant for the prompt, unless its first letter acts on the block.

@@ -10,8 +10,8 @@ from textual.content import Content
 from textual.fuzzy import FuzzySearch
 from textual.widgets import Static
 
-from tui_agent.app.face import Pick, PickRow
 from tui_agent.app.format import one_line, visible
+from tui_agent.app.frontend import Pick, PickRow
 from tui_agent.ui.screens.picker import MAX_ROWS, PickerRow, PickerScreen, word_offsets
 from tui_agent.ui.widgets.key_line import KeyLine
 

@@ -15,25 +15,25 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
-from tui_agent.app import race_words
-from tui_agent.app.face import Choice, TextLine
+from tui_agent.app import race_text
 from tui_agent.app.format import money, one_line, short_model, tokens, visible
+from tui_agent.app.frontend import Choice, TextLine
 from tui_agent.errors import UserFacingError
 from tui_agent.session.entries import RunnerState
 from tui_agent.ui.error_boundary import PageScreen
-from tui_agent.ui.widgets.hanging import HangingText, hung
 from tui_agent.ui.widgets.key_line import KeyLine
 from tui_agent.ui.widgets.line_list import LineList, StyledSpan
 from tui_agent.ui.widgets.notice import NoticeLine
 from tui_agent.ui.widgets.table_list import TableList
 from tui_agent.ui.widgets.transcript.races import COLUMNS, race_cells, ranked
+from tui_agent.ui.widgets.two_columns import HangingText, hung
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Sequence
 
     from textual.timer import Timer
 
-    from tui_agent.app.desk import Desk
+    from tui_agent.app.controller import Controller
     from tui_agent.app.race_views import RaceView
     from tui_agent.session.entries import RaceRunner
 
@@ -69,11 +69,11 @@ GAP: Final = 2
 HELD_UP: Final = frozenset({RunnerState.CUT_OFF, RunnerState.STOPPED, RunnerState.ERROR})
 
 
-async def take_runner(desk: Desk, race: RaceView, number: int) -> bool:
+async def take_runner(controller: Controller, race: RaceView, number: int) -> bool:
     """Go on with what a runner did, after a question where its check failed; returns whether that was done."""
     if race.runners[number - 1].state is RunnerState.FAILED:
         answers = [("back", "Go back"), ("take", "Take it all the same")]
-        if await desk.ask(Choice("It failed the check. Take it all the same?", answers)) != "take":
+        if await controller.ask(Choice("It failed the check. Take it all the same?", answers)) != "take":
             return False
     return await race.take(number)
 
@@ -106,9 +106,9 @@ class RaceScreen(PageScreen[None]):
     notice = getters.query_one(NoticeLine)
     keys = getters.query_one("#keys", KeyLine)
 
-    def __init__(self, desk: Desk, race: RaceView) -> None:
+    def __init__(self, controller: Controller, race: RaceView) -> None:
         super().__init__()
-        self._desk = desk
+        self._controller = controller
         self._race = race
         self._numbers: list[int] = []
         self._marked: int | None = None
@@ -156,7 +156,7 @@ class RaceScreen(PageScreen[None]):
         self._numbers = [number for number, _runner in runners]
         rows = [self._row(number, runner) for number, runner in runners]
         self.heading.update(one_line(race.prompt, 300))
-        counts = Counter(race_words.state_word(runner.state) for _number, runner in runners)
+        counts = Counter(race_text.state_word(runner.state) for _number, runner in runners)
         cost = money(sum(runner.cost for _number, runner in runners))
         self.facts.update(" · ".join([*(f"{count} {state}" for state, count in counts.items()), cost]))
         ended, self._was_over = self._is_over and not self._was_over, self._is_over
@@ -257,7 +257,7 @@ class RaceScreen(PageScreen[None]):
         self._do(lambda _number: self._race.compare(), done="How the changes differ is kept with the result.")
 
     def action_take(self) -> None:
-        self._do(partial(take_runner, self._desk, self._race), leaves=True)
+        self._do(partial(take_runner, self._controller, self._race), leaves=True)
 
     def action_merge(self) -> None:
         self.notice.say("Summarising what it found …")
@@ -278,7 +278,7 @@ class RaceScreen(PageScreen[None]):
 
     async def _steer(self, number: int) -> None:
         question = TextLine(f"Message to {self._race.runners[number - 1].name}", confirm="send")
-        if text := await self._desk.ask(question):
+        if text := await self._controller.ask(question):
             await self._race.steer(number, text)
 
     def action_go_on(self) -> None:
@@ -286,12 +286,12 @@ class RaceScreen(PageScreen[None]):
 
     async def _end(self, _number: int) -> bool:
         answers = [("end", "End it: the branches stay in the tree, the copies go"), ("stay", "Go back")]
-        answer = await self._desk.ask(Choice("End the race and take nobody?", answers))
+        answer = await self._controller.ask(Choice("End the race and take nobody?", answers))
         return answer == "end" and await self._race.end()
 
     def _do(self, act: Act, *, leaves: bool = False, done: str = "") -> None:
         if self.number is not None:
-            self._desk.soon(self._done(act, self.number, leaves=leaves, done=done))
+            self._controller.soon(self._done(act, self.number, leaves=leaves, done=done))
 
     async def _done(self, act: Act, number: int, *, leaves: bool, done: str) -> None:
         try:

@@ -14,8 +14,8 @@ from textual.message import Message
 from textual.widgets import Input, Static, TextArea
 
 from tui_agent.agent.race.specs import LEAST_RUNNERS, MOST_RUNNERS
-from tui_agent.app.face import Choice, ModelChoice
 from tui_agent.app.format import one_line, short_model, visible
+from tui_agent.app.frontend import Choice, ModelChoice
 from tui_agent.session.effort import Effort
 from tui_agent.ui.error_boundary import PageScreen
 from tui_agent.ui.widgets.key_line import KeyLine
@@ -27,10 +27,10 @@ from tui_agent.ui.widgets.transcript.columns import Column
 if TYPE_CHECKING:
     from textual import events
 
-    from tui_agent.agent.race.picks import Pick
+    from tui_agent.agent.race.pick_modes import Pick
     from tui_agent.agent.race.race import RaceOrder
-    from tui_agent.app.desk import Desk
-    from tui_agent.app.face import RaceForm
+    from tui_agent.app.controller import Controller
+    from tui_agent.app.frontend import RaceForm
 
 COLUMNS: Final = (Column("", 9), Column("model", 8, grows=True), Column("effort", 7), Column("mode", 6))
 LIST_KEYS: Final = "a add  ctrl+s start  x remove  e change  tab next  esc back"
@@ -106,9 +106,9 @@ class RaceStartScreen(PageScreen["RaceOrder | None"]):
     notice = getters.query_one(NoticeLine)
     keys = getters.query_one("#keys", KeyLine)
 
-    def __init__(self, desk: Desk, form: RaceForm) -> None:
+    def __init__(self, controller: Controller, form: RaceForm) -> None:
         super().__init__()
-        self._desk = desk
+        self._controller = controller
         self._form = form
         self._specs = list(form.order.specs)
 
@@ -222,19 +222,23 @@ class RaceStartScreen(PageScreen["RaceOrder | None"]):
         at = self.runners.cursor
         number = f"runner {at + 1}"
         answers = [("model", "Another model"), ("effort", "Another effort"), ("mode", "Another mode or agent")]
-        what = await self._desk.ask(Choice(f"What of {number}?", answers))
+        what = await self._controller.ask(Choice(f"What of {number}?", answers))
         spec, here = self._specs[at], self._form.here
         match what:
             case "model":
-                model = await self._desk.ask(ModelChoice(spec.model or here.model))
+                model = await self._controller.ask(ModelChoice(spec.model or here.model))
                 changed = None if model is None else replace(spec, model="" if model == here.model else model)
             case "effort":
                 levels = [(AS_HERE, f"as here: {here.effort or 'default'}"), *((level, level) for level in Effort)]
-                effort = await self._desk.ask(Choice(f"How much {number} thinks", levels, at=spec.effort or AS_HERE))
+                effort = await self._controller.ask(
+                    Choice(f"How much {number} thinks", levels, at=spec.effort or AS_HERE)
+                )
                 changed = None if effort is None else replace(spec, effort=Effort(effort) if effort else None)
             case "mode":
                 modes = [(AS_HERE, f"as here: {here.mode}"), *((mode, one_line(mode, 40)) for mode in self._form.modes)]
-                mode = await self._desk.ask(Choice(f"The mode or agent of {number}", modes, at=spec.mode or AS_HERE))
+                mode = await self._controller.ask(
+                    Choice(f"The mode or agent of {number}", modes, at=spec.mode or AS_HERE)
+                )
                 changed = None if mode is None else replace(spec, mode=mode)
             case _:
                 changed = None

@@ -9,8 +9,8 @@ from textual.content import Content
 from textual.widgets import Static
 
 from tui_agent.ui.error_boundary import Dialog
-from tui_agent.ui.widgets.hanging import HangingText
 from tui_agent.ui.widgets.key_line import KeyLine
+from tui_agent.ui.widgets.two_columns import HangingText
 
 
 class ReportScreen(Dialog[None]):

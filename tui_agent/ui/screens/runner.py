@@ -9,9 +9,9 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
 from tui_agent.agent.agent import Agent
-from tui_agent.app import race_words
-from tui_agent.app.face import TextLine
+from tui_agent.app import race_text
 from tui_agent.app.format import one_line, short_model, visible
+from tui_agent.app.frontend import TextLine
 from tui_agent.errors import UserFacingError
 from tui_agent.ui.gauge_reading import gauge_reading
 from tui_agent.ui.screens.race import REFRESH_SECONDS, RaceScreen, take_runner
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from textual.timer import Timer
 
-    from tui_agent.app.desk import Desk
+    from tui_agent.app.controller import Controller
     from tui_agent.app.race_views import RaceView
     from tui_agent.ui.widgets.transcript.transcript import ShownAgent
 
@@ -45,8 +45,8 @@ class RunnerScreen(SubagentScreen):
     gauge = getters.query_one(Gauge)
     keys = getters.query_one("#keys", KeyLine)
 
-    def __init__(self, desk: Desk, runner: ShownAgent, race: RaceView, number: int) -> None:
-        super().__init__(desk, runner)
+    def __init__(self, controller: Controller, runner: ShownAgent, race: RaceView, number: int) -> None:
+        super().__init__(controller, runner)
         self._race = race
         self._number = number
         self._timer: Timer | None = None
@@ -55,7 +55,7 @@ class RunnerScreen(SubagentScreen):
         """The subagent's page, with a gauge before the keys."""
         *above, keys = super().compose()
         yield from above
-        yield Gauge(self._desk.clock)
+        yield Gauge(self._controller.clock)
         yield keys
 
     def on_mount(self) -> None:
@@ -74,14 +74,14 @@ class RunnerScreen(SubagentScreen):
         """Show how much of its window is used."""
         self._timer = None
         if isinstance(self._subagent, Agent):
-            self.gauge.reading = gauge_reading(self._subagent, self._desk.clock())
+            self.gauge.reading = gauge_reading(self._subagent, self._controller.clock())
         self.gauge.display = self.gauge.reading is not None
         self._tell()
 
     def _tell(self) -> None:
         runner = self._race.runners[self._number - 1]
         self.heading.update(f"{visible(runner.name)}: {one_line(self._race.prompt, 200)}")
-        state, *others = race_words.cells(runner)
+        state, *others = race_text.cells(runner)
         self.facts.update(" · ".join(filter(None, [self._asking or state, short_model(runner.model), *others])))
         self.keys.show(OVER_KEYS if runner.state.is_over else self.KEYS)
 
@@ -101,7 +101,7 @@ class RunnerScreen(SubagentScreen):
 
     async def _steer(self) -> None:
         name = self._race.runners[self._number - 1].name
-        if text := await self._desk.ask(TextLine(f"Message to {name}", confirm="send")):
+        if text := await self._controller.ask(TextLine(f"Message to {name}", confirm="send")):
             await self._race.steer(self._number, text)
 
     def action_stop(self) -> None:
@@ -114,12 +114,12 @@ class RunnerScreen(SubagentScreen):
         self._do(self._take())
 
     async def _take(self) -> None:
-        if await take_runner(self._desk, self._race, self._number):
+        if await take_runner(self._controller, self._race, self._number):
             pages = [screen for screen in self.app.screen_stack if isinstance(screen, RaceScreen)]
             (pages[0] if pages else self).dismiss(None)
 
     def _do(self, work: Awaitable[object]) -> None:
-        self._desk.soon(self._done(work))
+        self._controller.soon(self._done(work))
 
     async def _done(self, work: Awaitable[object]) -> None:
         try:

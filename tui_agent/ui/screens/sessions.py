@@ -12,7 +12,7 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Input, Static
 
-from tui_agent.app.desk import Desk, held_question
+from tui_agent.app.controller import Controller, held_question
 from tui_agent.app.format import one_line
 from tui_agent.app.services import OpenHow, OpenRequest
 from tui_agent.app.transfer_commands import ask_export
@@ -89,12 +89,12 @@ class SessionPicker(PickerScreen[OpenRequest]):
 
         totals: dict[str, SessionTotals]
 
-    def __init__(self, desk: Desk, *, current: str | None) -> None:
+    def __init__(self, controller: Controller, *, current: str | None) -> None:
         super().__init__()
-        self._desk = desk
-        self._store = desk.services.store
-        self._clock = desk.services.clock
-        self._cwd = desk.services.cwd
+        self._controller = controller
+        self._store = controller.services.store
+        self._clock = controller.services.clock
+        self._cwd = controller.services.cwd
         self._current = current
         self._state = _State()
 
@@ -223,10 +223,10 @@ class SessionPicker(PickerScreen[OpenRequest]):
         if info is None or info.held_by is None or session_id == self._current:
             self.dismiss(request)
             return
-        self._desk.soon(self._pick_held(request, info.held_by))
+        self._controller.soon(self._pick_held(request, info.held_by))
 
     async def _pick_held(self, request: OpenRequest, holder: Holder) -> None:
-        how = await self._desk.ask(held_question(holder.pid, holder.host))
+        how = await self._controller.ask(held_question(holder.pid, holder.host))
         if how is not None:
             self.dismiss(replace(request, how=OpenHow(how)))
 
@@ -237,7 +237,7 @@ class SessionPicker(PickerScreen[OpenRequest]):
 
     def action_export(self) -> None:
         if (info := self._info(self.highlighted)) is not None:
-            self._desk.soon(ask_export(self._desk, info.id))
+            self._controller.soon(ask_export(self._controller, info.id))
 
     def action_toggle_here(self) -> None:
         """Show the sessions of this directory only, or all."""

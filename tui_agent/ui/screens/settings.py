@@ -25,7 +25,7 @@ from tui_agent.ui.screens.picker import PickerRow, PickerScreen
 from tui_agent.ui.widgets.key_line import KeyLine
 
 if TYPE_CHECKING:
-    from tui_agent.app.desk import Desk
+    from tui_agent.app.controller import Controller
 
 MODELS = frozenset({"model", "small_model", "compaction.model"})
 """Settings that name a model."""
@@ -74,11 +74,11 @@ class SettingsScreen(PickerScreen[None]):
     about = getters.query_one("#about", Static)
     keys = getters.query_one("#keys", KeyLine)
 
-    def __init__(self, desk: Desk, query: str = "") -> None:
+    def __init__(self, controller: Controller, query: str = "") -> None:
         """``query`` is what the list is filtered by at first."""
         super().__init__()
         self._query = query
-        self._desk = desk
+        self._controller = controller
         self._rows: dict[str, SettingRow] = {}
         self._editing: str | None = None
         self._saved: tuple[str, str] | None = None
@@ -100,7 +100,7 @@ class SettingsScreen(PickerScreen[None]):
 
     def _read(self) -> None:
         try:
-            self._rows = {row.key: row for row in self._desk.services.settings_rows()}
+            self._rows = {row.key: row for row in self._controller.services.settings_rows()}
             self._broken = ""
         except ConfigError as error:
             self._rows, self._broken = {}, str(error)
@@ -157,7 +157,7 @@ class SettingsScreen(PickerScreen[None]):
 
     def _in_force(self, row: SettingRow) -> str:
         """Return a value, and of one that is not set what counts in its place."""
-        agent = self._desk.agent
+        agent = self._controller.agent
         if row.value != UNSET:
             return row.value
         if row.key == "ui.theme":
@@ -188,7 +188,7 @@ class SettingsScreen(PickerScreen[None]):
         """Change a setting: the next of two values, one of a list where there is one, otherwise in the field."""
         row = self._rows[key]
         if not row.editable:
-            path = short_path(self._desk.services.config_path)
+            path = short_path(self._controller.services.config_path)
             self._say(f"{row.description}\nIt is a table: write it in {path}; /settings reload makes it take effect.")
         elif set(row.choices) == {"true", "false"}:
             self._save(key, row.value != "true")
@@ -208,7 +208,7 @@ class SettingsScreen(PickerScreen[None]):
         from tui_agent.ui.screens.themes import ThemePicker
 
         if row.key in MODELS:
-            return ModelPicker(self._desk.services, _written(row))
+            return ModelPicker(self._controller.services, _written(row))
         if row.key == "ui.theme":
             return ThemePicker()
         if row.choices:
@@ -254,13 +254,13 @@ class SettingsScreen(PickerScreen[None]):
                 self._choose(key, value)
                 return
             if key == "ui.theme" and isinstance(value, str) and value in self.app.available_themes:
-                self._desk.face.use_theme(value)
-                self._desk.services.save_setting(key, value)
+                self._controller.frontend.use_theme(value)
+                self._controller.services.save_setting(key, value)
             elif key == "ui.theme" and value is not None:
                 self._say(f"There is no theme “{value}”; /theme shows them all.", "error")
                 return
             else:
-                self._desk.services.save_setting(key, value)
+                self._controller.services.save_setting(key, value)
         except (ConfigError, OSError) as error:
             self._say(str(error), "error")
             return
@@ -271,24 +271,24 @@ class SettingsScreen(PickerScreen[None]):
         """Save a model's name when there may be such a model."""
         if key == "model":
             try:
-                changed = await choose_model(self._desk, name)
+                changed = await choose_model(self._controller, name)
             except UserFacingError as error:
                 self._say(str(error), "error")
             else:
                 self._told(key, "Saved." if changed else "Nothing changed.")
             return
-        verdict = await asyncio.to_thread(self._desk.services.judge_model, name)
+        verdict = await asyncio.to_thread(self._controller.services.judge_model, name)
         if verdict is not None and verdict.standing is NameStanding.IMPOSSIBLE:
             self._say(verdict.sentence, "error")
             return
-        self._desk.services.save_setting(key, name)
+        self._controller.services.save_setting(key, name)
         self._told(key)
 
     def _told(self, key: str, saved: str = "") -> None:
         """Have what was saved count as far as it can, and say from when on it does."""
         when = _when(key)
         try:
-            settings_reload.reload(self._desk)
+            settings_reload.reload(self._controller)
         except ConfigError as error:
             when = f" It is not in effect yet. {error}"
         self._saved = key, saved or f"Saved.{when}"

@@ -23,7 +23,7 @@ from tui_agent.ui.widgets.transcript.transcript import Transcript
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tui_agent.app.desk import Desk
+    from tui_agent.app.controller import Controller
     from tui_agent.ui.widgets.transcript.transcript import ShownAgent
 
 KEYS = "j/k blocks  space fold  y copy  f continue in a copy  esc back to the parent"
@@ -43,9 +43,9 @@ class SubagentScreen(PageScreen[None]):
     facts = getters.query_one("#facts", Static)
     transcript = getters.query_one(Transcript)
 
-    def __init__(self, desk: Desk, subagent: ShownAgent, close: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, controller: Controller, subagent: ShownAgent, close: Callable[[], None] = lambda: None) -> None:
         super().__init__()
-        self._desk = desk
+        self._controller = controller
         self._subagent = subagent
         self._close = close
         self._asking = ""
@@ -71,7 +71,7 @@ class SubagentScreen(PageScreen[None]):
         self._tell()
 
     def _tell(self) -> None:
-        session, parent = self._subagent.session, self._desk.agent
+        session, parent = self._subagent.session, self._controller.agent
         info, begun = session.info, self._begun()
         agent, task = (begun.agent, begun.task) if begun is not None else (info.agent, info.title)
         own = session.parting(session.leaf, begun.parent_id if begun is not None else None).left
@@ -110,12 +110,12 @@ class SubagentScreen(PageScreen[None]):
 
     def action_fork(self) -> None:
         self.dismiss(None)
-        self._desk.soon(self._fork())
+        self._controller.soon(self._fork())
 
     async def _fork(self) -> None:
         session = self._subagent.session
-        info = await asyncio.to_thread(self._desk.services.store.fork, session.id, session.leaf)
-        await self._desk.open(OpenRequest(info.id))
+        info = await asyncio.to_thread(self._controller.services.store.fork, session.id, session.leaf)
+        await self._controller.open(OpenRequest(info.id))
 
     # -- what the conversation asks for
 
@@ -135,4 +135,4 @@ class SubagentScreen(PageScreen[None]):
 
         message.stop()
         if message.action == "open":
-            open_output(self._desk, self._subagent.session.entry(message.entry_id))
+            open_output(self._controller, self._subagent.session.entry(message.entry_id))

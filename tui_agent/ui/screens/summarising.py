@@ -19,8 +19,8 @@ from textual.worker import Worker
 
 from tui_agent.agent.checkpoints.plan import RestorePlan
 from tui_agent.agent.navigator import NavigationError
-from tui_agent.app.files_along import files_text
 from tui_agent.app.format import plural
+from tui_agent.app.rewind_files import files_text
 from tui_agent.session.errors import StoreError
 from tui_agent.ui.error_boundary import Dialog
 from tui_agent.ui.widgets.key_line import KeyLine

@@ -26,10 +26,10 @@ from tui_agent.agent.events import (
     RunStarted,
 )
 from tui_agent.agent.navigator import NavigationError
-from tui_agent.app.desk import COPYING
-from tui_agent.app.face import Choice, RacePage
-from tui_agent.app.files_along import RESTORE, carry_out, files_question
+from tui_agent.app.controller import COPYING
+from tui_agent.app.frontend import Choice, RacePage
 from tui_agent.app.race_views import runners_by_leaf, watch_at
+from tui_agent.app.rewind_files import RESTORE, carry_out, files_question
 from tui_agent.app.services import OpenRequest
 from tui_agent.app.session_commands import FORKED, open_output
 from tui_agent.app.subagent_commands import show_branch, show_subagent
@@ -47,17 +47,17 @@ from tui_agent.ui.widgets.notice import NoticeLine
 from tui_agent.ui.widgets.transcript import messages
 from tui_agent.ui.widgets.transcript.wording import count_text
 from tui_agent.ui.widgets.tree.facts import copy_text
-from tui_agent.ui.widgets.tree.finding import Hits, SearchBegun, hit_from
 from tui_agent.ui.widgets.tree.heading import HINTS, KEYS, LABEL_HINTS, SEARCH_HINTS, facts_of_tree
 from tui_agent.ui.widgets.tree.outline import Outline
 from tui_agent.ui.widgets.tree.preview import EntryPreview, headers_of
 from tui_agent.ui.widgets.tree.rows import Filter
+from tui_agent.ui.widgets.tree.search_matches import Hits, SearchBegun, hit_from
 from tui_agent.ui.widgets.tree.segments import TreeIndex
 from tui_agent.ui.widgets.tree.session_tree import SessionTree
 
 if TYPE_CHECKING:
     from tui_agent.agent.agent import Agent
-    from tui_agent.app.desk import Desk
+    from tui_agent.app.controller import Controller
 
 PREVIEW_SECONDS = 0.05
 """The preview follows when the cursor rests for so long."""
@@ -115,10 +115,10 @@ class TreeScreen(PageScreen[None]):
         query: str
         hits: Hits | None
 
-    def __init__(self, desk: "Desk", agent: "Agent", *, at: int | None = None) -> None:
+    def __init__(self, controller: "Controller", agent: "Agent", *, at: int | None = None) -> None:
         """Make the screen; ``at`` is the entry the cursor begins on, the leaf by default."""
         super().__init__()
-        self._desk = desk
+        self._controller = controller
         self._at = at
         self._agent = agent
         self._session = agent.session
@@ -134,9 +134,9 @@ class TreeScreen(PageScreen[None]):
         """Heading, tree and preview, a field, keys."""
         yield Static(id="tree-head")
         with Container(id="tree-body"):
-            shown = Filter(self._desk.services.config().ui.tree_filter)
-            yield SessionTree(self._load, self._desk.services.clock, shown)
-            yield EntryPreview(self._agent, self._desk.services.clock)
+            shown = Filter(self._controller.services.config().ui.tree_filter)
+            yield SessionTree(self._load, self._controller.services.clock, shown)
+            yield EntryPreview(self._agent, self._controller.services.clock)
         with Horizontal(id="tree-entry"):
             yield Static(id="tree-field-name", markup=False)
             yield Input(id="tree-field", compact=True)
@@ -161,7 +161,7 @@ class TreeScreen(PageScreen[None]):
         self._priced = self._priced or len(headers) < LARGE_TREE_ENTRIES
         costs = session.costs() if self._priced else {}
         index = TreeIndex(headers, session.leaf, costs, self._agent.counter.calibrated)
-        standings, runners = self._agent.inspector.standings(), runners_by_leaf(self._desk)
+        standings, runners = self._agent.inspector.standings(), runners_by_leaf(self._controller)
         self.session_tree.show(index, session.labels(), standings, at=at, runners=runners)
         self._show_head()
         if not self._priced:
@@ -306,7 +306,7 @@ class TreeScreen(PageScreen[None]):
         self.post_message(self.Found(query, hits))
 
     def _find(self, query: str) -> Hits:
-        ids = self._desk.services.store.matching(query, self._session.id)
+        ids = self._controller.services.store.matching(query, self._session.id)
         return Hits(self.session_tree.outline, ids)
 
     def on_tree_screen_found(self, message: Found) -> None:
@@ -348,7 +348,7 @@ class TreeScreen(PageScreen[None]):
         message.stop()
         line = self.session_tree.line
         if line is not None and line.segment.is_beside:
-            show_branch(self._desk, line.segment.last)
+            show_branch(self._controller, line.segment.last)
         elif not self._refused():
             self._when_idle(partial(self._go, message.entry_id, continue_from_here=message.continue_from_here))
 
@@ -361,7 +361,7 @@ class TreeScreen(PageScreen[None]):
         if plan.asks and agent.ports.settings.compaction.branch_summaries == "ask":
             self._ask_about_both(plan, files)
             return
-        answer = await self._desk.ask(files_question(files)) if files.steps else RESTORE
+        answer = await self._controller.ask(files_question(files)) if files.steps else RESTORE
         if answer is None:
             return
         try:
@@ -391,12 +391,12 @@ class TreeScreen(PageScreen[None]):
         progress: Callable[[str], None] | None = None,
     ) -> None:
         """Move; what was said of where one was is no longer on the screen then."""
-        self._desk.face.clear_notice()
+        self._controller.frontend.clear_notice()
         await carry_out(self._agent, plan, files, focus=focus, progress=progress)
 
     def _arrived(self, plan: MovePlan) -> None:
         self.dismiss()
-        self._desk.face.restore_message(prompt_text(plan.prompt))
+        self._controller.frontend.restore_message(prompt_text(plan.prompt))
 
     @work(group="tree-move", exclusive=True)
     async def action_undo(self) -> None:
@@ -406,10 +406,10 @@ class TreeScreen(PageScreen[None]):
     async def action_redo(self) -> None:
         await self._step(redo)
 
-    async def _step(self, command: "Callable[[Desk, str], Awaitable[None]]") -> None:
+    async def _step(self, command: "Callable[[Controller, str], Awaitable[None]]") -> None:
         leaf = self._session.leaf
-        self._desk.face.clear_notice()
-        await command(self._desk, "")
+        self._controller.frontend.clear_notice()
+        await command(self._controller, "")
         if self._session.leaf != leaf:
             self.reload(at=self._session.leaf)
 
@@ -438,17 +438,17 @@ class TreeScreen(PageScreen[None]):
         """Go on in a new session that ends at the highlighted entry; a message of the user is to be edited there."""
         if (line := self.session_tree.line) is not None:
             entry = line.entry
-            self._when_idle(lambda: self._desk.soon(self._fork(entry)))
+            self._when_idle(lambda: self._controller.soon(self._fork(entry)))
 
     async def _fork(self, entry_id: int) -> None:
         plan = self._agent.navigator.plan(entry_id)
         self.say(COPYING)
-        info = await asyncio.to_thread(self._desk.services.store.fork, self._session.id, plan.leaf)
+        info = await asyncio.to_thread(self._controller.services.store.fork, self._session.id, plan.leaf)
         if self.is_current:
             self.dismiss()
-        await self._desk.open(OpenRequest(info.id))
-        self._desk.face.put_back(prompt_text(plan.prompt))
-        self._desk.say(FORKED)
+        await self._controller.open(OpenRequest(info.id))
+        self._controller.frontend.put_back(prompt_text(plan.prompt))
+        self._controller.say(FORKED)
 
     def action_compact(self) -> None:
         """Summarise what is before the highlighted entry, after a look at it."""
@@ -456,7 +456,7 @@ class TreeScreen(PageScreen[None]):
 
         line = self.session_tree.line
         if line is not None and line.active:
-            self._desk.soon(compact_up_to(self._desk, line.entry))
+            self._controller.soon(compact_up_to(self._controller, line.entry))
         elif line is not None:
             self.say("This is not on the path you are on: go there first.")
 
@@ -468,14 +468,14 @@ class TreeScreen(PageScreen[None]):
     def _when_idle(self, act: Callable[[], object]) -> None:
         """Do something now; while the agent works, offer to interrupt it first."""
         if self._agent.running:
-            self._desk.soon(self._offer_interrupt(act))
+            self._controller.soon(self._offer_interrupt(act))
         else:
             act()
 
     async def _offer_interrupt(self, act: Callable[[], object]) -> None:
         question = "The agent is working. What it has done so far is saved."
         answers = [("interrupt", "Interrupt it and continue here"), ("stay", "Let it work")]
-        if await self._desk.ask(Choice(question, answers)) == "interrupt":
+        if await self._controller.ask(Choice(question, answers)) == "interrupt":
             self._agent.interrupt()
             await self._agent.wait_idle()
             self.call_later(act)
@@ -498,14 +498,14 @@ class TreeScreen(PageScreen[None]):
         line, entries = self.session_tree.line, self._highlighted_entries()
         results = (entry for entry in entries if isinstance(entry, ToolResultEntry))
         race = next((entry for entry in entries if isinstance(entry, RaceEntry)), None)
-        if line is not None and watch_at(self._desk, line.entry):
+        if line is not None and watch_at(self._controller, line.entry):
             return
         if race is not None:
-            self._desk.show(RacePage(race))
+            self._controller.show(RacePage(race))
         elif line is not None and line.segment.is_beside:
-            show_branch(self._desk, line.segment.last)
+            show_branch(self._controller, line.segment.last)
         elif (worked := next((entry for entry in results if entry.metadata.of_subagent), None)) is not None:
-            show_subagent(self._desk, worked)
+            show_subagent(self._controller, worked)
         else:
             self.say("No subagent or runner worked here.")
 
@@ -518,7 +518,7 @@ class TreeScreen(PageScreen[None]):
         from tui_agent.app import race_form
 
         if (line := self.session_tree.line) is not None and not self._refused():
-            self._desk.soon(race_form.ask(self._desk, start=line.entry))
+            self._controller.soon(race_form.ask(self._controller, start=line.entry))
 
     def action_copy(self) -> None:
         if entries := self._highlighted_entries():
@@ -533,7 +533,7 @@ class TreeScreen(PageScreen[None]):
     def _block_action(self, message: messages.ActionRequested) -> None:
         message.stop()
         if message.action == "open":
-            open_output(self._desk, self._session.entry(message.entry_id))
+            open_output(self._controller, self._session.entry(message.entry_id))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Up and down go through hits only while a search is typed."""

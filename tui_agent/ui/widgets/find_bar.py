@@ -14,7 +14,7 @@ from textual.widgets import Input, Static
 from tui_agent.app.find_commands import find_entries
 
 if TYPE_CHECKING:
-    from tui_agent.app.desk import Desk
+    from tui_agent.app.controller import Controller
     from tui_agent.ui.widgets.transcript.transcript import Transcript
 
 WRITING_KEYS = "↑ older  ↓ newer  esc back"
@@ -39,9 +39,9 @@ class FindBar(Horizontal, can_focus=True):
     class Ended(Message):
         """The user is done searching."""
 
-    def __init__(self, desk: Desk, transcript: Transcript) -> None:
+    def __init__(self, controller: Controller, transcript: Transcript) -> None:
         super().__init__()
-        self._desk = desk
+        self._controller = controller
         self._transcript = transcript
         self._found: list[int] = []
         self._at = 0
@@ -91,7 +91,7 @@ class FindBar(Horizontal, can_focus=True):
     @work(exclusive=True, group="find")
     async def _search(self, query: str) -> None:
         self._transcript.mark(query)
-        found = await find_entries(self._desk, query)
+        found = await find_entries(self._controller, query)
         self._found, self._at = found, 0
         self._show()
 

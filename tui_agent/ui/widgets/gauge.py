@@ -18,10 +18,10 @@ from textual.timer import Timer
 from textual.widget import Widget
 
 from tui_agent.app.format import money, tokens
-from tui_agent.app.standing_marks import GLYPHS as STANDING_GLYPHS
-from tui_agent.app.standing_marks import STYLES as STANDING_STYLES
-from tui_agent.app.standing_marks import style_of
-from tui_agent.context.standing import Standing
+from tui_agent.app.status_marks import GLYPHS as STANDING_GLYPHS
+from tui_agent.app.status_marks import STYLES as STANDING_STYLES
+from tui_agent.app.status_marks import style_of
+from tui_agent.context.context_status import Standing
 from tui_agent.lazy import dataclass
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from tui_agent.app.standing_marks import STYLES as STANDING_STYLES
+from tui_agent.app.status_marks import STYLES as STANDING_STYLES
 from tui_agent.lazy import dataclass
 from tui_agent.ui.widgets.transcript.lines import cells, crop_runs
 

@@ -13,11 +13,11 @@ from textual.widgets import TextArea
 from textual.widgets.text_area import Selection
 
 from tui_agent.lazy import dataclass
-from tui_agent.ui.lending import EditorError, edit_outside
 from tui_agent.ui.prompting.completion import SIGNS, Candidate, Token, token_at
 from tui_agent.ui.prompting.history import PromptHistory
 from tui_agent.ui.prompting.paste import PasteStore, is_large, pasted_path
 from tui_agent.ui.prompting.vim import Mode, Step, Vim, clamped
+from tui_agent.ui.terminal_suspend import EditorError, edit_outside
 from tui_agent.ui.widgets.completion import CompletionPopup
 
 PLACEHOLDER = "Ask anything · / command · @ file · # entry · ! shell"

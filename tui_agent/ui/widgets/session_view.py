@@ -173,13 +173,13 @@ class SessionView(Room):
     def __init__(self, main: MainScreen, services: AppServices) -> None:
         super().__init__()
         self._main = main
-        self._desk = main.desk
+        self._controller = main.controller
         self._services = services
         self._wants_panel: bool | None = None
         self._focused_entry: int | None = None
         self._facts_changed = False
         """Whether what the main screen says of session and request is to be looked at again."""
-        self._cold_cache = ColdCache(main.desk)
+        self._cold_cache = ColdCache(main.controller)
         self.inbox = Inbox(self)
         """Where what the agent says waits for its turn."""
 
@@ -190,7 +190,7 @@ class SessionView(Room):
         yield transcript
         yield NewChip()
         yield FirstHints()
-        yield FindBar(self._desk, transcript)
+        yield FindBar(self._controller, transcript)
         yield PermissionPrompt(
             grace=settings.permission_grace,
             typing_pause=settings.typing_pause,
@@ -204,7 +204,7 @@ class SessionView(Room):
     @property
     def agent(self) -> Agent | None:
         """The agent of the open session; None until the first is open."""
-        return self._desk.agent
+        return self._controller.agent
 
     # -- sessions ---------------------------------------------------------------------------------------------
 
@@ -240,7 +240,7 @@ class SessionView(Room):
         if self.transcript.jump_to(entry_id):
             self.transcript.focus()
         else:
-            self._desk.begin("tree", f"#{entry_id}")
+            self._controller.begin("tree", f"#{entry_id}")
 
     def _greet(self, agent: Agent) -> None:
         """Tell a newcomer the keys while there is nothing else to look at."""
@@ -251,7 +251,7 @@ class SessionView(Room):
         self._main.prompt.placeholder = READ_ONLY if agent.session.read_only else PLACEHOLDER
         if agent.session.leaf is None and not agent.session.read_only:
             written = len(self._services.store.prompt_history(MAX_BEGINNER_MESSAGES))
-            self.hints.offer(self._desk.commands, self._main.keymap, written)
+            self.hints.offer(self._controller.commands, self._main.keymap, written)
         else:
             self.hints.withdraw()
 
@@ -316,7 +316,7 @@ class SessionView(Room):
             case JobsChanged(jobs=jobs):
                 self.panel.show_jobs(jobs)
             case CacheMissed():
-                warn_of_missed_cache(self._desk, event)
+                warn_of_missed_cache(self._controller, event)
             case PermissionAsked(request=request):
                 main.attention.asked(request)
                 self.question.ask(request)
@@ -366,7 +366,7 @@ class SessionView(Room):
         action = notice.action
         remedy = ("", f"/{action}", f"screen.command('{action}')") if action else None
         if notice.severity != "information":
-            self._main.desk.warnings.add(self._main.clock(), notice.message)
+            self._main.controller.warnings.add(self._main.clock(), notice.message)
         self._main.notice.add(notice.message, notice.severity, remedy)
 
     def _run_ended(self, event: RunEnded) -> None:
@@ -379,8 +379,8 @@ class SessionView(Room):
         self._main.watch_files()
         match event.reason:
             case "interrupted":
-                self._main.desk.outbox.bring_back()
-            case "error" if self._main.desk.take_over.look():
+                self._main.controller.outbox.bring_back()
+            case "error" if self._main.controller.take_over.look():
                 pass
             case "error" if not self._is_shown_in_transcript(event.error):
                 self._main.say(event.error or "The request failed.", "error", RETRY)
@@ -417,7 +417,7 @@ class SessionView(Room):
 
     def _focus_changed(self, app_focus: bool) -> None:  # noqa: FBT001 - called by Textual
         if app_focus:
-            self._desk.take_over.look()
+            self._controller.take_over.look()
 
     def _screen_changed(self, _screen: object) -> None:
         self.call_later(self.announce_question)
@@ -443,7 +443,7 @@ class SessionView(Room):
     @on(PermissionPrompt.OpenAsked)
     def _open_asked(self, message: PermissionPrompt.OpenAsked) -> None:
         message.stop()
-        self._desk.show(whole_page(message.request))
+        self._controller.show(whole_page(message.request))
 
     @on(PermissionPrompt.Answered)
     def _question_answered(self, message: PermissionPrompt.Answered) -> None:
@@ -500,9 +500,9 @@ class SessionView(Room):
         from tui_agent.app.subagent_commands import enter
 
         if message.action == "enter":
-            self._desk.soon(enter(self._desk, message.entry_id, message.call_id))
+            self._controller.soon(enter(self._controller, message.entry_id, message.call_id))
         else:
-            self._desk.soon(block_action(self._desk, message.action, message.entry_id))
+            self._controller.soon(block_action(self._controller, message.action, message.entry_id))
 
     @on(messages.BlockFocused)
     def _block_focused(self, message: messages.BlockFocused) -> None:
@@ -517,7 +517,7 @@ class SessionView(Room):
             self.set_timer(FACTS_SECONDS, self._tell_block)
 
     def _tell_block(self) -> None:
-        from tui_agent.app.context_words import standing_words
+        from tui_agent.app.context_text import standing_words
 
         agent, entry_id = self.agent, self._focused_entry
         if agent is None or entry_id is None or not self.transcript.has_focus:

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator
 
 from tui_agent.agent.checkpoints.differing import ChangedFile
 from tui_agent.agent.events import PermissionRequest
-from tui_agent.app.face import DiffPage, Output, Page
 from tui_agent.app.format import one_line, plural, visible
+from tui_agent.app.frontend import DiffPage, Output, Page
 from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.ui.widgets.transcript.bodies import INDENT, TextBody, Window, body_lines
 from tui_agent.ui.widgets.transcript.line_view import LineView, diff_lines

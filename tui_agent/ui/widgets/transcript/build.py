@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 
 from tui_agent.app import format as wording
-from tui_agent.app.standing_marks import style_of
+from tui_agent.app.status_marks import style_of
+from tui_agent.context.context_status import Standing
 from tui_agent.context.rendering import line_count
-from tui_agent.context.standing import Standing
 from tui_agent.lazy import dataclass
 from tui_agent.session.entries import (
     AssistantEntry,

@@ -7,7 +7,7 @@ from typing import Final
 
 from tui_agent.agent.permissions.notes import note_of
 from tui_agent.app import format as wording
-from tui_agent.context.standing import Standing
+from tui_agent.context.context_status import Standing
 from tui_agent.json_text import loads
 from tui_agent.session.entries import ToolCallPart, ToolMetadata, ToolResultEntry, ToolStatus
 from tui_agent.tools.registry import tool_traits

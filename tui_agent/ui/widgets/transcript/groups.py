@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final, Protocol
 
 from tui_agent.app import format as wording
-from tui_agent.context.standing import Standing, together
+from tui_agent.context.context_status import Standing, together
 from tui_agent.lazy import dataclass
 from tui_agent.session.entries import kinds
 from tui_agent.ui.widgets.transcript.blocks import AnswerBlock, Block, Fold, FoldingBlock, head_line

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Final
 
 from tui_agent.app.format import tokens
-from tui_agent.context.standing import Standing
-from tui_agent.context.standings import Standings
+from tui_agent.context.context_status import Standing
+from tui_agent.context.context_status_cache import Standings
 from tui_agent.context.tokens import TokenCounter
 from tui_agent.lazy import dataclass
 from tui_agent.session.entries import CompactionEntry, Entry, ToolResultEntry, UserEntry, kinds

@@ -10,8 +10,8 @@ from textual.screen import Screen
 from textual.selection import Selection
 from textual.strip import Strip
 
-from tui_agent.app.standing_marks import GLYPHS, style_of
-from tui_agent.context.standing import Standing
+from tui_agent.app.status_marks import GLYPHS, style_of
+from tui_agent.context.context_status import Standing
 from tui_agent.lazy import dataclass
 from tui_agent.ui.widgets.transcript.lines import Line, StyledSpan, cells, runs_width
 from tui_agent.ui.widgets.transcript.palette import Palette, action_of, link_of

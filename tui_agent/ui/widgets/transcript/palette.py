@@ -6,7 +6,7 @@ from typing import Final
 from rich.style import Style as RichStyle
 from textual.style import Style
 
-from tui_agent.app.standing_marks import STYLES as STANDING_STYLES
+from tui_agent.app.status_marks import STYLES as STANDING_STYLES
 
 PREFIX: Final = "transcript--"
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from tui_agent.app import race_words
+from tui_agent.app import race_text
 from tui_agent.session.entries import RaceEntry, RaceRunner, RunnerState
 from tui_agent.ui.widgets.transcript import sanitize
 from tui_agent.ui.widgets.transcript.blocks import Fold, MarkerBlock
@@ -40,13 +40,13 @@ STYLES: Final = {
 def ranked(runners: Sequence[RaceRunner]) -> list[tuple[int, RaceRunner]]:
     """Return runners with their numbers: while one works in their order, then the best first."""
     if all(runner.state.is_over for runner in runners):
-        return race_words.ranked(runners)
+        return race_text.ranked(runners)
     return list(enumerate(runners, 1))
 
 
 def race_cells(number: int, runner: RaceRunner, style: str, *, taken: bool = False) -> list[StyledSpan]:
     """Return what the table says of a runner, a span for each of ``COLUMNS``; ``style`` is that of its state."""
-    state, *others = race_words.cells(runner)
+    state, *others = race_text.cells(runner)
     name = f"{runner.name} · taken" if taken else runner.name
     told = [(sanitize.line(name), "strong" if taken else "text"), (state, style)]
     return [(str(number), "text"), *told, *((text, "text") for text in others)]
@@ -54,7 +54,7 @@ def race_cells(number: int, runner: RaceRunner, style: str, *, taken: bool = Fal
 
 def race_block(entry: RaceEntry) -> MarkerBlock:
     """Return the block of a race that is over. It is open at first: it says what goes on from here."""
-    copied = "\n".join(race_words.entry_lines(entry))
+    copied = "\n".join(race_text.entry_lines(entry))
     text = f"Race: {entry.preview}"
     block = MarkerBlock(
         "race", text, rule="marker", actions=("enter",), body=lambda width: _body(entry, width), copied=copied
@@ -72,6 +72,6 @@ def _body(entry: RaceEntry, width: int) -> Iterator[Line]:
     wide = widths(COLUMNS, rows, width - len(INDENT))
     for row in (heads, *rows):
         yield Line(table_row(COLUMNS, wide, row), prefix=((INDENT, "text"),))
-    if told := "\n".join(race_words.tail_lines(entry)):
+    if told := "\n".join(race_text.tail_lines(entry)):
         yield Line()
         yield from body_lines(TextBody(sanitize.text(told), "muted"), width, Window(None))

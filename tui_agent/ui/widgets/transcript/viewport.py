@@ -10,7 +10,7 @@ from textual.selection import Selection
 from textual.strip import Strip
 from textual.widget import Widget
 
-from tui_agent.context.standing import Standing
+from tui_agent.context.context_status import Standing
 from tui_agent.lazy import dataclass
 from tui_agent.ui.widgets.plain import plain_lines
 from tui_agent.ui.widgets.transcript.blocks import Block

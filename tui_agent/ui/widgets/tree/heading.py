@@ -3,8 +3,8 @@
 from tui_agent.app.format import money, tokens
 from tui_agent.ui.widgets.key_line import Hint
 from tui_agent.ui.widgets.transcript.wording import count_text
-from tui_agent.ui.widgets.tree.finding import Hits
 from tui_agent.ui.widgets.tree.rows import Filter
+from tui_agent.ui.widgets.tree.search_matches import Hits
 from tui_agent.ui.widgets.tree.session_tree import SessionTree
 
 SEARCH_HINTS: tuple[Hint, ...] = (

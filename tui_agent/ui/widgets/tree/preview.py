@@ -9,7 +9,7 @@ from textual.containers import Vertical
 from textual.widgets import Static
 
 from tui_agent.app import format as wording
-from tui_agent.context.standings import Standings
+from tui_agent.context.context_status_cache import Standings
 from tui_agent.session.entries import Entry, SystemEntry, TextPart, ToolResultEntry, UserEntry, kinds
 from tui_agent.session.records import EntryHeader, Outlines
 from tui_agent.ui.widgets.transcript.blocks import Fold

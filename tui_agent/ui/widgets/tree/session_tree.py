@@ -13,16 +13,16 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from tui_agent.app.standing_marks import GLYPHS, style_of
-from tui_agent.app.standing_marks import STYLES as STANDING_STYLES
-from tui_agent.context.standing import Standing, together
-from tui_agent.context.standings import Standings
+from tui_agent.app.status_marks import GLYPHS, style_of
+from tui_agent.app.status_marks import STYLES as STANDING_STYLES
+from tui_agent.context.context_status import Standing, together
+from tui_agent.context.context_status_cache import Standings
 from tui_agent.session.entries import AssistantEntry, Entry, RaceRunner, kinds
 from tui_agent.session.skeleton import Headers
 from tui_agent.ui.widgets.transcript.lines import StyledSpan, cells
-from tui_agent.ui.widgets.tree.finding import Hits
 from tui_agent.ui.widgets.tree.outline import LineKind, Outline, TreeLine, TreeOptions
 from tui_agent.ui.widgets.tree.rows import Filter
+from tui_agent.ui.widgets.tree.search_matches import Hits
 from tui_agent.ui.widgets.tree.segments import TreeIndex
 from tui_agent.ui.widgets.tree.wording import RowTexts, pieces
 

@@ -6,7 +6,7 @@ from dataclasses import field
 from datetime import datetime
 
 from tui_agent.app import format as wording
-from tui_agent.app import race_words
+from tui_agent.app import race_text
 from tui_agent.app.plain_text import plain_preview
 from tui_agent.lazy import dataclass
 from tui_agent.session.entries import (
@@ -89,7 +89,7 @@ class RowTexts:
         if not shown or (line.is_folded and line.what is not LineKind.FOLD):
             return []
         (runner, *_) = shown
-        mark = race_words.STATE_MARKS[runner.state]
+        mark = race_text.STATE_MARKS[runner.state]
         cost = wording.money(runner.cost) if runner.cost else ""
         progress = (runner.name, wording.plural(runner.steps, "step"), cost)
         told = " · ".join(filter(None, progress)) if width >= 60 else ""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tui_agent.app.face import Heading
 from tui_agent.app.format import money, one_line, plural, seconds, tokens
+from tui_agent.app.frontend import Heading
 from tui_agent.lazy import dataclass
 
 if TYPE_CHECKING:

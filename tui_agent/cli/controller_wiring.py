@@ -1,4 +1,4 @@
-"""Builds what a desk is given from the wired parts: for the full-screen application, and for each editor session."""
+"""Builds a controller's services from the wired parts: for the full-screen application and for each editor session."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tui_agent.app.services import (
     OpenHow,
     OpenRequest,
 )
-from tui_agent.cli.login import LoginDesk
+from tui_agent.cli.login import LoginController
 from tui_agent.cli.model_choice import own_models
 from tui_agent.cli.models import is_usable, price, told
 from tui_agent.cli.rules import forget_rule, keep_rule
@@ -96,8 +96,8 @@ TYPING_PAUSE = 0.7
 WELCOME_PROVIDERS = ("anthropic", "openai", "gemini", "mistral", "deepseek", "openrouter", "groq", "xai")
 
 
-class DeskWiring:
-    """Builds what one desk is given.
+class ControllerWiring:
+    """Builds what one controller is given.
 
     ``cwd`` is where its new sessions are, the program's own directory by default; ``servers`` are MCP servers of an
     editor beside the configured ones.
@@ -148,7 +148,9 @@ class DeskWiring:
             check_command=self.check_command,
             keep_check=self.keep_check,
             provider_keys=self.provider_keys,
-            logins=LoginDesk(wiring.logins, lambda: wiring.loaded.config, self.reread_settings, wiring.default_model),
+            logins=LoginController(
+                wiring.logins, lambda: wiring.loaded.config, self.reread_settings, wiring.default_model
+            ),
             own_servers=self.own_servers,
             find_servers=self.find_servers,
             use_server=self.use_server,

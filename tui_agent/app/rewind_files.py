@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tui_agent.app.face import Choice
 from tui_agent.app.format import one_line, plural
+from tui_agent.app.frontend import Choice
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from tui_agent.agent.agent import Agent
     from tui_agent.agent.checkpoints.plan import RestorePlan
-    from tui_agent.app.desk import Desk
+    from tui_agent.app.controller import Controller
     from tui_agent.context.branch_summary import MovePlan
 
     Go = Callable[[], Awaitable[bool]]
@@ -66,7 +66,7 @@ async def carry_out(
 
 
 async def move_with_files(
-    desk: Desk, agent: Agent, target: int | None, go: Go, *, pair: tuple[int | None, int | None]
+    controller: Controller, agent: Agent, target: int | None, go: Go, *, pair: tuple[int | None, int | None]
 ) -> None:
     """Move, and take files along as they went along the last time between the entries of ``pair``.
 
@@ -76,7 +76,7 @@ async def move_with_files(
     plan = await files.plan(target)
     along = files.went_along(*pair)
     if plan.steps and along is None:
-        answer = await desk.ask(files_question(plan))
+        answer = await controller.ask(files_question(plan))
         if answer is None:
             return
         along = answer == RESTORE

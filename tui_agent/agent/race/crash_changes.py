@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tui_agent.agent.checkpoints.images import ABSENT, Image, Reading, read_image
+from tui_agent.agent.checkpoints.file_snapshots import ABSENT, Image, Reading, read_image
 from tui_agent.agent.checkpoints.manifest import Manifest, TooLargeError, manifest_of
 from tui_agent.agent.checkpoints.plan import after_of, changes_in
 from tui_agent.agent.race.copies import Copy

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from tui_agent.agent.checkpoints.images import (
+from tui_agent.agent.checkpoints.file_snapshots import (
     MAX_FILE_BYTES,
     TOO_LARGE,
     Image,

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from tui_agent.context.standing import Standing
+from tui_agent.context.context_status import Standing
 
 GLYPHS: Final = {
     Standing.SENT: "█",

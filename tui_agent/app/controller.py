@@ -1,6 +1,6 @@
-"""The desk: one open session with its agent, and everything a person can ask of it, whatever face they look at.
+"""The controller: one open session with its agent, and everything a person can ask of it in any frontend.
 
-Handlers of commands get the desk. Whatever fails in one passes the one edge here (`Desk.attempt`): it becomes a
+Handlers of commands get the controller. A failure in one passes the one edge here (`Controller.attempt`): it becomes a
 sentence with what can be done, the log has the traceback, and the session goes on.
 """
 
@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from tui_agent.agent.mentions import has_mention
 from tui_agent.app import command_use
 from tui_agent.app.commands import Command, close_names, commands_of, find
-from tui_agent.app.face import Choice, Face, FindingsPage, Page, Question, Remedy, Severity
 from tui_agent.app.format import one_line
+from tui_agent.app.frontend import Choice, FindingsPage, Frontend, Page, Question, Remedy, Severity
 from tui_agent.app.intent import CommandIntent, MessageIntent, ShellIntent, parse
 from tui_agent.app.pasted_images import PastedImages
 from tui_agent.app.services import OpenHow, OpenRequest
@@ -70,11 +70,11 @@ SESSIONLESS_COMMANDS = frozenset({"quit", "exit", "help", "keys", "doctor"})
 _REMEDY: Final = ("send", "to choose how to continue", "screen.choose_how")
 
 
-class Desk:
+class Controller:
     """At most one session at a time. ``hear`` is called with every event of its agent."""
 
-    def __init__(self, face: Face, hear: Callable[[AgentEvent], None]) -> None:
-        self.face = face
+    def __init__(self, frontend: Frontend, hear: Callable[[AgentEvent], None]) -> None:
+        self.frontend = frontend
         self._hear = hear
         self._services: AppServices | None = None
         self._unsubscribe: Callable[[], None] | None = None
@@ -131,21 +131,21 @@ class Desk:
     @property
     def commands(self) -> list[Command]:
         """The commands there are now, of those that are of use here."""
-        return [row for row in commands_of(self.agent) if self.face.has_screen or not row.needs_screen]
+        return [row for row in commands_of(self.agent) if self.frontend.has_screen or not row.needs_screen]
 
     # -- the three ways to speak, and the edge ----------------------------------------------------------------
 
     def say(self, message: str, severity: Severity = "information", remedy: Remedy | None = None) -> None:
         """Tell the user one sentence."""
-        self.face.say(message, severity, remedy)
+        self.frontend.say(message, severity, remedy)
 
     async def ask(self, question: Question[T]) -> T | None:
         """Ask the user; None when they went back."""
         self._asks.set()
-        return await self.face.ask(question)
+        return await self.frontend.ask(question)
 
     def show(self, page: Page) -> None:
-        self.face.show(page)
+        self.frontend.show(page)
 
     def complain(self, error: BaseException) -> None:
         """Log an error and tell the user what is the matter."""
@@ -172,7 +172,7 @@ class Desk:
     def begin(self, name: str, arguments: str = "") -> asyncio.Task[None]:
         """Run a command in a task of its own; nothing waits for it."""
         command = find(name, self.commands)
-        if command is not None and self.has_services and self.face.has_screen:
+        if command is not None and self.has_services and self.frontend.has_screen:
             command_use.note(self.services.state_dir, command.name)
         work = self._run_unknown(name, arguments) if command is None else command.handler(self, arguments)
         return self.soon(work)
@@ -257,7 +257,7 @@ class Desk:
             SessionHeld: another live program has it.
             StoreError: it can't be opened. In both cases the open one stays.
         """
-        self.face.opening()
+        self.frontend.opening()
         opened = self.services.open_session
         if request.how is OpenHow.FORK:
             self.say(COPYING)
@@ -268,7 +268,7 @@ class Desk:
         agent = self.agent = self.services.make_agent(session)
         self._unsubscribe = agent.subscribe(lambda event: self._heard(agent, event))
         agent.mcp.asker = self._answer_server
-        self.face.opened(agent, request.entry)
+        self.frontend.opened(agent, request.entry)
         self.outbox.send_early()
         if agent.ports.copies is not None and is_directory(agent.ports.copies):
             await self._find_race(agent)
@@ -296,7 +296,7 @@ class Desk:
         from tui_agent.agent.events import RunEnded
 
         self._hear(event)
-        if isinstance(event, RunEnded) and event.reason == "done" and self.face.is_attended:
+        if isinstance(event, RunEnded) and event.reason == "done" and self.frontend.is_attended:
             self._offer_plan(agent)
 
     def _offer_plan(self, agent: Agent) -> None:
@@ -305,7 +305,7 @@ class Desk:
 
         if not plan_of(agent, headed=True):
             return
-        if self.face.draft.strip() or agent.queue.steer or agent.queue.follow_up:
+        if self.frontend.draft.strip() or agent.queue.steer or agent.queue.follow_up:
             self.say(PLAN_READY)
         else:
             self.deciding = self.begin("plan")
@@ -367,32 +367,32 @@ def held_question(pid: int, host: str) -> Choice:
 
 
 class Outbox:
-    """One per desk. Messages leave in the order they were sent, however long it takes to read what they name."""
+    """One per controller. Messages leave in the order they were sent, however long it takes to read what they name."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+    def __init__(self, controller: Controller) -> None:
+        self._controller = controller
         self._early: list[tuple[str, bool]] = []
         self._sending = asyncio.Lock()
 
     async def send(self, text: str, *, follow_up: bool = False) -> None:
         """Do what a text asks for; before there is a session it waits for one."""
-        desk, intent = self._desk, parse(text)
-        if desk.agent is None and not (isinstance(intent, CommandIntent) and intent.name in SESSIONLESS_COMMANDS):
+        controller, intent = self._controller, parse(text)
+        if controller.agent is None and not (isinstance(intent, CommandIntent) and intent.name in SESSIONLESS_COMMANDS):
             self._early.append((text, follow_up))
-            desk.open_again()
+            controller.open_again()
             return
-        if not isinstance(intent, CommandIntent) and desk.take_over.look():
-            desk.face.put_back(text)
-            desk.soon(desk.take_over.ask())
+        if not isinstance(intent, CommandIntent) and controller.take_over.look():
+            controller.frontend.put_back(text)
+            controller.soon(controller.take_over.ask())
             return
-        desk.face.clear_notice()
+        controller.frontend.clear_notice()
         match intent:
             case CommandIntent(name, arguments):
-                desk.begin(name, arguments)
-            case ShellIntent(command, excluded) if desk.agent is not None:
-                desk.soon(desk.agent.run_shell(command, excluded=excluded))
+                controller.begin(name, arguments)
+            case ShellIntent(command, excluded) if controller.agent is not None:
+                controller.soon(controller.agent.run_shell(command, excluded=excluded))
             case MessageIntent(message) if has_mention(message):
-                desk.soon(self._send_with_files(message, follow_up=follow_up))
+                controller.soon(self._send_with_files(message, follow_up=follow_up))
             case MessageIntent(message):
                 self.submit(message, follow_up=follow_up)
             case _:
@@ -402,26 +402,26 @@ class Outbox:
         """Send what was sent before there was a session."""
         early, self._early = self._early, []
         for text, follow_up in early:
-            self._desk.soon(self.send(text, follow_up=follow_up))
+            self._controller.soon(self.send(text, follow_up=follow_up))
 
     def take_back(self) -> None:
         """Put what was sent before there was a session back into the prompt: there will be none."""
         early, self._early = self._early, []
-        self._desk.face.put_back("\n".join(text for text, _ in early))
+        self._controller.frontend.put_back("\n".join(text for text, _ in early))
 
     def bring_back(self) -> None:
         """Put what waited for a run that was stopped back into the prompt: it may not be wanted any more."""
-        desk, waiting = self._desk, list[str]()
-        while desk.agent is not None and (text := desk.agent.take_back()) is not None:
+        controller, waiting = self._controller, list[str]()
+        while controller.agent is not None and (text := controller.agent.take_back()) is not None:
             waiting.insert(0, text)
         if waiting:
-            desk.face.put_back("\n\n".join(waiting))
+            controller.frontend.put_back("\n\n".join(waiting))
             what = "The message that waited is" if len(waiting) == 1 else f"The {len(waiting)} messages that waited are"
-            desk.say(f"{what} back in the prompt, not sent.")
+            controller.say(f"{what} back in the prompt, not sent.")
 
     def send_prepared(self, prepared: Prepared) -> None:
         """Send a message that was made ready, with the model and agent it wants."""
-        agent = self._desk.agent
+        agent = self._controller.agent
         if agent is None:
             return
         agent.switch_for(prepared)
@@ -434,7 +434,7 @@ class Outbox:
         Raises:
             CommandError: there is none any more, as ``complaint`` says, or it can't be used.
         """
-        agent = self._desk.agent
+        agent = self._controller.agent
         prepared = await agent.prepare_command(name, arguments) if agent is not None else None
         if prepared is None:
             raise CommandError(complaint)
@@ -443,60 +443,60 @@ class Outbox:
     async def _send_with_files(self, text: str, *, follow_up: bool) -> None:
         from tui_agent.agent.attachments import load_message
 
-        desk = self._desk
+        controller = self._controller
         async with self._sending:
-            if (agent := desk.agent) is None:
+            if (agent := controller.agent) is None:
                 return
-            put_blob = desk.services.store.put_blob
-            loaded = await load_message(text, desk.cwd, agent.session, put_blob, named=self._named)
+            put_blob = controller.services.store.put_blob
+            loaded = await load_message(text, controller.cwd, agent.session, put_blob, named=self._named)
             self.submit(loaded.parts, follow_up=follow_up)
             self._warn(loaded.problem)
 
     async def _named(self, name: str) -> tuple[UserPart, ...]:
         """Return the parts for a name that is no file: an image that was pasted, or what the agent knows."""
-        desk = self._desk
-        image = await asyncio.to_thread(desk.pasted.part, name, desk.services.store.put_blob)
+        controller = self._controller
+        image = await asyncio.to_thread(controller.pasted.part, name, controller.services.store.put_blob)
         if image is not None:
             return (image,)
-        return await desk.agent.load_named(name) if desk.agent is not None else ()
+        return await controller.agent.load_named(name) if controller.agent is not None else ()
 
     def _warn(self, problem: str | None) -> None:
         """Say what is wrong with a message that was sent; the line above the prompt is cleared when its run begins."""
         if problem is not None:
-            self._desk.face.warn(problem)
+            self._controller.frontend.warn(problem)
 
     def submit(self, message: str | Sequence[UserPart], *, follow_up: bool = False) -> None:
         """Send a message as it is; one that can't be sent goes back into the prompt."""
         from tui_agent.session.errors import StoreError
         from tui_agent.session.typed import typed_text
 
-        desk = self._desk
-        if desk.agent is None:
+        controller = self._controller
+        if controller.agent is None:
             return
-        if desk.agent.session.read_only:
-            refusal = desk.services.store.read_only
-            desk.face.put_back(message if isinstance(message, str) else typed_text(message))
-            desk.say(refusal.message if refusal else READ_ONLY, "warning")
+        if controller.agent.session.read_only:
+            refusal = controller.services.store.read_only
+            controller.frontend.put_back(message if isinstance(message, str) else typed_text(message))
+            controller.say(refusal.message if refusal else READ_ONLY, "warning")
             return
         try:
-            desk.agent.submit(message, follow_up=follow_up)
+            controller.agent.submit(message, follow_up=follow_up)
         except StoreError as error:
-            desk.face.set_draft(message if isinstance(message, str) else typed_text(message))
-            desk.say(error.message, "error")
+            controller.frontend.set_draft(message if isinstance(message, str) else typed_text(message))
+            controller.say(error.message, "error")
 
 
 class TakeOverWatch:
-    """One per desk. Looking reads one row, so it is done when somebody comes back to the program."""
+    """One per controller. Looking reads one row, so it is done when somebody comes back to the program."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+    def __init__(self, controller: Controller) -> None:
+        self._controller = controller
 
     def look(self) -> bool:
         """Return whether another program has the session now; if so, a line says it."""
         from tui_agent.session.errors import StoreError
         from tui_agent.session.ids import short_id
 
-        agent = self._desk.agent
+        agent = self._controller.agent
         if agent is None:
             return False
         try:
@@ -505,23 +505,23 @@ class TakeOverWatch:
             return False
         if taken:
             sentence = f"Another program took over session {short_id(agent.session.id)}. It is read-only here."
-            self._desk.say(sentence, "warning", _REMEDY)
+            self._controller.say(sentence, "warning", _REMEDY)
         return taken
 
     async def ask(self) -> None:
         """Ask how to continue; what is in the prompt stays there whatever the answer is."""
-        desk = self._desk
-        if desk.agent is None:
+        controller = self._controller
+        if controller.agent is None:
             return
-        session_id = desk.agent.session.id
+        session_id = controller.agent.session.id
         answers = [
             (OpenHow.FORK, "Fork it: continue here in a copy"),
             (OpenHow.TAKE_OVER, "Take it back: the other program can only read on"),
         ]
         question = "Another program took this session over."
-        how = await desk.ask(Choice(question, answers, "What is in the prompt stays there, unsent."))
+        how = await controller.ask(Choice(question, answers, "What is in the prompt stays there, unsent."))
         if how is not None:
-            draft = desk.face.draft
-            await desk.open(OpenRequest(session_id, OpenHow(how)))
+            draft = controller.frontend.draft
+            await controller.open(OpenRequest(session_id, OpenHow(how)))
             # Opening brings back what was kept of a session, which is older than what is in the prompt.
-            desk.face.set_draft(draft)
+            controller.frontend.set_draft(draft)

@@ -13,8 +13,8 @@ from typing import Any, cast
 import pytest
 
 from tui_agent.app.services import LocalServer
-from tui_agent.cli import desk_wiring, screen, wiring
-from tui_agent.cli.desk_wiring import DeskWiring
+from tui_agent.cli import controller_wiring, screen, wiring
+from tui_agent.cli.controller_wiring import ControllerWiring
 from tui_agent.model.settings import ModelSettings
 from tui_agent.session.session import Session
 from tui_agent.ui import app
@@ -61,18 +61,18 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr(desk_wiring, "time", clock)
+    monkeypatch.setattr(controller_wiring, "time", clock)
     return clock
 
 
 @pytest.fixture
 def parts(monkeypatch: pytest.MonkeyPatch) -> Parts:
-    monkeypatch.setattr(desk_wiring, "TYPING_PAUSE", PAUSE)
+    monkeypatch.setattr(controller_wiring, "TYPING_PAUSE", PAUSE)
     return Parts()
 
 
-def opened(parts: Parts) -> DeskWiring:
-    wiring = DeskWiring(cast("Any", parts))
+def opened(parts: Parts) -> ControllerWiring:
+    wiring = ControllerWiring(cast("Any", parts))
     wiring.make_agent(object.__new__(Session))
     return wiring
 
@@ -95,7 +95,9 @@ def test_of_a_chosen_server_only_the_address_becomes_a_setting(
     wired = SimpleNamespace(loaded=loaded, router=SimpleNamespace(add=lambda *given: added.append(given)))
     url = "http://127.0.0.1:8080/v1"
 
-    chosen = DeskWiring(cast("Any", wired)).use_server(LocalServer("llama.cpp", url, ("openai/smol",)), "openai/smol")
+    chosen = ControllerWiring(cast("Any", wired)).use_server(
+        LocalServer("llama.cpp", url, ("openai/smol",)), "openai/smol"
+    )
 
     assert chosen == "openai/smol"
     assert added == [("openai/smol", ModelSettings(base_url=url))]

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from tui_agent.app.context_words import CAUSES
+from tui_agent.app.context_text import CAUSES
 from tui_agent.app.format import money, plural, short_model, tokens
 from tui_agent.context.context_map import ContextBlock, MapChange
 from tui_agent.context.timeline import Mark, Step

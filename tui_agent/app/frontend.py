@@ -1,4 +1,4 @@
-"""How the desk speaks with a person: what it asks, what it shows, and the three ways to do so."""
+"""How the controller speaks with a person: what it asks, what it shows, and the three ways to do so."""
 
 from __future__ import annotations
 
@@ -319,8 +319,8 @@ def diff_text(files: Sequence[ChangedFile]) -> str:
     return "\n".join([*file_lines(files), "", *(file.diff for file in files if file.diff)])
 
 
-class Face(Protocol):
-    """One way in: a screen, an editor, a run without either. It shows what the desk says and answers what it asks."""
+class Frontend(Protocol):
+    """A screen, an editor, or a run without either: shows what the controller says and answers its questions."""
 
     @property
     def has_screen(self) -> bool:
@@ -444,8 +444,8 @@ MAX_DIFF_CHARS = 100_000
 """Characters of a diff that are told where there is no screen."""
 
 
-class WordsFace:
-    """A face that has only words: what needs a screen is said or left out. Subclasses say and ask."""
+class TextFrontend:
+    """A frontend that has only words: what needs a screen is said or left out. Subclasses say and ask."""
 
     has_screen = False
     is_attended = True

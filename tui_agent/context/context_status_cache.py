@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
 
 from tui_agent.context.budget import Weights
-from tui_agent.context.standing import Standing
+from tui_agent.context.context_status import Standing
 from tui_agent.context.view import ContextView, EntryState, resolve
 from tui_agent.lazy import dataclass
 from tui_agent.session.entries import KINDS, AssistantEntry, Entry, TextPart, ToolResultEntry

@@ -14,7 +14,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from tui_agent.agent.race.copies import Copy, remove_home
-from tui_agent.agent.race.picks import Pick
+from tui_agent.agent.race.pick_modes import Pick
 from tui_agent.files.atomic import write_atomically
 from tui_agent.lazy import dataclass
 from tui_agent.path_checks import is_directory, is_there
