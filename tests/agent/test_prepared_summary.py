@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,11 @@ STEPS = 3
 
 
 class Slow(ScriptedClient):
-    """Answers at once, but for summaries: each waits until it is let go."""
+    """Answers at once, but for summaries: each waits until it is let go.
+
+    A step waits until the summary that was begun has been asked for: what is measured is how long the summariser takes,
+    not how busy the machine is that plans it.
+    """
 
     def __init__(self, worker: Worker) -> None:
         super().__init__(worker)
@@ -35,6 +39,7 @@ class Slow(ScriptedClient):
         self.let_go = asyncio.Event()
         self.beside: list[int] = []
         self.summaries: list[ModelRequest] = []
+        self.preparation: Callable[[], asyncio.Task[None] | None] = lambda: None
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         if is_summary_call(request):
@@ -43,6 +48,10 @@ class Slow(ScriptedClient):
             begun = self.worker.step
             await self.let_go.wait()
             self.beside.append(self.worker.step - begun)
+        elif (task := self.preparation()) is not None:
+            count = len(self.beside)
+            while not task.done() and len(self.summaries) == count:
+                await asyncio.sleep(0.001)
         async for event in super().stream(request):
             yield event
 
@@ -69,6 +78,7 @@ def a_harness(tmp_path: Path, client: ScriptedClient, **more: Any) -> Harness:
 async def test_steps_go_on_while_a_summary_is_written_and_none_waits_for_it(tmp_path: Path) -> None:
     client = Slow(Steady(120, summary=SUMMARISED))
     harness = a_harness(tmp_path, client)
+    client.preparation = lambda: harness.agent._context.compactor.prepared._task
     during: list[int] = []
 
     def watch(event: object) -> None:
