@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,9 @@ from tests.agent.test_room import SUMMARY, Worker, allow_all, assert_a_step_betw
 from tests.support.agents import Harness, make_agent
 from tests.support.request_validator import validate
 from tests.support.scripted_client import Call, Reply, ScriptedClient
+from tui_agent.agent.compactor import CompactionOrder
 from tui_agent.agent.events import CompactionEnded, CompactionProgress, CompactionStarted, Notice
+from tui_agent.agent.prepared_summary import PreparedSummary
 from tui_agent.context.budget import ContextSize
 from tui_agent.context.compaction_policy import changes_since, kept_ahead, tokens_per_step
 from tui_agent.context.request import ModelRequest
@@ -39,7 +41,7 @@ class Slow(ScriptedClient):
         self.let_go = asyncio.Event()
         self.beside: list[int] = []
         self.summaries: list[ModelRequest] = []
-        self.preparation: Callable[[], asyncio.Task[None] | None] = lambda: None
+        self.begun = 0
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         if is_summary_call(request):
@@ -48,10 +50,10 @@ class Slow(ScriptedClient):
             begun = self.worker.step
             await self.let_go.wait()
             self.beside.append(self.worker.step - begun)
-        elif (task := self.preparation()) is not None:
-            count = len(self.beside)
-            while not task.done() and len(self.summaries) == count:
-                await asyncio.sleep(0.001)
+        else:
+            async with asyncio.timeout(60):
+                while len(self.summaries) < self.begun:
+                    await asyncio.sleep(0.001)
         async for event in super().stream(request):
             yield event
 
@@ -75,10 +77,18 @@ def a_harness(tmp_path: Path, client: ScriptedClient, **more: Any) -> Harness:
     return make_agent(tmp_path, client, **given | more)
 
 
-async def test_steps_go_on_while_a_summary_is_written_and_none_waits_for_it(tmp_path: Path) -> None:
+async def test_steps_go_on_while_a_summary_is_written_and_none_waits_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     client = Slow(Steady(120, summary=SUMMARISED))
     harness = a_harness(tmp_path, client)
-    client.preparation = lambda: harness.agent._context.compactor.prepared._task
+    begin = PreparedSummary.begin
+
+    def count(self: PreparedSummary, order: CompactionOrder, needless: Callable[[], Awaitable[bool]]) -> None:
+        client.begun += 1
+        begin(self, order, needless)
+
+    monkeypatch.setattr(PreparedSummary, "begin", count)
     during: list[int] = []
 
     def watch(event: object) -> None:
