@@ -15,7 +15,6 @@ import tomli_w
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.fields import FieldInfo
 
-from tui_agent.agent.checkpoints.settings import CheckpointSettings
 from tui_agent.agent.diagnostics.settings import DiagnosticSettings
 from tui_agent.agent.hooks.settings import HookSettings
 from tui_agent.agent.mcp.settings import McpServerSettings
@@ -40,6 +39,18 @@ from tui_agent.sandbox.settings import SandboxSettings
 from tui_agent.session.effort import Effort
 from tui_agent.theme_names import THEMES
 from tui_agent.web.settings import FetchSettings
+
+
+class CheckpointSettings(BaseModel):
+    """``[checkpoints]``: what the agent changes in files is kept, so that it can be taken back."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+
+    enabled: bool = Field(default=True, description="Keep images of changed files, so that a move can restore them.")
+    megabytes: int = Field(
+        default=500, ge=1, description="Room for images of files in all sessions; the oldest go first."
+    )
+
 
 Origin = Literal["default", "file", "project", "environment", "flag"]
 Table = dict[str, Any]

@@ -1,7 +1,7 @@
 """What a call needs to be allowed, as rules are asked about it."""
 
 from enum import StrEnum
-from typing import Literal
+from typing import Final, Literal
 
 from tui_agent.lazy import dataclass
 
@@ -65,3 +65,16 @@ class PermissionNeed:
 
 Verdict = Literal["allow", "ask", "deny"]
 """What rules say about a need."""
+
+
+_SAYS: Final = " The user says: "
+
+
+def with_note(refusal: str, note: str) -> str:
+    """Return what the model is told: why its call did not run, and the user's words if there are any."""
+    return f"{refusal}{_SAYS}{note}" if note else refusal
+
+
+def note_of(told: str) -> str:
+    """Return the user's words from what the model was told, empty when there are none."""
+    return told.partition(_SAYS)[2]

@@ -4,8 +4,7 @@ from pathlib import Path
 
 from tests.support.agents import Harness, make_agent
 from tests.support.scripted_client import ScriptedClient
-from tui_agent.agent.agent import Agent
-from tui_agent.agent.costs import MAX_ENTRIES_AT_ONCE
+from tui_agent.agent.agent import MAX_ENTRIES_AT_ONCE, Agent
 from tui_agent.agent.events import AgentEvent, CostKnown
 from tui_agent.session.entries import AssistantEntry, TextPart
 

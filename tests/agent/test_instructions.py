@@ -12,8 +12,7 @@ from tests.support.knowledge import folders, knowledge, write
 from tests.support.request_validator import validate
 from tests.support.scripted_client import Call, Reply, ScriptedClient
 from tui_agent.agent.events import Notice
-from tui_agent.agent.knowledge.instructions import FILE_BYTES
-from tui_agent.agent.knowledge.remote import FRESH_SECONDS, RemoteError, RemoteTexts, fetch_text
+from tui_agent.agent.knowledge.instructions import FILE_BYTES, FRESH_SECONDS, RemoteError, RemoteTexts, fetch_text
 from tui_agent.context.budget import head_parts
 from tui_agent.context.tokens import TokenCounter
 from tui_agent.session.entries import CompactionEntry, SystemEntry, UserEntry

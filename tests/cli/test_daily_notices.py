@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tui_agent.cli.daily_notices import DAY, DailyNotices
+from tui_agent.cli.headless import DAY, DailyNotices
 from tui_agent.cli.main import run
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from tui_agent.cli.model_choice import DEFAULT_MODELS, choose_model
+from tui_agent.cli.models import DEFAULT_MODELS, choose_model
 from tui_agent.config import Config
 
 MINE = {"base_url": "http://localhost:8080/v1", "context_window": 32_768}

@@ -3,7 +3,7 @@
 import pytest
 from pydantic.plugin import _loader
 
-from tui_agent.cli.pydantic_plugins import skip_plugins
+from tui_agent.cli.logs import skip_plugins
 
 
 def test_what_is_installed_is_not_read_in_search_of_plugins(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tui_agent.agent.permissions import Action, Rule
-from tui_agent.cli.rules import forget_rule, keep_rule
+from tui_agent.cli.wiring import forget_rule, keep_rule
 from tui_agent.config import ConfigError, load_config
 
 

@@ -11,7 +11,6 @@ from tui_agent.agent.channel import EventChannel, Questions
 from tui_agent.agent.checkpoints.recorder import Recorder
 from tui_agent.agent.checkpoints.rewind import FileRewind, RewindContext
 from tui_agent.agent.context_keeper import ContextKeeper
-from tui_agent.agent.costs import Costs
 from tui_agent.agent.diagnostics.diagnostics import Diagnostics
 from tui_agent.agent.events import (
     AgentEvent,
@@ -28,13 +27,11 @@ from tui_agent.agent.hooks.payloads import About
 from tui_agent.agent.job_news import make_jobs
 from tui_agent.agent.journal import Journal
 from tui_agent.agent.knowledge.knowledge import CommandRow
-from tui_agent.agent.loop import Loop
+from tui_agent.agent.loop import Loop, MessageQueue
 from tui_agent.agent.mcp.session import SessionMcp
-from tui_agent.agent.mention_targets import Named, all_named, load_named
-from tui_agent.agent.message_queue import MessageQueue
 from tui_agent.agent.permissions import Mode, Rule
 from tui_agent.agent.ports import Adjustable, AgentPorts
-from tui_agent.agent.preparing import Prepared, prepare_command
+from tui_agent.agent.preparing import Named, Prepared, all_named, load_named, prepare_command
 from tui_agent.agent.runs import Runs
 from tui_agent.agent.subagents import Parent, Subagents
 from tui_agent.agent.titles import Titles
@@ -66,6 +63,36 @@ if TYPE_CHECKING:
     from tui_agent.agent.navigator import Navigator
     from tui_agent.context.compaction import Trigger
     from tui_agent.context.tokens import TokenCounter
+
+
+MAX_ENTRIES_AT_ONCE = 2_000
+"""Entries whose costs are added up in a moment too short to notice."""
+
+
+class Costs:
+    """The costs of one session."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._are_read = session.info.entry_count <= MAX_ENTRIES_AT_ONCE
+
+    def total(self) -> float | None:
+        """Return the US dollars spent on all branches, with the title and subagents' work.
+
+        None when no price is known, and for a long session until ``read`` has added them up.
+        """
+        if not self._are_read:
+            return None
+        spent = [*self._session.costs().values(), *filter(None, [self._session.info.side_cost])]
+        return sum(spent) if spent else None
+
+    async def read(self) -> bool:
+        """Add them up, once; returns whether the total became known by it."""
+        if self._are_read:
+            return False
+        await asyncio.to_thread(self._session.costs)
+        self._are_read = True
+        return True
 
 
 class NoSubagentError(UserFacingError):

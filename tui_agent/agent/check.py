@@ -6,7 +6,7 @@ A race runs it in each copy; a run without a race runs it when the model says th
 import time
 from typing import TYPE_CHECKING
 
-from tui_agent.agent.checkpoints.watching import run_watched
+from tui_agent.agent.checkpoints.recorder import Recorder, run_watched
 from tui_agent.context.truncation import OutputLimits
 from tui_agent.errors import ToolError
 from tui_agent.lazy import dataclass
@@ -16,7 +16,6 @@ from tui_agent.tools.bash import BashInput, BashTool
 from tui_agent.tools.reads import FileReads
 
 if TYPE_CHECKING:
-    from tui_agent.agent.checkpoints.recorder import Recorder
     from tui_agent.agent.ports import AgentPorts
     from tui_agent.sandbox.view import View
 
@@ -56,9 +55,7 @@ class CheckOutcome:
         return CheckResult(exit_code=self.exit_code, seconds=self.seconds, last_lines=tuple(lines))
 
 
-async def run_check(
-    command: str, ports: "AgentPorts", view: "View", recorder: "Recorder | None" = None
-) -> CheckOutcome:
+async def run_check(command: str, ports: "AgentPorts", view: "View", recorder: Recorder | None = None) -> CheckOutcome:
     """Run a command where an agent works, as the agent's own commands run. A failure to run it is an outcome too."""
     began = time.monotonic()
     context = ToolContext(

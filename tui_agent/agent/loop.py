@@ -12,7 +12,8 @@ matters: started anew on the same path it goes on from there.
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterator, Sequence
 from dataclasses import field
 from typing import Literal
 
@@ -22,25 +23,90 @@ from tui_agent.agent.check import run_check
 from tui_agent.agent.checkpoints.recorder import Recorder
 from tui_agent.agent.clients import NO_MODEL
 from tui_agent.agent.context_keeper import ContextKeeper
-from tui_agent.agent.directory_instructions import nearby_instructions
 from tui_agent.agent.doom_loop import REPEATING
-from tui_agent.agent.events import MessageRefused, Notice, RunEnded, RunStarted
+from tui_agent.agent.events import MessageRefused, Notice, QueueChanged, RunEnded, RunStarted
 from tui_agent.agent.hooks.payloads import RunEnd
 from tui_agent.agent.job_news import ended_jobs
 from tui_agent.agent.journal import Journal
-from tui_agent.agent.message_queue import MessageQueue, QueuedMessage
 from tui_agent.agent.overflow_message import CompactedError, ContextFullError
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.agent.run_budget import BudgetUsedUpError, time_is_up
 from tui_agent.agent.tool_runner import StopRunError, ToolRunner
 from tui_agent.context.templates import fill
+from tui_agent.context.view import EntryState, resolve
 from tui_agent.lazy import dataclass
 from tui_agent.model.protocol import ErrorKind, ModelError
 from tui_agent.safe_text import one_line
-from tui_agent.session.entries import AssistantEntry, CheckEntry, Entry, TextPart, UserEntry
+from tui_agent.session.entries import (
+    AssistantEntry,
+    CheckEntry,
+    Entry,
+    FilePart,
+    TextPart,
+    ToolResultEntry,
+    UserEntry,
+    UserPart,
+)
 from tui_agent.session.errors import StoreError
-from tui_agent.session.path_queries import newest, newest_message, newest_sent
+from tui_agent.session.path_queries import newest, newest_message, newest_sent, since
 from tui_agent.session.session import Session
+from tui_agent.session.typed import typed_text
+
+
+@dataclass(frozen=True, slots=True)
+class QueuedMessage:
+    """One waiting message."""
+
+    parts: tuple[UserPart, ...]
+    follow_up: bool
+
+    @property
+    def text(self) -> str:
+        """What is sent, without attachments."""
+        return "\n".join(part.text for part in self.parts if isinstance(part, TextPart))
+
+    @property
+    def typed(self) -> str:
+        return typed_text(self.parts)
+
+
+class MessageQueue:
+    """First in, first out for each of the two kinds; last in, first back for the user who changes their mind."""
+
+    def __init__(self) -> None:
+        self._messages: deque[QueuedMessage] = deque()
+
+    def __bool__(self) -> bool:
+        return bool(self._messages)
+
+    def put(self, parts: tuple[UserPart, ...], *, follow_up: bool) -> None:
+        self._messages.append(QueuedMessage(parts, follow_up))
+
+    def take_steering(self) -> list[QueuedMessage]:
+        """Remove and return every message that goes in before the next request."""
+        taken = [message for message in self._messages if not message.follow_up]
+        self._messages = deque(message for message in self._messages if message.follow_up)
+        return taken
+
+    def put_back(self, messages: Sequence[QueuedMessage]) -> None:
+        """Put messages that were taken to the front again, in their order."""
+        self._messages.extendleft(reversed(messages))
+
+    def take_follow_up(self) -> QueuedMessage | None:
+        """Remove and return the oldest follow-up."""
+        return self._messages.popleft() if self._messages else None
+
+    def take_back(self) -> QueuedMessage | None:
+        """Remove and return the newest message."""
+        return self._messages.pop() if self._messages else None
+
+    def snapshot(self) -> QueueChanged:
+        """Return what waits, for the screen."""
+        return QueueChanged(
+            steer=tuple(message.typed for message in self._messages if not message.follow_up),
+            follow_up=tuple(message.typed for message in self._messages if message.follow_up),
+        )
+
 
 log = logging.getLogger(__name__)
 
@@ -360,3 +426,37 @@ def _user(message: QueuedMessage, *, mid_run: bool) -> UserEntry:
 
 def _synthetic(reason: str, text: str) -> UserEntry:
     return UserEntry(parts=(TextPart(text=text),), synthetic=reason)
+
+
+REASON = "instructions"
+"""Why the entry was made, as ``UserEntry.synthetic`` says it."""
+
+
+async def nearby_instructions(path: Sequence[Entry], ports: AgentPorts) -> UserEntry | None:
+    """Return the entry with what holds for the files of the newest tool results, None when there is nothing new."""
+    touched = tuple(dict.fromkeys(_touched(path)))
+    if not touched:
+        return None
+    shown = set(_shown(path)) | set(touched)
+    found = await asyncio.to_thread(ports.knowledge.nearby, touched, shown)
+    if not found:
+        return None
+    files = tuple(FilePart(path=item.name, text=item.text) for item in found)
+    return UserEntry(parts=(TextPart(text=ports.prompt("nearby_instructions")), *files), synthetic=REASON)
+
+
+def _touched(path: Sequence[Entry]) -> Iterator[str]:
+    for entry in since(path, AssistantEntry):
+        if isinstance(entry, ToolResultEntry):
+            yield from entry.metadata.read_files
+            yield from entry.metadata.modified_files
+
+
+def _shown(path: Sequence[Entry]) -> Iterator[str]:
+    """Yield the names of the instructions the model sees already behind the head."""
+    view = resolve(path)
+    for entry in view.entries:
+        if not isinstance(entry, UserEntry) or entry.synthetic != REASON:
+            continue
+        if view.state(entry.id) in (EntryState.LIVE, EntryState.PINNED):
+            yield from (part.path for part in entry.parts if isinstance(part, FilePart))

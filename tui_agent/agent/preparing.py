@@ -3,17 +3,19 @@
 import asyncio
 import re
 from dataclasses import replace
+from typing import Literal
 
-from tui_agent.agent.attachments import Naming, load_message
+from tui_agent.agent.agent_specs import AgentSpec
+from tui_agent.agent.attachments import LoadNamed, Naming, load_message
 from tui_agent.agent.channel import EventChannel
-from tui_agent.agent.knowledge.commands import UserCommand, fill
+from tui_agent.agent.knowledge.commands import UserCommand, fill_command
 from tui_agent.agent.mcp.records import McpError
-from tui_agent.agent.mention_targets import load_named
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.agent.shell import run_shell
+from tui_agent.context.templates import fill
 from tui_agent.errors import CommandError
 from tui_agent.lazy import dataclass
-from tui_agent.session.entries import SKILL_PREFIX, TextPart, UserPart
+from tui_agent.session.entries import AGENT_PREFIX, SKILL_PREFIX, FilePart, TextPart, UserPart
 from tui_agent.session.session import Session
 
 _COMMAND = re.compile(r"/([A-Za-z][\w:.-]*)(?:\s+(.*))?", re.DOTALL)
@@ -114,7 +116,54 @@ async def _filled(command: UserCommand, arguments: str, session: Session, ports:
         entry = await run_shell(shell_command, ports, EventChannel(), excluded=True)
         return entry.output
 
-    filled = await fill(command, arguments, run)
+    filled = await fill_command(command, arguments, run)
     naming = Naming(filled.own_text, ports.project if command.of_project else None, arguments)
     loaded = await load_message(filled.text, ports.cwd, session, ports.put_blob, naming=naming, named=load_named(ports))
     return Prepared(loaded.parts, loaded.problem, command.model, mode)
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """Something that can be typed after ``@``."""
+
+    name: str
+    description: str
+    kind: Literal["agent", "resource", "template"]
+    """A template's ``{gaps}`` are filled in by whoever types it."""
+
+
+def subagents_of(ports: AgentPorts) -> dict[str, AgentSpec]:
+    """Return the kinds of agents there are now that can be given a task, by name; files may have been added."""
+    specs = {spec.name: spec for spec in (*ports.agents, *ports.knowledge.specs)}
+    return {spec.name: spec for spec in specs.values() if spec.subagent}
+
+
+def gives_tasks(ports: AgentPorts) -> bool:
+    """Whether there is what starts subagents."""
+    return not ports.is_subagent and any(tool.traits.starts_agents for tool in ports.tools)
+
+
+def all_named(ports: AgentPorts) -> tuple[Named, ...]:
+    """Return what can be named now: agents first, then resources of the servers that are ready."""
+    specs = subagents_of(ports).values() if gives_tasks(ports) else ()
+    agents = tuple(Named(spec.name, spec.description, "agent") for spec in specs)
+    resources = (Named(row.mention, row.description or row.name, "resource") for row in ports.mcp.resources())
+    templates = (Named(row.mention, row.description or row.name, "template") for row in ports.mcp.templates())
+    return (*agents, *resources, *templates)
+
+
+def load_named(ports: AgentPorts) -> LoadNamed:
+    """Return what finds the parts for a name: for an agent, what has the model give it the task."""
+
+    async def load(name: str) -> tuple[UserPart, ...]:
+        if gives_tasks(ports) and name in subagents_of(ports):
+            text = fill(ports.prompt("agent_mention"), name=name)
+            return (FilePart(path=f"{AGENT_PREFIX}{name}", text=text),)
+        if ":" not in name:
+            return ()
+        try:
+            return await ports.mcp.resource(name, ports.put_blob)
+        except McpError:
+            return ()
+
+    return load

@@ -4,8 +4,7 @@ import asyncio
 from collections.abc import Callable
 
 from tui_agent.agent.channel import EventChannel
-from tui_agent.agent.checkpoints.recorder import Recorder
-from tui_agent.agent.checkpoints.watching import run_watched
+from tui_agent.agent.checkpoints.recorder import Recorder, run_watched
 from tui_agent.agent.events import ToolFinished, ToolOutput, ToolStarted
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.context.truncation import OutputLimits

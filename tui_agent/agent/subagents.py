@@ -22,9 +22,9 @@ from tui_agent.agent.events import (
     ToolStarted,
 )
 from tui_agent.agent.mcp.hub import McpHub
-from tui_agent.agent.mention_targets import subagents_of
 from tui_agent.agent.permissions import Mode, Rule
 from tui_agent.agent.ports import Adjustable, AgentPorts
+from tui_agent.agent.preparing import subagents_of
 from tui_agent.context.templates import fill
 from tui_agent.context.tokens import TokenCounter
 from tui_agent.errors import ToolError

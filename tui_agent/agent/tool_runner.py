@@ -13,8 +13,8 @@ from typing import Any
 
 from tui_agent.agent.archive import SessionArchive
 from tui_agent.agent.channel import Questions
+from tui_agent.agent.checkpoints.recorder import run_watched
 from tui_agent.agent.checkpoints.rewind import FileRewind
-from tui_agent.agent.checkpoints.watching import run_watched
 from tui_agent.agent.context_keeper import ContextKeeper
 from tui_agent.agent.diagnostics.diagnostics import Diagnostics
 from tui_agent.agent.doom_loop import (
@@ -40,13 +40,12 @@ from tui_agent.agent.gate import Gate, needs_of
 from tui_agent.agent.hooks.around_tools import Checked, add_to_result, check_call
 from tui_agent.agent.journal import Journal
 from tui_agent.agent.permissions import Action, Rule
-from tui_agent.agent.permissions.notes import with_note
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.context.truncation import limits_for
 from tui_agent.context.view import resolve
 from tui_agent.errors import ToolError
 from tui_agent.lazy import dataclass
-from tui_agent.permission import Permission, PermissionNeed
+from tui_agent.permission import Permission, PermissionNeed, with_note
 from tui_agent.processes.jobs import Jobs
 from tui_agent.sandbox.view import EVERY_HOST, Grants
 from tui_agent.session.entries import (

@@ -105,8 +105,8 @@ async def order_of(controller: Controller, wish: RaceWish) -> RaceOrder:
     Raises:
         CommandError, UserFacingError: something in it can't be had.
     """
-    from tui_agent.agent.race.pick_modes import PICKS
     from tui_agent.agent.race.race import RaceOrder
+    from tui_agent.agent.race.specs import PICKS
 
     agent = _agent(controller)
     if wish.pick not in PICKS:
@@ -283,7 +283,7 @@ async def compare(controller: Controller) -> None:
         CommandError: a runner still works, or there is nothing to compare.
         ModelError: the model could not be asked.
     """
-    from tui_agent.agent.race.comparing import compare as ask
+    from tui_agent.agent.race.race import compare as ask
 
     race = _race(controller)
     if not race.is_over:

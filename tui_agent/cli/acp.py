@@ -75,7 +75,7 @@ async def _serve(arguments: Namespace, out: BinaryIO) -> None:
 
 
 async def _streams(out: BinaryIO) -> "tuple[StreamReader, StreamWriter]":
-    from tui_agent.acp.lines import MessageLines
+    from tui_agent.acp.server import MessageLines
 
     loop = asyncio.get_running_loop()
     reader = MessageLines(limit=LINE_BYTES)

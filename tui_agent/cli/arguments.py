@@ -1,10 +1,11 @@
 """The arguments of the command line, their help and their checks."""
 
 import argparse
+from argparse import Namespace
 from pathlib import Path
 from typing import NoReturn
 
-from tui_agent.agent.race.pick_modes import PICKS
+from tui_agent.agent.race.specs import PICKS
 from tui_agent.cli.exit_codes import exit_codes_line
 from tui_agent.path_checks import is_directory
 from tui_agent.session.effort import Effort
@@ -518,3 +519,13 @@ def _number(text: str) -> float | None:
         return None
     value = float(text)
     return value if 0 < value < float("inf") else None
+
+
+def run_completion(arguments: Namespace) -> int:
+    """Print the completion script of a shell, made from the parser itself; returns the exit code."""
+    import shtab
+
+    from tui_agent.cli.arguments import whole_parser
+
+    print(shtab.complete(whole_parser(), shell=arguments.shell))
+    return 0

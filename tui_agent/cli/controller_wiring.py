@@ -29,10 +29,8 @@ from tui_agent.app.services import (
     OpenRequest,
 )
 from tui_agent.cli.login import LoginController
-from tui_agent.cli.model_choice import own_models
-from tui_agent.cli.models import is_usable, price, told
-from tui_agent.cli.rules import forget_rule, keep_rule
-from tui_agent.cli.wiring import Wiring
+from tui_agent.cli.models import is_usable, own_models, price, told
+from tui_agent.cli.wiring import Wiring, forget_rule, keep_rule
 from tui_agent.config import set_value
 from tui_agent.files.own_git import branch_of, is_modified
 from tui_agent.files.ripgrep import NoRipgrepError, run_ripgrep

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tui_agent.app.spending import Spending, Spent, day_series, look_up, spending_sections, step_series
-from tui_agent.cli.model_choice import catalog_of
+from tui_agent.cli.models import catalog_of
 from tui_agent.cli.output import say
 from tui_agent.cli.sessions import named_or_last, open_store
 from tui_agent.config import load_config

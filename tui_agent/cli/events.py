@@ -1,7 +1,9 @@
 """The lines that ``--json`` prints: an event each, and the schema that they keep to, made of the same classes."""
 
 import dataclasses
+import json
 import re
+from argparse import Namespace
 from typing import Any, get_args
 
 from pydantic import BaseModel, TypeAdapter
@@ -95,3 +97,16 @@ def _open(schema: Any) -> Any:
     if isinstance(kept.get("title"), str):
         del kept["title"]
     return {key: _open(part) for key, part in kept.items()}
+
+
+def run_schema(_arguments: Namespace) -> int:
+    """Print the schema; returns the exit code."""
+    print(schema_text(), end="")
+    return 0
+
+
+def schema_text() -> str:
+    """Return the schema as ``docs/events.schema.json`` holds it."""
+    from tui_agent.cli.events import events_schema
+
+    return json.dumps(events_schema(), ensure_ascii=False, indent=2) + "\n"

@@ -1,8 +1,13 @@
 """A run without a screen: the same controller, what it says and its agent's events as text or as JSON lines."""
 
 import asyncio
+import contextlib
+import hashlib
+import json
 import sys
-from collections.abc import Coroutine
+import time
+from collections.abc import Callable, Coroutine
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 from tui_agent.agent.agent import Agent
@@ -41,21 +46,110 @@ from tui_agent.app.intent import CommandIntent, parse
 from tui_agent.app.race_text import entry_lines
 from tui_agent.app.services import AppServices, OpenRequest
 from tui_agent.cli import events
-from tui_agent.cli.daily_notices import DailyNotices
 from tui_agent.cli.ending import ENDING, listening
 from tui_agent.cli.exit_codes import ExitCode
 from tui_agent.cli.output import say, say_json
 from tui_agent.errors import CommandError, UserFacingError
+from tui_agent.files.atomic import write_atomically
+from tui_agent.lazy import dataclass
 from tui_agent.session.entries import AssistantEntry, RunnerState, TextPart, ToolResultEntry, ToolStatus
 from tui_agent.session.errors import SessionHeld
 from tui_agent.session.ids import short_id
-from tui_agent.session.records import RunOutcome
+from tui_agent.session.records import RunOutcome, SessionInfo
+from tui_agent.session.session import Session
+from tui_agent.session.store import Store
 from tui_agent.tools.arguments import parse_arguments
 from tui_agent.tools.registry import find_tool
 
 if TYPE_CHECKING:
     from tui_agent.app.race_commands import RaceWish
-    from tui_agent.cli.keyed_run import KeyedRun
+
+WAIT_SECONDS = 0.5
+"""Seconds between two looks at a run that another program works on."""
+GO_ON = "continue"
+"""The message that a run which was cut off goes on with."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedRun:
+    """The run with a key, as far as it has come. ``session`` is None where it has to begin."""
+
+    key: str
+    session: SessionInfo | None = None
+
+    @classmethod
+    async def find(cls, store: Store, key: str) -> "KeyedRun":
+        """Look up the run with a key; one that is at work in another program is waited for."""
+        found = store.session_with_key(key)
+        if found is not None and found.held_by is not None:
+            say(f"Waiting for the run with the key “{key}”, process {found.held_by.pid}.", file=sys.stderr)
+        while found is not None and found.held_by is not None:
+            await asyncio.sleep(WAIT_SECONDS)
+            found = store.session_with_key(key)
+        return cls(key, found)
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether it ended for a reason of its own. A provider's error is none: the run goes on."""
+        outcome = self.session.outcome if self.session is not None else None
+        return outcome is not None and outcome.reason not in {"error", "interrupted"}
+
+    @property
+    def request(self) -> OpenRequest:
+        """What to open: the session that was begun, or a new one."""
+        return OpenRequest(self.session.id if self.session is not None else None)
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether the session holds the message already."""
+        return self.session is not None and bool(self.session.first_message)
+
+    def repeat(self, store: Store, *, as_json: bool) -> int:
+        """Print what the finished run said, without a request; returns its exit code."""
+        if self.session is None or self.session.outcome is None:
+            raise RuntimeError("only a finished run can be repeated")
+        outcome = self.session.outcome
+        session = Session(store, self.session.id, estimate=lambda _entry: 0, read_only=True)
+        answers = [entry for entry in session.path() if isinstance(entry, AssistantEntry) and entry.text]
+        if as_json:
+            say_json(events.event_json(events.Session(session.id, session.info.cwd, self.session.model)))
+            ended = RunEnded(outcome.reason, check=outcome.check)  # type: ignore[arg-type]  # as it was stored
+            say_json(events.event_json(ended))
+        elif answers:
+            say(answers[-1].text)
+        return outcome.exit_code
+
+
+DAY = 24 * 3600
+"""Seconds after which something is told again."""
+
+
+class DailyNotices:
+    """Remembers in a file what was told and when. ``about`` is what it depends on, such as the servers' settings."""
+
+    def __init__(self, path: Path, about: str, clock: Callable[[], float] = time.time) -> None:
+        self._path = path
+        self._about = about
+        self._clock = clock
+
+    def is_news(self, text: str) -> bool:
+        """Whether a text was not told within a day; from now on it was. What can't be remembered is news."""
+        now = self._clock()
+        digest = hashlib.sha256(f"{self._about}\n{text}".encode()).hexdigest()[:16]
+        told = {key: at for key, at in self._read().items() if 0 <= now - at < DAY}
+        if digest in told:
+            return False
+        with contextlib.suppress(OSError):
+            write_atomically(self._path, json.dumps({**told, digest: now}).encode(), mode=0o600)
+        return True
+
+    def _read(self) -> dict[str, float]:
+        try:
+            known = json.loads(self._path.read_bytes())
+        except (OSError, ValueError):
+            return {}
+        return {key: at for key, at in known.items() if isinstance(at, int | float)} if isinstance(known, dict) else {}
+
 
 T = TypeVar("T")
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from tui_agent.app.services import LoginRow
 from tui_agent.cli.arguments import UsageError
-from tui_agent.cli.model_choice import keys_of
+from tui_agent.cli.models import keys_of
 from tui_agent.cli.output import say
 from tui_agent.config import Config, load_config, set_value
 from tui_agent.model.addresses import Addresses, AddressSetting

@@ -1,4 +1,4 @@
-"""Where the log goes: a file, never the screen."""
+"""Process start: the log file, and pydantic without plug-ins."""
 
 import logging
 
@@ -23,3 +23,14 @@ def start_logging(*, debug: bool) -> None:
         handler = logging.NullHandler()
     handler.setFormatter(RedactingFormatter())
     logging.basicConfig(level=logging.DEBUG if debug else logging.INFO, handlers=[handler], force=True)
+
+
+def skip_plugins() -> None:
+    """Keep pydantic from looking for plug-ins. Call it before the first model is used.
+
+    Pydantic would read the metadata of every installed package. Its own switch is an environment variable, which the
+    user's commands would inherit.
+    """
+    from pydantic.plugin import _loader
+
+    _loader._plugins = {}  # noqa: SLF001

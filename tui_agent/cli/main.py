@@ -23,7 +23,10 @@ STILL_OPEN = "Waiting for standard input to end. Where nothing is piped in, add 
 USAGE_ERRORS = {"UsageError", "ConfigError", "RuleError", "UnknownModelError"}
 """By name, so that the modules they come from are not imported for every run."""
 
-_MODULES = {"tree": "context", "compact": "context", "logout": "login", "config": "settings"}
+_MODULES = {
+    "tree": "context", "compact": "context", "logout": "login", "config": "settings", "schema": "events",
+    "completion": "arguments",
+}  # fmt: skip
 """Modules of subcommands that are not called like them."""
 
 
@@ -95,14 +98,12 @@ def _full_screen(arguments: Namespace) -> int:
 def _headless(arguments: Namespace) -> int:
     # Nothing that is imported and wired becomes garbage; looking for it costs a tenth of the start.
     gc.disable()
-    from tui_agent.cli.pydantic_plugins import skip_plugins
+    from tui_agent.cli.logs import skip_plugins
 
     skip_plugins()
     from tui_agent.cli.controller_wiring import ControllerWiring
-    from tui_agent.cli.daily_notices import DailyNotices
     from tui_agent.cli.ending import run_to_end
-    from tui_agent.cli.headless import HeadlessRun
-    from tui_agent.cli.keyed_run import GO_ON, KeyedRun
+    from tui_agent.cli.headless import GO_ON, DailyNotices, HeadlessRun, KeyedRun
     from tui_agent.cli.wiring import Wiring
     from tui_agent.paths import data_dir
 

@@ -73,7 +73,7 @@ async def _run(arguments: Namespace) -> int:
 
 def _wire(arguments: Namespace) -> "Wiring":
     """Import what the first session needs and build the parts, in a thread: keys are answered meanwhile."""
-    from tui_agent.cli.pydantic_plugins import skip_plugins
+    from tui_agent.cli.logs import skip_plugins
 
     skip_plugins()
     import_module("tui_agent.cli.controller_wiring")

@@ -60,14 +60,14 @@ def _about_name(table: str, name: str, config: Config) -> str:
 
 
 def _judged(model: str, config: Config) -> str:
-    from tui_agent.cli.model_choice import catalog_of
+    from tui_agent.cli.models import catalog_of
     from tui_agent.model.naming import judge
 
     return judge(model, catalog_of(config)).sentence
 
 
 def _about_model(model: str, config: Config) -> str:
-    from tui_agent.cli.model_choice import catalog_of
+    from tui_agent.cli.models import catalog_of
     from tui_agent.model.naming import require
 
     warning = require(model, catalog_of(config))

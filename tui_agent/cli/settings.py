@@ -33,7 +33,7 @@ def run_config(arguments: Namespace) -> int:
 
 def _what_instead(key: str, config: Config) -> str:
     """Return what holds where a setting is not set, as a sentence."""
-    from tui_agent.cli.model_choice import catalog_of, choose_model, keys_of
+    from tui_agent.cli.models import catalog_of, choose_model, keys_of
 
     if key != "model":
         return f"{key} is not set."

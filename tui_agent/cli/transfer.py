@@ -13,7 +13,7 @@ from tui_agent.app.exporting import ExportFormat, ExportOrder, export_text, form
 from tui_agent.app.format import short_path
 from tui_agent.app.importing import Importer, names_of, of_file, summary_of, why_refused
 from tui_agent.cli.arguments import UsageError
-from tui_agent.cli.model_choice import catalog_of
+from tui_agent.cli.models import catalog_of
 from tui_agent.cli.output import say
 from tui_agent.config import load_config
 from tui_agent.path_checks import is_directory, is_there

@@ -1,6 +1,7 @@
 """Wires the real parts together: configuration, sessions, models, tools. The screen and the headless run share it."""
 
 import asyncio
+import json
 import os
 import tempfile
 import time
@@ -23,16 +24,15 @@ from tui_agent.agent.knowledge.folders import Folders
 from tui_agent.agent.knowledge.knowledge import Knowledge, Sources
 from tui_agent.agent.mcp.hub import McpHub
 from tui_agent.agent.mcp.settings import McpServerSettings
-from tui_agent.agent.permissions import Action, Rule, parse_rule, rules_from_table
+from tui_agent.agent.permissions import STORED, Action, Rule, parse_rule, rules_from_table
 from tui_agent.agent.ports import Adjustable, AgentPorts
 from tui_agent.agent.system_prompt import find_project
 from tui_agent.cli.arguments import MODES, RUN_LIMITS, UsageError
 from tui_agent.cli.extensions import Extensions, state_of_project
 from tui_agent.cli.logs import start_logging
-from tui_agent.cli.model_choice import LEARNT, catalog_of, choose_model
-from tui_agent.cli.rules import keep_rule
+from tui_agent.cli.models import LEARNT, catalog_of, choose_model
 from tui_agent.cli.sessions import DATABASE, named_or_last, open_store
-from tui_agent.config import ConfigError, LoadedConfig, load_config
+from tui_agent.config import ConfigError, LoadedConfig, config_path, load_config, read_table, set_value, split_key
 from tui_agent.context.view import resolve
 from tui_agent.model.demo import DEMO_MODEL, create_demo_workspace
 from tui_agent.model.logins import Logins
@@ -423,3 +423,57 @@ def _flags(arguments: Namespace) -> dict[str, Any]:
         if (value := getattr(arguments, name)) is not None:
             flags[name] = value
     return flags
+
+
+def keep_rule(rule: Rule, path: Path | None = None, *, project: Path | None = None) -> str | None:
+    """Add a rule to the user's file, where a project is given for that one; returns why that can't be done."""
+    table = _table(project if rule.source == "here" else None)
+    try:
+        patterns = _patterns(table, rule.permission, path)
+        set_value(f'{table}."{rule.permission}"', {**patterns, _as_glob(rule): rule.action.value}, path)
+    except (ConfigError, OSError) as error:
+        return str(error)
+    return None
+
+
+def forget_rule(rule: Rule, path: Path | None = None, *, project: Path | None = None) -> str | None:
+    """Take a rule out of where it is kept; returns why that can't be done.
+
+    Rules of a session and of the command line are kept nowhere: there is nothing to do.
+    """
+    if rule.source == "project":
+        return f"It is kept in {STORED['project']}: edit that file, and the project is asked about again."
+    if rule.source not in {"user", "here"}:
+        return None
+    table = _table(project if rule.source == "here" else None)
+    try:
+        patterns = _patterns(table, rule.permission, path)
+        if _as_glob(rule) not in patterns:
+            return f"It is not in {path or config_path()} (a variable of the environment sets it)."
+        del patterns[_as_glob(rule)]
+        set_value(f'{table}."{rule.permission}"', patterns or None, path)
+    except (ConfigError, OSError) as error:
+        return str(error)
+    return None
+
+
+def _table(project: Path | None) -> str:
+    """Return the key of a table of rules: the user's for every project, or for one."""
+    if project is None:
+        return "permissions"
+    named = json.dumps(str(real_path(project)), ensure_ascii=False)
+    return f"projects.{named}.permissions"
+
+
+def _patterns(table: str, permission: str, path: Path | None) -> dict[str, str]:
+    """Return the patterns of a permission in the file; a plain action is one for everything."""
+    found: Any = read_table(path or config_path())
+    for key in (*split_key(table), permission):
+        found = found.get(key, {}) if isinstance(found, dict) else {}
+    return dict(found) if isinstance(found, dict) else {"*": str(found)}
+
+
+def _as_glob(rule: Rule) -> str:
+    from tui_agent.shell.families import escaped
+
+    return escaped(rule.pattern) if rule.literal else rule.pattern

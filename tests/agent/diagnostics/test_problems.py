@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui_agent.agent.diagnostics.problems import Problem, new_problems, parse_problems, problems_on_new_lines
+from tui_agent.agent.diagnostics.checks import Problem, new_problems, parse_problems, problems_on_new_lines
 from tui_agent.editing.diffs import line_origins
 
 PRINTED = {

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui_agent.agent.mcp.names import MAX_LENGTH, portable_name, tidy_schema
+from tui_agent.agent.mcp.records import MAX_LENGTH, portable_name, tidy_schema
 from tui_agent.agent.mcp.settings import McpConfigError, McpServerSettings, expanded, find_servers
 
 OURS = {"tracker": McpServerSettings(command="ours")}

@@ -11,8 +11,7 @@ from tests.support.races import RacingClient, begin, racing_agent, runs, writes
 from tests.support.scripted_client import Reply
 from tui_agent.agent.events import Decision, PermissionAnswer, PermissionAsked
 from tui_agent.agent.permissions import Action, Rule
-from tui_agent.agent.race.race import RaceError
-from tui_agent.agent.race.shared_limits import SharedClient
+from tui_agent.agent.race.race import RaceError, SharedClient
 from tui_agent.agent.race.specs import RunnersError, RunnerSpec, names_of, parse_runners
 from tui_agent.context.request import ModelRequest
 from tui_agent.model.protocol import ErrorKind, Finished, ModelError, ModelEvent, TextDelta

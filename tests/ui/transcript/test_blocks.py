@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.transcript_samples import DIFF, ListSource, every_kind
-from tui_agent.agent.permissions.notes import with_note
 from tui_agent.context.context_status import Standing
+from tui_agent.permission import with_note
 from tui_agent.session.entries import (
     AssistantEntry,
     CompactionEntry,

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mappi
 from contextlib import asynccontextmanager
 from dataclasses import field
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from tui_agent.agent.checkpoints.file_snapshots import MAX_FILE_BYTES, NOT_A_FILE, Image, Reading, Stamp, read_image
 from tui_agent.agent.checkpoints.file_watch import WatchedProject
@@ -22,6 +22,7 @@ from tui_agent.agent.checkpoints.preimages import Shelf
 from tui_agent.lazy import dataclass
 from tui_agent.session.entries import CheckpointEntry, FileChange
 from tui_agent.session.errors import StoreError
+from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -421,3 +422,18 @@ def _change(path: str, before: Image, after: Image) -> FileChange:
 
 def _lost(image: Image, why: str) -> Image:
     return Image(mode=image.mode, problem=image.problem or why) if image.exists else image
+
+
+async def run_watched(
+    recorder: Recorder | None, tool: Tool[Any], arguments: ToolInput, context: ToolContext
+) -> ToolResult:
+    """Run a call as it is without a recorder, otherwise watched.
+
+    Raises:
+        ToolError: as the call raises it.
+    """
+    if recorder is None:
+        return await tool.run(arguments, context)
+    context.recorded = recorder.around
+    async with recorder.around(await asyncio.to_thread(tool.touches, arguments, context)):
+        return await tool.run(arguments, context)

@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from tui_agent.agent.checkpoints.file_snapshots import Image, Reading, digest_of, place_in, read_image
-from tui_agent.agent.checkpoints.objects import GitObjects
 from tui_agent.agent.checkpoints.plan import (
     CHANGED_SINCE,
     DROPPED,
@@ -20,6 +19,7 @@ from tui_agent.agent.checkpoints.plan import (
     decide,
     in_order,
 )
+from tui_agent.agent.checkpoints.preimages import GitObjects
 from tui_agent.agent.checkpoints.recorder import SnapshotStore
 from tui_agent.editing.text_files import replace_file
 from tui_agent.lazy import dataclass

@@ -16,8 +16,15 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
 
-from tui_agent.agent.diagnostics.checks import Check, checks_for
-from tui_agent.agent.diagnostics.problems import Origins, Problem, new_problems, parse_problems, problems_on_new_lines
+from tui_agent.agent.diagnostics.checks import (
+    Check,
+    Origins,
+    Problem,
+    checks_for,
+    new_problems,
+    parse_problems,
+    problems_on_new_lines,
+)
 from tui_agent.agent.diagnostics.settings import DiagnosticSettings
 from tui_agent.agent.events import AgentEvent, ChecksAwaited, Notice
 from tui_agent.agent.ports import AgentPorts

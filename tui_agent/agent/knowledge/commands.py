@@ -87,7 +87,7 @@ def split_arguments(text: str) -> list[str]:
         return text.split()
 
 
-async def fill(command: UserCommand, arguments: str, run: RunCommand) -> FilledCommand:
+async def fill_command(command: UserCommand, arguments: str, run: RunCommand) -> FilledCommand:
     """Return the command's message. ``run`` is called for each command in the template, in order."""
     words = split_arguments(arguments)
 

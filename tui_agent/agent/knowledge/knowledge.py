@@ -11,8 +11,7 @@ from tui_agent.agent.agent_specs import AgentSpec, find_spec, load_specs
 from tui_agent.agent.knowledge.commands import UserCommand, load_commands
 from tui_agent.agent.knowledge.documents import FileCache
 from tui_agent.agent.knowledge.folders import Folders
-from tui_agent.agent.knowledge.instructions import Instruction, InstructionFiles
-from tui_agent.agent.knowledge.remote import RemoteTexts
+from tui_agent.agent.knowledge.instructions import Instruction, InstructionFiles, RemoteTexts
 from tui_agent.agent.knowledge.skills import LIST_SHARE, LIST_TOKENS, list_skills, load_skills
 from tui_agent.context.templates import fill
 from tui_agent.files.notes import NOTES_FILE, NoteError, notes_in, read_notes

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, TextIO
 
 from tui_agent.agent.mcp.content import Reader
-from tui_agent.agent.mcp.names import portable_name, tidy_schema
 from tui_agent.agent.mcp.questions import Answer, Host, ServerForm, order_of, question_of
 from tui_agent.agent.mcp.records import (
     Content,
@@ -28,7 +27,9 @@ from tui_agent.agent.mcp.records import (
     ServerMessage,
     ServerOffer,
     ToolInfo,
+    portable_name,
     shortened,
+    tidy_schema,
 )
 from tui_agent.agent.mcp.settings import McpServerSettings, ServerSpec, expanded
 from tui_agent.lazy import dataclass

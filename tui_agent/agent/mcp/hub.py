@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 from tui_agent.agent.events import Notice
 from tui_agent.agent.mcp.connection import ConnectionContext
 from tui_agent.agent.mcp.content import PutBlob, Reader
-from tui_agent.agent.mcp.names import portable_name
 from tui_agent.agent.mcp.oauth import TokenFile, token_file
 from tui_agent.agent.mcp.questions import Host, host_of
 from tui_agent.agent.mcp.records import (
@@ -23,6 +22,7 @@ from tui_agent.agent.mcp.records import (
     McpTemplate,
     McpToolRow,
     ServerState,
+    portable_name,
     shortened,
 )
 from tui_agent.agent.mcp.server import McpServer, Owner, Timeouts

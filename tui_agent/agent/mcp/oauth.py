@@ -12,8 +12,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AnyUrl
 
-from tui_agent.agent.mcp.names import portable_name
-from tui_agent.agent.mcp.records import McpError
+from tui_agent.agent.mcp.records import McpError, portable_name
 from tui_agent.files.atomic import write_atomically
 from tui_agent.web.callback import Callback, free_port
 

@@ -1,15 +1,19 @@
 """Decides whether a call may run: rules, their precedence, modes, and the rules that an answer creates. Pure."""
 
 from tui_agent.agent.permissions.always import edited, session_rules
-from tui_agent.agent.permissions.decisions import decide, is_named, reason_for, reasons_for, refusal_of_tool
-from tui_agent.agent.permissions.modes import (
+from tui_agent.agent.permissions.decisions import (
     CYCLE,
     MODE_HELP,
     PLAN_REFUSAL,
     PLAN_RULE,
     Mode,
+    decide,
     decide_in_mode,
+    is_named,
     next_mode,
+    reason_for,
+    reasons_for,
+    refusal_of_tool,
     resumed_mode,
     view_in_mode,
 )

@@ -6,7 +6,8 @@ What it changes in its copy is recorded as checkpoints on its branch, so that ta
 
 import asyncio
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
+from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -17,7 +18,9 @@ from tui_agent.agent.checkpoints.restoring import Restorer
 from tui_agent.agent.events import (
     AgentEvent,
     EntryAppended,
+    PermissionAnswer,
     PermissionAsked,
+    PermissionRequest,
     RaceEnded,
     RaceStarted,
     RequestStarted,
@@ -26,14 +29,15 @@ from tui_agent.agent.events import (
     RunStarted,
 )
 from tui_agent.agent.race.copies import Copy, make_copy
-from tui_agent.agent.race.crash_changes import note_stamps, unrecorded
-from tui_agent.agent.race.pick_modes import Pick
-from tui_agent.agent.race.race_store import RaceHome, RaceRecord, left_over
-from tui_agent.agent.race.shared_limits import SharedClient, SharedQuestions
-from tui_agent.agent.race.specs import RunnerSpec, names_of
+from tui_agent.agent.race.race_store import RaceHome, RaceRecord, left_over, note_stamps, unrecorded
+from tui_agent.agent.race.specs import Pick, RunnerSpec, names_of
 from tui_agent.agent.run_budget import BudgetMeter, Used
+from tui_agent.context.request import ContentText, Message, ModelRequest
+from tui_agent.context.templates import fill
 from tui_agent.errors import UserFacingError, report
+from tui_agent.files.secret_files import file_holds_secret
 from tui_agent.lazy import dataclass
+from tui_agent.model.protocol import ErrorKind, ModelClient, ModelError, ModelEvent, TextDelta, UsageReport
 from tui_agent.sandbox.plan import shared_files
 from tui_agent.session.entries import (
     EffortChangeEntry,
@@ -49,6 +53,76 @@ from tui_agent.session.session import Session
 
 if TYPE_CHECKING:
     from tui_agent.agent.agent import Agent
+
+PARALLEL_REQUESTS = 8
+"""Requests of one race that are answered at a time."""
+FIRST_PAUSE, LONGEST_PAUSE = 2.0, 60.0
+"""Seconds that all wait after a rate limit whose provider names no time: doubled each time, up to the longest."""
+
+
+class SharedClient:
+    """A ``ModelClient`` for all runners: when one meets a rate limit, the others send nothing until it is over."""
+
+    def __init__(
+        self,
+        client: ModelClient,
+        places: int = PARALLEL_REQUESTS,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._client = client
+        self._places = asyncio.Semaphore(places)
+        self._clock = clock
+        self._sleep = sleep
+        self._free_at = 0.0
+        self._pause = FIRST_PAUSE
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        """Stream the answer to a request once there is a place for it; raises as the client does."""
+        async with self._places:
+            while (wait := self._free_at - self._clock()) > 0:
+                await self._sleep(wait)
+            try:
+                async with aclosing(self._client.stream(request)) as events:
+                    async for event in events:
+                        yield event
+            except ModelError as error:
+                if error.kind in {ErrorKind.RATE_LIMIT, ErrorKind.OVERLOADED}:
+                    self._free_at = max(self._free_at, self._clock() + (error.retry_after or self._pause))
+                    self._pause = min(LONGEST_PAUSE, self._pause * 2)
+                raise
+            self._pause = FIRST_PAUSE
+
+    async def aclose(self) -> None:
+        """The client is somebody else's to close."""
+
+
+class SharedQuestions:
+    """Passes questions of runners on; the answer to one holds for every runner that asks the same."""
+
+    def __init__(self, ask: Callable[[PermissionRequest], Awaitable[PermissionAnswer]]) -> None:
+        self._ask = ask
+        self._answers: dict[tuple[object, ...], asyncio.Future[PermissionAnswer]] = {}
+
+    async def ask(self, request: PermissionRequest, runner: str) -> PermissionAnswer:
+        """Return the user's answer to what a runner asks. A circle that one goes round in is asked about by itself."""
+        needs = frozenset((need.permission, need.pattern) for need in request.needs)
+        key: tuple[object, ...] = (request.tool, request.rules, request.reason, needs)
+        if request.loop:
+            key = (*key, runner)
+        if key not in self._answers or self._answers[key].cancelled():
+            named = replace(request, title=f"{runner}: {request.title}")
+            asking = self._answers[key] = asyncio.ensure_future(self._ask(named))
+            if request.loop:
+                asking.add_done_callback(lambda _done: self._answers.pop(key, None))
+        return await asyncio.shield(self._answers[key])
+
+    def close(self) -> None:
+        """Withdraw open questions."""
+        for asking in self._answers.values():
+            asking.cancel()
+
 
 T = TypeVar("T")
 
@@ -533,3 +607,47 @@ def _as_it_stands(row: RaceRunner, session: Session) -> RaceRunner:
             "tokens": max(row.tokens, sum(request.prompt + request.output for request in made)),
         }
     )
+
+
+MAX_DIFF_CHARS = 20_000
+"""Characters of each runner's changes that are given; of more files are named."""
+
+
+async def compare(race: "Race") -> str:
+    """Return in a few lines how the changes of the runners differ; "" when fewer than two changed something.
+
+    Raises:
+        ModelError: the model could not be asked.
+    """
+    told = {runner.name: await _diff_of(race, runner) for runner in race.runners}
+    told = {name: text for name, text in told.items() if text}
+    if len(told) < 2:
+        return ""
+    ports = race.main.ports
+    task = fill(ports.prompt("race_compare"), task=race.record.prompt)
+    text = "\n\n".join([task, *(f"<attempt name={name!r}>\n{diff}\n</attempt>" for name, diff in told.items())])
+    request = ModelRequest(ports.small_model or race.main.model, (Message("user", (ContentText(text),)),))
+    said: list[str] = []
+    async with aclosing(ports.client.stream(request)) as events:
+        async for event in events:
+            match event:
+                case TextDelta(text=piece):
+                    said.append(piece)
+                case UsageReport(cost=cost) if cost:
+                    race.main.session.add_cost(cost)
+                case _:
+                    pass
+    race.comparison = "".join(said).strip()
+    return race.comparison
+
+
+async def _diff_of(race: "Race", runner: "Runner") -> str:
+    """Return what a runner changed as a diff; what holds secrets is only named."""
+    if runner.agent is None or runner.copy is None:
+        return ""
+    text = ""
+    for file in await runner.agent.files.diff(race.record.start):
+        hidden = not file.diff or file_holds_secret(runner.copy.root / file.path)
+        row = f"{file.mark} {file.path} {file.facts}\n" if hidden else file.diff
+        text += row if len(text) + len(row) <= MAX_DIFF_CHARS else f"{file.mark} {file.path} {file.facts}\n"
+    return text

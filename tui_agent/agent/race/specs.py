@@ -2,10 +2,17 @@
 
 import re
 from collections.abc import Callable, Collection
+from typing import Literal, get_args
 
 from tui_agent.errors import UserFacingError
 from tui_agent.lazy import LazyPattern, dataclass
 from tui_agent.session.effort import Effort
+
+Pick = Literal["none", "first-green", "best"]
+"""What happens by itself at the end: nothing; the first that passes is taken, and the others are stopped; the one that
+comes first in the order of the result is taken."""
+PICKS: tuple[Pick, ...] = get_args(Pick)
+
 
 LEAST_RUNNERS = 2
 MOST_RUNNERS = 8

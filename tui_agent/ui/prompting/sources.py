@@ -20,7 +20,7 @@ from tui_agent.ui.prompting.completion import (
 )
 
 if TYPE_CHECKING:
-    from tui_agent.agent.mention_targets import Named
+    from tui_agent.agent.preparing import Named
     from tui_agent.app.controller import Controller
     from tui_agent.session.records import EntryHeader
 

@@ -27,8 +27,8 @@ from tui_agent.ui.widgets.transcript.columns import Column
 if TYPE_CHECKING:
     from textual import events
 
-    from tui_agent.agent.race.pick_modes import Pick
     from tui_agent.agent.race.race import RaceOrder
+    from tui_agent.agent.race.specs import Pick
     from tui_agent.app.controller import Controller
     from tui_agent.app.frontend import RaceForm
 

@@ -5,10 +5,10 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from tui_agent.agent.permissions.notes import note_of
 from tui_agent.app import format as wording
 from tui_agent.context.context_status import Standing
 from tui_agent.json_text import loads
+from tui_agent.permission import note_of
 from tui_agent.session.entries import ToolCallPart, ToolMetadata, ToolResultEntry, ToolStatus
 from tui_agent.tools.registry import tool_traits
 from tui_agent.ui.widgets.transcript import sanitize
