@@ -33,8 +33,8 @@ async def test_it_is_stopped_cut_and_asked_about(tmp_path: Path, part: str) -> N
     stopped, answer = (entry for entry in path if isinstance(entry, AssistantEntry))
     told = next(entry for entry in path if isinstance(entry, UserEntry) and entry.synthetic == "repeating")
     assert ended.reason == "done"
-    assert question(asked) == "Let the answer go on?"
-    assert asked.reason.startswith("the answer repeats itself: the same 74 characters")
+    assert question(asked) == "The model is repeating itself. Let it continue?"
+    assert asked.reason.startswith("the same 74 characters")
     assert SENTENCE.strip() in asked.loop[0] * 2
     assert stopped.interrupted
     assert sum(len(getattr(p, "text", "")) for p in stopped.parts) < 7_000
@@ -58,7 +58,7 @@ async def test_stop_ends_the_run(tmp_path: Path) -> None:
     ended = await harness.say("go")
 
     assert ended.reason == "stopped"
-    assert "repeats itself" in (ended.error or "")
+    assert "the model is repeating itself: the same 74 characters" in (ended.error or "")
 
 
 async def test_without_anybody_to_ask_the_second_time_ends_the_run(tmp_path: Path) -> None:
@@ -68,7 +68,7 @@ async def test_without_anybody_to_ask_the_second_time_ends_the_run(tmp_path: Pat
     ended = await harness.say("go")
 
     assert ended.reason == "stopped"
-    assert any("repeats itself" in event.message for event in harness.events if isinstance(event, Notice))
+    assert any("repeating itself" in event.message for event in harness.events if isinstance(event, Notice))
 
 
 @pytest.mark.parametrize("decision", [Decision.ONCE, Decision.DENY])

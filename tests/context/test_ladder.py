@@ -99,7 +99,7 @@ def test_kept_outputs_beyond_the_protected_zone_are_pruned_first():
         build.run("read", {"path": f"{number}.py"}, "y" * 4_000)
     _, commit = attempt(build, 20_000, keep=14_000, settings=ContextSettings(prune=False))
     assert isinstance(commit, Commit)
-    assert commit.steps == ("pruned kept outputs",)
+    assert commit.steps == ("cleared kept outputs",)
     assert [entry.kind for entry in commit.entries] == ["prune", "compaction"]
     kept = {entry.id for entry in build.path if entry.kind == "tool_result"}
     assert set(commit.entries[0].targets) <= kept

@@ -316,7 +316,7 @@ async def test_nothing_to_prune_is_said(tmp_path: Path) -> None:
         await stage.say("hi", pilot)
         await stage.main.controller.run("prune", "")
         await pilot.pause()
-        assert "There is no old tool output that is worth pruning." in stage.text()
+        assert "No old tool output is worth clearing." in stage.text()
 
 
 async def test_arrow_keys_move_where_the_summary_ends_and_the_sizes_follow(tmp_path: Path) -> None:

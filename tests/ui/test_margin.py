@@ -152,7 +152,7 @@ async def test_a_key_shows_exactly_what_the_model_sees_and_the_whole_again(tmp_p
         text = screen_text(stage)
         assert "You  first" not in text
         assert "Ship it." in text
-        assert "Pruned" not in text
+        assert "Cleared" not in text
         assert "[Old tool result content cleared: read orders/1.csv" in text
         assert "Only what the model sees is shown" in text
         stage.agent.append(asked("third"))

@@ -41,7 +41,7 @@ async def test_a_prune_tells_what_it_took_and_gives_it_back(tmp_path: Path) -> N
         assert await stage.harness.agent.prune()
         await pilot.pause()
         await last_marker(stage, pilot)
-        assert "── Pruned 4 tool outputs" in stage.text()
+        assert "── Cleared 4 tool outputs" in stage.text()
         await pilot.press("space")
         await pilot.pause()
         text = stage.text()

@@ -6,6 +6,7 @@ from random import Random
 
 import pytest
 
+from tests.support.thoroughness import NIGHTLY
 from tests.support.ui_app import STILL, make_stage, press_at_once, screen_text, until, write
 from tui_agent.agent.events import (
     Decision,
@@ -21,7 +22,7 @@ from tui_agent.ui.screens.diff import DiffScreen
 from tui_agent.ui.widgets.permission import PermissionChoices, PermissionPattern, PermissionPrompt
 from tui_agent.ui.widgets.permission.details import PermissionDetails, question
 
-SENTENCES = 60
+SENTENCES = 500 if NIGHTLY else 60
 COMMAND = "rm -rf build && make [all]\necho \x1b]0;owned\x07 \u202edone"
 
 

@@ -82,7 +82,7 @@ async def test_keys_go_from_mark_to_mark_and_the_facts_say_what_happened(tmp_pat
             seen.append(step(screen).marks[0])
         assert seen == [Mark.COMPACTION, Mark.MISS, Mark.MOVE, Mark.PRUNE]
         await settled(screen, pilot)
-        assert "pruned −" in stage.text()
+        assert "cleared −" in stage.text()
         await pilot.press("shift+right", "shift+right")
         await settled(screen, pilot)
         assert "the provider had forgotten it" in stage.text()

@@ -317,8 +317,12 @@ class Repetition:
 
     @property
     def reason(self) -> str:
-        """One sentence for a person."""
-        return f"the answer repeats itself: the same {len(self.unit):,} characters {self.rounds} times in a row"
+        """Clause for a message, to follow "Stopped:"."""
+        return f"the model is repeating itself: {self.amount}"
+
+    @property
+    def amount(self) -> str:
+        return f"the same {len(self.unit):,} characters {self.rounds} times in a row"
 
 
 def repeated_answers(path: Sequence[Entry]) -> int:

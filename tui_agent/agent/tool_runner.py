@@ -423,12 +423,12 @@ class ToolRunner:
             call_id=f"answer-{answer.id}",
             tool="answer",
             title=f"#{answer.id}, stopped",
-            question="Let the answer go on?",
+            question="The model is repeating itself. Let it continue?",
             needs=(_REPEATED_ANSWER,),
-            reason=found.reason,
+            reason=found.amount,
             rules=(f"allow doom_loop: {ANSWER_PATTERN}",),
             loop=(found.unit, found.unit),
-            once="let it go on from there",
+            once="yes, continue from there",
         )
         reply = await self._questions.ask(asked)
         if reply.decision is Decision.STOP:

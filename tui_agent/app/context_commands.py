@@ -70,7 +70,7 @@ async def prune(controller: Controller, _argument: str) -> None:
         return
     plan = await agent.plan_prune()
     if plan is None:
-        controller.say("There is no old tool output that is worth pruning.")
+        controller.say("No old tool output is worth clearing.")
         return
     blocks, warm = agent.inspector.map().blocks, agent.inspector.cache_state().warm
     targets = set(plan.targets)
@@ -80,7 +80,7 @@ async def prune(controller: Controller, _argument: str) -> None:
     dollars = controller.services.reread_cost(agent.model, edit.reread) if warm and edit else None
     price = plans.prune_price(plan, edit, warm=warm, dollars=dollars)
     if await agent.prune():
-        controller.say(f"{plural(len(plan.targets), 'old tool output')} pruned. {price} /undo brings them back.")
+        controller.say(f"Cleared {plural(len(plan.targets), 'old tool output')}. {price} /undo brings them back.")
 
 
 async def edit_summary(controller: Controller, entry_id: int) -> None:
@@ -183,7 +183,7 @@ COMMANDS = (
         argument="[#N] [FOCUS]",
         place=220,
     ),
-    Command("prune", "replace old tool outputs by placeholders", prune, "Prune", place=230),
+    Command("prune", "clear old tool outputs: the model sees one line of each", prune, "Prune", place=230),
     Command(
         "context",
         "show what fills the context window",

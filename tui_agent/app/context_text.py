@@ -27,7 +27,7 @@ CAUSES: dict[str, str] = {
     BreakCause.TOOLS: "the tools changed",
     BreakCause.HEAD: "the prompt changed",
     BreakCause.COMPACTION: "the history was compacted",
-    BreakCause.PRUNE: "old outputs were pruned",
+    BreakCause.PRUNE: "old outputs were cleared",
     BreakCause.EDIT: "the context was edited",
     BreakCause.RESULT: "a result took the place of its stand-in",
     BreakCause.MOVED: "the conversation goes on elsewhere in the tree",

@@ -68,14 +68,14 @@ async def _learn_of(controller: "Controller", model: str) -> None:
 
 async def _ask(controller: "Controller", agent: "Agent", model: str, ahead: "SwitchAhead") -> str | None:
     old, new = short_model(agent.model), short_model(model)
-    rest = f", {tokens(ahead.pruned)} with old outputs pruned" if ahead.pruned < ahead.after.total else ""
+    rest = f", {tokens(ahead.pruned)} with old outputs cleared" if ahead.pruned < ahead.after.total else ""
     details = (
         f"The next request takes {_size(ahead.before)} of {old}'s window.\n"
-        f"With {new} it would take {_size(ahead.after)}{rest}: too much to go on as it is."
+        f"With {new} it would take {_size(ahead.after)}{rest}: too much to continue as it is."
     )
     answers = [
         ("compact", f"Have {old} compact it for {new} first, then switch"),
-        ("switch", f"Switch; {new} prunes and compacts before its first answer"),
+        ("switch", f"Switch; clear old outputs and compact before the first answer"),
         ("stay", f"Stay with {old}"),
     ]
     return await controller.ask(Choice(f"The conversation does not fit {new}.", answers, details, unasked="switch"))
@@ -95,7 +95,7 @@ def _told(controller: "Controller", model: str, ahead: "SwitchAhead") -> str:
     """Return what the next request comes to; all of it is read anew by a model that has not seen it."""
     dollars = controller.services.reread_cost(model, ahead.pruned)
     price = f", about {money(dollars)} more than from a cache" if dollars and dollars >= 0.01 else ""
-    pruned = f", pruned to {tokens(ahead.pruned)}" if ahead.pruned < ahead.after.total else ""
+    pruned = f", {tokens(ahead.pruned)} with old outputs cleared" if ahead.pruned < ahead.after.total else ""
     return (
         f"{short_model(model)}: the next request takes {_size(ahead.after)}{pruned}; "
         f"before it was {_size(ahead.before)}. It is read anew{price}."

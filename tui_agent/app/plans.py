@@ -37,7 +37,7 @@ def compaction_text(plan: CompactionPlan, forecast: Commit, dollars: float | Non
     ]
     if plan.prunes:
         count = sum(len(prune.targets) for prune in plan.prunes)
-        rows.insert(2, ("Pruned", f"{plural(count, 'old output')}; recall brings them back"))
+        rows.insert(2, ("Cleared", f"{plural(count, 'old output')}; recall brings them back"))
     return "\n".join(f"{name:<12}{text}" for name, text in rows)
 
 
@@ -66,7 +66,7 @@ def weighed_text(commit: Commit, draft: Draft) -> str:
 def prune_instead(prunes: Sequence[PrunePlan]) -> str:
     """Return what helps where there is nothing to summarise."""
     count, freed = sum(len(plan.targets) for plan in prunes), sum(plan.tokens_freed for plan in prunes)
-    return f"{plural(count, 'output')} can be pruned instead, which frees {tokens(freed)} tokens."
+    return f"{plural(count, 'output')} can be cleared instead, which frees {tokens(freed)} tokens."
 
 
 def prune_price(plan: PrunePlan, edit: Edit | None, *, warm: bool, dollars: float | None) -> str:

@@ -68,7 +68,7 @@ def change_words(change: MapChange) -> str:
     less = [(before, after) for before, after in change.changed if after.tokens < before.tokens]
     if less:
         freed = sum(before.tokens - after.tokens for before, after in less)
-        states = "/".join(dict.fromkeys(after.state.value for _, after in less))
+        states = "/".join(dict.fromkeys(after.state.word for _, after in less))
         parts.append(f"{len(less)} {states} −{tokens(freed)}{_span([after for _, after in less])}")
     if len(less) < len(change.changed):
         parts.append(f"{len(change.changed) - len(less)} pinned or restored")

@@ -33,7 +33,7 @@ from tui_agent.session.path_queries import newest_sent
 SizeOf = Callable[[Sequence[Entry]], int]
 """Measures the history of a path in tokens, as it would be sent; the same way for every path it is given."""
 
-PRUNED = "pruned kept outputs"
+PRUNED = "cleared kept outputs"
 """The step that only turns old outputs into placeholders."""
 MIN_TAIL_TOKENS = 500
 """Halving ``keep_recent`` ends here; then whole turns go."""

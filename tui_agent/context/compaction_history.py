@@ -28,7 +28,7 @@ class RoomMade:
             parts.append(f"compacted {times}, last at #{self.newest.id} ({sizes})")
         if self.prunes:
             times = "once" if self.prunes == 1 else f"{self.prunes} times"
-            parts.append(f"pruned {times} ({self.freed:,} tokens)")
+            parts.append(f"cleared old outputs {times} ({self.freed:,} tokens)")
         return f"So far {', '.join(parts)}." if parts else ""
 
 

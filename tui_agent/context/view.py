@@ -39,6 +39,11 @@ class EntryState(StrEnum):
     PINNED = "pinned"
     """Live, safe from pruning, and carried verbatim through compaction."""
 
+    @property
+    def word(self) -> str:
+        """The state as users read it; the value is stored and printed as JSON."""
+        return "cleared" if self is EntryState.PRUNED else self.value
+
 
 @dataclass(frozen=True, slots=True)
 class ContextView:

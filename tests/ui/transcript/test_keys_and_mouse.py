@@ -70,7 +70,7 @@ async def test_focus_goes_on_where_the_user_looks() -> None:
     [
         ("summarised above", "u", "undo"),
         ("summarised above", "e", "edit"),
-        ("Pruned", "b", "restore"),
+        ("Cleared", "b", "restore"),
         ("seq 9999", "o", "open"),
     ],
 )

@@ -396,7 +396,7 @@ async def test_pruned_results_say_so() -> None:
 async def test_a_prune_of_images_says_that_it_took_images() -> None:
     prune = PruneEntry(id=2, targets=(1,), tokens_freed=10, reason=Occasion.IMAGES)
     async with shown(ListSource([user(1), prune])) as view:
-        assert "Pruned the images of 1 entry · 10 tokens freed · too many images" in view.text()
+        assert "Cleared the images of 1 entry · 10 tokens freed · too many images" in view.text()
 
 
 async def test_only_the_newest_request_can_be_made_again() -> None:

@@ -10,7 +10,7 @@ never taken over from an earlier run.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import PurePath
@@ -20,6 +20,8 @@ from tui_agent.files.sensitive import is_sensitive, rules_programs
 from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.sandbox.view import Grants, View, Writes
 
+_SUBCOMMAND = re.compile(r"[A-Za-z][\w-]*")
+_RUNS = "it runs a command"
 _NOBODY = Rule("*", "*", Action.ASK)
 
 
@@ -101,23 +103,53 @@ def _covers(rule: Rule, need: PermissionNeed) -> bool:
     return True
 
 
-def reasons_for(asked: Iterable[tuple[PermissionNeed, Rule]]) -> str:
-    """Say in a few words why a call is asked about; commands that want the same are named together."""
+def reasons_for(asked: Sequence[tuple[PermissionNeed, Rule]], others: Iterable[PermissionNeed] = ()) -> str:
+    """Return why a call asks, in a few words that name every command of a chain.
+
+    ``others`` are its needs that are allowed. Commands with the same reason share a clause.
+    """
+    others = [need for need in others if need.permission is Permission.BASH]
+    is_chain = len(others) + sum(need.permission is Permission.BASH for need, _rule in asked) > 1
     found: dict[str, list[str]] = {}
     for need, rule in asked:
-        changed = bool(need.changes) and not holds_secrets(need) and not is_protected(need)
-        what = " and ".join(map(_CHANGED.__getitem__, need.changes)) if changed else reason_for(need, rule)
-        found.setdefault(what, []).append(_program(need) if changed else "")
-    told = []
-    for what, programs in found.items():
-        named = list(dict.fromkeys(filter(None, programs)))
-        wants = "wants" if len(named) == 1 else "want"
-        told.append(f"{' and '.join(named)} {wants} to change {what}" if named else what)
-    return ", and ".join(told)
+        if need.changes and not holds_secrets(need) and not is_protected(need):
+            found.setdefault(_change(need), []).append(_program(need))
+            continue
+        reason = reason_for(need, rule)
+        runs = is_chain and reason == _RUNS
+        found.setdefault(_RUNS if runs else reason, []).extend([_program(need)] if runs else [])
+    clauses = []
+    for reason, programs in found.items():
+        names = list(dict.fromkeys(programs))
+        if reason == _RUNS and names:
+            clauses.append(f"it runs {_listed(names)}")
+        elif names:
+            clauses.append(f"{_listed(names)} {'wants' if len(names) == 1 else 'want'} to {reason}")
+        else:
+            clauses.append(reason)
+    named = {program for programs in found.values() for program in programs}
+    return ", and ".join(clauses) + _about_others([need for need in others if _program(need) not in named])
+
+
+def _about_others(needs: Iterable[PermissionNeed]) -> str:
+    held = list(dict.fromkeys(_program(need) for need in needs if need.sandboxed))
+    free = list(dict.fromkeys(_program(need) for need in needs if not need.sandboxed))
+    parts = [f"{_listed(held)} {'stays' if len(held) == 1 else 'stay'} in the sandbox"] if held else []
+    parts += [f"{_listed(free)} {'needs' if len(free) == 1 else 'need'} no permission"] if free else []
+    return "".join(f"; {part}" for part in parts)
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Return names as a list in a sentence: ``a, b and c``."""
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+
+
+def _change(need: PermissionNeed) -> str:
+    return f"change {' and '.join(map(_CHANGED.__getitem__, need.changes))}"
 
 
 def reason_for(need: PermissionNeed, rule: Rule) -> str:
-    """Say in a few words why a need is asked about."""
+    """Return why a need asks, in a few words."""
     if need.unclear and not need.changes:
         return need.unclear
     if holds_secrets(need):
@@ -126,13 +158,13 @@ def reason_for(need: PermissionNeed, rule: Rule) -> str:
         secret = is_sensitive(PurePath(need.pattern))
         return f"{need.pattern} {'usually holds secrets' if secret else 'is run or read as settings by other programs'}"
     if need.changes:
-        return f"{_program(need)} wants to change {' and '.join(map(_CHANGED.__getitem__, need.changes))}"
+        return f"{_program(need)} wants to {_change(need)}"
     if need.exceeds:
         return f"it has an option that “{need.exceeds}” does not stand for"
     known = {
         Permission.EXTERNAL_DIRECTORY: f"{need.pattern} is outside the project",
         Permission.EDIT: "it changes a file",
-        Permission.BASH: "it runs a command",
+        Permission.BASH: _RUNS,
         Permission.TOOL: "it runs a function of a tool file",
         Permission.NETWORK: f"it wants to reach {need.pattern} on the network",
     }
@@ -153,7 +185,7 @@ def _program(need: PermissionNeed) -> str:
     if need.permission is not Permission.BASH:
         return "it"
     words = need.pattern.split()[:2]
-    return " ".join(words[:1] + [word for word in words[1:] if word[:1].isalpha()]) or "it"
+    return " ".join(words[:1] + [word for word in words[1:] if _SUBCOMMAND.fullmatch(word)]) or "it"
 
 
 class Mode(StrEnum):

@@ -107,7 +107,7 @@ ctrl+←→     a tenth of the session back, on
 enter       go to that request in the tree
 
 ◆           the history was summarised before this step
-◇           old outputs were pruned
+◇           old outputs were cleared
 ↩           somebody went back and on from an earlier place
 ×           the provider's cache missed much of the request
 •           the context was edited

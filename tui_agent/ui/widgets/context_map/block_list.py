@@ -223,4 +223,4 @@ def _state(block: ContextBlock) -> list[StyledSpan]:
     if block.state == "live":
         return []
     hidden = f" · {tokens(block.hidden)} hidden" if block.hidden else ""
-    return [(f"{block.state}{hidden} ", _STATE_STYLES[block.state])]
+    return [(f"{block.state.word}{hidden} ", _STATE_STYLES[block.state])]

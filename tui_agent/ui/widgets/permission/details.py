@@ -137,14 +137,14 @@ def _asked_lines(asked: Iterable[str], width: int) -> Iterator[Line]:
 
 
 def _loop_lines(request: PermissionRequest, width: int) -> Iterator[Line]:
-    """Yield the call that repeats and the last of its results, shortened."""
+    """Yield the repeated call and its last results, shortened; of a repetitive answer the repeated text."""
     yield from _text_lines(one_line(f"{request.tool} {request.title}", 400), "strong", width)
-    # An answer that repeats itself has the same piece twice.
+    # A repetitive answer comes with its text twice.
     first = len(request.loop) - 1 if request.question else max(0, len(request.loop) - LOOP_RESULTS)
     for number, result in enumerate(request.loop[first:], first + 1):
         kept = visible(result).strip().splitlines()
         more = f"  … {len(kept) - LOOP_LINES} more lines" if len(kept) > LOOP_LINES else ""
-        name = "what repeats" if request.question else f"result {number} of {len(request.loop)}"
+        name = "repeated text" if request.question else f"result {number} of {len(request.loop)}"
         yield Line([(f"{name}{more}", "muted")])
         for text in kept[:LOOP_LINES] or ["(nothing)"]:
             yield Line(crop_runs([(one_line(text), "text")], width - len(INDENT)), prefix=((INDENT, "text"),))

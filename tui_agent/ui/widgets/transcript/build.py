@@ -303,7 +303,7 @@ def _prune(entry: PruneEntry, around: BuildContext) -> Block:
             if note := notes.get(target.id):
                 yield from indented(_text_body(note)(max(width - len(INDENT), 1)))
 
-    text = f"Pruned {what} · {freed} tokens freed · {entry.reason}"
+    text = f"Cleared {what} · {freed} tokens freed · {entry.reason}"
     rule = style_of(Standing.CLEARED)
     copied = "\n".join([left, *(f"#{target}  {notes.get(target, '')}".rstrip() for target in entry.targets)])
     return MarkerBlock("prune", text, rule=rule, actions=("restore",), body=body, copied=copied)
