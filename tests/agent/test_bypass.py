@@ -30,20 +30,17 @@ def actions(command: str, project: Path, mode: str = "build", *, sandboxed: bool
     return {decide_in_mode(need, RULES, mode, "bash").action for need in needs}
 
 
-@pytest.mark.parametrize("command", ATTEMPTS)
-def test_an_attempt_asks_or_is_refused(command: str, project: Path) -> None:
-    assert actions(command, project) & {Action.ASK, Action.DENY}
+@pytest.mark.parametrize("mode", ["build", "plan"])
+def test_every_attempt_asks_or_is_refused(project: Path, mode: str) -> None:
+    unasked = [attempt for attempt in ATTEMPTS if not actions(attempt, project, mode) & {Action.ASK, Action.DENY}]
+    assert unasked == []
 
 
-@pytest.mark.parametrize("command", [attempt for attempt in ATTEMPTS if attempt.rstrip().endswith("rm x")])
 @pytest.mark.parametrize("sandboxed", [False, True])
-def test_what_is_denied_stays_denied_however_it_is_written(command: str, project: Path, sandboxed: bool) -> None:
-    assert Action.DENY in actions(command, project, sandboxed=sandboxed)
-
-
-@pytest.mark.parametrize("command", ATTEMPTS)
-def test_plan_mode_runs_none_of_them_unasked(command: str, project: Path) -> None:
-    assert actions(command, project, "plan") & {Action.ASK, Action.DENY}
+def test_what_is_denied_stays_denied_however_it_is_written(project: Path, sandboxed: bool) -> None:
+    removing = [attempt for attempt in ATTEMPTS if attempt.rstrip().endswith("rm x")]
+    assert removing
+    assert [cmd for cmd in removing if Action.DENY not in actions(cmd, project, sandboxed=sandboxed)] == []
 
 
 def test_in_a_sandbox_what_cannot_be_told_from_a_denied_command_asks(project: Path) -> None:

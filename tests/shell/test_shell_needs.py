@@ -155,6 +155,5 @@ def test_a_program_nobody_listed_is_never_free(outer: str, inner: str, program: 
     assert any(not need.harmless and need.permission is Permission.BASH for need in needs)
 
 
-@pytest.mark.parametrize("command", ATTEMPTS[:80])
-def test_what_is_read_is_read_again_the_same(command: str) -> None:
-    assert read_script(command) == read_script(command)
+def test_what_is_read_is_read_again_the_same() -> None:
+    assert [command for command in ATTEMPTS if read_script(command) != read_script(command)] == []

@@ -19,13 +19,6 @@ def parsed(tool: str, text: str) -> dict[str, Any]:
     return parse_arguments(TOOLS[tool], text).model_dump()
 
 
-def test_order_is_fixed() -> None:
-    assert [tool.name for tool in builtin_tools()] == [
-        "read", "edit", "write", "bash", "grep", "glob", "ls", "recall", "webfetch", "todo", "job",
-        "remember",
-    ]  # fmt: skip
-
-
 def test_schemas_are_short() -> None:
     wire = [json.dumps(wire_tool(tool.schema()), ensure_ascii=False) for tool in builtin_tools()]
     assert sum(count_text(text) for text in wire) <= MAX_SCHEMA_TOKENS

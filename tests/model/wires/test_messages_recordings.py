@@ -129,10 +129,11 @@ def test_a_second_answer_only_adds_to_what_was_sent(recording: Recording) -> Non
 
 
 @each
-@pytest.mark.parametrize("pieces", [3, 61, 997, 4_999])
-def test_it_makes_no_difference_where_bytes_are_cut(recording: Recording, pieces: int) -> None:
-    size = max(1, len(recording.body) // pieces)
-    assert hear(recording, cuts=tuple(range(0, len(recording.body), size))).events == hear(recording).events
+def test_it_makes_no_difference_where_bytes_are_cut(recording: Recording) -> None:
+    whole = hear(recording)
+    for pieces in (3, 61, 997, 4_999):
+        size = max(1, len(recording.body) // pieces)
+        assert hear(recording, cuts=tuple(range(0, len(recording.body), size))).events == whole.events
 
 
 @each
