@@ -18,7 +18,6 @@ from tests.support.parsed import parsed
 from tests.support.tooling import Workspace
 from tui_agent.agent.hooks.handlers import Containment, LoadedHooks, from_settings
 from tui_agent.agent.hooks.hooks import Hooks
-from tui_agent.agent.hooks.payloads import About, BeforeTool
 from tui_agent.agent.hooks.settings import HookSettings
 from tui_agent.agent.mcp.connection import ConnectionContext
 from tui_agent.agent.mcp.hub import McpHub
@@ -31,6 +30,7 @@ from tui_agent.sandbox import sandbox as sandbox_module
 from tui_agent.sandbox.own_directory import make_own_directory
 from tui_agent.tools.bash import BashInput, BashTool
 from tui_agent.tools.job import JobInput, JobTool
+from tui_agent.tools.read import ReadInput, ReadTool
 from tui_agent.trust import PinnedFiles, TrustStore, Untrusted, project_state
 
 NOTHING, OUTPUTS, PROJECT = View(Writes.NOTHING), View(Writes.OUTPUTS), View(Writes.PROJECT)
@@ -200,8 +200,8 @@ async def test_a_projects_hook_runs_in_the_sandbox_of_the_mode(box: Contained, v
         lambda: LoadedHooks((hook,)), report=lambda notice: reported.append(notice.message),
         containment=Containment(box.sandbox, lambda: view),
     )  # fmt: skip
-    answer = await hooks.before_tool(BeforeTool(about=About(), call_id="1", tool="read", arguments={}))
-    assert answer.decision == "deny"
+    checked = await hooks.check_call("1", ReadTool(), ReadInput(path="app.py"))
+    assert checked.refusal
     assert "canary" not in (box.root / "dist/stolen.js").read_text() if (box.root / "dist/stolen.js").exists() else True
     assert not (box.root / "dist/.envrc").exists()
     layered = box.sandbox.is_layered(box.root, view)
@@ -254,11 +254,10 @@ async def test_a_script_of_the_project_that_the_users_hook_runs_is_trusted_as_it
         report=lambda n: told.append(n.message),
     )
     told: list[str] = []
-    payload = BeforeTool(about=About(), call_id="1", tool="read", arguments={})
-    await hooks.before_tool(payload)
+    await hooks.check_call("1", ReadTool(), ReadInput(path="app.py"))
     assert told == []
     guard.write_text("touch mark\n")
-    await hooks.before_tool(payload)
+    await hooks.check_call("1", ReadTool(), ReadInput(path="app.py"))
     assert "scripts/guard.sh is not as you trusted it" in told[0]
     assert not (tmp_path / "mark").exists()
     assert not project_state(tmp_path, store, commands=commands).trusted
@@ -272,7 +271,7 @@ async def test_a_users_hook_finds_no_program_of_the_project(tmp_path: Path) -> N
     environment = {"PATH": f"{box.root}/node_modules/.bin:{SYSTEM_PATH}"}
     told: list[str] = []
     hooks = Hooks(lambda: from_settings([settings], box.root, environment), report=lambda n: told.append(n.message))
-    await hooks.before_tool(BeforeTool(about=About(), call_id="1", tool="read", arguments={}))
+    await hooks.check_call("1", ReadTool(), ReadInput(path="app.py"))
     assert "not found" in told[0]
     assert not (box.root / "mark").exists()
 

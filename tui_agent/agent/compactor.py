@@ -14,8 +14,7 @@ from dataclasses import replace
 from typing import Literal
 
 from tui_agent.agent.events import CompactionEnded, CompactionProgress, CompactionStarted
-from tui_agent.agent.hooks.payloads import CompactAnswer
-from tui_agent.agent.hooks.preparation import after_compaction, of_compaction
+from tui_agent.agent.hooks.payloads import CompactAnswer, committed_payload, compaction_payload
 from tui_agent.agent.journal import Journal
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.agent.prepared_summary import PreparedSummary
@@ -197,7 +196,7 @@ class Compactor:
         hooks = self._ports.hooks
         if not await hooks.wanted("before_compact"):
             return CompactAnswer()
-        return await hooks.before_compact(of_compaction(plan, hooks.about, self._templates))
+        return await hooks.before_compact(compaction_payload(plan, hooks.about, self._templates))
 
     async def forecast(self, plan: CompactionPlan, order: CompactionOrder, summary: str = "") -> Commit | Refusal:
         size = self.size(order.model)
@@ -320,7 +319,7 @@ class Compactor:
     def _append(self, entries: Iterable[Entry]) -> None:
         for entry in self._journal.append_many(entries):
             if isinstance(entry, CompactionEntry):
-                self._ports.hooks.tell(after_compaction(entry, self._ports.hooks.about))
+                self._ports.hooks.tell(committed_payload(entry, self._ports.hooks.about))
 
     def _settings(self, model: str) -> ContextSettings:
         return self._ports.settings.for_model(model)

@@ -8,8 +8,7 @@ from collections.abc import Callable
 
 from tui_agent.agent.context_keeper import ContextKeeper
 from tui_agent.agent.events import LeafMoved
-from tui_agent.agent.hooks.payloads import AfterTree, SummaryAnswer
-from tui_agent.agent.hooks.preparation import of_move
+from tui_agent.agent.hooks.payloads import AfterTree, SummaryAnswer, move_payload
 from tui_agent.agent.journal import Journal
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.agent.summary_calls import SummaryCalls
@@ -149,7 +148,7 @@ class Navigator:
             return SummaryAnswer()
         settings = self._ports.settings.for_model(self._context.model)
         templates = Templates.load(self._ports.prompt)
-        given = of_move(plan, await self._left(plan), focus, hooks.about, settings, templates)
+        given = move_payload(plan, await self._left(plan), focus, hooks.about, settings.compaction, templates)
         answer = await hooks.before_tree(given)
         if answer.cancel:
             raise NavigationError(f"A hook cancelled the move: {answer.message or 'no reason given'}")

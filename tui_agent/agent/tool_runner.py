@@ -37,7 +37,7 @@ from tui_agent.agent.events import (
     ToolStarted,
 )
 from tui_agent.agent.gate import Gate, needs_of
-from tui_agent.agent.hooks.around_tools import Checked, add_to_result, check_call
+from tui_agent.agent.hooks.hooks import CheckedCall
 from tui_agent.agent.journal import Journal
 from tui_agent.agent.permissions import Action, Rule
 from tui_agent.agent.ports import AgentPorts
@@ -214,7 +214,7 @@ class ToolRunner:
             return
         context = self._context(call)
         try:
-            checked = await check_call(self._ports.hooks, call.part.call_id, call.tool, call.arguments)
+            checked = await self._ports.hooks.check_call(call.part.call_id, call.tool, call.arguments)
             refusal = checked.refusal or await self._refusal(call, call.tool, checked, context)
             if refusal is not None:
                 self._append(call, ToolStatus.DENIED, ToolResult(refusal))
@@ -227,7 +227,7 @@ class ToolRunner:
         else:
             self._append(call, ToolStatus.ERROR if result.is_error else ToolStatus.COMPLETED, result)
 
-    async def _refusal(self, call: _Call, tool: Tool[Any], checked: Checked, context: ToolContext) -> str | None:
+    async def _refusal(self, call: _Call, tool: Tool[Any], checked: CheckedCall, context: ToolContext) -> str | None:
         call.arguments = checked.arguments
         await self._save_in_editor(tool, checked.arguments, context)
         needs = await asyncio.to_thread(needs_of, tool, checked.arguments, context)
@@ -276,7 +276,7 @@ class ToolRunner:
 
         context.request_grants, context.allow_host = request_grants, allow_host
 
-    async def _execute(self, call: _Call, tool: Tool[Any], checked: Checked, context: ToolContext) -> ToolResult:
+    async def _execute(self, call: _Call, tool: Tool[Any], checked: CheckedCall, context: ToolContext) -> ToolResult:
         """Run a call that may; what it could not do comes back as a result, so that hooks see that too."""
         title = tool.title(checked.arguments)
         written = call.part.arguments if checked.changed is None else checked.changed
@@ -287,7 +287,7 @@ class ToolRunner:
         except ToolError as error:
             result = ToolResult(str(error), is_error=True)
         seconds = (self._ports.clock() - began) / 1_000
-        return await add_to_result(self._ports.hooks, call.part.call_id, tool, checked, result, seconds)
+        return await self._ports.hooks.add_to_result(call.part.call_id, tool, checked, result, seconds)
 
     async def _run_tool(self, tool: Tool[Any], arguments: ToolInput, context: ToolContext) -> ToolResult:
         task = asyncio.ensure_future(self._run_checked(tool, arguments, context))

@@ -1,6 +1,7 @@
-"""The hooks of one session: asked in their order, each failure told to the user, the default going on."""
+"""The hooks of one session, asked in their order. A hook that fails is reported, and work goes on without it."""
 
 import asyncio
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -27,11 +28,29 @@ from tui_agent.agent.hooks.payloads import (
     UserPrompt,
     UserPromptAnswer,
 )
+from tui_agent.lazy import dataclass
+from tui_agent.tools.arguments import parse_arguments
+from tui_agent.tools.base import Tool, ToolInput, ToolResult
+from tui_agent.tools.dynamic import RawInput
 
 CLOSING_SECONDS = 5
 """How long the end of the program waits for hooks that are told of something."""
 MIN_SUMMARY_CHARS = 20
 """Characters; a shorter summary says nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedCall:
+    """A call after its hooks: its arguments, whether a hook allowed it, and why it may not run.
+
+    ``changed`` is the JSON text of the arguments when a hook changed them.
+    """
+
+    arguments: ToolInput
+    allowed: bool = False
+    refusal: str | None = None
+    changed: str | None = None
+
 
 AnswerT = TypeVar("AnswerT", bound=HookAnswer)
 SummaryT = TypeVar("SummaryT", bound=SummaryAnswer)
@@ -106,28 +125,53 @@ class Hooks:
             return answers[-1]
         return UserPromptAnswer(context="\n\n".join(row.context for row in answers if row.context.strip()))
 
-    async def before_tool(self, payload: BeforeTool) -> BeforeToolAnswer:
-        """Ask about a call: each hook sees the arguments as the one before left them, the first refusal counts."""
-        await self.warm()
-        allowed, changed = False, None
+    async def check_call(self, call_id: str, tool: Tool[Any], arguments: ToolInput) -> CheckedCall:
+        """Ask the hooks about a call: each sees the arguments as the one before left them, the first refusal counts.
+
+        Raises:
+            ToolError: a hook changed the arguments to something the tool does not accept.
+        """
+        if not await self.wanted("before_tool", tool.name):
+            return CheckedCall(arguments)
+        given = payload = BeforeTool(about=self.about, call_id=call_id, tool=tool.name, arguments=_plain(arguments))
+        allowed = False
         for handler in self._handlers or ():
-            if not handler.handles("before_tool", payload.tool):
+            if not handler.handles(payload.event, tool.name):
                 continue
             answer = await self._ask_one(handler, payload, BeforeToolAnswer)
             if answer is None:
                 continue
             if answer.decision == "deny":
-                return answer
+                refusal = f"A hook of the user's refused this call: {answer.message or 'no reason given'}"
+                return CheckedCall(arguments, refusal=refusal)
             allowed = allowed or answer.decision == "allow"
             if answer.arguments is not None:
-                changed = answer.arguments
-                payload = payload.model_copy(update={"arguments": changed})
-        return BeforeToolAnswer(decision="allow" if allowed else None, arguments=changed)
+                payload = payload.model_copy(update={"arguments": answer.arguments})
+        if payload.arguments == given.arguments:
+            return CheckedCall(arguments, allowed)
+        changed = json.dumps(payload.arguments, ensure_ascii=False)
+        return CheckedCall(parse_arguments(tool, changed), allowed, changed=changed)
 
-    async def after_tool(self, payload: AfterTool) -> str:
-        """Return what is to be added to a call's output."""
-        answers = await self._ask(payload, AfterToolAnswer, tool=payload.tool)
-        return "\n\n".join(answer.append for answer in answers if answer.append.strip())
+    async def add_to_result(
+        self, call_id: str, tool: Tool[Any], checked: CheckedCall, result: ToolResult, seconds: float
+    ) -> ToolResult:
+        added = (
+            [] if checked.changed is None else [f"[A hook of the user's changed the arguments to {checked.changed}]"]
+        )
+        if await self.wanted("after_tool", tool.name):
+            payload = AfterTool(
+                about=self.about,
+                call_id=call_id,
+                tool=tool.name,
+                arguments=_plain(checked.arguments),
+                output=result.output,
+                is_error=result.is_error,
+                seconds=seconds,
+            )
+            answers = await self._ask(payload, AfterToolAnswer, tool=tool.name)
+            added += [answer.append for answer in answers if answer.append.strip()]
+        text = "\n\n".join(added)
+        return replace(result, output=f"{result.output}\n\n{text}") if text else result
 
     async def before_compact(self, payload: BeforeCompact) -> CompactAnswer:
         """Ask about a compaction: the first that cancels or brings a summary counts, and what all of them add."""
@@ -214,3 +258,10 @@ class Hooks:
 
     def _failed(self, handler: Handler, event: str, why: str) -> None:
         self._report(Notice(f"The {event} hook “{handler.name}” failed: {why}. Went on without it.", "warning"))
+
+
+def _plain(arguments: ToolInput) -> dict[str, Any]:
+    """Return the arguments that were set, as JSON values."""
+    if isinstance(arguments, RawInput):
+        return dict(arguments.values)
+    return arguments.model_dump(mode="json", exclude_unset=True)
