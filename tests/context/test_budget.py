@@ -21,7 +21,7 @@ from tui_agent.context.budget import (
     threshold,
     within,
 )
-from tui_agent.context.calibration import Calibration, Factor
+from tui_agent.context.calibration import Calibration
 from tui_agent.context.projection import ModelTraits, project
 from tui_agent.context.settings import CompactionSettings, ContextSettings
 from tui_agent.context.tokens import REQUEST_TOKENS, TokenCounter
@@ -182,7 +182,7 @@ def test_the_factor_corrects_what_is_estimated_and_nothing_else():
 
     plain, corrected = (
         measure(path, LIMITS, SETTINGS, c).total
-        for c in (COUNTER, TokenCounter(MODEL, Calibration(learnt={"ascii": Factor(2.0)})))
+        for c in (COUNTER, TokenCounter(MODEL, Calibration(learnt={"text": 2.0})))
     )
     assert plain - 5_750 == pytest.approx((corrected - 5_750) / 2, abs=1)
 

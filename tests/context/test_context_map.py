@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.support.entry_strategies import MODELS, paths
 from tests.support.thoroughness import EXAMPLES
 from tui_agent.context.budget import ModelLimits, estimate_tokens
-from tui_agent.context.calibration import Calibration, Factor
+from tui_agent.context.calibration import Calibration
 from tui_agent.context.context_map import context_map
 from tui_agent.context.settings import ContextSettings
 from tui_agent.context.tokens import TokenCounter
@@ -29,7 +29,7 @@ from tui_agent.session.entries import (
 )
 
 MODEL = "openai/gpt-4o"
-COUNTER = TokenCounter(MODEL, Calibration(learnt={"ascii": Factor(1.1)}))
+COUNTER = TokenCounter(MODEL, Calibration(learnt={"text": 1.1}))
 LIMITS = ModelLimits(MODEL, 128_000, 16_384)
 SETTINGS = ContextSettings()
 TEXT = "The quick brown fox jumps over the lazy dog. "
@@ -147,7 +147,7 @@ def test_changing_a_block_costs_everything_from_it_on():
 )
 def test_the_blocks_of_any_path_add_up(path, model, vision, factor):
     limits = ModelLimits(model, 32_768, vision=vision)
-    counter = TokenCounter(model, Calibration(learnt={"ascii": Factor(factor)}))
+    counter = TokenCounter(model, Calibration(learnt={"text": factor}))
 
     told = context_map(path, limits, SETTINGS, counter)
     assert abs(told.estimate - estimate_tokens(path, limits, counter)) <= 1

@@ -14,7 +14,7 @@ from scripts.model_data import SOURCES, encoding
 from tests.support.entry_strategies import texts
 from tests.support.thoroughness import EXAMPLES
 from tui_agent.context import tokens
-from tui_agent.context.calibration import Calibration, Factor
+from tui_agent.context.calibration import Calibration
 from tui_agent.context.request import ContentText, ImageRef, Message, RequestToolCall
 from tui_agent.context.tokens import (
     CALL_TOKENS,
@@ -247,10 +247,10 @@ def test_encrypted_reasoning_counts_what_the_provider_reported_and_the_blob_can_
 
 
 def test_a_stored_count_is_used_and_corrected():
-    corrected = TokenCounter(MODEL, Calibration(learnt={"ascii": Factor(1.5)}))
+    corrected = TokenCounter(MODEL, Calibration(learnt={"text": 1.5}))
     assert corrected.entry(user("hello", tokens=1_000)) == 1_500
     assert (
-        TokenCounter(MODEL, Calibration(learnt={"ascii": Factor(1.5)})).estimate(user("hello world", tokens=1_000))
+        TokenCounter(MODEL, Calibration(learnt={"text": 1.5})).estimate(user("hello world", tokens=1_000))
         == 2 + MESSAGE_TOKENS
     )
 

@@ -1,4 +1,4 @@
-"""Two texts in each of many scripts, and how many tokens four tokenizers' published files make of them."""
+"""Two texts of each kind and script, and their tokens by six tokenizers (``scripts/tokenizer_counts.py``)."""
 
 import json
 from pathlib import Path

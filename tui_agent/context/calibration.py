@@ -1,99 +1,49 @@
-"""How many tokens of a model's own one counted token stands for: by script, first by its family, then as reported."""
+"""How many tokens of a model's own one counted token stands for: by class of characters, corrected by reports."""
 
 import math
 import re
-from bisect import bisect_right
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import field
-from types import MappingProxyType
 
 from tui_agent.lazy import dataclass
 from tui_agent.session.counting import Count
 
-ASCII = "ascii"
+TEXT = "text"
+"""ASCII: letters, signs, spaces and the first digit of each token."""
 DIGITS = "digits"
 """Digits after the first of each token of numbers: o200k_base packs three, many tokenizers give each a token."""
-_BLOCKS = (
-    # Where each script begins in Unicode; up to the next line. Scripts that tokenizers treat alike share a name.
-    (0x80, "latin"),
-    (0x250, "symbols"),
-    (0x370, "greek"),
-    (0x400, "cyrillic"),
-    (0x530, "armenian"),
-    (0x590, "hebrew"),
-    (0x600, "arabic"),
-    (0x900, "devanagari"),
-    (0x980, "indic"),
-    (0xE00, "thai"),
-    (0xE80, "southeast"),
-    (0x10A0, "georgian"),
-    (0x1100, "hangul"),
-    (0x1200, "symbols"),
-    (0x1780, "southeast"),
-    (0x1800, "symbols"),
-    (0x1E00, "vietnamese"),
-    (0x1F00, "greek"),
-    (0x2000, "symbols"),
-    (0x2E80, "han"),
-    (0x3040, "kana"),
-    (0x3100, "han"),
-    (0x3130, "hangul"),
-    (0x3190, "han"),
-    (0xAC00, "hangul"),
-    (0xD800, "symbols"),
-    (0xF900, "han"),
-    (0xFB00, "symbols"),
-    (0xFE30, "han"),
-    (0xFE70, "arabic"),
-    (0xFF00, "han"),
-    (0x10000, "symbols"),
-    (0x1F000, "emoji"),
-    (0x1FB00, "symbols"),
-    (0x20000, "han"),
-    (0x30000, "symbols"),
-)
-_SCRIPTS = (
-    "ascii",
-    "latin",
-    "vietnamese",
-    "greek",
-    "cyrillic",
-    "armenian",
-    "georgian",
-    "hebrew",
-    "arabic",
-    "devanagari",
-    "indic",
-    "thai",
-    "southeast",
-    "han",
-    "kana",
-    "hangul",
-    "symbols",
-    "emoji",
-)
-_STARTS = [start for start, _ in _BLOCKS]
-
-_FAMILIES: Mapping[str, Mapping[str, float]] = {
-    # Tokens per token of o200k_base by script, in the order of _SCRIPTS, as the tokenizers' own files count the
-    # translations of Django 5.2 and its source; Mistral's (tekken) and emoji on texts of ours. "other" is the geometric
-    # mean of the open ones. Claude's file is Claude 2's; its ASCII is what later models report (1.07 to 1.32).
-    family: dict(zip(_SCRIPTS, map(float, factors.split()), strict=True))
-    for family, factors in {
-        "qwen": "1.01 1.2 0.53 2.69 1.34 3.02 2.99 1.01 1.36 3.02 3.64 1.47 2.81 0.97 0.9 1.15 0.91 1.26",
-        "gemma": "1.08 1.08 1.4 1.09 0.97 1.66 1.29 1.22 1.06 0.91 1.08 0.82 1.14 0.96 0.64 0.95 0.83 0.9",
-        "deepseek": "1.03 1.22 1.4 1.41 1.14 1.76 2.19 1.19 1.24 1.88 1.82 0.89 1.98 0.84 0.93 1.15 1 1.2",
-        "llama3": "1 1.17 0.5 1.1 1.09 4.86 5.56 2.66 1.19 1.68 4.24 1.19 3.34 1.04 0.89 1.08 0.97 1.25",
-        "claude": "1.2 1.39 3.6 3.43 1.87 5.42 3.51 2.33 3.15 3.45 5.2 4.58 3.07 1.12 1.39 1.89 1.1 1.5",
-        "mistral": "1.04 1.04 0.9 1.07 1.09 1.7 1.6 1.15 0.91 1.18 1.3 1.31 1.5 1.25 0.95 0.85 1.27 1.52",
-        "other": "1.03 1.17 0.85 1.46 1.13 2.56 2.61 1.41 1.21 1.72 2.35 1.06 2.15 0.95 0.83 1.08 0.93 1.3",
+ALPHABETS, INDIC, CJK, SIGNS = "alphabets", "indic", "cjk", "signs"
+"""Classes outside ASCII, by the first byte of a character in UTF-8: accents, Greek, Cyrillic, Hebrew, Arabic and the
+like; the scripts of India and Southeast Asia, Georgian; Chinese, Japanese, Korean; emoji, arrows, box drawing."""
+_NAMES = {b"a": ALPHABETS, b"i": INDIC, b"c": CJK, b"s": SIGNS}
+_FIRST_BYTES = b"-" * 0xC2 + b"a" * 0x1E + b"ii" + b"s" + b"c" * 0x0D + b"s" * 0x10
+"""The class that each byte begins; none for ASCII and the later bytes of a character."""
+_FORMER = {
+    # The classes of entries that earlier versions stored; what is not here was an alphabet.
+    **dict.fromkeys(("devanagari", "indic", "thai", "southeast", "georgian", "vietnamese"), INDIC),
+    **dict.fromkeys(("han", "kana", "hangul"), CJK),
+    **dict.fromkeys(("symbols", "emoji"), SIGNS),
+}
+_CLASSES = (TEXT, DIGITS, ALPHABETS, INDIC, CJK, SIGNS)
+_SIZES: Mapping[str, Mapping[str, float]] = {
+    # Tokens per token of o200k_base by class, fitted on Django's translations and source, tables, logs and hex dumps as
+    # the files of Qwen 2.5 and 3.5, Gemma 3, DeepSeek V3, Llama 3 and Mistral's tekken count them. "other" is between
+    # them. Claude's are those of the file of Claude 2, but for ASCII: later models report 1.07 to 1.32.
+    family: dict(zip(_CLASSES, sizes, strict=True))
+    for family, sizes in {
+        "": (1, 0, 1, 1, 1, 1),
+        "qwen": (1.02, 0.97, 1.2, 1.25, 0.91, 0.9),
+        "gemma": (1.12, 0.86, 1.08, 1, 0.9, 0.58),
+        "deepseek": (1.03, 0, 1.23, 1.27, 0.96, 0.96),
+        "llama3": (1, 0, 1.14, 1.3, 1.01, 1.29),
+        "claude": (1.2, 0, 2.3, 3.4, 1.5, 1.25),
+        "mistral": (1.04, 0.93, 1.04, 1.21, 1.05, 1.6),
+        "other": (1.04, 0.5, 1.15, 1.2, 0.97, 1),
     }.items()
 }
+_DOUBTS = dict(zip(_CLASSES, (0.06, 0.5, 0.7, 0.6, 0.4, 0.4), strict=True))
+"""Share by which a class's size may be off: what a report differs by is put down to the classes in proportion."""
 _NUMBERS = re.compile(r"[0-9]{2,3}")
-_DIGIT_TOKENS = {"": 0.0, "deepseek": 0.0, "llama3": 0.0, "claude": 0.0, "qwen": 1.0, "gemma": 1.0, "mistral": 0.95}
-"""Tokens that each digit after the first of three takes: none where numbers are packed as in o200k_base."""
-_UNKNOWN_DIGITS = 0.4
 _OWN_ENCODING = re.compile(r"(?:^|/)(?:gpt-|chatgpt|o[1-9](?:$|-)|text-embedding)|gpt-oss|gpt-[345]")
 _FAMILY_NAMES = (
     (re.compile(r"claude"), "claude"),
@@ -104,49 +54,24 @@ _FAMILY_NAMES = (
     (re.compile(r"llama-?_?3|llama3"), "llama3"),
 )
 
-_ROUGH_PER_CHAR = MappingProxyType(
-    # Tokens per character; the rest is between hangul and han.
-    dict.fromkeys(("greek", "cyrillic", "armenian", "georgian", "hebrew", "arabic", "devanagari", "indic", "thai"), 0.4)
-)
-_WORDS_AROUND = 10
-"""Tokens for which an accent stands: the words around it are not English either."""
-_ROUGH_WIDE = 0.7
+_ROUGH_PER_CHAR = {ALPHABETS: 0.4, INDIC: 0.4, CJK: 0.7, SIGNS: 0.7}
 _ROUGH_ASCII_CHARS = 3.6
 """ASCII characters per token of prose and code."""
 
 PLAUSIBLE_RANGE = (0.25, 5.0)
 """Reported over estimated tokens outside which one of the two is wrong, and nothing is learnt."""
-FACTOR_RANGE = (0.3, 8.0)
-"""Limits of a factor."""
+SIZE_RANGE = (0.0, 8.0)
+"""Limits of a size that was learnt."""
 LEAST_TO_LEARN = 200
 """Tokens of a request below which the overhead's guess would drown what is to be learnt."""
-_MEASURED = {"", "qwen", "gemma", "deepseek", "llama3", "mistral"}
-_DOUBT, _DOUBT_UNMEASURED = (0.06, 0.15), (0.12, 0.4)
-"""Shares by which ASCII's factor and the others may be off at first."""
-OLD_FACTOR_DOUBT = 0.05
-"""The same of a factor that was learnt for all scripts together."""
-_NOISE = 0.01
-"""Share by which a report may differ from the best factors."""
-_LEAST_DOUBT = 0.015
-"""How far a factor that was learnt well may still be off: text differs."""
 
 
-def script_of(character: str) -> str:
-    """Return the script of a character."""
-    point = ord(character)
-    return ASCII if point < _STARTS[0] else _BLOCKS[bisect_right(_STARTS, point) - 1][1]
-
-
-def scripts_of(text: str) -> dict[str, int]:
-    """Return the characters of a text outside ASCII by script."""
-    found: dict[str, int] = {}
+def characters_of(text: str) -> dict[str, int]:
+    """Return the characters of a text outside ASCII by class."""
     if text.isascii():
-        return found
-    for character, number in Counter(text).items():
-        if not character.isascii():
-            script = script_of(character)
-            found[script] = found.get(script, 0) + number
-    return found
+        return {}
+    found = text.encode("utf-8", "replace").translate(_FIRST_BYTES)
+    return {name: number for mark, name in _NAMES.items() if (number := found.count(mark))}
 
 
 def count_of(tokens: int, outside: int, text: str) -> int:
@@ -154,79 +79,62 @@ def count_of(tokens: int, outside: int, text: str) -> int:
     packed = sum(len(number) - 1 for number in _NUMBERS.findall(text))
     if not outside and not packed:
         return tokens
-    characters = scripts_of(text)
+    characters = characters_of(text)
     total = sum(characters.values()) or 1
-    scripts = {script: round(outside * number / total) for script, number in characters.items()}
-    if "latin" in scripts:
-        scripts["latin"] = min(scripts["latin"] * _WORDS_AROUND, tokens - sum(scripts.values()) + scripts["latin"])
-    return Count.of(tokens, {**scripts, DIGITS: packed}.items())
+    classes = {name: round(outside * number / total) for name, number in characters.items()}
+    return Count.of(tokens, {**classes, DIGITS: packed}.items())
 
 
 def rough_count(text: str) -> int:
     """Return about how many tokens a text has, whatever the encoding; prose and code are within a fifth of it."""
-    wide = {script: math.ceil(n * _ROUGH_PER_CHAR.get(script, _ROUGH_WIDE)) for script, n in scripts_of(text).items()}
+    wide = {name: math.ceil(number * _ROUGH_PER_CHAR[name]) for name, number in characters_of(text).items()}
     narrow = math.ceil(len(text.encode("ascii", "ignore")) / _ROUGH_ASCII_CHARS)
     return Count.of(narrow + sum(wide.values()), wide.items()) if wide else narrow
 
 
 @dataclass(frozen=True, slots=True)
-class Factor:
-    """What one counted token of a script stands for, and how far that may be off (a standard deviation)."""
-
-    value: float = 1.0
-    doubt: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
 class Calibration:
-    """A model's factors: those of its family, and in ``learnt`` what reports made of them."""
+    """A model's sizes: those of its family, and in ``learnt`` what reports made of them."""
 
     family: str = ""
-    learnt: Mapping[str, Factor] = field(default_factory=dict)
+    learnt: Mapping[str, float] = field(default_factory=dict)
 
-    def factor(self, script: str) -> Factor:
-        known = self.learnt.get(script)
-        if known is not None:
-            return known
-        if script == DIGITS:
-            value = _DIGIT_TOKENS.get(self.family, _UNKNOWN_DIGITS)
-            return Factor(value, 0.0 if self.family in _DIGIT_TOKENS else _UNKNOWN_DIGITS)
-        value = _FAMILIES.get(self.family, {}).get(script, 1.0)
-        doubt = (_DOUBT if self.family in _MEASURED else _DOUBT_UNMEASURED)[script != ASCII]
-        return Factor(value, value * doubt)
+    def size(self, name: str) -> float:
+        """Return the tokens that one counted token of a class stands for."""
+        return self.learnt.get(name, _SIZES[self.family][name])
 
     def apply(self, counted: int) -> float:
         """Return counted tokens as the model's."""
-        scripts = counted.scripts if isinstance(counted, Count) else ()
-        narrow = int(counted) - sum(number for script, number in scripts if script != DIGITS)
-        wide = sum(number * self.factor(script).value for script, number in scripts)
-        return narrow * self.factor(ASCII).value + wide
+        return sum(number * self.size(name) for name, number in _classes(counted).items())
 
     def learn(self, counted: int, reported: int) -> "Calibration":
         """Return the calibration after one report on a whole request; absurd and tiny ones change nothing.
 
-        What the report differs by is shared out among the scripts in the request: most to the one that has most of
-        it and is least known (a Kalman filter without the factors' correlations).
+        What the report differs by is put down to the classes by how many tokens each has and how far it may be off,
+        so that the request's estimate becomes what was reported.
         """
         estimate = self.apply(counted)
         if min(estimate, reported) < LEAST_TO_LEARN:
             return self
         if not PLAUSIBLE_RANGE[0] <= reported / estimate <= PLAUSIBLE_RANGE[1]:
             return self
-        scripts = dict(counted.scripts) if isinstance(counted, Count) else {}
-        scripts[ASCII] = int(counted) - sum(number for script, number in scripts.items() if script != DIGITS)
-        known = {script: self.factor(script) for script in scripts}
-        weights = {script: number * known[script].doubt ** 2 for script, number in scripts.items()}
-        spread = sum(weights[script] * number for script, number in scripts.items()) + (_NOISE * reported) ** 2
-        learnt = dict(self.learnt)
-        for script, number in scripts.items():
-            gain = weights[script] / spread
-            low, high = (0.0, 1.2) if script == DIGITS else FACTOR_RANGE
-            value = min(max(known[script].value + gain * (reported - estimate), low), high)
-            least = 0.0 if script == DIGITS else _LEAST_DOUBT
-            doubt = max(known[script].doubt * math.sqrt(max(0.0, 1 - gain * number)), least)
-            learnt[script] = Factor(value, doubt)
-        return Calibration(self.family, learnt)
+        classes = _classes(counted)
+        gains = {name: number * (_DOUBTS[name] * self.size(name)) ** 2 for name, number in classes.items()}
+        step = (reported - estimate) / sum(gain * classes[name] for name, gain in gains.items())
+        low, high = SIZE_RANGE
+        moved = {name: min(max(self.size(name) + gain * step, low), high) for name, gain in gains.items()}
+        return Calibration(self.family, {**self.learnt, **moved})
+
+
+def _classes(counted: int) -> dict[str, int]:
+    """Return counted tokens by class."""
+    found = {TEXT: int(counted)}
+    for name, number in counted.scripts if isinstance(counted, Count) else ():
+        kind = name if name in _CLASSES else _FORMER.get(name, ALPHABETS)
+        found[kind] = found.get(kind, 0) + number
+        if kind != DIGITS:
+            found[TEXT] -= number
+    return found
 
 
 def first_calibration(model: str) -> Calibration:

@@ -1,9 +1,9 @@
 """How many tokens a text, an image or an entry takes, as well as it can be known without asking the provider.
 
 Text is counted with OpenAI's byte-pair encodings, which are shipped as files: the network is never touched. A
-``Count`` remembers which of its tokens are outside ASCII, by script, and a model's ``Calibration`` has a factor for
+``Count`` remembers which of its tokens are outside ASCII, by class, and a model's ``Calibration`` has a size for
 each: what its tokenizer's relatives are known to need, corrected by what the provider reported. An entry's own
-``tokens`` and ``scripts`` hold the count without factors, so that it never goes stale when they move.
+``tokens`` and ``scripts`` hold the count without them, so that it never goes stale when they move.
 """
 
 import json
@@ -176,7 +176,7 @@ class TokenCounter:
         return round(self.calibration.apply(tokens))
 
     def learn(self, counted: int, reported: int) -> "TokenCounter":
-        """Return the counter with its factors improved; see ``Calibration.learn``."""
+        """Return the counter with its sizes improved; see ``Calibration.learn``."""
         return replace(self, calibration=self.calibration.learn(counted, reported))
 
     def warm(self) -> None:

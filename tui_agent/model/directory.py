@@ -14,7 +14,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from tui_agent.context.budget import ModelLimits
-from tui_agent.context.calibration import ASCII, OLD_FACTOR_DOUBT, Calibration, Factor, first_calibration
+from tui_agent.context.calibration import Calibration, first_calibration
 from tui_agent.context.projection import ModelTraits
 from tui_agent.context.templates import Templates
 from tui_agent.context.tokens import TokenCounter
@@ -36,10 +36,8 @@ class LearntModels(BaseModel):
 
     model_config = ConfigDict(defer_build=True)
 
-    factors: dict[str, float] = Field(default_factory=dict)
-    """One factor for a model, as earlier versions learnt it."""
-    calibrations: dict[str, dict[str, tuple[float, float]]] = Field(default_factory=dict)
-    """Factors by script, each with how far it may be off."""
+    token_sizes: dict[str, dict[str, float]] = Field(default_factory=dict)
+    """What one counted token stands for, by class of characters."""
     windows: dict[str, int] = Field(default_factory=dict)
     contradicted: dict[str, int] = Field(default_factory=dict)
     """What was known of a window when another was learnt. A server that says something else now has changed."""
@@ -147,24 +145,16 @@ class CatalogDirectory:
         if after == before:
             return
         self._counters[model] = after
-        learnt = after.calibration.learnt
-        self._learnt.calibrations[self._spoken(model)] = {
-            script: (round(factor.value, 5), round(factor.doubt, 5)) for script, factor in learnt.items()
-        }
-        self._learnt.factors.pop(model, None)
+        sizes = {name: round(size, 5) for name, size in after.calibration.learnt.items()}
+        self._learnt.token_sizes[self._spoken(model)] = sizes
         self._save()
 
     def _calibration(self, model: str) -> Calibration:
         """Return what was learnt of a model, where nothing was what was learnt of the same one elsewhere."""
-        first, learnt = first_calibration(model), self._learnt.calibrations
+        first, learnt = first_calibration(model), self._learnt.token_sizes
         name = _plain_name(model)
         elsewhere = next((key for key in learnt if _plain_name(key.partition(" ")[0]) == name), "")
-        known = learnt.get(self._spoken(model)) or learnt.get(elsewhere)
-        if known is not None:
-            return replace(first, learnt={script: Factor(*factor) for script, factor in known.items()})
-        if model in self._learnt.factors:
-            return replace(first, learnt={ASCII: Factor(self._learnt.factors[model], OLD_FACTOR_DOUBT)})
-        return first
+        return replace(first, learnt=learnt.get(self._spoken(model)) or learnt.get(elsewhere, {}))
 
     def learn_window(self, model: str, window: int, *, named: bool = True) -> None:
         """Remember a window that a provider named, for good, or one it only gave away, until the program ends."""

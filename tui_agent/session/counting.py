@@ -1,16 +1,16 @@
-"""A number of tokens that remembers which of them are outside ASCII, and how many digits are packed in them."""
+"""A number of tokens that remembers which of them are outside ASCII, by class, and how many digits they pack."""
 
 from collections.abc import Iterable
 
 Scripts = tuple[tuple[str, int], ...]
-"""Tokens outside ASCII by script, in the order of the scripts' names."""
+"""Tokens outside ASCII by class (``context.calibration``), in the order of the classes' names."""
 
 
 class Count(int):
     """Uncorrected tokens; a plain ``int`` is a count of ASCII alone.
 
     Tokenizers agree on English and code within a fifth and differ by factors on other scripts, so what is counted
-    once is kept apart by script and corrected when a model is asked. Sums and differences of counts are counts.
+    once is kept apart by class and corrected when a model is asked. Sums and differences of counts are counts.
     """
 
     scripts: Scripts = ()
