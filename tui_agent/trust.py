@@ -19,17 +19,15 @@ from tui_agent.files.atomic import write_atomically
 from tui_agent.files.inside import is_inside, read_inside
 from tui_agent.lazy import dataclass
 from tui_agent.path_checks import is_file
+from tui_agent.places import ACTING, FOLDER, PLACES
 
-FOLDER = ".tui-agent"
 CONFIG = "config.toml"
 SERVERS = ".mcp.json"
-PARENTS = (FOLDER, ".claude", ".agents")
-"""Directories in which commands, agents and hooks of a project are looked for."""
-ACTING = {"commands": "command", "agents": "agent", "hooks": "hook"}
-"""Folders below them whose files act, and what one of the files is called."""
-TOOLS = "tools"
-"""The folder in ``FOLDER`` whose functions are tools."""
-_KINDS = {**ACTING, TOOLS: "tool"}
+_PLACES = [place for place in PLACES if place.kind in ACTING and place.project]
+_FOLDERS = (FOLDER, *(place.project for place in _PLACES if not place.project.startswith(f"{FOLDER}/")))
+"""Folders of a project whose files act."""
+_RUN_BY_SETTINGS = {place.project for place in _PLACES if place.kind == "hooks" and place.whose}
+"""Folders of scripts that nothing runs unless the project's settings name them."""
 MAX_FILES = 2_000
 MAX_BYTES = 4_000_000
 """A project with more than this in those places is not trusted at all."""
@@ -192,10 +190,9 @@ def _files(project: Path, cwd: Path) -> Iterator[Path]:
     for folder in sorted(set(folders)):
         if is_file(folder / SERVERS) and is_inside(project, folder / SERVERS):
             yield folder / SERVERS
-        for parent in PARENTS:
-            places = [folder / parent] if parent == FOLDER else [folder / parent / kind for kind in ACTING]
-            for place in places:
-                yield from _below(project, place)
+        for name in _FOLDERS:
+            if name not in _RUN_BY_SETTINGS or is_file(project_config(project)):
+                yield from _below(project, folder / name)
 
 
 def _below(project: Path, place: Path) -> Iterator[Path]:
@@ -238,11 +235,9 @@ def _items(project: Path, files: list[Path]) -> Iterator[TrustItem]:
         elif path.name == CONFIG and path.parent.name == FOLDER:
             yield from _settings(project, path)
         else:
-            kinds = [_KINDS[part] for part in path.relative_to(project).parts if part in _KINDS]
-            told = (
-                _functions(project, path) if kinds == [_KINDS[TOOLS]] else _first_line(project, path) if kinds else ""
-            )
-            yield TrustItem(kinds[0] if kinds else "file", shown, told)
+            kind = next((ACTING[place.kind] for place in _PLACES if f"/{place.project}/" in f"/{shown}"), "")
+            told = _functions(project, path) if kind == ACTING["tools"] else _first_line(project, path) if kind else ""
+            yield TrustItem(kind or "file", shown, told)
 
 
 def _settings(project: Path, path: Path) -> Iterator[TrustItem]:

@@ -129,9 +129,9 @@ def test_a_link_to_everything_is_not_walked_through_for_the_question_of_trust(tm
     project = tmp_path / "project"
     (project / ".claude").mkdir(parents=True)
     (project / ".claude/commands").symlink_to("/")
-    (project / ".claude/hooks").mkdir()
-    (project / ".claude/hooks/loop").symlink_to(project / ".claude")
-    write(project / ".claude/hooks/h.sh", "echo")
+    (project / ".claude/agents").mkdir()
+    (project / ".claude/agents/loop").symlink_to(project / ".claude")
+    write(project / ".claude/agents/h.sh", "echo")
     state = project_state(project, TrustStore(tmp_path / "trust.json"))
     assert {Path(item.name).name for item in state.items} == {"h.sh"}
 

@@ -102,6 +102,7 @@ def test_the_doctor_names_what_files_tell_and_what_is_wrong_with_them(
     shutil.copytree(EXAMPLES / "skills", tmp_path / "config/skills")
     shutil.copytree(EXAMPLES / "commands", tmp_path / "config/commands")
     shutil.copytree(EXAMPLES / "agents", tmp_path / "config/agents")
+    write(tmp_path / "home/.claude/agents/rev.md", "---\ndescription: x\n---\n")
     write(tmp_path / "config/agents/poet.md", "---\nmode: secondary\ndescription: x\n---\n")
     assert run(["doctor"]) == 1
     out, errors = capsys.readouterr()
@@ -111,7 +112,9 @@ def test_the_doctor_names_what_files_tell_and_what_is_wrong_with_them(
         "✓ instructions   AGENTS.md",
         "✓ skills         release-notes",
         "✓ commands       /review",
-        "✓ agents         general (subagent), explore (subagent), reviewer (all)",
+        "✓ agents         general (subagent), explore (subagent)",
+        f"✓ agents         reviewer (all) from {tmp_path}/config/agents",
+        "✓ agents         rev (subagent) from ~/.claude/agents, of Claude Code",
     ):
         assert line in out, out
     assert "✗ files          Agent" in out

@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import Any, Literal
 
 from tui_agent.agent.knowledge.documents import Document, DocumentError, FileCache
-from tui_agent.agent.knowledge.folders import Folders
+from tui_agent.agent.knowledge.folders import Folder, Folders
 from tui_agent.agent.permissions import Action, Mode, Rule, RuleError, rules_from_table
 from tui_agent.lazy import dataclass
 from tui_agent.path_checks import is_file
+from tui_agent.permission import Permission
 from tui_agent.session.effort import Effort
 from tui_agent.tools.base import Tool
 from tui_agent.tools.registry import tool_traits
 
-PARENTS = (".tui-agent",)
 FILE_BYTES = 64 * 1024
 
 AgentMode = Literal["primary", "subagent", "all"]
@@ -41,8 +41,8 @@ class AgentSpec:
     tools: tuple[str, ...] | None = None
     rules: tuple[Rule, ...] = ()
     max_steps: int | None = None
-    of_user: bool = False
-    """From a file, the user's or the project's."""
+    origin: str = ""
+    """Where its file is, "" for a built-in one."""
 
     @property
     def primary(self) -> bool:
@@ -93,15 +93,13 @@ def load_specs(
     """
     files, problems = files or FileCache(folders.project), [] if problems is None else problems
     found = {spec.name: spec for spec in builtin_specs(prompt)}
-    sources = [(folder, True) for folder in reversed(folders.of_project("agents", PARENTS, problems))]
-    sources += [(folder, False) for folder in folders.of_user("agents")]
-    for folder, of_project in sources:
-        paths = _markdown(folder)
-        if paths and of_project and not trusted():
+    for folder in reversed((*folders.of_user("agents"), *folders.of_project("agents", problems))):
+        paths = _markdown(folder.path)
+        if paths and folder.of_project and not trusted():
             continue
         for path in paths:
             try:
-                spec = _spec(path, files, of_project=of_project)
+                spec = _spec(path, files, folder)
             except DocumentError as error:
                 problems.append(f"Agent {folders.name(path)}: {error}.")
                 continue
@@ -121,11 +119,13 @@ def _markdown(folder: Path) -> list[Path]:
         return []
 
 
-def _spec(path: Path, files: FileCache, *, of_project: bool) -> AgentSpec | None:
+def _spec(path: Path, files: FileCache, folder: Folder) -> AgentSpec | None:
     found = files.document(path, FILE_BYTES)
     if found is None:
         return None
     document, _file = found
+    if document.text("disable").lower() == "true":
+        return None
     name = document.text("name") or path.stem.lower()
     if not name.replace("-", "").replace("_", "").isalnum() or name in set(Mode):
         raise DocumentError(f"“{name}” cannot be an agent's name")
@@ -135,19 +135,19 @@ def _spec(path: Path, files: FileCache, *, of_project: bool) -> AgentSpec | None
     return AgentSpec(
         name=name,
         description=description,
-        mode=_mode(document),
+        mode=_mode(document, folder),
         prompt=document.body or None,
-        model=document.text("model") or None,
+        model=document.model(folder.whose),
         effort=_effort(document),
         tools=_tools(document),
-        rules=_rules(document, of_project=of_project),
+        rules=_rules(document, folder),
         max_steps=_steps(document),
-        of_user=True,
+        origin=folder.origin,
     )
 
 
-def _mode(document: Document) -> AgentMode:
-    match document.text("mode") or "subagent":
+def _mode(document: Document, folder: Folder) -> AgentMode:
+    match document.text("mode") or ("all" if folder.whose == "OpenCode" else "subagent"):
         case "primary":
             return "primary"
         case "subagent":
@@ -159,26 +159,38 @@ def _mode(document: Document) -> AgentMode:
 
 
 def _tools(document: Document) -> tuple[str, ...] | None:
-    """Return the names of the tools; a table of names and true or false is understood too."""
+    """Return the names of the tools. Other programs' tables of true and false, and lists of what is denied, count."""
     value = document.fields.get("tools")
     if isinstance(value, dict):
-        return tuple(str(name) for name, wanted in value.items() if wanted is True) or None
-    words = document.words("tools")
-    return None if words is None else tuple(word.lower() for word in words)
+        wanted = [str(name) for name, is_wanted in value.items() if is_wanted is True]
+        denied = {str(name).lower() for name, is_wanted in value.items() if is_wanted is False}
+    else:
+        wanted = [word.lower() for word in document.words("tools") or ()]
+        denied = {word.lower() for word in document.words("disallowedTools") or ()}
+        if value is not None and not wanted:
+            return ()
+    if not denied:
+        return tuple(wanted) or None
+    names = wanted or list(tool_traits())
+    return tuple(name for name in names if not any(fnmatchcase(name, pattern) for pattern in denied))
 
 
-def _rules(document: Document, *, of_project: bool) -> tuple[Rule, ...]:
-    value = document.fields.get("permissions")
+def _rules(document: Document, folder: Folder) -> tuple[Rule, ...]:
+    value = document.fields.get("permissions", document.fields.get("permission") if folder.whose else None)
     if value is None:
         return ()
     if not isinstance(value, dict):
         raise DocumentError("permissions must be a table as in the configuration, for example “edit: deny”")
-    table = {str(key): _patterns(item) for key, item in value.items()}
+    known = set(Permission) if folder.whose else value.keys()
+    table = {str(key): _patterns(item) for key, item in value.items() if key in known}
     try:
-        rules = rules_from_table(table, "project" if of_project else "user")
+        rules = rules_from_table(table, "project" if folder.of_project else "user")
     except RuleError as error:
         raise DocumentError(str(error).rstrip(".")) from None
-    if of_project and any(rule.action is not Action.DENY for rule in rules):
+    if folder.whose:
+        # Another program's file asks for no more than it may here: what it forbids holds, what it allows does not.
+        return tuple(rule for rule in rules if rule.action is Action.DENY)
+    if folder.of_project and any(rule.action is not Action.DENY for rule in rules):
         raise DocumentError("an agent that a project brings along can only deny")
     return rules
 

@@ -27,7 +27,6 @@ from tui_agent.tools.registry import builtin_tools
 from tui_agent.tools.skill import SkillTool
 from tui_agent.tools.task import TaskTool
 from tui_agent.tools.window import WindowTool
-from tui_agent.trust import FOLDER, TOOLS
 from tui_agent.web.settings import FetchSettings
 
 
@@ -121,9 +120,9 @@ def make_ports(
 def find_tool_files(folders: Folders, *, trusted: bool) -> tuple[list[FoundFile], list[str]]:
     """Return the user's tool files and, in a trusted project, its own, with what is wrong with others."""
     problems: list[str] = []
-    places: list[tuple[Path, Path | None]] = [(place, None) for place in folders.of_user(TOOLS)]
+    places: list[tuple[Path, Path | None]] = [(place.path, None) for place in folders.of_user("tools")]
     if trusted:
-        places += [(place, folders.project) for place in folders.of_project(TOOLS, (FOLDER,), problems)]
+        places += [(place.path, folders.project) for place in folders.of_project("tools", problems)]
     found = [
         FoundFile(path, folders.name(path), inside)
         for place, inside in places

@@ -6,7 +6,7 @@ import os
 import platform
 import sys
 from argparse import Namespace
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -229,15 +229,16 @@ def _tool_files(config: Config, folders: Folders, *, trusted: bool) -> Iterator[
 def _knowledge(known: Knowledge) -> Iterator[Finding]:
     """Name instructions, skills, commands and agents that were found, and what cannot be used."""
     known.load()
-    named = {
-        "instructions": [item.name for item in known.instructions],
-        "skills": list(known.skills),
-        "commands": [f"/{command.name}" for command in known.commands],
-        "agents": [f"{spec.name} ({spec.mode})" for spec in known.specs],
-    }
-    for subject, names in named.items():
+    named: dict[tuple[str, str], list[str]] = defaultdict(list)
+    named["instructions", ""] = [item.name for item in known.instructions]
+    named["skills", ""] = list(known.skills)
+    for command in known.commands:
+        named["commands", command.origin].append(f"/{command.name}")
+    for spec in known.specs:
+        named["agents", spec.origin].append(f"{spec.name} ({spec.mode})")
+    for (subject, origin), names in named.items():
         if names:
-            yield Finding(subject, ", ".join(names))
+            yield Finding(subject, f"{', '.join(names)}{f' from {origin}' if origin else ''}")
     for problem in known.problems:
         yield Finding("files", problem, ok=False)
 

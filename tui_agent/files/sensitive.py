@@ -34,7 +34,8 @@ HARMLESS_NAMES = ("*.example", "*.sample", "*.template", "*.dist")
 """Names that look like the above but are made to be shared."""
 
 PROTECTED_DIRECTORIES = frozenset(
-    {".git", ".hg", ".svn", ".jj", ".husky", ".githooks", ".vscode", ".idea", ".claude", ".agents", ".tui-agent"}
+    {".git", ".hg", ".svn", ".jj", ".husky", ".githooks", ".vscode", ".idea", ".claude", ".agents", ".opencode"}
+    | {".cursor", ".tui-agent"}
 )
 PROTECTED_NAMES = frozenset({".mcp.json", ".envrc", ".gitmodules", ".gitattributes", ".gitconfig"})
 """What other programs execute or obey later, in lower case: changed only when that very file was allowed."""

@@ -11,12 +11,10 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
 
 from tui_agent.agent.knowledge.documents import Document, DocumentError, FileCache
-from tui_agent.agent.knowledge.folders import Folders
+from tui_agent.agent.knowledge.folders import Folder, Folders
 from tui_agent.lazy import dataclass
 from tui_agent.path_checks import is_file
 
-PARENTS = (".tui-agent", ".claude")
-"""Directories of a project whose ``commands`` folder is looked into."""
 FILE_BYTES = 64 * 1024
 
 _SHELL = re.compile(r"!`([^`\n]+)`")
@@ -29,7 +27,7 @@ class UserCommand:
     """One command. ``name`` holds the folders below ``commands`` too: ``git:commit``.
 
     ``model`` and ``agent`` are used from this message on. ``of_project`` tells that the project brought it along, not
-    the user.
+    the user; ``origin`` is where.
     """
 
     name: str
@@ -39,6 +37,7 @@ class UserCommand:
     model: str | None = None
     agent: str | None = None
     of_project: bool = False
+    origin: str = ""
 
     @property
     def runs_commands(self) -> bool:
@@ -65,12 +64,10 @@ def load_commands(folders: Folders, files: FileCache, problems: list[str]) -> tu
     not change that.
     """
     found: dict[str, UserCommand] = {}
-    sources = [(folder, False) for folder in folders.of_user("commands")]
-    sources += [(folder, True) for folder in folders.of_project("commands", PARENTS, problems)]
-    for folder, of_project in sources:
-        for path in _markdown(folder):
+    for folder in (*folders.of_user("commands"), *folders.of_project("commands", problems)):
+        for path in _markdown(folder.path):
             try:
-                command = _command(path, folder, files, of_project=of_project)
+                command = _command(path, folder, files)
             except DocumentError as error:
                 problems.append(f"Command {folders.name(path)}: {error}.")
                 continue
@@ -120,11 +117,11 @@ def _markdown(folder: Path) -> Iterator[Path]:
         return
 
 
-def _command(path: Path, folder: Path, files: FileCache, *, of_project: bool) -> UserCommand | None:
+def _command(path: Path, folder: Folder, files: FileCache) -> UserCommand | None:
     found = files.document(path, FILE_BYTES)
     if found is None:
         return None
-    parts = [part.lower().replace(" ", "-") for part in path.relative_to(folder).with_suffix("").parts]
+    parts = [part.lower().replace(" ", "-") for part in path.relative_to(folder.path).with_suffix("").parts]
     if not all(_NAME.fullmatch(part) for part in parts):
         raise DocumentError("its name must begin with a letter and hold letters, digits, hyphens and underscores")
     document, _file = found
@@ -135,9 +132,10 @@ def _command(path: Path, folder: Path, files: FileCache, *, of_project: bool) ->
         description=document.text("description") or " ".join(document.body.split())[:80],
         template=document.body,
         argument_hint=_hint(document),
-        model=document.text("model") or None,
+        model=document.model(folder.whose),
         agent=document.text("agent") or None,
-        of_project=of_project,
+        of_project=folder.of_project,
+        origin=folder.origin,
     )
 
 

@@ -49,6 +49,11 @@ class Document:
         value = self.fields.get(key)
         return "" if value is None else " ".join(str(value).split())
 
+    def model(self, whose: str) -> str | None:
+        """Return the model's name. Other programs' short ones (``sonnet``, ``inherit``) mean nothing here."""
+        name = self.text("model")
+        return name if name and ("/" in name or not whose) else None
+
     def words(self, key: str) -> tuple[str, ...] | None:
         """Return a list of names, written as a list or separated by commas or spaces; None when there is none."""
         value = self.fields.get(key)

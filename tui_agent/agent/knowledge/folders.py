@@ -5,6 +5,22 @@ from pathlib import Path
 
 from tui_agent.files.inside import is_inside
 from tui_agent.lazy import dataclass
+from tui_agent.places import Kind, Place, places_of
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """A folder to look into. ``shown`` is how it is named, ``whose`` the other program it belongs to, if any."""
+
+    path: Path
+    shown: str
+    whose: str = ""
+    of_project: bool = False
+
+    @property
+    def origin(self) -> str:
+        """The folder as lists show it."""
+        return f"{self.shown}, of {self.whose}" if self.whose else self.shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,24 +41,34 @@ class Folders:
                 return tuple(found)
         return (self.cwd,)
 
-    def of_project(self, kind: str, parents: tuple[str, ...], problems: list[str]) -> tuple[Path, ...]:
-        """Return the project's folders of a kind (``skills``), nearest first; ``parents`` are names as ``.claude``.
+    def of_project(self, kind: Kind, problems: list[str]) -> tuple[Folder, ...]:
+        """Return the project's folders of a kind, nearest first.
 
         Folders that are the user's own anyway, because the project is their home directory, are left out; so are
         links out of the project, which ``problems`` says.
         """
-        own = set(self.of_user(kind, parents))
-        folders = [folder / parent / kind for folder in self.upward() for parent in parents]
-        theirs = [folder for folder in folders if folder not in own and os.path.lexists(folder)]
-        for folder in theirs:
-            if not is_inside(self.project, folder):
-                real = os.path.realpath(folder)
-                problems.append(f"{self.name(folder)}: left out, as it leads out of the project, to {real}.")
-        return tuple(folder for folder in theirs if is_inside(self.project, folder))
+        own = {folder.path for folder in self.of_user(kind)}
+        there = [
+            (path, place)
+            for folder in self.upward()
+            for place in places_of(kind)
+            if place.project and (path := folder / place.project) not in own and os.path.lexists(path)
+        ]
+        for path, _place in there:
+            if not is_inside(self.project, path):
+                real = os.path.realpath(path)
+                problems.append(f"{self.name(path)}: left out, as it leads out of the project, to {real}.")
+        return tuple(
+            Folder(path, self.name(path), place.whose, of_project=True)
+            for path, place in there
+            if is_inside(self.project, path)
+        )
 
-    def of_user(self, kind: str, parents: tuple[str, ...] = ()) -> tuple[Path, ...]:
+    def of_user(self, kind: Kind) -> tuple[Folder, ...]:
         """Return the user's folders of a kind: the config directory's first, then those in their home."""
-        return (self.config / kind, *(self.home / parent / kind for parent in parents))
+        places = [(self.config / kind, Place(kind))]
+        places += [(self.home / place.home, place) for place in places_of(kind) if place.home]
+        return tuple(Folder(path, self.name(path), place.whose) for path, place in places)
 
     def name(self, path: Path) -> str:
         """Return a path as people and models read it: relative to the project, below ``~``, or absolute."""

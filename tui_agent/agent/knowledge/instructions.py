@@ -3,23 +3,28 @@
 import hashlib
 import logging
 import os
+import re
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from tui_agent.agent.knowledge.documents import DocumentError, FileCache, LeftOutError
+from tui_agent.agent.knowledge.documents import DocumentError, FileCache, LeftOutError, parse_document
 from tui_agent.agent.knowledge.folders import Folders
 from tui_agent.files.atomic import write_atomically
+from tui_agent.files.globs import compile_glob
 from tui_agent.files.ignore import IgnoreRules
 from tui_agent.lazy import dataclass
+from tui_agent.places import places_of
 
-NAMES = ("AGENTS.md", "CLAUDE.md", "CONTEXT.md")
+NAMES = tuple(place.project for place in places_of("instructions"))
 """One file per directory is taken, the first of these."""
 FILE_BYTES = 32 * 1024
 """Bytes of one file the model is shown."""
 MAX_FILES = 50
 """Files that one pattern of the ``instructions`` setting may name."""
+_RULE = ".mdc"
+"""Suffix of Cursor's rules, which have front matter."""
 _FOREIGN = frozenset({"node_modules", "site-packages", ".venv", "venv", "vendor"})
 """Directories of other people's code: what is written there is not meant for this project."""
 
@@ -152,11 +157,17 @@ class InstructionFiles:
         """
         found: dict[str, Instruction] = {}
         root = Path(os.path.realpath(self._folders.project))
+        paths = tuple(paths)
         for directory in dict.fromkeys(self._between(root, paths)):
             path = self._first(directory)
             if path is None or self._folders.name(self._folders.project / path.relative_to(root)) in shown:
                 continue
             self._add(found, self._folders.project / path.relative_to(root), problems)
+        for path, globs in self._rules(problems):
+            if self._folders.name(path) not in shown and any(
+                glob.fullmatch(name) for name in paths for glob in globs or ()
+            ):
+                self._add(found, path, problems)
         return tuple(found.values())
 
     def _between(self, root: Path, paths: Iterable[str]) -> Iterator[Path]:
@@ -177,14 +188,34 @@ class InstructionFiles:
 
     def _paths(self, problems: list[str]) -> Iterator[Path]:
         folders = self._folders
-        yield from filter(None, [self._first(folders.config), _existing(folders.home / ".claude" / "CLAUDE.md")])
+        homes = [folders.home / place.home for place in places_of("instructions") if place.home]
+        yield from filter(None, [self._first(folders.config), *map(_existing, homes)])
         yield from filter(None, (self._first(folder) for folder in reversed(folders.upward())))
+        yield from (path for path, globs in self._rules(problems) if globs is None)
         for pattern in self._wanted:
             if not is_url(pattern):
                 matches = sorted(_matching(folders.project, pattern))
                 if not matches:
                     problems.append(f"instructions: nothing matches {pattern}.")
                 yield from matches[:MAX_FILES]
+
+    def _rules(self, problems: list[str]) -> Iterator[tuple[Path, list[re.Pattern[str]] | None]]:
+        """Yield the rules of Cursor and the files that each holds for; None: it always holds.
+
+        https://docs.cursor.com/context/rules. Rules that its model chooses by their description are not read.
+        """
+        for folder in self._folders.of_project("rules", problems):
+            for path in sorted(folder.path.rglob(f"*{_RULE}"))[:MAX_FILES]:
+                try:
+                    found = self._files.document(path, FILE_BYTES)
+                    if found is not None and found[0].text("alwaysApply").lower() == "true":
+                        yield path, None
+                    elif found is not None and (globs := found[0].fields.get("globs")):
+                        # Commas separate globs, but not within braces.
+                        wanted = globs if isinstance(globs, list) else re.split(r",(?![^{}]*\})", str(globs))
+                        yield path, [compile_glob(str(glob).strip()) for glob in wanted]
+                except (DocumentError, ValueError) as error:
+                    problems.append(f"{self._folders.name(path)}: {error}.")
 
     @staticmethod
     def _first(folder: Path) -> Path | None:
@@ -203,6 +234,8 @@ class InstructionFiles:
         if file is None or not file.text.strip():
             return
         text = file.text.strip()
+        if path.suffix == _RULE:
+            text = parse_document(text).body
         if file.cut:
             text += f"\n[The first {FILE_BYTES // 1024} KiB of {file.size:,} bytes; read the file for the rest.]"
         found.setdefault(text, Instruction(self._folders.name(path), text))

@@ -206,7 +206,7 @@ class Knowledge:
         """
         budget = min(LIST_TOKENS, round(window * LIST_SHARE))
         skills = list_skills(self.skills.values(), self._prompt("skills"), budget, count)
-        own = [spec for spec in self.specs if spec.of_user and spec.subagent] if subagents else []
+        own = [spec for spec in self.specs if spec.origin and spec.subagent] if subagents else []
         lists = [skills, _list_agents(own)]
         return (*filter(None, lists), *(item.section for item in self.instructions), *self._notes(count))
 

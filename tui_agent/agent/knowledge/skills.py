@@ -12,8 +12,6 @@ from tui_agent.agent.knowledge.documents import DocumentError, FileCache
 from tui_agent.agent.knowledge.folders import Folders
 from tui_agent.tools.skill import Skill
 
-PARENTS = (".tui-agent", ".agents", ".claude")
-"""Directories whose ``skills`` folder is looked into, in the project and in the user's home."""
 FILE_BYTES = 64 * 1024
 """Bytes of a ``SKILL.md`` that are read."""
 NAME_CHARS = 64
@@ -79,9 +77,9 @@ def _short(text: str, chars: int) -> str:
 
 
 def _paths(folders: Folders, problems: list[str]) -> Iterator[Path]:
-    for folder in (*folders.of_project("skills", PARENTS, problems), *folders.of_user("skills", PARENTS)):
+    for folder in (*folders.of_project("skills", problems), *folders.of_user("skills")):
         try:
-            inner = sorted(child for child in folder.iterdir() if not child.name.startswith("."))
+            inner = sorted(child for child in folder.path.iterdir() if not child.name.startswith("."))
         except OSError:
             continue
         yield from (child / "SKILL.md" for child in inner)

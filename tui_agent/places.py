@@ -1,0 +1,54 @@
+"""Where this program and others keep what they know about a project: instructions, skills, commands, agents."""
+
+from collections.abc import Iterator
+from typing import Literal
+
+from tui_agent.lazy import dataclass
+
+FOLDER = ".tui-agent"
+"""The project's directory of this program. Everything in it may act."""
+
+Kind = Literal["instructions", "rules", "skills", "commands", "agents", "hooks", "tools"]
+ACTING = {"commands": "command", "agents": "agent", "hooks": "hook", "tools": "tool"}
+"""The kinds that act and need trust, with the name of one of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A file or folder. ``project`` is relative to a directory of the project, ``home`` to the user's; "" is none."""
+
+    kind: Kind
+    project: str = ""
+    home: str = ""
+    whose: str = ""
+    """The other program that reads it, "" for this one or several."""
+
+
+PLACES = (
+    Place("instructions", "AGENTS.md"),
+    Place("instructions", "CLAUDE.md", ".claude/CLAUDE.md", "Claude Code"),
+    Place("instructions", "CONTEXT.md"),
+    Place("instructions", "GEMINI.md", whose="Gemini CLI"),
+    Place("instructions", ".github/copilot-instructions.md", whose="GitHub Copilot"),
+    Place("rules", ".cursor/rules", whose="Cursor"),
+    Place("skills", f"{FOLDER}/skills", f"{FOLDER}/skills"),
+    Place("skills", ".agents/skills", ".agents/skills"),
+    Place("skills", ".claude/skills", ".claude/skills", "Claude Code"),
+    Place("commands", f"{FOLDER}/commands"),
+    Place("commands", ".claude/commands", ".claude/commands", "Claude Code"),
+    Place("commands", "", ".codex/prompts", "Codex"),
+    Place("commands", ".opencode/command", ".config/opencode/command", "OpenCode"),
+    Place("commands", ".opencode/commands", ".config/opencode/commands", "OpenCode"),
+    Place("agents", f"{FOLDER}/agents"),
+    Place("agents", ".claude/agents", ".claude/agents", "Claude Code"),
+    Place("agents", ".opencode/agent", ".config/opencode/agent", "OpenCode"),
+    Place("agents", ".opencode/agents", ".config/opencode/agents", "OpenCode"),
+    Place("hooks", f"{FOLDER}/hooks"),
+    Place("hooks", ".claude/hooks", whose="Claude Code"),
+    Place("tools", f"{FOLDER}/tools"),
+)
+"""In the order in which they are looked at."""
+
+
+def places_of(kind: Kind) -> Iterator[Place]:
+    return (place for place in PLACES if place.kind == kind)
