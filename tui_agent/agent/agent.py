@@ -1,10 +1,10 @@
 """The agent of one session: what every way in (screen, headless, editor protocol) drives and listens to."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from tui_agent.agent.answer import Answerer
 from tui_agent.agent.channel import EventChannel, Questions
@@ -17,9 +17,12 @@ from tui_agent.agent.events import (
     CostKnown,
     HeadKnown,
     LiveAnswer,
+    Notice,
     PermissionAnswer,
     PermissionRequest,
     QueueChanged,
+    RunEnded,
+    ToolCallProgress,
 )
 from tui_agent.agent.gate import Gate
 from tui_agent.agent.hooks.handlers import Containment
@@ -32,7 +35,7 @@ from tui_agent.agent.mcp.session import SessionMcp
 from tui_agent.agent.permissions import Mode, Rule
 from tui_agent.agent.ports import Adjustable, AgentPorts
 from tui_agent.agent.preparing import Named, Prepared, all_named, load_named, prepare_command
-from tui_agent.agent.runs import Runs
+from tui_agent.agent.shell import interrupted, run_shell
 from tui_agent.agent.subagents import Parent, Subagents
 from tui_agent.agent.titles import Titles
 from tui_agent.agent.tool_runner import ToolRunner
@@ -64,6 +67,8 @@ if TYPE_CHECKING:
     from tui_agent.context.compaction import Trigger
     from tui_agent.context.tokens import TokenCounter
 
+
+T = TypeVar("T")
 
 MAX_ENTRIES_AT_ONCE = 2_000
 """Entries whose costs are added up in a moment too short to notice."""
@@ -133,7 +138,7 @@ class Agent:
             session,
             ports,
             RewindContext(
-                append=lambda entry: self._runs.append(entry),  # noqa: PLW0108 - made later
+                append=lambda entry: self.keep(entry),  # noqa: PLW0108 - made later
                 leftovers=lambda: self._tools.aclose(),  # noqa: PLW0108 - made later
                 jobs=lambda: self.jobs.running,
                 emit=channel.emit,
@@ -150,18 +155,14 @@ class Agent:
         )
         """The servers of the Model Context Protocol."""
         self._subagents = self._tools.subagents = self._make_subagents()
-        self._runs = Runs(
-            Loop(
-                self._journal,
-                ports,
-                MessageQueue(),
-                self._context,
-                self._answerer,
-                self._tools,
-                self.files.recorder,
-            ),
-            self.files,
+        self._loop = Loop(
+            self._journal, ports, MessageQueue(), self._context, self._answerer, self._tools, self.files.recorder
         )
+        self._run: asyncio.Task[RunEnded] | None = None
+        self._compacting: asyncio.Future[CompactionOutcome] | None = None
+        self._beside: set[asyncio.Future[Any]] = set()
+        self._is_project_ready = True
+        channel.subscribe(self._prepare_project)
 
     # What only a person asks for is made when it is asked for: a run of one message needs none of it.
 
@@ -210,9 +211,19 @@ class Agent:
         """Tell those who listen here of something that happens beside this agent."""
         self._channel.emit(event)
 
-    def keep(self, *entries: Entry) -> None:
-        """Append entries at once, during a run before its next step."""
-        self._runs.append(*entries)
+    def keep(self, *entries: Entry, then: Callable[[], None] = lambda: None) -> None:
+        """Append entries now, or before the next step of a run: one in between could part a call from its result.
+
+        ``then`` updates what depends on the entries, after they are stored and before their events are sent.
+
+        Raises:
+            StoreError: they can't be stored; nothing was changed.
+        """
+        if not self.running:
+            self._journal.append_many(entries, then)
+            return
+        self._loop.held_back.extend(entries)
+        then()
 
     def _make_subagents(self) -> Subagents | None:
         """Return what starts subagents; None for one that is a subagent itself."""
@@ -243,13 +254,12 @@ class Agent:
 
     @property
     def running(self) -> bool:
-        """Whether a run is going on."""
-        return self._runs.running
+        return self._run is not None and not self._run.done()
 
     @property
     def occupied(self) -> bool:
-        """Whether something goes on that ``interrupt`` stops."""
-        return self._runs.occupied
+        """Whether ``interrupt`` would stop something."""
+        return self.running or bool(self._beside)
 
     @property
     def live(self) -> LiveAnswer | None:
@@ -267,7 +277,7 @@ class Agent:
     @property
     def queue(self) -> QueueChanged:
         """The messages that wait for their turn."""
-        return self._runs.queue
+        return self._loop.queue.snapshot()
 
     @property
     def model(self) -> str:
@@ -312,7 +322,11 @@ class Agent:
         """Send a message: it starts a run, or waits for the next step, with ``follow_up`` for the end of the run."""
         parts = (TextPart(text=message),) if isinstance(message, str) else tuple(message)
         self._titles.begin(parts)
-        self._runs.submit(parts, follow_up=follow_up)
+        self._loop.queue.put(parts, follow_up=follow_up and self.running)
+        if self.running:
+            self._channel.emit(self.queue)
+        else:
+            self.retry()
 
     def commands(self) -> tuple[CommandRow, ...]:
         """Return the user's own commands and skills and the servers' prompts, as they can be typed."""
@@ -356,38 +370,57 @@ class Agent:
 
     def take_back(self) -> str | None:
         """Remove the newest waiting message and return what was typed."""
-        return self._runs.take_back()
+        message = self._loop.queue.take_back()
+        self._channel.emit(self.queue)
+        return message.typed if message else None
 
     def interrupt(self) -> None:
         """Stop the run where it is; the session can go on from there."""
-        self._runs.interrupt()
+        for task in (self._run, self._compacting, *self._beside):
+            if task is not None:
+                task.cancel()
+        self._context.cancel_preparation()
 
     def answer_permission(self, call_id: str, answer: PermissionAnswer) -> None:
         """Settle the open question; an answer to a question that is no longer open does nothing."""
         self._questions.answer(call_id, answer)
 
     def retry(self) -> None:
-        """Send the path again after a failure."""
-        self._runs.start()
+        """Start a run on the path as it is, unless one is going on."""
+        if self.running:
+            return
+        self._is_project_ready = False
+        self._run = asyncio.get_running_loop().create_task(self._loop.run())
+        self._run.add_done_callback(self._announce_end)
+
+    def _announce_end(self, run: "asyncio.Task[RunEnded]") -> None:
+        """Send the event of the run's end, once the agent is idle."""
+        self._channel.emit(RunEnded("interrupted") if run.cancelled() else run.result())
+
+    def _prepare_project(self, event: AgentEvent) -> None:
+        """Look through the project while the model writes its first call; an answer without one has no use for it."""
+        if isinstance(event, ToolCallProgress) and not self._is_project_ready:
+            self._is_project_ready = True
+            self.files.get_ready()
+            if self.ports.sandbox is not None:
+                self.ports.sandbox.get_ready(self.ports.project, self.ports.environment)
 
     def change_model(self, model: str) -> None:
         """Use another model from the next request on."""
         if model != self.model:
-            self._runs.append(ModelChangeEntry(model=model), then=lambda: setattr(self._context, "model", model))
+            self.keep(ModelChangeEntry(model=model), then=lambda: setattr(self._context, "model", model))
             self._context.announce_effort()
 
     def change_effort(self, effort: Effort | None) -> None:
         """Have models think so much from the next request on; None: as the settings say."""
         if effort != self._context.chosen_effort:
-            self._runs.append(
-                EffortChangeEntry(effort=effort), then=lambda: setattr(self._context, "chosen_effort", effort)
-            )
+            self.keep(EffortChangeEntry(effort=effort), then=lambda: setattr(self._context, "chosen_effort", effort))
             self._context.announce_effort()
 
     def change_mode(self, mode: str) -> None:
         """Use another mode from the next request on."""
         if mode != self.mode:
-            self._runs.append(ModeChangeEntry(mode=mode), then=lambda: setattr(self._context, "mode", mode))
+            self.keep(ModeChangeEntry(mode=mode), then=lambda: setattr(self._context, "mode", mode))
 
     def adopt(self, adjusted: Adjustable) -> None:
         """Follow changed settings from the next request on; what is going on ends as it began."""
@@ -420,8 +453,20 @@ class Agent:
         the program that wants it, because the provider is about to forget the conversation. The outcome's
         ``problem`` says why nothing was compacted. Cancelling it, or ``interrupt``, changes nothing.
         """
+        if self.running:
+            self._context.pending = focus or ""
+            self._channel.emit(Notice("The history is compacted before the next step, or at the end of the run."))
+            from tui_agent.agent.compactor import CompactionOutcome
+
+            return CompactionOutcome()
         trigger: Trigger = "idle" if idle else "manual"
-        return await self._runs.compact(focus, trigger, for_model=for_model, boundary=boundary)
+        self._compacting = asyncio.ensure_future(
+            self._context.compact(trigger, focus, for_model=for_model, boundary=boundary)
+        )
+        try:
+            return await self._compacting
+        finally:
+            self._compacting = None
 
     def tell_of_note(self, note: str) -> None:
         """Have the model know of a note the user wrote just now, where the session's head is older than it."""
@@ -431,7 +476,10 @@ class Agent:
 
     async def prune(self) -> int:
         """Turn old tool outputs into placeholders now; returns the tokens freed, 0 when there was nothing to gain."""
-        return await self._runs.prune()
+        if self.running:
+            self._channel.emit(Notice("The agent is working; interrupt it first.", "warning"))
+            return 0
+        return await self._context.prune(Moment(asked=True))
 
     async def plan_prune(self) -> PrunePlan | None:
         """Return what ``prune`` would do, None when there is nothing to gain."""
@@ -439,7 +487,20 @@ class Agent:
 
     async def run_shell(self, command: str, *, excluded: bool = False) -> ShellEntry:
         """Run a command for the user; unless ``excluded`` the model sees it with the next request."""
-        return await self._runs.run_shell(command, excluded=excluded)
+        if not self.running:
+            self._context.name_mode()
+        work = run_shell(command, self.ports, self._channel, self.files.recorder, excluded=excluded)
+        task = asyncio.ensure_future(work)
+        self._beside.add(task)
+        try:
+            await asyncio.wait([task])
+        finally:
+            self._beside.discard(task)
+            task.cancel()
+        entry = interrupted(command, excluded=excluded) if task.cancelled() else task.result()
+        self.keep(entry)
+        self.files.keep_changes()
+        return entry
 
     async def explore(self, task: str, report: Callable[[str], None]) -> SubagentReport:
         """Have a subagent that only reads find something out, on a branch of its own; ``interrupt`` ends it.
@@ -450,11 +511,20 @@ class Agent:
         if self._subagents is None:
             raise NoSubagentError("A subagent starts no other agents.")
         call_id = f"explore:{self.ports.clock()}"
-        return await self._runs.beside(self._subagents.run("explore", task, report, call_id=call_id))
+        return await self._do_beside(self._subagents.run("explore", task, report, call_id=call_id))
+
+    async def _do_beside(self, work: Coroutine[Any, Any, T]) -> T:
+        """Do some work beside a run, until it is done or interrupted."""
+        task = asyncio.ensure_future(work)
+        self._beside.add(task)
+        try:
+            return await task
+        finally:
+            self._beside.discard(task)
 
     def edit_context(self, target: int, action: Literal["drop", "mask", "pin", "restore"], *others: int) -> None:
         """Change the model's view of entries from the next request on; what is edited together is undone together."""
-        self._runs.append(*(ContextEditEntry(target=target, action=action) for target in (target, *others)))
+        self.keep(*(ContextEditEntry(target=target, action=action) for target in (target, *others)))
 
     def replace_summary(self, text: str) -> None:
         """Tell the model this text in place of the summary in force; undone by moving back.
@@ -465,7 +535,7 @@ class Agent:
         from tui_agent.context.compaction import with_summary
 
         view = resolve(self.session.active_path())
-        self._runs.append(with_summary(view, text, self.counter.entry))
+        self.keep(with_summary(view, text, self.counter.entry))
 
     async def warm(self) -> None:
         """Get ready for the first message what takes time: best when the user is not typing."""
@@ -484,7 +554,8 @@ class Agent:
 
     async def wait_idle(self) -> None:
         """Wait until the run that is going on has ended."""
-        await self._runs.wait_idle()
+        if self._run is not None:
+            await asyncio.wait([self._run])
 
     async def aclose(self) -> None:
         """Interrupt the run and end what it started. The session stays open; it is the caller's."""
