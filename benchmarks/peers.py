@@ -23,7 +23,7 @@ from benchmarks.headless import BASE, spent
 from benchmarks.machine import describe
 from benchmarks.program import Sandbox, cpu_seconds, pss, sandbox
 from benchmarks.report import Row
-from tests.support.model_script import Recorded, Turn, echo
+from tests.support.model_script import Recorded, Turn
 from tests.support.model_server import ModelServer
 from tests.support.terminal import Terminal
 
@@ -110,6 +110,19 @@ def _tell_aider(home: Path, url: str, _project: Path) -> None:
     _write(home / ".aider/caches/model_prices_and_context_window.json", "{}")
 
 
+def _tell_claude(home: Path, url: str, project: Path) -> None:
+    told = {
+        "hasCompletedOnboarding": True,
+        "bypassPermissionsModeAccepted": True,
+        "theme": "dark",
+        "customApiKeyResponses": {"approved": ["none"], "rejected": []},
+        "projects": {str(project): {"hasTrustDialogAccepted": True, "hasCompletedProjectOnboarding": True}},
+    }
+    _write(home / ".claude.json", json.dumps(told))
+    env = {"ANTHROPIC_BASE_URL": url.removesuffix("/v1"), "ANTHROPIC_API_KEY": "none"}
+    _write(home / ".claude/settings.json", json.dumps({"env": env}))
+
+
 PEERS = (
     Peer("pi", ("-p", "hello"), _tell_pi, {"PI_OFFLINE": "1"}),
     Peer("codex", ("exec", "--skip-git-repo-check", "hello"), _tell_codex),
@@ -118,6 +131,12 @@ PEERS = (
         ("run", "hello"),
         _tell_opencode,
         {"OPENCODE_DISABLE_MODELS_FETCH": "1", "OPENCODE_DISABLE_AUTOUPDATE": "1", "OPENCODE_PURE": "1"},
+    ),
+    Peer(
+        "claude",
+        ("-p", "hello"),
+        _tell_claude,
+        {"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "DISABLE_AUTOUPDATER": "1", "ANTHROPIC_API_KEY": "none"},
     ),
     Peer("vibe", ("-p", "hello"), _tell_vibe),
     Peer("aider", ("--message", "hello"), _tell_aider, {"LITELLM_LOCAL_MODEL_COST_MAP": "True"}),
@@ -234,7 +253,9 @@ def _conversation(who: Contender) -> Measured:
             later = median(_turn(terminal, f"turn{number}x") for number in range(TURNS))
             memory, cpu = sum(map(pss, _family(terminal))), _cpu(terminal)
             long = _turn(terminal, LONG, END)
-            runs.append((first * 1000, later * 1000, memory, cpu, long, _cpu(terminal) - cpu))
+            spent_on_it = _cpu(terminal) - cpu
+            after = _turn(terminal, "afterwards")
+            runs.append((first * 1000, later * 1000, memory, cpu, long, spent_on_it, after * 1000))
     names = (
         ("Enter → first token, first turn", "ms", ""),
         ("Enter → first token", "ms", ""),
@@ -242,12 +263,14 @@ def _conversation(who: Contender) -> Measured:
         ("CPU of start and turns", "s", ""),
         ("long answer", "s", f"{CHUNKS:,} pieces, {PARAGRAPHS} paragraphs: Enter until the last word is shown"),
         ("long answer, CPU", "s", "with the second after it"),
+        ("Enter → first token, after the long answer", "ms", ""),
     )
     for (what, unit, note), values in zip(names, zip(*runs, strict=True), strict=True):
         yield what, median(values), unit, note
 
 
 ANSWER = "You said"
+REMINDER_END = "</system-reminder>"
 WORDS = [
     "a",
     "paragraph",
@@ -279,7 +302,8 @@ def _answer(request: Recorded) -> Turn:
         dice = random.Random(1)  # a text that repeats itself is stopped by some
         paragraphs = (" ".join(dice.choices(WORDS, k=40)).capitalize() + "." for _ in range(PARAGRAPHS))
         return Turn(text="\n\n".join([*paragraphs, END]), chunks=CHUNKS)
-    return echo(request)
+    # Some put reminders of their own before the user's words.
+    return Turn(text=f"{ANSWER}: {request.prompt.split(REMINDER_END)[-1].strip()}")
 
 
 def _type_until_shown(terminal: Terminal, start: float) -> int:
