@@ -16,5 +16,6 @@ def test_compactions_and_prunes_are_counted_and_the_newest_is_named() -> None:
     made = room_made(build.path)
     assert (made.compactions, made.prunes, made.freed, made.newest) == (2, 2, 2_000, newest)
     assert made.sentence == (
-        "So far compacted 2 times, last at #5 (12,000 → 3,000 tokens of history), cleared old outputs 2 times (2,000 tokens)."
+        "So far compacted 2 times, last at #5 (12,000 → 3,000 tokens of history), "
+        "cleared old outputs 2 times (2,000 tokens)."
     )

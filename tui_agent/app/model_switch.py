@@ -75,7 +75,7 @@ async def _ask(controller: "Controller", agent: "Agent", model: str, ahead: "Swi
     )
     answers = [
         ("compact", f"Have {old} compact it for {new} first, then switch"),
-        ("switch", f"Switch; clear old outputs and compact before the first answer"),
+        ("switch", "Switch; clear old outputs and compact before the first answer"),
         ("stay", f"Stay with {old}"),
     ]
     return await controller.ask(Choice(f"The conversation does not fit {new}.", answers, details, unasked="switch"))
