@@ -21,7 +21,7 @@ from tui_agent.ui.screens.tree import TreeScreen
 
 async def look_at_a_tool(place: Path) -> None:
     """The model is offered it and can call it, a rule can name it, and the conversation shows it."""
-    from tui_agent.agent.permissions.rules import Action, parse_rule
+    from tui_agent.agent.permissions import Action, parse_rule
 
     assert parse_rule("lookup", Action.ALLOW).permission == "lookup"
     replies = [Reply("", (Call("define", '{"word": "leaf"}'),)), Reply("That is a leaf.")]

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tui_agent.agent.permissions.decisions import decide, reason_for
-from tui_agent.agent.permissions.rules import Action, Rule
+from tui_agent.agent.permissions import Action, Rule, decide, reason_for
 from tui_agent.shell.families import option_table
 from tui_agent.shell.needs import command_needs
 

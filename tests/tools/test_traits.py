@@ -9,7 +9,7 @@ import pytest
 import tui_agent
 from tests.support.parsed import parsed
 from tests.support.session_paths import PathBuilder
-from tui_agent.agent.permissions.rules import Action, parse_rule
+from tui_agent.agent.permissions import Action, parse_rule
 from tui_agent.context.files import file_operations
 from tui_agent.context.preserved import Budgets, Summarised, carry
 from tui_agent.context.pruning import PruneRules, Superseded, plan_prune, superseded_results

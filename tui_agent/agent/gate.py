@@ -14,6 +14,7 @@ from tui_agent.agent.permissions import (
     PLAN_REFUSAL,
     PLAN_RULE,
     Action,
+    Mode,
     Rule,
     decide_in_mode,
     edited,
@@ -24,7 +25,6 @@ from tui_agent.agent.permissions import (
     session_rules,
     view_in_mode,
 )
-from tui_agent.agent.permissions.decisions import Mode
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.errors import ToolError
 from tui_agent.files.sensitive import is_sensitive, rules_programs

@@ -12,7 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from tui_agent.lazy import dataclass
-from tui_agent.shell.words import Word, listed
+from tui_agent.shell.reader import Word, listed
 
 _TABLE = Path(__file__).with_suffix(".txt")
 """The options of each family, from the programs' own help."""

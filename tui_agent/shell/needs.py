@@ -19,8 +19,7 @@ from tui_agent.path_checks import is_directory
 from tui_agent.permission import Change, Permission, PermissionNeed
 from tui_agent.shell.families import escaped, exceeded_family, family, run_by
 from tui_agent.shell.grammar import TABLE, is_free
-from tui_agent.shell.reader import read_script
-from tui_agent.shell.words import ParsedLine, Redirect, SimpleCommand, Word, listed
+from tui_agent.shell.reader import ParsedLine, Redirect, SimpleCommand, Word, listed, read_script
 
 # What commands are known to change: asked about before a run in the sandbox that would be for nothing. It is never a
 # reason to allow anything: what is not here is asked about when it has failed.

@@ -1,15 +1,100 @@
 """Parses a command line with tree-sitter and lists its commands, redirections and assignments, for rules about them."""
 
 import re
+import shlex
 import unicodedata
 from collections.abc import Iterator
+from dataclasses import field
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from tui_agent.shell.words import ParsedLine, Redirect, SimpleCommand, Word, has_glob, literal, unquoted
+from tui_agent.lazy import dataclass
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser
+
+_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """One word.
+
+    ``value`` is what the program is given, a pattern for file names as it stands; None when only running the command
+    would tell. ``start`` is what it begins with for certain.
+    """
+
+    source: str
+    value: str | None
+    start: str = ""
+    glob: bool = False
+    tilde: bool = False
+    """Begins with an unquoted ``~``."""
+
+    @property
+    def shown(self) -> str:
+        """The word as rules are matched against: quoted only where that makes a difference."""
+        if self.value is None:
+            return self.source
+        if self.glob or self.tilde or re.fullmatch(r"[\w@%+=:,./~^-]+", self.value, re.ASCII):
+            return self.value
+        return shlex.quote(self.value)
+
+
+@dataclass(frozen=True, slots=True)
+class Redirect:
+    """A redirection to or from a file."""
+
+    operator: str
+    target: Word
+
+    @property
+    def writes(self) -> bool:
+        """Whether it may change the file."""
+        return ">" in self.operator
+
+
+@dataclass(frozen=True, slots=True)
+class SimpleCommand:
+    """One simple command. ``fed`` is the text it reads from a here-document, "" for none."""
+
+    words: tuple[Word, ...]
+    source: str
+    assignments: tuple[tuple[str, Word], ...] = ()
+    fed: str = ""
+
+
+@dataclass(slots=True)
+class ParsedLine:
+    """Everything in a command line that runs or touches a file, in the order written.
+
+    Nesting is not kept: whoever judges takes each command as if it ran. What is not looked into is a problem, and a
+    command line with problems is asked about.
+    """
+
+    commands: list[SimpleCommand] = field(default_factory=list)
+    redirects: list[Redirect] = field(default_factory=list)
+    assignments: list[tuple[str, Word]] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+
+def listed(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+def literal(text: str) -> Word:
+    return Word(text, text, text)
+
+
+def unquoted(text: str) -> str:
+    """Return what unquoted characters stand for: a backslash takes the meaning of what follows."""
+    return _ESCAPED.sub(lambda match: "" if match[1] == "\n" else match[1], text)
+
+
+def has_glob(text: str) -> bool:
+    """Return whether unquoted characters hold a pattern for file names."""
+    return re.search(r"[*?\[]", _ESCAPED.sub("", text)) is not None
+
 
 MAX_CHARS = 20_000
 """Longer commands are not looked into."""

@@ -112,8 +112,8 @@ class BashTool(Tool[BashInput]):
 
     def warm(self, environment: Mapping[str, str]) -> None:
         """Load what reads command lines, and look the environment through."""
-        from tui_agent.shell.interactive import advice
         from tui_agent.shell.needs import command_needs
+        from tui_agent.tools.interactive import advice
 
         command_needs("true", Path(), Path())
         command_environment(environment)
@@ -231,7 +231,7 @@ def _output(arguments: BashInput, ended: EndedProgram, context: ToolContext) -> 
     raw, capture = run.capture.raw(), run.capture
     text = plain_text(raw)
     failed = run.timed_out or run.exit_code != 0
-    from tui_agent.shell.interactive import advice
+    from tui_agent.tools.interactive import advice
 
     hint = advice(arguments.command, text, failed=failed)
     withheld = withheld_from(context.environment, arguments.command, text, failed=failed)

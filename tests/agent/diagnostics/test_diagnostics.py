@@ -17,8 +17,7 @@ from tui_agent.agent.diagnostics.checks import checks_for
 from tui_agent.agent.diagnostics.diagnostics import Checker
 from tui_agent.agent.diagnostics.settings import DiagnosticSettings
 from tui_agent.agent.events import ChecksAwaited, Notice
-from tui_agent.agent.permissions import Action, Rule
-from tui_agent.agent.permissions.decisions import Mode
+from tui_agent.agent.permissions import Action, Mode, Rule
 from tui_agent.app.run_progress import next_state
 from tui_agent.app.run_state import Phase, RunState, describe_run
 from tui_agent.context.request import ModelRequest

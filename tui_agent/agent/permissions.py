@@ -1,4 +1,4 @@
-"""Decides by rules and mode whether a need is allowed, asked about or denied. Pure.
+"""Decides whether a call may run: rules, their precedence, modes, and the rules that an answer creates. Pure.
 
 Within a source the last matching rule counts, and a stronger source overrules a weaker one. Two things are firmer:
 what a rule denies stays denied unless a flag of this very run allows it, and a catch-all never covers what is out of
@@ -9,16 +9,190 @@ is what a command may write to, whatever the command is called. ``yolo`` runs ev
 never taken over from an earlier run.
 """
 
+import os
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from enum import StrEnum
-from pathlib import PurePath
+from fnmatch import fnmatchcase
+from pathlib import Path, PurePath
+from typing import Literal
+from urllib.parse import urlsplit
 
-from tui_agent.agent.permissions.rules import STRENGTH, Action, Rule, Source
 from tui_agent.files.sensitive import is_sensitive, rules_programs
+from tui_agent.lazy import dataclass
 from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.sandbox.view import Grants, View, Writes
+from tui_agent.tools.registry import BUILTIN
+
+Source = Literal["default", "user", "project", "here", "session", "flag"]
+"""Where a rule is from, weak to strong. ``here`` is the user's own for this project."""
+
+STRENGTH: dict[Source, int] = {"default": 0, "user": 1, "project": 2, "here": 3, "session": 4, "flag": 5}
+
+STORED: dict[Source, str] = {
+    "default": "built in",
+    "user": "your config.toml",
+    "project": ".tui-agent/config.toml of this project",
+    "here": "your config.toml, for this project",
+    "session": "this session, until the program ends",
+    "flag": "the command line",
+}
+"""Where rules of a source are kept, in words."""
+
+
+class Action(StrEnum):
+    """What a rule says."""
+
+    ALLOW = "allow"
+    ASK = "ask"
+    DENY = "deny"
+
+
+class RuleError(ValueError):
+    """A rule is written wrongly; the message says what is accepted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """``permission`` (or the name of a tool) and ``pattern`` may be globs; ``literal`` takes the pattern as it stands.
+
+    Two endings mean a little more than a glob: ``git status *`` is also ``git status`` without arguments, and
+    ``/srv/data/*`` is also the directory itself.
+    """
+
+    permission: str
+    pattern: str
+    action: Action
+    source: Source = "default"
+    literal: bool = False
+
+    def matches(self, need: PermissionNeed, tool: str = "") -> bool:
+        """Whether the rule speaks about what a tool needs.
+
+        A rule that allows has to match the need as it is; one against it also matches its other spellings. The other
+        spelling of a host is the command that wants it: either may be named.
+        """
+        if not self.is_about(need.permission.value) and not self.names_tool(tool):
+            return False
+        named = self.action is Action.ALLOW and need.permission is not Permission.NETWORK
+        texts = (need.pattern,) if named else (need.pattern, *need.aliases)
+        return any(self._fits(text, need.permission) for text in texts)
+
+    def is_about(self, name: str) -> bool:
+        """Whether the rule names a permission or tool."""
+        return fnmatchcase(name, self.permission)
+
+    def names_tool(self, tool: str) -> bool:
+        """Whether the rule names a tool. ``read`` and others are permissions, whatever tools are called."""
+        return bool(tool) and self.permission not in set(Permission) and fnmatchcase(tool, self.permission)
+
+    def _fits(self, text: str, permission: Permission) -> bool:
+        if self.literal:
+            return text == self.pattern
+        if self.pattern == "*":
+            return True
+        if permission is Permission.EXTERNAL_DIRECTORY:
+            pattern = os.path.expanduser(self.pattern)  # noqa: PTH111 - a pattern, not a path
+            return fnmatchcase(text, pattern) or fnmatchcase(text, pattern.removesuffix("*").rstrip("*").rstrip("/"))
+        return fnmatchcase(text, self.pattern) or (
+            permission is Permission.BASH
+            and self.pattern.endswith(" *")
+            and fnmatchcase(text, self.pattern.removesuffix(" *"))
+        )
+
+    def __str__(self) -> str:
+        """The rule as it is written: ``allow bash: git status``."""
+        return f"{self.action.value} {self.permission}: {self.pattern}"
+
+
+_ALL = {
+    Permission.READ: "reading any file",
+    Permission.EDIT: "all edits in this project",
+    Permission.BASH: "all commands",
+    Permission.WEBFETCH: "all web pages",
+    Permission.NETWORK: "reaching every host",
+    Permission.MCP: "all tools of servers",
+    Permission.TOOL: "all tools in files",
+    Permission.TASK: "tasks for every agent",
+    Permission.EXTERNAL_DIRECTORY: "all directories outside the project",
+}
+_ONE = {
+    Permission.READ: "reading {}",
+    Permission.EDIT: "edits of {}",
+    Permission.BASH: "the command “{}”",
+    Permission.WEBFETCH: "the page {}",
+    Permission.NETWORK: "reaching {}",
+    Permission.MCP: "the tool {}",
+    Permission.TOOL: "the tool {}",
+    Permission.TASK: "tasks for {}",
+    Permission.EXTERNAL_DIRECTORY: "the directory {}",
+    Permission.DOOM_LOOP: "this repetition",
+}
+_BELOW = {
+    Permission.BASH: ("commands that begin with “{}”", " *"),
+    Permission.WEBFETCH: ("all pages of {}", "/*"),
+    Permission.EXTERNAL_DIRECTORY: ("{} and all that is in it", "/*"),
+}
+
+
+def in_words(rule: str) -> str:
+    """Return what a rule that allows is about, in words; others as they are written (``deny bash: rm *``)."""
+    action, _, rest = rule.partition(" ")
+    name, _, pattern = rest.partition(": ")
+    if action != Action.ALLOW or name not in set(Permission):
+        return rule
+    permission = Permission(name)
+    if pattern == "*" and permission in _ALL:
+        return _ALL[permission]
+    words, ending = _BELOW.get(permission, ("", ""))
+    if words and pattern.endswith(ending):
+        return words.format(pattern.removesuffix(ending).removeprefix("https://"))
+    return _ONE[permission].format(pattern)
+
+
+DEFAULT_RULES: tuple[Rule, ...] = (
+    Rule("*", "*", Action.ASK),
+    Rule("read", "*", Action.ALLOW),
+)
+
+
+def parse_rule(text: str, action: Action, source: Source = "flag") -> Rule:
+    """Read ``PERMISSION`` or ``PERMISSION:PATTERN`` as given on the command line; a tool's name will do as well.
+
+    Raises:
+        RuleError: the permission is unknown or the pattern empty.
+    """
+    permission, separator, pattern = text.partition(":")
+    permission = permission.strip()
+    known = [member.value for member in Permission]
+    names = {*known, *BUILTIN}
+    # Tools of MCP servers are not known when rules are read; their names hold a separator or are globs.
+    if permission not in names and not any(mark in permission for mark in "*_/."):
+        raise RuleError(f"“{permission}” is not a permission; use one of {', '.join(known)}, a tool's name, or *.")
+    if separator and not pattern.strip():
+        raise RuleError(f"“{text}” has an empty pattern; write {permission}:PATTERN, for example {permission}:*.")
+    return Rule(permission, pattern.strip() or "*", action, source)
+
+
+def rules_from_table(table: dict[str, str | dict[str, str]], source: Source) -> tuple[Rule, ...]:
+    """Turn the ``[permissions]`` table of a config file into rules, in the order written.
+
+    Raises:
+        RuleError: an action or permission is unknown.
+    """
+    rules: list[Rule] = []
+    for permission, value in table.items():
+        patterns = value.items() if isinstance(value, dict) else [("*", value)]
+        for pattern, action in patterns:
+            if action not in set(Action):
+                raise RuleError(f"permissions.{permission} = “{action}” is not allowed; use allow, ask or deny.")
+            rules.append(parse_rule(f"{permission}:{pattern}", Action(action), source))
+    # A table has no order that people rely on; the catch-all pattern comes first so that others overrule it.
+    return tuple(sorted(rules, key=lambda rule: rule.pattern != "*"))
+
+
+# -- what the rules say --------------------------------------------------------------------------------------
 
 _SUBCOMMAND = re.compile(r"[A-Za-z][\w-]*")
 _RUNS = "it runs a command"
@@ -267,3 +441,53 @@ def _is_plain_edit(need: PermissionNeed) -> bool:
     """Whether a file of the project is changed that a checkpoint can take back. Files outside have an absolute path."""
     plain = need.permission is Permission.EDIT and not need.pattern.startswith("/")
     return plain and not need.changes and not is_protected(need)
+
+
+# -- answers -------------------------------------------------------------------------------------------------
+
+AskedNeed = tuple[PermissionNeed, Rule]
+"""A need and the rule by which it is asked about."""
+
+
+def session_rules(asked: Sequence[AskedNeed]) -> tuple[Rule, ...]:
+    """Return the rules that "always" creates; none when one of the needs can't be allowed for more than once.
+
+    An edit opens the project, a directory all that is in it, a command its family.
+    """
+    rules = [_session_rule(need, rule) for need, rule in asked]
+    return () if None in rules else tuple(dict.fromkeys(rule for rule in rules if rule is not None))
+
+
+def edited(rules: Sequence[Rule], patterns: Sequence[str]) -> tuple[Rule, ...]:
+    """Return rules with the patterns that the user made of theirs; without any they are as offered."""
+    if len(patterns) != len(rules):
+        return tuple(rules)
+    return tuple(
+        rule if pattern == rule.pattern else replace(rule, pattern=pattern, literal=False)
+        for rule, pattern in zip(rules, patterns, strict=True)
+    )
+
+
+def _session_rule(need: PermissionNeed, rule: Rule) -> Rule | None:
+    if need.unclear or "data" in need.changes:
+        return None
+    name = need.permission.value
+    pattern = "" if holds_secrets(need) or is_protected(need) else _family(need, rule)
+    if pattern:
+        return Rule(name, pattern, Action.ALLOW, "session")
+    return Rule(name, need.pattern, Action.ALLOW, "session", literal=True)
+
+
+def _family(need: PermissionNeed, rule: Rule) -> str:
+    """Return the pattern for what belongs together with a need, "" for nothing but itself."""
+    match need.permission:
+        case Permission.EDIT if rule.pattern == "*" and not need.pattern.startswith("/"):
+            return "*"
+        case Permission.EXTERNAL_DIRECTORY if Path(need.pattern) not in {Path("/"), Path.home()}:
+            return f"{need.pattern}/*"
+        case Permission.BASH:
+            return need.always
+        case Permission.WEBFETCH if (address := urlsplit(need.pattern)).hostname and not address.username:
+            return f"{address.scheme}://{address.netloc}/*"
+        case _:
+            return ""

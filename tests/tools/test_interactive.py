@@ -3,8 +3,8 @@
 import pytest
 
 from tests.support.tooling import Workspace
-from tui_agent.shell.interactive import advice
 from tui_agent.tools.bash import BashTool
+from tui_agent.tools.interactive import advice
 
 NO_ANSWER = "It asked and got no answer"
 NO_TERMINAL = "This needs a terminal"
