@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tui_agent.trust import MAX_FILES, NothingToTrust, Trusted, TrustItem, TrustStore, Untrusted, project_state
+from tui_agent.trust import MAX_FILES, ProjectState, TrustItem, TrustStore, project_state
 
 
 @pytest.fixture
@@ -29,13 +29,13 @@ def bring(project: Path) -> None:
 
 
 def test_a_project_that_brings_nothing_needs_no_trust(project: Path, store: TrustStore) -> None:
-    assert project_state(project, store) == NothingToTrust()
+    assert project_state(project, store) == ProjectState()
 
 
 def test_everything_that_would_act_is_listed_and_nothing_is_trusted_at_first(project: Path, store: TrustStore) -> None:
     bring(project)
     state = project_state(project, store)
-    assert isinstance(state, Untrusted)
+    assert state.is_held_back
     assert not state.refused
     assert set(state.items) == {
         TrustItem("setting", "model", "x/y"),
@@ -51,7 +51,7 @@ def test_trust_is_remembered_until_anything_changes(project: Path, store: TrustS
     state = project_state(project, store)
     store.remember(project, state.digest, "trusted")  # type: ignore[union-attr]
     again = TrustStore(tmp_path / "data" / "trust.json")
-    assert isinstance(project_state(project, again), Trusted)
+    assert project_state(project, again).trusted
     (project / "src/app.py").write_text("nothing that acts\n")
     assert project_state(project, again).trusted
     for change in (".tui-agent/hooks/after.sh", ".mcp.json", ".tui-agent/new.txt", ".claude/agents/x.md"):
@@ -72,7 +72,7 @@ def test_never_holds_for_any_contents_until_it_is_forgotten(project: Path, store
     store.remember(project, project_state(project, store).digest, "refused")  # type: ignore[union-attr]
     (project / ".mcp.json").unlink()
     state = project_state(project, store)
-    assert isinstance(state, Untrusted)
+    assert state.is_held_back
     assert state.refused
     store.forget(project)
     assert project_state(project, store).refused is False  # type: ignore[union-attr]
@@ -101,7 +101,7 @@ def test_a_flag_trusts_for_one_run_and_a_broken_file_trusts_nothing(
 def test_folders_on_the_way_to_the_working_directory_count(project: Path, store: TrustStore) -> None:
     (project / "src/.claude/commands").mkdir(parents=True)
     (project / "src/.claude/commands/x.md").write_text("x")
-    assert project_state(project, store) == NothingToTrust()
+    assert project_state(project, store) == ProjectState()
     assert project_state(project, store, cwd=project / "src").items == (
         TrustItem("command", "src/.claude/commands/x.md", "x"),
     )
@@ -111,5 +111,5 @@ def test_what_is_too_much_to_look_at_cannot_be_trusted(project: Path, store: Tru
     for number in range(MAX_FILES + 1):
         (project / f".tui-agent/hooks/{number}").touch()
     state = project_state(project, store, assume_trust=True)
-    assert isinstance(state, Untrusted)
+    assert state.is_held_back
     assert "more than" in state.problem

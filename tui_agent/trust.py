@@ -45,34 +45,22 @@ class TrustItem:
 
 
 @dataclass(frozen=True, slots=True)
-class NothingToTrust:
-    """The project brings nothing along that could act."""
+class ProjectState:
+    """What a project brings along, nothing where there are no ``items``, and whether it may act.
+
+    ``refused``: the user said never. ``problem``: why it can't be trusted at all.
+    """
 
     items: tuple[TrustItem, ...] = ()
+    digest: str = ""
     trusted: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Trusted:
-    """The user trusts the project as it is now."""
-
-    items: tuple[TrustItem, ...]
-    digest: str
-    trusted: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Untrusted:
-    """Nothing of it is active. ``refused``: the user said never. ``problem``: why it can't be trusted at all."""
-
-    items: tuple[TrustItem, ...]
-    digest: str
     refused: bool = False
     problem: str = ""
-    trusted: bool = False
 
-
-ProjectState = Trusted | Untrusted | NothingToTrust
+    @property
+    def is_held_back(self) -> bool:
+        """Whether there is something that does not act."""
+        return bool(self.items) and not self.trusted
 
 
 class TrustStore:
@@ -97,15 +85,16 @@ class TrustStore:
         Raises:
             OSError: it cannot be written.
         """
-        known = self._read()
-        known[_key(project)] = {"answer": answer, "digest": digest, "at": int(self._clock())}
-        write_atomically(self._path, json.dumps(known, indent=1, ensure_ascii=False).encode(), mode=0o600)
+        self._write({**self._read(), _key(project): {"answer": answer, "digest": digest, "at": int(self._clock())}})
 
     def forget(self, project: Path) -> None:
         """Forget the answer for a project, so that it is asked about again."""
         known = self._read()
         if known.pop(_key(project), None) is not None:
-            write_atomically(self._path, json.dumps(known, indent=1, ensure_ascii=False).encode(), mode=0o600)
+            self._write(known)
+
+    def _write(self, known: dict[str, Any]) -> None:
+        write_atomically(self._path, json.dumps(known, indent=1, ensure_ascii=False).encode(), mode=0o600)
 
     def _read(self) -> dict[str, Any]:
         try:
@@ -158,7 +147,7 @@ def project_state(
     named = dict.fromkeys(path for command in commands for path in named_files(project, command))
     files = list(dict.fromkeys([*acting, *named]))
     if not files:
-        return NothingToTrust()
+        return ProjectState()
     digest, problem = _digest(project, files)
     items = tuple(_items(project, [path for path in files if path not in named]))
     items += tuple(
@@ -166,11 +155,10 @@ def project_state(
         for path in named
     )
     if problem:
-        return Untrusted(items, digest, problem=problem)
+        return ProjectState(items, digest, problem=problem)
     answer = store.answer(project, digest)
-    if assume_trust or answer == "trusted":
-        return Trusted(items, digest)
-    return Untrusted(items, digest, refused=answer == "refused")
+    trusted = assume_trust or answer == "trusted"
+    return ProjectState(items, digest, trusted, refused=answer == "refused" and not trusted)
 
 
 def project_config(project: Path) -> Path:
@@ -236,8 +224,7 @@ def _items(project: Path, files: list[Path]) -> Iterator[TrustItem]:
             yield from _settings(project, path)
         else:
             kind = next((ACTING[place.kind] for place in _PLACES if f"/{place.project}/" in f"/{shown}"), "")
-            told = _functions(project, path) if kind == ACTING["tools"] else _first_line(project, path) if kind else ""
-            yield TrustItem(kind or "file", shown, told)
+            yield TrustItem(kind or "file", shown, _summary(project, path, kind) if kind else "")
 
 
 def _settings(project: Path, path: Path) -> Iterator[TrustItem]:
@@ -264,34 +251,25 @@ def _leaves(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, A
 def _servers(project: Path, path: Path) -> Iterator[TrustItem]:
     try:
         servers = json.loads(_text(project, path)).get("mcpServers", {})
-        rows = [(str(name), _command(server)) for name, server in servers.items()]
+        for name, server in servers.items():
+            runs = " ".join(map(str, [server.get("command", ""), *server.get("args", [])]))
+            yield TrustItem(
+                "MCP server", str(name), f"connects to {url}" if (url := server.get("url")) else f"runs {runs}"
+            )
     except (OSError, ValueError, AttributeError):
-        rows = [(path.name, "cannot be read")]
-    for name, text in rows:
-        yield TrustItem("MCP server", name, text)
-
-
-def _command(server: Mapping[str, Any]) -> str:
-    if server.get("url"):
-        return f"connects to {server['url']}"
-    return f"runs {' '.join(map(str, [server.get('command', ''), *server.get('args', [])]))}"
+        yield TrustItem("MCP server", path.name, "cannot be read")
 
 
 def _text(project: Path, path: Path) -> str:
     return read_inside(project, path, MAX_BYTES)[0].decode("utf-8")
 
 
-def _functions(project: Path, path: Path) -> str:
+def _summary(project: Path, path: Path, kind: str) -> str:
+    """Return the names of a tool file's functions, the first line of any other file."""
     try:
-        names = re.findall(r"^(?:async )?def ([a-zA-Z]\w*)", _text(project, path), re.MULTILINE)
+        text = _text(project, path)
     except (OSError, UnicodeDecodeError):
         return ""
-    return ", ".join(names)
-
-
-def _first_line(project: Path, path: Path) -> str:
-    try:
-        lines = _text(project, path).splitlines()
-    except (OSError, UnicodeDecodeError):
-        return ""
-    return next((line.strip() for line in lines if line.strip() and line.strip() != "---"), "")
+    if kind == ACTING["tools"]:
+        return ", ".join(re.findall(r"^(?:async )?def ([a-zA-Z]\w*)", text, re.MULTILINE))
+    return next((line.strip() for line in text.splitlines() if line.strip() and line.strip() != "---"), "")

@@ -18,7 +18,7 @@ from tui_agent.agent.mentions import file_mentions
 from tui_agent.config import load_config
 from tui_agent.files.ignore import walk_files
 from tui_agent.files.inside import OutsideError, is_inside, open_inside, read_inside
-from tui_agent.trust import NothingToTrust, TrustStore, project_state
+from tui_agent.trust import ProjectState, TrustStore, project_state
 
 CANARY = "-----BEGIN OPENSSH PRIVATE" + " KEY----- canary"
 
@@ -122,7 +122,7 @@ def test_settings_and_servers_that_lead_outside_do_not_count(tmp_path: Path) -> 
     found = find_servers({}, project, trusted=True)
     assert found.specs == ()
     assert "left out, as it leads out of the project" in " ".join(found.problems)
-    assert isinstance(project_state(project, TrustStore(tmp_path / "trust.json")), NothingToTrust)
+    assert project_state(project, TrustStore(tmp_path / "trust.json")) == ProjectState()
 
 
 def test_a_link_to_everything_is_not_walked_through_for_the_question_of_trust(tmp_path: Path) -> None:

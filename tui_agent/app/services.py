@@ -259,7 +259,7 @@ class AppServices:
     branch: Callable[[Path], Awaitable[str | None]]
     """Names the branch checked out, with ``*`` after it when files are changed; None outside of a repository."""
     trust_question: Callable[[], Any]
-    """What the project brings along that isn't trusted (``agent.trust.Untrusted``), None when there is no question."""
+    """What the project brings along that isn't trusted (``trust.ProjectState``), None when there is no question."""
     answer_trust: Callable[[str | None], None]
     """Takes the answer, ``trusted``, ``refused`` or None, before a session is opened."""
     forget_rule: Callable[[Any], str | None]

@@ -42,7 +42,7 @@ from tui_agent.path_checks import is_directory, is_there, real_path
 from tui_agent.paths import data_dir
 from tui_agent.session.errors import StoreError
 from tui_agent.session.session import Session
-from tui_agent.trust import Untrusted
+from tui_agent.trust import ProjectState
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -207,10 +207,10 @@ class ControllerWiring:
             return FirstView(OpenRequest(demo=arguments.demo), prompt=arguments.prompt or "")
         return FirstView(screen="welcome")
 
-    def trust_question(self) -> Untrusted | None:
+    def trust_question(self) -> ProjectState | None:
         """Return what the project brings along, when the user has not answered yet whether it may act."""
         state = self._wiring.project_state
-        return state if isinstance(state, Untrusted) and not state.refused else None
+        return state if state.is_held_back and not state.refused else None
 
     def answer_trust(self, answer: str | None) -> None:
         """Take the answer; it holds before the first session is opened."""

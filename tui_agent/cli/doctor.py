@@ -40,7 +40,7 @@ from tui_agent.session.errors import SessionNotFound, StoreError
 from tui_agent.session.ids import short_id
 from tui_agent.session.store import Store
 from tui_agent.tools.functions.tool_files import ToolFiles, ToolPlace
-from tui_agent.trust import NothingToTrust, Trusted, TrustItem, TrustStore, Untrusted
+from tui_agent.trust import TrustItem, TrustStore
 from tui_agent.version import __version__
 
 ORIGINS = {
@@ -168,16 +168,15 @@ def _trust() -> Finding:
     """Say whether what this directory's project brings along may act."""
     cwd = Path.cwd()
     project = find_project(cwd)
-    match state_of_project(cwd, TrustStore(data_dir() / "trust.json")):
-        case NothingToTrust():
-            return Finding("trust", f"{project} brings nothing along that could act")
-        case Trusted(items=items):
-            return Finding("trust", f"{project} is trusted with {_counted(items)}")
-        case Untrusted(items=items, problem=problem) if problem:
-            return Finding("trust", f"{project} can't be trusted: {problem}. Not active: {_counted(items)}")
-        case Untrusted(items=items, refused=refused):
-            why = "you said never" if refused else "it changed since you were asked, or you were not asked yet"
-            return Finding("trust", f"{project} is not trusted ({why}). Not active: {_counted(items)}")
+    state = state_of_project(cwd, TrustStore(data_dir() / "trust.json"))
+    if not state.items:
+        return Finding("trust", f"{project} brings nothing along that could act")
+    if state.trusted:
+        return Finding("trust", f"{project} is trusted with {_counted(state.items)}")
+    if state.problem:
+        return Finding("trust", f"{project} can't be trusted: {state.problem}. Not active: {_counted(state.items)}")
+    why = "you said never" if state.refused else "it changed since you were asked, or you were not asked yet"
+    return Finding("trust", f"{project} is not trusted ({why}). Not active: {_counted(state.items)}")
 
 
 def _counted(items: Sequence[TrustItem]) -> str:

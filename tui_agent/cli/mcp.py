@@ -20,7 +20,7 @@ from tui_agent.cli.output import say
 from tui_agent.config import config_path, load_config, set_value
 from tui_agent.context.tokens import TokenCounter
 from tui_agent.paths import data_dir
-from tui_agent.trust import Trusted, TrustStore
+from tui_agent.trust import TrustStore
 
 _NAME = re.compile(r"[\w.-]{1,60}")
 _ADDRESS = re.compile(r"https?://[^\s/]")
@@ -46,7 +46,7 @@ def run_mcp(arguments: Namespace) -> int:
 
 
 def _trusts(cwd: Path) -> bool:
-    return isinstance(state_of_project(cwd, TrustStore(data_dir() / "trust.json")), Trusted)
+    return state_of_project(cwd, TrustStore(data_dir() / "trust.json")).trusted
 
 
 def _found() -> FoundServers:

@@ -53,7 +53,7 @@ from tui_agent.session.session import Session
 from tui_agent.session.store import Store
 from tui_agent.tools.functions.found import FoundFile
 from tui_agent.tools.functions.tool_files import ToolFiles
-from tui_agent.trust import ProjectState, TrustDecision, TrustStore, Untrusted, project_config
+from tui_agent.trust import ProjectState, TrustDecision, TrustStore, project_config
 
 
 class Wiring:
@@ -154,7 +154,7 @@ class Wiring:
     def answer_trust(self, answer: TrustDecision | None) -> None:
         """Take the answer to whether the project is trusted, None for not now. Call it before anything is opened."""
         state = self.project_state
-        if not isinstance(state, Untrusted) or answer is None or state.problem:
+        if not state.is_held_back or answer is None or state.problem:
             return
         project = find_project(self.cwd)
         self.trust.remember(project, state.digest, answer)
@@ -351,7 +351,7 @@ class Wiring:
         def find() -> tuple[list[FoundFile], list[str]]:
             state = self._trust_of(cwd)
             found, problems = find_tool_files(folders, trusted=state.trusted)
-            if isinstance(state, Untrusted) and len(find_tool_files(folders, trusted=True)[0]) > len(found):
+            if state.is_held_back and len(find_tool_files(folders, trusted=True)[0]) > len(found):
                 why = state.problem or "you have not trusted it (--trust, for one run)"
                 problems.append(f"Tools of this project are not read: {why}.")
             return found, problems

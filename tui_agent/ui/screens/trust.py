@@ -11,7 +11,7 @@ from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from tui_agent.app.format import one_line, plural, short_path
-from tui_agent.trust import TrustItem, Untrusted
+from tui_agent.trust import ProjectState, TrustItem
 from tui_agent.ui.error_boundary import Dialog
 from tui_agent.ui.widgets.key_line import KeyLine
 
@@ -21,7 +21,7 @@ class TrustScreen(Dialog[str | None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "not now", show=False)]
 
-    def __init__(self, project: str, state: Untrusted) -> None:
+    def __init__(self, project: str, state: ProjectState) -> None:
         super().__init__()
         self._project = project
         self._state = state
@@ -45,7 +45,7 @@ class TrustScreen(Dialog[str | None]):
         self.dismiss(None if event.option_id == "later" else event.option_id)
 
 
-def _about(state: Untrusted) -> str:
+def _about(state: ProjectState) -> str:
     if state.problem:
         return f"It can't be trusted as it is: {state.problem}."
     return f"It brings {plural(len(state.items), 'thing')} along that would act here. None of it is active yet."
