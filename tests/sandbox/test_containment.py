@@ -27,7 +27,7 @@ from tui_agent.config import load_config
 from tui_agent.processes.jobs import Jobs
 from tui_agent.sandbox import Grants, Sandbox, SandboxState, View, Writes
 from tui_agent.sandbox import sandbox as sandbox_module
-from tui_agent.sandbox.own_directory import make_own_directory
+from tui_agent.sandbox.layer import make_own_directory
 from tui_agent.tools.bash import BashInput, BashTool
 from tui_agent.tools.job import JobInput, JobTool
 from tui_agent.tools.read import ReadInput, ReadTool

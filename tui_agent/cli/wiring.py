@@ -44,7 +44,7 @@ from tui_agent.paths import cache_dir, config_dir, data_dir, log_dir
 from tui_agent.processes.environment import SafeEnvironment
 from tui_agent.resources import prompt
 from tui_agent.sandbox import Sandbox
-from tui_agent.sandbox.own_directory import make_own_directory
+from tui_agent.sandbox.layer import make_own_directory
 from tui_agent.session.effort import Effort
 from tui_agent.session.entries import AssistantEntry, EffortChangeEntry, Entry, ShellEntry, ToolResultEntry
 from tui_agent.session.errors import StoreError

@@ -1,36 +1,68 @@
-"""Decides which changes of a command are kept in the project, and which grants the others need. Pure."""
+"""Decides which changes of a command are kept in the project, and which grants the others need. Looks at files."""
 
-from collections.abc import Callable, Iterable, Sequence
+import os
+from collections.abc import Iterable, Sequence
 from dataclasses import field
+from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
+from tui_agent.files.ignore import IgnoreRules
+from tui_agent.files.own_git import run_git
 from tui_agent.files.sensitive import is_sensitive
 from tui_agent.lazy import dataclass
 from tui_agent.safe_text import one_line
 from tui_agent.sandbox.layer import ChangeKind, LayerChange
-from tui_agent.sandbox.project_scan import CACHE_TAG, is_output_name, is_product, is_protected, is_repository
-from tui_agent.sandbox.view import Grants, View, Writes
+from tui_agent.sandbox.layout import Layout, MountKind
+from tui_agent.sandbox.project_scan import (
+    CACHE_TAG,
+    NEVER_KEPT,
+    is_output_name,
+    is_product,
+    is_protected,
+    is_repository,
+)
+from tui_agent.sandbox.view import Grants, View
 
 MAX_FILE_BYTES = 5_000_000
 """A larger file has no image in a checkpoint: what becomes of it can't be taken back."""
 
-NEVER_KEPT = frozenset({"__pycache__"})
-"""Made again in no time, and run by the next Python without being looked at."""
 
-
-@dataclass(frozen=True, slots=True)
 class ProjectFacts:
-    """What is known of the project when its changes are judged.
+    """What is known of a project when its changes are judged, looked up when asked.
 
-    ``shared`` are the files that a checkpoint looks at, by path; ``tracked`` tells whether a path is in the repository,
-    ``ignored`` whether a new one would be ignored, ``runs`` whether commands see a program at a path outside.
+    ``shared`` are the files that a checkpoint looks at, by path.
     """
 
-    shared: frozenset[str]
-    tracked: Callable[[str], bool]
-    ignored: Callable[[str], bool]
-    runs: Callable[[Path], bool]
+    def __init__(self, root: Path, shared: frozenset[str], layout: Layout) -> None:
+        self.root = root
+        self.shared = shared
+        self._layout = layout
+        self._rules: dict[str, IgnoreRules] = {"": IgnoreRules.above(root).entering(root)}
+
+    @cached_property
+    def tracked(self) -> frozenset[str]:
+        """The paths that are in the repository."""
+        listed = run_git(self.root, "ls-files", "-z")
+        return frozenset(map(os.fsdecode, listed.split(b"\0"))) if listed else frozenset()
+
+    def runs(self, path: Path) -> bool:
+        """Whether commands see a program at a path outside, which they can't change: environments lead to Python."""
+        real = Path(os.path.realpath(path))
+        return self._layout.put_at(real) is MountKind.READ and real.is_file() and os.access(real, os.X_OK)
+
+    def ignored(self, path: str) -> bool:
+        """Whether a new file would be ignored."""
+        rules, prefix = self._rules[""], ""
+        *parents, name = path.split("/")
+        for part in parents:
+            below = f"{prefix}{part}"
+            if rules.ignored(str(self.root / below), directory=True):
+                return True
+            if below not in self._rules:
+                self._rules[below] = rules.entering(self.root / below)
+            rules, prefix = self._rules[below], f"{below}/"
+        return rules.ignored(str(self.root / f"{prefix}{name}"), directory=False)
 
 
 @dataclass(slots=True)
@@ -48,15 +80,9 @@ def needs_knowledge(changes: Iterable[LayerChange]) -> bool:
     return any(change.kind is not ChangeKind.NEW and not change.output for change in changes)
 
 
-def judge(changes: Sequence[LayerChange], view: View, root: Path, known: ProjectFacts) -> JudgedChanges:
-    """Decide about every change.
-
-    Args:
-        changes: what is different in the layer.
-        view: what the command was given.
-        root: the project.
-        known: what there is in the project.
-    """
+def judge(changes: Sequence[LayerChange], view: View, known: ProjectFacts) -> JudgedChanges:
+    """Decide about every change in a layer; ``view`` is what the command was given."""
+    root = known.root
     judged = JudgedChanges()
     made = {change.path for change in changes if change.directory and change.kind is ChangeKind.NEW}
     for change in changes:
@@ -67,8 +93,8 @@ def judge(changes: Sequence[LayerChange], view: View, root: Path, known: Project
             judged.wanted |= Grants(write=frozenset({root / path}))
             continue
         if change.output or (NEVER_KEPT.isdisjoint(path.parts) and path.suffix != ".pyc"):
-            into, wanted = _judge(change, path, view, root, known)
-            if into in {"outputs", "sources"} and (change.special or not _stays_inside(change, path, root, known)):
+            into, wanted = _judge(change, path, view, known)
+            if into in {"outputs", "sources"} and (change.special or not _stays_inside(change, path, known)):
                 into = "lost"
             judged.wanted |= wanted
             if into is not None and (into == "lost" or not change.inside):
@@ -82,9 +108,9 @@ _OUTPUT: ChangeVerdict = ("outputs", Grants())
 _SOURCE: ChangeVerdict = ("sources", Grants())
 
 
-def _judge(change: LayerChange, path: PurePosixPath, view: View, root: Path, known: ProjectFacts) -> ChangeVerdict:
+def _judge(change: LayerChange, path: PurePosixPath, view: View, known: ProjectFacts) -> ChangeVerdict:
     """Return what becomes of a change, and what would have to be open for it."""
-    made_again = _DROPPED if view.writes is Writes.NOTHING and not view.changes_sources else _OUTPUT
+    root, made_again = known.root, _OUTPUT if view.writes_outputs else _DROPPED
     if steering := _steering(path, change, root):
         if _is_open(steering, view.grants, root / path):
             return _SOURCE
@@ -117,7 +143,7 @@ def _steering(path: PurePosixPath, change: LayerChange, root: Path) -> Grants:
     return Grants()
 
 
-def _stays_inside(change: LayerChange, path: PurePosixPath, root: Path, known: ProjectFacts) -> bool:
+def _stays_inside(change: LayerChange, path: PurePosixPath, known: ProjectFacts) -> bool:
     """Whether a link leads to something in the project, or to a program outside that commands see.
 
     Of ``..`` only those at the beginning are followed: what lies before another one may be a link itself.
@@ -129,7 +155,7 @@ def _stays_inside(change: LayerChange, path: PurePosixPath, root: Path, known: P
     if target.is_absolute():
         if ".." in parts:
             return False
-        return Path(target).is_relative_to(root) or known.runs(Path(target))
+        return Path(target).is_relative_to(known.root) or known.runs(Path(target))
     up = next((at for at, part in enumerate(parts) if part != ".."), len(parts))
     return ".." not in parts[up:] and up <= len(path.parts) - 1
 
@@ -149,8 +175,8 @@ def _is_output(change: LayerChange, path: PurePosixPath, known: ProjectFacts) ->
     if change.directory or not change.regular:
         return False
     if named and change.path not in known.shared:
-        return not known.tracked(change.path)
-    return change.kind is ChangeKind.CHANGED and is_product(change.head) and not known.tracked(change.path)
+        return change.path not in known.tracked
+    return change.kind is ChangeKind.CHANGED and is_product(change.head) and change.path not in known.tracked
 
 
 def _can_be_taken_back(change: LayerChange, known: ProjectFacts) -> bool:

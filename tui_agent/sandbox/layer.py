@@ -8,11 +8,13 @@ about by its real path, and what was changed is known without looking at anythin
 
 import contextlib
 import errno
+import fcntl
 import hashlib
 import os
 import shutil
 import stat
 import tempfile
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from enum import Enum
@@ -20,7 +22,7 @@ from itertools import islice
 from pathlib import Path
 
 from tui_agent.lazy import dataclass
-from tui_agent.sandbox.own_directory import remove_tree
+from tui_agent.sandbox.project_scan import BARE_REPOSITORY, is_output_directory, steers_programs
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _HEAD_BYTES = 16
@@ -64,18 +66,6 @@ class LayerChange:
 
 
 @dataclass(frozen=True, slots=True)
-class Outputs:
-    """What is made again. ``there`` are such directories of the project, relative to it.
-
-    ``is_output`` tells by its name whether a new directory is one, ``steers`` whether programs obey what has a name.
-    """
-
-    there: frozenset[str]
-    is_output: Callable[[str], bool]
-    steers: Callable[[str], bool]
-
-
-@dataclass(frozen=True, slots=True)
 class Layer:
     """Where the changes of one command go. ``place`` holds ``upper`` and ``work``, as the kernel wants them."""
 
@@ -105,6 +95,60 @@ class Layer:
         remove_tree(self.place)
 
 
+def make_own_directory(owner: object, parent: Path) -> Path:
+    """Make a directory that goes with ``owner``; those of sessions that were killed go now.
+
+    Raises:
+        OSError: it can't be made, or another user has made what the user's own directories are in.
+    """
+    ours = parent / f"tui-agent-{os.geteuid()}"
+    with contextlib.suppress(FileExistsError):
+        ours.mkdir(mode=0o700)
+    state = ours.lstat()
+    if not stat.S_ISDIR(state.st_mode) or state.st_uid != os.geteuid() or state.st_mode & 0o077:
+        raise OSError(errno.EPERM, "it is not a directory of this user alone", str(ours))
+    for other in ours.glob("[!.]*"):
+        with contextlib.suppress(OSError):
+            _remove_abandoned(other)
+    # Until it is locked nobody may take it for an abandoned one.
+    unlocked = Path(tempfile.mkdtemp(dir=ours, prefix=".")).resolve()
+    lock = os.open(unlocked / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    place = unlocked.rename(unlocked.with_name(unlocked.name[1:]))
+    weakref.finalize(owner, _remove, place, lock)
+    return place
+
+
+def _remove_abandoned(place: Path) -> None:
+    lock = os.open(place / "lock", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(lock)
+    else:
+        _remove(place, lock)
+
+
+def _remove(place: Path, lock: int) -> None:
+    remove_tree(place)
+    os.close(lock)
+
+
+def remove_tree(place: Path) -> None:
+    """Remove what is at a path, with directories that nobody may enter: the kernel and commands leave such."""
+    if place.is_symlink() or not place.is_dir():
+        place.unlink(missing_ok=True)
+        return
+    shutil.rmtree(place, ignore_errors=True)
+    if not place.exists():
+        return
+    for directory, names, _files in os.walk(place):
+        for name in names:
+            with contextlib.suppress(OSError):
+                os.chmod(os.path.join(directory, name), 0o700, follow_symlinks=False)  # noqa: PTH101, PTH118 - as walk names it
+    shutil.rmtree(place, ignore_errors=True)
+
+
 def make_layer(project: Path, parent: Path) -> Layer:
     """Make an empty layer for a command.
 
@@ -119,17 +163,18 @@ def make_layer(project: Path, parent: Path) -> Layer:
     return layer
 
 
-def changes_in(layer: Layer, outputs: Outputs) -> list[LayerChange]:
+def changes_in(layer: Layer, outputs: frozenset[str]) -> list[LayerChange]:
     """Return what is different from the project; what was only touched or copied is not, but for outputs.
 
     Directories that are new in what is made again, or gone from it, are one change, so that what is told of does not
-    grow with them. Files lose the permission to run as their owner or group.
+    grow with them. Files lose the permission to run as their owner or group. ``outputs`` are the directories of the
+    project that are made again, relative to it.
     """
     return list(islice(_changes(str(layer.upper), str(layer.project), "", outputs), MAX_CHANGES + 1))
 
 
 def _changes(
-    upper: str, lower: str | None, prefix: str, outputs: Outputs, *, output: bool = False, opaque: bool = False
+    upper: str, lower: str | None, prefix: str, outputs: frozenset[str], *, output: bool = False, opaque: bool = False
 ) -> Iterator[LayerChange]:
     """Yield the changes below a directory.
 
@@ -137,7 +182,7 @@ def _changes(
         upper: the directory in the layer.
         lower: what the project has there; None where it has no directory.
         prefix: the directory's path in the project.
-        outputs: what is made again.
+        outputs: directories of the project that are made again.
         output: whether the directory is.
         opaque: nothing of the project is seen in it: it is in a directory that was made anew.
     """
@@ -157,13 +202,13 @@ def _changes(
 
 
 def _change(
-    row: "os.DirEntry[str]", lower: str | None, prefix: str, outputs: Outputs, *, output: bool, opaque: bool
+    row: "os.DirEntry[str]", lower: str | None, prefix: str, outputs: frozenset[str], *, output: bool, opaque: bool
 ) -> Iterator[LayerChange]:
     """Yield what became of one entry of a directory, and of what is below it; the rest is as for ``_changes``."""
     path = prefix + row.name
     was = _state(os.path.join(lower, row.name)) if lower is not None else None  # noqa: PTH118 - called for every file of a layer
     now = row.stat(follow_symlinks=False)
-    made_again = output or path in outputs.there
+    made_again = output or path in outputs
     if stat.S_ISCHR(now.st_mode) and now.st_rdev == 0:
         if was is not None:
             yield from _gone(os.path.join(lower or "", row.name), was, path, output=made_again)  # noqa: PTH118 - as above
@@ -175,20 +220,15 @@ def _change(
                 path, ChangeKind.DELETED, was_directory, was.st_size, stat.S_ISREG(was.st_mode),
                 whole=was_directory, output=made_again,
             )  # fmt: skip
-        if anew and (made_again or outputs.is_output(row.name)):
-            yield from _whole(row.path, path, outputs)
+        if anew and (made_again or is_output_directory(row.name)):
+            yield from _whole(row.path, path)
             return
         if anew:
             yield LayerChange(path, ChangeKind.NEW, directory=True)
         below = os.path.join(lower, row.name) if lower is not None and not anew else None  # noqa: PTH118 - as above
         yield from _changes(row.path, below, f"{path}/", outputs, output=made_again, opaque=opaque)
     else:
-        for change in _file(row.path, now, below=(lower, row.name), was=was, path=path, touched=made_again):
-            yield replace(change, output=made_again)
-
-
-BARE_REPOSITORY = frozenset({"HEAD", "objects", "refs"})
-"""What makes git take a directory for a repository, whatever it is called."""
+        yield from _file(row.path, now, below=(lower, row.name), was=was, path=path, output=made_again)
 
 
 def _is_bare(names: set[str], lower: str | None) -> bool:
@@ -196,7 +236,7 @@ def _is_bare(names: set[str], lower: str | None) -> bool:
     return all(lower is not None and os.path.lexists(os.path.join(lower, name)) for name in missing)  # noqa: PTH118 - as above
 
 
-def _whole(written: str, path: str, outputs: Outputs) -> Iterator[LayerChange]:
+def _whole(written: str, path: str) -> Iterator[LayerChange]:
     """Yield a new directory as one change, and what in it may not come along without being decided about."""
     yield LayerChange(path, ChangeKind.NEW, directory=True, whole=True, output=True)
     pending = [(written, path)]
@@ -213,7 +253,7 @@ def _whole(written: str, path: str, outputs: Outputs) -> Iterator[LayerChange]:
             name = f"{prefix}/{row.name}"
             now = row.stat(follow_symlinks=False)
             is_directory = stat.S_ISDIR(now.st_mode)
-            if is_bare or outputs.steers(row.name):
+            if is_bare or steers_programs(row.name):
                 yield LayerChange(
                     name, ChangeKind.NEW, directory=is_directory, output=True, inside=True, repository=is_bare
                 )
@@ -247,27 +287,26 @@ def _file(
     below: tuple[str | None, str],
     was: os.stat_result | None,
     path: str,
-    touched: bool,
+    output: bool,
 ) -> Iterator[LayerChange]:
-    """Yield what happened to a file; ``touched`` says that its time counts: programs go by those of what they made."""
+    """Yield what happened to a file. Of an output its time counts: programs go by those of what they made."""
     now = _owned_by_nobody(written, now)
     regular, link = stat.S_ISREG(now.st_mode), _target(written, now)
-    special = not regular and link is None
+    new = LayerChange(
+        path, ChangeKind.NEW, regular=regular, head=_head(written) if regular else b"", output=output, link=link,
+        special=not regular and link is None,
+    )  # fmt: skip
     if was is None:
-        head = _head(written) if regular else b""
-        yield LayerChange(path, ChangeKind.NEW, regular=regular, head=head, link=link, special=special)
+        yield new
         return
     original = os.path.join(below[0] or "", below[1])  # noqa: PTH118 - called for every file of a layer
     if stat.S_ISDIR(was.st_mode):
-        yield from _gone(original, was, path, output=touched)
-        head = _head(written) if regular else b""
-        yield LayerChange(path, ChangeKind.NEW, regular=regular, head=head, link=link, special=special)
-    elif (touched and was.st_mtime_ns != now.st_mtime_ns) or not _same(original, was, written, now):
+        yield from _gone(original, was, path, output=output)
+        yield new
+    elif (output and was.st_mtime_ns != now.st_mtime_ns) or not _same(original, was, written, now):
         both = regular and stat.S_ISREG(was.st_mode)
         head = _head(original) if both else b""
-        yield LayerChange(
-            path, ChangeKind.CHANGED, size=was.st_size, regular=both, head=head, link=link, special=special
-        )
+        yield replace(new, kind=ChangeKind.CHANGED, size=was.st_size, regular=both, head=head)
 
 
 def _gone(original: str, was: os.stat_result, path: str, *, output: bool) -> Iterator[LayerChange]:
@@ -341,59 +380,53 @@ def _head(path: str) -> bytes:
         return b""
 
 
-def keep(layer: Layer, changes: Sequence[LayerChange], kept: Callable[[LayerChange], bool]) -> list[LayerChange]:
+def keep(layer: Layer, changes: Sequence[LayerChange]) -> list[LayerChange]:
     """Move changes into the project and return those that could not be: somebody else was there meanwhile.
 
     No link is ever followed on the way: a process that runs beside may have put one there.
     """
-    root = os.open(layer.project, _DIRECTORY)
-    upper = os.open(layer.upper, _DIRECTORY)
-    try:
-        # Deletions first, and of a directory last what was in it first; then what is new, from outside in.
-        wanted = [change for change in changes if kept(change)]
-        gone = [change for change in wanted if change.kind is ChangeKind.DELETED]
+    # Deletions first, and of a directory last what was in it first; then what is new, from outside in.
+    gone = [change for change in changes if change.kind is ChangeKind.DELETED]
+    new = [change for change in changes if change.kind is not ChangeKind.DELETED]
+    with _opened(layer) as (root, upper):
         failed = [change for change in gone if not _delete(root, change)]
-        failed += [
-            change for change in wanted if change.kind is not ChangeKind.DELETED and not _bring(root, upper, change)
-        ]
-    finally:
-        os.close(root)
-        os.close(upper)
-    return failed
+        return failed + [change for change in new if not _bring(root, upper, change)]
 
 
-def publish(layer: Layer, changes: Sequence[LayerChange], steers: Callable[[str], bool]) -> None:
+def publish(layer: Layer, changes: Sequence[LayerChange]) -> None:
     """Copy files and directories into the project while a command still works on the layer.
 
-    It may put another thing in a place at any moment: only what is really copied is looked at, and what ``steers``
-    programs by its name, links and repositories wait for the end.
+    It may put another thing in a place at any moment: only what is really copied is looked at, and what steers programs
+    by its name, links and repositories wait for the end.
     """
-    root = os.open(layer.project, _DIRECTORY)
-    upper = os.open(layer.upper, _DIRECTORY)
 
     def put(there: int, here: int, name: str) -> None:
-        _copy(there, here, name, lambda entry: steers(entry) or entry == "HEAD")
+        _copy(there, here, name, lambda entry: steers_programs(entry) or entry == "HEAD")
 
-    try:
+    with _opened(layer) as (root, upper):
         for change in changes:
             if change.kind is not ChangeKind.DELETED and change.link is None and not change.inside:
                 _bring(root, upper, change, put)
-    finally:
-        os.close(root)
-        os.close(upper)
 
 
 def discard(layer: Layer, changes: Sequence[LayerChange]) -> None:
     """Throw away what may not come along with the new directory it is in."""
-    upper = os.open(layer.upper, _DIRECTORY)
-    try:
+    with _opened(layer) as (_root, upper):
         for change in changes:
             with _directory_of(upper, change.path) as (here, name):
                 if change.directory:
                     shutil.rmtree(name, dir_fd=here)
                 else:
                     os.unlink(name, dir_fd=here)
+
+
+@contextlib.contextmanager
+def _opened(layer: Layer) -> Iterator[tuple[int, int]]:
+    root, upper = os.open(layer.project, _DIRECTORY), os.open(layer.upper, _DIRECTORY)
+    try:
+        yield root, upper
     finally:
+        os.close(root)
         os.close(upper)
 
 
@@ -499,22 +532,16 @@ def _is_movable(mode: int) -> bool:
 
 def _copy_data(reading: int, writing: int) -> None:
     """Copy what is in a file and leave out its holes: a terabyte of nothing takes no room."""
-    size = os.fstat(reading).st_size
+    size, at = os.fstat(reading).st_size, 0
     os.ftruncate(writing, size)
-    at = 0
     while at < size:
         try:
-            start = os.lseek(reading, at, os.SEEK_DATA)
+            at = os.lseek(reading, at, os.SEEK_DATA)
         except OSError as error:
             if error.errno == errno.ENXIO:  # a hole to the end
                 return
             raise
-        at = os.lseek(reading, start, os.SEEK_HOLE)
-        os.lseek(reading, start, os.SEEK_SET)
-        os.lseek(writing, start, os.SEEK_SET)
-        left = at - start
-        while left and (chunk := os.read(reading, min(left, 1 << 20))):
-            view = memoryview(chunk)
-            while view:
-                view = view[os.write(writing, view) :]
-            left -= len(chunk)
+        end = os.lseek(reading, at, os.SEEK_HOLE)
+        os.lseek(writing, at, os.SEEK_SET)
+        while at < end and (sent := os.sendfile(writing, reading, at, end - at)):
+            at += sent

@@ -84,6 +84,10 @@ class Layout:
         """Return the mounts from outside in: what lies deeper is put there later, and counts."""
         return sorted(self.mounts, key=lambda mount: len(mount.place.parts))
 
+    def put_at(self, path: Path) -> MountKind | None:
+        """Return what a command finds at a path; None where nothing is put."""
+        return next((mount.put for mount in reversed(self.ordered()) if path.is_relative_to(mount.place)), None)
+
 
 @dataclass(frozen=True, slots=True)
 class CopyOf:

@@ -19,9 +19,13 @@ import socket
 import sys
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import field
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from tui_agent.lazy import dataclass
+from tui_agent.processes.own_programs import find_program
+from tui_agent.sandbox.detection import SandboxState
+from tui_agent.sandbox.layout import BubblewrapForm
 from tui_agent.sandbox.view import EVERY_HOST, AllowHost
 from tui_agent.web.addresses import is_public
 
@@ -266,14 +270,19 @@ async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -
 
 
 @dataclass(slots=True)
-class OwnNetwork:
-    """The descriptors of a network without anything in it, and of a socket that listens there."""
+class SessionNetwork:
+    """The proxy of a session, and the descriptors of the network without anything in it that its commands share.
 
-    listener: socket.socket
-    network: int
-    users: int
+    Without a ``listener`` there is no such network: the proxy is reached as on any machine, if it has a port.
+    """
+
+    proxy: Proxy
+    loop: asyncio.AbstractEventLoop
+    listener: socket.socket | None = None
+    network: int = -1
+    users: int = -1
     """The user namespace that the network belongs to; -1 where it is this program's own."""
-    program: str
+    program: str = ""
     """``nsenter``, which starts a command in another network."""
 
     def joining(self) -> tuple[str, ...]:
@@ -282,45 +291,59 @@ class OwnNetwork:
         users = (f"--user={ours}/{self.users}", "--preserve-credentials") if self.users >= 0 else ()
         return (self.program, *users, f"--net={ours}/{self.network}", "--")
 
-    @property
-    def descriptors(self) -> tuple[int, ...]:
-        """What a command that joins must inherit."""
-        return (self.network, *((self.users,) if self.users >= 0 else ()))
-
     def close(self) -> None:
         """Let go of it; it goes on as long as a command is in it."""
-        self.listener.close()
-        for descriptor in self.descriptors:
-            os.close(descriptor)
+        if self.listener is not None:
+            self.listener.close()
+        for descriptor in (self.network, self.users):
+            if descriptor >= 0:
+                os.close(descriptor)
+
+    async def aclose(self) -> None:
+        await self.proxy.aclose()
+        self.close()
 
 
-async def make_network(command: tuple[str, ...], *, users: bool, joining: str) -> OwnNetwork:
-    """Have a helper make a network.
+async def make_network(
+    state: SandboxState, reaches: Callable[[str], bool] | None, outside: Path | None
+) -> SessionNetwork:
+    """Make the network of a session: a helper in a new one opens its descriptors, bubblewrap with nothing hidden.
 
     Args:
-        command: runs what follows in a new network: bubblewrap with nothing hidden.
-        users: the network belongs to a user namespace of its own.
-        joining: the program that starts commands in it.
-
-    Raises:
-        OSError: it can't be made here.
+        state: the sandbox of the session. Commands in sandbox-exec reach a port of this machine instead.
+        reaches: tells whether an address may be connected to.
+        outside: the project, of which no program is taken.
     """
+    made = SessionNetwork(Proxy(reaches=reaches), asyncio.get_running_loop())
+    if state.kind == "sandbox-exec":
+        await made.proxy.serve(socket.create_server(("127.0.0.1", 0), backlog=256))
+        return made
+    form, program = state.form or BubblewrapForm(state.program), find_program("nsenter", outside)
+    if program is None:
+        return made
+    users = ("--unshare-user",) if form.users else ()
     here, there = socket.socketpair()
-    with here:
-        with there:
+    try:
+        with here, there:
             process = await asyncio.create_subprocess_exec(
-                *command, sys.executable, "-I", "-S", "-c", _HELPER,
+                form.program, *users, "--unshare-net", "--die-with-parent", "--dev-bind", "/", "/", "--",
+                sys.executable, "-I", "-S", "-c", _HELPER,
                 stdin=there.fileno(), stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.DEVNULL,
             )  # fmt: skip
-        try:
-            _data, found, _flags, _address = await asyncio.to_thread(_receive, here)
-        finally:
-            await process.wait()
+            there.close()
+            try:
+                _data, found, _flags, _address = await asyncio.to_thread(_receive, here)
+            finally:
+                await process.wait()
+    except OSError:
+        return made
     if len(found) != 2:
-        raise OSError("the helper that makes a network did not start")
-    listener, network = socket.socket(fileno=found[0]), found[1]
-    owner = fcntl.ioctl(network, _OWNER_OF_NETWORK) if users else -1
-    return OwnNetwork(listener, network, owner, joining)
+        return made
+    made.program, made.listener, made.network = program, socket.socket(fileno=found[0]), found[1]
+    if form.users:
+        made.users = fcntl.ioctl(made.network, _OWNER_OF_NETWORK)
+    await made.proxy.serve(made.listener)
+    return made
 
 
 def _receive(here: socket.socket) -> tuple[bytes, list[int], int, object]:

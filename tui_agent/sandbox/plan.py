@@ -5,7 +5,6 @@ import fnmatch
 import hashlib
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import field
 from pathlib import Path
 
 from tui_agent.files.ignore import walk_files
@@ -13,12 +12,12 @@ from tui_agent.files.own_git import held_as_they_are
 from tui_agent.files.ripgrep import NoRipgrepError, list_files
 from tui_agent.files.secret_files import file_holds_secret
 from tui_agent.lazy import dataclass
-from tui_agent.sandbox.change_policy import MAX_FILE_BYTES, NEVER_KEPT
+from tui_agent.sandbox.change_policy import MAX_FILE_BYTES
 from tui_agent.sandbox.detection import SandboxKind, system_mounts
 from tui_agent.sandbox.layer import Layer
 from tui_agent.sandbox.layout import Layout, Mount, MountKind
 from tui_agent.sandbox.machine import MACOS_SYSTEM, Machine, base_of_environment
-from tui_agent.sandbox.project_scan import STEERING, ProjectScan, is_output_name, is_repository
+from tui_agent.sandbox.project_scan import NEVER_KEPT, STEERING, ProjectScan, is_output_name, is_repository
 from tui_agent.sandbox.settings import SandboxSettings
 from tui_agent.sandbox.view import View
 
@@ -58,8 +57,8 @@ class SandboxFolders:
 
 
 @dataclass(frozen=True, slots=True)
-class ViewRequest:
-    """What a command is to be given. With a ``layer`` it works on that, otherwise on the project itself.
+class ViewPlan:
+    """Everything that goes into the view of a command. With a ``layer`` it works on that, else on the project itself.
 
     A ``live`` command sees the project's files as they are; only directories of output are on the layer. ``linked``
     are such directories, without a layer, in which files have names outside too: what is written to one would be
@@ -68,11 +67,20 @@ class ViewRequest:
 
     root: Path
     cwd: Path
-    view: View
+    seen: ProjectScan
+    machine: Machine
+    settings: SandboxSettings
+    room: SandboxFolders
+    kind: SandboxKind
+    environment: Mapping[str, str]
+    view: View = View()
     layer: Layer | None = None
-    environment: Mapping[str, str] = field(default_factory=dict)
     linked: frozenset[Path] = frozenset()
     live: bool = False
+    private: tuple[Path, ...] = ()
+    """Directories of this program."""
+    shared: tuple[Path, ...] = ()
+    """Directories of another project that this one, a copy of it, reads."""
 
     @property
     def whole(self) -> bool:
@@ -84,23 +92,6 @@ class ViewRequest:
         """Whether files of the project change where they are: git does that, and all do where there is no layer."""
         return not self.whole and (self.view.grants.repository or (self.layer is None and self.view.changes_sources))
 
-
-@dataclass(frozen=True, slots=True)
-class ViewPlan:
-    """Everything that goes into the view of a command."""
-
-    wish: ViewRequest
-    seen: ProjectScan
-    machine: Machine
-    settings: SandboxSettings
-    room: SandboxFolders
-    kind: SandboxKind
-    private: tuple[Path, ...] = ()
-    """Directories of this program."""
-
-    shared: tuple[Path, ...] = ()
-    """Directories of another project that this one, a copy of it, reads."""
-
     def layout(self) -> Layout:
         """Return what is put where."""
         mounts = [*self._of_machine(), *self._of_settings(), *self._of_project(), *self._of_grants()]
@@ -110,15 +101,14 @@ class ViewPlan:
             for private in self.private
             if any(private.is_relative_to(place) for place in shown) and private.is_dir()
         ]
-        return Layout(self.wish.cwd, self.room.empty, tuple({mount.place: mount for mount in mounts}.values()))
+        return Layout(self.cwd, self.room.empty, tuple({mount.place: mount for mount in mounts}.values()))
 
     def hidden(self) -> tuple[Path, ...]:
         """Return the project's files that are empty because they hold secrets.
 
         What git has as it is can be read there anyway, and git would take an emptied file for a change and commit it.
         """
-        view, root = self.wish.view, self.wish.root
-        opened = view.grants.secrets | view.grants.write
+        root, opened = self.root, self.view.grants.secrets | self.view.grants.write
         patterns = [text for text in self.settings.read if not text.startswith(("/", "~", "$"))]
         found: dict[Path, None] = {}
         for path in self.seen.secrets:
@@ -134,7 +124,7 @@ class ViewPlan:
     # -- the machine ----------------------------------------------------------------------------------------------
 
     def _of_machine(self) -> Iterator[Mount]:
-        machine, root = self.machine, self.wish.root
+        machine, root = self.machine, self.root
         mac = self.kind == "sandbox-exec"
         yield from system_mounts(MACOS_SYSTEM) if mac else system_mounts(tuple(map(str, machine.system)))
         for path in machine.hidden:
@@ -152,7 +142,7 @@ class ViewPlan:
             yield Mount(
                 machine.cache,
                 MountKind.PRIVATE,
-                self.room.cache / ("cache" if self.wish.view.writes_outputs else "plan"),
+                self.room.cache / ("cache" if self.view.writes_outputs else "plan"),
             )
         for path in machine.shown:
             yield Mount(path, MountKind.READ, path.resolve())
@@ -161,7 +151,7 @@ class ViewPlan:
 
     def _cache(self, path: Path) -> Mount:
         """Return a cache of the user's, changed on a layer where there can be one."""
-        if self.wish.layer is None or self.room.caches is None:
+        if self.layer is None or self.room.caches is None:
             return Mount(path, MountKind.READ, path.resolve())
         place = self.room.caches / hashlib.sha256(os.fsencode(path)).hexdigest()[:12]
         upper, work = place / "upper", place / "work"
@@ -178,9 +168,8 @@ class ViewPlan:
     # -- the project ----------------------------------------------------------------------------------------------
 
     def _of_project(self) -> Iterator[Mount]:
-        root, view, layer = self.wish.root, self.wish.view, self.wish.layer
-        changed_itself = self.wish.changes_project_itself
-        if layer is not None and self.wish.whole:
+        root, layer, changed_itself = self.root, self.layer, self.changes_project_itself
+        if layer is not None and self.whole:
             yield Mount(root, MountKind.LAYER, layer.upper, layer.work)
             yield from (Mount(place, MountKind.READ) for place in _mounted_below(root))
         else:
@@ -190,40 +179,40 @@ class ViewPlan:
             # Renamed with everything in it a directory would take the protection along, and leave its place free.
             around = {parent for path in kept for parent in path.parents if parent.is_relative_to(root)}
             yield from (Mount(parent, MountKind.WRITE) for parent in around)
-        if not self.wish.whole and view.writes_outputs:
+        if not self.whole and self.view.writes_outputs:
             yield from map(self._output, (path for path in self.seen.outputs if path.name not in NEVER_KEPT))
         yield from (Mount(path, MountKind.READ) for path in kept)
         yield from self._repositories()
         if self.machine.home.is_relative_to(root):
             yield from self._dots_of_home()
-        chosen = self.wish.environment.get("VIRTUAL_ENV")
+        chosen = self.environment.get("VIRTUAL_ENV")
         for folder in (*self.seen.environments, *self.shared, *([Path(chosen)] if chosen else [])):
             for part in base_of_environment(folder):
                 if not part.is_relative_to(root) and not part.is_relative_to("/usr"):
                     yield Mount(part, MountKind.READ)
 
     def _output(self, path: Path) -> Mount:
-        if self.wish.layer is None:
-            return Mount(path, MountKind.READ if path in self.wish.linked else MountKind.WRITE)
-        return Mount(path, MountKind.LAYER, *self.wish.layer.part(path.relative_to(self.wish.root)))
+        if self.layer is None:
+            return Mount(path, MountKind.READ if path in self.linked else MountKind.WRITE)
+        return Mount(path, MountKind.LAYER, *self.layer.part(path.relative_to(self.root)))
 
     def _of_grants(self) -> Iterator[Mount]:
-        grants = self.wish.view.grants
+        grants = self.view.grants
         stand_in = self.room.closed if grants.repository else None
         yield from (Mount(path, MountKind.HIDDEN_FILE, stand_in) for path in self.hidden())
-        if not self.wish.whole:
+        if not self.whole:
             yield from (Mount(path, MountKind.WRITE) for path in grants.protected if path.exists())
         yield from (Mount(path, MountKind.READ) for path in grants.read if path.exists())
         yield from (Mount(path, MountKind.WRITE) for path in grants.write if path.exists())
 
     def _kept(self) -> list[Path]:
         """Return what stays as it is in a project that a command works on itself."""
-        if self.wish.whole:
+        if self.whole:
             return []
-        grants = self.wish.view.grants
+        grants = self.view.grants
         opened = grants.protected | grants.write
         kept = [*self.seen.protected]
-        if self.wish.changes_project_itself:
+        if self.changes_project_itself:
             kept += unrestorable(self.seen)
             kept += () if grants.repository else self.seen.repositories
         return [
@@ -235,7 +224,7 @@ class ViewPlan:
         for repository in (*self.seen.repositories, *self.seen.elsewhere):
             if repository.is_symlink():
                 continue
-            if not self.wish.view.grants.repository or not repository.is_dir():
+            if not self.view.grants.repository or not repository.is_dir():
                 yield Mount(repository, MountKind.READ)
                 continue
             steering = list(_steering_in(repository))

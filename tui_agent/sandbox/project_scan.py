@@ -15,8 +15,6 @@ from tui_agent.files.ignore import IgnoreRules
 from tui_agent.files.own_git import tracked_files
 from tui_agent.files.sensitive import PROTECTED_DIRECTORIES, PROTECTED_NAMES, is_sensitive
 from tui_agent.lazy import dataclass
-from tui_agent.sandbox.layer import BARE_REPOSITORY
-from tui_agent.sandbox.own_directory import remove_tree
 
 MAX_ENTRIES = 200_000
 """A project with more can't be gone through; what runs in it asks as if there were no sandbox."""
@@ -62,6 +60,10 @@ _OTHERS = frozenset({"node_modules", ".venv", "venv", "site-packages", "__pycach
 """Directories full of other people's files: the keys in them are for tests."""
 
 _IGNORE_FILES = frozenset({".gitignore", ".ignore"})
+NEVER_KEPT = frozenset({"__pycache__"})
+"""Directories made again in no time, and run by the next Python without being looked at."""
+BARE_REPOSITORY = frozenset({"HEAD", "objects", "refs"})
+"""What makes git take a directory for a repository, whatever it is called."""
 _REPOSITORIES = frozenset({".git", "git~1", ".hg", ".svn", ".jj"})
 STEERING = frozenset({"config", "config.worktree", "hooks", "commondir", "alternates", "attributes", "include"})
 """What in a repository tells git what to run and where to look."""
@@ -86,6 +88,15 @@ def is_output_name(name: str, *, directory: bool) -> bool:
     if directory:
         return plain in OUTPUT_DIRECTORIES
     return plain in OUTPUT_NAMES or plain.startswith(".coverage.") or plain.endswith(OUTPUT_SUFFIXES)
+
+
+def is_output_directory(name: str) -> bool:
+    """Whether a new directory with this name is kept where build output is."""
+    return name not in NEVER_KEPT and is_output_name(name, directory=True)
+
+
+def steers_programs(name: str) -> bool:
+    return is_repository(name) or is_protected(name)
 
 
 def is_product(head: bytes) -> bool:
@@ -178,21 +189,13 @@ def look_into(directories: Iterable[Path]) -> OutputsFound:
 
 def _is_planted(row: "os.DirEntry[str]", state: os.stat_result, directory: Path) -> bool:
     mode = state.st_mode
-    if is_repository(row.name) or is_protected(row.name):
+    if steers_programs(row.name):
         return True
     if stat.S_ISLNK(mode):
         real = Path(os.path.realpath(row.path))
         runs = real.is_file() and os.access(real, os.X_OK)
         return not real.is_relative_to(os.path.realpath(directory.parent)) and not runs
     return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)) or bool(mode & (stat.S_ISUID | stat.S_ISGID))
-
-
-def remove_planted(path: Path) -> None:
-    """Remove what a command may not leave; links are not followed."""
-    if path.is_dir() and not path.is_symlink():
-        remove_tree(path)
-    else:
-        path.unlink(missing_ok=True)
 
 
 def _rules_at(root: Path) -> IgnoreRules:

@@ -21,25 +21,23 @@ from pathlib import Path
 from types import MappingProxyType
 
 from tui_agent.files.ignore import IgnoreRules
-from tui_agent.files.own_git import run_git
 from tui_agent.files.secret_files import file_holds_secret
 from tui_agent.lazy import dataclass
-from tui_agent.processes.own_programs import find_program
 from tui_agent.safe_text import one_line
 from tui_agent.sandbox import landlock
-from tui_agent.sandbox.change_policy import NEVER_KEPT, JudgedChanges, ProjectFacts, judge, names_of, needs_knowledge
+from tui_agent.sandbox.change_policy import JudgedChanges, ProjectFacts, judge, names_of, needs_knowledge
 from tui_agent.sandbox.denials import lacking, named
 from tui_agent.sandbox.detection import TRIAL_SECONDS, SandboxState, find_sandbox, system_mounts
 from tui_agent.sandbox.layer import (
     MAX_CHANGES,
     Layer,
-    LayerChange,
-    Outputs,
     changes_in,
     discard,
     keep,
     make_layer,
+    make_own_directory,
     publish,
+    remove_tree,
 )
 from tui_agent.sandbox.layout import (
     BubblewrapForm,
@@ -57,18 +55,14 @@ from tui_agent.sandbox.machine import (
     Machine,
     scan_machine,
 )
-from tui_agent.sandbox.network import Gateway, OwnNetwork, Proxy, make_network, proxy_environment
-from tui_agent.sandbox.own_directory import make_own_directory
-from tui_agent.sandbox.plan import TEMPORARY, SandboxFolders, ViewPlan, ViewRequest, shared_files
+from tui_agent.sandbox.network import Gateway, SessionNetwork, make_network, proxy_environment
+from tui_agent.sandbox.plan import TEMPORARY, SandboxFolders, ViewPlan, shared_files
 from tui_agent.sandbox.project_scan import (
+    NEVER_KEPT,
     OUTPUT_DIRECTORIES,
     OutputsFound,
     ProjectScan,
-    is_output_name,
-    is_protected,
-    is_repository,
     look_into,
-    remove_planted,
     scan_project,
 )
 from tui_agent.sandbox.settings import SandboxSettings
@@ -186,7 +180,7 @@ class Sandbox:
         self._layer_parents: dict[Path, Path | None] = {}
         self._lock = threading.Lock()
         self._ready: dict[Path, asyncio.Task[None]] = {}
-        self._network: _Network | None = None
+        self._network: SessionNetwork | None = None
         self._network_lock: asyncio.Lock | None = None
 
     def for_copy(self, root: Path, of: Path, shared: Iterable[tuple[Path, Path]]) -> "Sandbox":
@@ -268,17 +262,13 @@ class Sandbox:
 
     def shows(self, path: Path, project: Path) -> bool:
         """Whether commands see something that is outside of the project. Looks at files."""
-        plan = self._plan(ViewRequest(project.resolve(), project.resolve(), View(), environment=os.environ))
-        shown = False
-        for mount in plan.layout().ordered():
-            if path.is_relative_to(mount.place):
-                shown = mount.put in {MountKind.READ, MountKind.WRITE, MountKind.LAYER, MountKind.LINK}
-        return shown
+        kinds = {MountKind.READ, MountKind.WRITE, MountKind.LAYER, MountKind.LINK}
+        return self._plan(project.resolve()).layout().put_at(path) in kinds
 
     def hides(self, path: Path, project: Path) -> bool:
         """Whether a file of the project is empty for commands because it holds secrets. Looks at files."""
         self._scan(project)
-        return path in self._plan(ViewRequest(project.resolve(), project.resolve(), View())).hidden()
+        return path in self._plan(project.resolve()).hidden()
 
     def view_lines(self) -> list[str]:
         """Return what commands see beside the project, for people."""
@@ -311,7 +301,7 @@ class Sandbox:
             log.warning("the sandbox could not get ready: %s", error)  # the first command tells what is wrong
 
     def _known(self, project: Path, environment: Mapping[str, str]) -> None:
-        self._plan(ViewRequest(project.resolve(), project.resolve(), View(), environment=environment))
+        self._plan(project.resolve(), environment)
         self.is_layered(project, View())
 
     async def launch(  # noqa: PLR0913 - what a command is, and what it is given
@@ -400,11 +390,9 @@ class Sandbox:
         async with launch.taking_up:
             if launch.layer is None:
                 await asyncio.to_thread(_tidied, launch)
-            elif launch.view.writes is not Writes.NOTHING or launch.view.changes_sources:
-                changes, judged = await self._judged(launch, launch.layer)
-                steers = _outputs_of(launch.seen).steers
-                if len(changes) <= MAX_CHANGES:
-                    await asyncio.to_thread(publish, launch.layer, judged.outputs, steers)
+            elif launch.view.writes_outputs:
+                judged = await self._judged(launch, launch.layer)
+                await asyncio.to_thread(publish, launch.layer, judged.outputs)
 
     async def aclose(self) -> None:
         """Let go of the network; commands that still run lose their way out."""
@@ -412,8 +400,7 @@ class Sandbox:
             await asyncio.wait(self._ready.values())
         if self._network is not None:
             network, self._network = self._network, None
-            await network.proxy.aclose()
-            network.close()
+            await network.aclose()
 
     # -- the layout -----------------------------------------------------------------------------------------------
 
@@ -431,8 +418,9 @@ class Sandbox:
         self._scan(root)
         owned, caches = self._caches(root, layer, view)
         there = look_into(self._known_scan(root).outputs) if layer is None and view.writes_outputs else OutputsFound()
-        wish = ViewRequest(root, cwd.resolve(), view, layer, environment, there.linked, live=live)
-        plan = self._plan(wish, caches)
+        plan = self._plan(root, environment)
+        room = replace(plan.room, caches=caches)
+        plan = replace(plan, cwd=cwd.resolve(), view=view, layer=layer, linked=there.linked, live=live, room=room)
         inside = self._environment(environment, root)
         layout = plan.layout()
         covered = (mount.place for mount in layout.mounts if mount.put is MountKind.HIDDEN_FILE)
@@ -446,13 +434,14 @@ class Sandbox:
             raise SandboxError("The project has too many files that need protection for a sandbox to be laid out.")
         return launch
 
-    def _plan(self, wish: ViewRequest, caches: Path | None = None) -> ViewPlan:
-        room = SandboxFolders(self._place, self._cache_of(wish.root), caches)
-        machine, seen = self._machine_of(wish.environment or os.environ), self._known_scan(wish.root)
-        shared = () if self._copy is None else tuple(real for _place, real in self._copy.shared)
+    def _plan(self, root: Path, environ: Mapping[str, str] = os.environ) -> ViewPlan:
+        """Return the plan for a command that may do nothing beyond build output, on the project itself."""
         return ViewPlan(
-            wish, seen, machine, self.settings, room, self.state.kind or "bubblewrap", self._private, shared
-        )
+            root, root, self._known_scan(root), self._machine_of(environ), self.settings,
+            SandboxFolders(self._place, self._cache_of(root)), self.state.kind or "bubblewrap", environ,
+            private=self._private,
+            shared=() if self._copy is None else tuple(real for _place, real in self._copy.shared),
+        )  # fmt: skip
 
     def _made_layer(self, root: Path) -> Layer | None:
         parent = self._layer_parent(root)
@@ -480,7 +469,9 @@ class Sandbox:
                 return (lock,), kept / name
         return (), layer.place / "caches"
 
-    def _assemble(self, launch: Launch, command: Sequence[str], network: "_Network | None", *, inherits: bool) -> None:
+    def _assemble(
+        self, launch: Launch, command: Sequence[str], network: SessionNetwork | None, *, inherits: bool
+    ) -> None:
         layout = launch.layout
         match self.state.kind:
             case "bubblewrap":
@@ -489,8 +480,7 @@ class Sandbox:
                     launch.info, told = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
                     launch.owned += (launch.info, told)
                 words = bubblewrap_command(self._form, layout, command, own_network=network is None, info=told)
-                own = network.own if network is not None else None
-                launch.arguments = (*own.joining(), *words) if own is not None else words
+                launch.arguments = words if network is None else (*network.joining(), *words)
                 launch.descriptors = (told,) if inherits else ()
             case "sandbox-exec":
                 port = network.proxy.port if network is not None else 0
@@ -522,30 +512,29 @@ class Sandbox:
 
     # -- what a command did ---------------------------------------------------------------------------------------
 
-    async def _judged(self, launch: Launch, layer: Layer) -> tuple[list[LayerChange], JudgedChanges]:
-        """Return what a command changed on its layer, and what becomes of it."""
-        changes = await asyncio.to_thread(changes_in, layer, _outputs_of(launch.seen))
-        if not changes:
-            return changes, JudgedChanges()
-        if len(changes) > MAX_CHANGES:
-            return changes, JudgedChanges(lost=changes[:MAX_CHANGES], wanted=Grants(sources=True))
+    async def _judged(self, launch: Launch, layer: Layer) -> JudgedChanges:
+        """Return what becomes of what a command changed on its layer."""
         root = launch.seen.root
+        there = (path for path in launch.seen.outputs if path.name not in NEVER_KEPT)
+        outputs = frozenset(path.relative_to(root).as_posix() for path in there)
+        changes = await asyncio.to_thread(changes_in, layer, outputs)
+        if not changes:
+            return JudgedChanges()
+        if len(changes) > MAX_CHANGES:
+            return JudgedChanges(lost=changes[:MAX_CHANGES], wanted=Grants(sources=True))
         shared = frozenset(await shared_files(root)) if needs_knowledge(changes) else frozenset[str]()
-        facts = _Facts(root, shared, launch.layout).known()
-        return changes, await asyncio.to_thread(judge, changes, launch.view, root, facts)
+        facts = ProjectFacts(root, shared, launch.layout)
+        return await asyncio.to_thread(judge, changes, launch.view, facts)
 
     async def _apply_changes(self, launch: Launch, layer: Layer, recorded: Recorded) -> JudgedChanges:
-        changes, judged = await self._judged(launch, layer)
-        root = launch.seen.root
+        judged = await self._judged(launch, layer)
         await asyncio.to_thread(discard, layer, [change for change in judged.lost if change.inside])
         if judged.outputs:
-            outputs = {id(change) for change in judged.outputs}
-            await asyncio.to_thread(keep, layer, changes, lambda change: id(change) in outputs)
+            await asyncio.to_thread(keep, layer, judged.outputs)
         if judged.sources:
-            sources = {id(change) for change in judged.sources}
-            paths = [root / change.path for change in judged.sources if not change.directory]
+            paths = [launch.seen.root / change.path for change in judged.sources if not change.directory]
             async with recorded(paths):
-                failed = await asyncio.to_thread(keep, layer, changes, lambda change: id(change) in sources)
+                failed = await asyncio.to_thread(keep, layer, judged.sources)
             judged.lost += [change for change in failed if not change.directory]
         return judged
 
@@ -612,16 +601,13 @@ class Sandbox:
         if not self.state.layered:
             return None
         with self._lock:
-            return self._tried_layers(root)
-
-    def _tried_layers(self, root: Path) -> Path | None:
-        if root not in self._layer_parents:
-            # In memory first: when a layer ends the kernel writes out everything that waits for the disk it is on.
-            candidates = [] if self._memory is None else [self._memory]
-            candidates += [self._place / "layers"] if self._cache is None else [self._cache / "layers"]
-            usable = (place for place in candidates if not place.resolve().is_relative_to(root))
-            self._layer_parents[root] = next((place for place in usable if self._layers_work(root, place)), None)
-        return self._layer_parents[root]
+            if root not in self._layer_parents:
+                # In memory first: when a layer ends the kernel writes out everything that waits for the disk it is on.
+                candidates = [] if self._memory is None else [self._memory]
+                candidates += [(self._cache or self._place) / "layers"]
+                usable = (place for place in candidates if not place.resolve().is_relative_to(root))
+                self._layer_parents[root] = next((place for place in usable if self._layers_work(root, place)), None)
+            return self._layer_parents[root]
 
     def _layers_work(self, root: Path, parent: Path) -> bool:
         try:
@@ -696,7 +682,7 @@ class Sandbox:
             for p in paths
         ]
 
-    async def _own_network(self) -> "_Network | None":
+    async def _own_network(self) -> SessionNetwork | None:
         """Return the network that commands of this session share; None where there is none: they have nothing then."""
         if self.state.kind not in {"bubblewrap", "sandbox-exec"}:
             return None
@@ -708,96 +694,8 @@ class Sandbox:
             self._network_lock = asyncio.Lock()
         async with self._network_lock:
             if self._network is None:
-                self._network = await _Network.made(self.state, self.proxy_reaches, self._outside)
-        return self._network if self._network.own is not None or sys.platform == "darwin" else None
-
-
-@dataclass(slots=True)
-class _Network:
-    """The session's own network and the proxy in it. Without ``own`` there is none on this machine."""
-
-    proxy: Proxy
-    loop: asyncio.AbstractEventLoop
-    own: OwnNetwork | None = None
-
-    @classmethod
-    async def made(cls, state: SandboxState, reaches: Callable[[str], bool] | None, outside: Path | None) -> "_Network":
-        network = cls(Proxy(reaches=reaches), asyncio.get_running_loop())
-        if state.kind == "sandbox-exec":
-            import socket
-
-            listener = socket.socket()
-            listener.bind(("127.0.0.1", 0))
-            listener.listen(256)
-            await network.proxy.serve(listener)
-            return network
-        form = state.form or BubblewrapForm(state.program)
-        joining = find_program("nsenter", outside)
-        if joining is None:
-            return network
-        users = ("--unshare-user",) if form.users else ()
-        command = (form.program, *users, "--unshare-net", "--die-with-parent", "--dev-bind", "/", "/", "--")
-        try:
-            own = await make_network(command, users=form.users, joining=joining)
-        except OSError:
-            return network
-        await network.proxy.serve(own.listener)
-        network.own = own
-        return network
-
-    def close(self) -> None:
-        if self.own is not None:
-            self.own.close()
-
-
-class _Facts:
-    """Answers about single paths of a project, looked up when asked."""
-
-    def __init__(self, root: Path, shared: frozenset[str], layout: Layout) -> None:
-        self._root = root
-        self._layout = layout
-        self._shared = shared
-        self._tracked: frozenset[str] | None = None
-        self._rules: dict[str, IgnoreRules] = {"": IgnoreRules.above(root).entering(root)}
-
-    def known(self) -> ProjectFacts:
-        return ProjectFacts(self._shared, self.tracked, self.ignored, self.runs)
-
-    def runs(self, path: Path) -> bool:
-        """Whether commands see a program at a path outside, which they can't change: environments lead to Python."""
-        real = Path(os.path.realpath(path))
-        put = None
-        for mount in self._layout.ordered():
-            if real.is_relative_to(mount.place):
-                put = mount.put
-        return put is MountKind.READ and real.is_file() and os.access(real, os.X_OK)
-
-    def tracked(self, path: str) -> bool:
-        if self._tracked is None:
-            listed = run_git(self._root, "ls-files", "-z")
-            self._tracked = frozenset(map(os.fsdecode, listed.split(b"\0"))) if listed else frozenset()
-        return path in self._tracked
-
-    def ignored(self, path: str) -> bool:
-        rules, prefix = self._rules[""], ""
-        *parents, name = path.split("/")
-        for part in parents:
-            below = f"{prefix}{part}"
-            if rules.ignored(str(self._root / below), directory=True):
-                return True
-            if below not in self._rules:
-                self._rules[below] = rules.entering(self._root / below)
-            rules, prefix = self._rules[below], f"{below}/"
-        return rules.ignored(str(self._root / f"{prefix}{name}"), directory=False)
-
-
-def _outputs_of(seen: ProjectScan) -> Outputs:
-    there = frozenset(path.relative_to(seen.root).as_posix() for path in seen.outputs if path.name not in NEVER_KEPT)
-    return Outputs(
-        there,
-        lambda name: name not in NEVER_KEPT and is_output_name(name, directory=True),
-        lambda name: is_repository(name) or is_protected(name),
-    )
+                self._network = await make_network(self.state, self.proxy_reaches, self._outside)
+        return self._network if self._network.proxy.port else None
 
 
 def _tidied(launch: Launch) -> list[str]:
@@ -809,7 +707,7 @@ def _tidied(launch: Launch) -> list[str]:
     judged = launch.layer is not None or not launch.view.writes_outputs
     new = frozenset[Path]() if judged else look_into(places).planted - launch.planted
     for path in new:
-        remove_planted(path)
+        remove_tree(path)
     if new:
         names = ", ".join(one_line(path.relative_to(root).as_posix()) for path in sorted(new)[:5])
         notes.append(f"[Not kept, as other programs obey it or it leads outside: {names}.]")

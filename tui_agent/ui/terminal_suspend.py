@@ -37,7 +37,7 @@ class Lending:
         Raises:
             OSError: it can't be made.
         """
-        from tui_agent.sandbox.own_directory import make_own_directory
+        from tui_agent.sandbox.layer import make_own_directory
 
         return make_own_directory(self, Path(tempfile.gettempdir()))
 
