@@ -121,11 +121,6 @@ async def test_a_file_and_lines_of_one(place: Place) -> None:
     assert loaded.parts[3].text.startswith("line 1\nline 2\n")
 
 
-async def test_a_file_whose_name_looks_like_lines_is_that_file(place: Place) -> None:
-    write(place.cwd / "notes:3", "the file itself")
-    assert (await place.load("@notes:3")).parts[1] == FilePart(path="notes:3", text="the file itself")
-
-
 async def test_a_directory_is_listed_without_what_git_ignores(place: Place) -> None:
     for name in ("web/a.ts", "web/ui/b.ts", "web/dist/c.js", ".git/HEAD"):
         write(place.cwd / name, "x")

@@ -52,14 +52,6 @@ async def test_the_next_hit_takes_the_miss_away_and_hits_say_nothing(tmp_path: P
     assert len(harness.of(CacheMissed)) == 1
 
 
-async def test_a_provider_that_never_told_of_a_cache_misses_nothing(tmp_path: Path) -> None:
-    harness = agent(tmp_path, Usage(input=60_000), Usage(input=60_500))
-    for text in ("one", "two"):
-        await harness.say(text)
-    assert harness.of(CacheMissed) == []
-    assert harness.agent.inspector.cache_miss is None
-
-
 @pytest.mark.parametrize(("least", "told"), [(0, 0), (61_000, 0), (60_000, 1)])
 async def test_a_setting_says_from_when_on_it_is_worth_a_word(tmp_path: Path, least: int, told: int) -> None:
     harness = agent(tmp_path, FIRST, MISS, settings=ContextSettings(cache=CacheSettings(warn_tokens=least)))

@@ -48,14 +48,6 @@ async def test_the_bug_is_really_fixed(tmp_path: Path, project: Path) -> None:
     assert "item.price * item.quantity" in (project / "shop" / "cart.py").read_text(encoding="utf-8")
 
 
-async def test_refused_it_changes_nothing(tmp_path: Path, project: Path) -> None:
-    before = (project / "shop" / "cart.py").read_text(encoding="utf-8")
-    harness = make_agent(tmp_path, DemoClient(pace=0), answer=NO)
-    await harness.say("fix the bug")
-    assert "Nothing was changed" in last_text(harness)
-    assert (project / "shop" / "cart.py").read_text(encoding="utf-8") == before
-
-
 async def test_it_can_be_broken_and_fixed_again_in_one_session(tmp_path: Path, project: Path) -> None:
     harness = make_agent(tmp_path, DemoClient(pace=0), answer=YES)
     await harness.say("fix the bug")
@@ -66,13 +58,6 @@ async def test_it_can_be_broken_and_fixed_again_in_one_session(tmp_path: Path, p
     assert "One test fails" in last_text(harness)
     await harness.say("fix the bug")
     assert "all tests pass" in last_text(harness)
-
-
-async def test_explain_reads_without_asking(tmp_path: Path, project: Path) -> None:
-    harness = make_agent(tmp_path, DemoClient(pace=0))
-    await harness.say("explain")
-    assert tools_run(harness) == [("read", ToolStatus.COMPLETED)] * 2
-    assert "never looks at `quantity`" in last_text(harness)
 
 
 async def test_the_gauge_moves_with_what_the_demo_reports(tmp_path: Path, project: Path) -> None:

@@ -29,17 +29,6 @@ def notices(harness: Harness) -> list[str]:
     return [notice.message for notice in harness.of(Notice)]
 
 
-async def test_it_is_left_to_the_model_until_somebody_chooses(tmp_path: Path) -> None:
-    client = ScriptedClient([Reply("One."), Reply("Two.")])
-    harness = make_agent(tmp_path, client)
-    await harness.say("go")
-    harness.agent.change_effort(Effort.HIGH)
-    await harness.say("go on")
-    assert asked(client) == [None, Effort.HIGH]
-    assert {request.session for request in client.requests} == {harness.session.id}
-    assert notices(harness) == []
-
-
 async def test_a_branch_keeps_it_and_going_back_restores_it(tmp_path: Path) -> None:
     client = ScriptedClient([Reply("One."), Reply("Two."), Reply("Three.")])
     harness = make_agent(tmp_path, client)
@@ -137,19 +126,6 @@ async def test_another_model_is_asked_for_what_it_has_of_the_same_choice(tmp_pat
     await harness.say("go on")
     assert asked(client) == [Effort.MAX, Effort.MEDIUM]
     assert notices(harness) == ["test/small has no effort max: it is asked for medium. It has low, medium."]
-
-
-async def test_it_does_not_change_what_the_model_reads(tmp_path: Path) -> None:
-    client = ScriptedClient([Reply("One."), Reply("Two.")])
-    harness = make_agent(tmp_path, client)
-    await harness.say("go")
-    harness.agent.change_effort(Effort.HIGH)
-    await harness.say("go on")
-    first, second = client.requests
-    assert [message.text for message in second.messages[: len(first.messages)]] == [
-        message.text for message in first.messages
-    ]
-    assert second.tools == first.tools
 
 
 @pytest.mark.parametrize(("own", "expected"), [(Effort.LOW, Effort.LOW), (None, Effort.HIGH)])

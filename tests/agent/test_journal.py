@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.texts import answered, said
+from tests.support.texts import said
 from tui_agent.agent.channel import EventChannel
 from tui_agent.agent.events import EntryAppended
 from tui_agent.agent.journal import Journal
@@ -18,15 +18,6 @@ from tui_agent.session.store import Store
 def session(tmp_path: Path) -> Iterator[Session]:
     with Store(tmp_path / "sessions.db", clock=lambda: 1_000) as store:
         yield Session(store, store.create_session("/project").id, estimate=lambda _entry: 1)
-
-
-def test_it_tells_of_entries_in_their_order_as_they_are_stored(session: Session) -> None:
-    channel, told = EventChannel(), list[object]()
-    channel.subscribe(lambda event: told.append((event.entry.id, session.leaf)))  # type: ignore[union-attr]
-    journal = Journal(session, channel)
-    assert journal.append(said("one")).id == 1
-    assert [entry.id for entry in journal.append_many([answered("two"), said("three")])] == [2, 3]
-    assert told == [(1, 1), (2, 3), (3, 3)]
 
 
 def test_what_rests_on_an_entry_changes_after_it_is_stored_and_before_anybody_is_told(session: Session) -> None:

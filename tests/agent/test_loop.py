@@ -44,38 +44,6 @@ def results(harness) -> list[ToolResultEntry]:
     return [entry for entry in harness.path() if isinstance(entry, ToolResultEntry)]
 
 
-async def test_a_question_is_answered_and_everything_is_in_the_tree(tmp_path: Path) -> None:
-    client = ScriptedClient([Reply("Hello there.", reasoning="think")])
-    harness = make_agent(tmp_path, client)
-    ended = await harness.say("hi")
-    assert ended == RunEnded("done", steps=1)
-    assert harness.kinds() == ["system", "user", "assistant"]
-    answer = harness.path()[-1]
-    assert isinstance(answer, AssistantEntry)
-    assert answer.text == "Hello there."
-    assert answer.usage is not None
-    assert answer.estimate > 0
-    assert harness.directory.learnt == [(MODEL, answer.estimate, answer.usage.prompt)]
-    assert harness.session.info.title == "hi"
-
-
-async def test_tools_run_until_the_model_is_content(tmp_path: Path) -> None:
-    client = ScriptedClient(
-        [
-            Reply(calls=(call("write", path="a.txt", content="one\n"),)),
-            Reply(calls=(call("read", path="a.txt"), call("bash", command="cat a.txt"))),
-            Reply("Done."),
-        ]
-    )
-    harness = make_agent(tmp_path, client)
-    ended = await harness.say("write it")
-    assert ended.reason == "done"
-    assert (tmp_path / "project" / "a.txt").read_text() == "one\n"
-    assert [result.status for result in results(harness)] == [ToolStatus.COMPLETED] * 3
-    assert "one" in results(harness)[2].output
-    assert len(client.requests) == 3
-
-
 async def test_each_request_begins_with_the_bytes_of_the_one_before(tmp_path: Path) -> None:
     client = ScriptedClient(
         [Reply("Looking.", calls=(call("ls", path="."),)), Reply("Empty."), Reply("Yes.")],
@@ -128,26 +96,6 @@ async def test_more_calls_than_one_answer_may_make_are_refused_with_a_result_eac
     assert all("one answer may make 64 calls" in entry.output for entry in found[64:])
 
 
-async def test_a_refused_call_tells_the_model_why(tmp_path: Path) -> None:
-    client = ScriptedClient([Reply(calls=(call("bash", command="touch x"),)), Reply("All right.")])
-    harness = make_agent(tmp_path, client, answer=PermissionAnswer(Decision.DENY, "use make"))
-    await harness.say("go")
-    (result,) = results(harness)
-    assert result.status is ToolStatus.DENIED
-    assert "use make" in result.output
-    assert not (tmp_path / "project" / "x").exists()
-
-
-async def test_always_in_this_session_asks_once(tmp_path: Path) -> None:
-    same = call("bash", command="rm -f x")
-    other = call("bash", command="rm -f x && rm -f y")
-    client = ScriptedClient([Reply(calls=(same,)), Reply(calls=(same,)), Reply(calls=(other,)), Reply("Done.")])
-    harness = make_agent(tmp_path, client, answer=PermissionAnswer(Decision.SESSION))
-    await harness.say("go")
-    asked = [event.request.title for event in harness.of(PermissionAsked)]
-    assert asked == ["rm -f x", "rm -f x && rm -f y"]
-
-
 async def test_reading_is_free_and_runs_side_by_side(tmp_path: Path) -> None:
     (tmp_path / "project").mkdir()
     for name in "abc":
@@ -193,15 +141,6 @@ async def test_interrupt_while_streaming_keeps_what_came(tmp_path: Path) -> None
     harness.agent.retry()
     assert (await harness.ended()).reason == "done"
     assert client.requests[-1].messages[-1].role == "user", "a request never ends in an answer"
-
-
-async def test_interrupt_while_waiting_for_the_first_token(tmp_path: Path) -> None:
-    client = ScriptedClient([Reply(hang=True), Reply("Whole.")])
-    harness = make_agent(tmp_path, client)
-    harness.agent.submit("go")
-    await asyncio.wait_for(client.hanging.wait(), 60)
-    assert (await interrupted(harness)).reason == "interrupted"
-    assert (await harness.say("go on")).reason == "done"
 
 
 async def test_interrupt_while_a_command_runs_keeps_its_output_and_ends_it(
@@ -406,19 +345,6 @@ async def test_a_command_of_the_user_is_seen_at_once_and_can_be_stopped(tmp_path
 
 
 # -- the tree -----------------------------------------------------------------------------------------------------
-
-
-async def test_going_back_starts_a_branch_and_the_old_one_stays(tmp_path: Path) -> None:
-    client = ScriptedClient([Reply("One."), Reply("Two.")])
-    harness = make_agent(tmp_path, client)
-    await harness.say("the left way")
-    head = harness.path()[0].id
-    await harness.agent.navigator.go(head)
-    await harness.say("instead")
-    texts = [entry.text for entry in harness.path() if isinstance(entry, UserEntry | AssistantEntry)]
-    assert texts == ["instead", "Two."]
-    assert len(harness.session.skeleton()) == 5
-    assert "the left way" not in request_bytes(client.requests[1]).decode()
 
 
 async def test_a_full_context_stops_with_choices(tmp_path: Path) -> None:

@@ -62,15 +62,6 @@ async def test_plan_mode_refuses_in_code_and_says_so_to_the_model(tmp_path: Path
     assert list((tmp_path / "project").iterdir()) == []
 
 
-async def test_the_head_tells_of_plan_mode_only_while_it_is_on(tmp_path: Path) -> None:
-    harness = make_agent(tmp_path, ScriptedClient([Reply("One."), Reply("Two."), Reply("Three.")]))
-    for mode in ("build", "plan", "build"):
-        harness.agent.change_mode(mode)
-        await harness.say("go")
-    heads = [entry.opening for entry in harness.path() if isinstance(entry, SystemEntry)]
-    assert [("Plan mode" in head) for head in heads] == [False, True, False]
-
-
 async def test_mode_changes_are_entries_and_survive_but_yolo_does_not(tmp_path: Path) -> None:
     harness = make_agent(tmp_path, ScriptedClient([Reply("One."), Reply("Two.")]))
 

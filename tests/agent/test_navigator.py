@@ -31,17 +31,6 @@ def user(harness: Harness, text: str) -> UserEntry:
     return next(e for e in harness.path() if isinstance(e, UserEntry) and e.text == text)
 
 
-async def test_a_user_message_goes_back_into_the_prompt(tmp_path: Path) -> None:
-    harness = await two_branches(tmp_path)
-    target = user(harness, "try middleware")
-    plan = harness.agent.navigator.plan(target.id)
-    assert plan.leaf == target.parent_id
-    assert plan.prompt == target.parts
-    assert plan.asks
-    await harness.agent.navigator.move(plan)
-    assert harness.session.leaf == target.parent_id
-
-
 async def test_what_is_left_is_read_only_for_a_summary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     harness = await two_branches(tmp_path)
     read: list[list[int]] = []
@@ -123,15 +112,3 @@ async def test_nothing_moves_while_the_agent_works(tmp_path: Path) -> None:
     with pytest.raises(NavigationError, match="interrupt"):
         await harness.agent.navigator.undo()
     await harness.agent.aclose()
-
-
-async def test_edits_of_the_context_change_the_next_request_only(tmp_path: Path) -> None:
-    harness = await two_branches(tmp_path)
-    await harness.say("long " * 200 + "xylophone")
-    target = user(harness, "long " * 200 + "xylophone")
-    harness.agent.edit_context(target.id, "mask")
-    await harness.say("next")
-    assert "xylophone" not in request_bytes(harness.agent.ports.client.requests[-1]).decode()
-    harness.agent.edit_context(target.id, "restore")
-    await harness.say("and now")
-    assert "xylophone" in request_bytes(harness.agent.ports.client.requests[-1]).decode()

@@ -38,23 +38,6 @@ async def test_an_unchanged_file_is_answered_in_a_line(tmp_path: Path) -> None:
     assert second.metadata.known_from == first.id
 
 
-async def test_a_part_of_what_is_in_view_is_answered_in_a_line(tmp_path: Path) -> None:
-    harness = begin(tmp_path, read(), read(offset=20, limit=30))
-    await harness.say("look twice")
-
-    assert "lines 20-49 of app.py" in outputs(harness)[1].output
-
-
-async def test_insisting_gives_the_whole(tmp_path: Path) -> None:
-    harness = begin(tmp_path, read(), read(), read(), read())
-    await harness.say("look again and again")
-
-    first, told, whole, told_again = outputs(harness)
-    assert whole.output == first.output
-    assert told.metadata.known_from == first.id
-    assert told_again.metadata.known_from == whole.id
-
-
 async def test_a_changed_file_is_answered_with_the_difference(tmp_path: Path) -> None:
     change = Reply(calls=[Call("edit", json.dumps({"path": "app.py", "old": "value_30 = ", "new": "value_x = "}))])
     harness = begin(tmp_path, read(), change, read(), read())

@@ -218,23 +218,6 @@ async def test_a_summariser_that_only_fails_does_not_stop_the_work(tmp_path: Pat
     assert {event.trigger for event in failed} == {"threshold"}
 
 
-async def test_undoing_a_compaction_is_moving_the_leaf(tmp_path: Path) -> None:
-    client = ScriptedClient(lambda request: Reply(SUMMARY) if is_summary_call(request) else Reply("Fine."))
-    harness = make_agent(tmp_path, client, window=20_000)
-    await grown(harness, client, ModelError(ErrorKind.UNKNOWN, ""))
-    before = harness.session.leaf
-    outcome = await harness.agent.compact("the numbers")
-    assert outcome.problem is None
-    compaction = harness.path()[-1]
-    assert isinstance(compaction, CompactionEntry)
-    assert (compaction.trigger, compaction.instructions) == ("manual", "the numbers")
-    assert harness.agent.context_size().history < compaction.tokens_before
-    await harness.agent.navigator.go(compaction.parent_id)
-    assert harness.session.leaf == before
-    await harness.say("still all there?")
-    assert "Question 0" in request_bytes(client.requests[-1]).decode()
-
-
 async def test_compacting_right_after_a_compaction_is_refused_with_the_reason(tmp_path: Path) -> None:
     client = ScriptedClient(lambda request: Reply(SUMMARY) if is_summary_call(request) else Reply("Fine."))
     harness = make_agent(tmp_path, client, window=20_000)
@@ -308,12 +291,6 @@ async def test_instructions_that_eat_the_window_are_named_before_the_first_answe
     assert re.match(r"Fixed overhead 1\.\dk of 4\.1k: tools ", notice.message)  # the directory is counted too
     assert "agent prompt" in notice.message
     assert notice.action == "context"
-
-
-async def test_a_lean_head_is_not_worth_a_word(tmp_path: Path) -> None:
-    harness = make_agent(tmp_path, ScriptedClient([Reply("Hello.")]), window=16_000)
-    await harness.say("hi")
-    assert harness.of(Notice) == []
 
 
 async def test_what_a_notice_offers_is_a_command(tmp_path: Path) -> None:

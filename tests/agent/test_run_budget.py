@@ -29,13 +29,6 @@ async def test_a_run_stops_before_the_request_that_money_is_gone_for(tmp_path: P
     assert sum(isinstance(entry, AssistantEntry) for entry in harness.path()) == 3
 
 
-async def test_a_message_after_it_has_a_budget_of_its_own(tmp_path: Path) -> None:
-    replies = [STEP, STEP, Reply("Done.", cost=0.01)]
-    harness = make_agent(tmp_path, ScriptedClient(replies), budget=RunBudget(cost=0.08))
-    assert (await harness.say("go")).budget == "cost"
-    assert (await harness.say("go on")).reason == "done"
-
-
 async def test_with_what_was_used_before_one_budget_is_for_all_runs(tmp_path: Path) -> None:
     client = ScriptedClient([STEP, STEP, Reply("Done.", cost=0.01)])
     meter = BudgetMeter(before=Used(cost=0.01, tokens=10))

@@ -112,13 +112,6 @@ def test_the_list_stays_within_its_budget(number: int, budget: int) -> None:
     assert "- skill-000: word" in text or number * 8 > budget
 
 
-async def test_the_tool_exists_only_with_skills(tmp_path: Path) -> None:
-    harness, client = agent_with(tmp_path)
-    await harness.say("hi")
-    assert "skill" not in [tool.name for tool in client.requests[0].tools]
-    assert "<skills>" not in client.requests[0].messages[0].text + client.requests[0].messages[1].text
-
-
 async def test_skills_that_come_and_go_wait_for_the_next_cache_break(tmp_path: Path) -> None:
     harness, client = agent_with(tmp_path)
     await harness.say("hi")

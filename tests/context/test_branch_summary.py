@@ -68,20 +68,6 @@ def ids(entries):
     return [entry.id for entry in entries]
 
 
-def test_moving_to_another_branch_abandons_what_is_only_on_the_old_one():
-    left, right = tree()
-    move = moved(left, right)
-    assert move.ancestor == 3
-    assert (ids(move.abandoned), move.from_id, move.leaf) == ([4, 5, 6], 6, 8)
-    assert move.asks
-
-
-def test_moving_back_along_the_path_abandons_what_came_after():
-    left, _ = tree()
-    move = moved(left, left[:5])
-    assert (ids(move.abandoned), move.ancestor, move.leaf) == ([6], 5, 5)
-
-
 def test_moving_forward_abandons_nothing_and_asks_nothing():
     left, _ = tree()
     move = moved(left[:3], left)
@@ -105,15 +91,6 @@ def test_the_first_user_message_leads_to_an_empty_conversation():
     assert move.prompt[0].text == "root question"
     bare = [UserEntry(id=1, parts=(TextPart(text="only"),))]
     assert moved(bare, bare).leaf is None
-
-
-def test_messages_of_the_program_are_places_like_any_other():
-    build = PathBuilder()
-    build.user("go")
-    made = build.user("Continue", synthetic="compaction")
-    build.say("ok")
-    move = moved(build.path, build.path[:2])
-    assert (move.leaf, move.prompt) == (made.id, ())
 
 
 def test_a_move_over_entries_without_a_message_asks_nothing():

@@ -57,10 +57,6 @@ def broken(before, appended, **fields):
     return prefix_break(project(before, TRAITS), project([*before, *appended], TRAITS), appended, **fields)
 
 
-def test_a_request_that_only_grew_is_not_broken():
-    assert broken(PATH, [answer(7), user(8)]) is None
-
-
 @pytest.mark.parametrize(
     ("entry", "cause", "index", "origin"),
     [

@@ -80,20 +80,6 @@ def test_worked_example(keep, first_kept, split):
     assert ids(found.kept) == list(range(first_kept, 9))
 
 
-@pytest.mark.parametrize("keep", [351, 400, 10_000])
-def test_worked_example_with_nothing_to_compact(keep):
-    found = plan(four_turns(), keep)
-    assert isinstance(found, Refusal)
-    assert found.reason is RefusalReason.NOTHING_TO_COMPACT
-
-
-def test_keep_recent_scales_with_the_budget():
-    build = four_turns()
-    small = plan_compaction(build.path, SETTINGS, size(budget=400), PlanOptions(tool_traits()))
-    assert isinstance(small, CompactionPlan)
-    assert (small.keep_recent, small.first_kept_id) == (100, 7)
-
-
 def test_a_cut_never_stands_at_a_tool_result():
     build = PathBuilder()
     build.user("go", tokens=50)
@@ -131,15 +117,6 @@ def test_a_turn_starts_at_a_users_command_too_but_not_at_an_excluded_one():
     hidden.shell("make", "output", excluded=True)
     hidden.say("yes", tokens=100)
     assert ids(planned(hidden, keep=100).turn_prefix) == [1]
-
-
-def test_a_branch_summary_starts_a_turn():
-    build = PathBuilder()
-    build.user("one", tokens=100)
-    build.say("yes", tokens=100)
-    build.branch_summary("tried something else " * 20, from_id=99)
-    build.say("go on", tokens=100)
-    assert ids(planned(build, keep=100).turn_prefix) == [3]
 
 
 def test_invisible_entries_go_to_the_kept_side_after_the_turn_is_judged():
@@ -230,18 +207,6 @@ def test_an_oversized_chinese_result_is_cut_to_the_tokens_that_are_kept():
     assert cut.keep_chars == 29_000  # 24,000 tokens are the goal
 
 
-def test_an_oversized_newest_result_after_much_history_is_cut_along_with_it():
-    build = PathBuilder()
-    for number in range(10):
-        build.user(f"question {number}", tokens=2_000)
-        build.say("answer", tokens=100)
-    huge = build.run("bash", {"command": "cat"}, "x" * 100_000, tokens=30_000)
-    found = planned(build)
-    (prune,) = found.prunes
-    assert (prune.targets, prune.keep_chars) == ((huge.id,), 33_000)
-    assert ids(found.kept)[-1] == huge.id
-
-
 def outputs(tokens: int) -> PathBuilder:
     build = PathBuilder()
     build.user("go", tokens=50)
@@ -259,31 +224,6 @@ def test_clearing_old_outputs_is_offered_where_that_is_enough_and_worth_it():
     little = plan(outputs(150))
     assert isinstance(little, Refusal)
     assert not little.prunes
-
-
-def test_pruned_results_count_as_placeholders():
-    build = PathBuilder()
-    build.user("go", tokens=50)
-    old = build.run("read", {"path": "a"}, "x" * 50_000, tokens=15_000)
-    for number in range(10):
-        build.user(f"question {number}", tokens=1_000)
-        build.say("answer", tokens=100)
-    without = planned(build)
-    build.prune(old.id)
-    assert planned(build).tokens_summarised < without.tokens_summarised - 14_000
-
-
-def test_the_plan_is_what_a_hook_needs():
-    build = PathBuilder()
-    build.user("read it", tokens=100)
-    build.run("read", {"path": "src/a.py"}, "text", metadata=metadata(read_files=("src/a.py",)))
-    build.checkpoint("src/generated.py")
-    build.say("done", tokens=100)
-    found = planned(build, keep=100, trigger="manual", instructions="the bug")
-    assert found.files.read == ("src/a.py",)
-    assert found.files.modified == ("src/generated.py",)
-    assert (found.trigger, found.instructions, found.tokens_before) == ("manual", "the bug", 38_000)
-    assert found.settings is SETTINGS
 
 
 def test_moving_the_cut_lists_what_no_summary_covers():

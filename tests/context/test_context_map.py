@@ -16,8 +16,6 @@ from tui_agent.context.view import EntryState
 from tui_agent.session.entries import (
     AssistantEntry,
     CompactionEntry,
-    ContextEditEntry,
-    PruneEntry,
     SystemEntry,
     TextPart,
     ToolCallPart,
@@ -66,15 +64,6 @@ def block(path, entry_id, **fields):
     return next(b for b in mapped(path, **fields).blocks if b.origin == (entry_id,))
 
 
-def test_blocks_come_in_the_order_of_the_request():
-    blocks = mapped(PATH).blocks
-
-    assert [b.kind for b in blocks] == [
-        "tool_schema", "system", "system", "user", "assistant", "tool_result", "assistant", "user",
-    ]  # fmt: skip
-    assert [b.label for b in blocks[:3]] == ["tool read", "agent prompt", "AGENTS.md"]
-
-
 def test_a_result_names_its_tool_its_file_and_its_age():
     told = block(PATH, 4)
 
@@ -97,23 +86,6 @@ def test_a_report_shows_how_wrong_the_estimate_is():
     told = mapped(path)
     assert told.size.total == 5_009
     assert told.drift == 5_009 - told.estimate
-
-
-def test_a_pruned_block_says_what_it_hides():
-    path = [*PATH, PruneEntry(id=7, targets=(4,), tokens_freed=1, reason="x")]
-
-    told = block(path, 4)
-    assert told.state is EntryState.PRUNED
-    assert told.tokens < 60
-    assert told.hidden == block(PATH, 4).tokens - told.tokens
-
-
-def test_a_dropped_block_stays_on_the_map_to_be_restored():
-    path = [*PATH, ContextEditEntry(id=7, target=6, action="drop")]
-
-    told = block(path, 6)
-    assert (told.state, told.tokens) == (EntryState.DROPPED, 0)
-    assert told.hidden > 0
 
 
 def test_a_compaction_comes_first_and_what_it_replaced_is_gone():

@@ -7,12 +7,11 @@ import pytest
 
 from tui_agent.context.projection import ModelTraits, project
 from tui_agent.context.request import ImageRef
-from tui_agent.context.templates import Templates, fill
+from tui_agent.context.templates import Templates
 from tui_agent.resources import prompt
 from tui_agent.session.entries import (
     INTERRUPTED_OUTPUT,
     AssistantEntry,
-    BranchSummaryEntry,
     CompactionEntry,
     ContextEditEntry,
     FilePart,
@@ -164,10 +163,6 @@ def test_the_summary_carries_state_and_only_the_newest_files():
     assert "<skill>\nrelease\nBump first.\n</skill>" in text
 
 
-def test_a_summary_without_carried_facts_has_no_empty_blocks():
-    assert "<read-files>" not in shapes([compaction(1, None)])[0][1]
-
-
 def test_a_dropped_summary_is_not_sent():
     assert shapes([compaction(1, None), edit(2, 1, "drop"), user(3, "hi")]) == [
         ("user", Templates().conversation_start),
@@ -212,12 +207,6 @@ def test_dropping_a_result_drops_its_call_and_leaves_the_other():
     assert shapes(path)[2:] == [("tool", "B")]
 
 
-def test_an_answer_whose_only_call_was_dropped_is_gone():
-    path = [user(1), answer(2, "", call("a")), result(3, "a"), edit(4, 3, "drop"), user(5, "on")]
-
-    assert shapes(path) == [("user", "hello"), ("user", "on")]
-
-
 def test_dropping_an_answer_takes_its_results_along():
     path = [user(1), answer(2, "text", call("a")), result(3, "a"), edit(4, 2, "drop")]
 
@@ -257,33 +246,16 @@ def test_a_call_without_a_result_is_told_to_be_interrupted():
     assert shapes(path)[2:] == [("tool", INTERRUPTED_OUTPUT), ("tool", "B")]
 
 
-def test_a_result_without_its_call_is_not_sent():
-    assert shapes([user(1), result(2, "a"), answer(3, "hi")]) == [("user", "hello"), ("assistant", "hi")]
-
-
 def test_a_message_sent_while_tools_ran_comes_after_their_results():
     path = [user(1), answer(2, "", call("a")), user(3, "wait", mid_run=True), result(4, "a")]
 
     assert [role for role, _ in shapes(path)] == ["user", "assistant", "tool", "user"]
 
 
-def test_a_failed_answer_without_content_is_skipped():
-    path = [user(1), answer(2, "", error="overflow", finish="error"), answer(3, "hi")]
-
-    assert shapes(path) == [("user", "hello"), ("assistant", "hi")]
-
-
 def test_what_was_streamed_before_an_interruption_stays():
     path = [user(1), answer(2, "Let me", interrupted=True, finish="interrupted"), user(3, "go on")]
 
     assert shapes(path)[1] == ("assistant", "Let me")
-
-
-@pytest.mark.parametrize("blank", ["", " \n\t "])
-def test_empty_content_is_never_sent(blank):
-    path = [user(1, blank), user(2), answer(3, blank), answer(4, blank, call("a")), result(5, "a", blank)]
-
-    assert shapes(path) == [("user", "hello"), ("assistant", ""), ("tool", "(no output)")]
 
 
 def test_history_that_lost_its_start_begins_with_a_stand_in_of_the_user():
@@ -336,15 +308,6 @@ def test_call_ids_that_repeat_are_made_unique_in_call_and_result():
     made = [c.call_id for message in request.messages for c in message.tool_calls]
     answered = [message.call_id for message in request.messages if message.role == "tool"]
     assert made == answered == ["x", "x_2"]
-
-
-@pytest.mark.parametrize(
-    ("tokens", "shown"), [(1, "[#1]"), (6, "[Hidden: #1]"), (400, "[Hidden by the user: user message “ok”")]
-)
-def test_masking_a_short_message_makes_it_no_longer(tokens, shown):
-    said = user(1, "ok").model_copy(update={"tokens": tokens})
-    (message,) = project([said, edit(2, 1, "mask")], TRAITS, Templates.load(prompt)).messages
-    assert message.text.startswith(shown)
 
 
 def test_call_ids_that_a_format_would_make_one_stay_two():
@@ -448,15 +411,6 @@ def test_a_command_of_the_user_is_told_unless_it_was_excluded():
     assert shapes([shell.model_copy(update={"excluded": True})]) == []
 
 
-def test_a_branch_that_was_left_is_told_by_its_summary():
-    entry = BranchSummaryEntry(id=9, summary="tried sqlite", from_id=5, details=SummaryDetails(read_files=("a.py",)))
-
-    text = shapes([user(1), entry], templates=Templates.load(prompt))[1][1]
-    assert "#5" in text
-    assert "tried sqlite" in text
-    assert "<read-files>\na.py\n</read-files>" in text
-
-
 # -- images -------------------------------------------------------------------------------------------------
 
 
@@ -506,7 +460,3 @@ def test_every_template_has_its_file_with_the_same_slots():
     for name in Templates.__dataclass_fields__:
         slots = {part.split("}")[0] for part in getattr(bare, name).split("{")[1:]}
         assert all(f"{{{slot}}}" in getattr(loaded, name) for slot in slots), name
-
-
-def test_braces_in_a_value_are_not_slots():
-    assert fill("{a} {b} {c}", a="{b}", b="2") == "{b} 2 {c}"

@@ -98,20 +98,6 @@ def test_a_small_window_protects_fewer_steps_but_always_what_was_not_answered_ye
     assert plan.targets == tuple(results(build)[:-steps])
 
 
-def test_nothing_happens_below_the_minimum():
-    build = turns_of_results([19_000], [25_000], [25_000])
-    assert plan_prune(resolve(build.path), rules()) is None
-    assert plan_prune(resolve(build.path), rules(minimum=1)) is not None
-
-
-def test_budgets_scale_with_the_window():
-    build = turns_of_results([800, 800], [800], [800])
-    assert plan_prune(resolve(build.path), rules(budget=H)) is None
-    plan = plan_prune(resolve(build.path), rules(budget=4_000))  # protects 600 tokens, asks for 800
-    assert plan is not None
-    assert plan.targets == tuple(results(build)[:2])
-
-
 @pytest.mark.parametrize("tool", ["skill", "todo", "recall"])
 def test_results_of_protected_tools_stay(tool):
     build = turns_of_results([90_000], [50_000], [50_000], tool=tool)
@@ -138,14 +124,6 @@ def test_the_walk_stops_at_a_summary():
     plan = plan_prune(resolve(build.path), rules())
     assert plan is not None
     assert plan.targets == (results(build)[1],)
-
-
-def test_already_pruned_results_are_not_counted_and_pruning_again_finds_nothing():
-    build = turns_of_results([15_000] * 4, [25_000], [25_000])
-    plan = plan_prune(resolve(build.path), rules())
-    assert plan is not None
-    build.add(plan.entry())
-    assert plan_prune(resolve(build.path), rules(minimum=1)) is None
 
 
 def test_a_result_that_was_only_cut_can_still_be_pruned():

@@ -21,12 +21,6 @@ def answering(call_id, text="ok"):
 IMAGE = ImageRef("a" * 64, "image/png")
 
 
-def test_a_sound_request_is_accepted():
-    messages = (say("system"), say("user"), calling("a", "b"), answering("b"), answering("a"), say("user"))
-
-    validate(ModelRequest("m", messages))
-
-
 @pytest.mark.parametrize(
     "messages",
     [

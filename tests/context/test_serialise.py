@@ -5,7 +5,7 @@ from tests.support.session_paths import PathBuilder
 from tests.support.thoroughness import EXAMPLES
 from tui_agent.context.budget import ContextSize
 from tui_agent.context.compaction import CompactionPlan, PlanOptions, plan_compaction
-from tui_agent.context.serialise import cut, serialise
+from tui_agent.context.serialise import serialise
 from tui_agent.context.settings import ContextSettings
 from tui_agent.context.summary_tasks import compaction_tasks
 from tui_agent.session.entries import FilePart, ImagePart, ReasoningPart, TextPart, ToolCallPart, UserEntry
@@ -68,15 +68,6 @@ def test_results_and_arguments_are_cut_at_both_ends():
     assert len(result) < 2_100
 
 
-def test_cut_counts_what_is_missing():
-    text = "".join(chr(ord("a") + n % 26) for n in range(300))
-    shortened = cut(text, 90)
-    assert shortened.startswith(text[:60])
-    assert shortened.endswith(text[-30:])
-    assert "210 characters" in shortened
-    assert cut(text, 300) == text
-
-
 def test_calls_without_a_result_are_marked_as_interrupted_in_place():
     build = PathBuilder()
     asked = build.call(("bash", {"command": "a"}), ("bash", {"command": "b"}))
@@ -119,23 +110,6 @@ def plan(build: PathBuilder) -> CompactionPlan:
     )
     assert isinstance(found, CompactionPlan)
     return found
-
-
-def test_a_split_turn_has_two_tasks_and_live_input_one():
-    build = PathBuilder()
-    build.user("first", tokens=50)
-    build.say("yes", tokens=50)
-    build.user("second", tokens=50)
-    build.say("working", tokens=50)
-    build.say("kept", tokens=100)
-    history, prefix = compaction_tasks(plan(build), "serialised")
-    assert (history.prompt, history.blocks) == ("compaction", ("[User]: first", "[Assistant]: yes"))
-    assert (prefix.prompt, prefix.blocks) == ("turn_prefix", ("[User]: second", "[Assistant]: working"))
-    assert history.focus == prefix.focus == "the bug"
-    assert history.share + prefix.share == 1
-    (live,) = compaction_tasks(plan(build), "live")
-    assert live.live
-    assert live.blocks == (*history.blocks, *prefix.blocks)
 
 
 def test_a_previous_summary_is_updated_not_summarised_again():

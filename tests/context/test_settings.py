@@ -14,7 +14,6 @@ from tui_agent.context import settings as module
 from tui_agent.context.settings import (
     CompactionSettings,
     ContextSettings,
-    PruneSettings,
     TruncationSettings,
     threshold_tokens,
 )
@@ -34,19 +33,6 @@ def test_every_setting_is_documented_and_has_a_default(model):
     for name, field in model.model_fields.items():
         assert name in documented, name
         assert not field.is_required(), name
-
-
-def test_budgets_scale_with_the_history_budget():
-    compaction, prune = CompactionSettings(), PruneSettings()
-
-    assert compaction.keep_recent_tokens(500_000) == 60_000
-    assert compaction.keep_recent_tokens(12_000) == 3_000
-    assert prune.protected_tokens(500_000) == 15_000
-    assert prune.protected_tokens(12_000) == 1_800
-    assert prune.worthwhile_tokens(500_000) == 25_000
-    assert prune.worthwhile_tokens(10_000) == 2_500
-    assert compaction.summary_tokens(10_000) == compaction.user_messages_tokens(10_000) == 1_000
-    assert compaction.anchors_tokens(10_000) == 2_000
 
 
 def test_the_target_of_a_compaction_is_the_smaller_of_both_shares():

@@ -46,17 +46,6 @@ def say(text):
     return lambda _call: SummaryAnswer(text)
 
 
-def test_one_task_is_one_call_with_the_conversation_between_tags():
-    result, batches = drive([SummaryTask("compaction", ("[User]: hi", "[Assistant]: yes"), focus="the bug")], say(GOOD))
-    assert result == GOOD
-    ((call,),) = batches
-    assert call.instruction == "COMPACT"
-    assert "<conversation>\n[User]: hi\n\n[Assistant]: yes\n</conversation>" in call.text
-    assert "<focus>\nthe bug\n</focus>" in call.text
-    assert "<length>\n700 words\n</length>" in call.text
-    assert not call.live
-
-
 def test_an_update_hands_over_the_previous_summary():
     _, batches = drive([SummaryTask("compaction_update", ("[User]: hi",), previous="## Goal\nold")], say(GOOD))
     call = batches[0][0]
@@ -212,12 +201,6 @@ def test_a_live_request_extends_the_conversations_own():
     assert request.tools == live.tools
     assert request.tool_choice == live.tool_choice
     assert request.messages[-1].text == "COMPACT\n\n<length>9</length>"
-
-
-def test_a_serialised_request_has_no_tools():
-    request = build_request(SummaryCall("COMPACT", "text", 500), "other/model")
-    assert [message.role for message in request.messages] == ["system", "user"]
-    assert (request.model, request.tools, request.max_output_tokens) == ("other/model", (), 500)
 
 
 @given(st.lists(st.text(max_size=400), max_size=20), st.integers(40, 300))

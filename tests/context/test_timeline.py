@@ -86,14 +86,6 @@ def test_what_happened_between_two_requests_is_marked_on_the_second(tmp_path: Pa
     assert cold.miss.cause is BreakCause.COLD
 
 
-def test_an_attempt_that_failed_beside_the_path_is_no_move(tmp_path: Path) -> None:
-    session = a_session(tmp_path)
-    asked(session)
-    session.append_beside(AssistantEntry(parts=(TextPart(text="hal"),), model=MODEL, error="cut off"))
-    answer(session, usage=Usage(input=1_300, output=5))
-    assert [step.marks for step in steps(session)] == [()]
-
-
 def test_going_back_to_the_very_beginning_is_a_move(tmp_path: Path) -> None:
     session = a_session(tmp_path)
     asked(session)
@@ -102,14 +94,6 @@ def test_going_back_to_the_very_beginning_is_a_move(tmp_path: Path) -> None:
     asked(session, "another way")
     answer(session)
     assert [step.marks for step in steps(session)] == [(Mark.MOVE,)]
-
-
-def test_a_provider_without_a_cache_misses_nothing(tmp_path: Path) -> None:
-    session = a_session(tmp_path)
-    for _ in range(3):
-        asked(session)
-        answer(session, usage=Usage(input=50_000, output=5))
-    assert not any(step.marks for step in steps(session))
 
 
 def test_a_report_that_cannot_be_the_size_gives_way_to_the_estimate(tmp_path: Path) -> None:

@@ -2,29 +2,17 @@
 
 import re
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tui_agent.context.settings import TruncationSettings
-from tui_agent.context.truncation import OutputLimits, cut_middle, limits_for, truncate
+from tui_agent.context.truncation import OutputLimits, limits_for, truncate
 
 ROOMY = OutputLimits(lines=2_000, bytes=50 * 1024, line_chars=2_000, tokens=20_000)
 
 
 def numbered(count: int, bad: tuple[int, ...] = ()) -> str:
     return "".join(f"step {n}{' ERROR: no such thing' if n in bad else ' done'}\n" for n in range(1, count + 1))
-
-
-@pytest.mark.parametrize("keep", ["head", "ends"])
-def test_an_output_within_its_limits_is_left_alone(keep):
-    text = numbered(2_000)
-
-    cut = truncate(text, keep, ROOMY)
-
-    assert cut.text == text
-    assert cut.truncation is None
-    assert cut.next_line is None
 
 
 def test_the_head_ends_with_the_line_to_go_on_from():
@@ -137,11 +125,3 @@ def test_no_output_exceeds_its_limits_and_counts_are_exact(rows, keep, size, cou
         assert cut.truncation.kept_lines <= cut.truncation.total_lines
     else:
         assert cut.text == text
-
-
-@given(st.text(max_size=400), st.integers(1, 300))
-def test_cut_middle_never_exceeds_its_length(text, chars):
-    cut = cut_middle(text, chars)
-
-    assert len(cut) <= chars
-    assert len(text) > chars or cut == text

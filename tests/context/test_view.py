@@ -1,9 +1,5 @@
 """Which entries of a path count, and what edits and prunes made of them."""
 
-from hypothesis import given, settings
-
-from tests.support.entry_strategies import active, paths
-from tests.support.thoroughness import EXAMPLES
 from tui_agent.context.view import EntryState, resolve
 from tui_agent.session.effort import Effort
 from tui_agent.session.entries import (
@@ -62,30 +58,11 @@ def ids(view):
     return [entry.id for entry in view.entries]
 
 
-def test_without_a_compaction_the_whole_path_counts():
-    view = resolve([user(1), answer(2), user(3)])
-
-    assert ids(view) == [1, 2, 3]
-    assert view.compaction is None
-
-
 def test_the_last_compaction_keeps_what_it_names_and_supersedes_earlier_ones():
     view = resolve([user(1), compaction(2, 1), user(3), answer(4), compaction(5, 3), user(6)])
 
     assert view.compaction.id == 5
     assert ids(view) == [3, 4, 6]
-
-
-def test_entries_kept_over_an_earlier_compaction_are_kept():
-    view = resolve([user(1), answer(2), compaction(3, 2), user(4), compaction(5, 2), user(6)])
-
-    assert ids(view) == [2, 3, 4, 6]
-
-
-def test_a_first_kept_entry_that_is_not_on_the_path_keeps_nothing():
-    assert ids(resolve([user(1), compaction(2, 77), user(3)])) == [3]
-    assert ids(resolve([user(1), compaction(2, None), user(3)])) == [3]
-    assert ids(resolve([user(1), compaction(2, 3), user(3)])) == [3]
 
 
 def test_the_last_head_model_and_mode_count():
@@ -144,10 +121,6 @@ def test_a_result_answers_the_call_of_the_answer_before_it():
     assert view.answered() == {2, 3}
 
 
-def test_a_message_between_a_call_and_its_result_does_not_part_them():
-    assert resolve([answer(1, "a"), user(2), result(3, "a")]).results[1][0].id == 3
-
-
 def test_a_result_after_the_next_answer_comes_too_late():
     assert resolve([answer(1, "a"), answer(2), result(3, "a")]).results == {1: (None,)}
 
@@ -183,9 +156,3 @@ def test_a_pin_that_is_still_in_view_is_not_carried_twice():
     path = [user(1), compaction(2, 1, pinned=(PinnedText(id=1, text="first"),))]
 
     assert resolve(path).pinned == ()
-
-
-@given(paths(max_size=25))
-@settings(max_examples=EXAMPLES)
-def test_an_active_path_has_the_view_of_the_whole_one(path):
-    assert resolve(active(path)) == resolve(path)

@@ -11,7 +11,6 @@ from tests.support.model_server import Call, Fault, ModelServer, Turn, status
 from tui_agent.context.request import ContentText, ImageRef, Message, RequestToolCall
 from tui_agent.model.client import ProviderClient
 from tui_agent.model.protocol import Finished, TextDelta, ToolCallReady
-from tui_agent.session.effort import Effort
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -56,15 +55,6 @@ async def test_what_a_model_does_not_take_is_left_out(client: ProviderClient, se
     assert answer.text == "ok"
     assert "reasoning_effort" not in server.requests[0].json
     assert server.requests[0].json["temperature"] == 0.5
-
-
-async def test_a_models_settings_reach_the_provider(client: ProviderClient, server: ModelServer) -> None:
-    server.play(Turn("ok"))
-
-    await collect(client, ask("anthropic/claude-opus-4-5", effort=Effort.LOW))
-
-    assert server.requests[0].headers["x-team"] == "blue"
-    assert server.requests[0].json["thinking"]["type"] in {"enabled", "adaptive"}
 
 
 async def test_cache_marks_reach_anthropic(client: ProviderClient, server: ModelServer) -> None:
@@ -218,16 +208,6 @@ async def test_calls_are_told_apart_however_a_server_numbers_them(
     assert answer.finished == Finished("tool_calls")
 
 
-async def test_a_call_id_of_an_earlier_answer_is_not_used_again(client: ProviderClient, server: ModelServer) -> None:
-    called = Message("assistant", tool_calls=(RequestToolCall("call_0", "read", "{}"),))
-    messages = (user("hello"), called, Message("tool", (ContentText("x"),), call_id="call_0"))
-    server.play(Turn(tool_calls=[Call("read", call_id="call_0")]))
-
-    answer = await collect(client, ask("openai/gpt-4o", messages=messages, tools=True))
-
-    assert answer.calls[0].call_id not in {"", "call_0"}
-
-
 async def test_an_answer_cut_for_length_in_a_call_keeps_what_there_is(
     client: ProviderClient, server: ModelServer, provider: Provider
 ) -> None:
@@ -239,21 +219,6 @@ async def test_an_answer_cut_for_length_in_a_call_keeps_what_there_is(
 
     assert answer.calls == [ToolCallReady(answer.calls[0].call_id, "read", '{"path": "src/a')]
     assert answer.finished == Finished("length")
-
-
-async def test_reasoning_without_signature_is_shown_and_only_returned_to_those_who_want_it(
-    client: ProviderClient, server: ModelServer
-) -> None:
-    server.play(Turn("4", reasoning="two and two"), Turn("ok"))
-    first = await collect(client, ask("openai/gpt-4o"))
-    assert first.reasoning == "two and two"
-    assert first.finished is not None
-    assert first.finished.reasoning_blob is not None
-
-    messages = (user("2+2"), Message("assistant", (ContentText("4"),), reasoning=(first.finished.reasoning_blob,)))
-    await collect(client, ask("openai/gpt-4o", messages=(*messages, user("sure?"))))
-
-    assert b"two and two" not in server.requests[1].body
 
 
 async def test_images_are_sent_inline(client: ProviderClient, server: ModelServer, provider: Provider) -> None:
@@ -347,15 +312,6 @@ async def test_chunks_of_any_size_are_read(
     server.play(Turn(text, chunks=3 if size == 1 else 1, wire_bytes=1 if size == 1 else None))
 
     assert (await collect(client, ask(provider.model))).text == text
-
-
-async def test_a_hundred_equal_chunks_are_no_error(client: ProviderClient, server: ModelServer) -> None:
-    server.play(Turn("-----" * 300, chunks=["-----"] * 300))
-
-    answer = await collect(client, ask("openai/gpt-4o"))
-
-    assert answer.error is None
-    assert answer.text == "-----" * 300
 
 
 async def test_ollama_is_told_the_window_and_calls_tools(client: ProviderClient, server: ModelServer) -> None:

@@ -1,8 +1,6 @@
 """The demo model, driven through requests the way the loop drives it."""
 
 import json
-import subprocess
-import sys
 from itertools import pairwise
 from pathlib import Path
 
@@ -11,7 +9,7 @@ from pydantic import ValidationError
 
 from tui_agent.context.request import ContentText, Message, ModelRequest, RequestToolCall
 from tui_agent.model.demo import DemoClient, create_demo_workspace
-from tui_agent.model.demo_script import Scenario, load_script, pieces
+from tui_agent.model.demo_script import Scenario, load_script
 from tui_agent.model.protocol import (
     ErrorKind,
     Finished,
@@ -30,9 +28,6 @@ TOOLS = tuple(
     ToolSchema(name=name, description=name, parameters={"type": "object"})
     for name in ("read", "edit", "bash", "grep", "ls")
 )
-DENIED = "The user did not allow this call."
-BROKEN = "41\treturn sum(item.price for item in self.items)"
-MENDED = "41\treturn sum(item.price * item.quantity for item in self.items)"
 
 
 class Conversation:
@@ -100,40 +95,6 @@ async def test_what_it_does_not_know_gets_the_list_of_what_it_does(talk: Convers
     assert "only the scripted demo" in text
     for known in ("fix the bug", "run the tests", "explain", "show markdown"):
         assert known in text
-
-
-async def test_it_fixes_the_bug_with_real_tools_in_order(talk: Conversation) -> None:
-    talk.say("fix the bug")
-    tools, text = await talk.play("shop/", "quantity", BROKEN, "test", "FAILED (failures=1)", "edited", "OK")
-    assert tools == ["ls", "grep", "read", "read", "bash", "edit", "bash"]
-    assert "all tests pass" in text
-
-
-@pytest.mark.parametrize(
-    ("outputs", "end"),
-    [
-        (("shop/", "quantity", BROKEN, "test", DENIED, DENIED), "Nothing was changed"),
-        (("shop/", "quantity", BROKEN, "test", "FAILED", DENIED), "Nothing was changed"),
-        (("shop/", "quantity", BROKEN, "test", DENIED, "edited", "OK"), "all tests pass"),
-        (("shop/", "quantity", BROKEN, "test", DENIED, "edited", DENIED), "only *believe* it is fixed"),
-        (("shop/", "quantity", BROKEN, "test", "FAILED", "no match", "FAILED"), "still don't pass"),
-        (("shop/", "quantity", MENDED, "test"), "nothing left to fix"),
-    ],
-)
-async def test_it_takes_no_for_an_answer(talk: Conversation, outputs: tuple[str, ...], end: str) -> None:
-    talk.say("fix the bug")
-    assert end in (await talk.play(*outputs))[1]
-
-
-async def test_a_second_round_in_the_same_session_starts_at_the_beginning(talk: Conversation) -> None:
-    ids = []
-    for _ in range(2):
-        talk.say("Please fix the bug")
-        await talk.play("shop/", "quantity", BROKEN, "test", "FAILED", "edited", "OK")
-    for part in talk.messages:
-        ids += [call.call_id for call in part.tool_calls]
-    assert len(ids) == 14
-    assert len(set(ids)) == len(ids)
 
 
 async def test_another_client_goes_on_in_the_middle(talk: Conversation) -> None:
@@ -262,23 +223,6 @@ async def test_an_attached_file_does_not_choose_the_scenario(talk: Conversation)
     assert [call.tool for call in calls] == ["read", "read"]
 
 
-def test_the_workspace_has_a_bug_that_its_own_tests_find_and_the_script_fixes(tmp_path: Path) -> None:
-    create_demo_workspace(tmp_path)
-    assert "FAILED (failures=1)" in run_tests(tmp_path)
-    fix = load_script().scenario("fix")
-    assert fix
-    edit = fix.step("edit")
-    assert edit
-    arguments = edit.calls[0].arguments
-    source = tmp_path / arguments["path"]
-    text = source.read_text(encoding="utf-8")
-    (change,) = arguments["edits"]
-    assert text.count(change["old"]) == 1
-    source.write_text(text.replace(change["old"], change["new"]), encoding="utf-8")
-    assert run_tests(tmp_path).strip().endswith("OK")
-    assert "__pycache__/" in (tmp_path / ".gitignore").read_text(encoding="utf-8"), "what tests leave is no change"
-
-
 def test_every_call_of_the_script_is_one_that_the_real_tools_take() -> None:
     inputs = {tool.name: tool.Input for tool in builtin_tools()}
     calls = [call for scenario in load_script().scenarios for step in scenario.steps for call in step.calls]
@@ -307,40 +251,3 @@ def test_a_workspace_that_was_worked_in_is_left_alone(tmp_path: Path) -> None:
 def test_a_script_that_leads_nowhere_is_refused(steps: list[dict[str, object]]) -> None:
     with pytest.raises(ValidationError, match=r"leads to unknown|nothing follows"):
         Scenario.model_validate({"name": "x", "phrases": ["x"], "steps": steps})
-
-
-@pytest.mark.parametrize("text", ["", "one", "a few words\n\nand more  ", "日本語" * 40, "  lead", "\n"])
-def test_pieces_put_together_are_the_text(text: str) -> None:
-    assert "".join(pieces(text)) == text
-
-
-def run_tests(directory: Path) -> str:
-    done = subprocess.run(
-        [sys.executable, "-B", "-m", "unittest"],
-        cwd=directory,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
-    return done.stderr
-
-
-@pytest.mark.parametrize(("take", "passes"), [(0, False), (1, True), (2, False)])
-async def test_a_wish_made_again_is_answered_in_another_way(tmp_path: Path, take: int, passes: bool) -> None:
-    client, seen = DemoClient(pace=0), []
-    for _ in range(take + 1):
-        talk = Conversation()
-        talk.client = client
-        talk.say("give a discount")
-        _, calls = await talk.answer()
-        seen.append(calls[0].call_id)
-    talk.results(calls, "tests", "class Cart:")
-    _, calls = await talk.answer()
-    assert len(set(seen)) == take + 1
-    create_demo_workspace(tmp_path)
-    (change,) = json.loads(calls[0].arguments)["edits"]
-    cart = tmp_path / "shop" / "cart.py"
-    cart.write_text(cart.read_text(encoding="utf-8").replace(change["old"], change["new"]))
-    check = subprocess.run([sys.executable, "-m", "unittest", "tests.discount"], cwd=tmp_path, check=False)
-    assert (check.returncode == 0) is passes

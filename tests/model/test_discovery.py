@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.list_server import ListServer
 from tests.support.model_server import ModelServer
-from tui_agent.model.addresses import Addresses, AddressSetting, is_private, plain_url
+from tui_agent.model.addresses import Addresses, AddressSetting, is_private
 from tui_agent.model.catalog import Catalog
 from tui_agent.model.discovery import (
     KnownPort,
@@ -187,10 +187,6 @@ def who(environ: dict[str, str], **settings: Any) -> dict[str, dict[str, str]]:
     return {server.place.url: dict(server.headers) for server in found}
 
 
-def test_nobody_is_asked_who_was_not_set_up() -> None:
-    assert who({"OPENAI_API_KEY": "sk-1", "ANTHROPIC_API_KEY": "sk-2"}) == {}
-
-
 def test_gateways_to_others_models_are_asked_when_there_is_a_key() -> None:
     assert who({"OPENROUTER_API_KEY": "sk-or"}) == {
         "https://openrouter.ai/api/v1": {"authorization": "Bearer sk-or"},
@@ -222,15 +218,6 @@ def test_the_key_of_the_environment_does_not_go_to_one_models_own_address() -> N
         "http://localhost:8080/v1": {},
         "https://gpu.example.com/v1": {"authorization": "Bearer sk-gpu"},
     }
-
-
-def test_an_address_among_a_models_options_is_one() -> None:
-    models = {"openai/mine": ModelSettings(options={"api_base": "http://localhost:4000"})}
-
-    assert Addresses({}, models).of(OPENAI, "openai/mine") == AddressSetting(
-        "http://localhost:4000", 'models."openai/mine"'
-    )
-    assert Addresses({}, models).of(OPENAI, "openai/other") == AddressSetting("https://api.openai.com/v1")
 
 
 def test_a_local_server_is_asked_when_one_of_its_models_is_in_use() -> None:
@@ -319,10 +306,6 @@ def test_ages_are_spoken() -> None:
         "just now", "1 minute ago", "2 hours ago", "1 day ago", "2 days ago",
     ]  # fmt: skip
     assert ServedModels().age("http://a") == ""
-
-
-def test_addresses_are_kept_plainly() -> None:
-    assert plain_url("HTTPS://Me:Secret@LLM.example.com/v1/?key=1#x") == "https://llm.example.com/v1"
 
 
 # -- servers nobody named -----------------------------------------------------------------------------------------

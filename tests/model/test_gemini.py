@@ -3,7 +3,7 @@
 import pytest
 
 from tests.support.model_client import OPENAI_KEY, READ, ask, collect
-from tests.support.model_server import Call, Fault, ModelServer, Turn
+from tests.support.model_server import Fault, ModelServer, Turn
 from tui_agent.model.client import ProviderClient
 from tui_agent.model.protocol import ErrorKind, Finished
 from tui_agent.session.effort import Effort
@@ -11,31 +11,6 @@ from tui_agent.session.effort import Effort
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 MODEL = "gemini/gemini-2.5-pro"
-
-
-async def test_an_answer_is_whole_when_gemini_says_why_it_ended(client: ProviderClient, server: ModelServer) -> None:
-    server.play(Turn("Hello there.", usage={"input": 100, "output": 30, "cache_read": 40, "reasoning": 20}))
-
-    answer = await collect(client, ask(MODEL))
-
-    assert answer.error is None
-    assert answer.text == "Hello there."
-    assert answer.events[-1] == Finished("stop")
-    assert answer.usage is not None
-    usage = answer.usage.usage
-    assert (usage.input, usage.output, usage.cache_read, usage.reasoning) == (100, 30, 40, 20)
-
-
-async def test_calls_of_gemini_arrive(client: ProviderClient, server: ModelServer) -> None:
-    server.play(Turn("", tool_calls=(Call("read", {"path": "a"}), Call("read", {"path": "b"}))))
-
-    answer = await collect(client, ask(MODEL, tools=True))
-
-    assert answer.error is None
-    assert [(call.tool, call.arguments.replace(" ", "")) for call in answer.calls] == [
-        ("read", '{"path":"a"}'),
-        ("read", '{"path":"b"}'),
-    ]
 
 
 async def test_a_cut_answer_of_gemini_is_noticed(client: ProviderClient, server: ModelServer) -> None:

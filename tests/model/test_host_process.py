@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from tests.support.light_host import LIGHT_COMMAND
-from tests.support.model_client import HOSTED_MODEL, OPENAI_KEY, PATIENT, ask, collect, host_client
+from tests.support.model_client import HOSTED_MODEL, PATIENT, ask, collect, host_client
 from tests.support.model_server import ModelServer, Turn
 from tests.support.processes import alive
 from tui_agent.model.client import ProviderClient
@@ -222,23 +222,6 @@ async def test_the_host_ends_when_its_parent_is_killed(moment: str) -> None:
         parent.wait(60)
 
     await _gone(pid)
-
-
-@pytest.mark.asyncio(loop_scope="session")
-async def test_the_host_gets_no_secrets_and_no_working_directory(server: ModelServer, client: ProviderClient) -> None:
-    server.play(Turn("fine"))
-    seen = len(server.requests)
-
-    answer = await collect(client, ask(MODEL))
-    assert client.hosted.pid is not None
-    environment = psutil.Process(client.hosted.pid).environ()
-    directory = psutil.Process(client.hosted.pid).cwd()
-
-    assert answer.text == "fine"
-    assert OPENAI_KEY not in environment.values()
-    assert not any("KEY" in name or "TOKEN" in name for name in environment)
-    assert directory != str(Path.cwd())
-    assert server.requests[seen].headers["authorization"] == f"Bearer {OPENAI_KEY}"
 
 
 def test_the_environment_keeps_locale_proxies_and_certificates() -> None:

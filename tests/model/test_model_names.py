@@ -74,7 +74,3 @@ def test_makers(name: str, provider: str, is_open: bool) -> None:
 
     assert maker is not None
     assert (maker.provider, maker.open) == (provider, is_open)
-
-
-def test_a_name_of_ones_own_has_no_maker() -> None:
-    assert maker_of(spelled("my-team/assistant")) is None

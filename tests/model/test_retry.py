@@ -29,11 +29,6 @@ def test_delays_double_up_to_a_cap_with_full_jitter() -> None:
     assert policy.delay(3, error(), lambda: 0.0) == 0
 
 
-def test_the_last_attempt_is_the_last() -> None:
-    assert POLICY.delay(4, error(), lambda: 0.5) is not None
-    assert POLICY.delay(5, error(), lambda: 0.5) is None
-
-
 def test_a_named_wait_is_kept_to() -> None:
     delays = [POLICY.delay(1, error(ErrorKind.RATE_LIMIT, 30), lambda: jitter) for jitter in (0.0, 1.0)]  # noqa: B023
 

@@ -47,28 +47,6 @@ def fresh(session: Session) -> Session:
     return Session(session.store, session.id, estimate=lambda _entry: 1)
 
 
-def test_without_a_compaction_it_is_the_whole_path(session: Session) -> None:
-    session.append_many([said("a"), answered("b"), said("c")])
-    assert active(session) == [1, 2, 3]
-
-
-def test_a_compaction_leaves_what_it_keeps_and_what_follows(session: Session) -> None:
-    session.append_many([said("1"), answered("2"), said("3"), answered("4"), compaction(3), said("6")])
-    assert active(session) == [3, 4, 5, 6]
-    session.append(answered("7"))
-    assert active(session) == [3, 4, 5, 6, 7]
-    session.append(compaction(None))
-    assert active(session) == [8]
-
-
-@pytest.mark.parametrize("first_kept", [None, 99, 4])
-def test_a_first_kept_entry_that_is_not_on_the_path_before_keeps_nothing(
-    session: Session, first_kept: int | None
-) -> None:
-    session.append_many([said("1"), said("2"), compaction(first_kept), said("4")])
-    assert active(session) == [3, 4]
-
-
 def test_the_compaction_of_another_branch_does_not_count(session: Session) -> None:
     session.append_many([said("1"), said("2"), compaction(2)])
     session.move(1)

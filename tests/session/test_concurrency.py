@@ -7,7 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import IO
 
-from tests.support.texts import said, texts
+from tests.support.texts import said
 from tui_agent.session import tree
 from tui_agent.session.session import Session
 from tui_agent.session.store import Store
@@ -77,19 +77,3 @@ def test_a_thousand_interleaved_appends_of_two_programs(session: Session, store:
     assert sum(left != right for left, right in pairwise(owners)) >= BATCHES - 1
     assert (session.leaf, session.damaged) == (root.id, 0)
     assert Session(store, session.id, estimate=lambda _entry: 1).leaf in leaves.values()
-
-
-def test_a_lost_race_is_a_branch(session: Session, store: Store) -> None:
-    session.append(said("root"))
-    with Store(store.path) as elsewhere:
-        other = Session(elsewhere, session.id, estimate=lambda _entry: 1)
-        first, second = session.append(said("mine")), other.append(said("theirs"))
-        assert (first.parent_id, second.parent_id) == (1, 1)
-        assert texts(session.path()) == ["root", "mine"]
-        assert texts(other.path()) == ["root", "theirs"]
-        assert session.append(said("mine again")).id == 4
-        assert texts(session.path()) == ["root", "mine", "mine again"]
-        assert [header.preview for header in session.skeleton()] == ["root", "mine", "theirs", "mine again"]
-        session.move(second.id)
-        assert texts(session.path()) == ["root", "theirs"]
-        assert texts(other.entries([4])) == ["mine again"]

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.support.texts import answered, said, texts
+from tests.support.texts import said, texts
 from tui_agent.session.entries import AssistantEntry, ReasoningPart, TextPart, ToolCallPart
 from tui_agent.session.session import DraftText, Session
 
@@ -35,13 +35,6 @@ def test_a_left_over_draft_becomes_an_interrupted_answer(session: Session, reope
     assert later.leaf == entry.id
     assert texts(later.path()) == ["do it", "I will"]
     assert later.recover() is None
-
-
-def test_an_answer_replaces_its_draft(session: Session, reopen: Reopen) -> None:
-    session.save_draft(DraftText("half"))
-    session.append(answered("half and half"))
-    end(session)
-    assert reopen(session).recover() is None
 
 
 def test_other_entries_do_not_replace_the_draft(session: Session, reopen: Reopen) -> None:
@@ -78,13 +71,6 @@ def test_a_released_session_leaves_its_draft_to_others(session: Session, reopen:
     session.save_draft(DraftText("half"))
     session.release()
     assert reopen(session).recover() is not None
-
-
-def test_ones_own_draft_can_be_recovered(session: Session) -> None:
-    session.save_draft(DraftText("half"))
-    entry = session.recover()
-    assert entry is not None
-    assert entry.text == "half"
 
 
 def test_a_draft_goes_where_it_belonged_and_the_leaf_stays_when_it_moved_on(session: Session, reopen: Reopen) -> None:

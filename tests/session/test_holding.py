@@ -39,14 +39,6 @@ def test_two_objects_of_one_program_exclude_each_other_too(store: Store, session
     second.hold()
 
 
-def test_a_held_session_can_be_read_and_forked(session: Session, reopen: Reopen) -> None:
-    session.append(said("a"))
-    session.hold()
-    other = reopen(session, read_only=True)
-    assert texts(other.path()) == ["a"]
-    assert other.store.fork(session.id, 1).held_by is None
-
-
 def test_whoever_is_taken_over_is_told_and_can_only_read(session: Session, reopen: Reopen) -> None:
     session.append(said("a"))
     session.hold()
@@ -96,14 +88,6 @@ def test_releasing_frees_only_what_one_holds(session: Session, reopen: Reopen) -
     session.release()
     assert session.info.held_by is None
     reopen(session).hold()
-
-
-def test_an_ended_program_holds_nothing(session: Session, reopen: Reopen) -> None:
-    session.hold()
-    session.store.close()
-    later = reopen(session)
-    assert later.info.held_by is None
-    later.hold()
 
 
 def test_a_killed_program_holds_nothing(session: Session) -> None:

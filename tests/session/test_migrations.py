@@ -95,13 +95,6 @@ def test_a_migration_that_fails_or_loses_something_changes_nothing(
         assert store.sessions()[0].entry_count == 2
 
 
-def test_a_migration_cut_off_before_the_rename_is_simply_done_again(old_file: Path) -> None:
-    old_file.with_name("s.db.migrating").write_bytes(b"half a copy")
-    with Store(old_file, target=NEWER) as store:
-        assert store.sessions()[0].title == "OLD"
-    assert not old_file.with_name("s.db.migrating").exists()
-
-
 def test_what_was_not_checkpointed_yet_is_migrated_too(old_file: Path, tmp_path: Path) -> None:
     with Store(old_file) as store:
         Session(store, store.sessions()[0].id, estimate=lambda _entry: 1).append(answered("in the log only"))
@@ -144,16 +137,6 @@ def test_several_programs_may_make_the_file_at_once(tmp_path: Path) -> None:
     assert len(stores[0].sessions()) == 6
     for store in stores:
         store.close()
-
-
-def test_the_schema_of_a_new_file_is_the_current_one(tmp_path: Path) -> None:
-    with Store(tmp_path / "s.db") as store, store.reader() as connection:
-        assert connection.execute("PRAGMA user_version").fetchone() == (schema.SCHEMA_VERSION,)
-        assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
-        assert connection.execute("PRAGMA foreign_keys").fetchone() == (1,)
-        tables = "SELECT name FROM pragma_table_list WHERE type = 'table' AND schema = 'main' AND NOT strict"
-        loose = {name for (name,) in connection.execute(tables)}
-    assert {name for name in loose if not name.startswith("sqlite_")} == set()
 
 
 def without_outcomes(connection: sqlite3.Connection) -> None:

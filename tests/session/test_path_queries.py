@@ -6,7 +6,6 @@ from tui_agent.session.path_queries import (
     newest,
     newest_message,
     newest_sent,
-    newest_typed,
     place_of_newest,
     since,
 )
@@ -44,12 +43,6 @@ def test_what_is_sent_counts_commands_of_the_user_but_none_that_are_hidden() -> 
     shown = build.shell("make", "ok")
     build.shell("env", "secret", excluded=True)
     assert newest_sent(build.path) is shown
-
-
-def test_a_turn_begins_with_what_a_person_typed() -> None:
-    build = conversation()
-    assert newest_typed(build.path) is build.path[1]
-    assert newest_typed(build.path[:1]) is None
 
 
 def test_since_goes_back_to_the_newest_of_a_kind() -> None:

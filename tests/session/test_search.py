@@ -16,7 +16,7 @@ from tui_agent.session.entries import (
     ToolResultEntry,
     ToolStatus,
 )
-from tui_agent.session.search import INDEXED_CHARS, match_expression
+from tui_agent.session.search import match_expression
 from tui_agent.session.session import Session
 from tui_agent.session.store import Store
 
@@ -151,11 +151,6 @@ def test_a_hit_says_where_the_words_are(session: Session) -> None:
     assert "\n" not in hit.snippet
     assert len(hit.snippet) < 200
     assert [hit.snippet[start:end] for start, end in hit.highlights] == ["Needle", "here"]
-
-
-def test_the_beginning_and_the_end_of_a_huge_entry_are_indexed(session: Session) -> None:
-    session.append(said("alpha " + "filler " * INDEXED_CHARS + " omega"))
-    assert found(session, "alpha omega") == [1]
 
 
 def test_a_search_may_run_in_a_thread_while_appends_go_on(session: Session) -> None:

@@ -1,12 +1,9 @@
 """The headers of a whole tree: columns that SQLite makes, headers that are read when they are looked at."""
 
-from sqlite3 import Connection
-
 import pytest
 
 from tests.support.big_session import fill
 from tests.support.texts import answered, said
-from tui_agent.session import entry_table
 from tui_agent.session.entries import AssistantEntry, Entry, TextPart, ToolCallPart, ToolResultEntry, ToolStatus
 from tui_agent.session.session import Session
 from tui_agent.session.skeleton import Headers, is_silent_call
@@ -58,20 +55,3 @@ def test_columns_and_headers_tell_the_same_of_a_tree_with_branches_and_gaps(sess
     half = headers.joined([slice(0, 20), slice(50, 90)])
     assert list(half) == [*list(headers)[:20], *list(headers)[50:90]]
     assert half.some([3, 25]) == [headers[3], headers[55]]
-
-
-def test_what_is_appended_is_read_alone(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
-    session.append_many([said("a"), answered("b")])
-    before = session.skeleton()
-    session.append(said("c"))
-    asked: list[tuple[int, int]] = []
-    rows = entry_table.tree_rows
-
-    def noted(connection: Connection, session: int, first: int, last: int) -> object:
-        asked.append((first, last))
-        return rows(connection, session, first, last)
-
-    monkeypatch.setattr(entry_table, "tree_rows", noted)
-    assert [header.preview for header in session.skeleton()] == ["a", "b", "c"]
-    assert asked == [(3, 3)]
-    assert len(before) == 2

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from itertools import count
-from pathlib import Path
 from sqlite3 import Connection
 
 import pytest
@@ -184,18 +183,6 @@ def test_what_a_killed_program_left_empty_is_not_listed_and_goes_in_time(
     assert store.number(held.id)
 
 
-def test_a_fork_lives_on_without_its_source(store: Store, new: NewSession) -> None:
-    source = new("keep me")
-    digest = store.put_blob(b"output")
-    result = ToolResultEntry(call_id="c", tool="t", status=ToolStatus.COMPLETED, output="o", full_output=digest)
-    source.append(result)
-    fork = Session(store, store.fork(source.id, 2).id, estimate=lambda _entry: 1)
-    store.delete(source.id)
-    store.purge()
-    assert texts(fork.path())[0] == "keep me"
-    assert [hit.session_id for hit in store.search("keep")] == [fork.id]
-
-
 def test_forking_at_nothing_is_an_empty_session_and_at_a_missing_entry_refused(store: Store, new: NewSession) -> None:
     source = new("a")
     assert store.fork(source.id, None).entry_count == 0
@@ -290,8 +277,3 @@ def test_an_unknown_session_can_be_neither_renamed_nor_deleted(store: Store) -> 
 
 def test_the_file_is_private(store: Store) -> None:
     assert store.path.stat().st_mode & 0o077 == 0
-
-
-def test_the_directory_is_made_when_missing(tmp_path: Path) -> None:
-    with Store(tmp_path / "a" / "b" / "s.db") as store:
-        assert store.create_session("/").entry_count == 0

@@ -12,7 +12,6 @@ from tests.support.processes import alive, eventually, kill_all, limited, pids_i
 from tests.support.tooling import Workspace
 from tui_agent.context.truncation import OutputLimits
 from tui_agent.errors import ToolError
-from tui_agent.permission import Permission
 from tui_agent.processes import process, tree
 from tui_agent.tools import bash as bash_module
 from tui_agent.tools.bash import BashInput, BashTool
@@ -31,12 +30,6 @@ def pids(space: Workspace) -> Iterator[Path]:
 # -- ordinary commands --------------------------------------------------------------------------------------
 
 
-async def test_output_of_both_streams_in_order(space: Workspace) -> None:
-    result = await space.call(BASH, command="echo one; echo two >&2; echo three")
-    assert result.output == "one\ntwo\nthree"
-    assert (result.metadata.exit_code, result.is_error, result.full_output) == (0, False, None)
-
-
 async def test_exit_code(space: Workspace) -> None:
     result = await space.call(BASH, command="echo no; exit 3")
     assert result.output == "no\n[Exit code 3.]"
@@ -46,17 +39,6 @@ async def test_exit_code(space: Workspace) -> None:
 async def test_ended_by_a_signal(space: Workspace) -> None:
     result = await space.call(BASH, command="kill -SEGV $$")
     assert result.output == "[Ended by SIGSEGV.]"
-
-
-async def test_no_output(space: Workspace) -> None:
-    assert (await space.call(BASH, command="true")).output == "[No output.]"
-
-
-async def test_each_call_starts_in_the_working_directory(space: Workspace) -> None:
-    space.file("sub/a.txt")
-    result = await space.call(BASH, command="cd sub && pwd")
-    assert result.output == str(space.root / "sub")
-    assert (await space.call(BASH, command="pwd")).output == str(space.root)
 
 
 async def test_the_environment_has_no_secrets_and_nothing_that_waits(space: Workspace) -> None:
@@ -162,14 +144,6 @@ async def test_the_longest_time_can_not_be_made_longer(space: Workspace, monkeyp
 def test_no_command(space: Workspace, command: str) -> None:
     with pytest.raises(ToolError):
         BASH.needs(BashInput(command=command), space.context())
-
-
-def test_needs_the_whole_command(space: Workspace) -> None:
-    command = "git status && rm -rf tmp\necho done"
-    (need,) = BASH.needs(BashInput(command=command), space.context())
-    assert (need.permission, need.pattern, need.detail, need.detail_kind) == (
-        Permission.BASH, command, command, "command",
-    )  # fmt: skip
 
 
 async def test_a_directory_that_is_gone(space: Workspace) -> None:

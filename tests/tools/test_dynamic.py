@@ -45,10 +45,6 @@ def test_arguments_that_are_no_object_are_answered_with_the_fields() -> None:
         parse_arguments(TOOL, "[1]")
 
 
-def test_the_schema_is_the_one_that_came() -> None:
-    assert TOOL.schema() is SCHEMA
-
-
 def test_a_servers_tool_goes_before_what_another_program_calls_a_tool_so() -> None:
     with pytest.raises(ToolError, match="no tool 'search'"):
         find_tool("search", (*builtin_tools(), TOOL))

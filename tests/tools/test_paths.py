@@ -24,13 +24,6 @@ def patterns(space: Workspace, raw: str, cwd: str = ".") -> list[tuple[Permissio
     return [(need.permission, need.pattern) for need in path_needs(Permission.READ, location)]
 
 
-def test_relative_to_the_working_directory(space: Workspace) -> None:
-    space.file("sub/a.txt")
-    location = locate("a.txt", space.context("sub"))
-    assert (location.shown, location.pattern) == ("a.txt", "sub/a.txt")
-    assert patterns(space, "../b.txt", "sub") == [(Permission.READ, "b.txt")]
-
-
 def test_a_link_out_of_the_project_needs_the_directory(space: Workspace, tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "secret.txt").write_text("s")
@@ -68,10 +61,6 @@ def test_a_link_to_a_secret_is_asked_for_under_both_names(space: Workspace) -> N
     space.file(".env", "KEY=1")
     (space.root / "notes.txt").symlink_to(space.root / ".env")
     assert patterns(space, "notes.txt") == [(Permission.READ, "notes.txt"), (Permission.READ, ".env")]
-
-
-def test_a_sibling_with_the_same_beginning_is_outside(space: Workspace) -> None:
-    assert patterns(space, f"{space.root}-other/a")[-1][0] is Permission.EXTERNAL_DIRECTORY
 
 
 def test_home_and_mentions(space: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,14 +26,6 @@ def png(width: int, height: int) -> bytes:
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", pixels) + chunk(b"IEND", b"")
 
 
-async def test_lines_are_numbered(space: Workspace) -> None:
-    space.file("a.py", "one\n\n  three\n")
-    result = await space.call(READ, path="a.py")
-    assert result.output == "1\tone\n2\t\n3\t  three"
-    assert result.metadata.read_files == ("a.py",)
-    assert result.metadata.truncation is None
-
-
 async def test_offset_and_limit_say_where_the_rest_is(space: Workspace) -> None:
     space.file("a.txt", "".join(f"line {n}\n" for n in range(1, 101)))
     result = await space.call(READ, path="a.txt", offset=40, limit=3)
@@ -184,13 +176,6 @@ async def test_a_file_used_as_a_directory(space: Workspace) -> None:
     space.file("a.txt")
     with pytest.raises(ToolError, match="does not exist"):
         await space.call(READ, path="a.txt/b")
-
-
-async def test_reading_is_remembered(space: Workspace) -> None:
-    path = space.file("a.txt", "1")
-    assert space.reads.changed_since(path) is None
-    await space.call(READ, path="a.txt")
-    assert space.reads.changed_since(path) is False
 
 
 def test_needs_inside_and_outside(space: Workspace) -> None:

@@ -97,14 +97,6 @@ def test_commas_and_brackets_in_strings_stay() -> None:
     assert parsed("bash", '{"command": "echo \',}\', [1,]",}')["command"] == "echo ',}', [1,]"
 
 
-def test_nothing_at_all_is_an_empty_object() -> None:
-    assert parsed("ls", "") == {"path": "."}
-
-
-def test_raw_line_breaks_in_strings() -> None:
-    assert parsed("bash", '{"command": "echo a\necho b"}')["command"] == "echo a\necho b"
-
-
 @pytest.mark.parametrize(
     ("tool", "text", "message"),
     [

@@ -87,12 +87,6 @@ async def test_grep_shows_the_first_by_path_and_counts_all(space: Workspace, eng
     assert note == "[200 of 3,000 matches in 60 files. For the rest use a narrower pattern, path or glob.]"
 
 
-async def test_grep_literal_and_case(space: Workspace, engine: str) -> None:
-    space.file("a.txt", "a(b\nA.C\nabc\n")
-    assert (await space.call(GREP, pattern="a(b", literal=True)).output == "a.txt:1: a(b"
-    assert (await space.call(GREP, pattern="(?i)a.c")).output == "a.txt:2: A.C\na.txt:3: abc"
-
-
 async def test_grep_bad_pattern(space: Workspace, engine: str) -> None:
     space.file("a.txt", "x")
     with pytest.raises(ToolError, match=r"not a valid regular expression: \w.*Escape \( .* or set literal"):
@@ -202,12 +196,6 @@ async def test_grep_cuts_long_lines(space: Workspace, engine: str) -> None:
     space.file("min.js", "hit" + "x" * 5_000_000 + "\n")
     result = await space.call(GREP, pattern="hit")
     assert len(result.output) < 400
-
-
-async def test_grep_nothing(space: Workspace, engine: str) -> None:
-    space.file("a.txt", "x")
-    result = await space.call(GREP, pattern="absent")
-    assert (result.output, result.is_error, result.metadata.count) == ("No matches.", False, 0)
 
 
 async def test_grep_strange_file_names(space: Workspace, engine: str) -> None:

@@ -37,16 +37,6 @@ def twice() -> PathBuilder:
     return build
 
 
-def rules(tools: TraitsByName) -> PruneRules:
-    return PruneRules(PruneSettings(protect_turns=0, protect_share=0, protect_steps=0), 10_000, tools, minimum=1)
-
-
-def test_a_new_tool_says_that_its_results_are_never_pruned() -> None:
-    view = resolve([*twice().path])
-    assert plan_prune(view, rules(new())) is not None
-    assert plan_prune(view, rules(new(protected=True))) is None
-
-
 def test_a_setting_that_names_tools_stands_above_what_they_say() -> None:
     settings = PruneSettings(protect_turns=0, protect_share=0, protect_steps=0, protected_tools=("other",))
     view = resolve(twice().path)
@@ -88,11 +78,6 @@ def test_other_programs_names_mean_one_tool_each() -> None:
         # What only ends like a tool's name may be meant as a server's.
         clear = (name for name in tool.traits.other_names.split() if not any(own.endswith(name) for own in BUILTIN))
         assert {find_tool(name, builtin_tools()).name for name in clear} <= {tool.name}
-
-
-def test_a_tool_nothing_is_known_of_has_no_traits() -> None:
-    assert tool_traits()["github_search"] == ToolTraits()
-    assert tool_traits()["apply_patch"] == ToolTraits(writes=True)
 
 
 def test_no_code_compares_a_tool_with_a_name() -> None:

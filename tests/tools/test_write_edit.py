@@ -13,7 +13,7 @@ from tui_agent.permission import Permission
 from tui_agent.tools.arguments import parse_arguments
 from tui_agent.tools.edit import EditTool
 from tui_agent.tools.read import ReadTool
-from tui_agent.tools.write import WriteInput, WriteTool
+from tui_agent.tools.write import WriteTool
 
 READ, WRITE, EDIT = ReadTool(), WriteTool(), EditTool()
 TEXT = "def a():\n    return 1\n\n\ndef b():\n    return 2\n"
@@ -51,15 +51,6 @@ async def test_write_refuses_what_changed_since(space: Workspace) -> None:
     assert path.read_text() == "somebody else's"
 
 
-async def test_write_replaces_what_was_read_and_knows_it_then(space: Workspace) -> None:
-    path = space.file("a.txt", "1\n2\n")
-    await space.call(READ, path="a.txt")
-    result = await space.call(WRITE, path="a.txt", content="1\n3\n")
-    assert (result.metadata.additions, result.metadata.deletions) == (1, 1)
-    await space.call(WRITE, path="a.txt", content="4\n")
-    assert path.read_text() == "4\n"
-
-
 async def test_write_keeps_encoding_endings_mode_and_link(space: Workspace) -> None:
     target = space.file("real.txt", "\ufeffé\r\nb\r\n")
     target.chmod(0o750)
@@ -94,24 +85,7 @@ async def test_write_where_no_file_can_be(space: Workspace, path: str) -> None:
         await space.call(WRITE, path=path, content="x")
 
 
-def test_write_asks_with_the_diff(space: Workspace) -> None:
-    (need,) = WRITE.needs(WriteInput(path="n.txt", content="x\n"), space.context())
-    assert (need.permission, need.pattern, need.detail_kind) == (Permission.EDIT, "n.txt", "diff")
-    assert need.detail.endswith("+x\n")
-
-
 # -- edit ---------------------------------------------------------------------------------------------------
-
-
-async def test_edits_apply_in_order_and_are_shown_with_line_numbers(space: Workspace) -> None:
-    path = space.file("a.py", TEXT)
-    edits = [{"old": "return 1", "new": "x = 1\n    return x"}, {"old": "    return x\n", "new": "    return x + 1\n"}]
-    result = await space.call(EDIT, path="a.py", edits=edits)
-    assert path.read_text() == TEXT.replace("return 1", "x = 1\n    return x + 1")
-    assert result.output == ("Edited a.py: 2 places, +2 -1. Now:\n1\tdef a():\n2\t    x = 1\n3\t    return x + 1\n4\t")
-    assert result.metadata.diff is not None
-    assert "-    return 1\n+    x = 1\n+    return x + 1\n" in result.metadata.diff
-    assert (result.metadata.additions, result.metadata.deletions) == (2, 1)
 
 
 async def test_all_edits_or_none(space: Workspace) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.support.thoroughness import examples
 from tests.support.wire_rounds import Heard, first_path, read, request_of, route_to, second_body
 from tui_agent.model.errors import classify
-from tui_agent.model.protocol import ErrorKind, ModelError, ReasoningDelta, TextDelta
+from tui_agent.model.protocol import ErrorKind, ModelError, ReasoningDelta
 from tui_agent.model.wires import messages
 from tui_agent.model.wires.wire import WireFailure
 from tui_agent.session.entries import Usage
@@ -115,11 +115,6 @@ def test_thinking_that_is_not_told_still_goes_back() -> None:
     assert turn[0] == {"type": "thinking", "thinking": "", "signature": "c2ln"}
 
 
-def test_a_plain_answer_keeps_nothing_beside_its_text() -> None:
-    heard = hear(begin(), *text("Hi."), *call(1), *finish("tool_use"))
-    assert heard.finished.reasoning_blob is None
-
-
 def test_what_is_not_known_is_passed_over() -> None:
     heard = hear(
         {"type": "ping"},
@@ -156,10 +151,6 @@ def test_arguments_that_come_at_once_count() -> None:
     block = {"type": "tool_use", "id": "toolu_1", "name": "read", "input": {"path": "a.py"}}
     heard = hear(begin(), start(block), stop(), *finish("tool_use"))
     assert heard.calls[0].arguments == heard.written[0][2] == '{"path": "a.py"}'
-
-
-def test_a_call_without_arguments_is_one_of_an_empty_object() -> None:
-    assert hear(begin(), *call(given=""), *finish("tool_use")).calls[0].arguments == "{}"
 
 
 def test_calls_without_an_id_or_with_the_same_one_are_told_apart() -> None:
@@ -257,11 +248,6 @@ def test_what_the_providers_tools_did_is_shown_and_goes_back_whole() -> None:
 )
 def test_every_reason_to_stop_is_told(reason: str, ours: str) -> None:
     assert hear(begin(), *text("Hi."), *finish(reason)).finished.reason == ours
-
-
-def test_calls_make_it_an_answer_that_calls() -> None:
-    assert hear(begin(), *call(), *finish("end_turn")).finished.reason == "tool_calls"
-    assert hear(begin(), *text("Hi."), *finish("tool_use")).finished.reason == "stop"
 
 
 def test_a_refusal_says_why() -> None:
@@ -420,8 +406,3 @@ def test_what_is_kept_for_an_hour_is_priced_so() -> None:
 
     assert cost({}) == pytest.approx(3.75, abs=0.001)
     assert cost(written) == pytest.approx(6.0, abs=0.001)
-
-
-def test_pieces_of_text_are_told_as_they_come() -> None:
-    events = hear(begin(), start({"type": "text", "text": "He"}), delta(text="llo"), stop(), *finish()).events
-    assert [event.text for event in events if isinstance(event, TextDelta)] == ["He", "llo"]

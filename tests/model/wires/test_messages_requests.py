@@ -295,32 +295,6 @@ def test_only_anthropics_own_address_is_asked_for_what_others_refuse() -> None:
 # -- what goes back -----------------------------------------------------------------------------------------
 
 
-def test_blocks_go_back_where_they_were_with_text_and_calls_between() -> None:
-    kept: list[dict[str, Any]] = [
-        THOUGHT,
-        {"type": "text", "chars": 5},
-        SEARCH,
-        {"type": "added", "chars": 7},
-        FOUND,
-        SECRET,
-        {"type": "text", "chars": 3, "citations": [{"url": "u"}]},
-        {"type": "tool_use", "caller": {"type": "code_execution", "tool_id": "srvtoolu_1"}},
-        {"type": "tool_use"},
-    ]
-    turn = body(asked(OPUS, say(), answer(*kept, text="Look:[added]abc", calls=2), result(0), result(1)))["messages"][1]
-    call = {"type": "tool_use", "name": "read", "input": {}}
-    assert turn["content"] == [
-        THOUGHT,
-        {"type": "text", "text": "Look:"},
-        SEARCH,
-        FOUND,
-        SECRET,
-        {"type": "text", "text": "abc", "citations": [{"url": "u"}]},
-        {**call, "id": "toolu_0", "caller": {"type": "code_execution", "tool_id": "srvtoolu_1"}},
-        {**call, "id": "toolu_1"},
-    ]
-
-
 def test_blocks_that_fit_no_more_put_thinking_first() -> None:
     kept: list[dict[str, Any]] = [{"type": "text", "chars": 3}, SEARCH, THOUGHT, {"type": "tool_use"}]
     turn = body(asked(OPUS, say(), answer(*kept, text="longer", calls=1), result()))["messages"][1]
@@ -331,11 +305,6 @@ def test_sessions_that_went_through_litellm_keep_their_signatures() -> None:
     turn = body(asked(OPUS, say(), answer(THOUGHT, SECRET, text="Yes.", calls=1, key="thinking_blocks"), result()))
     assert turn["messages"][1]["content"][:2] == [THOUGHT, SECRET]
     assert kinds(turn["messages"][1])[2:] == ["text", "tool_use"]
-
-
-def test_what_another_format_kept_is_passed_over() -> None:
-    turn = body(asked(OPUS, say(), answer({"type": "reasoning"}, text="Yes.", key="responses"), say()))["messages"][1]
-    assert turn["content"] == [{"type": "text", "text": "Yes."}]
 
 
 @pytest.mark.parametrize(

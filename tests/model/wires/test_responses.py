@@ -20,7 +20,6 @@ from tui_agent.model.catalog import Catalog
 from tui_agent.model.errors import classify
 from tui_agent.model.protocol import ErrorKind, TextDelta, ToolCallDelta
 from tui_agent.model.route import Router
-from tui_agent.model.settings import ModelSettings
 from tui_agent.model.wires import responses
 from tui_agent.model.wires.wire import WireFailure
 from tui_agent.session.effort import Effort
@@ -171,13 +170,6 @@ def test_pictures_of_parallel_results_wait_until_all_results_are_there() -> None
 # -- what comes back ------------------------------------------------------------------------------------------
 
 
-def test_parts_of_a_summary_are_shown_apart_while_they_come() -> None:
-    heard = answer([reasoning(1, encrypted="g", summary=["**First**", "**Then**"]), message(2, "Done.")])
-
-    assert heard.reasoning == "**First**\n\n**Then**"
-    assert heard.text == "Done."
-
-
 def test_calls_made_at_once_come_whole_and_in_pieces() -> None:
     heard = answer([function_call(1, "read", '{"path": "a"}'), function_call(2, "read", '{"path": "b"}')])
 
@@ -188,14 +180,6 @@ def test_calls_made_at_once_come_whole_and_in_pieces() -> None:
     pieces = [event for event in heard.events if isinstance(event, ToolCallDelta)]
     assert "".join(piece.arguments for piece in pieces if piece.index == 1) == '{"path": "b"}'
     assert heard.finished.reason == "tool_calls"
-
-
-def test_a_call_id_that_was_used_before_becomes_another() -> None:
-    before = Message("assistant", (), (RequestToolCall("call_1", "read", "{}"),))
-
-    heard = answer([function_call(1, "read", "{}")], ModelRequest(MODEL, (user(), before)))
-
-    assert heard.calls[0].call_id == "call_1_2"
 
 
 def test_a_refusal_is_shown_and_ends_as_filtered() -> None:
@@ -348,17 +332,6 @@ def test_half_characters_in_a_summary_end_nothing() -> None:
 
 
 # -- servers that do otherwise --------------------------------------------------------------------------------
-
-
-def test_what_comes_only_when_an_item_closes_is_passed_on_then() -> None:
-    output = [reasoning(1, encrypted=None, plain="Think."), message(2, "I look."), function_call(3, "read", '{"a": 1}')]
-    silent = [event for event in stream(response(output)) if not event["type"].endswith(".delta")]
-
-    heard = read(encoded(silent))
-
-    assert (heard.reasoning, heard.text) == ("Think.", "I look.")
-    assert [call.arguments for call in heard.calls] == ['{"a": 1}']
-    assert replayed(heard)[0] == output[0]
 
 
 def test_arguments_that_come_only_in_their_own_last_event_count() -> None:
@@ -577,12 +550,6 @@ def test_an_error_in_a_body_without_a_stream_is_told() -> None:
         reader.feed("", json.dumps({"error": {"message": "no such model", "code": "model_not_found"}}))
 
 
-def test_an_event_that_is_no_json_is_a_broken_answer() -> None:
-    with pytest.raises(WireFailure) as caught:
-        read(b"data: {nonsense\n\n" + encoded(stream(response([message(1, "Hi.")]))))
-    assert caught.value.failure.cause == "broken"
-
-
 # -- which models ---------------------------------------------------------------------------------------------
 
 
@@ -628,12 +595,3 @@ def test_models_that_think_are_asked_by_responses(model: str) -> None:
 )
 def test_other_models_are_not(model: str) -> None:
     assert Router(Catalog(), {}).wire(model) == "chat"
-
-
-def test_any_server_can_be_said_to_speak_responses() -> None:
-    models = {"lm_studio/qwen3": ModelSettings(wire="responses")}
-
-    where = Router(Catalog(models), {}, models=models).route("lm_studio/qwen3")
-
-    assert where.wire == "responses"
-    assert where.base_url == "http://127.0.0.1:1234/v1"

@@ -60,36 +60,6 @@ async def test_a_round_with_a_call_keeps_the_reasoning_in_its_place(
     assert body(server, 0)["prompt_cache_key"] == "s-1"
 
 
-async def test_every_request_of_a_long_run_is_one_a_strict_server_takes(
-    client: ProviderClient, server: ModelServer
-) -> None:
-    given: list[list[Item]] = []
-
-    def play(_request: Any) -> Turn:
-        number = len(given) * 10
-        items = [
-            reasoning(number, encrypted=f"g{number}", summary=["Think."]),
-            message(number + 1, "Next.", phase="commentary"),
-            function_call(number + 2, "read", json.dumps({"n": number})),
-            function_call(number + 3, "read", "{}"),
-        ]
-        given.append(items)
-        return Turn(events=stream(response(items)))
-
-    server.play_function(play)
-    messages: tuple[Message, ...] = (user("hello"),)
-    for _ in range(5):
-        answer = await collect(client, ask(MODEL, messages=messages, tools=True))
-        assert answer.error is None
-        messages += after(answer).messages[1:]
-
-    for number, request in enumerate(server.calls):
-        check(request.json, given)
-        assert sum(item.get("type") == "reasoning" for item in request.json["input"]) == number
-    longest = json.dumps(body(server, 4)["input"])
-    assert all(longest.startswith(json.dumps(request.json["input"])[:-1]) for request in server.calls)
-
-
 async def test_reasoning_that_is_refused_is_left_out_and_sent_no_more(
     client: ProviderClient, server: ModelServer
 ) -> None:
@@ -105,21 +75,6 @@ async def test_reasoning_that_is_refused_is_left_out_and_sent_no_more(
     assert kinds == [0, 1, 0, 0]
     for request in server.calls[2:]:
         check(request.json)
-
-
-async def test_reasoning_that_is_refused_within_the_stream_is_left_out_too(
-    client: ProviderClient, server: ModelServer
-) -> None:
-    error = {"code": "invalid_encrypted_content", "message": "The encrypted content gBBB could not be verified."}
-    failed = stream(response([], status="failed", error=error))
-    thinks = Turn("I look.", reasoning="Other.", signature="gBBB")
-    server.play(thinks, Turn(events=failed), Turn("It is 4."))
-
-    first = await collect(client, ask("openai/gpt-5.6-terra", tools=True))
-    second = await collect(client, after(first, "openai/gpt-5.6-terra", user("And now?")))
-
-    assert (second.error, second.text) == (None, "It is 4.")
-    assert len(server.calls) == 3
 
 
 async def test_a_rate_limit_in_mid_stream_says_how_long_to_wait(client: ProviderClient, server: ModelServer) -> None:
@@ -148,37 +103,6 @@ async def test_an_answer_that_breaks_off_is_no_answer(
     assert answer.error is not None
     assert answer.finished is None
     assert len(server.calls) == 1
-
-
-async def test_an_answer_that_just_ends_is_no_answer(client: ProviderClient, server: ModelServer) -> None:
-    events = stream(response([message(1, "Half an answer, and")]))[:-1]
-    server.play(Turn(events=events))
-
-    answer = await collect(client, ask(MODEL))
-
-    assert answer.error is not None
-    assert answer.error.kind is ErrorKind.NETWORK
-
-
-@pytest.mark.parametrize("size", [1, 3, 50])
-async def test_bytes_arrive_in_any_portions(client: ProviderClient, server: ModelServer, size: int) -> None:
-    server.play(Turn("Grüße an alle 👋.", (Call("read", {"path": "ä"}),), reasoning="Überlegt.", wire_bytes=size))
-
-    answer = await collect(client, ask(MODEL, tools=True))
-
-    assert answer.error is None
-    assert (answer.reasoning, answer.text) == ("Überlegt.", "Grüße an alle 👋.")
-    assert json.loads(answer.calls[0].arguments) == {"path": "ä"}
-
-
-async def test_an_answer_without_a_stream_is_read(client: ProviderClient, server: ModelServer) -> None:
-    whole = json.dumps(response(output(THINKS, 1))).encode()
-    server.play(Turn(fault=Fault("status", status=200, body=whole)))
-
-    answer = await collect(client, ask(MODEL, tools=True))
-
-    assert answer.error is None
-    assert (answer.reasoning, answer.text, len(answer.calls)) == ("First this.", "I look.", 1)
 
 
 async def test_a_gateway_without_responses_is_spoken_to_by_chat_completions(

@@ -1,7 +1,5 @@
 """Sessions with a model that speaks Responses: what is interrupted, switched, cleared and cut off."""
 
-import itertools
-import json
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +12,6 @@ from tests.support.responses_checker import check
 from tests.support.responses_wire import Item, function_call, message, reasoning, response, stream
 from tui_agent.agent.permissions import Action, Rule
 from tui_agent.model.client import ProviderClient
-from tui_agent.model.retry import RetryPolicy
 from tui_agent.session.entries import AssistantEntry
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -61,23 +58,6 @@ def make(tmp_path: Path, client: ProviderClient, **options: Any) -> Harness:
     return make_agent(tmp_path, client, model=MODEL, rules=ALLOW_ALL, **options)
 
 
-async def test_what_was_thought_between_calls_comes_back_in_every_request(
-    tmp_path: Path, client: ProviderClient, server: ModelServer
-) -> None:
-    thinker = Thinker()
-    server.play_function(thinker)
-    harness = make(tmp_path, client)
-
-    for text in ("Look.", "And again."):
-        assert (await harness.say(text)).error is None
-
-    thinker.check()
-    assert [thinker.thoughts(number) for number in range(4)] == [[], ["g0"], ["g0", "g10"], ["g0", "g10", "g20"]]
-    sent = [json.dumps(request.json["input"])[:-1] for request in thinker.sent]
-    assert all(later.startswith(earlier) for earlier, later in itertools.pairwise(sent))
-    assert {request.json["prompt_cache_key"] for request in thinker.sent} == {str(harness.session.id)}
-
-
 @pytest.mark.parametrize("after", [5, 9, 13, 17, 22])
 async def test_after_an_interrupted_answer_the_next_request_is_taken(
     tmp_path: Path, client: ProviderClient, server: ModelServer, after: int
@@ -96,22 +76,6 @@ async def test_after_an_interrupted_answer_the_next_request_is_taken(
 
     thinker.check()
     assert thinker.thoughts(2) == ["g0"]
-
-
-async def test_after_an_answer_that_was_cut_off_and_tried_again_the_next_request_is_taken(
-    tmp_path: Path, client: ProviderClient, server: ModelServer
-) -> None:
-    thinker = Thinker()
-    thinker.faults[1] = Fault("cut", after=11)
-    server.play_function(thinker)
-    harness = make(tmp_path, client, retry=RetryPolicy(first_delay=0.0))
-
-    assert (await harness.say("Look.")).error is None
-    assert (await harness.say("Again.")).error is None
-
-    thinker.check()
-    assert thinker.thoughts(2) == ["g0"]
-    assert thinker.thoughts(3) == ["g0", "g20"]
 
 
 async def test_another_model_gets_no_reasoning_and_the_first_gets_its_own_back(
