@@ -1,6 +1,7 @@
 """What a session shows of its context before its first message."""
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,8 @@ from tests.support.agents import make_agent
 from tests.support.scripted_client import Reply, ScriptedClient
 from tui_agent.agent.events import HeadKnown, Notice
 from tui_agent.cli.main import run
+from tui_agent.context.request import ModelRequest
+from tui_agent.context.tokens import count_text
 from tui_agent.session.entries import ShellEntry
 
 
@@ -45,6 +48,31 @@ async def test_prompt_and_tools_are_the_same_in_every_project(tmp_path: Path) ->
     assert (one.messages[0], one.tools) == (two.messages[0], two.tools)
     assert [message.role for message in one.messages] == ["system", "user", "user"]
     assert one.messages[1] != two.messages[1]
+
+
+@pytest.mark.parametrize("branch", ["main", "a/branch-with-a-long-name-that-goes-on-and-on"])
+async def test_a_local_server_reads_little_anew_in_a_new_project(tmp_path: Path, branch: str) -> None:
+    """Qwen's and Hermes' templates put the tools behind the system text: what differs has to come after both."""
+    texts = []
+    for name, directory in (("one", "one"), ("two", "a directory/with a rather long path/of another project")):
+        project = tmp_path / directory / "project"
+        project.mkdir(parents=True)
+        subprocess.run(("git", "init", "-q", "-b", branch if name == "two" else "main", project), check=True)
+        client = ScriptedClient([Reply("Done.")])
+        await make_agent(tmp_path / directory, client).say("Hello")
+        texts.append(qwen_text(client.requests[0]))
+    one, two = texts
+    same = next(index for index, (left, right) in enumerate(zip(*texts, strict=False)) if left != right)
+    assert same > one.index("</tools>")
+    assert count_text(two[same:], "o200k_base") <= 400
+
+
+def qwen_text(request: ModelRequest) -> str:
+    """Write a request down as Qwen's template does."""
+    system, *others = request.messages
+    tools = "\n".join(json.dumps({"name": t.name, "parameters": t.parameters}, sort_keys=True) for t in request.tools)
+    turns = "".join(f"<|im_start|>{message.role}\n{message.text}<|im_end|>\n" for message in others)
+    return f"<|im_start|>system\n{system.text}\n\n<tools>\n{tools}\n</tools><|im_end|>\n{turns}<|im_start|>assistant\n"
 
 
 async def test_a_model_without_tools_is_sent_none_and_that_is_said_once(tmp_path: Path) -> None:
