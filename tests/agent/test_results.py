@@ -152,6 +152,7 @@ async def test_a_session_that_changed_nothing_has_no_result(tmp_path: Path, proj
 
 async def test_an_image_that_was_dropped_is_named(tmp_path: Path, project: Path) -> None:
     result = await result_of(tmp_path, project, "printf x > new.txt; printf y >> plain.txt")
+    (project / "new.txt").write_text("changed since")
     store = SnapshotStore(lambda data: "", lambda _digest: None)
     lost = SessionResult.of(result.session, store)
     assert "Not in it:" in lost.remarks()

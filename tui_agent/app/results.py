@@ -2,10 +2,11 @@
 
 import os
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
 from typing import cast
 
-from tui_agent.agent.checkpoints.file_snapshots import Image
+from tui_agent.agent.checkpoints.file_snapshots import Image, read_image
 from tui_agent.agent.checkpoints.plan import DROPPED, Conflict, after_of, before_of, changes_in
 from tui_agent.agent.checkpoints.recorder import SnapshotStore
 from tui_agent.agent.checkpoints.restoring import Restorer
@@ -127,7 +128,24 @@ class SessionResult:
         restorer = Restorer(project, snapshots)
         ids = session.parting(leaf, None).left.of_kind("checkpoint")
         checkpoints = cast("list[CheckpointEntry]", session.entries(ids))
-        found = net_changes(changes_in(checkpoints), restorer.content, merge)
+        changes = list(changes_in(checkpoints))
+        places = {change.after: change.path for change in changes if change.after}
+
+        def content(image: Image) -> bytes | None:
+            data = restorer.content(image)
+            if data is None and image.digest in places:
+                # Of a command that changed thousands of files, how they are afterwards is in the files only.
+                reading = read_image(project / places[image.digest])
+                data = reading.data if reading.image.digest == image.digest else None
+            return data
+
+        found = net_changes(changes, content, merge)
+        inner = {file.path: name for file in found.files if (name := _repository_of(file.path, project))}
+        found = replace(
+            found,
+            files=tuple(file for file in found.files if file.path not in inner),
+            left_out=(*found.left_out, *(Conflict(path, f"of the repository {name}") for path, name in inner.items())),
+        )
         return cls(session, leaf, project, found, sum(entry.omitted for entry in checkpoints))
 
     def __bool__(self) -> bool:
@@ -212,6 +230,12 @@ def pull_request_command(branch: str, message: str) -> str:
     quoted = (shlex.quote(text) for text in (title, body.strip()))
     name = shlex.quote(branch)
     return f"git push -u origin {name} && gh pr create --head {name} --title {next(quoted)} --body {next(quoted)}"
+
+
+def _repository_of(path: str, project: Path) -> str:
+    """Return the repository inside the project that a file is in, "" for the project itself: a clone lacks it."""
+    folders = (folder for folder in PurePosixPath(path).parents if folder.name)
+    return next((str(folder) for folder in folders if os.path.lexists(project / folder / ".git")), "")
 
 
 def _edit(file: NetChange) -> FileEdit:
