@@ -31,6 +31,7 @@ def man_page() -> str:
     program, *subcommands = commands(whole_parser())
     parts = [
         f'.TH TUI\\-AGENT "1" "{_roff(__version__)}" "tui\\-agent {_roff(__version__)}" "tui\\-agent"',
+        ".ad l",
         ".SH NAME",
         r"tui\-agent \- terminal coding agent with a visible, navigable, reversible context window",
         ".SH SYNOPSIS",
@@ -64,6 +65,8 @@ def _groups(command: Command, heading: str) -> list[str]:
 def _roff(text: str) -> str:
     """Return a text as roff has it: no line of it is a request."""
     text = text.replace("\\", r"\e").replace("-", r"\-")
+    # Named, characters need no preprocessor to know the encoding.
+    text = "".join(char if char.isascii() else f"\\[u{ord(char):04X}]" for char in text)
     return "\\&" + text if text.startswith((".", "'")) else text
 
 

@@ -25,6 +25,7 @@ def test_a_shell_gets_a_script(shell: str, capsys: pytest.CaptureFixture[str]) -
     script = capsys.readouterr().out
     assert "tui-agent" in script
     assert "sessions" in script
+    assert "build auto-edit plan yolo" in script
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
@@ -33,6 +34,8 @@ def test_a_shell_gets_a_script(shell: str, capsys: pytest.CaptureFixture[str]) -
     [
         ("tui-agent sess", ["sessions"]),
         ("tui-agent sessions ex", ["export"]),
+        ("tui-agent --mode pl", ["plan"]),
+        ("tui-agent --effort m", ["minimal", "medium", "max"]),
         ("tui-agent --resum", ["--resume"]),
         ("tui-agent sessions export --format m", ["markdown"]),
     ],
@@ -52,3 +55,12 @@ def test_the_manual_page_is_up_to_date() -> None:
     """`python scripts/man_page.py` writes it."""
     done = subprocess.run([sys.executable, "scripts/man_page.py", "--check"], cwd=ROOT, check=False, timeout=60)
     assert done.returncode == 0, "run: python scripts/man_page.py"
+
+
+@pytest.mark.skipif(shutil.which("groff") is None, reason="needs groff")
+@pytest.mark.parametrize("width", [40, 80, 200])
+def test_the_manual_page_is_set_without_a_warning(width: int) -> None:
+    command = ["groff", "-ww", "-man", "-Tutf8", f"-rLL={width}n", "docs/man/tui-agent.1"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=60)
+    assert done.stderr == ""
+    assert "…" in done.stdout

@@ -2,6 +2,7 @@
 
 import argparse
 from argparse import Namespace
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NoReturn
 
@@ -238,11 +239,12 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
         "--demo", action="store_true", help="try it with a scripted model: no key, no network, a scratch directory"
     )
     how.add_argument("-m", "--model", metavar="NAME", help="use this model, named provider/name")
-    how.add_argument(
+    effort = how.add_argument(
         "--effort", type=_effort, metavar="LEVEL", help=f"set how much the model thinks: {', '.join(Effort)}"
     )
+    _offer(effort, Effort)
     modes = f"{', '.join(MODES)}, or the name of an agent of yours"
-    how.add_argument("--mode", "--agent", dest="mode", metavar="NAME", help=modes)
+    _offer(how.add_argument("--mode", "--agent", dest="mode", metavar="NAME", help=modes), MODES)
     how.add_argument("--trust", action="store_true", help="use this project's own settings and commands, this once")
     how.add_argument("--cwd", type=Path, default=Path.cwd(), metavar="DIR", help="work in this directory")
     how.add_argument("--max-steps", type=_positive, metavar="N", help="stop a message after this many requests")
@@ -519,6 +521,17 @@ def _number(text: str) -> float | None:
         return None
     value = float(text)
     return value if 0 < value < float("inf") else None
+
+
+def _offer(action: argparse.Action, words: Iterable[str]) -> None:
+    """Have shells offer words for an argument that takes others too."""
+    text, function = " ".join(words), f"_tui_agent_{action.dest}"
+    action.complete = {  # type: ignore[attr-defined] # shtab reads it
+        "bash": function,
+        "zsh": f"({text})",
+        "fish": text,
+        "preamble": {"bash": f'{function}() {{ compgen -W "{text}" -- "$1"; }}'},
+    }
 
 
 def run_completion(arguments: Namespace) -> int:
