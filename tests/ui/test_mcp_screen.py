@@ -212,7 +212,9 @@ async def test_the_login_page_is_opened_and_a_login_is_given_up(
 def test_too_many_tools_are_said_to_go_through_one(tmp_path: Path) -> None:
     del tmp_path
     assert facts_text(SERVERS, 200_000) == "2 of 5 servers ready · 3 tools · 2.4k tokens of schemas, 1.2% of the window"
-    assert facts_text(SERVERS, 8_000).endswith("29.4% of the window: offered through the one tool mcp")
+    assert facts_text([replace(server, on_demand=True) for server in SERVERS], 8_000).endswith(
+        "29.4% of the window · 3 loaded on demand"
+    )
 
 
 PICTURES = {

@@ -231,14 +231,25 @@ async def test_too_many_tools_are_offered_through_one(tmp_path: Path) -> None:
     place.add_stdio("tracker", "--many", "200")
     await place.hub.settle()
     assert len(place.hub.offered(1_000_000, lambda _schema: 100)) > 200
-    (search,) = place.hub.offered(100_000, lambda _schema: 100)
-    assert search.name == "mcp"
-    assert "tracker (2" in search.description
+
+    def listed(window: int) -> str:
+        (search,) = place.hub.offered(
+            window, lambda schema: len(schema.description) // 4 if schema.name == "mcp" else 120
+        )
+        assert search.name == "mcp"
+        return search.description
+
+    assert "\n- tracker_add: Add two numbers." in listed(200_000)
+    assert ", tracker_report_117, " in listed(50_000)
+    assert "tracker (2" in listed(20_000)
+    loaded = await place.call("mcp", action="search", query="tracker_add, tracker_report_5")
+    assert [line.split(":")[0] for line in loaded.output.splitlines()[:4:2]] == ["tracker_add", "tracker_report_5"]
     found = await place.call("mcp", action="search", query="report topic117")
     assert found.output.startswith("tracker_report_117: ")
     assert '"title"' in found.output
     called = await place.call("mcp", action="call", name="tracker_report_117", arguments={"title": "x"})
     assert called.output == "report 117: x, 1 pages"
+    (search,) = place.hub.offered(100_000, lambda _schema: 100)
     tool, arguments = search.resolve(
         parse_arguments(search, '{"action": "call", "name": "tracker_report_3", "arguments": {"title": "y"}}')
     )
@@ -247,6 +258,23 @@ async def test_too_many_tools_are_offered_through_one(tmp_path: Path) -> None:
     with pytest.raises(ToolError, match="Search for it first"):
         await place.call("mcp", action="call", name="tracker_nothing")
     assert "No tool fits" in (await place.call("mcp", action="search", query="zeppelin")).output
+    await place.hub.aclose()
+
+
+async def test_a_server_says_when_its_parameters_are_sent(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    place.add_stdio("often", schemas="always")
+    place.add_stdio("rare", schemas="on_demand")
+    place.add_stdio("some")
+    await place.hub.settle()
+
+    def offered(window: int) -> set[str]:
+        return {tool.name.split("_")[0] for tool in place.hub.offered(window, lambda _schema: 100)}
+
+    assert offered(100_000) == {"often", "some", "mcp"}
+    assert offered(8_000) == {"often", "mcp"}
+    status = place.hub.status(lambda _schema: 100, window=8_000)
+    assert [row.on_demand for row in status] == [False, True, True]
     await place.hub.aclose()
 
 

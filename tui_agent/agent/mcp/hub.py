@@ -32,7 +32,9 @@ from tui_agent.session.entries import FilePart, ImagePart, TextPart, ToolSchema,
 from tui_agent.tools.base import Tool
 
 SHARE_OF_WINDOW = 0.1
-"""Part of a model's window that servers' tools may take before they are offered through one search tool."""
+"""Part of a model's window that servers' tools may take before the model loads their parameters on demand."""
+LIST_SHARE = 0.03
+"""Part of the window that the list of such tools may take: a line for each, else its name, else their number."""
 
 INSTRUCTION_SHARE = 0.02
 """Part of a model's window that the instructions of one server may take."""
@@ -181,17 +183,29 @@ class McpHub:
         """Return every tool a call may name, those of servers that are gone too: calling one says so."""
         if not self._tools:
             return ()
-        return (*self._tools.values(), McpSearchTool((), lambda: self._tools))
+        return (*self._tools.values(), McpSearchTool((), lambda: self._tools, "numbers"))
 
     def offered(self, window: int, count: Callable[[ToolSchema], int]) -> tuple[Tool[Any], ...]:
         """Return what a head that is rendered now tells the model of; ``window`` is in tokens, as ``count`` counts.
 
-        All tools of the servers that are ready, or one search tool when they would take more than their share.
+        The tools of the servers that are ready, and one that lists and loads those whose parameters are left out.
         """
         ready = self._tools_ready()
-        if sum(count(tool.schema()) for tool in ready) > SHARE_OF_WINDOW * window:
-            return (McpSearchTool(ready, lambda: self._tools),)
-        return tuple(ready)
+        later = self._on_demand(window, count)
+        listed = [tool for tool in ready if tool.server.name in later]
+        shown: list[Tool[Any]] = [tool for tool in ready if tool.server.name not in later]
+        if listed:
+            fits = [McpSearchTool(listed, lambda: self._tools, detail) for detail in ("lines", "names", "numbers")]
+            shown.append(next((tool for tool in fits if count(tool.schema()) <= LIST_SHARE * window), fits[-1]))
+        return tuple(shown)
+
+    def _on_demand(self, window: int, count: Callable[[ToolSchema], int]) -> set[str]:
+        """Return the servers whose tools' parameters the model loads when it needs them."""
+        ready = self._tools_ready()
+        auto = [tool for tool in ready if tool.server.spec.settings.schemas == "auto"]
+        crowded = sum(count(tool.schema()) for tool in auto) > SHARE_OF_WINDOW * window
+        wanted = {"on_demand", "auto"} if crowded else {"on_demand"}
+        return {tool.server.name for tool in ready if tool.server.spec.settings.schemas in wanted}
 
     def _tools_ready(self) -> list[McpTool]:
         return [tool for tool in self._tools.values() if tool.server.state is ServerState.READY and tool.is_on]
@@ -241,11 +255,12 @@ class McpHub:
 
         ``count`` and ``count_text`` give tokens; ``window`` is the model's, which bounds servers' instructions.
         """
-        found = []
+        found, later = [], self._on_demand(window, count)
         for server in self._servers.values():
             section = _section(server, window, count_text)
             status = self._status(server, count)
-            found.append(replace(status, instructions=section, instruction_tokens=count_text(section)))
+            status = replace(status, instructions=section, instruction_tokens=count_text(section))
+            found.append(replace(status, on_demand=server.name in later))
         return tuple(found)
 
     def prompts(self) -> tuple[McpPrompt, ...]:

@@ -237,6 +237,8 @@ class McpServerStatus:
     instructions: str = ""
     """What the model is told of the server in its own words, shortened if need be."""
     instruction_tokens: int = 0
+    on_demand: bool = False
+    """Whether the model loads the parameters of its tools when it needs them."""
     messages: tuple[ServerMessage, ...] = ()
     """The newest messages it sent, oldest first."""
     log_level: LogLevel = "warning"

@@ -43,6 +43,10 @@ class McpServerSettings(BaseModel):
     enabled: bool = Field(default=True, description="Whether it is started.")
     allow: tuple[str, ...] | None = Field(default=None, description="Names or globs of the tools to offer; unset: all.")
     deny: tuple[str, ...] = Field(default=(), description="Names or globs of tools that are not offered.")
+    schemas: Literal["auto", "always", "on_demand"] = Field(
+        default="auto",
+        description="Whether every request holds its tools' parameters or the model loads them; auto: by their size.",
+    )
     timeout: float = Field(default=60, gt=0, le=3_600, description="Seconds one call may take.")
     log_level: LogLevel = Field(default="warning", description="The least important messages it is asked to send.")
 
@@ -82,8 +86,8 @@ class McpServerSettings(BaseModel):
         return changed if changed.offers(tool) else changed.model_copy(update={"allow": (*(allow or ()), tool)})
 
     def same_server(self, other: "McpServerSettings") -> bool:
-        """Whether the same server runs with other settings: only which of its tools are offered is different."""
-        plain = {"allow": None, "deny": (), "log_level": "warning"}
+        """Whether the same server runs with other settings: only what is offered of it, and how, is different."""
+        plain = {"allow": None, "deny": (), "log_level": "warning", "schemas": "auto"}
         return self.model_copy(update=plain) == other.model_copy(update=plain)
 
 

@@ -1,9 +1,10 @@
-"""Servers' tools as the model calls them: one by one, or through one tool that finds and calls them."""
+"""Servers' tools as the model calls them: one by one, or through one tool that lists, loads and calls them."""
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from tui_agent.agent.mcp.content import Reader
 from tui_agent.agent.mcp.records import McpError, ToolInfo
@@ -11,6 +12,7 @@ from tui_agent.agent.mcp.server import McpServer
 from tui_agent.errors import ToolError
 from tui_agent.json_text import loads
 from tui_agent.permission import Permission, PermissionNeed
+from tui_agent.safe_text import one_line
 from tui_agent.session.entries import ToolSchema
 from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
 from tui_agent.tools.dynamic import DynamicTool, RawInput
@@ -19,7 +21,12 @@ from tui_agent.tools.outputs import FILTER_OUTPUT, Output, finish
 SEARCH_TOOL = "mcp"
 """The name of the tool that stands for all others."""
 MAX_SEARCH_RESULTS = 8
-"""Tools a search shows with their parameters."""
+"""Tools a search by words shows with their parameters."""
+MAX_LINE_CHARS = 90
+"""Characters of a tool's description in the list."""
+
+ListDetail = Literal["lines", "names", "numbers"]
+"""What the list holds: a line for each tool, its name, or how many a server has."""
 
 _WORD = re.compile(r"[a-z0-9]+")
 
@@ -69,13 +76,16 @@ class McpTool(DynamicTool):
 
 
 class McpSearchTool(DynamicTool):
-    """Finds servers' tools by words and calls them by name, where telling the model of all would take too much room.
+    """Lists servers' tools, shows the parameters of those the model asks for, and calls them by name.
 
+    Parameters come as results, at the end of the conversation, so that what the provider caches stays as it is.
     ``known`` gives the tools there are, by name, at the time of a call.
     """
 
-    def __init__(self, offered: Sequence[McpTool], known: Callable[[], Mapping[str, McpTool]]) -> None:
-        super().__init__(_search_schema(offered), read_only=True)
+    def __init__(
+        self, offered: Sequence[McpTool], known: Callable[[], Mapping[str, McpTool]], detail: ListDetail
+    ) -> None:
+        super().__init__(_search_schema(offered, detail), read_only=True)
         self._known = known
 
     def resolve(self, arguments: RawInput) -> tuple[Tool[Any], ToolInput]:
@@ -125,7 +135,10 @@ class McpSearchTool(DynamicTool):
 
 
 def best_matches(query: str, tools: Sequence[McpTool], most: int = MAX_SEARCH_RESULTS) -> list[McpTool]:
-    """Return the tools whose names and descriptions hold the words of a query, best first."""
+    """Return the tools that a query names, or those whose names and descriptions hold its words, best first."""
+    named = [tool for tool in tools if tool.name in query.replace(",", " ").split()]
+    if named:
+        return named
     words = set(_WORD.findall(query.lower()))
     scored = [(sum(_weight(word, tool) for word in words), tool) for tool in tools]
     fitting = [row for row in scored if row[0]]
@@ -143,22 +156,30 @@ def _parameters(tool: McpTool) -> str:
     return json.dumps(tool.info.parameters, ensure_ascii=False, separators=(",", ":"))
 
 
-def _search_schema(offered: Sequence[McpTool]) -> ToolSchema:
-    counts: dict[str, int] = {}
-    for tool in offered:
-        counts[tool.server.name] = counts.get(tool.server.name, 0) + 1
-    servers = ", ".join(f"{name} ({number} tools)" for name, number in counts.items())
+def _search_schema(offered: Sequence[McpTool], detail: ListDetail) -> ToolSchema:
     return ToolSchema(
         name=SEARCH_TOOL,
-        description=f"Tools of connected servers: {servers}. First search by words, then call one by its full name.",
+        description=f"Tools of connected servers: {_listed(offered, detail)}\n"
+        "First search for the parameters, by words or by full names from the list; then call a tool by its full name.",
         parameters={
             "type": "object",
             "properties": {
                 "action": {"type": "string", "enum": ["search", "call"]},
-                "query": {"type": "string", "description": "for search: words of what it should do"},
+                "query": {"type": "string", "description": "for search: full names, or words of what it should do"},
                 "name": {"type": "string", "description": "for call"},
                 "arguments": {"type": "object", "description": "for call: as its parameters say", "properties": {}},
             },
             "required": ["action"],
         },
     )
+
+
+def _listed(offered: Sequence[McpTool], detail: ListDetail) -> str:
+    match detail:
+        case "lines":
+            return "".join(f"\n- {tool.name}: {one_line(tool.description, MAX_LINE_CHARS)}" for tool in offered)
+        case "names":
+            return ", ".join(tool.name for tool in offered)
+        case "numbers":
+            counts = Counter(tool.server.name for tool in offered)
+            return ", ".join(f"{name} ({number} tools)" for name, number in counts.items())

@@ -12,7 +12,6 @@ from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.widgets import Static
 
-from tui_agent.agent.mcp.hub import SHARE_OF_WINDOW
 from tui_agent.agent.mcp.records import LoginState, McpError, McpServerStatus, McpToolRow, ServerState
 from tui_agent.app.format import one_line, plural, short_path, tokens, visible
 from tui_agent.config import ConfigError
@@ -324,9 +323,8 @@ def facts_text(servers: Sequence[McpServerStatus], window: int) -> str:
     if not size:
         return facts
     how = f"{facts} · {tokens(size)} tokens of schemas, {share:.1%} of the window"
-    if share > SHARE_OF_WINDOW:
-        return f"{how}: offered through the one tool mcp"
-    return how
+    later = sum(tool.on for server in ready if server.on_demand for tool in server.tools)
+    return f"{how} · {later} loaded on demand" if later else how
 
 
 def server_text(server: McpServerStatus) -> Content:
