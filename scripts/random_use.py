@@ -28,6 +28,8 @@ from tests.support.terminal import Terminal
 
 FREEZE_SECONDS = 1.0
 """After so much processor time of its own without a redraw the program counts as frozen."""
+STACKS = 4
+"""How often the stacks of a program that is not redrawn are looked at."""
 GIVE_UP = 45.0
 """Seconds without a redraw after which the program is ended."""
 END_SECONDS = 3.0
@@ -197,7 +199,8 @@ class Driver:
                 try:
                     self._session(until)
                 except EndedError:
-                    self._report("the program ended by itself", f"exit {self._terminal.process.wait()}")
+                    if code := self._terminal.process.wait():  # “quit” is in the list of commands
+                        self._report("the program ended by itself", f"exit {code}")
                 except AssertionError as error:
                     self._report("the terminal", str(error))
                 finally:
@@ -317,14 +320,14 @@ class Driver:
         begun, busy = time.monotonic(), sum(process.cpu_times()[:2])
         self._size = (self._size[0], self._size[1] + self.chance.choice([1, -1]) if self._size[1] > 4 else 6)
         terminal.resize(*self._size)
-        dumped = False
+        dumps = 0
         while not terminal.pump(0.2):
             if terminal.process.poll() is not None:
                 raise EndedError
             spent = sum(self._process().cpu_times()[:2]) - busy
             waited = time.monotonic() - begun
-            if not dumped and (spent > FREEZE_SECONDS or waited > 10):
-                dumped = True
+            if dumps < STACKS and (spent > FREEZE_SECONDS * (dumps + 1) or waited > 10 * (dumps + 1)):
+                dumps += 1
                 self._dump()
             if waited > GIVE_UP:
                 self._report("nothing drawn", f"{waited:.0f} s, {spent:.1f} s computed\n{self._stacks()}")
@@ -333,7 +336,7 @@ class Driver:
                 raise AssertionError("killed")
         spent = min(sum(self._process().cpu_times()[:2]) - busy, time.monotonic() - begun)
         self.slowest = max(self.slowest, spent)
-        if dumped:
+        if dumps:
             self._report("slow", f"{time.monotonic() - begun:.1f} s, {spent:.1f} s computed\n{self._stacks()}")
         if b"internal error" in terminal.raw:
             self._look_at_log()
@@ -363,12 +366,13 @@ class Driver:
             raise EndedError from None
 
     def _dump(self) -> None:
-        self.stacks.write_text("")
         os.kill(self._terminal.process.pid, signal.SIGUSR1)
 
     def _stacks(self) -> str:
         time.sleep(0.2)
-        return self.stacks.read_text()
+        text = self.stacks.read_text()
+        os.truncate(self.stacks, 0)
+        return text
 
     def _look_at_log(self) -> None:
         for path in self.place.root.rglob("tui-agent.log"):

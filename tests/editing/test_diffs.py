@@ -1,13 +1,14 @@
 """Diffs and globs: pure, so properties."""
 
 import re
+import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tui_agent.editing import diffs as module
-from tui_agent.editing.diffs import diff_texts
+from tui_agent.editing.diffs import BoundedMatcher, diff_texts
 from tui_agent.editing.text_files import lines_of
 from tui_agent.files.globs import compile_glob, name_glob, split_glob
 
@@ -112,3 +113,22 @@ def test_parts_of_globs() -> None:
     assert (name_glob("**/*.py"), name_glob("*.{a,b}"), name_glob("x/*.py"), name_glob("**")) == (
         "*.py", "*.{a,b}", None, None,
     )  # fmt: skip
+
+
+def test_lines_that_are_alike_again_and_again_are_compared_in_a_second() -> None:
+    old = "".join(f"{number}\n" for number in range(80)) * 50
+    new = "".join(f"{number}\nz\n" for number in range(80)) * 25
+    begun = time.process_time()
+    diff = diff_texts("x", old, new)
+    assert time.process_time() - begun < 3
+    removed = [line[1:] for line in diff.text.splitlines() if line.startswith("-")][1:]
+    added = [line[1:] for line in diff.text.splitlines() if line.startswith("+")][1:]
+    assert len(removed) == diff.deletions
+    assert len(added) == diff.additions
+    assert diff.additions - diff.deletions == new.count("\n") - old.count("\n")
+
+
+def test_a_comparison_that_is_given_up_keeps_what_it_found() -> None:
+    old, new = ["a"] * 9, ["a"] * 9
+    assert BoundedMatcher(old, new, autojunk=False).get_opcodes() == [("equal", 0, 9, 0, 9)]
+    assert BoundedMatcher(old, new, autojunk=False, steps=5).get_opcodes() == [("replace", 0, 9, 0, 9)]

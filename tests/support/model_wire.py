@@ -30,10 +30,12 @@ def _id(prefix: str, index: int, given: str | None, turn_number: int) -> str:
 
 def encode_event(event: Event) -> bytes:
     name, data = event
+    # Half a character has no bytes; as JSON it is an escape.
+    text = json.dumps(data, ensure_ascii=False).encode(errors="backslashreplace")
     if name == NDJSON:
-        return json.dumps(data, ensure_ascii=False).encode() + b"\n"
+        return text + b"\n"
     head = f"event: {name}\n" if name else ""
-    return f"{head}data: {json.dumps(data, ensure_ascii=False)}\n\n".encode()
+    return head.encode() + b"data: " + text + b"\n\n"
 
 
 # -- OpenAI ---------------------------------------------------------------------------------------------------

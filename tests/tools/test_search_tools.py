@@ -1,6 +1,8 @@
 """``grep``, ``glob`` and ``ls`` on real trees, with ripgrep and without."""
 
+import asyncio
 import os
+import time
 
 import pytest
 
@@ -337,3 +339,22 @@ async def test_nested_ignore_files_and_exceptions(space: Workspace, engine: str)
     space.file("a/keep.gen", "hit\n")
     result = await space.call(GREP, pattern="hit")
     assert result.output == "a/b/local:1: hit\na/keep.gen:1: hit"
+
+
+async def test_an_expression_that_takes_for_ever_holds_nothing_and_can_be_given_up(space: Workspace) -> None:
+    space.file("a.txt", "a" * 60 + "b\n")
+    searching = asyncio.create_task(space.call(GREP, pattern="(?=(a+)+$)c"))
+    await asyncio.sleep(0.5)
+    begun = time.monotonic()
+    await asyncio.sleep(0.01)
+    assert time.monotonic() - begun < 0.5
+    searching.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await searching
+    assert time.monotonic() - begun < 2
+
+
+async def test_an_expression_that_takes_for_ever_is_stopped(space: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ripgrep, "TIMEOUT", 0.5)
+    space.file("a.txt", "a" * 60 + "b\n")
+    assert "Stopped after" in (await space.call(GREP, pattern="(?=(a+)+$)c")).output

@@ -175,9 +175,13 @@ def _line_of(anchor: Anchor, texts: Mapping[int, str], kept: Sequence[tuple[int,
     if at < 0:
         return None
     end = text.find("\n", at)
-    line = text[text.rfind("\n", 0, at) + 1 : end if end >= 0 else len(text)].strip()
-    if len(line) > LONGEST_LINE:
-        line = next(sentence for sentence in _SENTENCE.split(line) if anchor.text in sentence)
+    start, end = text.rfind("\n", 0, at) + 1, end if end >= 0 else len(text)
+    if end - start > LONGEST_LINE:
+        # Whatever is further away is not in a sentence that is short enough.
+        start, end = max(start, at - 2 * LONGEST_LINE), min(end, at + len(anchor.text) + 2 * LONGEST_LINE)
+        line = next(sentence for sentence in _SENTENCE.split(text[start:end]) if anchor.text in sentence).strip()
+    else:
+        line = text[start:end].strip()
     return (anchor.entry_id, line) if len(line) <= LONGEST_LINE else None
 
 

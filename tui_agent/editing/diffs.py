@@ -1,7 +1,9 @@
 """What changed between two versions of a text: a unified diff for people, counts, and the changed places."""
 
 from collections import Counter
-from difflib import SequenceMatcher
+from collections.abc import Iterator, Sequence
+from difflib import Match, SequenceMatcher
+from itertools import islice
 from typing import Any
 
 from tui_agent.editing.text_files import lines_of
@@ -13,6 +15,8 @@ MAX_DIFF_CHARS = 400_000
 
 _MAX_COMPARED = 4_000
 _MAX_PAIRS = 200_000
+_MAX_STEPS = 1_000_000
+"""Pairs of equal lines looked at, a third of a second; what is not compared by then counts as replaced."""
 Opcode = tuple[str, int, int, int, int]
 
 
@@ -74,13 +78,28 @@ def changes_between(old: list[str], new: list[str]) -> list[Opcode]:
         counted = Counter(new_middle)
         # Lines that are there again and again are no landmarks, and comparing each with each takes minutes.
         repeats = sum(counted[line] for line in old_middle) > _MAX_PAIRS
-        inner = list(SequenceMatcher(None, old_middle, new_middle, autojunk=repeats).get_opcodes())
+        inner = list(BoundedMatcher(old_middle, new_middle, autojunk=repeats).get_opcodes())
     codes = [(tag, a + start, b + start, c + start, d + start) for tag, a, b, c, d in inner]
     if start:
         codes.insert(0, ("equal", 0, start, 0, start))
     if end:
         codes.append(("equal", len(old) - end, len(old), len(new) - end, len(new)))
     return codes
+
+
+class BoundedMatcher(SequenceMatcher[str]):
+    """Compares two sequences until it has looked at ``steps`` pairs: what is alike again and again takes for ever."""
+
+    def __init__(self, old: Sequence[str], new: Sequence[str], *, autojunk: bool, steps: int = _MAX_STEPS) -> None:
+        super().__init__(None, old, new, autojunk=autojunk)
+        self._old = old
+        self._left = steps
+
+    def find_longest_match(self, alo: int = 0, ahi: int | None = None, blo: int = 0, bhi: int | None = None) -> Match:
+        places: dict[str, list[int]] = self.b2j  # type: ignore[attr-defined]  # Python's documentation names it
+        old = self._old[alo:ahi]
+        self._left -= sum(len(places.get(piece, ())) for piece in old) + len(old)
+        return Match(alo, blo, 0) if self._left < 0 else super().find_longest_match(alo, ahi, blo, bhi)
 
 
 def _common(old: list[str], new: list[str]) -> int:
@@ -106,15 +125,12 @@ def _render(shown: str, opcodes: list[Opcode], old: list[str], new: list[str], *
     return "".join(out)
 
 
-def _hunk_lines(group: list[Opcode], old: list[str], new: list[str]) -> list[str]:
-    lines = []
+def _hunk_lines(group: list[Opcode], old: list[str], new: list[str]) -> Iterator[str]:
     for tag, old_start, old_end, new_start, new_end in group:
-        if tag == "equal":
-            lines += [_line(" ", text) for text in old[old_start:old_end]]
-            continue
-        lines += [_line("-", text) for text in old[old_start:old_end]]
-        lines += [_line("+", text) for text in new[new_start:new_end]]
-    return lines
+        mark = " " if tag == "equal" else "-"
+        yield from (_line(mark, text) for text in islice(old, old_start, old_end))
+        if tag != "equal":
+            yield from (_line("+", text) for text in islice(new, new_start, new_end))
 
 
 def _line(mark: str, text: str) -> str:

@@ -4,8 +4,9 @@ import asyncio
 import contextlib
 import os
 import sysconfig
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 
 from tui_agent.lazy import dataclass
@@ -23,6 +24,7 @@ COMMON = (
 
 _CHUNK = 64 * 1024
 _STDERR_BYTES = 8 * 1024
+_BATCH = 500
 
 
 class NoRipgrepError(Exception):
@@ -66,13 +68,26 @@ async def run_ripgrep(arguments: Sequence[str], directory: Path, sink: LineSink,
     binary = await _binary(directory)
     if not await asyncio.to_thread(ignore_files_are_plain, directory):
         raise NoRipgrepError
+    return await run_search([binary, *COMMON, *arguments], directory, sink, end=end)
+
+
+async def run_search(
+    command: Sequence[str], directory: Path, sink: LineSink, *, end: bytes = b"\n", names: Iterator[bytes] | None = None
+) -> Search:
+    """Run a program that searches as `run_ripgrep` does; ``names`` is its input, read in a thread.
+
+    Raises:
+        NoRipgrepError: it was killed.
+    """
     process = await asyncio.create_subprocess_exec(
-        *limited(binary, *COMMON, *arguments), cwd=directory, env=bare_environment(), start_new_session=True,
-        stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+        *limited(*command), cwd=directory, env=bare_environment(), start_new_session=True,
+        stdin=asyncio.subprocess.DEVNULL if names is None else asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
     )  # fmt: skip
     if process.stdout is None or process.stderr is None:
         raise NoRipgrepError
     errors = asyncio.create_task(_drained(process.stderr))
+    feeding = asyncio.create_task(_feed(process.stdin, names)) if process.stdin and names is not None else None
     timed_out = False
     try:
         async with asyncio.timeout(TIMEOUT):
@@ -83,6 +98,8 @@ async def run_ripgrep(arguments: Sequence[str], directory: Path, sink: LineSink,
     except TimeoutError:
         timed_out = True
     finally:
+        if feeding is not None:
+            feeding.cancel()
         with contextlib.suppress(ProcessLookupError):
             process.kill()
         await asyncio.shield(process.wait())
@@ -104,6 +121,14 @@ async def _lines(stream: asyncio.StreamReader, sink: LineSink, end: bytes) -> No
             sink(lines)
     if rest:
         sink([rest])
+
+
+async def _feed(stream: asyncio.StreamWriter, names: Iterator[bytes]) -> None:
+    with contextlib.suppress(ConnectionError):
+        while batch := await asyncio.to_thread(lambda: b"".join(islice(names, _BATCH))):
+            stream.write(batch)
+            await stream.drain()
+    stream.close()
 
 
 async def _drained(stream: asyncio.StreamReader) -> bytes:

@@ -1,10 +1,11 @@
 """The ``grep`` tool: lines that match a regular expression, by file."""
 
 import asyncio
+import json
+import os
 import re
-import threading
-import time
-from collections.abc import Iterator
+import sys
+from collections.abc import Mapping
 from dataclasses import field, replace
 from typing import Any
 
@@ -12,13 +13,14 @@ from pydantic import Field, model_validator
 
 from tui_agent.errors import ToolError
 from tui_agent.files.globs import name_glob
-from tui_agent.files.ripgrep import TIMEOUT, NoRipgrepError, run_ripgrep
+from tui_agent.files.ripgrep import TIMEOUT, LineSink, NoRipgrepError, run_ripgrep, run_search
 from tui_agent.files.secret_files import is_secret_file, shown_line
 from tui_agent.files.sensitive import is_sensitive
 from tui_agent.lazy import dataclass
 from tui_agent.permission import PermissionNeed
 from tui_agent.session.entries import ToolMetadata
 from tui_agent.session.tool_traits import ToolTraits
+from tui_agent.tools import line_search
 from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
 from tui_agent.tools.outputs import NARROWER, Output, counted, finish
 from tui_agent.tools.searching import Scope, check_exists, scope_needs, scope_of
@@ -107,12 +109,8 @@ def _cut(line: str) -> str:
 MAX_CONTEXT = 20
 """Lines shown around a match at most."""
 
-_MAX_FILE_BYTES = 20_000_000
 _SECRETS_SHOWN = 3
 _LINE = re.compile(rb"(\d+)([:-])(.*)", re.DOTALL)
-_BOUNDS = re.compile(r"\\[AZz]")
-"""Mean the ends of a line: files are searched by the line."""
-
 _LAST = re.compile(r"((?:^|[^\\])(?:\\\\)*)\\[Zz]")
 _CLASSES = {
     "alpha": "a-zA-Z", "digit": "0-9", "alnum": "a-zA-Z0-9", "upper": "A-Z", "lower": "a-z",
@@ -268,6 +266,19 @@ def _output(query: _Query, scope: Scope, found: Matches, notes: list[str]) -> Ou
 
 
 async def _with_ripgrep(query: _Query, scope: Scope) -> Matches:
+    found, secrets, sink = _taking(scope)
+    search = await run_ripgrep(_arguments(query, scope), scope.directory, sink)
+    # Code 2 and not a word: a file could not be read, which does not spoil the rest.
+    if search.code == 2 and search.errors and not found.total:
+        if any(word in search.errors for word in _FANCY):
+            return await _with_python(query, scope)
+        raise _refused(search.errors)
+    found.secrets, found.timed_out = [scope.shown(path) for path in secrets if scope.takes(path)], search.timed_out
+    return found
+
+
+def _taking(scope: Scope) -> tuple[Matches, Mapping[str, None], LineSink]:
+    """Return matches, files with secrets that have some, and what adds lines to both as ripgrep prints them."""
     found, secrets = Matches(), dict[str, None]()
     shown_secrets = scope.single_file is not None
 
@@ -284,14 +295,7 @@ async def _with_ripgrep(query: _Query, scope: Scope) -> Matches:
             elif shown_secrets or scope.takes(path):
                 found.add(path, int(parts[1]), parts[3].decode("utf-8", "replace"), hit=hit)
 
-    search = await run_ripgrep(_arguments(query, scope), scope.directory, sink)
-    # Code 2 and not a word: a file could not be read, which does not spoil the rest.
-    if search.code == 2 and search.errors and not found.total:
-        if any(word in search.errors for word in _FANCY):
-            return await _with_python(query, scope)
-        raise _refused(search.errors)
-    found.secrets, found.timed_out = [scope.shown(path) for path in secrets if scope.takes(path)], search.timed_out
-    return found
+    return found, secrets, sink
 
 
 def _arguments(query: _Query, scope: Scope) -> list[str]:
@@ -321,58 +325,25 @@ def _refused(errors: str) -> Exception:
 
 
 async def _with_python(query: _Query, scope: Scope) -> Matches:
-    flags = re.MULTILINE | (re.IGNORECASE if query.ignoring_case else 0)
+    pattern = re.escape(query.pattern) if query.literal else _in_python(query.pattern)
     try:
-        pattern = re.compile(re.escape(query.pattern) if query.literal else _in_python(query.pattern), flags)
+        re.compile(pattern)
     except re.error as error:
         raise _BadPatternError(str(error)) from None
-    stop = threading.Event()
-    try:
-        return await asyncio.to_thread(_look_through, query, pattern, scope, stop)
-    finally:
-        stop.set()
-
-
-def _look_through(query: _Query, pattern: re.Pattern[str], scope: Scope, stop: threading.Event) -> Matches:
-    found, deadline = Matches(), time.monotonic() + TIMEOUT
-    for path in scope.files():
-        if stop.is_set() or time.monotonic() > deadline:
-            found.timed_out = True
-            break
-        text = _text(scope, path)
-        if not text or not (pattern.search(text) or _BOUNDS.search(query.pattern)):
-            continue
-        lines = text.removesuffix("\n").split("\n")
-        hits = set(_spanned(pattern, text) if query.multiline else _matching(pattern, lines))
-        if hits and is_sensitive(path) and scope.single_file is None:
-            found.secrets.append(scope.shown(path))
-            continue
-        around = {hit + step for hit in hits for step in range(-query.context, query.context + 1)}
-        for at in sorted(place for place in around if 0 <= place < len(lines)):
-            found.add(path, at + 1, lines[at], hit=at in hits)
+    told = {
+        "pattern": pattern,
+        "ignoring_case": query.ignoring_case,
+        "multiline": query.multiline,
+        "context": query.context,
+    }
+    found, secrets, sink = _taking(scope)
+    names = (os.fsencode(name) + b"\0" for name in scope.files())
+    command = [sys.executable, "-I", "-S", line_search.__file__, json.dumps(told)]
+    search = await run_search(command, scope.directory, sink, names=names)
+    found.secrets, found.timed_out = [scope.shown(path) for path in secrets], search.timed_out
     return found
 
 
 def _in_python(pattern: str) -> str:
     pattern = re.sub(r"\[:(\w+):\]", lambda match: _CLASSES.get(match[1], match[0]), pattern)
     return re.sub(r"\\(.)", lambda match: _SPELLED.get(match[1], match[0]), pattern, flags=re.DOTALL)
-
-
-def _matching(pattern: re.Pattern[str], lines: list[str]) -> Iterator[int]:
-    return (at for at, line in enumerate(lines) if pattern.search(line))
-
-
-def _spanned(pattern: re.Pattern[str], text: str) -> Iterator[int]:
-    """Return the places of the lines that matches go over, from 0."""
-    for match in pattern.finditer(text):
-        first = text.count("\n", 0, match.start())
-        yield from range(first, first + match[0].removesuffix("\n").count("\n") + 1)
-
-
-def _text(scope: Scope, path: str) -> str | None:
-    try:
-        file = scope.directory / path
-        data = b"" if file.stat().st_size > _MAX_FILE_BYTES else file.read_bytes()
-    except OSError:
-        return None
-    return None if b"\0" in data[:8_192] else data.decode("utf-8", "replace").replace("\r\n", "\n")

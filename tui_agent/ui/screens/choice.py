@@ -16,6 +16,7 @@ from textual.widgets.option_list import Option
 from tui_agent.lazy import dataclass
 from tui_agent.ui.error_boundary import Dialog
 from tui_agent.ui.widgets.key_line import KeyLine
+from tui_agent.ui.widgets.options import Options
 
 if TYPE_CHECKING:
     from tui_agent.app.frontend import Choice
@@ -42,13 +43,13 @@ class ChoiceScreen(Dialog[str | None]):
             yield Static(self._question, classes="dialog-title", markup=False)
             if self._details:
                 yield Static(self._details, classes="dialog-text", markup=False)
-            yield OptionList(*(Option(Content(text), id=key) for key, text in self._answers), compact=True)
+            yield Options(*(Option(Content(text), id=key) for key, text in self._answers), compact=True)
             yield KeyLine(self.KEYS, classes="dialog-keys")
 
     def on_mount(self) -> None:
         keys = [key for key, _text in self._answers]
         if self._at in keys:
-            self.query_one(OptionList).highlighted = keys.index(self._at)
+            self.query_one(Options).highlighted = keys.index(self._at)
 
     @on(OptionList.OptionSelected)
     def _selected(self, event: OptionList.OptionSelected) -> None:

@@ -16,6 +16,7 @@ from tui_agent.app.format import one_line
 from tui_agent.app.frontend import diff_text, file_lines
 from tui_agent.ui.error_boundary import PageScreen
 from tui_agent.ui.widgets.key_line import KeyLine
+from tui_agent.ui.widgets.options import Options
 from tui_agent.ui.widgets.transcript.line_view import LineView, diff_lines
 
 MAX_DRAWN = 200_000
@@ -46,7 +47,7 @@ class DiffScreen(PageScreen[None]):
     def compose(self) -> ComposeResult:
         """Title, files, what of the highlighted one differs, keys."""
         yield Static(one_line(self._title), id="heading", markup=False)
-        yield OptionList(*(Option(Content(line)) for line in file_lines(self._files)), id="files", compact=True)
+        yield Options(*(Option(Content(line)) for line in file_lines(self._files)), id="files", compact=True)
         with VerticalScroll(can_focus=False):
             yield Static(id="note", markup=False)
             yield LineView()

@@ -18,6 +18,7 @@ from tui_agent.processes.jobs import JobState
 from tui_agent.ui.error_boundary import PageScreen
 from tui_agent.ui.inbox import AgentEvents, Inbox
 from tui_agent.ui.widgets.key_line import KeyLine
+from tui_agent.ui.widgets.options import Options
 from tui_agent.ui.widgets.transcript import sanitize
 
 MAX_OUTPUT_CHARS = 20_000
@@ -48,7 +49,7 @@ class JobsScreen(PageScreen[None]):
         Binding("pagedown,space", "scroll(1)", "down", show=False, priority=True),
     ]
 
-    listing = getters.query_one(OptionList)
+    listing = getters.query_one(Options)
     pane = getters.query_one(VerticalScroll)
     output = getters.query_one("#output", Static)
     heading = getters.query_one("#heading", Static)
@@ -61,7 +62,7 @@ class JobsScreen(PageScreen[None]):
     def compose(self) -> ComposeResult:
         """Heading, jobs, output, keys."""
         yield Static("", id="heading", markup=False)
-        yield OptionList(id="files", compact=True)
+        yield Options(id="files", compact=True)
         with VerticalScroll(can_focus=False):
             yield Static(id="output", markup=False)
         yield KeyLine(KEYS, id="keys")

@@ -14,6 +14,7 @@ from textual.widgets.option_list import Option
 from tui_agent.lazy import dataclass
 from tui_agent.ui.error_boundary import PageScreen
 from tui_agent.ui.widgets.key_line import KeyLine
+from tui_agent.ui.widgets.options import Options
 
 ResultT = TypeVar("ResultT")
 
@@ -34,7 +35,7 @@ def word_offsets(text: str, words: Sequence[str]) -> tuple[int, ...]:
     return tuple(offset for word in words for offset in range(text.index(word), text.index(word) + len(word)))
 
 
-class PickerList(OptionList):
+class PickerList(Options):
     """Rows whose highlight stops at both ends: in a list of hundreds the other end is not what an arrow key means."""
 
     def action_cursor_up(self) -> None:

@@ -24,6 +24,7 @@ from tui_agent.app.rewind_files import files_text
 from tui_agent.session.errors import StoreError
 from tui_agent.ui.error_boundary import Dialog
 from tui_agent.ui.widgets.key_line import KeyLine
+from tui_agent.ui.widgets.options import Options
 from tui_agent.ui.widgets.transcript import sanitize
 
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
@@ -59,7 +60,7 @@ class SummaryDialog(Dialog[bool]):
         Binding("space", "files", "files", show=False),
     ]
 
-    options = getters.query_one(OptionList)
+    options = getters.query_one(Options)
     field = getters.query_one(Input)
     growing = getters.query_one("#growing", Static)
     files = getters.query_one("#files", Static)
@@ -100,7 +101,7 @@ class SummaryDialog(Dialog[bool]):
             yield Static(self._question, classes="dialog-title", markup=False)
             yield Static(self._about, classes="dialog-about", markup=False)
             rows = (Option(Content(f"{number}  {answer}")) for number, answer in enumerate(self._answers, 1))
-            yield OptionList(*rows, compact=True)
+            yield Options(*rows, compact=True)
             yield Input(placeholder="What should the summary keep?", compact=True)
             yield Static(id="files", markup=False)
             yield Static(id="growing", markup=False)

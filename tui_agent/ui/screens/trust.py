@@ -14,6 +14,7 @@ from tui_agent.app.format import one_line, plural, short_path
 from tui_agent.trust import ProjectState, TrustItem
 from tui_agent.ui.error_boundary import Dialog
 from tui_agent.ui.widgets.key_line import KeyLine
+from tui_agent.ui.widgets.options import Options
 
 
 class TrustScreen(Dialog[str | None]):
@@ -36,7 +37,7 @@ class TrustScreen(Dialog[str | None]):
             if not self._state.problem:
                 answers.append(Option("Trust it: they act, until one of them changes", id="trusted"))
             answers.append(Option("Never: work here without them and don't ask again", id="refused"))
-            yield OptionList(*answers, compact=True)
+            yield Options(*answers, compact=True)
             yield KeyLine("enter choose  esc not now", classes="dialog-keys")
 
     @on(OptionList.OptionSelected)

@@ -17,6 +17,7 @@ from tui_agent.app.services import AppServices, LocalServer
 from tui_agent.lazy import dataclass
 from tui_agent.ui.error_boundary import PageScreen
 from tui_agent.ui.widgets.key_line import KeyLine
+from tui_agent.ui.widgets.options import Options
 
 KEYS_SHOWN = 6
 """Keys listed; the rest are counted."""
@@ -43,7 +44,7 @@ class WelcomeScreen(PageScreen[WelcomeChoice | None]):
         ),
     ]
 
-    actions = getters.query_one(OptionList)
+    actions = getters.query_one(Options)
     news = getters.query_one("#news", Static)
 
     @dataclass
@@ -65,7 +66,7 @@ class WelcomeScreen(PageScreen[WelcomeChoice | None]):
         with VerticalScroll(can_focus=False):
             yield Static(self._found())
             yield Static("", id="news", markup=False)
-            yield OptionList(compact=True)
+            yield Options(compact=True)
             yield Static(self._advice())
         yield KeyLine("↑↓ move  enter choose  d demo  esc skip", id="keys")
 

@@ -14,11 +14,12 @@ from textual.widgets.option_list import Option
 from tui_agent.app.format import one_line, visible
 from tui_agent.lazy import dataclass
 from tui_agent.ui.prompting.completion import Candidate, CommandName, CompletionSource, Token, merged, rank_names
+from tui_agent.ui.widgets.options import Options
 
 log = logging.getLogger(__name__)
 
 
-class CompletionPopup(OptionList, can_focus=False):
+class CompletionPopup(Options, can_focus=False):
     """Offers candidates for the word at the prompt's cursor."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {"completion--match", "completion--help"}

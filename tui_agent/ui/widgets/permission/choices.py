@@ -7,13 +7,14 @@ from textual import events
 from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.message import Message
-from textual.widgets import Input, OptionList
+from textual.widgets import Input
 from textual.widgets.option_list import Option
 
 from tui_agent.agent.events import PermissionRequest
 from tui_agent.agent.permissions import in_words
 from tui_agent.app.format import one_line
 from tui_agent.lazy import dataclass
+from tui_agent.ui.widgets.options import Options
 
 ANSWER_KEYS = {
     "1": "once", "y": "once", "2": "session", "a": "session", "3": "deny", "n": "deny", "4": "note", "e": "note",
@@ -23,7 +24,7 @@ KEY_HOLD_SECONDS = 0.2
 """Seconds an answer's key waits for another one."""
 
 
-class PermissionChoices(OptionList):
+class PermissionChoices(Options):
     """The answers."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -10,6 +10,7 @@ from typing import Final
 
 from tui_agent.ui.widgets.transcript import sanitize
 from tui_agent.ui.widgets.transcript.lines import Line, StyledSpan, StyledSpans, cells
+from tui_agent.ui.widgets.transcript.time_limit import TooLongError
 
 CHUNK: Final = 50
 """Lines lexed at a time."""
@@ -66,7 +67,11 @@ class Code:
         # Lexers are imported when the first code is drawn: an empty screen needs none.
         from tui_agent.ui.widgets.transcript.lexing import coloured
 
-        rows, self._states[chunk + 1] = coloured(self.language, lines, self._state_before(chunk), self.base)
+        try:
+            rows, self._states[chunk + 1] = coloured(self.language, lines, self._state_before(chunk), self.base)
+        except TooLongError:
+            self.language = ""
+            return self._colour(chunk)
         return rows
 
     def _state_before(self, chunk: int) -> tuple[str, ...]:

@@ -5,10 +5,11 @@ of a list, the finished lines of a fence in steps of ``CHUNK``, and the finished
 remains, the tail, is parsed anew each time. A tail that starts inside a block is parsed behind a stub that opens
 the same kind of block: the fence's first line, or a letter that stands for the paragraph so far.
 
-The result is the same however the text was cut into pieces.
+The result is the same however the text was cut into pieces. A text that takes too long is shown as its source.
 """
 
 import re
+from collections.abc import Callable
 from typing import Any, Final
 
 from tui_agent.lazy import dataclass
@@ -27,6 +28,10 @@ from tui_agent.ui.widgets.transcript.markdown import (
     split_paragraph,
     top_blocks,
 )
+from tui_agent.ui.widgets.transcript.time_limit import TooLongError, limited
+
+_SECONDS: Final = 0.8
+"""Processor time to parse and lay out what came."""
 
 _LETTER: Final = "x"
 """Stands for the frozen part of a paragraph."""
@@ -65,6 +70,7 @@ class MarkdownDocument:
         self._source = ""
         self._finished = False
         self._width = 0
+        self._is_plain = False
         self._reset()
         if text:
             self.append(text)
@@ -97,11 +103,8 @@ class MarkdownDocument:
         if self._held:
             self._source += "\n"
             self._held = ""
-        if "]:" in self._source:
-            references: dict[str, Any] = {}
-            parse_blocks(self._source, references)
-            if references.get("references"):
-                self._reset(references)
+        if "]:" in self._source and not self._is_plain:
+            self._within_time(self._find_references)
         self._changed = True
 
     def lines(self, width: int) -> list[Line]:
@@ -112,13 +115,32 @@ class MarkdownDocument:
             self._built = 0
             self._builder.mark()
             self._stale = True
+        if self._changed or self._stale:
+            self._within_time(self._lay_out)
+        return self._builder.lines
+
+    def _within_time(self, work: Callable[[], None]) -> None:
+        try:
+            with limited(_SECONDS):
+                work()
+        except TooLongError:
+            self._is_plain = True
+            self._reset()
+            self._lay_out()
+
+    def _lay_out(self) -> None:
         if self._changed:
             self._parse()
         if self._stale:
             self._build()
-        return self._builder.lines
 
     # -- parsing
+
+    def _find_references(self) -> None:
+        references: dict[str, Any] = {}
+        parse_blocks(self._source, references)
+        if references.get("references"):
+            self._reset(references)
 
     def _reset(self, references: dict[str, Any] | None = None) -> None:
         self._frozen: list[Flow] = []
@@ -139,6 +161,9 @@ class MarkdownDocument:
         self._changed = False
         self._stale = True
         source = self._source
+        if self._is_plain:
+            self._tail = [TextFlow([[(line, self._base)] if line else [] for line in source.split("\n")])]
+            return
         complete = source.rfind("\n") + 1
         if self._finished or len(source) - max(complete, self._offset) > 2 * SEGMENT:
             complete = len(source)

@@ -10,6 +10,10 @@ from pygments.token import Token, Whitespace  # type: ignore[import-untyped]  # 
 from pygments.util import ClassNotFound  # type: ignore[import-untyped]  # Pygments has no types
 
 from tui_agent.ui.widgets.transcript.lines import StyledSpan, StyledSpans
+from tui_agent.ui.widgets.transcript.time_limit import limited
+
+_SECONDS: Final = 0.2
+"""Processor time for a chunk of lines. Some lexers take minutes for code that is none of their language."""
 
 _STYLES: Final = {
     Token.Comment: "syntax-comment",
@@ -57,11 +61,16 @@ def _lexer(language: str) -> Lexer | None:
 def coloured(
     language: str, lines: Sequence[str], state: tuple[str, ...], base: str
 ) -> tuple[list[StyledSpans], tuple[str, ...]]:
-    """Return lines of a language, or of a file of some name, as runs, and the lexer's state behind them."""
+    """Return lines of a language, or of a file of some name, as runs, and the lexer's state behind them.
+
+    Raises:
+        TooLongError: the lexer does not come to an end.
+    """
     lexer = _lexer(language)
     if lexer is None:
         return [((line, base),) if line else () for line in lines], state
-    tokens, state = _lex(lexer, "\n".join(lines) + "\n", state)
+    with limited(_SECONDS):
+        tokens, state = _lex(lexer, "\n".join(lines) + "\n", state)
     return _split_rows(tokens, base, len(lines)), state
 
 

@@ -3,11 +3,11 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import field
-from difflib import SequenceMatcher
 from functools import lru_cache
 from itertools import zip_longest
 from typing import Final, Literal
 
+from tui_agent.editing.diffs import BoundedMatcher
 from tui_agent.lazy import dataclass
 from tui_agent.ui.widgets.transcript.code import Code, language_of_path
 
@@ -23,6 +23,9 @@ _MIN_SIMILARITY: Final = 0.5
 
 _MAX_COMPARED_CHARS: Final = 400
 """Characters up to which two lines are compared word by word."""
+
+_MAX_STEPS: Final = 50_000
+"""Pairs of equal words looked at for two lines."""
 
 _NEAR: Final = 2
 """Characters between two marked parts that are marked too: a lone bracket in between would only flicker."""
@@ -185,7 +188,7 @@ def changed_parts(old: str, new: str) -> tuple[Spans, Spans]:
     if max(len(old), len(new)) > _MAX_COMPARED_CHARS:
         return (), ()
     before, after = _PIECE.findall(old), _PIECE.findall(new)
-    matcher = SequenceMatcher(None, before, after, autojunk=False)
+    matcher = BoundedMatcher(before, after, autojunk=False, steps=_MAX_STEPS)
     same = sum(len("".join(before[block.a : block.a + block.size]).strip()) for block in matcher.get_matching_blocks())
     if same < _MIN_SIMILARITY * min(len(old.strip()), len(new.strip())):
         return (), ()

@@ -1,0 +1,17 @@
+"""Textual's list of options, for keys and clicks that come before it is laid out or when its options have changed."""
+
+from textual.events import Click
+from textual.widgets import OptionList
+
+
+class Options(OptionList):
+    """A list of options to choose from."""
+
+    def on_click(self, event: Click) -> None:
+        """Leave out a click on a row that is drawn, but is no option any more."""
+        if event.style.meta.get("option", 0) >= self.option_count:
+            event.prevent_default()
+
+    def _move_page(self, direction: int) -> None:
+        if (self.highlighted or 0) in self._index_to_line:
+            super()._move_page(direction)  # type: ignore[arg-type]
