@@ -232,7 +232,7 @@ async def test_a_draft_changes_nothing_and_its_summary_can_be_edited(tmp_path: P
     harness = make_agent(tmp_path, client, window=20_000)
     await grown(harness, client, ModelError(ErrorKind.UNKNOWN, ""))
     leaf = harness.session.leaf
-    draft = await harness.agent.compactor.draft(harness.agent.compaction("numbers"))
+    draft = await harness.agent.compactor.draft(harness.agent.context.order("manual", "numbers"))
     assert isinstance(draft, Draft)
     weighed = await harness.agent.compactor.weigh(draft)
     assert isinstance(weighed, Commit)

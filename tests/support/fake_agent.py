@@ -87,7 +87,7 @@ class FakeAgent(Agent):
                 self.running = False
             if isinstance(event, PermissionAsked):
                 self.question = event.request
-            self._channel.emit(event)
+            self.channel.emit(event)
 
     def append(self, *entries: Entry) -> None:
         """Commit entries and tell of them."""
@@ -148,7 +148,7 @@ class FakeAgent(Agent):
 
     @property
     def effort(self) -> EffortInForce:
-        return EffortInForce(self.model, self.levels, self._context.chosen_effort)
+        return EffortInForce(self.model, self.levels, self.context.chosen_effort)
 
     def context_size(self) -> ContextSize:
         return self.size

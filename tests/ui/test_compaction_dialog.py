@@ -177,7 +177,7 @@ async def test_what_is_foretold_adds_up(tmp_path: Path) -> None:
     stage = a_stage(tmp_path)
     async with stage.run(after=looks(TURNS)):
         agent = stage.harness.agent
-        compactor, order = agent.compactor, agent.compaction()
+        compactor, order = agent.compactor, agent.context.order("manual")
         plan = await compactor.plan(order)
         assert isinstance(plan, CompactionPlan)
         forecast = await compactor.forecast(plan, order)

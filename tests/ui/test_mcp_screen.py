@@ -191,7 +191,7 @@ class GivenServers:
 
 def given_screen(servers: GivenServers, stage: Any) -> McpScreen:
     agent = stage.agent
-    agent.mcp = servers
+    agent.mcp = agent.ports.mcp = servers
     return McpScreen(agent, stage.saved.__setitem__)
 
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from tui_agent.agent.answer import Answerer
 from tui_agent.agent.channel import EventChannel, Questions
-from tui_agent.agent.checkpoints.recorder import Recorder
-from tui_agent.agent.checkpoints.rewind import FileRewind, RewindContext
+from tui_agent.agent.checkpoints.rewind import FileRewind
 from tui_agent.agent.context_keeper import ContextKeeper
 from tui_agent.agent.diagnostics.diagnostics import Diagnostics
 from tui_agent.agent.events import (
@@ -32,11 +31,11 @@ from tui_agent.agent.journal import Journal
 from tui_agent.agent.knowledge.knowledge import CommandRow
 from tui_agent.agent.loop import Loop, MessageQueue
 from tui_agent.agent.mcp.session import SessionMcp
-from tui_agent.agent.permissions import Mode, Rule
+from tui_agent.agent.permissions import Mode
 from tui_agent.agent.ports import Adjustable, AgentPorts
 from tui_agent.agent.preparing import Named, Prepared, all_named, load_named, prepare_command
 from tui_agent.agent.shell import interrupted, run_shell
-from tui_agent.agent.subagents import Parent, Subagents
+from tui_agent.agent.subagents import Subagents
 from tui_agent.agent.titles import Titles
 from tui_agent.agent.tool_runner import ToolRunner
 from tui_agent.context.budget import ContextSize
@@ -61,7 +60,7 @@ from tui_agent.session.session import Session
 from tui_agent.tools.base import SubagentReport
 
 if TYPE_CHECKING:
-    from tui_agent.agent.compactor import CompactionOrder, CompactionOutcome, Compactor
+    from tui_agent.agent.compactor import CompactionOutcome, Compactor
     from tui_agent.agent.context_inspector import ContextInspector
     from tui_agent.agent.navigator import Navigator
     from tui_agent.context.compaction import Trigger
@@ -119,44 +118,29 @@ class Agent:
         mode: str = Mode.BUILD,
         effort: Effort | None = None,
     ) -> None:
-        self._channel = channel = EventChannel()
+        self.channel = channel = EventChannel()
         held = Containment(ports.sandbox, lambda: self.gate.view())  # noqa: PLW0108 - the gate is made later
         ports = replace(ports, hooks=ports.hooks.bound(self._about, channel.emit, held))
         channel.subscribe(ports.meter.hear)
         self.session = session
         self.ports = ports
         self._journal = Journal(session, channel)
-        self._questions = Questions(channel)
+        self.questions = Questions(channel)
         self._costs = Costs(session)
-        self._context = ContextKeeper(self._journal, ports, model=model, mode=mode)
-        self._context.begin_with(effort)
-        self._titles = Titles(session, ports, channel, lambda: self.model)
+        self.context = ContextKeeper(self._journal, ports, model=model, mode=mode)
+        self.context.begin_with(effort)
+        self._titles = Titles(self)
         self._answerer = Answerer(self._journal, ports)
         self.jobs = make_jobs(channel.emit)
         """The commands that go on in the background; they end with the agent."""
-        self.files = FileRewind(
-            session,
-            ports,
-            RewindContext(
-                append=lambda entry: self.keep(entry),  # noqa: PLW0108 - made later
-                leftovers=lambda: self._tools.aclose(),  # noqa: PLW0108 - made later
-                jobs=lambda: self.jobs.running,
-                emit=channel.emit,
-            ),
-        )
+        self.files = FileRewind(self)
         """The files of the project: what the session changed in them, and how they go along when one moves."""
-        self._tools = ToolRunner(self._journal, ports, self._questions, self.jobs, self._context, self.files)
-        self.mcp = SessionMcp(
-            self._journal,
-            ports,
-            model=lambda: self.model,
-            tell_anew=self._context.announce_tools,
-            is_running=lambda: self.running,
-        )
+        self.tools = ToolRunner(self._journal, ports, self.questions, self.jobs, self.context, self.files)
+        self.mcp = SessionMcp(self)
         """The servers of the Model Context Protocol."""
-        self._subagents = self._tools.subagents = self._make_subagents()
+        self._subagents = self.tools.subagents = None if ports.is_subagent else Subagents(self)
         self._loop = Loop(
-            self._journal, ports, MessageQueue(), self._context, self._answerer, self._tools, self.files.recorder
+            self._journal, ports, MessageQueue(), self.context, self._answerer, self.tools, self.files.recorder
         )
         self._run: asyncio.Task[RunEnded] | None = None
         self._compacting: asyncio.Future[CompactionOutcome] | None = None
@@ -176,40 +160,25 @@ class Agent:
         """What a person may ask about the next request."""
         from tui_agent.agent.context_inspector import ContextInspector
 
-        return ContextInspector(self.session, self.ports, self._context)
+        return ContextInspector(self.session, self.ports, self.context)
 
     @property
     def compactor(self) -> "Compactor":
         """Plans, drafts, weighs and commits compactions that are looked at first. Nothing changes before `commit`."""
-        return self._context.compactor
-
-    def compaction(self, focus: str | None = None, boundary: int | None = None) -> "CompactionOrder":
-        """Return the order for a compaction of the path as it is now, for the ``compactor``.
-
-        ``focus`` says what the summary should keep. With ``boundary`` what is before that entry is summarised.
-        """
-        return self._context.order("manual", focus, boundary)
+        return self.context.compactor
 
     @cached_property
     def navigator(self) -> "Navigator":
         """Moves about in the tree."""
         from tui_agent.agent.navigator import Navigator
 
-        return Navigator(self._journal, self.ports, self._context, running=lambda: self.running)
+        return Navigator(self._journal, self.ports, self.context, running=lambda: self.running)
 
     async def lay_head(self) -> None:
         """See to it that the path has the head of its next request, so that branches from here begin with its bytes."""
-        await self._context.warm()
-        await self._context.gather_tools()
-        self._context.ensure_head()
-
-    async def ask_for(self, request: PermissionRequest) -> PermissionAnswer:
-        """Ask the user in the name of another agent; they answer with ``answer_permission`` here."""
-        return await self._questions.ask(request)
-
-    def emit(self, event: AgentEvent) -> None:
-        """Tell those who listen here of something that happens beside this agent."""
-        self._channel.emit(event)
+        await self.context.warm()
+        await self.context.gather_tools()
+        self.context.ensure_head()
 
     def keep(self, *entries: Entry, then: Callable[[], None] = lambda: None) -> None:
         """Append entries now, or before the next step of a run: one in between could part a call from its result.
@@ -225,30 +194,10 @@ class Agent:
         self._loop.held_back.extend(entries)
         then()
 
-    def _make_subagents(self) -> Subagents | None:
-        """Return what starts subagents; None for one that is a subagent itself."""
-        if self.ports.is_subagent:
-            return None
-        parent = Parent(
-            session=self.session,
-            ports=self.ports,
-            channel=self._channel,
-            questions=self._questions,
-            model=lambda: self.model,
-            effort=lambda: self._context.chosen_effort,
-            mode=lambda: self.mode,
-            session_rules=self._tools.session_rules,
-            recorder=self.files.recorder,
-        )
-        return Subagents(parent)
-
-    def share_rules(self, rules: list[Rule]) -> None:
-        """Use another agent's list of rules made by "always in this session": what is allowed there is allowed here."""
-        self._tools.session_rules = rules
-
-    def share_recorder(self, recorder: Recorder | None) -> None:
-        """Have another agent's recorder watch the calls made here; the other agent keeps what it sees."""
-        self._tools.recorder = recorder
+    def work_for(self, parent: "Agent") -> None:
+        """Share the parent's rules made by "always in this session"; its recorder watches the calls made here."""
+        self.gate.session_rules = parent.gate.session_rules
+        self.tools.recorder = parent.tools.recorder
 
     # -- what a screen shows ----------------------------------------------------------------------------------
 
@@ -272,7 +221,7 @@ class Agent:
 
     @property
     def question(self) -> PermissionRequest | None:
-        return self._questions.open
+        return self.questions.open
 
     @property
     def queue(self) -> QueueChanged:
@@ -282,35 +231,35 @@ class Agent:
     @property
     def model(self) -> str:
         """The model of the next request."""
-        return self._context.model
+        return self.context.model
 
     @property
     def effort(self) -> EffortInForce:
         """How much the model of the next request is to think."""
-        return self._context.effort
+        return self.context.effort
 
     @property
     def chosen_effort(self) -> Effort | None:
         """How much models are to think by what the user chose; None: as the settings say."""
-        return self._context.chosen_effort
+        return self.context.chosen_effort
 
     @property
     def mode(self) -> str:
         """The mode of the next request."""
-        return self._context.mode
+        return self.context.mode
 
     def subscribe(self, callback: Callable[[AgentEvent], None]) -> Callable[[], None]:
         """Call ``callback`` with every event from now on; the returned function ends that."""
-        return self._channel.subscribe(callback)
+        return self.channel.subscribe(callback)
 
     def context_size(self, at: int | None = None) -> ContextSize:
         """Measure the next request, or one that goes on from another entry."""
-        return self._context.size(at)
+        return self.context.size(at)
 
     @property
     def has_summary(self) -> bool:
         """Whether the next compaction has its summary already."""
-        return self._context.has_summary
+        return self.context.has_summary
 
     def session_cost(self) -> float | None:
         """Return the US dollars spent in the session so far, None when they are not known; see ``Costs.total``."""
@@ -324,13 +273,13 @@ class Agent:
         self._titles.begin(parts)
         self._loop.queue.put(parts, follow_up=follow_up and self.running)
         if self.running:
-            self._channel.emit(self.queue)
+            self.channel.emit(self.queue)
         else:
             self.retry()
 
     def commands(self) -> tuple[CommandRow, ...]:
         """Return the user's own commands and skills and the servers' prompts, as they can be typed."""
-        prompts = (CommandRow(row.command, row.description, row.usage) for row in self.mcp.prompts())
+        prompts = (CommandRow(row.command, row.description, row.usage) for row in self.ports.mcp.prompts())
         return (*self.ports.knowledge.rows, *prompts)
 
     async def prepare_command(self, name: str, arguments: str) -> Prepared | None:
@@ -371,7 +320,7 @@ class Agent:
     def take_back(self) -> str | None:
         """Remove the newest waiting message and return what was typed."""
         message = self._loop.queue.take_back()
-        self._channel.emit(self.queue)
+        self.channel.emit(self.queue)
         return message.typed if message else None
 
     def interrupt(self) -> None:
@@ -379,11 +328,11 @@ class Agent:
         for task in (self._run, self._compacting, *self._beside):
             if task is not None:
                 task.cancel()
-        self._context.cancel_preparation()
+        self.context.cancel_preparation()
 
     def answer_permission(self, call_id: str, answer: PermissionAnswer) -> None:
         """Settle the open question; an answer to a question that is no longer open does nothing."""
-        self._questions.answer(call_id, answer)
+        self.questions.answer(call_id, answer)
 
     def retry(self) -> None:
         """Start a run on the path as it is, unless one is going on."""
@@ -395,7 +344,7 @@ class Agent:
 
     def _announce_end(self, run: "asyncio.Task[RunEnded]") -> None:
         """Send the event of the run's end, once the agent is idle."""
-        self._channel.emit(RunEnded("interrupted") if run.cancelled() else run.result())
+        self.channel.emit(RunEnded("interrupted") if run.cancelled() else run.result())
 
     def _prepare_project(self, event: AgentEvent) -> None:
         """Look through the project while the model writes its first call; an answer without one has no use for it."""
@@ -408,19 +357,19 @@ class Agent:
     def change_model(self, model: str) -> None:
         """Use another model from the next request on."""
         if model != self.model:
-            self.keep(ModelChangeEntry(model=model), then=lambda: setattr(self._context, "model", model))
-            self._context.announce_effort()
+            self.keep(ModelChangeEntry(model=model), then=lambda: setattr(self.context, "model", model))
+            self.context.announce_effort()
 
     def change_effort(self, effort: Effort | None) -> None:
         """Have models think so much from the next request on; None: as the settings say."""
-        if effort != self._context.chosen_effort:
-            self.keep(EffortChangeEntry(effort=effort), then=lambda: setattr(self._context, "chosen_effort", effort))
-            self._context.announce_effort()
+        if effort != self.context.chosen_effort:
+            self.keep(EffortChangeEntry(effort=effort), then=lambda: setattr(self.context, "chosen_effort", effort))
+            self.context.announce_effort()
 
     def change_mode(self, mode: str) -> None:
         """Use another mode from the next request on."""
         if mode != self.mode:
-            self.keep(ModeChangeEntry(mode=mode), then=lambda: setattr(self._context, "mode", mode))
+            self.keep(ModeChangeEntry(mode=mode), then=lambda: setattr(self.context, "mode", mode))
 
     def adopt(self, adjusted: Adjustable) -> None:
         """Follow changed settings from the next request on; what is going on ends as it began."""
@@ -432,12 +381,12 @@ class Agent:
     @property
     def diagnostics(self) -> Diagnostics:
         """What checkers find in what the agent edits."""
-        return self._tools.diagnostics
+        return self.tools.diagnostics
 
     @property
     def gate(self) -> Gate:
         """The permission rules that hold: to be looked at, removed and put back."""
-        return self._tools.gate
+        return self.tools.gate
 
     async def compact(
         self,
@@ -454,14 +403,14 @@ class Agent:
         ``problem`` says why nothing was compacted. Cancelling it, or ``interrupt``, changes nothing.
         """
         if self.running:
-            self._context.pending = focus or ""
-            self._channel.emit(Notice("The history is compacted before the next step, or at the end of the run."))
+            self.context.pending = focus or ""
+            self.channel.emit(Notice("The history is compacted before the next step, or at the end of the run."))
             from tui_agent.agent.compactor import CompactionOutcome
 
             return CompactionOutcome()
         trigger: Trigger = "idle" if idle else "manual"
         self._compacting = asyncio.ensure_future(
-            self._context.compact(trigger, focus, for_model=for_model, boundary=boundary)
+            self.context.compact(trigger, focus, for_model=for_model, boundary=boundary)
         )
         try:
             return await self._compacting
@@ -477,19 +426,19 @@ class Agent:
     async def prune(self) -> int:
         """Turn old tool outputs into placeholders now; returns the tokens freed, 0 when there was nothing to gain."""
         if self.running:
-            self._channel.emit(Notice("The agent is working; interrupt it first.", "warning"))
+            self.channel.emit(Notice("The agent is working; interrupt it first.", "warning"))
             return 0
-        return await self._context.prune(Moment(asked=True))
+        return await self.context.prune(Moment(asked=True))
 
     async def plan_prune(self) -> PrunePlan | None:
         """Return what ``prune`` would do, None when there is nothing to gain."""
-        return await self._context.plan_prune(Moment(asked=True))
+        return await self.context.plan_prune(Moment(asked=True))
 
     async def run_shell(self, command: str, *, excluded: bool = False) -> ShellEntry:
         """Run a command for the user; unless ``excluded`` the model sees it with the next request."""
         if not self.running:
-            self._context.name_mode()
-        work = run_shell(command, self.ports, self._channel, self.files.recorder, excluded=excluded)
+            self.context.name_mode()
+        work = run_shell(command, self.ports, self.channel, self.files.recorder, excluded=excluded)
         task = asyncio.ensure_future(work)
         self._beside.add(task)
         try:
@@ -539,12 +488,12 @@ class Agent:
 
     async def warm(self) -> None:
         """Get ready for the first message what takes time: best when the user is not typing."""
-        await self._context.warm()
-        if self._context.preview() is not None:
-            self._channel.emit(HeadKnown())
+        await self.context.warm()
+        if self.context.preview() is not None:
+            self.channel.emit(HeadKnown())
         if await self._costs.read():
-            self._channel.emit(CostKnown())
-        self.mcp.start()
+            self.channel.emit(CostKnown())
+        self.ports.mcp.start()
         await self.ports.hooks.warm()
         await asyncio.to_thread(self._warm_tools)
 
@@ -561,9 +510,9 @@ class Agent:
         """Interrupt the run and end what it started. The session stays open; it is the caller's."""
         self.interrupt()
         await self.wait_idle()
-        await self._context.aclose()
+        await self.context.aclose()
         await self._titles.aclose()
-        await self._tools.aclose()
+        await self.tools.aclose()
         await self.diagnostics.aclose()
         await self.jobs.aclose()
         await self.files.aclose()

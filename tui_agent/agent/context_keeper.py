@@ -549,7 +549,7 @@ class ContextKeeper:
     def _hold(self, trigger: "Trigger") -> HoldReason | None:
         return hold(self._session.active_path(), self.settings().compaction, self.compactor.failures, trigger)
 
-    def order(self, trigger: "Trigger", focus: str | None, boundary: int | None = None) -> "CompactionOrder":
+    def order(self, trigger: "Trigger", focus: str | None = None, boundary: int | None = None) -> "CompactionOrder":
         """Return the order for a compaction of the path as it is now, or of what is before an entry."""
         from tui_agent.agent.compactor import CompactionOrder
 

@@ -10,8 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tui_agent.agent.agent_specs import AgentSpec
-from tui_agent.agent.channel import EventChannel, Questions
-from tui_agent.agent.checkpoints.recorder import Recorder
+from tui_agent.agent.channel import Questions
 from tui_agent.agent.events import (
     AgentEvent,
     CostKnown,
@@ -22,14 +21,13 @@ from tui_agent.agent.events import (
     ToolStarted,
 )
 from tui_agent.agent.mcp.hub import McpHub
-from tui_agent.agent.permissions import Mode, Rule
-from tui_agent.agent.ports import Adjustable, AgentPorts
+from tui_agent.agent.permissions import Mode
+from tui_agent.agent.ports import Adjustable
 from tui_agent.agent.preparing import subagents_of
 from tui_agent.context.templates import fill
 from tui_agent.context.tokens import TokenCounter
 from tui_agent.errors import ToolError
 from tui_agent.lazy import dataclass
-from tui_agent.session.effort import Effort
 from tui_agent.session.entries import AssistantEntry, Entry, SubagentEntry
 from tui_agent.session.session import Session
 from tui_agent.tools.base import SubagentReport
@@ -40,22 +38,6 @@ if TYPE_CHECKING:
 
 MAX_STEPS = 60
 """Steps of a subagent whose kind names no limit."""
-
-
-@dataclass(slots=True)
-class Parent:
-    """What subagents take from the agent that starts them. Model, effort and mode are asked for at each start."""
-
-    session: Session
-    ports: AgentPorts
-    channel: EventChannel
-    questions: Questions
-    model: Callable[[], str]
-    effort: Callable[[], Effort | None]
-    mode: Callable[[], str]
-    session_rules: list[Rule]
-    recorder: Recorder | None = None
-    """What subagents change is the parent's to take back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +57,9 @@ class FinishedSubagent:
 
 
 class Subagents:
-    """Starts subagents for one parent."""
+    """Starts subagents for one agent. What they change in files is the parent's to take back."""
 
-    def __init__(self, parent: Parent) -> None:
+    def __init__(self, parent: "Agent") -> None:
         self._parent = parent
         self.working: dict[str, Agent] = {}
         """The subagents that work now, by the call they work on."""
@@ -161,9 +143,8 @@ class Subagents:
             cache_session=parent.ports.cache_session or parent.session.id,
         )
         own.adopt(_within(spec, parent.ports.adjustable()))
-        worker = Agent(session, own, model=parent.model(), mode=parent.mode(), effort=parent.effort())
-        worker.share_rules(parent.session_rules)
-        worker.share_recorder(parent.recorder)
+        worker = Agent(session, own, model=parent.model, mode=parent.mode, effort=parent.chosen_effort)
+        worker.work_for(parent)
         return worker
 
     def _make(self, spec: AgentSpec, session: Session) -> "Agent":
@@ -188,13 +169,12 @@ class Subagents:
             mcp=ports.mcp if spec.tools is None else McpHub(),
         )
         own.adopt(_within(spec, ports.adjustable()))
-        mode = self._parent.mode()
+        mode = self._parent.mode
         if ports.knowledge.primary(mode) is not None:
             mode = Mode.BUILD  # the mode is another agent's name, whose prompt and tools are not this one's
-        model, effort = spec.model or self._parent.model(), spec.effort or self._parent.effort()
+        model, effort = spec.model or self._parent.model, spec.effort or self._parent.chosen_effort
         worker = Agent(session, own, model=model, mode=mode, effort=effort)
-        worker.share_rules(self._parent.session_rules)
-        worker.share_recorder(self._parent.recorder)
+        worker.work_for(self._parent)
         return worker
 
 

@@ -6,20 +6,20 @@ logged and nothing else: a session with its first message for a title is fine. A
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
-from contextlib import aclosing
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from tui_agent.agent.channel import EventChannel
-from tui_agent.agent.clients import NO_MODEL
+from tui_agent.agent.clients import NO_MODEL, complete
 from tui_agent.agent.events import AgentEvent, CostKnown, RunEnded, TitleChanged
-from tui_agent.agent.ports import AgentPorts
 from tui_agent.context.request import ContentText, Message, ModelRequest
 from tui_agent.model.demo import DEMO_MODEL
-from tui_agent.model.protocol import Finished, ModelError, TextDelta, UsageReport
+from tui_agent.model.protocol import ModelError
 from tui_agent.session.entries import TextPart, UserPart
 from tui_agent.session.errors import StoreError
-from tui_agent.session.session import Session
 from tui_agent.session.typed import typed_text
+
+if TYPE_CHECKING:
+    from tui_agent.agent.agent import Agent
 
 log = logging.getLogger(__name__)
 
@@ -33,17 +33,16 @@ SECONDS = 20.0
 
 
 class Titles:
-    """The title of one session. ``model`` returns the conversation's model."""
+    """The title of one session."""
 
-    def __init__(self, session: Session, ports: AgentPorts, channel: EventChannel, model: Callable[[], str]) -> None:
-        self._session = session
-        self._ports = ports
-        self._channel = channel
-        self._model = model
+    def __init__(self, agent: "Agent") -> None:
+        self._agent = agent
+        self._session = agent.session
+        self._ports = agent.ports
         self._message = ""
         self._given = ""
         self._task: asyncio.Task[None] | None = None
-        channel.subscribe(self._on_event)
+        agent.subscribe(self._on_event)
 
     def begin(self, parts: Sequence[UserPart]) -> None:
         """Call the session by its first message, if it has no title yet."""
@@ -63,8 +62,8 @@ class Titles:
         if not isinstance(event, RunEnded) or event.reason != "done" or not self._message:
             return
         message, self._message = self._message, ""
-        model = self._ports.small_model or self._model()
-        if self._ports.titles and model not in {NO_MODEL, DEMO_MODEL} and self._model() != DEMO_MODEL:
+        model = self._ports.small_model or self._agent.model
+        if self._ports.titles and model not in {NO_MODEL, DEMO_MODEL} and self._agent.model != DEMO_MODEL:
             self._task = asyncio.get_running_loop().create_task(self._improve(message, model))
 
     async def _improve(self, message: str, model: str) -> None:
@@ -73,7 +72,7 @@ class Titles:
                 title = clean_title(await self._ask(message, model))
             if title and self._session.info.title == self._given:
                 self._session.set_title(title)
-                self._channel.emit(TitleChanged(title))
+                self._agent.channel.emit(TitleChanged(title))
         except (ModelError, StoreError, TimeoutError) as error:
             log.info("no title from %s: %s", model, error)
 
@@ -87,17 +86,11 @@ class Titles:
             max_output_tokens=MAX_TOKENS,
             tool_choice="none",
         )
-        text, finish = "", "error"
-        async with aclosing(self._ports.client.stream(request)) as events:
-            async for event in events:
-                if isinstance(event, TextDelta):
-                    text += event.text
-                elif isinstance(event, Finished):
-                    finish = event.reason
-                elif isinstance(event, UsageReport) and event.cost:
-                    self._session.add_cost(event.cost)
-                    self._channel.emit(CostKnown())
-        return text if finish == "stop" else ""
+        answer = await complete(self._ports.client, request)
+        if answer.cost:
+            self._session.add_cost(answer.cost)
+            self._agent.channel.emit(CostKnown())
+        return answer.text if answer.finish == "stop" else ""
 
 
 def clean_title(answer: str) -> str:

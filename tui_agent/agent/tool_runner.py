@@ -39,7 +39,7 @@ from tui_agent.agent.events import (
 from tui_agent.agent.gate import Gate, needs_of
 from tui_agent.agent.hooks.hooks import CheckedCall
 from tui_agent.agent.journal import Journal
-from tui_agent.agent.permissions import Action, Rule
+from tui_agent.agent.permissions import Action
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.context.truncation import limits_for
 from tui_agent.context.view import resolve
@@ -458,14 +458,6 @@ class ToolRunner:
         }
         results = [entry.output for entry in path if isinstance(entry, ToolResultEntry) and entry.call_id in asked]
         return tuple(results[-len(loop.keys) * (loop.count - 1) :])
-
-    @property
-    def session_rules(self) -> list[Rule]:
-        return self.gate.session_rules
-
-    @session_rules.setter
-    def session_rules(self, rules: list[Rule]) -> None:
-        self.gate.session_rules = rules
 
     # -- result ---------------------------------------------------------------------------------------------
 

@@ -61,7 +61,7 @@ async def mcp(controller: Controller, argument: str) -> None:
             if await may_reread(controller, owner, "Reload, and tell the model of other tools?", owner.model):
                 await owner.mcp.reload()
         case "restart", server if server:
-            await owner.mcp.restart(server)
+            await owner.ports.mcp.restart(server)
             controller.say(f"{server} was restarted.")
         case "log", rest if len(words := rest.rsplit(maxsplit=1)) == 2:
             await _set_log_level(controller, owner, *words)
@@ -77,7 +77,7 @@ async def _set_log_level(controller: Controller, owner: Agent, server: str, leve
     known = next((one for one in levels if one == level), None)
     if known is None:
         raise CommandError(f"There is no level “{one_line(level, 40)}”; there are {', '.join(levels)}.")
-    await owner.mcp.set_log_level(server, known)
+    await owner.ports.mcp.set_log_level(server, known)
     of_user = any(row.name == server and row.source == "user" for row in owner.mcp.status())
     if of_user:
         controller.services.save_setting(f'mcp."{server}".log_level', level)

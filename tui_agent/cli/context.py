@@ -167,7 +167,7 @@ def _told(session: Session) -> str:
 
 async def _preview(agent: Agent, arguments: Namespace) -> int:
     """Say what a compaction would do; no model is asked, so the summary is a room that it may take."""
-    order = agent.compaction(arguments.focus, arguments.up_to)
+    order = agent.context.order("manual", arguments.focus, arguments.up_to)
     plan = await agent.compactor.plan(order)
     if isinstance(plan, Refusal):
         say(plan.message, file=sys.stderr)

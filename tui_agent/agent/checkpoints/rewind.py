@@ -1,49 +1,37 @@
 """Takes files along when one moves in the tree: plans it, does it, and tells what differs."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from typing import cast
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, cast
 
 from tui_agent.agent.checkpoints.differing import ChangeAmount, ChangeCounter, ChangedFile, diff_of, diff_of_recorded
 from tui_agent.agent.checkpoints.plan import RestorePlan, changes_in, differences
 from tui_agent.agent.checkpoints.recorder import Recorder
 from tui_agent.agent.checkpoints.restoring import Restored, Restorer
 from tui_agent.agent.events import Notice
-from tui_agent.agent.ports import AgentPorts
-from tui_agent.lazy import dataclass
-from tui_agent.session.entries import CheckpointEntry, Entry
-from tui_agent.session.session import Session
+from tui_agent.session.entries import CheckpointEntry
+
+if TYPE_CHECKING:
+    from tui_agent.agent.agent import Agent
 
 _NAMED = 3
 """Files named in a notice; the rest is counted."""
 
 
-@dataclass(frozen=True, slots=True)
-class RewindContext:
-    """What is asked of the agent."""
-
-    append: Callable[[Entry], None]
-    leftovers: Callable[[], Awaitable[None]]
-    """Waits until interrupted calls have ended."""
-    jobs: Callable[[], int]
-    """How many background jobs run."""
-    emit: Callable[[Notice], None]
-
-
 class FileRewind:
     """The files of one session's project. Called on the event loop; files are read and written in threads."""
 
-    def __init__(self, session: Session, ports: AgentPorts, around: RewindContext) -> None:
-        self._session = session
-        self._around = around
+    def __init__(self, agent: "Agent") -> None:
+        self._agent = agent
+        self._session = session = agent.session
         self._along: dict[frozenset[int | None], bool] = {}
         self._warming: asyncio.Task[None] | None = None
         self.recorder: Recorder | None = None
         """Watches calls and commands; None where changes are not recorded."""
         self._restorer: Restorer | None = None
-        keeping = ports.checkpoints
+        ports, keeping = agent.ports, agent.ports.checkpoints
         if keeping is not None and not session.read_only:
-            self.recorder = Recorder(ports.project, keeping, self._warn, around.jobs)
+            self.recorder = Recorder(ports.project, keeping, self._warn, lambda: agent.jobs.running)
         if keeping is not None:
             self._restorer = Restorer(ports.project, keeping)
 
@@ -56,12 +44,12 @@ class FileRewind:
         """Append what was changed and is in no checkpoint yet."""
         entry = self.recorder.take() if self.recorder is not None else None
         if entry is not None:
-            self._around.append(entry)
+            self._agent.keep(entry)
 
     async def settle(self) -> None:
         """Wait until everything that commands changed is in a checkpoint."""
         if self.recorder is not None:
-            await self._around.leftovers()
+            await self._agent.tools.aclose()
             await self.recorder.settle()
             self.keep_changes()
 
@@ -72,7 +60,7 @@ class FileRewind:
             await self.recorder.aclose()
 
     def _warn(self, sentence: str) -> None:
-        self._around.emit(Notice(sentence, "warning"))
+        self._agent.channel.emit(Notice(sentence, "warning"))
 
     # -- going --------------------------------------------------------------------------------------------------
 
@@ -103,7 +91,7 @@ class FileRewind:
             sentence += f" {_count(len(stay))} as before: {named}{more}."
         if plan.omitted:
             sentence += f" {plan.omitted:,} more files changed and stay: there were too many to keep."
-        self._around.emit(Notice(sentence, "warning" if stay or plan.omitted else "information"))
+        self._agent.channel.emit(Notice(sentence, "warning" if stay or plan.omitted else "information"))
         return done
 
     def remember(self, one: int | None, other: int | None, *, along: bool) -> None:
@@ -175,7 +163,7 @@ class FileRewind:
             done = await self.restore(plan)
         entry = self.recorder.take()
         if entry is not None:
-            self._around.append(entry.model_copy(update={"put_back_to": target or 0}))
+            self._agent.keep(entry.model_copy(update={"put_back_to": target or 0}))
         return done
 
     def _between(

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from tui_agent.agent.check import run_check
 from tui_agent.agent.checkpoints.plan import RestorePlan
 from tui_agent.agent.checkpoints.restoring import Restorer
+from tui_agent.agent.clients import complete
 from tui_agent.agent.events import (
     AgentEvent,
     EntryAppended,
@@ -37,7 +38,7 @@ from tui_agent.context.templates import fill
 from tui_agent.errors import UserFacingError, report
 from tui_agent.files.secret_files import file_holds_secret
 from tui_agent.lazy import dataclass
-from tui_agent.model.protocol import ErrorKind, ModelClient, ModelError, ModelEvent, TextDelta, UsageReport
+from tui_agent.model.protocol import ErrorKind, ModelClient, ModelError, ModelEvent
 from tui_agent.sandbox.plan import shared_files
 from tui_agent.session.entries import (
     EffortChangeEntry,
@@ -339,7 +340,7 @@ class Race:
         self.saved = 0.0
         self.comparison = ""
         self.client = SharedClient(main.ports.client)
-        self.questions = SharedQuestions(main.ask_for)
+        self.questions = SharedQuestions(main.questions.ask)
         self.home = home
         """Where its copies are."""
         self._listing: asyncio.Task[list[str]] | None = None
@@ -380,7 +381,7 @@ class Race:
         home.save(record)
         race = cls(main, home, record)
         race._plan = await main.files.plan(start)
-        main.emit(RaceStarted(record.id, start, record.prompt, record.check, rows, most))
+        main.channel.emit(RaceStarted(record.id, start, record.prompt, record.check, rows, most))
         for runner in race.runners:
             runner.begin(record.parts)
         return race
@@ -440,7 +441,7 @@ class Race:
             budget=replace(main.ports.budget, cost=self.record.cost or main.ports.budget.cost),
         )
         agent = Agent(session, ports, model=main.model, mode=main.mode, effort=main.chosen_effort)
-        agent.share_rules(main.gate.session_rules)
+        agent.gate.session_rules = main.gate.session_rules
         return agent
 
     # -- what a user does -------------------------------------------------------------------------------------
@@ -535,7 +536,7 @@ class Race:
         self.home.save(self.record)
 
     def tell(self, runner: Runner) -> None:
-        self.main.emit(RunnerChanged(self.record.id, runner.number, runner.figures))
+        self.main.channel.emit(RunnerChanged(self.record.id, runner.number, runner.figures))
 
     def after(self, runner: Runner) -> None:
         """Look what follows from a runner's end."""
@@ -547,7 +548,7 @@ class Race:
                 best = min(self.runners, key=lambda other: other.figures.rank)
                 self.picked = best.number if best.state in {RunnerState.PASSED, RunnerState.DONE} else None
             self._over.set()
-            self.main.emit(RaceEnded(self.record.id, self.picked, self.saved))
+            self.main.channel.emit(RaceEnded(self.record.id, self.picked, self.saved))
 
     def _stop_others(self, winner: Runner) -> float:
         """Stop all others; returns what they would still have spent to spend as much as the winner."""
@@ -627,17 +628,10 @@ async def compare(race: "Race") -> str:
     task = fill(ports.prompt("race_compare"), task=race.record.prompt)
     text = "\n\n".join([task, *(f"<attempt name={name!r}>\n{diff}\n</attempt>" for name, diff in told.items())])
     request = ModelRequest(ports.small_model or race.main.model, (Message("user", (ContentText(text),)),))
-    said: list[str] = []
-    async with aclosing(ports.client.stream(request)) as events:
-        async for event in events:
-            match event:
-                case TextDelta(text=piece):
-                    said.append(piece)
-                case UsageReport(cost=cost) if cost:
-                    race.main.session.add_cost(cost)
-                case _:
-                    pass
-    race.comparison = "".join(said).strip()
+    answer = await complete(ports.client, request)
+    if answer.cost:
+        race.main.session.add_cost(answer.cost)
+    race.comparison = answer.text.strip()
     return race.comparison
 
 

@@ -122,7 +122,7 @@ class CompactScreen(Dialog[None]):
 
     async def _plan(self) -> None:
         """Show the summary that was prepared beside the work; without one, what a compaction would do."""
-        compactor, order = self._agent.compactor, self._agent.compaction(boundary=self.boundary)
+        compactor, order = self._agent.compactor, self._agent.context.order("manual", boundary=self.boundary)
         prepared = await compactor.prepared.draft(order)
         forecast = None if prepared is None else await compactor.forecast(prepared.plan, order)
         if prepared is not None and isinstance(forecast, Commit):
@@ -134,7 +134,7 @@ class CompactScreen(Dialog[None]):
 
     async def _look(self) -> None:
         """Show what a compaction would do that ends where it is to end."""
-        compactor, order = self._agent.compactor, self._agent.compaction(boundary=self.boundary)
+        compactor, order = self._agent.compactor, self._agent.context.order("manual", boundary=self.boundary)
         plan = await compactor.plan(order)
         if not isinstance(plan, Refusal):
             self.ends_before = next((entry.id for entry in plan.kept if entry.is_sent), None)
@@ -215,7 +215,7 @@ class CompactScreen(Dialog[None]):
         await self._agent.compact(None)
 
     async def _summarise(self) -> None:
-        order = self._agent.compaction(self.field.value.strip() or None, self.boundary)
+        order = self._agent.context.order("manual", self.field.value.strip() or None, self.boundary)
         drafted = await self._agent.compactor.draft(order)
         self._end_stream()
         if isinstance(drafted, Refusal):

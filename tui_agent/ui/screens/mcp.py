@@ -198,8 +198,8 @@ class McpScreen(PageScreen[None]):
 
     def on_mount(self) -> None:
         """Look, and again whenever a server changes."""
-        self.when_left(self._agent.mcp.watch(self._changed))
-        self._agent.mcp.start()
+        self.when_left(self._agent.ports.mcp.watch(self._changed))
+        self._agent.ports.mcp.start()
         self._look()
 
     # -- what is shown
@@ -248,7 +248,7 @@ class McpScreen(PageScreen[None]):
     def _switch(self, server: McpServerStatus, tool: McpToolRow) -> None:
         """Offer a tool or not, and keep that where it can be kept."""
         try:
-            settings = self._agent.mcp.switch(server.name, tool.own, on=not tool.on)
+            settings = self._agent.ports.mcp.switch(server.name, tool.own, on=not tool.on)
         except McpError as error:
             self._say(str(error))
             return
@@ -264,7 +264,7 @@ class McpScreen(PageScreen[None]):
 
     def action_restart(self) -> None:
         if (server := self.servers.server) is not None:
-            self._do(self._agent.mcp.restart(server.name), f"{server.name} is started again.")
+            self._do(self._agent.ports.mcp.restart(server.name), f"{server.name} is started again.")
 
     def action_reload(self) -> None:
         """Read the settings anew and tell the model of the tools there are then."""
@@ -281,7 +281,7 @@ class McpScreen(PageScreen[None]):
             self.app.open_url(server.detail)
             self._say("The page for the login is open in your browser.")
         else:
-            self._do(self._agent.mcp.sign_out(server.name), f"Signed out of {server.name}; it is asked again.")
+            self._do(self._agent.ports.mcp.sign_out(server.name), f"Signed out of {server.name}; it is asked again.")
 
     def action_log(self) -> None:
         if (server := self.servers.server) is not None:
