@@ -39,6 +39,7 @@ from tui_agent.agent.subagents import Subagents
 from tui_agent.agent.titles import Titles
 from tui_agent.agent.tool_runner import ToolRunner
 from tui_agent.context.budget import ContextSize
+from tui_agent.context.compaction import with_summary
 from tui_agent.context.effort import EffortInForce
 from tui_agent.context.pruning import Moment, PrunePlan
 from tui_agent.context.view import resolve
@@ -133,10 +134,10 @@ class Agent:
         self._answerer = Answerer(self._journal, ports)
         self.jobs = make_jobs(channel.emit)
         """The commands that go on in the background; they end with the agent."""
-        self.files = FileRewind(self)
+        self.files = FileRewind(self, lambda: self.tools.aclose())  # noqa: PLW0108 - made later
         """The files of the project: what the session changed in them, and how they go along when one moves."""
-        self.tools = ToolRunner(self._journal, ports, self.questions, self.jobs, self.context, self.files)
-        self.mcp = SessionMcp(self)
+        self.tools: ToolRunner = ToolRunner(self._journal, ports, self.questions, self.jobs, self.context, self.files)
+        self.mcp = SessionMcp(self, self.context.announce_tools)
         """The servers of the Model Context Protocol."""
         self._subagents = self.tools.subagents = None if ports.is_subagent else Subagents(self)
         self._loop = Loop(
@@ -481,8 +482,6 @@ class Agent:
         Raises:
             ValueError: no summary is in force.
         """
-        from tui_agent.context.compaction import with_summary
-
         view = resolve(self.session.active_path())
         self.keep(with_summary(view, text, self.counter.entry))
 

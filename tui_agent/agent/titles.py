@@ -7,19 +7,16 @@ logged and nothing else: a session with its first message for a title is fine. A
 import asyncio
 import logging
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from tui_agent.agent.clients import NO_MODEL, complete
 from tui_agent.agent.events import AgentEvent, CostKnown, RunEnded, TitleChanged
+from tui_agent.agent.ports import Owner
 from tui_agent.context.request import ContentText, Message, ModelRequest
 from tui_agent.model.demo import DEMO_MODEL
 from tui_agent.model.protocol import ModelError
 from tui_agent.session.entries import TextPart, UserPart
 from tui_agent.session.errors import StoreError
 from tui_agent.session.typed import typed_text
-
-if TYPE_CHECKING:
-    from tui_agent.agent.agent import Agent
 
 log = logging.getLogger(__name__)
 
@@ -35,14 +32,14 @@ SECONDS = 20.0
 class Titles:
     """The title of one session."""
 
-    def __init__(self, agent: "Agent") -> None:
+    def __init__(self, agent: Owner) -> None:
         self._agent = agent
         self._session = agent.session
         self._ports = agent.ports
         self._message = ""
         self._given = ""
         self._task: asyncio.Task[None] | None = None
-        agent.subscribe(self._on_event)
+        agent.channel.subscribe(self._on_event)
 
     def begin(self, parts: Sequence[UserPart]) -> None:
         """Call the session by its first message, if it has no title yet."""

@@ -1,18 +1,16 @@
 """Takes files along when one moves in the tree: plans it, does it, and tells what differs."""
 
 import asyncio
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, cast
+from collections.abc import Awaitable, Callable, Sequence
+from typing import cast
 
 from tui_agent.agent.checkpoints.differing import ChangeAmount, ChangeCounter, ChangedFile, diff_of, diff_of_recorded
 from tui_agent.agent.checkpoints.plan import RestorePlan, changes_in, differences
 from tui_agent.agent.checkpoints.recorder import Recorder
 from tui_agent.agent.checkpoints.restoring import Restored, Restorer
 from tui_agent.agent.events import Notice
+from tui_agent.agent.ports import Owner
 from tui_agent.session.entries import CheckpointEntry
-
-if TYPE_CHECKING:
-    from tui_agent.agent.agent import Agent
 
 _NAMED = 3
 """Files named in a notice; the rest is counted."""
@@ -21,8 +19,10 @@ _NAMED = 3
 class FileRewind:
     """The files of one session's project. Called on the event loop; files are read and written in threads."""
 
-    def __init__(self, agent: "Agent") -> None:
+    def __init__(self, agent: Owner, end_calls: Callable[[], Awaitable[None]]) -> None:
+        """``end_calls`` waits until interrupted calls have ended."""
         self._agent = agent
+        self._end_calls = end_calls
         self._session = session = agent.session
         self._along: dict[frozenset[int | None], bool] = {}
         self._warming: asyncio.Task[None] | None = None
@@ -49,7 +49,7 @@ class FileRewind:
     async def settle(self) -> None:
         """Wait until everything that commands changed is in a checkpoint."""
         if self.recorder is not None:
-            await self._agent.tools.aclose()
+            await self._end_calls()
             await self.recorder.settle()
             self.keep_changes()
 

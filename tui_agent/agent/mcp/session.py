@@ -1,17 +1,14 @@
 """MCP servers in one session: their questions and sampling requests, and what they take of its requests."""
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING
 
 from tui_agent.agent.clients import complete
 from tui_agent.agent.events import CostKnown, Notice
 from tui_agent.agent.mcp.questions import Answer, Sampled, SamplingOrder, SamplingQuestion, ServerQuestion
 from tui_agent.agent.mcp.records import McpServerStatus
+from tui_agent.agent.ports import Owner
 from tui_agent.context.request import ModelRequest
 from tui_agent.model.protocol import ModelError
-
-if TYPE_CHECKING:
-    from tui_agent.agent.agent import Agent
 
 RELOADED = "The model is told of the servers' tools anew with the next request; what the provider had cached is lost."
 
@@ -19,8 +16,10 @@ RELOADED = "The model is told of the servers' tools anew with the next request; 
 class SessionMcp:
     """Answers servers for one session. What concerns the servers alone is asked of the hub, ``ports.mcp``."""
 
-    def __init__(self, agent: "Agent") -> None:
+    def __init__(self, agent: Owner, tell_anew: Callable[[], None]) -> None:
+        """``tell_anew`` has the next head rendered again."""
         self._agent = agent
+        self._tell_anew = tell_anew
         self._hub = hub = agent.ports.mcp
         self._emit = agent.channel.emit
         self._leave = (hub.subscribe(self._emit), hub.join(self))
@@ -71,7 +70,7 @@ class SessionMcp:
     async def reload(self) -> None:
         """Read the configuration anew and tell the model of the tools there are: the next request misses the cache."""
         await self._hub.reload()
-        self._agent.context.announce_tools()
+        self._tell_anew()
         self._emit(Notice(RELOADED))
 
     def close(self) -> None:
