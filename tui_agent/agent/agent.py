@@ -92,7 +92,7 @@ class Costs:
         return sum(spent) if spent else None
 
     async def read(self) -> bool:
-        """Add them up, once; returns whether the total became known by it."""
+        """Add up all costs, once. Returns True if the total became known by it."""
         if self._are_read:
             return False
         await asyncio.to_thread(self._session.costs)
@@ -170,7 +170,6 @@ class Agent:
 
     @cached_property
     def navigator(self) -> "Navigator":
-        """Moves about in the tree."""
         from tui_agent.agent.navigator import Navigator
 
         return Navigator(self._journal, self.ports, self.context, running=lambda: self.running)
@@ -226,7 +225,6 @@ class Agent:
 
     @property
     def queue(self) -> QueueChanged:
-        """The messages that wait for their turn."""
         return self._loop.queue.snapshot()
 
     @property
@@ -319,7 +317,6 @@ class Agent:
         return True
 
     def take_back(self) -> str | None:
-        """Remove the newest waiting message and return what was typed."""
         message = self._loop.queue.take_back()
         self.channel.emit(self.queue)
         return message.typed if message else None
@@ -501,7 +498,6 @@ class Agent:
             tool.warm(self.ports.environment)
 
     async def wait_idle(self) -> None:
-        """Wait until the run that is going on has ended."""
         if self._run is not None:
             await asyncio.wait([self._run])
 
@@ -521,7 +517,6 @@ class Agent:
         await self.ports.hooks.aclose()
 
     def _about(self) -> About:
-        """Tell hooks where it happens."""
         info, places = self.session.info, {"cwd": str(self.ports.cwd), "project": str(self.ports.project)}
         parent = info.id if self.ports.is_subagent else None
         return About(session=info.id, parent=parent, model=self.model, **places)

@@ -32,7 +32,6 @@ class EventChannel:
         return unsubscribe
 
     def emit(self, event: AgentEvent) -> None:
-        """Tell every subscriber."""
         for subscriber in tuple(self._subscribers):
             subscriber(event)
 

@@ -46,7 +46,6 @@ class CheckOutcome:
 
     @property
     def passed(self) -> bool:
-        """Whether it ended with 0."""
         return self.exit_code == 0
 
     def as_result(self) -> CheckResult:

@@ -44,7 +44,6 @@ class RoutedClient:
                 yield event
 
     async def aclose(self) -> None:
-        """Close the connections to providers."""
         await self._providers.aclose()
 
 

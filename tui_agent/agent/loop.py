@@ -62,7 +62,6 @@ class QueuedMessage:
 
     @property
     def text(self) -> str:
-        """What is sent, without attachments."""
         return "\n".join(part.text for part in self.parts if isinstance(part, TextPart))
 
     @property
@@ -93,7 +92,6 @@ class MessageQueue:
         self._messages.extendleft(reversed(messages))
 
     def take_follow_up(self) -> QueuedMessage | None:
-        """Remove and return the oldest follow-up."""
         return self._messages.popleft() if self._messages else None
 
     def take_back(self) -> QueuedMessage | None:
@@ -101,7 +99,6 @@ class MessageQueue:
         return self._messages.pop() if self._messages else None
 
     def snapshot(self) -> QueueChanged:
-        """Return what waits, for the screen."""
         return QueueChanged(
             steer=tuple(message.typed for message in self._messages if not message.follow_up),
             follow_up=tuple(message.typed for message in self._messages if message.follow_up),
@@ -143,12 +140,10 @@ class Loop:
 
     @property
     def session(self) -> Session:
-        """Where it happens."""
         return self.journal.session
 
     @property
     def channel(self) -> EventChannel:
-        """Where it is told."""
         return self.journal.channel
 
     async def run(self) -> RunEnded:
@@ -388,7 +383,7 @@ class Loop:
         hooks.tell(RunEnd(about=hooks.about, reason=ended.reason, error=ended.error, steps=ended.steps, answer=text))
 
     def _nothing_left(self) -> bool:
-        """Whether the newest message is an answer that asks for nothing."""
+        """Return True if the newest message is an answer without tool calls."""
         entry = newest_message(self.session.active_path())
         if isinstance(entry, AssistantEntry):
             return not entry.tool_calls and entry.finish in {"stop", "length", "content_filter"}

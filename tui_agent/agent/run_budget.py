@@ -90,7 +90,6 @@ class BudgetMeter:
             self.add(event.entry)
 
     def add(self, entry: AssistantEntry | CompactionEntry | BranchSummaryEntry) -> None:
-        """Count a request by what was made of it."""
         self.spend(entry.cost, entry.usage.total if entry.usage is not None else 0)
 
     def spend(self, cost: float | None, tokens: int) -> None:

@@ -77,7 +77,6 @@ class Subagents:
         return None if branch is None else branch.leaf
 
     def names(self) -> dict[str, str]:
-        """Return the kinds there are, each with what it is for."""
         return {spec.name: spec.description for spec in subagents_of(self._parent.ports).values()}
 
     async def run(
@@ -219,7 +218,6 @@ class _Watch:
                 pass
 
     def close(self) -> None:
-        """Withdraw open questions."""
         for task in self._asking:
             task.cancel()
 

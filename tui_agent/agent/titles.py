@@ -50,7 +50,6 @@ class Titles:
         self._session.set_title(self._given)
 
     async def aclose(self) -> None:
-        """Stop asking."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])

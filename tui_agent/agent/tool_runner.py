@@ -154,7 +154,6 @@ class ToolRunner:
             raise
 
     def refuse(self, parts: Sequence[ToolCallPart], message: str) -> None:
-        """Answer calls that must not run, with a message for the model."""
         self._append_all([(self._prepare(part), ToolStatus.DENIED, ToolResult(message)) for part in parts])
 
     async def aclose(self) -> None:

@@ -100,7 +100,6 @@ class WiredSessionFactory:
         return bool(self._wiring.arguments.demo)
 
     def services(self, cwd: Path, servers: Mapping[str, McpServerSettings]) -> AppServices:
-        """Return what the controller of a session in a directory is given."""
         return ControllerWiring(self._wiring, cwd, servers).services()
 
     async def models(self, *, anew: bool = False) -> Sequence[str]:

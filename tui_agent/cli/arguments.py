@@ -535,7 +535,6 @@ def _offer(action: argparse.Action, words: Iterable[str]) -> None:
 
 
 def run_completion(arguments: Namespace) -> int:
-    """Print the completion script of a shell, made from the parser itself; returns the exit code."""
     import shtab
 
     from tui_agent.cli.arguments import whole_parser

@@ -232,7 +232,6 @@ def _map_text(shown: ContextMap, made: RoomMade, model: str) -> str:
 
 
 def _gauge(size: ContextSize) -> str:
-    """Return the measure in one line."""
     about = "~" if size.estimated else ""
     threshold = f", compacts at {size.threshold:,}" if size.threshold is not None else ", never compacts by itself"
     assumed = f" ({size.window_origin})" if size.window_origin != "catalog" else ""

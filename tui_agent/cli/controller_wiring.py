@@ -78,7 +78,6 @@ class FileTransfer:
         return target
 
     def import_files(self, path: Path) -> ImportOutcome:
-        """Take in a file, or every file of a directory."""
         from tui_agent.app.importing import import_all
 
         told, imported, failed = import_all(self._store, path.expanduser())
@@ -121,7 +120,6 @@ class ControllerWiring:
         self._last_typed = last_typed
 
     def services(self) -> AppServices:
-        """Return the application's ports."""
         wiring = self._wiring
         return AppServices(
             store=wiring.store,
@@ -359,7 +357,6 @@ class ControllerWiring:
 
 
 def doctor_lines() -> Sequence[str]:
-    """Return the report of ``tui-agent doctor``."""
     from tui_agent.cli.doctor import findings, lines_of
 
     return [line for finding in findings() for line in lines_of(finding)]

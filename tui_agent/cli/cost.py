@@ -20,7 +20,6 @@ _WIDTH, _HEIGHT = 72, 6
 
 
 def run_cost(arguments: Namespace) -> int:
-    """Print what a session has cost."""
     catalog = catalog_of(load_config().config)
     with open_store() as store:
         name = named_or_last(store, arguments.id, Path.cwd()).id

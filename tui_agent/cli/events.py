@@ -44,7 +44,6 @@ def event_json(event: Line) -> dict[str, Any]:
 
 
 def event_name(kind: type) -> str:
-    """Return what an event is called in JSON."""
     return re.sub(r"(?<!^)(?=[A-Z])", "_", kind.__name__).lower()
 
 
@@ -59,7 +58,6 @@ def _plain(value: Any) -> Any:
 
 
 def events_schema() -> dict[str, Any]:
-    """Return the JSON schema of one line."""
     shared: dict[str, Any] = {}
     kinds = {event_name(kind): _kind_schema(kind, shared) for kind in sorted(get_args(Line), key=event_name)}
     return {
@@ -100,7 +98,6 @@ def _open(schema: Any) -> Any:
 
 
 def run_schema(_arguments: Namespace) -> int:
-    """Print the schema; returns the exit code."""
     print(schema_text(), end="")
     return 0
 

@@ -57,7 +57,6 @@ class ChangeCounter:
         self._lines: dict[tuple[str | None, str | None], tuple[int, int]] = {}
 
     def count(self, found: Iterable[Difference]) -> ChangeAmount:
-        """Return how much differs."""
         found = tuple(found)
         self._restorer.expect(difference.there for difference in found)
         lines = [self._compare(difference) for difference in found]

@@ -29,7 +29,6 @@ class Stamp(NamedTuple):
 
     @classmethod
     def of(cls, state: os.stat_result) -> "Stamp":
-        """Return the stamp in what ``stat`` gives."""
         return cls(state.st_mtime_ns, state.st_ctime_ns, state.st_size, state.st_ino, state.st_mode)
 
 
@@ -45,7 +44,6 @@ class Image:
 
     @property
     def exists(self) -> bool:
-        """Whether there was something."""
         return self.digest is not None or bool(self.problem)
 
 

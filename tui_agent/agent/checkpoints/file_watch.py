@@ -139,7 +139,6 @@ class FileWatch:
                 names.add(self._places[watch] + os.fsdecode(name))
 
     def close(self) -> None:
-        """Watch nothing any more."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
         self._descriptor = -1

@@ -118,7 +118,6 @@ class Shelf:
         self._end = 0
 
     def close(self) -> None:
-        """Let go of the copies."""
         self._file.close()
         self._known.clear()
 

@@ -171,7 +171,6 @@ class Recorder:
                 self._trimming = asyncio.ensure_future(self._guarded(asyncio.to_thread(self._keeping.trim)))
 
     async def aclose(self) -> None:
-        """Let go of copies."""
         if self._trimming is not None:
             await self._trimming
         if self._shelf is not None:

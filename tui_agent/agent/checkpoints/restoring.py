@@ -87,7 +87,6 @@ class Restorer:
         return Restored(tuple(done), tuple(failed))
 
     def current(self, path: str) -> Reading:
-        """Return a file as it is now."""
         place = self._place(path)
         return Reading(Image(problem=ELSEWHERE)) if place is None else read_image(place)
 

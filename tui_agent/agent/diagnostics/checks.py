@@ -91,7 +91,7 @@ def _found(path: Path, root: Path) -> Iterator[Check]:
 
 
 def find_checker(name: str, where: Path, root: Path) -> str | None:
-    """Return the program, the project's own first; None where there is none."""
+    """Return the path of a program: the project's own before one on ``PATH``; None if there is none."""
     for directory in (where, *where.parents):
         if directory.is_relative_to(root):
             for place in _OWN_PLACES:

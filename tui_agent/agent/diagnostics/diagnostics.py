@@ -81,7 +81,6 @@ class Checker:
 
     @property
     def running(self) -> bool:
-        """Whether it runs now."""
         return self.task is not None and not self.task.done()
 
 
@@ -103,7 +102,6 @@ class Diagnostics:
 
     @property
     def enabled(self) -> bool:
-        """Whether edits are checked."""
         return self.settings.enabled if self._switched is None else self._switched
 
     def switch(self, *, on: bool) -> None:
@@ -179,7 +177,6 @@ class Diagnostics:
         )
 
     async def aclose(self) -> None:
-        """End what runs."""
         tasks = [checker.task for checker in self.checkers.values() if checker.task is not None]
         for task in tasks:
             task.cancel()

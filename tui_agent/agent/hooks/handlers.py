@@ -87,7 +87,6 @@ class CommandHook:
         return event == self.settings.event and (not tool or fnmatchcase(tool, self.settings.matcher))
 
     async def __call__(self, payload: Payload) -> HookAnswer:
-        """Run it with the payload on its standard input and read its answer."""
         try:
             code, out, errors = await self._run(payload.model_dump_json().encode())
         except (CommandFailedError, SandboxError) as error:
@@ -147,7 +146,7 @@ class FunctionHook:
         return event in self.functions
 
     async def __call__(self, payload: Payload) -> HookAnswer:
-        """Call it; a plain function runs in a thread, where it goes on by itself if it takes too long."""
+        """Call the function. A plain one runs in a thread, where it goes on by itself after the time limit."""
         function = self.functions[payload.event]
         try:
             async with asyncio.timeout(self.timeout):

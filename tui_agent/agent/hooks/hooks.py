@@ -81,7 +81,6 @@ class Hooks:
 
     @property
     def about(self) -> About:
-        """Where it happens now."""
         return self._about()
 
     async def warm(self) -> None:

@@ -41,7 +41,6 @@ class UserCommand:
 
     @property
     def runs_commands(self) -> bool:
-        """Whether filling it in runs something."""
         return _SHELL.search(self.template) is not None
 
 

@@ -159,7 +159,6 @@ class Knowledge:
 
     @property
     def instructions(self) -> tuple[Instruction, ...]:
-        """The instructions that hold for the whole session."""
         return self._loaded.instructions
 
     @property
@@ -182,7 +181,6 @@ class Knowledge:
 
     @property
     def trusted(self) -> bool:
-        """Whether the project's own commands may run something."""
         return self._trusted()
 
     def primary(self, mode: str) -> AgentSpec | None:

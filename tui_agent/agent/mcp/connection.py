@@ -64,15 +64,12 @@ class ServerLog:
         self._size = 0
 
     def close(self) -> None:
-        """Write no more."""
         self._file.close()
 
     def line(self, text: str) -> None:
-        """Add a line of the program's own."""
         self.write(f"{text}\n".encode("utf-8", "replace"))
 
     def write(self, data: bytes) -> None:
-        """Add bytes at the end."""
         if self._file.closed:
             return
         self._file.write(data)
@@ -257,7 +254,6 @@ class _Heard:
                 limit.reschedule(until)
 
     async def elicit(self, context: object, params: "ElicitRequestParams") -> "ElicitResult":
-        """Ask a person what the server wants to know."""
         from mcp.types import ElicitResult
 
         del context
@@ -296,7 +292,6 @@ class _Heard:
         return CreateMessageResult(role="assistant", content=text, model=sampled.model, stop_reason=stop)
 
     def ended(self) -> None:
-        """Take note that nothing more can be read."""
         if self.connected:
             self.listener.lost()
 

@@ -156,7 +156,6 @@ class McpHub:
         return settings
 
     async def aclose(self) -> None:
-        """End every server."""
         await asyncio.gather(*(server.stop() for server in self._servers.values()))
 
     def _take(self, found: FoundServers) -> None:
@@ -221,7 +220,6 @@ class McpHub:
 
     @property
     def is_settled(self) -> bool:
-        """Whether no server is still starting."""
         return self._started and not any(
             server.state in {ServerState.STARTING, ServerState.LOGIN} for server in self._servers.values()
         )
@@ -264,15 +262,12 @@ class McpHub:
         return tuple(found)
 
     def prompts(self) -> tuple[McpPrompt, ...]:
-        """Return the prompts of all servers that are ready."""
         return tuple(prompt for server in self._ready() for prompt in server.offer.prompts)
 
     def resources(self) -> tuple[McpResource, ...]:
-        """Return the resources of all servers that are ready."""
         return tuple(resource for server in self._ready() for resource in server.offer.resources)
 
     def templates(self) -> tuple[McpTemplate, ...]:
-        """Return the templates of resources of all servers that are ready."""
         return tuple(template for server in self._ready() for template in server.offer.templates)
 
     async def prompt(

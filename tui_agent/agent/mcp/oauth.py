@@ -78,7 +78,6 @@ class TokenFile:
         return token
 
     async def set_tokens(self, tokens: "OAuthToken") -> None:
-        """Keep tokens and when they run out."""
         expires = None if tokens.expires_in is None else self._clock() + tokens.expires_in
         self._write("tokens", {"token": tokens.model_dump(mode="json", exclude_none=True), "expires_at": expires})
 
@@ -92,7 +91,6 @@ class TokenFile:
         return OAuthClientInformationFull.model_validate(row)
 
     async def set_client_info(self, client_info: "OAuthClientInformationFull") -> None:
-        """Keep the registration."""
         self._write("client", client_info.model_dump(mode="json", exclude_none=True))
 
     def port(self) -> int | None:

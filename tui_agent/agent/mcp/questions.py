@@ -156,7 +156,6 @@ class Host(Protocol):
 
 
 def question_of(server: str, params: "ElicitRequestParams") -> ServerForm | ServerLink:
-    """Return what a server asks for."""
     if params.mode == "url":
         return ServerLink(server, params.message, params.url)
     schema = params.requested_schema

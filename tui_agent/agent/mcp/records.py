@@ -153,7 +153,7 @@ class McpResource:
 
     @property
     def mention(self) -> str:
-        """The name of the resource: ``server:uri``."""
+        """``server:uri``, as typed after the ``@``."""
         return f"{self.server}:{self.uri}"
 
 
@@ -168,7 +168,6 @@ class McpTemplate:
 
     @property
     def mention(self) -> str:
-        """What is typed after the ``@``, with its gaps: ``server:uri``."""
         return f"{self.server}:{self.uri}"
 
 
@@ -249,5 +248,4 @@ class McpServerStatus:
 
     @property
     def tokens(self) -> int:
-        """Tokens of the schemas of the tools that are offered."""
         return sum(tool.tokens for tool in self.tools if tool.on)

@@ -211,7 +211,6 @@ class McpServer:
             await self._settled.wait()
 
     async def stop(self) -> None:
-        """End it and wait until it is gone."""
         self._stopping = True
         self._wake.set()
         if self._task is None:

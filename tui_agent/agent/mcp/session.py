@@ -30,12 +30,10 @@ class SessionMcp:
 
     @property
     def is_busy(self) -> bool:
-        """Whether the session works just now."""
         return self._agent.running
 
     @property
     def can_ask(self) -> bool:
-        """Whether there is a person."""
         return self.asker is not None
 
     async def ask(self, question: ServerQuestion) -> Answer:

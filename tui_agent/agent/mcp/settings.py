@@ -60,7 +60,6 @@ class McpServerSettings(BaseModel):
 
     @property
     def is_authorized(self) -> bool:
-        """Whether the settings bring an authorization, so that no login is asked for."""
         return any(name.lower() == "authorization" for name in self.headers)
 
     def offers(self, tool: str) -> bool:
@@ -106,7 +105,6 @@ class ServerSpec:
 
     @property
     def transport(self) -> Literal["stdio", "http"]:
-        """How it is spoken to."""
         return "stdio" if self.settings.command else "http"
 
 

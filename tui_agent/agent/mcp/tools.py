@@ -58,7 +58,6 @@ class McpTool(DynamicTool):
         return (PermissionNeed(Permission.MCP, self.name, sent),)
 
     async def run(self, arguments: RawInput, context: ToolContext) -> ToolResult:
-        """Call it on its server."""
         reader = Reader(context.put_blob, vision=context.vision)
         try:
             content = await self.server.call(self.info.name, arguments.values, reader, context.report)
@@ -116,7 +115,6 @@ class McpSearchTool(DynamicTool):
         return ()
 
     async def run(self, arguments: RawInput, context: ToolContext) -> ToolResult:
-        """List the tools that fit best, with their parameters."""
         values = arguments.values
         if values.get("action") != "search":
             raise ToolError("action must be search (with query) or call (with name and arguments).")

@@ -120,7 +120,6 @@ class SharedQuestions:
         return await asyncio.shield(self._answers[key])
 
     def close(self) -> None:
-        """Withdraw open questions."""
         for asking in self._answers.values():
             asking.cancel()
 
@@ -169,12 +168,10 @@ class Runner:
 
     @property
     def state(self) -> RunnerState:
-        """How far it is."""
         return self.record.state
 
     @property
     def name(self) -> str:
-        """What it is called."""
         return self.record.name
 
     @property
@@ -448,7 +445,6 @@ class Race:
 
     @property
     def is_over(self) -> bool:
-        """Whether no runner does anything any more."""
         return self._over.is_set()
 
     def runner(self, number: int) -> Runner:
@@ -488,7 +484,6 @@ class Race:
         runner.begin(self.record.parts if runner.record.root is None else None)
 
     async def wait(self) -> None:
-        """Wait until no runner does anything any more."""
         await self._over.wait()
 
     async def settle(self) -> None:
@@ -531,7 +526,6 @@ class Race:
     # -- what runners tell ------------------------------------------------------------------------------------
 
     def save(self) -> None:
-        """Write down how it stands."""
         self.record = self.record.model_copy(update={"runners": tuple(runner.record for runner in self.runners)})
         self.home.save(self.record)
 

@@ -107,7 +107,6 @@ class RaceHome:
         write_atomically(self.path / _RECORD, record.model_dump_json().encode(), mode=0o600)
 
     def release(self) -> None:
-        """Let go of the directory as it is."""
         with contextlib.suppress(OSError):
             os.close(self.lock)
 
