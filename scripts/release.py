@@ -171,7 +171,7 @@ def check_installs(release: Release) -> str:
         run(place / "bin" / "pip", "install", "--quiet", release.wheel)
         smoke(place / "bin" / "tui-agent", release.scratch)
         run(place / "bin" / "pip", "install", "--quiet", f"{release.wheel}[litellm,web]")
-        run(place / "bin" / "python", "-c", "import tui_agent.cli.web", cwd=release.scratch)
+        run(place / "bin" / "python", "-c", "import tui_agent.cli.web_server", cwd=release.scratch)
         try:
             try_documents(place / "bin" / "python", release.scratch / f"documents-{name}")
         except SmokeError as error:
