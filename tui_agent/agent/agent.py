@@ -39,7 +39,6 @@ from tui_agent.agent.subagents import Subagents
 from tui_agent.agent.titles import Titles
 from tui_agent.agent.tool_runner import ToolRunner
 from tui_agent.context.budget import ContextSize
-from tui_agent.context.compaction import with_summary
 from tui_agent.context.effort import EffortInForce
 from tui_agent.context.pruning import Moment, PrunePlan
 from tui_agent.context.view import resolve
@@ -479,6 +478,8 @@ class Agent:
         Raises:
             ValueError: no summary is in force.
         """
+        from tui_agent.context.compaction import with_summary
+
         view = resolve(self.session.active_path())
         self.keep(with_summary(view, text, self.counter.entry))
 

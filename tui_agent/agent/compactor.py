@@ -14,7 +14,8 @@ from dataclasses import replace
 from typing import Literal
 
 from tui_agent.agent.events import CompactionEnded, CompactionProgress, CompactionStarted
-from tui_agent.agent.hooks.payloads import CompactAnswer, committed_payload, compaction_payload
+from tui_agent.agent.hooks.payloads import CompactAnswer
+from tui_agent.agent.hooks.preparation import committed_payload, compaction_payload
 from tui_agent.agent.journal import Journal
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.agent.prepared_summary import PreparedSummary

@@ -149,8 +149,8 @@ class AgentPorts:
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     random: Callable[[], float] = random.random
 
-    def told(self, path: Path) -> Path:
-        """Return a path as the model is told it: one in a copy is that of the project the copy is of."""
+    def model_path(self, path: Path) -> Path:
+        """Return the path the model sees: for one in a copy, the path in the project that was copied."""
         if self.stands_for is None or not path.is_relative_to(self.project):
             return path
         return self.stands_for / path.relative_to(self.project)

@@ -117,7 +117,7 @@ class Head:
     def _made(self, model: str, mode: str) -> SystemEntry:
         ports, knowledge = self._ports, self._ports.knowledge
         started = self._session.info.created_at or ports.clock()
-        place = SessionPlace(ports.told(ports.cwd), ports.told(ports.project), started)
+        place = SessionPlace(ports.model_path(ports.cwd), ports.model_path(ports.project), started)
         spec: AgentSpec | None = knowledge.primary(mode)
         tools = self.tools(model, mode)
         window, counter = ports.directory.limits(model).window, ports.directory.counter(model)

@@ -6,11 +6,12 @@ import asyncio
 import re
 import shlex
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tui_agent.app.commands import Command
 from tui_agent.app.format import money, one_line
-from tui_agent.app.frontend import Choice, RacePage, Report
+from tui_agent.app.frontend import Choice, RaceForm, RacePage, Report
 from tui_agent.app.race_text import RacePrice, entry_lines, race_lines
 from tui_agent.app.rewind_files import carry_out
 from tui_agent.errors import CommandError
@@ -376,8 +377,6 @@ async def check(controller: Controller, argument: str) -> None:
 
 async def race(controller: Controller, argument: str) -> None:
     """Begin a race, or do something with the one that goes on."""
-    from tui_agent.app import race_form
-
     word, _, rest = argument.strip().partition(" ")
     actions: dict[str, Callable[[Controller, str], Awaitable[None]]] = {
         "take": lambda controller, rest: take(controller, _chosen(rest)),
@@ -389,13 +388,13 @@ async def race(controller: Controller, argument: str) -> None:
         "steer": lambda controller, rest: steer(controller, _chosen(rest.partition(" ")[0]), rest.partition(" ")[2]),
     }
     if not word and controller.race is None and controller.frontend.has_screen:
-        await race_form.ask(controller, controller.frontend.draft.strip())
+        await ask_for_race(controller, controller.frontend.draft.strip())
     elif not word or word == "show":
         show(controller)
     elif word in actions and " -- " not in argument:
         await actions[word](controller, rest.strip())
     elif " -- " not in argument and "\n" not in argument and controller.race is None and controller.frontend.has_screen:
-        await race_form.ask(controller, argument.strip())
+        await ask_for_race(controller, argument.strip())
     else:
         await _ask_and_begin(controller, read_wish(argument))
 
@@ -463,6 +462,40 @@ def _race(controller: Controller) -> Race:
     if controller.race is None:
         raise CommandError(NO_RACE)
     return controller.race
+
+
+FORM_RUNNERS = 3
+"""How many runners the form begins with."""
+
+
+async def ask_for_race(controller: Controller, prompt: str = "", start: int | None = None) -> bool:
+    """Ask for a race from an entry, from the leaf by default; returns whether one was begun.
+
+    Raises as ``race_commands.begin``.
+    """
+    from tui_agent.agent.race.race import RaceOrder
+    from tui_agent.agent.race.specs import RunnerSpec
+
+    if (agent := controller.agent) is None or not controller.may_change():
+        return False
+    if agent.running:
+        raise CommandError("The agent is working: press Escape first.")
+    session = agent.session
+    at = session.leaf if start is None else start
+    order = RaceOrder(
+        prompt, (), (RunnerSpec(),) * FORM_RUNNERS, at, controller.services.check_command(agent.ports.project)
+    )
+    here = RunnerSpec(agent.model, agent.effort.level, agent.mode)
+    where = "Race" if start is None else f"Race from #{start}"
+    form = RaceForm(order, here, modes_of(agent), lambda wanted: price_of(controller, wanted).sentence(), where)
+    chosen = await controller.ask(form)
+    if chosen is None or controller.agent is not agent:
+        return False
+    await begin(controller, replace(chosen, parts=await load_parts(controller, chosen.prompt)))
+    if prompt and controller.frontend.draft.strip() == prompt:
+        controller.frontend.set_draft("")
+    show(controller)
+    return True
 
 
 COMMANDS = (

@@ -29,7 +29,7 @@ from tui_agent.app.services import (
     OpenRequest,
 )
 from tui_agent.cli.login import LoginController
-from tui_agent.cli.models import is_usable, own_models, price, told
+from tui_agent.cli.models import describe_reply, is_usable, own_models, price
 from tui_agent.cli.wiring import Wiring, forget_rule, keep_rule
 from tui_agent.config import set_value
 from tui_agent.files.own_git import branch_of, is_modified
@@ -305,7 +305,7 @@ class ControllerWiring:
             asked = [server for server in asked if server.place.url == url and not catalog.served.is_fresh(url)]
         outcomes = await refresh(asked, catalog.served)
         catalog.forget()
-        return [told(outcome, catalog) for outcome in outcomes]
+        return [describe_reply(outcome, catalog) for outcome in outcomes]
 
     def reread_cost(self, model: str, tokens: int) -> float | None:
         """Return what reading tokens anew costs more than reading them from the provider's cache, in US dollars."""

@@ -126,8 +126,8 @@ def _headless(arguments: Namespace) -> int:
                 await run.open(parts.start().request if keyed is None else keyed.request)
                 if keyed is not None:
                     await run.go_on(keyed)
-                if wiring.told:
-                    print(wiring.told, file=sys.stderr)
+                if wiring.notice:
+                    print(wiring.notice, file=sys.stderr)
                 gc.freeze()
                 gc.enable()
                 if arguments.race is None:

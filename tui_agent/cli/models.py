@@ -87,7 +87,7 @@ def run_models(arguments: Namespace) -> int:
     asked = servers(catalog.addresses, keys, [*config.models, config.model or ""])
     outcomes = asyncio.run(refresh(asked, catalog.served))
     for outcome in outcomes:
-        print(told(outcome, catalog), file=sys.stderr)
+        print(describe_reply(outcome, catalog), file=sys.stderr)
     catalog.forget()
     available = keys.available()
     shown = 0
@@ -106,8 +106,8 @@ def run_models(arguments: Namespace) -> int:
     return 0
 
 
-def told(outcome: "ServerReply", catalog: Catalog) -> str:
-    """Return in a line whether a server told its models, and how old what is known of it is."""
+def describe_reply(outcome: "ServerReply", catalog: Catalog) -> str:
+    """Return one line: how many models a server listed, or the problem and the age of its last list."""
     server = outcome.server
     place = f"{server.host} ({server.place.source})" if server.place.source else server.host
     if not outcome.problem:

@@ -131,8 +131,8 @@ class Wiring:
         """Read the settings that hold and build what depends on them; nothing is started."""
         self._take(self.read_config())
         config = self.loaded.config
-        self.told = ""
-        """What the one who goes on with a session should know, empty for nothing."""
+        self.notice = ""
+        """A sentence for the user once a session is open; empty for none."""
         self.catalog = catalog_of(config)
         if self.arguments.model and (warning := require(self.arguments.model, self.catalog)):
             self.loaded = replace(self.loaded, warnings=(*self.loaded.warnings, warning))
@@ -288,7 +288,7 @@ class Wiring:
         if self.arguments.model and not demo and not session.read_only and agent.model != self.arguments.model:
             agent.change_model(self.arguments.model)
         elif not demo and not session.read_only and (instead := self._fallback_model(agent.model)):
-            self.told = f"{agent.model} can't be used here; the session goes on with {instead}."
+            self.notice = f"{agent.model} can't be used here; the session goes on with {instead}."
             agent.change_model(instead)
         return agent
 

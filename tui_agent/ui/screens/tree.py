@@ -26,6 +26,7 @@ from tui_agent.agent.events import (
     RunStarted,
 )
 from tui_agent.agent.navigator import NavigationError
+from tui_agent.app import race_commands
 from tui_agent.app.controller import COPYING
 from tui_agent.app.frontend import Choice, RacePage
 from tui_agent.app.race_views import runners_by_leaf, watch_at
@@ -515,10 +516,8 @@ class TreeScreen(PageScreen[None]):
 
     def action_race(self) -> None:
         """Run one prompt several times at once, from the highlighted entry."""
-        from tui_agent.app import race_form
-
         if (line := self.session_tree.line) is not None and not self._refused():
-            self._controller.soon(race_form.ask(self._controller, start=line.entry))
+            self._controller.soon(race_commands.ask_for_race(self._controller, start=line.entry))
 
     def action_copy(self) -> None:
         if entries := self._highlighted_entries():
