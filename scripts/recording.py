@@ -93,7 +93,7 @@ def animated(frames: Frames) -> str:
     ]
     for number, (caption, svg) in enumerate(frames):
         # Fonts would be loaded from the network; the reader's own will do.
-        bare = re.sub(r"@font-frontend \{.*?\}\s*", "", svg.replace(f"{width}", f"{width:.0f}"), flags=re.DOTALL)
+        bare = re.sub(r"@font-face \{.*?\}\s*", "", svg.replace(f"{width}", f"{width:.0f}"), flags=re.DOTALL)
         bare = re.sub(
             r"^<svg [^>]*>",
             f'<svg width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width} {height}">',

@@ -47,7 +47,7 @@ def test_the_recording_of_the_tour_can_be_made_again(tmp_path: Path) -> None:
     assert svg.count('class="frame"') == 10
     assert "Session&#160;tree" in svg
     assert "Undone:&#160;compaction" in svg
-    assert "@font-frontend" not in svg
+    assert "@font-face" not in svg
 
 
 def test_the_recording_of_the_tour_is_small() -> None:

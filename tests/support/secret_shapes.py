@@ -53,7 +53,7 @@ SHAPES: dict[str, tuple[str, str | tuple[str, ...]]] = {
     "groq": ("{}", "gsk" + "_" + made(52)),
     "xai": ("{}", "xai" + "-" + made(80)),
     "perplexity": ("{}", "pplx" + "-" + made(48)),
-    "hugging frontend": ("{}", "hf" + "_" + made(34)),
+    "hugging face": ("{}", "hf" + "_" + made(34)),
     "gitlab": ("{}", "glpat" + "-" + made(20)),
     "google": ("?x={}", "AIza" + made(35)),
     "aws key id": ("aws_access_key_id = {}", "AKIA" + made(16, UPPER + DIGITS)),

@@ -194,7 +194,7 @@ _LOADING = LazyPattern(
     r"\bloading (?:the )?model|model\b.{0,80}\b(?:is|still|currently) (?:being )?load(?:ing|ed)\b",
     re.IGNORECASE | re.DOTALL,
 )
-"""llama.cpp, Hugging Frontend, LM Studio while they start."""
+"""llama.cpp, Hugging Face, LM Studio while they start."""
 _RATE = LazyPattern(
     r"rate.?limit|too many requests|resource.?exhausted|throttl|wait before|tokens? per (?:minute|day)", re.IGNORECASE
 )

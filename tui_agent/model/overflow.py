@@ -33,7 +33,7 @@ _TEXTS = (
     (r"(?:prompt|input) tokens? exceed", "Azure"),
     (r"token count of \d+ exceeds the limit", "GitHub Copilot"),
     (r"prompt exceeds max", "Z.ai"),
-    (r"`?inputs`? tokens \+ `?max_new_tokens|`?inputs`? must have less than", "Together; Hugging Frontend"),
+    (r"`?inputs`? tokens \+ `?max_new_tokens|`?inputs`? must have less than", "Together; Hugging Face"),
     (r"current length is \d+ while limit is", "Cerebras"),
     (r"too many (?:input )?tokens", "Cohere; Bedrock's throttle begins alike"),
     (r"token limit exceeded", "Kimi"),

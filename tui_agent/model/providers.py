@@ -541,7 +541,7 @@ _TABLE = (
     ),
     Provider(
         "huggingface",
-        "Hugging Frontend",
+        "Hugging Face",
         ("HF_TOKEN", "HUGGINGFACE_API_KEY"),
         keys_page="https://huggingface.co/settings/tokens",
         wire="chat",
