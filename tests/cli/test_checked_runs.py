@@ -17,8 +17,8 @@ from tests.support.model_script import Call as ModelCall
 from tests.support.model_script import Fault, Turn
 from tests.support.model_server import ModelServer
 from tests.support.scripted_client import Call, Reply, ScriptedClient
-from tui_agent.agent.check import RunCheck
 from tui_agent.agent.permissions import Action, Rule
+from tui_agent.agent.ports import RunCheck
 from tui_agent.cli.exit_codes import ExitCode
 from tui_agent.session.entries import CheckEntry, UserEntry
 from tui_agent.session.store import Store

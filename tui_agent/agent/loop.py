@@ -19,7 +19,6 @@ from typing import Literal
 
 from tui_agent.agent.answer import Answerer, RepeatingAnswer
 from tui_agent.agent.channel import EventChannel
-from tui_agent.agent.check import run_check
 from tui_agent.agent.checkpoints.recorder import Recorder
 from tui_agent.agent.clients import NO_MODEL
 from tui_agent.agent.context_keeper import ContextKeeper
@@ -31,6 +30,7 @@ from tui_agent.agent.journal import Journal
 from tui_agent.agent.overflow_message import CompactedError, ContextFullError
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.agent.run_budget import BudgetUsedUpError, time_is_up
+from tui_agent.agent.shell import run_check
 from tui_agent.agent.tool_runner import StopRunError, ToolRunner
 from tui_agent.context.templates import fill
 from tui_agent.context.view import EntryState, resolve

@@ -10,7 +10,6 @@ from typing import Any, Protocol
 
 from tui_agent.agent.agent_specs import AgentSpec
 from tui_agent.agent.channel import EventChannel
-from tui_agent.agent.check import RunCheck
 from tui_agent.agent.checkpoints.recorder import SnapshotStore
 from tui_agent.agent.diagnostics.settings import DiagnosticSettings
 from tui_agent.agent.hooks.hooks import Hooks
@@ -62,6 +61,17 @@ class ModelDirectory(Protocol):
     def learn_alternating(self, model: str) -> bool:
         """Remember that a server insists on alternating roles; returns whether that is news."""
         ...
+
+
+DEFAULT_ROUNDS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class RunCheck:
+    """The command that checks a run. ``rounds``: how often a failure goes back to the model."""
+
+    command: str
+    rounds: int = DEFAULT_ROUNDS
 
 
 @dataclass(frozen=True, slots=True)

@@ -349,7 +349,7 @@ def _branch(controller: Controller, number: int, over: RaceEntry | None = None) 
 
 async def check(controller: Controller, argument: str) -> None:
     """Run the project's check whenever the model says that work is done: ``/check COMMAND``, ``/check off``."""
-    from tui_agent.agent.check import RunCheck
+    from tui_agent.agent.ports import RunCheck
 
     if (agent := controller.agent) is None:
         return

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 from tui_agent.agent.agent import Agent
-from tui_agent.agent.check import RunCheck
 from tui_agent.agent.checkpoints.plan import changes_in
 from tui_agent.agent.events import (
     AgentEvent,
@@ -24,6 +23,7 @@ from tui_agent.agent.events import (
     RunEnded,
     ToolStarted,
 )
+from tui_agent.agent.ports import RunCheck
 from tui_agent.agent.preparing import prepare
 from tui_agent.app.commands import command_table, find
 from tui_agent.app.controller import Controller

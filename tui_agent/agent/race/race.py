@@ -12,7 +12,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tui_agent.agent.check import run_check
 from tui_agent.agent.checkpoints.plan import RestorePlan
 from tui_agent.agent.checkpoints.restoring import Restorer
 from tui_agent.agent.clients import complete
@@ -33,6 +32,7 @@ from tui_agent.agent.race.copies import Copy, make_copy
 from tui_agent.agent.race.race_store import RaceHome, RaceRecord, left_over, note_stamps, unrecorded
 from tui_agent.agent.race.specs import Pick, RunnerSpec, names_of
 from tui_agent.agent.run_budget import BudgetMeter, Used
+from tui_agent.agent.shell import run_check
 from tui_agent.context.request import ContentText, Message, ModelRequest
 from tui_agent.context.templates import fill
 from tui_agent.errors import UserFacingError, report
