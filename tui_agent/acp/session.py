@@ -100,7 +100,7 @@ class EditorFrontend(TextFrontend):
         options = [PermissionOption(option_id=key, name=text, kind="allow_once") for key, text in question.answers]
         content = [helpers.tool_content(helpers.text_block(question.details))] if question.details else None
         call = ToolCallUpdate(tool_call_id=f"question-{self._asked}", title=question.question, content=content)
-        await self._session.settle()
+        await self._session.wait_sent()
         with contextlib.suppress(RequestError, ConnectionError):
             response = await self._session.client.request_permission(self._session.agent.session.id, call, options)
             offered = {option.option_id for option in options}
@@ -116,7 +116,7 @@ class EditorFrontend(TextFrontend):
         form = ElicitationFormSessionMode(
             session_id=self._session.agent.session.id, requested_schema=ElicitationSchema(properties={"answer": field})
         )
-        await self._session.settle()
+        await self._session.wait_sent()
         with contextlib.suppress(RequestError, ConnectionError):
             response = await self._session.client.create_elicitation(message=question.question, mode=form)
             if isinstance(response, AcceptElicitationResponse):
@@ -304,7 +304,7 @@ class EditorSession:
             await deciding
             if self.agent.running:
                 result = await self._next_end()
-        await self.settle()
+        await self.wait_sent()
         if result.reason == "error":
             if result.needs_key:
                 raise RequestError(NEEDS_KEY, result.error or KEYLESS)
@@ -326,7 +326,7 @@ class EditorSession:
                 raise
         if self.agent.running and not was_running:  # as /retry does
             return await self._outcome(self._next_end())
-        await self.settle()
+        await self.wait_sent()
         return "cancelled" if self._cancels != cancels else "end_turn"
 
     def cancel(self) -> None:
@@ -339,7 +339,7 @@ class EditorSession:
         for entry in await asyncio.to_thread(self.agent.session.path):
             for update in self._updates.replay(entry):
                 self.tell(update)
-        await self.settle()
+        await self.wait_sent()
 
     # -- telling --------------------------------------------------------------------------------------------
 
@@ -347,8 +347,8 @@ class EditorSession:
         """Tell something after all that was told before."""
         self._waiting.put_nowait(update)
 
-    async def settle(self) -> None:
-        """Wait until everything has been told."""
+    async def wait_sent(self) -> None:
+        """Wait until every update has been sent to the editor."""
         await self._waiting.join()
 
     async def _send_all(self) -> None:
@@ -411,7 +411,7 @@ class EditorSession:
             status=update.status,
             content=update.content,
         )
-        await self.settle()
+        await self.wait_sent()
         decision = Decision.DENY
         with contextlib.suppress(RequestError, ConnectionError):
             options = options_of(request)

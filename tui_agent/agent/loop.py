@@ -333,8 +333,8 @@ class Loop:
         What they find while the model writes its last answer is a reason to go on: it says it is done, and is not.
         """
         self.tools.diagnostics.start()
-        await self.tools.diagnostics.settle()
-        if (entry := self.tools.diagnostics.take()) is not None:
+        await self.tools.diagnostics.wait_briefly()
+        if (entry := self.tools.diagnostics.take_findings()) is not None:
             self.journal.append(entry)
 
     async def _take_messages(self) -> None:
@@ -406,7 +406,7 @@ class Loop:
         return entry.finish in {"interrupted", "error"} and bool(entry.text.strip())
 
     def _append_checkpoint(self) -> None:
-        entry = self.recorder.take() if self.recorder is not None else None
+        entry = self.recorder.take_checkpoint() if self.recorder is not None else None
         if entry is not None:
             self.journal.append(entry)
 

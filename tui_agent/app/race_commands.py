@@ -244,7 +244,7 @@ async def take(controller: Controller, number: int, over: RaceEntry | None = Non
     race = controller.race if over is None else None
     if race is not None:
         race.runner(number)
-        await race.settle()
+        await race.end_runners()
     name, leaf = _branch(controller, number, over)
     move = agent.navigator.plan(leaf, continue_from_here=True)
     stay = await carry_out(agent, move, await agent.files.plan(leaf))

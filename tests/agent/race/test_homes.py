@@ -75,7 +75,7 @@ async def test_what_was_changed_just_before_a_kill_is_the_runners(tmp_path: Path
     await again.wait()
     row = again.runners[cut].record
     assert (row.state, row.files) == (RunnerState.DONE, 3)
-    await again.settle()
+    await again.end_runners()
     leaf = again.runners[cut].record.leaf
     plan = await harness.agent.files.plan(leaf)
     assert {(step.path, step.what) for step in plan.steps} == {

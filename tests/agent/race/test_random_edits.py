@@ -70,7 +70,7 @@ async def race_once(
     assert contents(project) == of_user
     assert repository(project) == kept
 
-    await race.settle()
+    await race.end_runners()
     runner = race.runners[winner]
     assert runner.copy is not None
     reached = contents(runner.copy.root)

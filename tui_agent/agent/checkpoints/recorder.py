@@ -149,7 +149,7 @@ class Recorder:
         task.add_done_callback(self._looking.discard)
         await asyncio.shield(task)
 
-    def take(self) -> CheckpointEntry | None:
+    def take_checkpoint(self) -> CheckpointEntry | None:
         """Return what changed since the last time, None when nothing did."""
         changes, self._changes = self._changes, _Changes()
         if not changes.files and not changes.omitted:
@@ -157,7 +157,7 @@ class Recorder:
         return CheckpointEntry(files=tuple(changes.files), omitted=changes.omitted)
 
     async def settle(self) -> None:
-        """Wait for what is being read, and see what background jobs changed; best before `take`."""
+        """Wait for what is being read, and see what background jobs changed; best before `take_checkpoint`."""
         if self._looking:
             await asyncio.wait(self._looking)
         async with self._lock:

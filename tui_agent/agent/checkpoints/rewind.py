@@ -42,7 +42,7 @@ class FileRewind:
 
     def keep_changes(self) -> None:
         """Append what was changed and is in no checkpoint yet."""
-        entry = self.recorder.take() if self.recorder is not None else None
+        entry = self.recorder.take_checkpoint() if self.recorder is not None else None
         if entry is not None:
             self._agent.keep(entry)
 
@@ -161,7 +161,7 @@ class FileRewind:
             return Restored()
         async with self.recorder.around([self._restorer.root / step.path for step in plan.steps]):
             done = await self.restore(plan)
-        entry = self.recorder.take()
+        entry = self.recorder.take_checkpoint()
         if entry is not None:
             self._agent.keep(entry.model_copy(update={"put_back_to": target or 0}))
         return done

@@ -144,7 +144,7 @@ class Diagnostics:
         finally:
             self._is_told_by_run = False
 
-    async def settle(self) -> None:
+    async def wait_briefly(self) -> None:
         """Wait for checks that run, so long as the settings say, and for each once; not for what took longer before."""
         running = [checker for checker in self.checkers.values() if checker.running and not checker.was_waited_for]
         waited = [checker for checker in running if (checker.seconds or 0) <= self.settings.wait]
@@ -155,7 +155,7 @@ class Diagnostics:
         self._emit(ChecksAwaited(tuple(dict.fromkeys(checker.check.name for checker in waited))))
         await asyncio.wait([checker.task for checker in waited if checker.task], timeout=self.settings.wait)
 
-    def take(self) -> UserEntry | None:
+    def take_findings(self) -> UserEntry | None:
         """Return the entry that tells the model what is new, None when nothing is; it is told once."""
         told: dict[str, list[str]] = {}
         for checker in self.checkers.values():

@@ -114,7 +114,7 @@ class Knowledge:
                 self._read_notes(folders.project, problems),
             )
             if self._offers_skills is None:
-                self.settle()
+                self.fix_skill_tool()
             self.problems = tuple(problems)
         self._tell(problems)
 
@@ -134,8 +134,8 @@ class Knowledge:
         for problem in new:
             log.warning("%s", problem)
 
-    def settle(self) -> None:
-        """Take note that a head is rendered from what is loaded now."""
+    def fix_skill_tool(self) -> None:
+        """Decide, when a head is rendered, whether heads have the skill tool; see `offers_skills`."""
         self._offers_skills = bool(self.skills)
 
     @property

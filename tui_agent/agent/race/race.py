@@ -486,7 +486,7 @@ class Race:
     async def wait(self) -> None:
         await self._over.wait()
 
-    async def settle(self) -> None:
+    async def end_runners(self) -> None:
         """End what all runners do; what they changed is on their branches then."""
         await asyncio.gather(*(runner.aclose() for runner in self.runners))
         self.questions.close()
@@ -497,7 +497,7 @@ class Race:
         Raises:
             StoreError: it can't be stored; the copies are still there.
         """
-        await self.settle()
+        await self.end_runners()
         entry = RaceEntry(
             prompt=self.record.prompt,
             start=self.record.start,
@@ -517,7 +517,7 @@ class Race:
         if not self._closed:
             self._closed = True
             at_work = [runner for runner in self.runners if not runner.state.is_over]
-            await self.settle()
+            await self.end_runners()
             for runner in at_work:
                 runner.record = runner.record.model_copy(update={"state": RunnerState.CUT_OFF})
             self.save()
