@@ -228,11 +228,11 @@ async def test_what_an_automatic_compaction_failed_for_is_told_once(tmp_path: Pa
     stage = a_stage(tmp_path)
     broken = "The summariser is broken."
     async with stage.run() as pilot:
-        stage.harness.agent.emit(CompactionEnded(broken, (), "threshold"))
-        stage.harness.agent.emit(Notice(f"Compaction did not help: {broken}", "warning", "compact"))
+        stage.harness.agent.channel.emit(CompactionEnded(broken, (), "threshold"))
+        stage.harness.agent.channel.emit(Notice(f"Compaction did not help: {broken}", "warning", "compact"))
         await stage.until_text("did not help", pilot)
         assert stage.text().count(broken) == 1
-        stage.harness.agent.emit(CompactionEnded("Nothing was said since.", (), "manual"))
+        stage.harness.agent.channel.emit(CompactionEnded("Nothing was said since.", (), "manual"))
         await stage.until_text("Nothing was said since.", pilot)
 
 
