@@ -48,7 +48,7 @@ async def test_an_interrupt_that_comes_with_words_is_not_lost(
     reading = asyncio.create_task(collect(client, ask(HOSTED_MODEL)))
     for _ in range(20):
         await asyncio.sleep(0)
-    link.inbox.put([[lines.TEXT, "a word"]])
+    link.inbox.put([[lines.CHUNK, '{"choices": [{"delta": {"content": "a word"}}]}']])
     for _ in range(turns):
         await asyncio.sleep(0)
     reading.cancel()

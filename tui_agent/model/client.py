@@ -162,26 +162,29 @@ class ProviderClient:
         return _Attempt(request, route, with_reasoning and not learnt.reasoning)
 
     async def _answer(self, attempt: _Attempt) -> AsyncGenerator[ModelEvent, None]:
-        if attempt.route.wire is None:
-            from tui_agent.model.hosted.call import build_call
-
-            call = build_call(attempt.request, attempt.route, with_reasoning=attempt.with_reasoning)
-            async with aclosing(self.hosted.answer(call, attempt.route)) as answer:
-                async for event in answer:
-                    yield event
-            return
         from tui_agent.model.wires.wire import WireFailure
 
+        name = attempt.route.wire
         try:
-            async with aclosing(self._speak(attempt, attempt.route.wire)) as pieces:
-                async for events in pieces:
-                    for event in events:
-                        yield event
+            async with aclosing(self._have_called(attempt) if name is None else self._speak(attempt, name)) as pieces:
+                async for event in pieces:
+                    yield event
         except WireFailure as failed:
             attempt.failure = failed.failure
             raise classify(failed.failure, attempt.route.target, now=self._now()) from None
 
-    async def _speak(self, attempt: _Attempt, name: WireName) -> AsyncGenerator[list[ModelEvent], None]:
+    async def _have_called(self, attempt: _Attempt) -> AsyncGenerator[ModelEvent, None]:
+        """Have the model host answer."""
+        from tui_agent.model.hosted.call import build_call
+        from tui_agent.model.wires import chat
+
+        call = build_call(attempt.request, attempt.route, with_reasoning=attempt.with_reasoning)
+        reader = chat.reader(attempt.request, attempt.route)
+        async with aclosing(self.hosted.answer(call, attempt.route, reader)) as answer:
+            async for event in answer:
+                yield event
+
+    async def _speak(self, attempt: _Attempt, name: WireName) -> AsyncGenerator[ModelEvent, None]:
         # Giving a request up must not stop the loading that others wait for.
         http = await asyncio.shield(self._load())
         route, wire = attempt.route, _load_wire(name)
@@ -196,7 +199,8 @@ class ProviderClient:
         reader = wire.reader(attempt.request, route)
         async with aclosing(http.answer(call, route, reader, self.settings)) as answer:
             async for events in answer:
-                yield events
+                for event in events:
+                    yield event
 
     def _load(self) -> "asyncio.Task[Http]":
         """Import what sends requests, once, in a thread: it takes a tenth of a second."""

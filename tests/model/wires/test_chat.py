@@ -205,6 +205,7 @@ def test_thinking_blocks_of_a_gateway_are_joined_and_kept_apart() -> None:
         {"type": "thinking", "thinking": "two", "signature": ""},
         {"type": "thinking", "thinking": None, "signature": "s1"},
         {"type": "redacted_thinking", "data": "d"},
+        {"type": "redacted_thinking", "data": "e"},
         {"type": "thinking", "thinking": "three", "signature": "s2"},
     ]
     heard = hear(*(delta(thinking_blocks=[block]) for block in blocks), delta("stop", content="x"))
@@ -212,8 +213,17 @@ def test_thinking_blocks_of_a_gateway_are_joined_and_kept_apart() -> None:
     assert json.loads(heard.finished.reasoning_blob or "")["thinking_blocks"] == [
         {"type": "thinking", "thinking": "one two", "signature": "s1"},
         {"type": "redacted_thinking", "data": "d"},
+        {"type": "redacted_thinking", "data": "e"},
         {"type": "thinking", "thinking": "three", "signature": "s2"},
     ]
+
+
+def test_signatures_of_googles_calls_are_kept() -> None:
+    heard = hear(delta(thought_signatures=["s1"], content="x"), delta("stop"))
+
+    assert json.loads(heard.finished.reasoning_blob or "") == {
+        "provider_specific_fields": {"thought_signatures": ["s1"]}
+    }
 
 
 def test_two_thoughts_in_a_row_stay_two() -> None:

@@ -12,20 +12,10 @@ from tui_agent.model.errors import Failure, classify
 from tui_agent.model.hosted import lines
 from tui_agent.model.hosted.lines import Event, size_of
 from tui_agent.model.hosted.link import HostGoneError, Inbox, Link, install_command, is_installed, last_words, start
-from tui_agent.model.protocol import (
-    ErrorKind,
-    Finished,
-    ModelError,
-    ModelEvent,
-    ReasoningDelta,
-    TextDelta,
-    ToolCallDelta,
-    ToolCallReady,
-    UsageReport,
-)
+from tui_agent.model.protocol import ErrorKind, ModelError, ModelEvent
 from tui_agent.model.route import Route
 from tui_agent.model.settings import HostSettings
-from tui_agent.model.usage import usage_of
+from tui_agent.model.wires.wire import Reader
 
 log = logging.getLogger(__name__)
 
@@ -63,11 +53,12 @@ class HostClient:
 
     # -- requests ---------------------------------------------------------------------------------------------
 
-    async def answer(self, call: dict[str, Any], route: Route) -> AsyncGenerator[ModelEvent, None]:
-        """Have litellm called and yield what comes of it.
+    async def answer(self, call: dict[str, Any], route: Route, reader: Reader) -> AsyncGenerator[ModelEvent, None]:
+        """Have litellm called and yield what ``reader`` makes of its chunks.
 
         Raises:
             ModelError: the request failed, before or in the middle of the answer.
+            WireFailure: as the reader does.
         """
         link, number, inbox = await self._submit(call, route)
         last, unacknowledged = lines.ACCEPTED, 0
@@ -81,8 +72,11 @@ class HostClient:
                     unacknowledged = 0
                 if last == lines.FAILED:
                     raise classify(Failure(**event[1]), route.target, now=self._now())
-                if (told := _told(event, route)) is not None:
-                    yield told
+                if last == lines.CHUNK:
+                    for heard in reader.feed("", event[1]):
+                        yield heard
+            for heard in reader.end():
+                yield heard
         finally:
             if last not in lines.LAST:
                 link.cancel(number)
@@ -224,22 +218,3 @@ class HostClient:
         if len(self._restarts) < _RESTARTS:
             self._restarts.append(now)
             self.warm()
-
-
-def _told(event: Event, route: Route) -> ModelEvent | None:  # noqa: PLR0911 - one arm per event
-    match event:
-        case [lines.TEXT, text]:
-            return TextDelta(text)
-        case [lines.THINKING, text]:
-            return ReasoningDelta(text)
-        case [lines.CALL_DELTA, index, call_id, tool, arguments]:
-            return ToolCallDelta(index, call_id, tool, arguments)
-        case [lines.CALL, call_id, tool, arguments]:
-            return ToolCallReady(call_id, tool, arguments)
-        case [lines.USAGE, reported]:
-            usage = usage_of(reported)
-            return None if usage is None else UsageReport(usage, route.info.cost(usage))
-        case [lines.FINISHED, reason, blob]:
-            return Finished(reason, blob)
-        case _:
-            return None

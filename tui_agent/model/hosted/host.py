@@ -6,6 +6,7 @@ file. The lines are described in ``tui_agent.model.hosted.lines``. It retries no
 
 import asyncio
 import contextlib
+import json
 import logging
 import os
 import select
@@ -17,12 +18,9 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from tui_agent.model.hosted import lines
-from tui_agent.model.hosted.assembly import Assembly, call_ids
-from tui_agent.model.hosted.flow_control import Channel
 from tui_agent.model.hosted.library import load
-from tui_agent.model.hosted.serving import Connection, SlowError
+from tui_agent.model.hosted.serving import Channel, Connection, SlowError
 from tui_agent.model.redaction import RedactingFormatter
-from tui_agent.model.written_calls import CallIds, WrittenCalls
 
 log = logging.getLogger("tui_agent.host")
 
@@ -51,18 +49,18 @@ class Caller:
         Raises:
             Exception: whatever litellm raises.
         """
-        assembly = Assembly(WrittenCalls(CallIds(call_ids(call["messages"]))))
         first, stall, connect = limits["first_byte"], limits["stall"], limits["connect"]
         call["timeout"] = self._timeout(connect=connect, read=max(first, stall) + 60, write=first, pool=first)
         stream: Any = None
         try:
             async with _within(first, "timeout"):
                 stream = await self._begin(call)
-            is_said = await self._pump(stream, assembly, channel, limits)
-            _check_complete(assembly, is_said=is_said, lenient=limits["lenient"])
-            channel.send([lines.USAGE, _usage_of(stream)])
-            for event in assembly.end():
-                channel.send(event)
+            finish = await self._pump(stream, channel, limits)
+            for usage in _usages(stream):
+                channel.send([lines.CHUNK, json.dumps({"usage": usage}, default=str)])
+            if finish is not None:
+                channel.send([lines.CHUNK, json.dumps({"choices": [{"finish_reason": finish}]})])
+            channel.send([lines.FINISHED])
         finally:
             await _close(stream)
 
@@ -84,9 +82,13 @@ class Caller:
             return await self._litellm.acompletion(**call, drop_params=True)
 
     @staticmethod
-    async def _pump(stream: Any, assembly: Assembly, channel: Channel, limits: dict[str, Any]) -> bool:
-        """Pass an answer on; returns whether the provider said why it ended."""
+    async def _pump(stream: Any, channel: Channel, limits: dict[str, Any]) -> str | None:
+        """Pass an answer on without its reason to end; returns that, None where the provider said none.
+
+        litellm says "stop" also of an answer whose connection ended.
+        """
         chunks = aiter(stream)
+        finish: str | None = None
         is_said = False
         turn_began = time.monotonic()
         wait, cause = limits["first_byte"], "timeout"
@@ -95,16 +97,18 @@ class Caller:
                 async with _within(wait, cause):
                     chunk = await anext(chunks)
             except StopAsyncIteration:
-                return is_said or _says_why(stream)
+                return finish if is_said or _says_why(stream) else None
             except Exception:
                 # What goes wrong after the answer is complete (odd usage, mostly) doesn't make it incomplete.
-                if assembly.finish is None:
+                if finish is None:
                     raise
                 log.exception("after the answer was complete")
-                return True
+                return finish
             is_said = is_said or _says_why(stream)
-            for event in assembly.take(chunk):
-                channel.send(event)
+            delta, reason = _delta_of(chunk)
+            finish = reason or finish
+            if delta:
+                channel.send([lines.CHUNK, json.dumps({"choices": [{"delta": delta}]}, default=str)])
             wait, cause = limits["stall"], "stalled"
             await channel.room()
             if time.monotonic() - turn_began > _TURN:
@@ -133,13 +137,27 @@ async def _close(stream: Any) -> None:
         log.exception("closing a stream")
 
 
-def _check_complete(assembly: Assembly, *, is_said: bool, lenient: bool) -> None:
-    """Tell an answer that ended from one whose connection ended: litellm says "stop" to both.
+def _delta_of(chunk: Any) -> tuple[dict[str, Any], str | None]:
+    """Return what a chunk adds to an answer, as chat completions have it, and why the answer ended."""
+    choices = getattr(chunk, "choices", None)
+    choice = _plain(choices[0]) if choices else {}
+    delta = _plain(choice.get("delta"))
+    own = _plain(delta.pop("provider_specific_fields", None))
+    found = {name: delta.get(name) or own.get(name) for name in _FIELDS}
+    found["reasoning_content"] = found["reasoning_content"] or delta.get("reasoning")
+    return {name: value for name, value in found.items() if value}, choice.get("finish_reason")
 
-    Small servers leave the reason out; from those (``lenient``) what can be used is taken for whole.
-    """
-    if not is_said and not (lenient and assembly.is_usable):
-        raise ConnectionResetError("the answer ended without saying why")
+
+_FIELDS = (
+    "content", "refusal", "reasoning_content", "tool_calls", "thinking_blocks", "reasoning_details",
+    "thought_signatures",
+)  # fmt: skip
+
+
+def _plain(thing: Any) -> dict[str, Any]:
+    if isinstance(thing, dict):
+        return dict(thing)
+    return thing.model_dump(exclude_none=True) if hasattr(thing, "model_dump") else {}
 
 
 def _says_why(stream: Any) -> bool:
@@ -151,27 +169,9 @@ def _says_why(stream: Any) -> bool:
     return not hasattr(stream, names[0]) or any(getattr(stream, name, None) is not None for name in names)
 
 
-def _usage_of(stream: Any) -> dict[str, Any] | None:
-    """Return the provider's numbers from the chunks litellm keeps, the last that is not zero of each."""
-    numbers: dict[str, Any] = {}
-    for chunk in getattr(stream, "chunks", ()):
-        usage = getattr(chunk, "usage", None)
-        if usage is None:
-            continue
-        prompt, completion = _field(usage, "prompt_tokens_details"), _field(usage, "completion_tokens_details")
-        found = {
-            "prompt": _field(usage, "prompt_tokens"),
-            "completion": _field(usage, "completion_tokens"),
-            "cache_read": _field(usage, "cache_read_input_tokens") or _field(prompt, "cached_tokens"),
-            "cache_write": _field(usage, "cache_creation_input_tokens") or _field(prompt, "cache_creation_tokens"),
-            "reasoning": _field(completion, "reasoning_tokens"),
-        }
-        numbers.update({name: value for name, value in found.items() if value})
-    return numbers or None
-
-
-def _field(thing: Any, name: str) -> Any:
-    return thing.get(name) if isinstance(thing, dict) else getattr(thing, name, None)
+def _usages(stream: Any) -> list[dict[str, Any]]:
+    """Return the provider's numbers from the chunks litellm keeps."""
+    return [found for chunk in getattr(stream, "chunks", ()) if (found := _plain(getattr(chunk, "usage", None)))]
 
 
 # -- the process --------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 Event = list[Any]
 
-VERSION: Final = 1
+VERSION: Final = 2
 """Of what is said here; it goes up when one end would misunderstand the other's."""
 
 HOST: Final = 0
@@ -25,23 +25,11 @@ PONG: Final = "pong"
 ACCEPTED: Final = "accepted"
 """``["accepted"]``: the host works on the request."""
 
-TEXT: Final = "text"
-"""``["text", piece]``: more of the answer."""
-
-THINKING: Final = "thinking"
-"""``["thinking", piece]``: more of the reasoning."""
-
-CALL_DELTA: Final = "call_delta"
-"""``["call_delta", index, call_id, tool, piece]``: more of a tool call's arguments."""
-
-CALL: Final = "call"
-"""``["call", call_id, tool, arguments]``: a whole tool call."""
-
-USAGE: Final = "usage"
-"""``["usage", {...}]``: the provider's own numbers, unchecked."""
+CHUNK: Final = "chunk"
+"""``["chunk", text]``: a piece of the answer, as a chunk of chat completions."""
 
 FINISHED: Final = "finished"
-"""``["finished", reason, blob]``: the last event of an answer."""
+"""``["finished"]``: the last event of an answer."""
 
 FAILED: Final = "failed"
 """``["failed", {...}]``: the last event of a request that failed; the fields of ``errors.Failure``."""

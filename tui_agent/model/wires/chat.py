@@ -239,6 +239,7 @@ class ChatReader:
         self._details = _Blocks()
         self._blocks = _Blocks()
         self._extras: dict[str, Any] = {}
+        self._signatures: list[str] = []
         self._tags = _Tags()
         self._usage: dict[str, Any] = {}
         self._cost: float | None = None
@@ -346,6 +347,7 @@ class ChatReader:
             self._details.add(detail)
         for block in _list(delta.get("thinking_blocks")):
             self._blocks.add(block)
+        self._signatures += [sign for sign in _list(delta.get("thought_signatures")) if isinstance(sign, str)]
         for name in _REASONING:
             text = delta.get(name)
             if isinstance(text, str) and text:
@@ -396,6 +398,8 @@ class ChatReader:
             blob["thinking"] = self._tags.prefix
         if self._extras:
             blob["extra_content"] = self._extras
+        if self._signatures:
+            blob["provider_specific_fields"] = {"thought_signatures": self._signatures}
         return json.dumps(blob, ensure_ascii=False) if blob else None
 
 
@@ -537,6 +541,8 @@ _JOINED = {"text", "summary", "data", "thinking"}
 
 
 def _continues(last: Mapping[str, Any], piece: Mapping[str, Any]) -> bool:
+    if piece.get("type") == "redacted_thinking":
+        return False  # comes whole
     if (last.get("type"), last.get("index")) != (piece.get("type"), piece.get("index")):
         return False
     if last.get("signature") and (piece.get("text") or piece.get("thinking")):
