@@ -25,6 +25,15 @@ def test_one_line_per_step_with_its_address_and_outcome():
     ]
 
 
+def test_the_newest_lines_fit_first():
+    build = PathBuilder()
+    for number in range(20):
+        build.say(f"step {number}")
+    lines = digest(build.path, 20, words).splitlines()
+    assert lines == [f"- #{number + 1} step {number}" for number in range(16, 20)]
+    assert digest(build.path, 2, words) == ""
+
+
 def test_fit_cuts_the_middle_and_never_exceeds_the_budget():
     def tokens(text):
         return -(-len(text) // 4)

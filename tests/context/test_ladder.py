@@ -67,6 +67,19 @@ def long_session(turns: int = 20, answer: int = 1_000) -> PathBuilder:
     return build
 
 
+def test_a_summary_that_helps_is_committed_alone_and_measured():
+    build = long_session()
+    plan, commit = attempt(build, 20_000)
+    assert isinstance(commit, Commit)
+    assert [entry.kind for entry in commit.entries] == ["compaction"]
+    assert commit.steps == ()
+    entry = commit.entries[0]
+    assert entry.first_kept_id == plan.first_kept_id
+    assert (entry.tokens_before, entry.tokens_after) == (history(build.path), commit.tokens_after)
+    assert commit.tokens_after == history(provisional(build.path, commit.entries))
+    assert commit.tokens_after <= 0.6 * 20_000
+
+
 def test_old_outputs_of_the_tail_are_pruned_along_so_that_it_reaches_further_back():
     build = long_session(20)
     for number in range(12):

@@ -91,6 +91,12 @@ def test_a_plan_brings_its_notes_and_counts_them():
     assert plan.entry().notes == plan.notes
 
 
+def test_a_plan_for_some_of_its_targets_keeps_their_notes():
+    plan = PrunePlan((1, 2, 3, 4), 400, "why", notes=("a", "b", "c", "d"))
+    assert plan.only({2, 4, 9}) == PrunePlan((2, 4), 200, "why", notes=("b", "d"))
+    assert plan.only({9}) is None
+
+
 @given(paths(max_size=25), st.lists(st.integers(1, 25), max_size=5), st.sampled_from([0, 300]))
 @settings(max_examples=EXAMPLES, deadline=None)
 def test_applying_a_plan_to_a_view_is_the_same_as_appending_its_entry(path, targets, keep_chars):

@@ -310,6 +310,15 @@ def test_call_ids_that_repeat_are_made_unique_in_call_and_result():
     assert made == answered == ["x", "x_2"]
 
 
+@pytest.mark.parametrize(
+    ("tokens", "shown"), [(1, "[#1]"), (6, "[Hidden: #1]"), (400, "[Hidden by the user: user message “ok”")]
+)
+def test_masking_a_short_message_makes_it_no_longer(tokens, shown):
+    said = user(1, "ok").model_copy(update={"tokens": tokens})
+    (message,) = project([said, edit(2, 1, "mask")], TRAITS, Templates.load(prompt)).messages
+    assert message.text.startswith(shown)
+
+
 def test_call_ids_that_a_format_would_make_one_stay_two():
     path = [user(1), answer(2, "", call("call 1")), result(3, "call 1"), answer(4, "", call("call_1"))]
     path += [result(5, "call_1")]

@@ -112,6 +112,23 @@ def plan(build: PathBuilder) -> CompactionPlan:
     return found
 
 
+def test_a_split_turn_has_two_tasks_and_live_input_one():
+    build = PathBuilder()
+    build.user("first", tokens=50)
+    build.say("yes", tokens=50)
+    build.user("second", tokens=50)
+    build.say("working", tokens=50)
+    build.say("kept", tokens=100)
+    history, prefix = compaction_tasks(plan(build), "serialised")
+    assert (history.prompt, history.blocks) == ("compaction", ("[User]: first", "[Assistant]: yes"))
+    assert (prefix.prompt, prefix.blocks) == ("turn_prefix", ("[User]: second", "[Assistant]: working"))
+    assert history.focus == prefix.focus == "the bug"
+    assert history.share + prefix.share == 1
+    (live,) = compaction_tasks(plan(build), "live")
+    assert live.live
+    assert live.blocks == (*history.blocks, *prefix.blocks)
+
+
 def test_a_previous_summary_is_updated_not_summarised_again():
     build = PathBuilder()
     build.user("first", tokens=50)

@@ -134,6 +134,11 @@ def test_a_gateway_that_speaks_another_format_has_the_makers_model(path: Path, n
     assert catalog.knows(f"openai/{name}")
 
 
+def test_without_a_gateway_a_provider_serves_its_own_models_only(catalog: Catalog) -> None:
+    assert not catalog.knows("openai/claude-x")
+    assert not catalog.knows("anthropic/gpt-x")
+
+
 @pytest.mark.parametrize("url", ["http://localhost:8080/v1", "http://192.168.1.5:8000/v1", "http://gpu-box:8000/v1"])
 def test_a_model_anybody_may_run_has_the_window_its_server_gave_it(path: Path, url: str) -> None:
     path.write_text(json.dumps({**ROWS, "dashscope/qwen9-32b": {

@@ -88,6 +88,17 @@ async def test_write_where_no_file_can_be(space: Workspace, path: str) -> None:
 # -- edit ---------------------------------------------------------------------------------------------------
 
 
+async def test_edits_apply_in_order_and_are_shown_with_line_numbers(space: Workspace) -> None:
+    path = space.file("a.py", TEXT)
+    edits = [{"old": "return 1", "new": "x = 1\n    return x"}, {"old": "    return x\n", "new": "    return x + 1\n"}]
+    result = await space.call(EDIT, path="a.py", edits=edits)
+    assert path.read_text() == TEXT.replace("return 1", "x = 1\n    return x + 1")
+    assert result.output == ("Edited a.py: 2 places, +2 -1. Now:\n1\tdef a():\n2\t    x = 1\n3\t    return x + 1\n4\t")
+    assert result.metadata.diff is not None
+    assert "-    return 1\n+    x = 1\n+    return x + 1\n" in result.metadata.diff
+    assert (result.metadata.additions, result.metadata.deletions) == (2, 1)
+
+
 async def test_all_edits_or_none(space: Workspace) -> None:
     path = space.file("a.py", TEXT)
     edits = [{"old": "return 1", "new": "return 9"}, {"old": "nowhere at all", "new": "x"}]

@@ -147,6 +147,17 @@ async def test_a_server_that_keeps_dying_is_given_up_and_can_be_restarted_by_han
     await place.hub.aclose()
 
 
+async def test_closing_ends_the_processes(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    place.add_stdio()
+    await place.hub.settle()
+    (pid,) = place.pids()
+    os.kill(pid, 0)
+    await place.hub.aclose()
+    await until(lambda: not Path(f"/proc/{pid}").exists())
+    assert place.state() is ServerState.STOPPED
+
+
 async def test_a_server_that_is_not_there_is_told_once_and_holds_up_nothing(tmp_path: Path) -> None:
     place = Place(tmp_path)
     place.add("gone", command="/nowhere/at/all")

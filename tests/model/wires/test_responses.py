@@ -170,6 +170,13 @@ def test_pictures_of_parallel_results_wait_until_all_results_are_there() -> None
 # -- what comes back ------------------------------------------------------------------------------------------
 
 
+def test_parts_of_a_summary_are_shown_apart_while_they_come() -> None:
+    heard = answer([reasoning(1, encrypted="g", summary=["**First**", "**Then**"]), message(2, "Done.")])
+
+    assert heard.reasoning == "**First**\n\n**Then**"
+    assert heard.text == "Done."
+
+
 def test_calls_made_at_once_come_whole_and_in_pieces() -> None:
     heard = answer([function_call(1, "read", '{"path": "a"}'), function_call(2, "read", '{"path": "b"}')])
 
@@ -551,6 +558,12 @@ def test_an_error_in_a_body_without_a_stream_is_told() -> None:
 
 
 # -- which models ---------------------------------------------------------------------------------------------
+
+
+def test_an_event_that_is_no_json_is_a_broken_answer() -> None:
+    with pytest.raises(WireFailure) as caught:
+        read(b"data: {nonsense\n\n" + encoded(stream(response([message(1, "Hi.")]))))
+    assert caught.value.failure.cause == "broken"
 
 
 @pytest.mark.parametrize(
