@@ -171,6 +171,49 @@ def test_nothing_a_model_wrote_ends_or_extends_a_sequence(environment: dict[str,
         assert sequence.count(";") == 3
 
 
+@pytest.mark.parametrize(
+    ("environment", "shown"),
+    [
+        ({"WT_SESSION": "1"}, True),
+        ({"ConEmuANSI": "ON"}, True),
+        ({"VTE_VERSION": "8000"}, True),
+        ({"VTE_VERSION": "7600"}, False),
+        ({"TERM_PROGRAM": "ghostty", "TERM_PROGRAM_VERSION": "1.2.0"}, True),
+        ({"TERM_PROGRAM": "ghostty", "TERM_PROGRAM_VERSION": "1.1.3"}, False),
+        ({"TERM_PROGRAM": "iTerm.app", "TERM_PROGRAM_VERSION": "3.6.6"}, True),
+        ({"TERM_PROGRAM": "iTerm.app", "TERM_PROGRAM_VERSION": "3.5"}, False),
+        ({"TERM": "xterm-kitty"}, False),
+    ],
+)
+def test_only_a_terminal_with_a_progress_bar_is_sent_one(environment: dict[str, str], shown: bool) -> None:
+    sequence = terminal.progress(terminal.Progress.WORKING, environment)
+    assert sequence == ("\x1b]9;4;3\x1b\\" if shown else "")
+
+
+def test_progress_passes_tmux() -> None:
+    environment = {"WT_SESSION": "1", "TMUX": "/tmp/x"}
+    assert terminal.progress(terminal.Progress.NONE, environment) == "\x1bPtmux;\x1b\x1b]9;4;0\x1b\x1b\\\x1b\\"
+
+
+async def test_the_progress_bar_follows_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TMUX", raising=False)
+    monkeypatch.setenv("WT_SESSION", "1")
+    stage, clock = a_stage(tmp_path, notify="off")
+    async with stage.run() as pilot:
+        await look(stage, pilot, here=False)
+        stage.agent.emit(RunStarted())
+        stage.agent.emit(PermissionAsked(question_bash()))
+        stage.agent.emit(PermissionSettled(question_bash().call_id, Decision.ONCE))
+        await pilot.pause()
+        clock.now += 60
+        stage.agent.emit(RunEnded("error", "no network"))
+        await pilot.pause()
+        await look(stage, pilot, here=True)
+        assert [call.removeprefix("\x1b]9;4;").removesuffix("\x1b\\") for call in calls(stage)] == [
+            "3", "4;100", "3", "2", "0",
+        ]  # fmt: skip
+
+
 # -- settings -------------------------------------------------------------------------------------------------------
 
 

@@ -1,6 +1,7 @@
 """The user's own status line, and what is selected copied at once."""
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,15 @@ async def test_its_first_line_is_shown_and_it_is_told_what_goes_on(tmp_path: Pat
         assert set(state["context"]) == {"tokens", "window", "percent"}
         stage.agent.append(UserEntry(parts=(TextPart(text="hello"),)))
         await until(lambda: json.loads(told.read_text() or "{}").get("session", {}).get("entry") == 1, pilot)
+
+
+async def test_the_example_of_the_documents_prints_a_line(tmp_path: Path) -> None:
+    example = Path(__file__).parents[2] / "docs/examples/status/agent-status"
+    stage = a_stage(tmp_path, f"{sys.executable} {example}")
+    async with stage.run() as pilot:
+        await until(lambda: shown(stage).text, pilot)
+        assert f"{tmp_path.name} (main*) | claude-sonnet-4-5 | [" in shown(stage).text
+        assert "% of 200,000" in shown(stage).text
 
 
 async def test_it_is_not_run_while_nothing_changes(tmp_path: Path) -> None:

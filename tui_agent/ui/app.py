@@ -382,7 +382,7 @@ class TuiAgentApp(ErrorBoundary[int]):
             if self.is_web:
                 self.notify("A browser has no shell to go back to.", markup=False)
             return
-        self._write(terminal.POP_TITLE)
+        self._write(terminal.progress(terminal.Progress.NONE) + terminal.POP_TITLE)
         stopped = self._driver.suspend_to_shell()
         self._write(terminal.PUSH_TITLE)
         self._resumed()
@@ -399,7 +399,7 @@ class TuiAgentApp(ErrorBoundary[int]):
             self._driver.write(sequence)
 
     def on_unmount(self) -> None:
-        self._write(terminal.POP_TITLE)
+        self._write(terminal.progress(terminal.Progress.NONE) + terminal.POP_TITLE)
 
     def _fatal_error(self) -> None:
         """Log what went wrong and leave with one sentence: nobody wants a traceback on their screen."""

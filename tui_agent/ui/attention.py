@@ -21,6 +21,8 @@ from tui_agent.lazy import dataclass
 from tui_agent.ui import terminal
 
 if TYPE_CHECKING:
+    from textual.timer import Timer
+
     from tui_agent.agent.events import PermissionRequest, RunEnded
     from tui_agent.ui.screens.main import MainScreen
 
@@ -28,6 +30,8 @@ log = logging.getLogger(__name__)
 
 LONG = 10.0
 """Seconds after which nobody is expected to wait for the end of a run, or to be there without pressing a key."""
+PROGRESS_SECONDS = 10.0
+"""Seconds after which the progress bar is set again: Ghostty removes one that is 15 s old."""
 COMMAND_SECONDS = 10.0
 """Seconds the user's command may take."""
 
@@ -41,6 +45,13 @@ class Sign(StrEnum):
     DONE = "✓ "
     """Until somebody looks."""
     FAILED = "✗ "
+
+
+_PROGRESS = {
+    Sign.WORKING: terminal.Progress.WORKING,
+    Sign.ASKING: terminal.Progress.WAITING,
+    Sign.FAILED: terminal.Progress.FAILED,
+}
 
 
 @dataclass
@@ -69,6 +80,7 @@ class Attention:
         self._main = main
         self._since = 0.0
         self._is_focus_known = False
+        self._repeat: Timer | None = None
         self._running: set[asyncio.Task[None]] = set()
         self.sign = Sign.IDLE
 
@@ -123,6 +135,19 @@ class Attention:
         if sign is not self.sign:
             self.sign = sign
             self._main.show_title()
+            self._show_progress()
+
+    def _show_progress(self) -> None:
+        """Set the terminal's progress bar, and again from time to time while the agent works."""
+        if not terminal.shows_progress():
+            return
+        state = _PROGRESS.get(self.sign, terminal.Progress.NONE)
+        self._main.post_message(TerminalCall(terminal.progress(state)))
+        if self._repeat is None and state is terminal.Progress.WORKING:
+            self._repeat = self._main.set_interval(PROGRESS_SECONDS, self._show_progress)
+        elif self._repeat is not None and state is not terminal.Progress.WORKING:
+            self._repeat.stop()
+            self._repeat = None
 
     def _call(self, event: str, text: str, took: float = 0.0) -> None:
         agent, settings = self._main.agent, self._main.controller.services.config().ui

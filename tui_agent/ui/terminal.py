@@ -94,6 +94,41 @@ def notification(title: str, body: str, environment: Mapping[str, str] = os.envi
     return through_multiplexer(shape(title, body), environment)
 
 
+class Progress(Enum):
+    """States of the progress bar that some terminals show in their tab or in the task bar."""
+
+    NONE = "0"
+    FAILED = "2"
+    WORKING = "3"
+    """Without a percentage."""
+    WAITING = "4;100"
+
+
+_PROGRESS_SINCE = {"ghostty": (1, 2), "iTerm.app": (3, 6, 6)}
+"""First versions that show a bar, by ``TERM_PROGRAM``; older ones show the sequence as a notification."""
+_VTE_WITH_PROGRESS = 8_000
+"""GNOME Terminal, Ptyxis and others: VTE 0.80, as ``VTE_VERSION`` writes it."""
+
+
+def shows_progress(environment: Mapping[str, str] = os.environ) -> bool:
+    """Return True if the terminal is known to show a progress bar."""
+    if "WT_SESSION" in environment or environment.get("ConEmuANSI") == "ON":
+        return True
+    if environment.get("VTE_VERSION", "").isdecimal() and int(environment["VTE_VERSION"]) >= _VTE_WITH_PROGRESS:
+        return True
+    since = _PROGRESS_SINCE.get(environment.get("TERM_PROGRAM", ""))
+    version = tuple(map(int, re.findall(r"\d+", environment.get("TERM_PROGRAM_VERSION", ""))[:3]))
+    return since is not None and version >= since
+
+
+def progress(state: Progress, environment: Mapping[str, str] = os.environ) -> str:
+    """Return the sequence that sets the progress bar, "" for a terminal without one.
+
+    Sources: the documents of ConEmu, Windows Terminal, Ghostty and iTerm2 (OSC 9;4). VTE needs ST at the end.
+    """
+    return through_multiplexer(f"\x1b]9;4;{state.value}\x1b\\", environment) if shows_progress(environment) else ""
+
+
 def background_is_light(environment: Mapping[str, str] = os.environ) -> bool | None:
     """Return whether the terminal's background is light as far as its environment says, None when it does not.
 
