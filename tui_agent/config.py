@@ -79,6 +79,11 @@ class UiSettings(BaseModel):
     tree_filter: Literal["default", "no tools", "user only", "labelled", "everything"] = Field(
         default="default", description="What /tree shows at first; ctrl+o goes on from there."
     )
+    plain: bool = Field(
+        default=False,
+        description="Lines of text instead of a full screen, for screen readers; counts from the next start.",
+        json_schema_extra=ONLY_USER,
+    )
     cursor_blink: bool = Field(default=False, description="The prompt's cursor blinks; an idle program then wakes.")
     permission_grace: float = Field(
         default=0.5, ge=0, le=10, description="Seconds a permission question takes no keys after it appears."

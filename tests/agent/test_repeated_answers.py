@@ -8,8 +8,8 @@ from tests.support.agents import make_agent
 from tests.support.scripted_client import Reply, ScriptedClient
 from tui_agent.agent.events import Decision, Notice, PermissionAnswer, PermissionAsked
 from tui_agent.agent.permissions import Action, Rule
+from tui_agent.app.permission_text import question
 from tui_agent.session.entries import AssistantEntry, UserEntry
-from tui_agent.ui.widgets.permission.details import question
 
 SENTENCE = "I will look at the file once more, because the error may come from there. "
 BEGINNING = "The test fails in line 12. "

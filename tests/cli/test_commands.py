@@ -164,15 +164,6 @@ def test_a_subcommand_that_is_told_nothing_does_what_it_usually_does(
     assert "always kept whole" in printed(capsys, "compact", "--preview", code=1)
 
 
-def test_a_terminal_that_shows_no_screen_is_pointed_to_p(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TERM", "dumb")
-    for name in ("stdin", "stdout"):
-        monkeypatch.setattr(getattr(sys, name), "isatty", lambda: True)
-    assert "use -p" in printed(capsys, "--demo", code=2)
-
-
 def test_the_context_is_shown_block_by_block_and_as_bytes(capsys: pytest.CaptureFixture[str], recorded: str) -> None:
     shown = printed(capsys, "context", recorded, "--at", "4", "--window", "8000", "--model", "demo")
     assert "of 8,000 tokens" in shown

@@ -17,10 +17,11 @@ from tui_agent.agent.events import (
     RunStarted,
 )
 from tui_agent.agent.permissions import in_words
+from tui_agent.app.permission_text import question
 from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.ui.screens.diff import DiffScreen
 from tui_agent.ui.widgets.permission import PermissionChoices, PermissionPattern, PermissionPrompt
-from tui_agent.ui.widgets.permission.details import PermissionDetails, question
+from tui_agent.ui.widgets.permission.details import PermissionDetails
 
 SENTENCES = 500 if NIGHTLY else 60
 COMMAND = "rm -rf build && make [all]\necho \x1b]0;owned\x07 \u202edone"

@@ -80,12 +80,15 @@ def _full_screen(arguments: Namespace) -> int:
         from tui_agent.cli.screen import run_screen
 
         return run_screen(arguments)
+    if sys.stdin is not None and is_plain():
+        from tui_agent.cli.logs import skip_plugins
+
+        skip_plugins()
+        from tui_agent.cli.plain import run_plain
+
+        return run_plain(arguments)
     if sys.stdin is None or not (sys.stdin.isatty() and sys.stdout.isatty()):
         return _fail("The full-screen program needs a terminal; use -p for a run without one.", ExitCode.USAGE)
-    if os.environ.get("TERM") in {"dumb", "unknown"}:
-        return _fail(
-            "This terminal can't show a full screen (TERM says so); use -p for a run without one.", ExitCode.USAGE
-        )
     from tui_agent.paths import cache_dir
     from tui_agent.ui.early_prompt import early_prompt
 
@@ -93,6 +96,26 @@ def _full_screen(arguments: Namespace) -> int:
         from tui_agent.cli.screen import run_screen
 
         return run_screen(arguments)
+
+
+def is_plain() -> bool:
+    """Return True if the user chose plain mode, or the terminal can't move its cursor. Reads no more than it has to."""
+    if sys.stdin.isatty() and os.environ.get("TERM") in {"dumb", "unknown"}:
+        return True
+    chosen = os.environ.get("TUI_AGENT_UI__PLAIN", "")
+    if chosen:
+        return chosen.lower() in {"1", "true", "yes", "on"}
+    from tui_agent.paths import config_dir
+
+    try:
+        text = (config_dir() / "config.toml").read_text(encoding="utf-8")
+        if "plain" not in text:
+            return False
+        import tomllib
+
+        return tomllib.loads(text).get("ui", {}).get("plain") is True
+    except (OSError, ValueError, AttributeError):
+        return False
 
 
 def _headless(arguments: Namespace) -> int:

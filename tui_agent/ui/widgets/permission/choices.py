@@ -11,8 +11,7 @@ from textual.widgets import Input
 from textual.widgets.option_list import Option
 
 from tui_agent.agent.events import PermissionRequest
-from tui_agent.agent.permissions import in_words
-from tui_agent.app.format import one_line
+from tui_agent.app.permission_text import answers
 from tui_agent.lazy import dataclass
 from tui_agent.ui.widgets.options import Options
 
@@ -130,30 +129,11 @@ class PermissionChoices(Options):
 
 
 def options_of(request: PermissionRequest, made: Sequence[str] = ()) -> list[Option]:
-    """Return the answers to a question, with the rules that "always" creates: as offered, or as ``made`` of them."""
-    rules = " · ".join(one_line(in_words(rule), 160) for rule in made or request.rules)
-    if request.loop:
-        rows = [
-            ("once", f"1 {request.once}", False),
-            ("session", "2 go on, and don't ask about this repetition again", False),
-            ("deny", "3 no, it should try something else", False),
-            ("note", "4 no, and say what to do instead", False),
-            ("stop", "5 stop the run", False),
-        ]
-        return [Option(Content(text), id=name) for name, text, _disabled in rows]
-    always = f"2 always in this session: {rules or 'not for this one'}"
-    rows = [
-        ("once", "1 yes, once", False),
-        ("session", always, not rules),
-        ("deny", "3 no", False),
-        ("note", "4 no, and say what to do instead", False),
+    """Return the answers to a question with their digits, the rules as offered or as ``made`` of them."""
+    return [
+        Option(Content(f"{number} {answer.text}"), id=answer.name, disabled=not answer.is_possible)
+        for number, answer in enumerate(answers(request, made), 1)
     ]
-    if rules:
-        rows += [
-            ("project", "5 always, in later sessions of this project too", False),
-            ("rule", f"6 change the {'rule' if len(request.rules) == 1 else 'rules'} first", False),
-        ]
-    return [Option(Content(text), id=name, disabled=disabled) for name, text, disabled in rows]
 
 
 def first_answer(request: PermissionRequest) -> int | None:

@@ -13,6 +13,7 @@ from textual.widgets import Input, OptionList, Static
 
 from tui_agent.agent.events import Decision, PermissionAnswer, PermissionRequest
 from tui_agent.app.format import one_line, plural
+from tui_agent.app.permission_text import question
 from tui_agent.lazy import dataclass
 from tui_agent.ui.widgets.permission.choices import (
     KEY_HOLD_SECONDS,
@@ -22,7 +23,7 @@ from tui_agent.ui.widgets.permission.choices import (
     first_answer,
     options_of,
 )
-from tui_agent.ui.widgets.permission.details import PermissionDetails, question
+from tui_agent.ui.widgets.permission.details import PermissionDetails
 
 WORDS_HINT = "enter sends your words as “no, but …” · tab: answer with a key"
 """Shown while the prompt has words."""

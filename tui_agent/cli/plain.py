@@ -1,0 +1,676 @@
+"""Plain mode: the conversation as lines of text, for screen readers and terminals that can't move the cursor.
+
+Nothing is drawn or overwritten: output is whole lines, and so is input. A question is answered with a number.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import termios
+import time
+from argparse import Namespace
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from typing import TYPE_CHECKING, TextIO, TypeVar
+
+from tui_agent.agent.events import (
+    AgentEvent,
+    AnswerDelta,
+    CompactionStarted,
+    Decision,
+    EntryAppended,
+    MessageRefused,
+    Notice,
+    PermissionAnswer,
+    PermissionAsked,
+    PermissionRequest,
+    PermissionSettled,
+    RaceEnded,
+    RetryScheduled,
+    RunEnded,
+    ToolStarted,
+)
+from tui_agent.app.commands import command_table, find
+from tui_agent.app.controller import Controller
+from tui_agent.app.format import age, money, one_line, plural, tokens
+from tui_agent.app.frontend import (
+    Choice,
+    ContextPage,
+    DiffPage,
+    FindingsPage,
+    HelpPage,
+    JobsPage,
+    ModelChoice,
+    Output,
+    Page,
+    Pick,
+    PickRow,
+    Question,
+    RacePage,
+    Remedy,
+    Report,
+    SessionChoice,
+    Severity,
+    TextFrontend,
+    TextLine,
+    TreePage,
+    diff_text,
+)
+from tui_agent.app.intent import CommandIntent, parse
+from tui_agent.app.permission_text import answers, asked_parts, question
+from tui_agent.app.plain_text import plain, plain_preview
+from tui_agent.app.rewind_files import RESTORE, carry_out, files_question
+from tui_agent.app.services import OpenRequest
+from tui_agent.app.status_commands import job_lines
+from tui_agent.cli.ending import listening, run_to_end
+from tui_agent.cli.exit_codes import ExitCode
+from tui_agent.cli.output import say
+from tui_agent.errors import CommandError
+from tui_agent.session.entries import AssistantEntry, ShellEntry, ToolResultEntry, ToolStatus
+from tui_agent.session.tree import children
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from tui_agent.agent.agent import Agent
+    from tui_agent.app.services import AppServices, FirstView
+    from tui_agent.session.session import Session
+
+T = TypeVar("T")
+
+OUTPUT_LINES = 20
+"""Lines of a command's output, and of a failed tool's, that are printed."""
+DETAIL_LINES = 200
+"""Lines of a question's diff that are printed."""
+ROWS = 20
+"""Rows of a list that are offered at once; words narrow it down."""
+TREE_ENTRIES = 200
+"""Newest entries that ``/tree`` prints."""
+QUIT_SECONDS = 2.0
+"""Seconds in which a second Ctrl+C quits an idle program."""
+PROMPT_SECONDS = 0.1
+"""Quiet seconds after which an idle program asks for the next message."""
+PROMPT = "You: "
+LETTERS = {"y": "once", "yes": "once", "a": "session", "n": "deny", "no": "deny"}
+"""Words that answer a permission question like the numbers do."""
+NOBODY_TO_ASK = "The input has ended, so nobody can be asked."
+
+
+class LineReader:
+    """The lines of a file descriptor, read without a thread."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._rest = b""
+        self._lines: asyncio.Queue[str | None] = asyncio.Queue()
+        asyncio.get_running_loop().add_reader(descriptor, self._on_readable)
+
+    async def next(self) -> str | None:
+        """Return the next line, None at the end of the input."""
+        return await self._lines.get()
+
+    def close(self) -> None:
+        asyncio.get_running_loop().remove_reader(self._descriptor)
+
+    def _on_readable(self) -> None:
+        try:
+            data = os.read(self._descriptor, 65_536)
+        except OSError:
+            data = b""
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        if not data:
+            lines += [self._rest] if self._rest else []
+            self.close()
+        for line in lines:
+            self._lines.put_nowait(line.decode("utf-8", "replace").rstrip("\r"))
+        if not data:
+            self._lines.put_nowait(None)
+
+    @contextmanager
+    def hidden(self) -> Iterator[None]:
+        """Turn the terminal's echo off, for a secret."""
+        if not os.isatty(self._descriptor):
+            yield
+            return
+        before = termios.tcgetattr(self._descriptor)
+        silent = [*before[:3], before[3] & ~termios.ECHO, *before[4:]]
+        termios.tcsetattr(self._descriptor, termios.TCSADRAIN, silent)
+        try:
+            yield
+        finally:
+            termios.tcsetattr(self._descriptor, termios.TCSADRAIN, before)
+
+
+class PlainFrontend(TextFrontend):
+    """Prints messages, answers and questions; lines typed meanwhile are messages, commands or answers.
+
+    ``read`` returns the next line, None at the end of the input. A line answers a permission question only if the
+    question was printed ``ui.permission_grace`` seconds before.
+    """
+
+    def __init__(
+        self,
+        services: AppServices,
+        read: Callable[[], Awaitable[str | None]],
+        *,
+        out: TextIO | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        hidden: Callable[[], AbstractContextManager[None]] = nullcontext,
+    ) -> None:
+        self.controller = Controller(self, self._on_event)
+        self.controller.attach(services)
+        self._read = read
+        self._out = out or sys.stdout
+        self._clock = clock
+        self._hidden = hidden
+        self._grace = services.config().ui.permission_grace
+        self._asking = asyncio.Lock()
+        self._answer: asyncio.Future[str | None] | None = None
+        self._permissions: deque[PermissionRequest] = deque()
+        self._permission_shown_at = 0.0
+        self._text = MarkdownLines()
+        self._left, self._ended = asyncio.Event(), asyncio.Event()
+        self._is_over = False
+        """Whether the input has ended."""
+        self._interrupted_at = -QUIT_SECONDS
+        self._prompting: asyncio.TimerHandle | None = None
+        self._is_prompted = False
+
+    # -- input ------------------------------------------------------------------------------------------------------
+
+    async def run(self, start: FirstView) -> int:
+        """Open the session and take lines until the user quits or the input ends; returns the exit code."""
+        self._print("tui-agent, plain mode. Write a message and press Enter; /help lists commands, /quit quits.")
+        reading = asyncio.ensure_future(self._take_lines())
+        with (
+            listening(self._interrupt, signal.SIGINT),
+            listening(lambda _: self.leave(), signal.SIGTERM, signal.SIGHUP),
+        ):
+            await self._ask_for_trust()
+            request = start.request
+            if start.screen == "sessions":
+                request = await self.ask(SessionChoice(None)) or request
+            await self.controller.open(request)
+            if start.screen == "welcome":
+                self._print("No model is set up. /login enters a provider's key, /model chooses a model.")
+            if start.prompt:
+                await self.controller.outbox.send(start.prompt)
+            await self._left.wait()
+        reading.cancel()
+        if self._is_prompted:
+            say("", file=self._out)
+        await self.controller.close()
+        return ExitCode.DONE
+
+    async def _ask_for_trust(self) -> None:
+        services = self.controller.services
+        if (state := services.trust_question()) is None:
+            return
+        items = [f"{item.kind} {one_line(item.name, 80)} {one_line(item.text, 160)}".rstrip() for item in state.items]
+        trust = [] if state.problem else [("trusted", "Trust it: they act, until one of them changes")]
+        offered = [("", "Not now: work here without them"), *trust, ("refused", "Never: don't ask again")]
+        about = f"It can't be trusted as it is: {state.problem}." if state.problem else "It brings along:"
+        asked = Choice(f"Do you trust {services.cwd}?", offered, "\n".join([about, *items]))
+        services.answer_trust(await self.ask(asked) or None)
+
+    async def _take_lines(self) -> None:
+        while (line := await self._read()) is not None:
+            self._is_prompted = False
+            await self._take(line)
+            self._prompt_soon()
+        # A pipe ends before the run that its last line began.
+        self._is_over = True
+        self._show_permission()
+        if self._answer is not None and not self._answer.done():
+            self._answer.set_result(None)
+        await self.controller.tasks_done()
+        while self.controller.agent is not None and self.controller.agent.running:
+            self._ended.clear()
+            await self._ended.wait()
+        self.leave()
+
+    async def _take(self, line: str) -> None:
+        if self._answer is not None and not self._answer.done():
+            self._answer.set_result(line)
+        elif self._permissions and self._clock() >= self._permission_shown_at + self._grace:
+            self._answer_permission(self._permissions[0], line)
+        elif line.strip():
+            await self._send(line)
+
+    async def _send(self, line: str) -> None:
+        intent = parse(line)
+        command = find(intent.name, command_table()) if isinstance(intent, CommandIntent) else None
+        if isinstance(intent, CommandIntent) and command is not None:
+            self.controller.soon(command.handler(self.controller, intent.arguments))
+        else:
+            await self.controller.outbox.send(line)
+
+    def _interrupt(self, _number: int) -> None:
+        """Cancel the question, else stop the agent; twice while idle quits."""
+        agent, now = self.controller.agent, self._clock()
+        self._is_prompted = True  # the terminal shows ^C: what comes begins a new line
+        if self._answer is not None and not self._answer.done():
+            self._answer.set_result(None)
+        elif agent is not None and agent.running:
+            agent.interrupt()
+            self.controller.outbox.bring_back()
+        elif now - self._interrupted_at < QUIT_SECONDS:
+            self.leave()
+        else:
+            self._print("Press Ctrl+C again to quit.")
+        self._interrupted_at = now
+
+    # -- output -----------------------------------------------------------------------------------------------------
+
+    def _print(self, text: str) -> None:
+        if self._is_prompted:
+            say("", file=self._out)
+            self._is_prompted = False
+        say(text, file=self._out)
+        self._prompt_soon()
+
+    def _prompt_soon(self) -> None:
+        if self._prompting is not None:
+            self._prompting.cancel()
+        self._prompting = asyncio.get_running_loop().call_later(PROMPT_SECONDS, self._prompt)
+
+    def _prompt(self) -> None:
+        agent = self.controller.agent
+        is_idle = agent is not None and not agent.running and self._answer is None
+        if is_idle and not self._is_prompted and not self._left.is_set():
+            self._is_prompted = True
+            say(PROMPT, file=self._out, end="")
+
+    def say(self, message: str, severity: Severity = "information", remedy: Remedy | None = None) -> None:
+        """Print a message; warnings and errors are marked by a word."""
+        del remedy
+        self._print(message if severity == "information" else f"{severity.capitalize()}: {message}")
+
+    def opened(self, agent: Agent, entry: int | None = None) -> None:
+        """Print the session's title, and its last answer if it is continued."""
+        del entry
+        session = agent.session
+        if session.leaf is not None:
+            self._print(f"Session: {session.info.title or one_line(session.info.first_message, 80)}")
+            answered = [one for one in session.active_path() if isinstance(one, AssistantEntry) and one.text]
+            for line in answered[-1].text.splitlines() if answered else ():
+                self._print_answer(line)
+        self._print(f"Model {agent.model or 'not set'}, mode {agent.mode}.")
+
+    def leave(self) -> None:
+        self._left.set()
+
+    def go_to(self, request: OpenRequest) -> None:
+        self.controller.open_soon(request)
+
+    def put_back(self, text: str) -> None:
+        if text:
+            super().put_back(text)
+
+    def show(self, page: Page) -> None:
+        """Print a page; of pages that only a screen can show, what they list."""
+        match page:
+            case Report() | FindingsPage() | RacePage():
+                lines = page.text.splitlines()
+            case Output():
+                lines = page.text.splitlines()
+            case DiffPage():
+                lines = diff_text(page.files).splitlines()
+            case JobsPage():
+                lines = job_lines(self._agent.jobs)
+            case HelpPage():
+                lines = [f"/{row.name} {row.argument}: {row.help}".replace(" :", ":") for row in command_table()]
+            case ContextPage():
+                lines = self._context_lines()
+            case TreePage():
+                self.controller.soon(self._tree())
+                return
+            case _:
+                super().show(page)
+                return
+        self._print(f"{page.title}:")
+        for line in lines:
+            self._print_answer(line)
+
+    # -- questions --------------------------------------------------------------------------------------------------
+
+    async def ask(self, question: Question[T]) -> T | None:
+        """Print the question with numbered answers and wait for a line; an empty one goes back.
+
+        Raises:
+            CommandError: it needs a screen.
+        """
+        async with self._asking:
+            match question:
+                case Choice():
+                    rows = [PickRow(key, text) for key, text in question.answers]
+                    self._print_all(question.question, question.details)
+                    return await self._ask_row(rows)  # type: ignore[return-value]  # answered by a key
+                case Pick():
+                    self._print_all(question.question)
+                    return await self._ask_row(question.rows)  # type: ignore[return-value]  # so is this
+                case SessionChoice():
+                    self._print_all("Which session?")
+                    picked = await self._ask_row(self._session_rows())
+                    return OpenRequest(picked) if picked is not None else None  # type: ignore[return-value]
+                case TextLine():
+                    self._print_all(question.question, question.details, *([question.text] if question.text else []))
+                    with self._hidden() if question.hidden else nullcontext():
+                        return await self._line()  # type: ignore[return-value]  # answered by a text
+                case ModelChoice():
+                    self._print_all(f"Which model? Now: {question.current or 'none'}. For example openai/gpt-5.")
+                    return await self._line()  # type: ignore[return-value]  # answered by an id
+                case _:
+                    raise CommandError("That needs the full screen. With arguments the command may work: /help.")
+
+    def _print_all(self, *texts: str) -> None:
+        for text in filter(None, texts):
+            self._print(text)
+
+    async def _line(self) -> str | None:
+        """Return the next line that is typed, None if it is empty or Ctrl+C is pressed."""
+        if self._is_over:
+            return None
+        self._answer = asyncio.get_running_loop().create_future()
+        try:
+            return (await self._answer or "").strip() or None
+        finally:
+            self._answer = None
+            self._prompt_soon()
+
+    async def _ask_row(self, rows: Sequence[PickRow]) -> str | None:
+        """Return the key of the row whose number is typed; words keep the rows that contain all of them."""
+        shown = list(rows)
+        while True:
+            for number, row in enumerate(shown[:ROWS], 1):
+                self._print(f"{number}: {', '.join(filter(None, [row.text, row.facts]))}")
+            more = f" {plural(len(shown) - ROWS, 'more row')}: type words to find one." if len(shown) > ROWS else ""
+            self._print(f"Answer with a number. An empty line goes back.{more}")
+            line = await self._line()
+            if line is None:
+                return None
+            if line.isdecimal() and 0 < int(line) <= len(shown):
+                return shown[int(line) - 1].key
+            words = line.lower().split()
+            found = [row for row in rows if all(word in f"{row.text} {row.facts}".lower() for word in words)]
+            if not found:
+                self._print("No row has that number or those words.")
+            shown = found or shown
+
+    def _session_rows(self) -> list[PickRow]:
+        services = self.controller.services
+        now = services.clock()
+        return [
+            PickRow(info.id, one_line(info.title or info.first_message, 100) or "(empty)", age(info.updated_at, now))
+            for info in services.store.sessions(cwd=services.cwd)
+        ]
+
+    def _show_permission(self) -> None:
+        if not self._permissions:
+            return
+        request = self._permissions[0]
+        if self._is_over:
+            asyncio.get_running_loop().call_soon(self._settle, request, PermissionAnswer(Decision.DENY, NOBODY_TO_ASK))
+            return
+        self._permission_shown_at = self._clock()
+        shown = dict.fromkeys(need.detail or need.pattern for need in request.needs)
+        details = request.loop[-1:] or ([request.command] if request.command else list(shown))
+        lines = [line for detail in details for line in detail.splitlines()]
+        self._print_all(f"Question: {question(request)}", *lines[:DETAIL_LINES])
+        if len(lines) > DETAIL_LINES:
+            self._print(f"{plural(len(lines) - DETAIL_LINES, 'more line')} not printed.")
+        self._print_all(*(f"Asks for: {part}" for part in asked_parts(request)), f"Why: {request.reason}")
+        for number, answer in enumerate(answers(request), 1):
+            if answer.is_possible:
+                self._print(f"{number}: {answer.text}")
+        self._print("Answer with a number. Other words are sent as “no, but …”.")
+
+    def _answer_permission(self, request: PermissionRequest, line: str) -> None:
+        words = line.strip()
+        if not words:
+            return
+        offered = answers(request)
+        names = [answer.name for answer in offered]
+        words = str(names.index(LETTERS[words.lower()]) + 1) if words.lower() in LETTERS else words
+        if not words.isdecimal():
+            self._settle(request, PermissionAnswer(Decision.DENY, words))
+            return
+        if not 0 < int(words) <= len(offered) or not offered[int(words) - 1].is_possible:
+            self._print(f"There is no answer {words}.")
+            return
+        name = offered[int(words) - 1].name
+        if name == "note":
+            self.controller.soon(self._deny_with_note(request))
+        elif name == "rule":
+            self.controller.soon(self._allow_with_rules(request))
+        else:
+            self._settle(request, PermissionAnswer(Decision(name)))
+
+    async def _deny_with_note(self, request: PermissionRequest) -> None:
+        note = await self.ask(TextLine("What should it do instead?"))
+        if note is not None:
+            self._settle(request, PermissionAnswer(Decision.DENY, note))
+
+    async def _allow_with_rules(self, request: PermissionRequest) -> None:
+        patterns = []
+        for rule in request.rules:
+            name, _, pattern = rule.partition(": ")
+            changed = await self.ask(TextLine(f"Pattern for {name}; * stands for anything", pattern))
+            if changed is None:
+                return
+            patterns.append(changed)
+        self._settle(request, PermissionAnswer(Decision.SESSION, patterns=tuple(patterns)))
+
+    def _settle(self, request: PermissionRequest, answer: PermissionAnswer) -> None:
+        self._agent.answer_permission(request.call_id, answer)
+
+    # -- the session ------------------------------------------------------------------------------------------------
+
+    @property
+    def _agent(self) -> Agent:
+        if self.controller.agent is None:
+            raise CommandError("No session is open.")
+        return self.controller.agent
+
+    def _context_lines(self) -> list[str]:
+        shown = self._agent.inspector.map()
+        lines = [_size_text(self._agent)]
+        tools = [block for block in shown.blocks if block.kind == "tool_schema"]
+        lines.append(f"{plural(len(tools), 'tool')}, {tokens(sum(block.tokens for block in tools))} tokens, in context")
+        for block in shown.blocks:
+            if block.kind == "tool_schema":
+                continue
+            address = f"#{block.origin[0]} " if block.origin else ""
+            kind = " ".join(filter(None, [block.kind.replace("_", " "), block.tool]))
+            label = plain_preview(block.kind, one_line(block.label, 80))
+            lines.append(f"{address}{kind}, {tokens(block.tokens)} tokens, {block.standing.value}: {label}")
+        return lines
+
+    async def _tree(self) -> None:
+        """Print the tree, and go to the entry whose number is typed."""
+        agent = self._agent
+        for line in tree_lines(agent.session):
+            self._print(line)
+        typed = await self.ask(TextLine("Number of the entry to go to; an empty line stays here"))
+        if typed is None or (agent := self.controller.idle_agent) is None:  # type: ignore[assignment]  # None leaves
+            return
+        number = typed.removeprefix("#")
+        if not number.isdecimal():
+            raise CommandError(f"“{one_line(typed, 40)}” is not the number of an entry.")
+        move = agent.navigator.plan(int(number))
+        files = await agent.files.plan(move.leaf)
+        along = await self.ask(files_question(files)) if files.steps else RESTORE
+        if along is not None:
+            await carry_out(agent, move, files if along == RESTORE else None)
+            self._print(f"Moved to {'the start' if move.leaf is None else f'#{move.leaf}'}. /undo goes back.")
+
+    def _on_event(self, event: AgentEvent) -> None:
+        if not isinstance(event, AnswerDelta):
+            self._print_rest()
+        match event:
+            case AnswerDelta(text=text):
+                self._print_all(*self._text.feed(text))
+            case EntryAppended(entry=entry):
+                self._print_entry(entry)
+            case PermissionAsked(request=request):
+                self._permissions.append(request)
+                if len(self._permissions) == 1:
+                    self._show_permission()
+            case PermissionSettled(call_id=call_id):
+                self._permissions = deque(one for one in self._permissions if one.call_id != call_id)
+                self._show_permission()
+            case RunEnded():
+                self._ended.set()
+                self._permissions.clear()
+                self._print_end(event)
+            case _:
+                self._print_all(_sentence(event))
+
+    def _print_entry(self, entry: object) -> None:
+        match entry:
+            case ToolResultEntry(tool=tool, status=status, output=output):
+                if status is ToolStatus.COMPLETED and tool != "bash":
+                    return
+                state = "" if status is ToolStatus.COMPLETED else f"{tool} {status.value}. "
+                self._print_output(f"{state}Output", output)
+            case ShellEntry(output=output):
+                self._print_output("Output", output)
+            case _:
+                pass
+
+    def _print_output(self, name: str, output: str) -> None:
+        lines = output.rstrip().splitlines()
+        more = f", the last {OUTPUT_LINES} of {len(lines)} lines" if len(lines) > OUTPUT_LINES else ""
+        self._print(f"{name}{more}:" if lines else f"{name}: nothing.")
+        for line in lines[-OUTPUT_LINES:]:
+            self._print(f"  {line}")
+
+    def _print_end(self, ended: RunEnded) -> None:
+        state = {"done": "Done", "length": "Done, the answer was cut off", "interrupted": "Stopped"}.get(ended.reason)
+        if ended.error:
+            self._print(f"Error: {ended.error}" if ended.reason == "error" else ended.error)
+        cost = self._agent.session_cost()
+        parts = [state or "Ended", _size_text(self._agent), f"cost {money(cost)}" if cost else ""]
+        self._print(f"{', '.join(filter(None, parts))}.")
+
+    def _print_rest(self) -> None:
+        self._print_all(*self._text.end())
+
+    def _print_answer(self, line: str) -> None:
+        for text in (*self._text.feed(f"{line}\n"), *self._text.end()):
+            self._print(text)
+
+
+class MarkdownLines:
+    """Turns streamed Markdown into lines as they would be read out: no marks, tables as cells with commas."""
+
+    def __init__(self) -> None:
+        self._open = ""
+        self._in_code = False
+
+    def feed(self, text: str) -> Iterator[str]:
+        """Take more text; yield the lines that are complete now."""
+        *lines, self._open = (self._open + text).split("\n")
+        for line in lines:
+            yield from self._lines(line)
+
+    def end(self) -> Iterator[str]:
+        """Yield the line that was left open."""
+        rest, self._open = self._open, ""
+        yield from self._lines(rest)
+        self._in_code = False
+
+    def _lines(self, line: str) -> Iterator[str]:
+        stripped = line.strip()
+        if stripped.startswith(("```", "~~~")):
+            self._in_code = not self._in_code
+            yield "Code:" if self._in_code else "End of code."
+        elif self._in_code:
+            yield line
+        elif stripped.startswith("|"):
+            cells = [plain(cell) for cell in stripped.strip("|").split("|")]
+            if any(cell.strip(" :-") for cell in cells):
+                yield ", ".join(filter(None, cells))
+        elif stripped and stripped.strip("-*_ "):
+            yield plain(line)
+
+
+def tree_lines(session: Session) -> list[str]:
+    """Return a session's newest entries in the order of the tree, a line for each, without drawing.
+
+    A branch begins with a line that says which of how many it is and where it left.
+    """
+    headers, labels, leaf = session.skeleton(), session.labels(), session.leaf
+    below, active = children(headers), set(session.path_outline().ids)
+    by_id = {header.id: header for header in headers}
+    lines: list[str] = []
+    waiting = [(entry_id, "") for entry_id in reversed(below.get(None, []))]
+    while waiting:
+        entry_id, heading = waiting.pop()
+        header = by_id[entry_id]
+        facts = [f"label {labels[entry_id]}" if entry_id in labels else "", "you are here" if entry_id == leaf else ""]
+        if entry_id not in active:
+            facts.append("on another branch")
+        about = "".join(f", {fact}" for fact in facts if fact)
+        lines += [heading] if heading else []
+        lines.append(
+            f"#{entry_id} {header.kind.replace('_', ' ')}{about}: {plain_preview(header.kind, header.preview)[:100]}"
+        )
+        offspring = below.get(entry_id, [])
+        for number, child in reversed(list(enumerate(offspring, 1))):
+            title = f"Branch {number} of {len(offspring)} from #{entry_id}:" if len(offspring) > 1 else ""
+            waiting.append((child, title))
+    return lines[-TREE_ENTRIES:]
+
+
+def _sentence(event: AgentEvent) -> str:
+    """Return the line for an event that is only a message, "" for all others."""
+    text = ""
+    match event:
+        case ToolStarted(tool=tool, title=title):
+            text = f"Runs {tool}: {one_line(title, 200)}"
+        case RetryScheduled(reason=reason, seconds=seconds):
+            text = f"{reason} Trying again in {seconds:.0f} s."
+        case Notice(message=message, severity=severity):
+            text = message if severity == "information" else f"{severity.capitalize()}: {message}"
+        case MessageRefused(text=refused, reason=reason):
+            text = f"Not sent: {refused}. {reason}"
+        case CompactionStarted(tokens_before=before):
+            text = f"Compacting {tokens(before)} tokens …"
+        case RaceEnded():
+            text = "The race is over. /race shows it."
+    return text
+
+
+def _size_text(agent: Agent) -> str:
+    size = agent.context_size()
+    about = "about " if size.estimated else ""
+    return f"{about}{tokens(size.total)} of {tokens(size.window)} tokens, {size.percent:.0f}%"
+
+
+def run_plain(arguments: Namespace) -> int:
+    """Run plain mode on standard input and output; returns the exit code."""
+    return run_to_end(_run(arguments))
+
+
+async def _run(arguments: Namespace) -> int:
+    from tui_agent.cli.controller_wiring import ControllerWiring
+    from tui_agent.cli.wiring import Wiring
+
+    async with Wiring(arguments) as wiring:
+        parts = ControllerWiring(wiring)
+        reader = LineReader(sys.stdin.fileno())
+        frontend = PlainFrontend(parts.services(), reader.next, hidden=reader.hidden)
+        for warning in wiring.loaded.warnings:
+            frontend.say(warning, "warning")
+        try:
+            code = await frontend.run(parts.start())
+        finally:
+            reader.close()
+    if parts.way_back:
+        say(f"Go on with: {parts.way_back}")
+    return code
