@@ -6,9 +6,12 @@ from pathlib import Path
 import pytest
 
 from tests.support.agents import make_agent
+from tests.support.contained import needs_layer
 from tests.support.processes import alive, eventually
 from tests.support.scripted_client import Call, Reply, ScriptedClient
 from tui_agent.agent.events import JobsChanged, Notice, ToolOutput
+from tui_agent.sandbox import Sandbox
+from tui_agent.sandbox.settings import SandboxSettings
 from tui_agent.session.entries import ToolResultEntry, UserEntry
 from tui_agent.tools import bash
 
@@ -41,6 +44,23 @@ async def test_a_job_outlives_its_run_and_ends_with_the_agent(tmp_path: Path) ->
     await harness.agent.aclose()
     assert not alive(job.pid)
     assert not harness.of(JobsChanged)[-1].jobs[0].running
+
+
+@needs_layer
+async def test_what_a_job_has_made_is_judged_and_seen_when_a_tool_looks(tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    (project / "dist").mkdir(parents=True)
+    (project / ".gitignore").write_text("dist/\n")
+    makes = "echo made > dist/a.txt; mkdir dist/.git; echo '[core]' > dist/.git/config; ln -s / dist/root"
+    looks = [Call("read", '{"path": "dist/a.txt"}'), Call("glob", '{"pattern": "dist/**"}')]
+    client = ScriptedClient([start(f"{makes}; echo up; sleep 300"), *(Reply(calls=(call,)) for call in looks), Reply()])
+    box = Sandbox(SandboxSettings(), cache=tmp_path / "cache", home=tmp_path / "home")
+    harness = make_agent(tmp_path, client, sandbox=box)
+    await harness.say("start it and look")
+    _started, read, _listed = (entry for entry in harness.path() if isinstance(entry, ToolResultEntry))
+    assert read.output == "1\tmade"
+    assert [path.name for path in (project / "dist").iterdir()] == ["a.txt"]
+    await harness.agent.aclose()
 
 
 async def test_the_end_of_a_job_is_told_while_nobody_works(tmp_path: Path) -> None:

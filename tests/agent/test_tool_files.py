@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.support.agents import Harness, make_agent
+from tests.support.contained import FORMS, state_of
 from tests.support.scripted_client import Call, Reply, ScriptedClient
 from tui_agent.agent.assembly import find_tool_files
 from tui_agent.agent.events import Decision, Notice, PermissionAnswer, PermissionAsked, PermissionRequest, ToolOutput
@@ -132,6 +133,31 @@ async def test_typed_functions_with_a_docstring_are_tools(stage: Stage) -> None:
     assert told["pid"] != os.getpid()
     assert "counting a.txt" in live(stage)
     assert asked(stage) == []
+
+
+@pytest.mark.parametrize("form", FORMS)
+async def test_they_run_in_every_form_of_the_sandbox(stage: Stage, tmp_path: Path, form: str) -> None:
+    state = state_of(form, tmp_path)
+    stage.box = Sandbox(
+        SandboxSettings(), (stage.config,), tmp_path / "cache", home=stage.home, project=stage.project,
+        find=lambda: state,
+    )  # fmt: skip
+    stage.write(
+        "from pathlib import Path\n"
+        "def reach(path: str) -> str:\n    'Read and write.'\n"
+        "    said = []\n"
+        "    for act in (lambda: Path(path).read_text(), lambda: Path('app.py').write_text('other')):\n"
+        "        try:\n            said.append(str(act()))\n"
+        "        except OSError as error:\n            said.append(type(error).__name__)\n"
+        "    return ' '.join(said)\n"
+    )
+    (stage.project / "app.py").write_text("as it was")
+    (stage.home / "secret").write_text("of the user")
+    result = await stage.call("reach", {"path": str(stage.home / "secret")}, mode="plan")
+    assert result.status is ToolStatus.COMPLETED
+    assert asked(stage) == []
+    assert "of the user" not in result.output
+    assert (stage.project / "app.py").read_text() == "as it was"
 
 
 async def test_errors_name_the_lines_of_the_file_and_arguments_are_checked(stage: Stage) -> None:

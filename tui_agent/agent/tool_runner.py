@@ -212,6 +212,8 @@ class ToolRunner:
             self._append(call, ToolStatus.ERROR, ToolResult(call.error or "The call could not be read."))
             return
         context = self._context(call)
+        # What it needs depends on what jobs have made, and it sees that.
+        await self.jobs.look()
         try:
             checked = await self._ports.hooks.check_call(call.part.call_id, call.tool, call.arguments)
             refusal = checked.refusal or await self._refusal(call, call.tool, checked, context)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from tui_agent.files.inside import read_regular
 from tui_agent.lazy import dataclass
+from tui_agent.path_checks import is_file
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
@@ -98,7 +99,7 @@ def rows(directory: str | Path, rules: IgnoreRules) -> list[ListedPath]:
 
 
 def walk_files(root: Path, *, limit: int | None = None) -> Iterator[Path]:
-    """Yield files below a directory in a fixed order, ignored ones and those behind links left out.
+    """Yield regular files below a directory in a fixed order, ignored ones and those behind links left out.
 
     Args:
         root: where to start.
@@ -113,7 +114,7 @@ def walk_files(root: Path, *, limit: int | None = None) -> Iterator[Path]:
         except OSError:
             continue
         for row in listing:
-            if row.directory or row.link:
+            if row.directory or row.link or not is_file(row.path):
                 continue
             if count == limit:
                 return

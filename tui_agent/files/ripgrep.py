@@ -22,6 +22,10 @@ COMMON = (
 )
 """Hidden files are searched, a repository's own data is not. No other globs: they would override ignore files."""
 
+LONG = 1.0
+"""Seconds after which it is looked whether a search waits for something."""
+
+_IGNORE_FILES = frozenset({".gitignore", ".ignore", ".rgignore"})
 _CHUNK = 64 * 1024
 _STDERR_BYTES = 8 * 1024
 _BATCH = 500
@@ -87,19 +91,22 @@ async def run_search(
     if process.stdout is None or process.stderr is None:
         raise NoRipgrepError
     errors = asyncio.create_task(_drained(process.stderr))
-    feeding = asyncio.create_task(_feed(process.stdin, names)) if process.stdin and names is not None else None
+    # What is given names reads no ignore files.
+    if names is not None and process.stdin is not None:
+        beside = asyncio.create_task(_feed(process.stdin, names))
+    else:
+        beside = asyncio.create_task(_ended_at_pipes(process, directory))
     timed_out = False
     try:
         async with asyncio.timeout(TIMEOUT):
             await _lines(process.stdout, sink, end)
             if await process.wait() < 0:
-                # It needed more memory than it gets, for an ignore file without end further down.
+                # An ignore file further down is without end, or a pipe.
                 raise NoRipgrepError
     except TimeoutError:
         timed_out = True
     finally:
-        if feeding is not None:
-            feeding.cancel()
+        beside.cancel()
         with contextlib.suppress(ProcessLookupError):
             process.kill()
         await asyncio.shield(process.wait())
@@ -108,9 +115,28 @@ async def run_search(
 
 def ignore_files_are_plain(directory: Path) -> bool:
     """Return whether the ignore files from a directory upwards are regular files, which may be in another place."""
-    names = (".gitignore", ".ignore", ".rgignore", ".git/info/exclude")
+    names = (*_IGNORE_FILES, ".git/info/exclude")
     found = [path for up in (directory, *directory.parents) for name in names if os.path.lexists(path := up / name)]
     return all(is_file(path) or not is_there(path) for path in found)
+
+
+async def _ended_at_pipes(process: asyncio.subprocess.Process, directory: Path) -> None:
+    """Kill a ripgrep that takes long where an ignore file is a pipe: it would wait for whoever writes to that."""
+
+    def has_pipes() -> bool:
+        for place, _folders, files in os.walk(directory):
+            if process.returncode is not None:
+                return False
+            for name in _IGNORE_FILES.intersection(files):
+                path = Path(place, name)
+                if is_there(path) and not is_file(path):
+                    return True
+        return False
+
+    await asyncio.sleep(LONG)
+    if await asyncio.to_thread(has_pipes):
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
 
 
 async def _lines(stream: asyncio.StreamReader, sink: LineSink, end: bytes) -> None:

@@ -275,6 +275,12 @@ class Jobs:
             known = ", ".join(map(str, self._jobs)) or "none"
             raise ToolError(f"There is no job {number}. Jobs: {known}.") from None
 
+    async def look(self) -> None:
+        """Have what all of them have done until now be seen by others."""
+        looks = await asyncio.gather(*(job.look() for job in self._jobs.values()), return_exceptions=True)
+        for error in filter(None, looks):
+            log.warning("what a job has made could not be looked at: %s", error)
+
     def output(self, number: int, characters: int = 20_000) -> str:
         """Return the end of a job's output for a screen; raises as `find`."""
         return self.find(number).tail(characters)

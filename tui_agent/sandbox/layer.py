@@ -497,9 +497,9 @@ def _move(there: int, here: int, name: str) -> None:
 
 
 def _copy(there: int, here: int, name: str, left_out: Callable[[str], bool] | None = None) -> None:
-    """Copy a file or directory; with ``left_out`` neither what it names nor links."""
+    """Copy a file or directory; with ``left_out`` neither what it names nor links, nor what has been copied before."""
     state = os.stat(name, dir_fd=there, follow_symlinks=False)
-    if left_out is not None and (left_out(name) or stat.S_ISLNK(state.st_mode)):
+    if left_out is not None and (left_out(name) or stat.S_ISLNK(state.st_mode) or _is_copied(state, here, name)):
         return
     if stat.S_ISDIR(state.st_mode):
         _make_like(there, here, name)
@@ -524,6 +524,16 @@ def _copy(there: int, here: int, name: str, left_out: Callable[[str], bool] | No
             os.fchmod(writing.fileno(), stat.S_IMODE(state.st_mode) & ~(stat.S_ISUID | stat.S_ISGID))
             os.utime(writing.fileno(), ns=(state.st_atime_ns, state.st_mtime_ns))
     os.replace(beside, name, src_dir_fd=here, dst_dir_fd=here)
+
+
+def _is_copied(state: os.stat_result, here: int, name: str) -> bool:
+    """Whether a file with the same size and time is there already."""
+    try:
+        there = os.stat(name, dir_fd=here, follow_symlinks=False)
+    except OSError:
+        return False
+    same = (there.st_mode, there.st_size, there.st_mtime_ns) == (state.st_mode, state.st_size, state.st_mtime_ns)
+    return same and stat.S_ISREG(state.st_mode)
 
 
 def _is_movable(mode: int) -> bool:

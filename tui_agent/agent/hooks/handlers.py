@@ -110,8 +110,10 @@ class CommandHook:
         command = shell_command(settings.command, self.cwd, self.environment, settings.timeout, project)
         held = self.containment if settings.sandboxed else None
         sandbox = held.sandbox if held is not None else None
-        if held is None or sandbox is None or not await asyncio.to_thread(lambda: sandbox.active):
-            changed = "" if held is not None else await asyncio.to_thread(self.changed, project, settings.command)
+        if sandbox is not None and (refusal := await asyncio.to_thread(sandbox.refusal)):
+            raise HookError(refusal)
+        if held is None or sandbox is None or not sandbox.active:
+            changed = await asyncio.to_thread(self.changed, project, settings.command)
             if changed:
                 raise HookError(f"{changed} is not as you trusted it, so it was not run; start anew to be asked")
             return await run_command(command, given)

@@ -26,10 +26,19 @@ MAX_ANSWER_BYTES = 100_000_000
 """An answer larger than this is not read."""
 LAST_LINES = 20
 """Lines of its output that tell why a process ended without an answer."""
-_ROOT = Path(__file__).parents[3]
-_BEGIN = (
-    "import sys; sys.path += sys.argv.pop(1).split('\\n'); from tui_agent.tools.functions.runner import main; main()"
-)
+_PACKAGE = Path(__file__).parents[2]
+_BEGIN = """
+import sys
+from importlib.util import module_from_spec, spec_from_file_location
+package, *libraries = sys.argv.pop(1).split("\\n")
+sys.path += libraries
+# Found by its path: in the view, Landlock's at least, the directory it is in can't be listed.
+spec = spec_from_file_location("tui_agent", f"{package}/__init__.py", submodule_search_locations=[package])
+sys.modules["tui_agent"] = module_from_spec(spec)
+spec.loader.exec_module(sys.modules["tui_agent"])
+from tui_agent.tools.functions.runner import main
+main()
+"""
 
 
 class Frame(BaseModel):
@@ -127,16 +136,15 @@ def interpreter_grants(project: Path) -> Grants:
     """Return what has to be shown for the program's own Python to run. Looks at files."""
     shown = (real_path(project), Path("/usr"))
     wanted = {real_path(Path(place)) for place in (sys.prefix, sys.base_prefix, *_import_places())}
-    wanted = (wanted - {_ROOT}) | {_ROOT / "tui_agent"}
     return Grants(read=frozenset(p for p in wanted if not any(p.is_relative_to(place) for place in shown)))
 
 
 @lru_cache(maxsize=1)
 def _import_places() -> tuple[str, ...]:
-    """Return the directories in which the runner and what it needs are found."""
+    """Return the directory of this package, and those in which what the runner needs is found."""
     spec = find_spec("pydantic")
     libraries = [str(Path(spec.origin).parents[1])] if spec is not None and spec.origin else []
-    return tuple(dict.fromkeys([str(_ROOT), *libraries]))
+    return (str(_PACKAGE), *libraries)
 
 
 def _answer(descriptor: int) -> Answer | None:
