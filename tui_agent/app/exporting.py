@@ -5,10 +5,12 @@ import hashlib
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from datetime import UTC, datetime
 from enum import StrEnum
 from io import StringIO
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 from tui_agent.files.atomic import write_atomically
 from tui_agent.lazy import dataclass
@@ -36,6 +38,8 @@ _ENDINGS = {
     ".json": "json",
     ".jsonl": "json",
     ".pi.jsonl": "pi",
+    ".claude.jsonl": "claude-code",
+    ".codex.jsonl": "codex",
 }
 """What a file's name ends in, for each format; of two that fit, the longer one."""
 
@@ -47,16 +51,18 @@ class ExportFormat(StrEnum):
     HTML = "html"
     JSON = "json"
     PI = "pi"
+    CLAUDE_CODE = "claude-code"
+    CODEX = "codex"
 
     @property
     def suffix(self) -> str:
         """How such a file's name ends."""
-        return {"markdown": ".md", "html": ".html", "json": ".jsonl", "pi": ".pi.jsonl"}[self.value]
+        return next(ending for ending, form in _ENDINGS.items() if form == self)
 
     @property
     def is_one_branch(self) -> bool:
         """Whether it is read from top to bottom, so that the current branch is what one wants."""
-        return self is ExportFormat.MARKDOWN
+        return self in {ExportFormat.MARKDOWN, ExportFormat.CLAUDE_CODE, ExportFormat.CODEX}
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +80,12 @@ class ExportOrder:
         return self.whole if self.whole is not None else not self.format.is_one_branch and self.leaf is None
 
     def file_name(self, title: str, directory: Path) -> str:
+        """Return a name nothing in a directory has; for Claude Code and Codex the one they look for."""
+        if self.format is ExportFormat.CLAUDE_CODE:
+            return f"{self.session_id}.jsonl"
+        if self.format is ExportFormat.CODEX:
+            moment = datetime.fromtimestamp((UUID(self.session_id).int >> 80) / 1_000, tz=UTC)
+            return f"rollout-{moment:%Y-%m-%dT%H-%M-%S}-{self.session_id}.jsonl"
         words = re.sub(r"[^\w-]+", "-", title.lower())[:40].strip("-_") or "session"
         stem = f"{words}-{self.session_id[-8:]}"
         numbers = ("", *(f"-{number}" for number in range(2, 10_000)))
@@ -124,6 +136,11 @@ def export_text(
             from tui_agent.session.formats import pi_writer
 
             pi_writer.write(copies[0], text.write)
+        case ExportFormat.CLAUDE_CODE | ExportFormat.CODEX:
+            from tui_agent.session.formats.linear_writers import write_claude_code, write_codex
+
+            write_linear = write_codex if order.format is ExportFormat.CODEX else write_claude_code
+            write_linear(copies[0], text.write)
         case ExportFormat.HTML:
             from tui_agent.app.figures import figures_of
             from tui_agent.session.formats import html

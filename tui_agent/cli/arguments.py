@@ -442,7 +442,9 @@ def _add_transfer(actions: "argparse._SubParsersAction[_Parser]") -> None:
     export = actions.add_parser("export", help="write a session to a file: Markdown, HTML, JSON lines, or Pi's own")
     export.add_argument("id", metavar="ID[#N]", help="the session; with #N the branch that leads to entry N")
     export.add_argument(
-        "--format", choices=("markdown", "html", "json", "pi"), help="the format; default: what -o ends in, or markdown"
+        "--format",
+        choices=("markdown", "html", "json", "pi", "claude-code", "codex"),
+        help="the format; default: what -o ends in, or markdown",
     )
     which = export.add_mutually_exclusive_group()
     which.add_argument("--branch", action="store_true", help="write the current branch only (default of markdown)")

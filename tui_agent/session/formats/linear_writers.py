@@ -1,0 +1,189 @@
+"""Writes what a session's model sees as Claude Code and Codex keep their own sessions, so that they go on with it.
+
+Both go on from one branch. What stands before the last compaction is its summary; reasoning, which only its own
+provider can read, and what the model is not shown are left out. Seen in files of Claude Code 2.1 and Codex 0.169.
+"""
+
+import base64
+import json
+import uuid
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+from tui_agent.json_text import loads
+from tui_agent.session.entries import (
+    AssistantEntry,
+    BranchSummaryEntry,
+    CompactionEntry,
+    Entry,
+    FilePart,
+    ImagePart,
+    ShellEntry,
+    TextPart,
+    ToolResultEntry,
+    ToolStatus,
+    UserEntry,
+)
+from tui_agent.session.formats.copies import SessionCopy
+
+__all__ = ["write_claude_code", "write_codex"]
+
+_CODEX_VERSION = "0.169.0"
+_CLAUDE_VERSION = "2.1.330"
+
+_Record = dict[str, Any]
+_Put = Callable[[str], object]
+
+
+def write_claude_code(copy: SessionCopy, put: _Put) -> None:
+    above, answer = None, 0
+    for entry in _seen(copy):
+        message: _Record = {"role": "user", "content": _claude_user(copy, entry)}
+        if isinstance(entry, AssistantEntry):
+            message = {
+                "id": f"msg_{entry.id}",
+                "type": "message",
+                "role": "assistant",
+                "model": entry.model.rpartition("/")[2],
+                "content": _claude_answer(entry),
+                "stop_reason": "tool_use" if entry.tool_calls else "end_turn",
+                "usage": {"input_tokens": 0, "output_tokens": 0},
+            }
+        if not message["content"]:
+            continue
+        number = str(uuid.uuid5(uuid.UUID(copy.info.id), str(answer)))
+        record = {
+            "parentUuid": above,
+            "isSidechain": False,
+            "userType": "external",
+            "cwd": copy.info.cwd,
+            "sessionId": copy.info.id,
+            "version": _CLAUDE_VERSION,
+            "type": message["role"],
+            "message": message,
+            "uuid": number,
+            "timestamp": _time(entry.created_at),
+            **({"isCompactSummary": True} if isinstance(entry, CompactionEntry) else {}),
+        }
+        _line(put, record)
+        above, answer = number, answer + 1
+
+
+def write_codex(copy: SessionCopy, put: _Put) -> None:
+    def line(kind: str, payload: _Record, at: int) -> None:
+        _line(put, {"timestamp": _time(at), "type": kind, "payload": payload})
+
+    at = copy.info.created_at
+    head = {"id": copy.info.id, "timestamp": _time(at), "cwd": copy.info.cwd, "originator": "tui-agent"}
+    # Without a provider Codex goes on with the one it is set to.
+    line("session_meta", {**head, "cli_version": _CODEX_VERSION, "source": "cli"}, at)
+    for entry in _seen(copy):
+        for item in _codex_items(copy, entry):
+            line("response_item", item, entry.created_at)
+        # Events are what Codex shows; items are what its model is sent.
+        if isinstance(entry, AssistantEntry) and entry.text:
+            line("event_msg", {"type": "agent_message", "message": entry.text}, entry.created_at)
+        elif isinstance(entry, UserEntry) and entry.synthetic is None:
+            line("event_msg", {"type": "user_message", "message": entry.text, "images": []}, entry.created_at)
+
+
+def _seen(copy: SessionCopy) -> Iterator[Entry]:
+    """Yield what the model sees: the last summary, what was kept beside it, and all that followed."""
+    path = copy.path()
+    last = next((entry for entry in reversed(path) if isinstance(entry, CompactionEntry)), None)
+    if last is not None:
+        yield last
+        kept = [entry.id for entry in path].index(last.first_kept_id) if last.first_kept_id is not None else len(path)
+        path = [entry for at, entry in enumerate(path) if at >= kept or entry.id > last.id]
+    yield from (entry for entry in path if not isinstance(entry, CompactionEntry))
+
+
+def _said(copy: SessionCopy, entry: Entry) -> Iterator[TextPart | ImagePart]:
+    """Yield the parts of a message in the user's name, files and commands as text."""
+    match entry:
+        case UserEntry(parts=parts):
+            for part in parts:
+                match part:
+                    case FilePart(path=path, text=text):
+                        yield TextPart(text=f'<file path="{path}">\n{text}\n</file>')
+                    case ImagePart() if copy.blob(part.blob) is None:
+                        yield TextPart(text=f"[Image {part.path or part.mime}: no longer there]")
+                    case _:
+                        yield part
+        case ShellEntry(excluded=False):
+            yield TextPart(text=f"I ran `{entry.command}`:\n{entry.output}")
+        case CompactionEntry() | BranchSummaryEntry():
+            yield TextPart(text=entry.summary)
+
+
+def _claude_user(copy: SessionCopy, entry: Entry) -> list[_Record]:
+    if isinstance(entry, ToolResultEntry):
+        images = [_claude_part(copy, image) for image in entry.attachments if copy.blob(image.blob) is not None]
+        content = [{"type": "text", "text": entry.output or "(no output)"}, *images]
+        failed = entry.status is not ToolStatus.COMPLETED
+        return [{"type": "tool_result", "tool_use_id": entry.call_id, "content": content, "is_error": failed}]
+    return [_claude_part(copy, part) for part in _said(copy, entry)]
+
+
+def _claude_part(copy: SessionCopy, part: TextPart | ImagePart) -> _Record:
+    if isinstance(part, TextPart):
+        return {"type": "text", "text": part.text}
+    return {"type": "image", "source": {"type": "base64", "media_type": part.mime, "data": _base64(copy, part)}}
+
+
+def _claude_answer(entry: AssistantEntry) -> list[_Record]:
+    text: list[_Record] = [{"type": "text", "text": entry.text}] if entry.text.strip() else []
+    return text + [
+        {"type": "tool_use", "id": call.call_id, "name": call.tool, "input": _arguments(call.arguments)}
+        for call in entry.tool_calls
+    ]
+
+
+def _codex_items(copy: SessionCopy, entry: Entry) -> Iterator[_Record]:
+    match entry:
+        case AssistantEntry():
+            if entry.text:
+                yield _codex_message("assistant", [{"type": "output_text", "text": entry.text}])
+            for call in entry.tool_calls:
+                arguments = json.dumps(_arguments(call.arguments))
+                yield {"type": "function_call", "name": call.tool, "arguments": arguments, "call_id": call.call_id}
+        case ToolResultEntry():
+            yield {"type": "function_call_output", "call_id": entry.call_id, "output": entry.output}
+            if images := [_codex_part(copy, image) for image in entry.attachments if copy.blob(image.blob) is not None]:
+                yield _codex_message("user", images)
+        case _:
+            if said := [_codex_part(copy, part) for part in _said(copy, entry)]:
+                yield _codex_message("user", said)
+
+
+def _codex_message(role: str, content: list[_Record]) -> _Record:
+    return {"type": "message", "role": role, "content": content}
+
+
+def _codex_part(copy: SessionCopy, part: TextPart | ImagePart) -> _Record:
+    if isinstance(part, TextPart):
+        return {"type": "input_text", "text": part.text}
+    return {"type": "input_image", "image_url": f"data:{part.mime};base64,{_base64(copy, part)}"}
+
+
+def _arguments(text: str) -> _Record:
+    """Return what a tool was called with; neither program has a place for what is no object."""
+    try:
+        value = loads(text)
+    except ValueError:
+        value = text
+    return value if isinstance(value, dict) else {"arguments": value}
+
+
+def _base64(copy: SessionCopy, part: ImagePart) -> str:
+    return base64.b64encode(copy.blob(part.blob) or b"").decode("ascii")
+
+
+def _time(at: int) -> str:
+    moment = datetime.fromtimestamp(at / 1000, tz=UTC)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _line(put: _Put, record: _Record) -> None:
+    put(json.dumps(record, ensure_ascii=False).encode("utf-8", "replace").decode() + "\n")
