@@ -67,6 +67,33 @@ async def test_auto_edit_changes_sources_and_spares_what_cannot_be_taken_back(bo
     assert after == {name: text for name, text in before.items() if name != "README.md"}
 
 
+async def test_permissions_change_where_a_command_may_write_and_nowhere_else(box: Contained) -> None:
+    key = box.home / ".ssh/id_rsa"
+    key.chmod(0o600)
+    script = (
+        "import os\nos.chmod('a', 0o711); os.fchmod(os.open('b', os.O_RDWR), 0o640)\n"
+        "os.chmod('c', 0o600, dir_fd=os.open('.', os.O_RDONLY))\n"
+    )
+    box.file("build/try.py", script)
+    ran = await box.run(
+        f"cd build && touch a b c d && python3 try.py; chmod 755 . d; chmod 777 ../README.md .. {key} {box.home};"
+        f" ln -s {key} link; chmod 777 link; chmod 777 /proc/self/root{key} missing; rm link try.py"
+    )
+    modes = {path.name: path.stat().st_mode & 0o777 for path in (box.root / "build").iterdir()}
+    assert modes == {"a": 0o711, "b": 0o640, "c": 0o600, "d": 0o755, "old": 0o644}
+    assert key.stat().st_mode & 0o777 == 0o600
+    assert [path.stat().st_mode & 0o022 for path in (box.root, box.home, box.root / "README.md")] == [0, 0, 0]
+    assert "'missing': No such file" in ran.output
+    assert (await box.run("chmod 600 build/a", NOTHING)).code == 1
+
+
+async def test_a_command_ends_as_it_would_outside(box: Contained) -> None:
+    assert (await box.run("exit 7")).code == 7
+    assert (await box.run("kill -9 $$")).code == -9
+    assert (await box.run("yes | head -1")).output == "y\n"
+    assert (await box.run("trap 'echo cleaned; exit 3' TERM; kill -TERM 0; sleep 5")).output == "cleaned\n"
+
+
 async def test_no_network_of_any_kind(box: Contained) -> None:
     with socket.socket() as server:
         server.bind(("127.0.0.1", 0))

@@ -16,20 +16,20 @@ import string
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
-from tests.support.contained import state_of
+from tests.support.contained import RecordingSandbox, state_of
 from tests.support.tooling import Workspace
 from tui_agent.agent.gate import needs_of
 from tui_agent.agent.hooks.handlers import CommandHook, Containment, HookError, from_settings
-from tui_agent.agent.hooks.payloads import About, RunEnd
+from tui_agent.agent.hooks.payloads import About, BeforeTool
 from tui_agent.agent.hooks.settings import HookSettings
 from tui_agent.agent.permissions import DEFAULT_RULES, Action, decide_in_mode, view_in_mode
 from tui_agent.errors import ToolError
 from tui_agent.processes.jobs import Jobs
-from tui_agent.sandbox import Sandbox, SandboxState, View
+from tui_agent.sandbox import SandboxState, View
 from tui_agent.sandbox.settings import SandboxSettings
 from tui_agent.shell.grammar import TABLE
 from tui_agent.tools.base import ToolContext
@@ -188,7 +188,8 @@ class Seen:
 class Aviary:
     """A scratch home and what it looked like."""
 
-    def __init__(self, place: Path) -> None:
+    def __init__(self, place: Path, port: int = PORT) -> None:
+        """Furnish it; ``port`` is where a server listens that nobody may reach, 0 for any."""
         self.home = place / "home"
         self._pristine = place / "pristine"
         self.project = self.home / "project"
@@ -196,7 +197,8 @@ class Aviary:
         shutil.copytree(self.home, self._pristine, symlinks=True)
         self._before = dict(self._state())
         self.called = False
-        listener = socket.create_server(("127.0.0.1", PORT))
+        listener = socket.create_server(("127.0.0.1", port))
+        self.port = listener.getsockname()[1]
         threading.Thread(target=self._listen, args=(listener,), daemon=True).start()
 
     def _listen(self, listener: socket.socket) -> None:
@@ -212,6 +214,12 @@ class Aviary:
                 state = path.lstat()
                 told = f"{state.st_size} {state.st_mtime_ns}" if not path.is_dir() or path.is_symlink() else ""
                 yield str(path.relative_to(self.home)), f"{state.st_mode:o} {told}"
+
+    def accept(self) -> None:
+        """Take what is there now for what was there from the beginning."""
+        shutil.rmtree(self._pristine)
+        shutil.copytree(self.home, self._pristine, symlinks=True)
+        self._before = dict(self._state())
 
     def changed(self) -> list[str]:
         """Return what is not as it was, and put all of it back."""
@@ -235,14 +243,14 @@ def may_change(name: str, mode: str, *, sandboxed: bool) -> bool:
     return mode == "auto-edit" and kept.isdisjoint(parts) and not parts[-1].startswith(".env")
 
 
-def held_by(form: str, aviary: Aviary, place: Path) -> Sandbox:
+def held_by(form: str, aviary: Aviary, place: Path) -> RecordingSandbox:
     """Return what holds commands: nothing, a layer, a bubblewrap that knows no layers, or Landlock."""
     find: Callable[[], SandboxState] | None = None
     if form == "none":
         find = lambda: SandboxState(None, reason="none")  # noqa: E731
     elif form != "layer":
         find = lambda: state_of(form, place)  # noqa: E731
-    sandbox = Sandbox(SandboxSettings(), cache=place / "cache", home=aviary.home, find=find)
+    sandbox = RecordingSandbox(SandboxSettings(), cache=place / "cache", home=aviary.home, find=find)
     if sandbox.is_layered(aviary.project, View()) != (form == "layer") or sandbox.active != (form != "none"):
         raise SystemExit(f"this machine has no {form}: {sandbox.state.reason}")
     return sandbox
@@ -270,16 +278,16 @@ async def in_background(command: str, context: ToolContext) -> str:
 
 
 async def in_hook(command: str, context: ToolContext) -> str:
-    """Run a command as a hook of a project."""
-    settings = HookSettings(event="run_end", command=f"{command}\nexit 3", timeout=SECONDS, sandboxed=True)
+    """Run a command as a hook of a project, which refuses a call with all it has to say."""
+    asked = f"{{ {command}\n}} >&2\nexit 2"
+    settings = HookSettings(event="before_tool", command=asked, timeout=SECONDS, sandboxed=True)
     (hook,) = from_settings([settings], context.project, context.environment or {}).handlers
     assert isinstance(hook, CommandHook)
     hook = replace(hook, containment=Containment(context.sandbox, lambda: context.view))
     try:
-        await hook(RunEnd(about=About(), reason="done", error=None, steps=1, answer=""))
+        return str(await hook(BeforeTool(about=About(), call_id="1", tool="read", arguments={})))
     except HookError as error:
         return str(error)
-    return ""
 
 
 async def in_tool_file(command: str, context: ToolContext) -> str:
@@ -296,7 +304,8 @@ async def in_tool_file(command: str, context: ToolContext) -> str:
     return f"{ended.printed}{ended.answer.text if ended.answer else ''}"
 
 
-WAYS = (in_foreground, in_background, in_hook, in_tool_file)
+Way = Callable[[str, ToolContext], Awaitable[str]]
+WAYS: tuple[Way, ...] = (in_foreground, in_background, in_hook, in_tool_file)
 
 
 async def watch(place: Path, seed: int, *, lines: int, form: str) -> Seen:

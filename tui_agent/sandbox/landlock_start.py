@@ -1,58 +1,79 @@
-"""Restricts itself with Landlock and a filter of system calls, and becomes a command. Run as a program, by itself."""
+"""Runs a command under Landlock and a filter of system calls. Run as a program, by itself.
 
+Landlock does not know permissions of files: whoever may only read a file could still open it to everybody. So the
+system calls that change them wait for this program, which stays outside as the command's parent and does them where
+the command may write.
+"""
+
+import array
+import contextlib
 import ctypes
+import fcntl
 import json
 import os
 import platform
+import select
+import signal
 import struct
 import sys
 from typing import Any
 
 _ERRNO = 0x00050000
 _ALLOW = 0x7FFF0000
+_NOTIFY = 0x7FC00000
 _LOAD, _EQUAL, _AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06
 _EPERM, _EACCES = 1, 13
 _X32 = 0x40000000
 
 _MACHINES: dict[str, tuple[int, dict[str, int]]] = {
     "x86_64": (0xC000003E, {
-        "socket": 41, "io_uring_setup": 425, "ptrace": 101, "chmod": 90, "fchmod": 91, "fchmodat": 268,
-        "fchmodat2": 452, "chown": 92, "fchown": 93, "lchown": 94, "fchownat": 260, "setxattr": 188,
+        "seccomp": 317, "socket": 41, "io_uring_setup": 425, "ptrace": 101, "chmod": 90, "fchmod": 91,
+        "fchmodat": 268, "fchmodat2": 452, "chown": 92, "fchown": 93, "lchown": 94, "fchownat": 260, "setxattr": 188,
         "lsetxattr": 189, "fsetxattr": 190, "removexattr": 197, "lremovexattr": 198, "fremovexattr": 199,
         "utime": 132, "utimes": 235, "futimesat": 261, "utimensat": 280,
     }),
     "aarch64": (0xC00000B7, {
-        "socket": 198, "io_uring_setup": 425, "ptrace": 117, "fchmod": 52, "fchmodat": 53, "fchmodat2": 452,
-        "fchown": 55, "fchownat": 54, "setxattr": 5, "lsetxattr": 6, "fsetxattr": 7, "removexattr": 14,
-        "lremovexattr": 15, "fremovexattr": 16, "utimensat": 88,
+        "seccomp": 277, "socket": 198, "io_uring_setup": 425, "ptrace": 117, "fchmod": 52, "fchmodat": 53,
+        "fchmodat2": 452, "fchown": 55, "fchownat": 54, "setxattr": 5, "lsetxattr": 6, "fsetxattr": 7,
+        "removexattr": 14, "lremovexattr": 15, "fremovexattr": 16, "utimensat": 88,
     }),
 }  # fmt: skip
 """Numbers of system calls (Linux' unistd.h) by machine, with the number that the kernel calls the machine by."""
 
-_ALWAYS = ("socket", "io_uring_setup", "ptrace")
-_PR_SET_NO_NEW_PRIVS, _PR_SET_SECCOMP, _PR_CAPBSET_DROP, _FILTER = 38, 22, 24, 2
+_ASKED = {"chmod": (None, 0, 1), "fchmod": (0, None, 1), "fchmodat": (0, 1, 2), "fchmodat2": (0, 1, 2)}
+"""System calls that are done for a command: which arguments are a descriptor, a path below it, the permissions."""
+_TIMES = ("utime", "utimes", "futimesat", "utimensat")
+_PR_SET_NO_NEW_PRIVS, _PR_CAPBSET_DROP = 38, 24
+_SET_FILTER, _NEW_LISTENER = 1, 8
+_RECEIVE, _SEND = 0xC0502100, 0xC0182101
+_NOTIFICATION, _ANSWER = struct.Struct("=QIIiIQ6Q"), struct.Struct("=QqiI")
+"""``struct seccomp_notif`` and ``struct seccomp_notif_resp`` of seccomp_unotify(2)."""
+_SOL_SOCKET, _SCM_RIGHTS = 1, 1
+_MAX_PATH = 4_096
 
 
 def filter_of(machine: str, *, fixed_modes: bool) -> bytes:
-    """Return the filter: no sockets of any kind, no looking into other processes, nothing of another machine's.
+    """Return the filter: no sockets, no looking into processes, no changing of owners, nothing of another machine's.
 
     Raises:
         KeyError: the machine is not known.
     """
     architecture, numbers = _MACHINES[machine]
-    refused = [number for name, number in numbers.items() if fixed_modes or name in _ALWAYS]
+    asked = () if fixed_modes else _ASKED
+    free = ("seccomp", *(() if fixed_modes else _TIMES))
     rows = [
         (_LOAD, 0, 0, 4), (_EQUAL, 1, 0, architecture), (_RETURN, 0, 0, _ERRNO | _EPERM),
         (_LOAD, 0, 0, 0), (_AT_LEAST, 0, 1, _X32), (_RETURN, 0, 0, _ERRNO | _EPERM),
     ]  # fmt: skip
-    for number in refused:
-        rows += [(_EQUAL, 0, 1, number), (_RETURN, 0, 0, _ERRNO | _EACCES)]
+    for name, number in numbers.items():
+        if name not in free:
+            rows += [(_EQUAL, 0, 1, number), (_RETURN, 0, 0, _NOTIFY if name in asked else _ERRNO | _EACCES)]
     rows.append((_RETURN, 0, 0, _ALLOW))
     return b"".join(struct.pack("HBBI", *row) for row in rows)
 
 
-def restrict(told: dict[str, Any]) -> None:
-    """Give up everything that is not granted, for good.
+def restrict(told: dict[str, Any]) -> int:
+    """Give up everything that is not granted, for good; returns where the system calls that wait are told of.
 
     Raises:
         OSError: the kernel refuses.
@@ -73,10 +94,10 @@ def restrict(told: dict[str, Any]) -> None:
             except FileNotFoundError:
                 continue
         ruleset.restrict()
-    _filter(filter_of(platform.machine(), fixed_modes=told["fixed_modes"]))
+    return _filter(filter_of(platform.machine(), fixed_modes=told["fixed_modes"]))
 
 
-def _filter(rows: bytes) -> None:
+def _filter(rows: bytes) -> int:
     """Give up root's privileges and set the filter."""
 
     class Program(ctypes.Structure):
@@ -88,21 +109,106 @@ def _filter(rows: bytes) -> None:
     for capability in range(64):
         # Root reads the memory and environment of every process; whoever is not root has nothing to drop.
         libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0)
-    if libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) or libc.prctl(_PR_SET_SECCOMP, _FILTER, ctypes.byref(program)):
+    number = _MACHINES[platform.machine()][1]["seccomp"]
+    listener = -1
+    if not libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0):
+        listener = libc.syscall(number, _SET_FILTER, _NEW_LISTENER, ctypes.byref(program))
+    if listener < 0:
         raise OSError(ctypes.get_errno(), "the filter of system calls was refused")
+    return int(listener)
+
+
+def serve(listener: int, child: int, writable: tuple[str, ...]) -> None:
+    """Change permissions for a command below what it may write to, until it has ended."""
+    names = {number: _ASKED[name] for name, number in _MACHINES[platform.machine()][1].items() if name in _ASKED}
+    poll = select.poll()
+    for descriptor in (listener, os.pidfd_open(child)):
+        poll.register(descriptor, select.POLLIN)
+    while [descriptor for descriptor, _event in poll.poll()] == [listener]:
+        # Who asked, or the whole command, may be gone by the time it is answered.
+        with contextlib.suppress(OSError):
+            asked = fcntl.ioctl(listener, _RECEIVE, bytes(_NOTIFICATION.size))
+            identity, pid, _flags, number, _machine, _at, *arguments = _NOTIFICATION.unpack(asked)
+            refused = _EPERM
+            with contextlib.suppress(OSError, ValueError):
+                refused = _change(pid, names[number], arguments, writable)
+            fcntl.ioctl(listener, _SEND, _ANSWER.pack(identity, 0, -refused, 0))
+
+
+def _change(
+    pid: int, places: tuple[int | None, int | None, int], arguments: list[int], writable: tuple[str, ...]
+) -> int:
+    """Change the permissions of what a process names; returns an error's number, 0 for none."""
+    descriptor, path, mode = (None if place is None else arguments[place] for place in places)
+    name = "" if path is None else _path_at(pid, path).replace("/proc/self/", f"/proc/{pid}/", 1)
+    here = None if descriptor is None else ctypes.c_int(descriptor & 0xFFFFFFFF).value
+    base = f"/proc/{pid}/cwd" if here is None or here < 0 else f"/proc/{pid}/fd/{here}"
+    opened = [os.open(base, os.O_PATH)]
+    try:
+        if name:
+            try:
+                opened.append(os.open(name, os.O_PATH, dir_fd=opened[0]))
+            except OSError as error:
+                return error.errno or _EPERM
+        # The file itself, whatever its name leads to by now.
+        itself = f"/proc/self/fd/{opened[-1]}"
+        if not f"{os.readlink(itself)}/".startswith(writable):  # noqa: PTH115 - starts fast
+            return _EPERM
+        os.chmod(itself, (mode or 0) & 0o7777)  # noqa: PTH101 - a descriptor
+    finally:
+        for one in opened:
+            os.close(one)
+    return 0
+
+
+def _path_at(pid: int, address: int) -> str:
+    with open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:  # noqa: PTH123 - starts fast
+        memory.seek(address)
+        # What follows a short path may be no memory any more.
+        rest = 4_096 - address % 4_096
+        text = memory.read(rest)
+        if b"\0" not in text:
+            text += memory.read(_MAX_PATH)
+    return os.fsdecode(text.split(b"\0", 1)[0])
 
 
 def main() -> None:
-    """Read what is granted, give up the rest, become the command."""
+    """Read what is granted, give up the rest in a child and become the command there."""
     packages, specification, *command = sys.argv[1:]
     sys.path.append(packages)
     with open(specification, "rb") as file:  # noqa: PTH123 - a descriptor of who started it
         told = json.load(file)
-    try:
-        restrict(told)
-    except (OSError, KeyError) as error:
-        sys.exit(f"The sandbox could not be started: {error}")
-    os.execvp(command[0], command)  # noqa: S606 - a command line of words
+    import _socket
+
+    ours, theirs = _socket.socketpair()
+    child = os.fork()
+    if child == 0:
+        try:
+            listener = restrict(told)
+            theirs.sendmsg([b"x"], [(_SOL_SOCKET, _SCM_RIGHTS, array.array("i", [listener]))])
+            for number in (signal.SIGPIPE, signal.SIGXFSZ):
+                signal.signal(number, signal.SIG_DFL)  # Python ignores them, and what it becomes would, too
+            os.execvp(command[0], command)  # noqa: S606 - a command line of words
+        except (OSError, KeyError) as error:
+            os.write(2, f"The sandbox could not be started: {error}\n".encode())
+        os._exit(1)
+    theirs.close()
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
+        # They are sent to the command, too, which may have something to do before it ends.
+        signal.signal(number, signal.SIG_IGN)
+    _data, found, _flags, _address = ours.recvmsg(1, 64)
+    for _level, _kind, data in found:
+        writable = tuple(
+            f"{path}/" for path, right in told["grants"] if right == "write" and not path.startswith("/dev")
+        )
+        serve(int.from_bytes(data[:4], sys.byteorder), child, writable)
+    _pid, status = os.waitpid(child, 0)
+    code = os.waitstatus_to_exitcode(status)
+    if code < 0:
+        with contextlib.suppress(OSError):
+            signal.signal(-code, signal.SIG_DFL)
+        os.kill(os.getpid(), -code)
+    os._exit(code)
 
 
 if __name__ == "__main__":
