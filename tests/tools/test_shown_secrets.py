@@ -1,16 +1,37 @@
 """May this be shown? What every tool that shows files does with secrets in them."""
 
+import json
+import subprocess
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.support.contained import FORMS, Contained, state_of
 from tests.support.secret_shapes import BEGIN, END, MORE, PEM_BODY, SHAPES
 from tests.support.tooling import Workspace
 from tui_agent.agent.attachments import load_message
+from tui_agent.agent.diagnostics.checks import parse_problems
+from tui_agent.agent.files_back import files_back
+from tui_agent.app.exporting import ExportFormat, ExportOrder, export_text
+from tui_agent.app.review_commands import change_of, without_secrets
+from tui_agent.context.tokens import TokenCounter
 from tui_agent.errors import ToolError
 from tui_agent.permission import Permission
+from tui_agent.sandbox import View, Writes
+from tui_agent.session.entries import (
+    AssistantEntry,
+    CompactionEntry,
+    FilePart,
+    TextPart,
+    ToolCallPart,
+    ToolMetadata,
+    ToolResultEntry,
+    ToolStatus,
+    UserEntry,
+)
 from tui_agent.session.session import Session
 from tui_agent.session.store import Store
 from tui_agent.shell.needs import command_needs
@@ -55,27 +76,96 @@ CALLS: list[tuple[Tool[Any], dict[str, Any]]] = [
     (LsTool(), {}),
     (EditTool(), {"path": "{}", "old": "first", "new": "second"}),
     (EditTool(), {"path": "{}", "old": "no such line", "new": "x"}),
+    (WriteTool(), {"path": "{}", "content": "another\n"}),
 ]
 
 
-@pytest.mark.parametrize(("name", "text", "secret"), planted())
+PLANTED = pytest.mark.parametrize(("name", "text", "secret"), planted())
+
+
+def exports(session: Session, *, redacted: bool) -> list[str]:
+    """Return a session in every format, with all that it has."""
+    orders = [ExportOrder(session.id, form, redacted=redacted) for form in ExportFormat]
+    return [export_text(session.store, order, {}) for order in orders]
+
+
+def parts_of(secret: str) -> list[str]:
+    return [part for line in secret.split("\n") for part in line.split("\\n")]
+
+
+@PLANTED
 async def test_nothing_shows_a_secret_unasked(
     space: Workspace, session: Session, name: str, text: str, secret: str
 ) -> None:
-    space.file(name, text)
+    run = partial(subprocess.run, cwd=space.root, check=True, capture_output=True)
+    run(["git", "init", "-q"])
+    run(["git", "-c", "user.name=n", "-c", "user.email=e@x", "commit", "-q", "--allow-empty", "-m", "one"])
+    path = space.file(name, text)
     shown = []
+    loaded = await load_message(f"look at @{name}", space.root, session, space.put_blob)
+    session.append(UserEntry(parts=loaded.parts))
+    change = change_of(space.root, "")
+    assert change is not None
+    shown.append(without_secrets(space.root, change.diff))
+    shown += map(str, parse_problems(f"{name}:2:1: error: {text.splitlines()[:2][-1]}", space.root, space.root))
     for tool, given in CALLS:
         arguments = {key: value.format(name) if isinstance(value, str) else value for key, value in given.items()}
         parsed = tool.Input.model_validate(arguments)
         try:
-            asks = any(need.secret for need in tool.needs(parsed, space.context()))
-            shown.append("" if asks else repr(await space.call(tool, **arguments)).replace("\\n", "\n"))
+            if not any(need.secret for need in tool.needs(parsed, space.context())):
+                done = await space.call(tool, **arguments)
+                result = ToolResultEntry(
+                    call_id="1", tool=tool.name, status=ToolStatus.COMPLETED, output=done.output, title=done.title,
+                    metadata=done.metadata,
+                )  # fmt: skip
+                session.append(result)
+                shown.append(repr(done).replace("\\n", "\n"))
         except ToolError as error:
             shown.append(str(error))
-    shown.append(repr(await load_message(f"look at @{name}", space.root, session, space.put_blob)))
-    for part in secret.split("\n"):
+    path.write_text(text)
+    shown.append(repr(files_back(session.path(), space.root, 50_000, TokenCounter("test/model"))))
+    shown += exports(session, redacted=False)
+    for part in parts_of(secret):
         assert not [output for output in shown if part in output]
     assert [need for need in command_needs(f"cat {name}", space.root, space.root) if need.permission is Permission.READ]
+
+
+@PLANTED
+def test_an_exportwithout_secrets_has_none(session: Session, name: str, text: str, secret: str) -> None:
+    session.append(UserEntry(parts=(TextPart(text=f"look\n{text}"), FilePart(path=name, text=text))))
+    call = ToolCallPart(call_id="1", tool="bash", arguments=json.dumps({"command": text}))
+    session.append(AssistantEntry(parts=(TextPart(text=text), call), model="m"))
+    metadata = ToolMetadata(diff=text)
+    session.append(
+        ToolResultEntry(
+            call_id="1", tool="bash", status=ToolStatus.COMPLETED, output=text, title=text, metadata=metadata
+        )
+    )
+    session.append(CompactionEntry(summary=text, first_kept_id=None, tokens_before=9, tokens_after=4, trigger="manual"))
+    written = exports(session, redacted=True)
+    assert all("[redacted]" in export for export in written)
+    for part in parts_of(secret):
+        assert not [export for export in written if part in export]
+
+
+@pytest.mark.parametrize("form", FORMS)
+async def test_no_command_shows_a_secret_unasked(tmp_path: Path, form: str) -> None:
+    box = Contained(tmp_path / "home", state=state_of(form, tmp_path))
+    box.git("init", "-q")
+    box.file("open.txt", "all may see this\n")
+    secrets = []
+    for number, param in enumerate(planted()):
+        name, text, secret = param.values
+        box.file(name if name == ".git/config" else f"{number}/{name}", text)
+        secrets += [(name, part) for part in parts_of(secret) if name != ".git/config"]
+    for view in (View(Writes.NOTHING), View(Writes.OUTPUTS), View(Writes.PROJECT)):
+        ran = await box.run(
+            "find . -type f -exec cat {} + 2>/dev/null; grep -r . .; git diff --no-index /dev/null .", view
+        )
+        assert "all may see this" in ran.output
+        assert [found for found in secrets if found[1] in ran.output] == []
+        assert box.sandbox.is_layered(box.root, view) is (form == "layer")
+    await box.sandbox.aclose()
 
 
 async def test_the_rest_of_a_file_is_shown_and_can_be_edited(space: Workspace) -> None:

@@ -2,23 +2,27 @@
 
 import errno
 import hashlib
+import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from enum import StrEnum
+from functools import partial
 from io import StringIO
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 from tui_agent.files.atomic import write_atomically
+from tui_agent.json_text import loads
 from tui_agent.lazy import dataclass
 from tui_agent.model.redaction import redact
 from tui_agent.path_checks import is_directory, is_there
 from tui_agent.processes.environment import holds_secret
 from tui_agent.resources import style_path
 from tui_agent.safe_text import one_line
+from tui_agent.secret_detector import REMOVED, find_secrets, remove_known
 from tui_agent.session.entries import EntryAdapter
 from tui_agent.session.formats import native
 from tui_agent.session.formats.copies import SessionCopy, copies_of, copy_of
@@ -30,6 +34,8 @@ __all__ = ["ExportFormat", "ExportOrder", "Scrubber", "export_text", "format_of"
 _HOMES = re.compile(r"(?<![/\w])((?:/home|/Users|[A-Za-z]:\\+Users)[/\\]+)[^/\\\s\"':;,)]+")
 
 
+_LEAST_START = 6
+"""Characters at the beginning of a secret by which a cut one is known."""
 _ENDINGS = {
     ".md": "markdown",
     ".markdown": "markdown",
@@ -182,6 +188,7 @@ class Scrubber:
     def __init__(self, secrets: Iterable[str], home: Path) -> None:
         self._secrets = sorted(set(secrets), key=len, reverse=True)
         self._home = str(home) if len(home.parts) > 1 else ""
+        self._found: set[str] = set()
 
     @classmethod
     def of(cls, environ: Mapping[str, str], home: Path) -> "Scrubber":
@@ -190,6 +197,7 @@ class Scrubber:
 
     def text(self, text: str) -> str:
         """Return a text without them."""
+        self._found |= {line for secret in find_secrets(text) for line in text[secret.start : secret.end].split("\n")}
         text = redact(text, self._secrets)
         if self._home:
             text = re.sub(re.escape(self._home) + r"(?![\w.-])", "~", text)
@@ -202,14 +210,16 @@ class Scrubber:
         scrubbed = {digest: self._content(content) for digest, content in contents.items()}
         renamed = {digest: hashlib.sha256(content).hexdigest() for digest, content in scrubbed.items()}
         blobs = {renamed[digest]: content for digest, content in scrubbed.items()}
-        entries = [EntryAdapter.validate_python(self._value(entry.model_dump(), renamed)) for entry in copy.entries]
-        info = replace(
-            copy.info,
-            cwd=self.text(copy.info.cwd),
-            title=self.text(copy.info.title),
-            first_message=self.text(copy.info.first_message),
-        )
+        dumped = [self._value(entry.model_dump(), renamed) for entry in copy.entries]
+        cwd, title, first = map(self.text, (copy.info.cwd, copy.info.title, copy.info.first_message))
         labels = {entry_id: self.text(label) for entry_id, label in copy.labels.items()}
+        # Titles have the lines of a text in one, where a secret may not look like one.
+        shorten = partial(_shortened, secrets=sorted(self._found, key=len, reverse=True))
+        for entry in dumped:
+            entry |= {name: shorten(entry[name]) for name in ("title", "preview") if entry.get(name)}
+        entries = [EntryAdapter.validate_python(entry) for entry in dumped]
+        info = replace(copy.info, cwd=cwd, title=shorten(title), first_message=shorten(first))
+        labels = {entry_id: shorten(label) for entry_id, label in labels.items()}
         return replace(copy, info=info, entries=entries, labels=labels, blob=blobs.get)
 
     def _content(self, content: bytes) -> bytes:
@@ -224,8 +234,29 @@ class Scrubber:
             return renamed.get(value) or self.text(value)
         if isinstance(value, dict):
             # A provider's own form of its reasoning is signed: changed, it would be refused.
-            signed = value.get("type") == "reasoning"
-            return {
-                key: None if signed and key == "blob" else self._value(item, renamed) for key, item in value.items()
-            }
+            signed, is_call = value.get("type") == "reasoning", value.get("type") == "tool_call"
+            found = {key: self._value(item, renamed) for key, item in value.items() if not (signed and key == "blob")}
+            if is_call:
+                found["arguments"] = self._arguments(value["arguments"])
+            return found
         return [self._value(item, renamed) for item in value] if isinstance(value, list | tuple) else value
+
+    def _arguments(self, text: str) -> str:
+        """Return a call's arguments without secrets: in JSON the lines of a command are one."""
+        try:
+            arguments = loads(text)
+        except ValueError:
+            return self.text(text)
+        scrubbed = self._value(arguments, {})
+        return text if scrubbed == arguments else json.dumps(scrubbed, ensure_ascii=False)
+
+
+def _shortened(title: str, secrets: Sequence[str]) -> str:
+    """Return a title without secrets, and without the beginning of one at which it was cut."""
+    title = remove_known(title, secrets)
+    bare = title.rstrip("… ")
+    for secret in secrets:
+        start = next((n for n in range(len(secret), _LEAST_START - 1, -1) if bare.endswith(secret[:n])), 0)
+        if start:
+            return f"{bare[:-start]}{REMOVED}"
+    return title

@@ -60,7 +60,7 @@ async def review(controller: Controller, argument: str) -> None:
         controller.say(f"There is nothing to review: {change.what} is empty.")
         return
     controller.say(f"Reviewing {change.what} … esc stops it.")
-    diff = await asyncio.to_thread(_without_secrets, agent.ports.project, change.diff)
+    diff = await asyncio.to_thread(without_secrets, agent.ports.project, change.diff)
     task = agent.ports.prompt("review").replace("{what}", change.what).replace("{diff}", _cut(diff))
     try:
         report = await agent.explore(
@@ -126,9 +126,9 @@ def _new_files(project: Path) -> str:
     return "".join(told)
 
 
-def _without_secrets(project: Path, diff: str) -> str:
+def without_secrets(project: Path, diff: str) -> str:
     """Leave out the files that hold secrets: a review is no reason to send those."""
-    from tui_agent.files.secret_files import file_holds_secret, shown_text
+    from tui_agent.files.secret_files import file_holds_secret, shown_quote
 
     kept = []
     for part in _FILE.split(diff):
@@ -136,7 +136,7 @@ def _without_secrets(project: Path, diff: str) -> str:
         if any(file_holds_secret(project / name) for name in names):
             kept.append(f"[{names[-1]} changed too; it holds a secret and is not shown]\n")
         else:
-            kept.append(shown_text(project / names[-1], part) if names else part)
+            kept.append(shown_quote(project / names[-1], part) if names else part)
     return "".join(kept)
 
 

@@ -44,6 +44,7 @@ class _Content:
     """What was found in a file: the lines with secrets, from 1, as they may be shown."""
 
     lines: Mapping[int, str]
+    secrets: tuple[str, ...] = ()
     is_secret: bool = False
     is_longer: bool = False
 
@@ -115,6 +116,13 @@ def shown_text(path: Path, text: str) -> str:
     return text if _is_for_people(path) else remove_secrets(text)
 
 
+def shown_quote(path: Path, text: str) -> str:
+    """Return what may be shown of a text that is about a file, and may quote it: what a checker says, a diff."""
+    from tui_agent.secret_detector import remove_known
+
+    return remove_known(shown_text(path, text), _content_of(path).secrets)
+
+
 def shown_diff(path: Path, texts: Iterable[str], diff: str) -> str:
     """Return what may be kept of a diff between texts of a file: a session, and what is exported of it, keep diffs."""
     from tui_agent.secret_detector import find_secrets, remove_known
@@ -160,6 +168,7 @@ def _content(path: Path, _modified: int, size: int) -> _Content:
     hidden = sum(secret.end - secret.start for secret in found)
     return _Content(
         {number: lines[number - 1].rstrip("\r") for number in touched},
+        tuple(line for secret in found for line in text[secret.start : secret.end].split("\n")),
         "private key" in {secret.kind for secret in found} or hidden > _MAX_SECRET_SHARE * len(text.strip()),
         size > len(data),
     )

@@ -65,13 +65,20 @@ class Layout:
     empty: Path
     mounts: tuple[Mount, ...]
 
-    def showing(self, copy: "CopyOf", root: Path, *, at_its_place: bool) -> "Layout":
-        """Return the layout for a copy of a project: with what it reads of the project's.
+    def showing(self, copy: "CopyOf", root: Path, secrets: Iterable[Path], *, at_its_place: bool) -> "Layout":
+        """Return the layout for a copy of a project: with what it reads of the project's, but for its ``secrets``.
 
         With ``at_its_place`` the copy is found where the project is, so that paths mean the same in both; nothing of
         the project itself can be changed then.
         """
-        shared = tuple(Mount(place if at_its_place else real, MountKind.READ, real) for place, real in copy.shared)
+        shown = [(place if at_its_place else real, real) for place, real in copy.shared]
+        hidden = (
+            (place / path.relative_to(real)) for place, real in shown for path in secrets if path.is_relative_to(real)
+        )
+        shared = (
+            *(Mount(place, MountKind.READ, real) for place, real in shown),
+            *(Mount(path, MountKind.HIDDEN_FILE) for path in hidden),
+        )
         if not at_its_place:
             return replace(self, mounts=(*self.mounts, *shared))
         changing = {MountKind.WRITE, MountKind.LAYER, MountKind.PRIVATE}

@@ -426,7 +426,8 @@ class Sandbox:
         covered = (mount.place for mount in layout.mounts if mount.put is MountKind.HIDDEN_FILE)
         hidden = tuple(place for place in covered if place.is_relative_to(root))
         if self._copy is not None:
-            layout = layout.showing(self._copy, root, at_its_place=self.state.kind == "bubblewrap")
+            secrets = self._plan(self._copy.of).hidden()
+            layout = layout.showing(self._copy, root, secrets, at_its_place=self.state.kind == "bubblewrap")
         launch = Launch(inside, view, plan.seen, layout, hidden, layer, owned=owned, made=made)
         launch.planted = there.planted
         if len(launch.layout.mounts) > MAX_MOUNTS:

@@ -1,11 +1,13 @@
 """A runner's commands in the sandbox: they find the copy where the project is, and can't touch the project."""
 
+import json
 import subprocess
 from pathlib import Path
 
 from tests.support.races import RacingClient, begin, git, make_project, racing_agent, runs, state_of, writes
-from tests.support.scripted_client import Reply
+from tests.support.scripted_client import Call, Reply
 from tui_agent.agent.race.copies import MAX_COPIED_IGNORED
+from tui_agent.agent.race.race import compare
 from tui_agent.sandbox import Sandbox
 from tui_agent.sandbox.settings import SandboxSettings
 from tui_agent.session.entries import RunnerState, ToolResultEntry
@@ -57,3 +59,41 @@ async def test_commands_find_the_copy_in_the_projects_place(tmp_path: Path) -> N
     await harness.agent.aclose()
     assert not subprocess.run(["ls", tmp_path / "races"], capture_output=True, check=True).stdout
     assert not list((tmp_path / "cache").glob("*/cache"))  # what commands cached in a copy went with it
+
+
+async def test_a_copy_shows_no_secret_that_the_project_would_not(tmp_path: Path) -> None:
+    key = "sk" + "-ant-api03-" + "a1B2c3D4" * 6
+    project = tmp_path / "project"
+    make_project(project)
+    (project / ".gitignore").write_text("data/\n.env\n")
+    (project / "data").mkdir()
+    for number in range(MAX_COPIED_IGNORED + 1):
+        (project / "data" / str(number)).write_text("1\n")
+    for name in (".env", "local.json", "data/.env", "data/local.json"):
+        (project / name).write_text(f'{{"port": 80,\n"api_key": "{key}"}}\n')
+    (tmp_path / "home").mkdir()
+
+    def play(_number: int, step: int) -> Reply:
+        if step == 0:
+            read = [Call("read", json.dumps({"path": name})) for name in ("local.json", "data/local.json")]
+            # No key stands in the request that asks for it.
+            write = "echo api_key: sk-ant-api03-$(printf 'a1B2c3D4%.0s' 1 2 3 4 5 6) | tee more.json >> f0.txt"
+            look = "for name in .en local.jso; do find -L . -name $name? -exec cat {} +; done; echo looked"
+            return Reply(calls=(runs(look), *read, runs(write)))
+        return Reply("Done.")
+
+    box = Sandbox(SandboxSettings(), cache=tmp_path / "cache", home=tmp_path / "home")
+    client = RacingClient(play)
+    harness = racing_agent(tmp_path, client, sandbox=box)
+    race = await begin(harness)
+    await race.wait()
+    seen = outputs(race, 1)
+    assert "looked" in seen[0]
+    assert '"port": 80' in seen[1] + seen[2]
+    assert all(key in (runner.copy.root / "f0.txt").read_text() for runner in race.runners if runner.copy)
+    await compare(race)
+    assert "more.json" in repr(client.requests[-1])
+    assert key not in repr(client.requests)
+    assert key not in "".join(seen)
+    await race.finish(None)
+    await harness.agent.aclose()

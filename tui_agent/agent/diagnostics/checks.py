@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from tui_agent.agent.diagnostics.settings import DiagnosticSettings
+from tui_agent.files.secret_files import shown_quote
 from tui_agent.lazy import LazyPattern, dataclass
 from tui_agent.path_checks import is_file
 from tui_agent.processes.own_programs import find_program
@@ -185,7 +186,8 @@ def parse_problems(output: str, where: Path, root: Path) -> list[Problem]:
             names[written] = _name(written, where, root)
         if names[written]:
             line = int((match["line"] or match["line_in_brackets"])[:9])
-            found.append(Problem(names[written], line, remove_secrets(message[:MAX_MESSAGE])))
+            shown = remove_secrets(shown_quote(root / names[written], message[: 4 * MAX_MESSAGE]))[:MAX_MESSAGE]
+            found.append(Problem(names[written], line, shown))
     return found
 
 

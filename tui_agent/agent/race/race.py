@@ -36,7 +36,7 @@ from tui_agent.agent.shell import run_check
 from tui_agent.context.request import ContentText, Message, ModelRequest
 from tui_agent.context.templates import fill
 from tui_agent.errors import UserFacingError, report
-from tui_agent.files.secret_files import file_holds_secret, shown_text
+from tui_agent.files.secret_files import file_holds_secret, shown_quote
 from tui_agent.lazy import dataclass
 from tui_agent.model.protocol import ErrorKind, ModelClient, ModelError, ModelEvent
 from tui_agent.sandbox.plan import shared_files
@@ -637,6 +637,6 @@ async def _diff_of(race: "Race", runner: "Runner") -> str:
     for file in await runner.agent.files.diff(race.record.start):
         path = runner.copy.root / file.path
         hidden = not file.diff or file_holds_secret(path)
-        row = f"{file.mark} {file.path} {file.facts}\n" if hidden else shown_text(path, file.diff)
+        row = f"{file.mark} {file.path} {file.facts}\n" if hidden else shown_quote(path, file.diff)
         text += row if len(text) + len(row) <= MAX_DIFF_CHARS else f"{file.mark} {file.path} {file.facts}\n"
     return text
