@@ -241,7 +241,8 @@ _NAME = re.compile(
         CREDENTIALS? | PAT | OAUTH | COOKIES? | DSN
     )(_|$)
     | PASSWORD | PASSWD | _(KEY|PWD|AUTH)$ | (API|SECRET|ACCESS|PRIVATE)_?KEY | [A-Z]SECRETS?(_|$) | [A-Z]TOKEN(_|$)
-    | ^AWS_ | ^OP_SESSION_ | ^AZURE_CLIENT_ | (^|_)(?!COM|BY|SUR|TRES|OVER|UNDER|ENCOM|PATH)[A-Z]{1,6}PASS(_|$)
+    | ^AWS_ | ^(OP|BW)_SESSION(_|$) | ^AZURE_CLIENT_ | _AUTH_CONFIG$ | (^|_)(JWT|BEARER|MNEMONIC)$
+   | (^|_)(?!COM|BY|SUR|TRES|OVER|UNDER|ENCOM|PATH)[A-Z]{1,6}PASS(_|$)
     """,
     re.VERBOSE,
 )

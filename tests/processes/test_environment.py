@@ -15,6 +15,7 @@ from tui_agent.tools.bash import BashTool
         "AWS_SESSION_TOKEN", "DB_PASSWORD", "PGPASSWORD", "DB_PWD", "CLIENT_SECRET", "GOOGLE_APPLICATION_CREDENTIALS",
         "NPM_CONFIG__AUTH", "npm_config__authToken", "OP_SESSION_work", "TWINE_PASSWORD", "api_key", "GITHUB_PAT",
         "MYAPIKEY", "DBPASS", "SMTPPASS", "clientSecret", "STRIPE_SECRET", "SENTRY_AUTH_TOKEN",
+        "BW_SESSION", "DOCKER_AUTH_CONFIG", "CI_JOB_JWT", "BEARER", "MNEMONIC",
     ],
 )  # fmt: skip
 def test_secrets(name: str) -> None:
@@ -26,7 +27,7 @@ def test_secrets(name: str) -> None:
     [
         "PATH", "HOME", "PWD", "OLDPWD", "SSH_AUTH_SOCK", "AWS_REGION", "TOKENIZERS_PARALLELISM", "KEYMAP", "LANG",
         "VIRTUAL_ENV", "PYTHONPATH", "CC", "CFLAGS", "JAVA_HOME", "HTTP_PROXY", "PATHEXT", "XAUTHORITY", "COMPASS",
-        "BYPASS", "KEYBOARD", "SECRETARY", "TOKENIZER", "GPG_KEY",
+        "BYPASS", "KEYBOARD", "SECRETARY", "TOKENIZER", "GPG_KEY", "DESKTOP_SESSION", "XDG_SESSION_ID",
     ],
 )  # fmt: skip
 def test_what_builds_need(name: str) -> None:
@@ -59,6 +60,8 @@ def test_nothing_leads_a_command_elsewhere_than_its_words_say() -> None:
         ("SENTRY_DSN", "https://0123456789abcdef0123456789abcdef@o1.ingest.sentry.io/4"),
         ("REDIS", "redis://:hunter2@cache:6379"),
         ("HOOK", "https://hooks.slack.com/services/" + "T0123ABC/B0123ABC/0a1b2c3d4e5f6a7b8c9d0e1f"),
+        ("CONN", "Server=db.example.org;Database=x;User Id=sa;Password=Sw0rdfish!7"),
+        ("TWILIO", "AC" + "0123456789abcdef" * 2),
         ("WHATEVER", "ghp" + "_0a1b2c3d4e5f6a7b8c9d0e1f2a3b4c5d6e7f"),
     ],
 )

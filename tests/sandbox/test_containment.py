@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -23,10 +24,12 @@ from tui_agent.agent.mcp.connection import ConnectionContext
 from tui_agent.agent.mcp.hub import McpHub
 from tui_agent.agent.mcp.records import ServerState
 from tui_agent.agent.mcp.settings import FoundServers, McpServerSettings, ServerSpec
+from tui_agent.cli.extensions import state_of_project
 from tui_agent.config import load_config
 from tui_agent.processes.jobs import Jobs
 from tui_agent.sandbox import Grants, Sandbox, SandboxState, View, Writes
 from tui_agent.sandbox import sandbox as sandbox_module
+from tui_agent.sandbox.detection import SandboxKind
 from tui_agent.sandbox.layer import make_own_directory
 from tui_agent.tools.bash import BashInput, BashTool
 from tui_agent.tools.job import JobInput, JobTool
@@ -261,6 +264,49 @@ async def test_a_script_of_the_project_that_the_users_hook_runs_is_trusted_as_it
     assert "scripts/guard.sh is not as you trusted it" in told[0]
     assert not (tmp_path / "mark").exists()
     assert not project_state(tmp_path, store, commands=commands).trusted
+
+
+@pytest.mark.parametrize("kind", ["landlock", None])
+def test_what_a_projects_hooks_and_servers_run_is_trusted_as_it_is_where_nothing_holds_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: SandboxKind | None
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    box = Contained(tmp_path / "home")
+    box.git("init", "-q")
+    box.file(".tui-agent/config.toml", '[[hooks]]\nevent = "run_end"\ncommand = "sh guard.sh"\n')
+    box.file(".mcp.json", '{"mcpServers": {"db": {"command": "sh", "args": ["server.sh"]}}}')
+    box.file("guard.sh", "exit 0\n")
+    box.file("server.sh", "exit 0\n")
+    store = TrustStore(tmp_path / "trust.json")
+    state = partial(state_of_project, box.root, store, find=lambda _: SandboxState(kind))
+    for name in ("guard.sh", "server.sh"):
+        store.remember(box.root, state().digest, "trusted")
+        assert state().trusted
+        box.file(name, "echo another\n")
+        assert state().trusted is (kind is not None)
+
+
+async def test_where_a_sandbox_is_required_no_hook_or_server_of_a_project_runs_without(tmp_path: Path) -> None:
+    box = Contained(tmp_path / "home", state=SandboxState(None, reason="it is broken"))
+    box.reset(mode="required")
+    box.file("mark.sh", "touch mark\n")
+    settings = HookSettings(event="before_tool", command="sh mark.sh", sandboxed=True)
+    told: list[str] = []
+    hooks = Hooks(
+        lambda: from_settings([settings], box.root, {"PATH": SYSTEM_PATH}),
+        report=lambda notice: told.append(notice.message),
+        containment=Containment(box.sandbox, lambda: OUTPUTS),
+    )
+    await hooks.check_call("1", ReadTool(), ReadInput(path="app.py"))
+    assert "it is broken" in told[0]
+    around = ConnectionContext({}, {"PATH": SYSTEM_PATH}, tmp_path / "log", tmp_path / "t", lambda _: box.sandbox)
+    spec = ServerSpec("x", McpServerSettings(command="sh", args=("mark.sh",), sandboxed=True), "project", box.root)
+    hub = McpHub(lambda: FoundServers((spec,)), around, QUICK)
+    hub.start()
+    await hub.settle()
+    assert "it is broken" in hub.status()[0].detail
+    await hub.aclose()
+    assert not (box.root / "mark").exists()
 
 
 async def test_a_users_hook_finds_no_program_of_the_project(tmp_path: Path) -> None:

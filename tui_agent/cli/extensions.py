@@ -11,23 +11,29 @@ from tui_agent.agent.hooks.hooks import Hooks
 from tui_agent.agent.mcp.connection import ConnectionContext
 from tui_agent.agent.mcp.hub import McpHub
 from tui_agent.agent.mcp.server import Timeouts
-from tui_agent.agent.mcp.settings import FoundServers, McpServerSettings, ServerSpec, find_servers
+from tui_agent.agent.mcp.settings import (
+    FoundServers,
+    McpServerSettings,
+    ServerSpec,
+    find_servers,
+    read_project_file,
+)
 from tui_agent.agent.system_prompt import find_project
 from tui_agent.config import Config, ConfigError, config_path, load_config, read_table
 from tui_agent.paths import data_dir, log_dir
 from tui_agent.processes.environment import SafeEnvironment
 from tui_agent.processes.marks import own
-from tui_agent.sandbox import Sandbox
+from tui_agent.sandbox import Sandbox, SandboxState, find_sandbox
 from tui_agent.trust import PinnedFiles, ProjectState, TrustStore, named_files, project_config, project_state
 
 HEADLESS_SETTLE = 15
 """Seconds a run without a screen waits for servers: there is no later message that could use them."""
 
 
-def user_commands() -> list[str]:
-    """Return the commands of the user's own settings that run outside of the sandbox."""
+def _commands(settings: Path, *, held: bool) -> list[str]:
+    """Return the commands of a settings file; those that ask for the sandbox only where nothing would be ``held``."""
     try:
-        table = read_table(config_path())
+        table = read_table(settings)
     except ConfigError:
         return []  # starting tells what is wrong
     hooks, servers = table.get("hooks"), table.get("mcp")
@@ -35,14 +41,33 @@ def user_commands() -> list[str]:
     return [
         " ".join(map(str, [row.get("command", ""), *(row.get("args") or ())]))
         for row in rows
-        if isinstance(row, dict) and not row.get("sandboxed")
+        if isinstance(row, dict) and not (held and row.get("sandboxed"))
     ]
 
 
-def state_of_project(cwd: Path, store: TrustStore, *, assume_trust: bool = False) -> ProjectState:
-    """Return what the project of a directory brings along, with what the user's commands run of it."""
+def _is_off() -> bool:
+    """Whether the user's settings switch the sandbox off."""
+    try:
+        chosen = read_table(config_path()).get("sandbox")
+    except ConfigError:
+        return False
+    return "off" in (chosen, chosen.get("mode") if isinstance(chosen, dict) else None)
+
+
+def state_of_project(
+    cwd: Path, store: TrustStore, *, assume_trust: bool = False, find: Callable[[Path], SandboxState] = find_sandbox
+) -> ProjectState:
+    """Return what the project of a directory brings along, with the files of it that are run outside a sandbox.
+
+    What the user's commands name is; where there is no sandbox, what the project's own name is, too.
+    """
     project = find_project(cwd)
-    return project_state(project, store, cwd=cwd, assume_trust=assume_trust, commands=user_commands())
+    theirs = [*_commands(project_config(project), held=False)]
+    theirs += [" ".join([row.command or "", *row.args]) for row in read_project_file(project)[0].values()]
+    if any(True for command in theirs for _path in named_files(project, command)):
+        theirs = [] if not _is_off() and find(project).kind is not None else theirs
+    commands = [*_commands(config_path(), held=True), *theirs]
+    return project_state(project, store, cwd=cwd, assume_trust=assume_trust, commands=commands)
 
 
 class Extensions:
@@ -111,9 +136,9 @@ class Extensions:
     def _held_back(self, cwd: Path, command: str, sandboxed: bool) -> str:  # noqa: FBT001 - of the settings
         """Return why a command of the settings is not run in a directory, "" when it may be."""
         project = find_project(cwd)
-        if sandboxed or not (named := next(named_files(project, command), None)):
+        if not (named := next(named_files(project, command), None)):
             return ""
-        if not self._trusts(cwd):
+        if not sandboxed and not self._trusts(cwd):
             return f"it runs {named.relative_to(project)}, and you have not trusted this project as it is."
         self._pinned.changed(project, command)
         return ""

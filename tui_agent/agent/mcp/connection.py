@@ -34,7 +34,7 @@ from tui_agent.agent.mcp.records import (
 from tui_agent.agent.mcp.settings import McpServerSettings, ServerSpec, expanded
 from tui_agent.lazy import dataclass
 from tui_agent.processes.own_programs import find_program
-from tui_agent.sandbox import Sandbox, View
+from tui_agent.sandbox import Sandbox, SandboxError, View
 from tui_agent.version import __version__
 
 if TYPE_CHECKING:
@@ -359,13 +359,15 @@ async def _program(
     environment = {**around.environment, **settings.env}
     words, started, launch = (settings.command or "", *settings.args), environment, None
     sandbox = around.sandbox(spec.cwd) if around.sandbox is not None and settings.sandboxed else None
-    if sandbox is not None and await asyncio.to_thread(lambda: sandbox.active):
+    if sandbox is not None and (refusal := await asyncio.to_thread(sandbox.refusal)):
+        raise SandboxError(refusal)
+    if sandbox is not None and sandbox.active:
         launch = await sandbox.launch(
             words, spec.cwd, spec.cwd, View(), environment, live=True, inherits=False, allow_host=heard.allow_host
         )
         words, started = launch.arguments, launch.environment
     else:
-        if not settings.sandboxed and (changed := around.changed(spec.cwd, " ".join(words))):
+        if changed := around.changed(spec.cwd, " ".join(words)):
             raise McpError(f"{changed} is not as you trusted it; start anew to be asked")
         found = words[0] if "/" in words[0] else find_program(words[0], spec.cwd, environment)
         if found is None:
