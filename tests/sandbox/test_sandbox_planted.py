@@ -116,6 +116,26 @@ async def test_a_pipe_left_behind_holds_nothing_up(box: Contained, command: str)
         assert (box.root / "dist/file").read_text() == "kept\n"
 
 
+@pytest.mark.parametrize("depth", [400, 3_000])
+@pytest.mark.parametrize("place", [".", "dist"])
+async def test_directories_nested_too_deeply_are_not_kept_and_go(box: Contained, place: str, depth: int) -> None:
+    before = box.tree()
+    nest = f"import os\nfor _ in range({depth}): os.mkdir('d'); os.chdir('d')\nopen('x', 'w')"
+    ran = await box.run(f'mkdir -p {place}; cd {place}; python3 -c "{nest}"; echo made', PROJECT)
+    assert ran.output == "made\n"
+    assert box.tree() == before
+    assert "nested too deeply" in ran.outcome.note
+    assert box.layers() == []
+
+
+async def test_a_project_that_is_nested_too_deeply_runs_nothing_unasked(box: Contained) -> None:
+    (box.root / "dist" / "/".join("d" * 400)).mkdir(parents=True)
+    assert (await box.run("echo runs")).output == "runs\n"
+    (box.root / "src" / "/".join("d" * 400)).mkdir(parents=True)
+    await box.run("true")
+    assert box.sandbox.lacks(OUTPUTS, box.root)
+
+
 async def test_holes_in_a_file_stay_holes_and_nobody_becomes_its_owner(box: Contained) -> None:
     await box.run(
         "mkdir dist; truncate -s 300M dist/big; printf end | dd of=dist/big bs=1 seek=200M conv=notrunc 2>/dev/null;"

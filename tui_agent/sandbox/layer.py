@@ -18,11 +18,11 @@ import weakref
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from enum import Enum
-from itertools import islice
+from itertools import count, islice
 from pathlib import Path
 
 from tui_agent.lazy import dataclass
-from tui_agent.sandbox.project_scan import BARE_REPOSITORY, is_output_directory, steers_programs
+from tui_agent.sandbox.project_scan import BARE_REPOSITORY, MAX_DEPTH, is_output_directory, steers_programs
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _HEAD_BYTES = 16
@@ -139,14 +139,23 @@ def remove_tree(place: Path) -> None:
     if place.is_symlink() or not place.is_dir():
         place.unlink(missing_ok=True)
         return
-    shutil.rmtree(place, ignore_errors=True)
-    if not place.exists():
-        return
-    for directory, names, _files in os.walk(place):
-        for name in names:
-            with contextlib.suppress(OSError):
-                os.chmod(os.path.join(directory, name), 0o700, follow_symlinks=False)  # noqa: PTH101, PTH118 - as walk names it
-    shutil.rmtree(place, ignore_errors=True)
+    with contextlib.suppress(RecursionError):
+        shutil.rmtree(place, ignore_errors=True)
+    # What is left is closed, or nested too deeply: it is brought up, a directory at a time.
+    pending, numbers = [str(place)] if place.exists() else [], count()
+    while pending:
+        directory = pending.pop()
+        with contextlib.suppress(OSError):
+            os.chmod(directory, 0o700)  # noqa: PTH101 - as scandir names it
+            with os.scandir(directory) as rows:
+                for row in rows:
+                    if row.is_dir(follow_symlinks=False):
+                        os.chmod(row.path, 0o700)  # noqa: PTH101 - as above
+                        pending.append(f"{place}.{next(numbers)}")
+                        os.rename(row.path, pending[-1])  # noqa: PTH104 - as above
+                    else:
+                        os.unlink(row.path)  # noqa: PTH108 - as above
+            os.rmdir(directory)  # noqa: PTH106 - as above
 
 
 def make_layer(project: Path, parent: Path) -> Layer:
@@ -169,6 +178,9 @@ def changes_in(layer: Layer, outputs: frozenset[str]) -> list[LayerChange]:
     Directories that are new in what is made again, or gone from it, are one change, so that what is told of does not
     grow with them. Files lose the permission to run as their owner or group. ``outputs`` are the directories of the
     project that are made again, relative to it.
+
+    Raises:
+        RecursionError: directories are nested too deeply to be looked into.
     """
     return list(islice(_changes(str(layer.upper), str(layer.project), "", outputs), MAX_CHANGES + 1))
 
@@ -186,6 +198,7 @@ def _changes(
         output: whether the directory is.
         opaque: nothing of the project is seen in it: it is in a directory that was made anew.
     """
+    _check_depth(prefix)
     try:
         with os.scandir(upper) as scanned:
             rows = sorted(scanned, key=lambda row: row.name)
@@ -242,6 +255,7 @@ def _whole(written: str, path: str) -> Iterator[LayerChange]:
     pending = [(written, path)]
     while pending:
         directory, prefix = pending.pop()
+        _check_depth(prefix)
         mode = stat.S_IMODE(os.lstat(directory).st_mode)
         if mode & stat.S_IRWXU != stat.S_IRWXU:
             # What can't be looked into could not be decided about.
@@ -266,6 +280,11 @@ def _whole(written: str, path: str) -> Iterator[LayerChange]:
                     name, ChangeKind.NEW, regular=False, output=True, inside=True, link=_target(row.path, now),
                     special=not stat.S_ISLNK(now.st_mode),
                 )  # fmt: skip
+
+
+def _check_depth(path: str) -> None:
+    if path.count("/") > MAX_DEPTH:
+        raise RecursionError(path)
 
 
 def _owned_by_nobody(written: str, now: os.stat_result) -> os.stat_result:
@@ -459,7 +478,7 @@ def _delete(root: int, change: LayerChange) -> bool:
                 os.unlink(name, dir_fd=here)
     except FileNotFoundError:
         return True
-    except OSError:
+    except (OSError, RecursionError):
         return False
     return True
 

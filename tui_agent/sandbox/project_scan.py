@@ -19,6 +19,9 @@ from tui_agent.lazy import dataclass
 MAX_ENTRIES = 200_000
 """A project with more can't be gone through; what runs in it asks as if there were no sandbox."""
 
+MAX_DEPTH = 150
+"""Directories in one another that are looked into; what is below in directories of output is left out."""
+
 MAX_SETTINGS_BYTES = 64_000
 """Size of the largest file that is looked into though git does not ignore it: larger ones are data."""
 MAX_UNTRACKED_BYTES = 4_000_000
@@ -231,7 +234,10 @@ class _Found:
 
     def go_through(self, directory: str, rules: IgnoreRules, depth_in_output: int) -> None:
         """Look at a directory and everything below; ``depth_in_output`` is not 0 in what is made again."""
-        if self._count > MAX_ENTRIES:
+        too_deep = directory.count("/", len(str(self._root))) > MAX_DEPTH
+        if too_deep and not depth_in_output:
+            self._count = MAX_ENTRIES + 1
+        if self._count > MAX_ENTRIES or too_deep:
             return
         try:
             modified = os.stat(directory).st_ctime_ns  # noqa: PTH116 - called for every directory of a project

@@ -30,7 +30,9 @@ from tui_agent.sandbox.denials import lacking, named
 from tui_agent.sandbox.detection import TRIAL_SECONDS, SandboxState, find_sandbox, system_mounts
 from tui_agent.sandbox.layer import (
     MAX_CHANGES,
+    ChangeKind,
     Layer,
+    LayerChange,
     changes_in,
     discard,
     keep,
@@ -518,7 +520,10 @@ class Sandbox:
         root = launch.seen.root
         there = (path for path in launch.seen.outputs if path.name not in NEVER_KEPT)
         outputs = frozenset(path.relative_to(root).as_posix() for path in there)
-        changes = await asyncio.to_thread(changes_in, layer, outputs)
+        try:
+            changes = await asyncio.to_thread(changes_in, layer, outputs)
+        except RecursionError:
+            return JudgedChanges(lost=[LayerChange("directories nested too deeply", ChangeKind.NEW)])
         if not changes:
             return JudgedChanges()
         if len(changes) > MAX_CHANGES:
