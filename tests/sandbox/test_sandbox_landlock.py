@@ -87,11 +87,34 @@ async def test_permissions_change_where_a_command_may_write_and_nowhere_else(box
     assert (await box.run("chmod 600 build/a", NOTHING)).code == 1
 
 
+async def test_times_change_where_a_command_may_write_and_nowhere_else(box: Contained) -> None:
+    key = box.home / ".ssh/id_rsa"
+    ran = await box.run(
+        f"cd build && touch a && touch -d 2001-01-01 a && ln -s {key} l && touch -h -d 2001-01-01 l && touch old"
+        f" && cp -p old copy && echo done; touch -d 2001-01-01 {key} l ../README.md; rm l"
+    )
+    assert ran.output.startswith("done\n")
+    assert (box.root / "build/a").stat().st_mtime < 1_000_000_000 < (box.root / "build/old").stat().st_mtime
+    assert (box.root / "build/copy").stat().st_mtime_ns == (box.root / "build/old").stat().st_mtime_ns
+    assert all(path.stat().st_mtime > 1_500_000_000 for path in (key, box.root / "README.md"))
+
+
 async def test_a_command_ends_as_it_would_outside(box: Contained) -> None:
     assert (await box.run("exit 7")).code == 7
     assert (await box.run("kill -9 $$")).code == -9
     assert (await box.run("yes | head -1")).output == "y\n"
     assert (await box.run("trap 'echo cleaned; exit 3' TERM; kill -TERM 0; sleep 5")).output == "cleaned\n"
+
+
+async def test_nothing_of_a_command_goes_on_after_it(box: Contained) -> None:
+    loop = "while :; do mkdir -p build/.git; done"
+    ran = await box.run(
+        f"(setsid sh -c '{loop}' &) & nohup env -i sh -c '{loop}' >/dev/null 2>&1 & sleep 0.2; echo end"
+    )
+    assert ran.output.endswith("end\n")
+    assert not (box.root / "build/.git").exists()
+    await box.run("true")
+    assert not (box.root / "build/.git").exists()
 
 
 async def test_no_network_of_any_kind(box: Contained) -> None:

@@ -1,7 +1,7 @@
 """Runs a command under Landlock and a filter of system calls. Run as a program, by itself.
 
-Landlock does not know permissions of files: whoever may only read a file could still open it to everybody. So the
-system calls that change them wait for this program, which stays outside as the command's parent and does them where
+Landlock does not know permissions and times of files: whoever may only read a file could still open it to everybody. So
+the system calls that change them wait for this program, which stays outside as the command's parent and does them where
 the command may write.
 """
 
@@ -16,13 +16,14 @@ import select
 import signal
 import struct
 import sys
+import time
 from typing import Any
 
 _ERRNO = 0x00050000
 _ALLOW = 0x7FFF0000
 _NOTIFY = 0x7FC00000
 _LOAD, _EQUAL, _AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06
-_EPERM, _EACCES = 1, 13
+_EPERM, _EACCES, _EOPNOTSUPP = 1, 13, 95
 _X32 = 0x40000000
 
 _MACHINES: dict[str, tuple[int, dict[str, int]]] = {
@@ -40,16 +41,22 @@ _MACHINES: dict[str, tuple[int, dict[str, int]]] = {
 }  # fmt: skip
 """Numbers of system calls (Linux' unistd.h) by machine, with the number that the kernel calls the machine by."""
 
-_ASKED = {"chmod": (None, 0, 1), "fchmod": (0, None, 1), "fchmodat": (0, 1, 2), "fchmodat2": (0, 1, 2)}
-"""System calls that are done for a command: which arguments are a descriptor, a path below it, the permissions."""
-_TIMES = ("utime", "utimes", "futimesat", "utimensat")
-_PR_SET_NO_NEW_PRIVS, _PR_CAPBSET_DROP = 38, 24
+_ASKED = {
+    "chmod": (-1, 0, 1), "fchmod": (0, -1, 1), "fchmodat": (0, 1, 2), "fchmodat2": (0, 1, 2), "utimensat": (0, 1, 2),
+}  # fmt: skip
+"""System calls that are done for a command: which arguments are a descriptor, a path below it, and what is set.
+
+``utimensat`` and ``fchmodat2`` have flags after these. Older calls that set times are refused: no library uses them.
+"""
+_FLAGGED = ("utimensat", "fchmodat2")
+_NOFOLLOW, _EMPTY_PATH, _TIMES_BYTES = 0x100, 0x1000, 32
+_PR_SET_NO_NEW_PRIVS, _PR_CAPBSET_DROP, _PR_SET_CHILD_SUBREAPER = 38, 24, 36
 _SET_FILTER, _NEW_LISTENER = 1, 8
 _RECEIVE, _SEND = 0xC0502100, 0xC0182101
 _NOTIFICATION, _ANSWER = struct.Struct("=QIIiIQ6Q"), struct.Struct("=QqiI")
 """``struct seccomp_notif`` and ``struct seccomp_notif_resp`` of seccomp_unotify(2)."""
 _SOL_SOCKET, _SCM_RIGHTS = 1, 1
-_MAX_PATH = 4_096
+_PAGE = 4_096
 
 
 def filter_of(machine: str, *, fixed_modes: bool) -> bytes:
@@ -60,14 +67,15 @@ def filter_of(machine: str, *, fixed_modes: bool) -> bytes:
     """
     architecture, numbers = _MACHINES[machine]
     asked = () if fixed_modes else _ASKED
-    free = ("seccomp", *(() if fixed_modes else _TIMES))
     rows = [
         (_LOAD, 0, 0, 4), (_EQUAL, 1, 0, architecture), (_RETURN, 0, 0, _ERRNO | _EPERM),
         (_LOAD, 0, 0, 0), (_AT_LEAST, 0, 1, _X32), (_RETURN, 0, 0, _ERRNO | _EPERM),
     ]  # fmt: skip
     for name, number in numbers.items():
-        if name not in free:
-            rows += [(_EQUAL, 0, 1, number), (_RETURN, 0, 0, _NOTIFY if name in asked else _ERRNO | _EACCES)]
+        if name != "seccomp":
+            # What unpacks and copies files goes on where there are no attributes; owners stay as they are.
+            error = _EOPNOTSUPP if "xattr" in name else 0 if "chown" in name and not fixed_modes else _EACCES
+            rows += [(_EQUAL, 0, 1, number), (_RETURN, 0, 0, _NOTIFY if name in asked else _ERRNO | error)]
     rows.append((_RETURN, 0, 0, _ALLOW))
     return b"".join(struct.pack("HBBI", *row) for row in rows)
 
@@ -119,8 +127,8 @@ def _filter(rows: bytes) -> int:
 
 
 def serve(listener: int, child: int, writable: tuple[str, ...]) -> None:
-    """Change permissions for a command below what it may write to, until it has ended."""
-    names = {number: _ASKED[name] for name, number in _MACHINES[platform.machine()][1].items() if name in _ASKED}
+    """Change permissions and times for a command below what it may write to, until it has ended."""
+    names = {number: name for name, number in _MACHINES[platform.machine()][1].items() if name in _ASKED}
     poll = select.poll()
     for descriptor in (listener, os.pidfd_open(child)):
         poll.register(descriptor, select.POLLIN)
@@ -135,41 +143,62 @@ def serve(listener: int, child: int, writable: tuple[str, ...]) -> None:
             fcntl.ioctl(listener, _SEND, _ANSWER.pack(identity, 0, -refused, 0))
 
 
-def _change(
-    pid: int, places: tuple[int | None, int | None, int], arguments: list[int], writable: tuple[str, ...]
-) -> int:
-    """Change the permissions of what a process names; returns an error's number, 0 for none."""
-    descriptor, path, mode = (None if place is None else arguments[place] for place in places)
-    name = "" if path is None else _path_at(pid, path).replace("/proc/self/", f"/proc/{pid}/", 1)
-    here = None if descriptor is None else ctypes.c_int(descriptor & 0xFFFFFFFF).value
-    base = f"/proc/{pid}/cwd" if here is None or here < 0 else f"/proc/{pid}/fd/{here}"
-    opened = [os.open(base, os.O_PATH)]
+def _change(pid: int, call: str, arguments: list[int], writable: tuple[str, ...]) -> int:
+    """Do a system call for a process; returns an error's number, 0 for none."""
+    base, path, value = (arguments[place] if place >= 0 else None for place in _ASKED[call])
+    name = "" if not path else _path_at(pid, path).replace("/proc/self/", f"/proc/{pid}/", 1)
+    here = -1 if base is None else ctypes.c_int(base & 0xFFFFFFFF).value
+    itself_only = os.O_NOFOLLOW if call in _FLAGGED and arguments[3] & _NOFOLLOW else 0
+    opened = [os.open(f"/proc/{pid}/cwd" if here < 0 else f"/proc/{pid}/fd/{here}", os.O_PATH)]
     try:
         if name:
             try:
-                opened.append(os.open(name, os.O_PATH, dir_fd=opened[0]))
+                opened.append(os.open(name, os.O_PATH | itself_only, dir_fd=opened[0]))
             except OSError as error:
                 return error.errno or _EPERM
         # The file itself, whatever its name leads to by now.
         itself = f"/proc/self/fd/{opened[-1]}"
         if not f"{os.readlink(itself)}/".startswith(writable):  # noqa: PTH115 - starts fast
             return _EPERM
-        os.chmod(itself, (mode or 0) & 0o7777)  # noqa: PTH101 - a descriptor
+        if call == "utimensat":
+            times = _memory(pid, value, _TIMES_BYTES) if value else None
+            libc = ctypes.CDLL(None, use_errno=True)
+            return ctypes.get_errno() if libc.utimensat(opened[-1], b"", times, _EMPTY_PATH) else 0
+        os.chmod(itself, (value or 0) & 0o7777)  # noqa: PTH101 - a descriptor
     finally:
         for one in opened:
             os.close(one)
     return 0
 
 
-def _path_at(pid: int, address: int) -> str:
+def _memory(pid: int, address: int, size: int) -> bytes:
     with open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:  # noqa: PTH123 - starts fast
         memory.seek(address)
-        # What follows a short path may be no memory any more.
-        rest = 4_096 - address % 4_096
-        text = memory.read(rest)
-        if b"\0" not in text:
-            text += memory.read(_MAX_PATH)
+        return memory.read(size)
+
+
+def _path_at(pid: int, address: int) -> str:
+    # What follows a short path may be no memory any more.
+    rest = _PAGE - address % _PAGE
+    text = _memory(pid, address, rest)
+    if b"\0" not in text:
+        text += _memory(pid, address + rest, _PAGE)
     return os.fsdecode(text.split(b"\0", 1)[0])
+
+
+def _end_others() -> None:
+    """End what the command left running: what it changes later nobody would judge. Orphans are this program's."""
+    while True:
+        try:
+            if os.waitpid(-1, os.WNOHANG) != (0, 0):
+                continue
+        except ChildProcessError:
+            return
+        for name in filter(str.isdigit, os.listdir("/proc")):  # noqa: PTH208 - starts fast
+            with contextlib.suppress(OSError), open(f"/proc/{name}/stat", "rb") as file:  # noqa: PTH123 - as above
+                if int(file.read().rpartition(b")")[2].split()[1]) == os.getpid():
+                    os.kill(int(name), signal.SIGKILL)
+        time.sleep(0.002)
 
 
 def main() -> None:
@@ -180,6 +209,7 @@ def main() -> None:
         told = json.load(file)
     import _socket
 
+    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     ours, theirs = _socket.socketpair()
     child = os.fork()
     if child == 0:
@@ -203,6 +233,7 @@ def main() -> None:
         )
         serve(int.from_bytes(data[:4], sys.byteorder), child, writable)
     _pid, status = os.waitpid(child, 0)
+    _end_others()
     code = os.waitstatus_to_exitcode(status)
     if code < 0:
         with contextlib.suppress(OSError):
