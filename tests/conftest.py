@@ -30,9 +30,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Be slow, if that is asked for. What a shell runs in the background ignores Ctrl+C, and so would programs here."""
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    """Be slow, if that is asked for. What a shell starts with & or nohup ignores signals, and so would we."""
+    for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, handler)
     if config.getoption("--slow-machine") is not None:
         slow_machine.slow_down()
 

@@ -309,7 +309,7 @@ async def test_commands_of_the_desk_work_in_an_editor(running: Running, place: P
         assert "plan: changes nothing" in await typed("/mode plan")
         assert editor.of("current_mode_update")[-1].current_mode_id == "plan"
         assert "1 request" in await typed("/cost")
-        assert "no old tool output" in await typed("/prune")
+        assert "No old tool output" in await typed("/prune")
         assert "full-screen program" in await typed("/tree")
         assert "There is no mode" in await typed("/mode nonsense")
 

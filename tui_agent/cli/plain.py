@@ -72,6 +72,7 @@ from tui_agent.cli.output import say
 from tui_agent.errors import CommandError
 from tui_agent.session.entries import AssistantEntry, ShellEntry, ToolResultEntry, ToolStatus
 from tui_agent.session.tree import children
+from tui_agent.tools.registry import tool_traits
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -533,7 +534,7 @@ class PlainFrontend(TextFrontend):
     def _print_entry(self, entry: object) -> None:
         match entry:
             case ToolResultEntry(tool=tool, status=status, output=output):
-                if status is ToolStatus.COMPLETED and tool != "bash":
+                if status is ToolStatus.COMPLETED and tool_traits()[tool].output != "log":
                     return
                 state = "" if status is ToolStatus.COMPLETED else f"{tool} {status.value}. "
                 self._print_output(f"{state}Output", output)
