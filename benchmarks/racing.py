@@ -18,7 +18,7 @@ from tui_agent.app import race_commands
 from tui_agent.context.request import ModelRequest
 from tui_agent.model.protocol import Finished, ModelEvent, TextDelta, UsageReport
 from tui_agent.session.entries import TextPart, Usage
-from tui_agent.ui.screens.runner import RunnerScreen
+from tui_agent.ui.screens.branch import BranchScreen
 
 NAME = "racing"
 RUNNERS, PIECES, PAUSE = 8, 1_000, 0.01
@@ -92,7 +92,7 @@ async def _watched(stage: RealStage) -> Measured:
         race = await _begun(stage)
         await until(lambda: stage.screen.number == 1)
         stage.screen.action_watch()
-        await until(lambda: isinstance(stage.screen, RunnerScreen))
+        await until(lambda: isinstance(stage.screen, BranchScreen))
         return await _measured(lambda: race.is_over)
 
 

@@ -8,8 +8,8 @@ from tests.support.scripted_client import Reply
 from tests.support.ui_app import NOW, until
 from tui_agent.context.settings import CacheSettings, ContextSettings
 from tui_agent.session.entries import CompactionEntry, Usage
-from tui_agent.ui.screens.choice import ChoiceScreen
 from tui_agent.ui.screens.compact import CompactScreen
+from tui_agent.ui.screens.dialogs import ChoiceScreen
 
 CACHED = Usage(input=300, cache_read=2_800, output=20)
 """Few enough tokens to be believed for the few words that are sent."""

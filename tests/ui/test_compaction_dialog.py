@@ -16,8 +16,8 @@ from tui_agent.context.compaction import CompactionPlan
 from tui_agent.context.settings import CompactionSettings, ContextSettings, PruneSettings
 from tui_agent.model.protocol import ErrorKind, ModelError
 from tui_agent.session.entries import CompactionEntry, PruneEntry, TextPart, UserEntry
-from tui_agent.ui.screens.choice import ChoiceScreen
 from tui_agent.ui.screens.compact import CompactPhase, CompactScreen
+from tui_agent.ui.screens.dialogs import ChoiceScreen
 
 TURNS = 4
 BY_HAND = ContextSettings(prune=PruneSettings(when="off"))

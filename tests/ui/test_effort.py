@@ -11,7 +11,7 @@ from tests.support.ui_app import until, write
 from tui_agent.context.settings import CacheSettings, ContextSettings
 from tui_agent.session.effort import Effort
 from tui_agent.session.entries import EffortChangeEntry, Usage
-from tui_agent.ui.screens.choice import ChoiceScreen
+from tui_agent.ui.screens.dialogs import ChoiceScreen
 
 
 def a_stage(tmp_path: Path, *levels: Effort, reply: Reply | None = None, **agent: Any) -> RealStage:

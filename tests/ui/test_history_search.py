@@ -5,7 +5,7 @@ from pathlib import Path
 from tests.support.ui_app import HOME, Stage, make_stage, screen_text, until, write
 from tui_agent.session.entries import ShellEntry, TextPart, UserEntry
 from tui_agent.session.session import Session
-from tui_agent.ui.screens.pick import PickScreen
+from tui_agent.ui.screens.picker import PickScreen
 
 
 def sent_before(stage: Stage, cwd: Path, *texts: str, agent: str = "") -> None:

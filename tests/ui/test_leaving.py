@@ -7,8 +7,7 @@ from textual.content import Content
 from textual.widgets import OptionList
 
 from tests.support.ui_app import make_stage
-from tui_agent.ui.screens.choice import ChoiceScreen
-from tui_agent.ui.screens.report import ReportScreen
+from tui_agent.ui.screens.dialogs import ChoiceScreen, ReportScreen
 
 
 def choice() -> ChoiceScreen:

@@ -15,9 +15,8 @@ from tui_agent.app.services import FirstView, LoginRow, OpenRequest
 from tui_agent.model.key_trial import Trial
 from tui_agent.model.providers import PROVIDERS
 from tui_agent.model.sign_in import BrowserSignIn
-from tui_agent.ui.screens.choice import ChoiceScreen
-from tui_agent.ui.screens.line import LineScreen
-from tui_agent.ui.screens.pick import PickScreen
+from tui_agent.ui.screens.dialogs import ChoiceScreen, LineScreen
+from tui_agent.ui.screens.picker import PickScreen
 from tui_agent.ui.screens.welcome import WelcomeScreen
 
 KEY = "sk-entered-0123456789abcdef"

@@ -46,8 +46,8 @@ from tui_agent.session.errors import StoreBusy, StoreFull, StoreReadOnly
 from tui_agent.session.session import Session, SessionInfo
 from tui_agent.ui.app import FIRST_STYLES, LATER_STYLES, SESSION_STYLES, TuiAgentApp
 from tui_agent.ui.screens.compact import CompactScreen
+from tui_agent.ui.screens.dialogs import LineScreen
 from tui_agent.ui.screens.help import HelpScreen
-from tui_agent.ui.screens.line import LineScreen
 from tui_agent.ui.widgets import status
 from tui_agent.ui.widgets.transcript.transcript import Transcript
 

@@ -13,7 +13,7 @@ from tui_agent.app.model_switch import use_model
 from tui_agent.app.services import ModelRow
 from tui_agent.context.request import ModelRequest
 from tui_agent.session.entries import CompactionEntry
-from tui_agent.ui.screens.choice import ChoiceScreen
+from tui_agent.ui.screens.dialogs import ChoiceScreen
 
 TALK = "The redirect drops its query because the path was quoted before the query was known. " * 60
 

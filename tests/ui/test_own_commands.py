@@ -10,7 +10,7 @@ from tui_agent.agent.knowledge.knowledge import CommandRow
 from tui_agent.agent.preparing import Prepared
 from tui_agent.errors import CommandError
 from tui_agent.session.entries import TextPart
-from tui_agent.ui.screens.choice import ChoiceScreen
+from tui_agent.ui.screens.dialogs import ChoiceScreen
 from tui_agent.ui.screens.help import HelpScreen
 
 ROWS = (

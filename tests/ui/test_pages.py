@@ -10,7 +10,7 @@ from tui_agent.app.copy_commands import USAGE, last_code
 from tui_agent.app.reports import todo_lines
 from tui_agent.cli.controller_wiring import FileTransfer
 from tui_agent.session.entries import AssistantEntry, ShellEntry, TextPart, ToolResultEntry, ToolStatus, UserEntry
-from tui_agent.ui.screens.report import ReportScreen
+from tui_agent.ui.screens.dialogs import ReportScreen
 
 ANSWER = "First:\n\n```python\nold = 1\n```\n\nthen\n\n~~~sh\nmake test\n\nmake\n~~~\n\nDone."
 

@@ -9,8 +9,8 @@ from tests.support.fake_agent import FakeAgent
 from tests.support.ui_app import Stage, make_stage, screen_text, until
 from tui_agent.agent.permissions import DEFAULT_RULES, Action, Rule
 from tui_agent.trust import ProjectState, TrustItem
+from tui_agent.ui.screens.dialogs import TrustScreen
 from tui_agent.ui.screens.permissions import PermissionsScreen
-from tui_agent.ui.screens.trust import TrustScreen
 
 RULES = (
     *DEFAULT_RULES,

@@ -12,7 +12,7 @@ from tui_agent.app.services import FirstView, KeyStatus, LocalServer, ModelRow, 
 from tui_agent.model.naming import NameStanding, NameVerdict
 from tui_agent.session.entries import TextPart, UserEntry
 from tui_agent.session.session import Session
-from tui_agent.ui.screens.choice import ChoiceScreen
+from tui_agent.ui.screens.dialogs import ChoiceScreen
 
 
 def make_session(stage: Stage, *texts: str, cwd: object = HOME, title: str = "") -> Session:

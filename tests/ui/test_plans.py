@@ -10,7 +10,7 @@ from tests.support.scripted_client import Reply
 from tests.support.ui_app import until, write
 from tui_agent.context.request import ModelRequest
 from tui_agent.session.entries import CompactionEntry, FilePart, UserEntry
-from tui_agent.ui.screens.choice import ChoiceBeneath
+from tui_agent.ui.screens.dialogs import ChoiceBeneath
 
 PLAN = "# Plan\n\n1. Change `a.py`.\n2. Run the tests."
 

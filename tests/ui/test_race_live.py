@@ -10,10 +10,10 @@ from tests.support.real_stage import RealStage, real_stage
 from tests.support.scripted_client import Reply
 from tests.support.ui_app import until
 from tui_agent.session.entries import RaceEntry, RunnerState
+from tui_agent.ui.screens.branch import BranchScreen
 from tui_agent.ui.screens.diff import DiffScreen
 from tui_agent.ui.screens.race import RaceScreen
 from tui_agent.ui.screens.race_start import RaceStartScreen
-from tui_agent.ui.screens.runner import RunnerScreen
 from tui_agent.ui.screens.tree import TreeScreen
 
 CHECK = "test -f green.txt"
@@ -107,7 +107,7 @@ async def test_a_race_that_is_over_is_looked_at_again_from_the_conversation(tmp_
         await until(lambda: isinstance(stage.screen, RaceScreen), pilot)
         await stage.until_text("t go there", pilot)
         await pilot.press("down", "enter")
-        await until(lambda: isinstance(stage.screen, RunnerScreen), pilot)
+        await until(lambda: isinstance(stage.screen, BranchScreen), pilot)
         await stage.until_text("It is done.", pilot)
         await pilot.press("escape")
         await until(lambda: isinstance(stage.screen, RaceScreen), pilot)
@@ -127,7 +127,7 @@ async def test_a_runner_is_watched_steered_and_stopped(tmp_path: Path) -> None:
         await until(lambda: isinstance(stage.screen, RaceScreen), pilot)
         working = states(stage).index(RunnerState.WORKING)
         await pilot.press("home", *["down"] * working, "enter")
-        await until(lambda: isinstance(stage.screen, RunnerScreen), pilot)
+        await until(lambda: isinstance(stage.screen, BranchScreen), pilot)
         await stage.until_text("I think about it for long.", pilot)
         assert stage.screen.gauge.reading is not None
         assert stage.text().count("I think about it for long.") == 1
@@ -165,7 +165,7 @@ async def test_the_tree_shows_who_works(tmp_path: Path, size: tuple[int, int]) -
         assert race is not None
         stage.screen.session_tree.go_to_entry(race.runners[working - 1].record.leaf)
         await pilot.press("o")
-        await until(lambda: isinstance(stage.screen, RunnerScreen), pilot)
+        await until(lambda: isinstance(stage.screen, BranchScreen), pilot)
 
 
 async def test_a_race_begins_at_any_entry_of_the_tree(tmp_path: Path) -> None:

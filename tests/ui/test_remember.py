@@ -7,7 +7,7 @@ from tests.support.scripted_client import Reply
 from tests.support.ui_app import until
 from tui_agent.files.notes import NOTES_FILE, read_notes
 from tui_agent.session.entries import UserEntry
-from tui_agent.ui.screens.choice import ChoiceScreen
+from tui_agent.ui.screens.dialogs import ChoiceScreen
 
 
 async def test_a_note_is_kept_told_to_the_model_shown_and_taken_out(tmp_path: Path) -> None:

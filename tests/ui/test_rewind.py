@@ -7,8 +7,8 @@ import pytest
 
 from tests.support.tree_stage import FILES, MINE, TreeStage, plant_files, tree_stage, write_files
 from tests.support.ui_app import until
-from tui_agent.ui.screens.choice import ChoiceScreen
-from tui_agent.ui.screens.pick import PickScreen
+from tui_agent.ui.screens.dialogs import ChoiceScreen
+from tui_agent.ui.screens.picker import PickScreen
 
 AFTER = {path: images[1] for path, images in FILES.items()} | {"notes.md": MINE}
 BEFORE = {path: images[0] for path, images in FILES.items()} | {"notes.md": MINE}

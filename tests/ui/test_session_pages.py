@@ -13,9 +13,9 @@ from tests.support.ui_app import make_stage, screen_text, until
 from tui_agent.agent.permissions import Action, Rule
 from tui_agent.model.demo import DEMO_MODEL
 from tui_agent.session.entries import TextPart, UserEntry
+from tui_agent.ui.screens.dialogs import ReportScreen
 from tui_agent.ui.screens.diff import DiffScreen
 from tui_agent.ui.screens.jobs import JobsScreen
-from tui_agent.ui.screens.report import ReportScreen
 
 
 async def test_diff_shows_what_changed_since_the_session_began_or_since_an_entry(tmp_path: Path) -> None:

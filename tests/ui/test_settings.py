@@ -12,13 +12,12 @@ from tui_agent.config import Config, ConfigError, load_config, set_value
 from tui_agent.setting_rows import setting_rows
 from tui_agent.ui.key_help import rebindable_actions
 from tui_agent.ui.keymap import Rebindable, checked, is_key
-from tui_agent.ui.screens.choice import ChoiceScreen
+from tui_agent.ui.screens.dialogs import ChoiceScreen, ReportScreen
 from tui_agent.ui.screens.help import HelpScreen, help_rows
 from tui_agent.ui.screens.main import MainScreen
 from tui_agent.ui.screens.models import ModelPicker
-from tui_agent.ui.screens.report import ReportScreen
+from tui_agent.ui.screens.picker import ThemePicker
 from tui_agent.ui.screens.settings import COMMON, SettingsScreen
-from tui_agent.ui.screens.themes import ThemePicker
 
 
 def a_stage(tmp_path: Path, text: str = "", **services: Any) -> tuple[Stage, Path]:

@@ -16,7 +16,7 @@ from tui_agent.context.request import ModelRequest
 from tui_agent.session.session import Session
 from tui_agent.tools.registry import builtin_tools
 from tui_agent.tools.task import TaskTool
-from tui_agent.ui.screens.subagent import SubagentScreen
+from tui_agent.ui.screens.branch import BranchScreen
 from tui_agent.ui.widgets.tree.session_tree import SessionTree
 
 SPECS = (AgentSpec("explore", "finds and reads", prompt="You explore."), AgentSpec("general", "does", prompt="You do."))
@@ -74,7 +74,7 @@ async def test_it_is_watched_while_it_works_and_the_parent_goes_on(tmp_path: Pat
         stage.harness.agent.submit("where is it lost?")
         await until(stage.client.hanging.is_set, pilot)
         await enter_card(stage, pilot)
-        await until(lambda: isinstance(stage.screen, SubagentScreen), pilot)
+        await until(lambda: isinstance(stage.screen, BranchScreen), pilot)
         await stage.until_text("It must be in views.py, line 12", pilot)
         shown = stage.text()
         assert "explore: Find where the redirect loses its query" in shown
@@ -92,7 +92,7 @@ async def test_it_is_read_after_it_ended_and_the_list_stays_tidy(tmp_path: Path)
         await stage.say("where is it lost?", pilot)
         await stage.until_text("It is in views.py.", pilot)
         await enter_card(stage, pilot)
-        await until(lambda: isinstance(stage.screen, SubagentScreen), pilot)
+        await until(lambda: isinstance(stage.screen, BranchScreen), pilot)
         await stage.until_text("views.py:12 drops it.", pilot)
         assert "done" in stage.text()
         await pilot.press("escape")
@@ -120,7 +120,7 @@ async def test_in_the_tree_it_hangs_folded_under_its_call_and_is_entered_and_not
                 break
             await pilot.press("k")
         await pilot.press("enter")
-        await until(lambda: isinstance(stage.screen, SubagentScreen), pilot)
+        await until(lambda: isinstance(stage.screen, BranchScreen), pilot)
         await stage.until_text("I look around.", pilot)
         assert stage.harness.session.leaf == leaf
 

@@ -63,7 +63,7 @@ FIRST_STYLES = ("app.tcss", "prompt.tcss", "standing.tcss")
 """Style sheets of the first paint."""
 SESSION_STYLES = ("transcript.tcss", "permission.tcss")
 """Style sheets of what shows a session."""
-LATER_STYLES = ("screens.tcss", "tree.tcss", "lists.tcss")
+LATER_STYLES = ("screens.tcss", "tree.tcss")
 """Style sheets of the other screens, in the order they are read: when the first of these is opened."""
 
 # Paints a second, at most. With Textual's 60 a key or a first word waits 8 ms on average.
@@ -233,7 +233,7 @@ class TuiAgentApp(ErrorBoundary[int]):
             return
         await self.main.attach(services)
         if (state := services.trust_question()) is not None:
-            from tui_agent.ui.screens.trust import TrustScreen
+            from tui_agent.ui.screens.dialogs import TrustScreen
 
             services.answer_trust(await self.push_screen_wait(TrustScreen(str(services.cwd), state)))
         await self.main.controller.open(start.request)

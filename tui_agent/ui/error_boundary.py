@@ -19,7 +19,7 @@ from textual.await_complete import AwaitComplete
 from textual.css.query import NoMatches
 from textual.message import Message
 from textual.message_pump import MessagePump
-from textual.screen import ModalScreen, Screen
+from textual.screen import Screen
 from textual.worker import NoActiveWorker, WorkerFailed, get_current_worker
 
 from tui_agent.errors import UserFacingError, report
@@ -164,10 +164,6 @@ class PageScreen(Screen[Result]):
         while self.app.screen is not self:
             self.app.screen.dismiss()
         return super().dismiss(result)
-
-
-class Dialog(ModalScreen[Result], PageScreen[Result]):
-    """A screen over another one that can be seen."""
 
 
 def _close(page: Screen[Any]) -> None:

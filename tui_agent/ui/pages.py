@@ -20,21 +20,21 @@ def screen_for(question: frontend.Question[Any], controller: Controller) -> Scre
     services = controller.services
     match question:
         case frontend.Choice():
-            from tui_agent.ui.screens.choice import ChoiceScreen
+            from tui_agent.ui.screens.dialogs import ChoiceScreen
 
             return ChoiceScreen(question.question, question.answers, question.details, at=question.at)
         case frontend.Pick():
-            from tui_agent.ui.screens.pick import PickScreen
+            from tui_agent.ui.screens.picker import PickScreen
 
             return PickScreen(question)
         case frontend.TextLine():
-            from tui_agent.ui.screens.line import LineScreen
+            from tui_agent.ui.screens.dialogs import LineScreen
 
             return LineScreen(question)
         case frontend.LongText():
-            from tui_agent.ui.screens.long_text import LongTextScreen
+            from tui_agent.ui.screens.dialogs import LongTextScreen
 
-            return LongTextScreen(question.question, question.text, keeps=question.confirm)
+            return LongTextScreen(question)
         case frontend.ModelChoice():
             from tui_agent.ui.screens.models import ModelPicker
 
@@ -48,7 +48,7 @@ def screen_for(question: frontend.Question[Any], controller: Controller) -> Scre
 
             return SessionPicker(controller, current=question.current)
         case frontend.ThemeChoice():
-            from tui_agent.ui.screens.themes import ThemePicker
+            from tui_agent.ui.screens.picker import ThemePicker
 
             return ThemePicker()
         case _:
@@ -65,7 +65,7 @@ def screen_of(page: frontend.Page, controller: Controller) -> Screen[Any]:  # no
                 page.title, _content(page), page.found, lambda entry: controller.show(frontend.TreePage(entry))
             )
         case frontend.Report():
-            from tui_agent.ui.screens.report import ReportScreen
+            from tui_agent.ui.screens.dialogs import ReportScreen
 
             return ReportScreen(page.title, _content(page))
         case frontend.Output():
@@ -85,18 +85,14 @@ def screen_of(page: frontend.Page, controller: Controller) -> Screen[Any]:  # no
             from tui_agent.ui.screens.race import RaceScreen
 
             return RaceScreen(controller, RaceView(controller, page.race))
-        case frontend.RunnerPage():
-            from tui_agent.ui.screens.runner import RunnerScreen
+        case frontend.RunnerPage() | frontend.SubagentPage():
+            from tui_agent.ui.screens.branch import BranchScreen
 
-            return RunnerScreen(controller, page.watched, page.race, page.number)
+            return BranchScreen(controller, page)
         case frontend.SettingsPage():
             from tui_agent.ui.screens.settings import SettingsScreen
 
             return SettingsScreen(controller, page.query)
-        case frontend.SubagentPage():
-            from tui_agent.ui.screens.subagent import SubagentScreen
-
-            return SubagentScreen(controller, page.watched, page.close)
     if agent is None:
         raise CommandError("The session is not open yet.")
     match page:

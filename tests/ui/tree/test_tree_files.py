@@ -10,9 +10,9 @@ from tests.support.tree_stage import FILES, MINE, TreeStage, called, plant_files
 from tests.support.ui_app import until
 from tui_agent.app.services import OpenHow, OpenRequest
 from tui_agent.session.session import Session
-from tui_agent.ui.screens.choice import ChoiceScreen
+from tui_agent.ui.screens.branch import BranchScreen
+from tui_agent.ui.screens.dialogs import ChoiceScreen
 from tui_agent.ui.screens.diff import DiffScreen
-from tui_agent.ui.screens.subagent import SubagentScreen
 from tui_agent.ui.screens.tree import TreeScreen
 from tui_agent.ui.widgets.notice import NoticeLine
 
@@ -168,7 +168,7 @@ async def test_o_opens_the_session_of_a_subagent(tmp_path: Path) -> None:
     stage = tree_stage(tmp_path, planting=planting)
     async with stage.opened(at="leaf", size=(100, 30)) as pilot:
         await pilot.press("o")
-        await until(lambda: isinstance(stage.top, SubagentScreen), pilot)
+        await until(lambda: isinstance(stage.top, BranchScreen), pilot)
         assert stage.stage.requests[-1] == OpenRequest(other[0], OpenHow.READ_ONLY)
         await pilot.press("escape")
         assert stage.is_open

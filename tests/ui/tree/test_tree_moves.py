@@ -11,8 +11,7 @@ from tui_agent.model.protocol import ErrorKind, ModelError
 from tui_agent.session.entries import BranchSummaryEntry, PruneEntry
 from tui_agent.session.session import Session
 from tui_agent.ui.app import TuiAgentApp
-from tui_agent.ui.screens.choice import ChoiceScreen
-from tui_agent.ui.screens.report import ReportScreen
+from tui_agent.ui.screens.dialogs import ChoiceScreen, ReportScreen
 from tui_agent.ui.screens.summarising import SummaryDialog
 from tui_agent.ui.screens.tree import TreeScreen
 from tui_agent.ui.widgets.session_view import SessionView
@@ -61,7 +60,7 @@ async def test_the_first_message_leads_to_an_empty_conversation(tmp_path: Path) 
         assert stage.stage.main.prompt.text == "hello\nthere"
         await until(lambda: "Hi." not in stage.conversation(), pilot)
         await stage.open()
-        assert "at the beginning" in str(stage.screen.head.content)
+        assert "at the beginning" in str(stage.screen.heading.content)
         assert not any("◀" in row for row in stage.rows())
 
 

@@ -163,7 +163,7 @@ async def test_answers_without_a_text_say_why_and_failed_attempts_are_no_branche
         rows = "\n".join(stage.rows())
         assert "Assistant: (interrupted, only reasoning)" in rows
         assert "Assistant: (interrupted)" in rows
-        assert " · 1 branch · " in str(stage.screen.head.content)
+        assert " · 1 branch · " in str(stage.screen.heading.content)
 
 
 async def test_harmful_text_is_shown_harmless(tmp_path: Path) -> None:
@@ -195,7 +195,7 @@ async def test_search_finds_text_in_folded_branches_while_one_types(tmp_path: Pa
         await pilot.press("slash")
         await write(pilot, "xylo")
         await until(lambda: stage.at() == stage.names["xylophone"], pilot)
-        assert "1 match" in str(stage.screen.head.content)
+        assert "1 match" in str(stage.screen.heading.content)
         await pilot.press("escape")
         assert stage.at() == stage.names["leaf"]
         assert stage.tree.outline.total == 7, "folded as before"
@@ -231,14 +231,14 @@ async def test_down_goes_to_the_next_hit_while_typing(tmp_path: Path) -> None:
         await until(lambda: stage.tree.hits is not None and stage.tree.hits.total == 1, pilot)
         await pilot.press("down", "up")
         assert isinstance(stage.stage.app.focused, Input)
-        assert "1 match" in str(stage.screen.head.content)
+        assert "1 match" in str(stage.screen.heading.content)
 
 
 async def test_a_search_says_what_the_filter_hides(tmp_path: Path) -> None:
     stage = tree_stage(tmp_path)
     async with stage.opened("ctrl+o", "slash") as pilot:
         await write(pilot, "make")
-        await until(lambda: "nothing found, 18 hidden by the filter" in str(stage.screen.head.content), pilot)
+        await until(lambda: "nothing found, 18 hidden by the filter" in str(stage.screen.heading.content), pilot)
 
 
 # -- mouse --------------------------------------------------------------------------------------------------
@@ -263,9 +263,9 @@ async def test_the_keys_at_the_bottom_can_be_clicked(tmp_path: Path) -> None:
     async with stage.opened(size=(120, 24)) as pilot:
         text = str(stage.screen.keys.render())
         await pilot.press("end")
-        await pilot.click("#tree-keys", offset=(text.index("fold") + 1, 0))
+        await pilot.click("#keys", offset=(text.index("fold") + 1, 0))
         assert stage.tree.outline.total == 12
-        await pilot.click("#tree-keys", offset=(text.index("filter") + 1, 0))
+        await pilot.click("#keys", offset=(text.index("filter") + 1, 0))
         assert stage.tree.view.filter is Filter.NO_TOOLS
-        await pilot.click("#tree-keys", offset=(text.index("back") + 1, 0))
+        await pilot.click("#keys", offset=(text.index("back") + 1, 0))
         await stage.closed()

@@ -12,7 +12,7 @@ from tests.support.thoroughness import pictures
 from tests.support.tree_stage import TreeStage, answered, plant, plant_files, said, tree_stage, write_files
 from tests.support.ui_app import until, write
 from tui_agent.session.session import Session
-from tui_agent.ui.screens.choice import ChoiceScreen
+from tui_agent.ui.screens.dialogs import ChoiceScreen
 from tui_agent.ui.screens.diff import DiffScreen
 
 SMALL, NARROW, LARGE = (80, 24), (60, 20), (120, 40)

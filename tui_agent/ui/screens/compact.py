@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from textual import getters, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import VerticalGroup, VerticalScroll
+from textual.containers import VerticalScroll
 from textual.timer import Timer
 from textual.widgets import Input, Static, TextArea
 
@@ -20,8 +20,7 @@ from tui_agent.context.compaction import Refusal
 from tui_agent.context.summariser import SummaryFailure
 from tui_agent.session.entries import Usage
 from tui_agent.session.errors import StoreError
-from tui_agent.ui.error_boundary import Dialog
-from tui_agent.ui.widgets.key_line import KeyLine
+from tui_agent.ui.screens.dialogs import ChoiceScreen, Dialog
 from tui_agent.ui.widgets.transcript import sanitize
 from tui_agent.ui.widgets.two_columns import HangingText
 
@@ -54,11 +53,11 @@ KEYS: dict[CompactPhase, tuple[tuple[str, str, str], ...]] = {
         ("enter", "summarise", "screen.summarise"),
         ("↑/↓", "move where it ends", ""),
         ("pgup pgdn", "by a turn", ""),
-        ("esc", "cancel", "screen.back"),
+        ("esc", "back", "screen.back"),
     ),
     CompactPhase.WRITING: (("esc", "stop", "screen.back"),),
-    CompactPhase.EDIT: (("ctrl+s", "apply", "screen.apply"), ("esc", "discard", "screen.back")),
-    CompactPhase.REFUSED: (("esc", "close", "screen.back"),),
+    CompactPhase.EDIT: (("ctrl+s", "apply", "screen.apply"), ("esc", "back", "screen.back")),
+    CompactPhase.REFUSED: (("esc", "back", "screen.back"),),
 }
 """Keys of each phase: key, what it does, action for the mouse."""
 
@@ -69,7 +68,6 @@ class CompactScreen(Dialog[None]):
     AUTO_FOCUS = None
     VERTICAL_BREAKPOINTS = [(0, "-short"), (28, "-tall")]  # noqa: RUF012 - as inherited
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "back", "back", show=False),
         Binding("enter", "summarise", "summarise", show=False),
         Binding("up", "boundary(-1)", "end earlier", show=False),
         Binding("down", "boundary(1)", "end later", show=False),
@@ -84,11 +82,10 @@ class CompactScreen(Dialog[None]):
     scroll = getters.query_one(VerticalScroll)
     editor = getters.query_one(TextArea)
     line = getters.query_one("#line", Static)
-    keys = getters.query_one("#keys", KeyLine)
 
     def __init__(self, agent: Agent, price: Price, boundary: int | None = None) -> None:
         """``boundary`` is the entry that what is summarised ends before; without one, as it would end by itself."""
-        super().__init__()
+        super().__init__("Compact the history")
         self._agent = agent
         self._price = price
         self.boundary = boundary
@@ -102,23 +99,18 @@ class CompactScreen(Dialog[None]):
         self._timer: Timer | None = None
         self._worker: Worker[None] | None = None
 
-    def compose(self) -> ComposeResult:
-        yield VerticalGroup(classes="dialog")
+    def body(self) -> ComposeResult:
+        yield HangingText("", id="told", markup=False)
+        yield Input(placeholder="What matters most? May be left empty.", id="focus", compact=True)
+        with VerticalScroll(can_focus=False):
+            yield Static("", id="stream", markup=False)
+        yield TextArea(id="summary", soft_wrap=True, show_line_numbers=False, tab_behavior="focus")
+        yield Static("", id="line", markup=False)
 
-    async def on_mount(self) -> None:
-        """Plan; that needs no model."""
-        # What a container composes may come later than this; what is mounted here is there.
-        await self.query_exactly_one(".dialog").mount(
-            Static("Compact the history", classes="dialog-title", markup=False),
-            HangingText("", id="told", markup=False),
-            Input(placeholder="What matters most? May be left empty.", id="focus", compact=True),
-            VerticalScroll(Static("", id="stream", markup=False), can_focus=False),
-            TextArea(id="summary", soft_wrap=True, show_line_numbers=False, tab_behavior="focus"),
-            Static("", id="line", markup=False),
-            KeyLine(id="keys"),
-        )
+    def on_mount(self) -> None:
         self.when_left(self._agent.subscribe(self._agent_said))
-        self.run_worker(self._plan(), group="plan", exclusive=True)
+        # What a container composes may come later than this.
+        self.call_after_refresh(self.run_worker, self._plan(), group="plan", exclusive=True)
 
     async def _plan(self) -> None:
         """Show the summary that was prepared beside the work; without one, what a compaction would do."""
@@ -312,8 +304,6 @@ class CompactScreen(Dialog[None]):
         return self.phase is CompactPhase.EDIT and self._draft is not None and self.editor.text != self._draft.summary
 
     def _ask_to_discard(self) -> None:
-        from tui_agent.ui.screens.choice import ChoiceScreen
-
         def answered(answer: str | None) -> None:
             if answer == "discard":
                 self.dismiss(None)

@@ -27,11 +27,10 @@ from tui_agent.app.format import plural, tokens
 from tui_agent.context.context_map import ContextMap, MapChange, change_between
 from tui_agent.session.entries import ContextEditEntry
 from tui_agent.session.errors import StoreError
-from tui_agent.ui.error_boundary import PageScreen
+from tui_agent.ui.screens.page import Page
 from tui_agent.ui.widgets.context_map.arrange import HEAD, REST, Grouping, SortOrder
 from tui_agent.ui.widgets.context_map.block_list import BlockList
 from tui_agent.ui.widgets.gauge import Gauge, GaugeReading
-from tui_agent.ui.widgets.key_line import KeyLine
 from tui_agent.ui.widgets.line_list import LineList
 from tui_agent.ui.widgets.plot import Plot
 from tui_agent.ui.widgets.transcript import sanitize
@@ -118,15 +117,15 @@ PAST = "This request was sent; only the next one can be changed (end on the time
 NOTHING = "Nothing yet: the first message brings the prompt and the tools into the window."
 
 
-class ContextScreen(PageScreen[None]):
+class ContextScreen(Page[None]):
     """Shows the next request of an agent block by block. Follows the agent while it is open."""
 
+    HEADING = "Context of the next request"
+    KEYS = KEYS
+    LAST_KEYS = 2
     AUTO_FOCUS = None
-    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (120, "-wide")]  # noqa: RUF012 - as inherited
-    VERTICAL_BREAKPOINTS = [(0, "-tiny"), (22, "-low"), (28, "-normal"), (32, "-tall")]  # noqa: RUF012 - as inherited
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "back", "back", show=False),
-        Binding("q,ctrl+g", "dismiss(None)", "close", show=False),
+        Binding("ctrl+g", "dismiss(None)", "close", show=False),
         Binding("p", "edit('pin')", "pin", id="context.pin"),
         Binding("x,delete", "edit('drop')", "drop", id="context.drop"),
         Binding("m", "edit('mask')", "mask", id="context.mask"),
@@ -140,14 +139,11 @@ class ContextScreen(PageScreen[None]):
         Binding("question_mark,f1", "keys", "keys", show=False),
     ]
 
-    heading = getters.query_one("#heading", Static)
     plot = getters.query_one(Plot)
     legend = getters.query_one("#legend", Static)
-    keys = getters.query_one("#keys", KeyLine)
     blocks = getters.query_one(BlockList)
     preview = getters.query_one(BlockPreview)
     gauge = getters.query_one(Gauge)
-    facts = getters.query_one("#facts", Static)
     line = getters.query_one("#line", Static)
 
     def __init__(
@@ -172,16 +168,12 @@ class ContextScreen(PageScreen[None]):
         self._request: ModelRequest | None = None
         self._stale = False
 
-    def compose(self) -> ComposeResult:
-        """Heading, gauge, facts, the list beside or over its preview, a line for questions, keys."""
-        yield Static("Context of the next request", id="heading", markup=False)
+    def body(self) -> ComposeResult:
         yield Plot(lambda height: tokens(round(height)))
         yield Static("", id="legend", markup=False)
         yield Gauge()
-        yield Static("", id="facts", markup=False)
         yield Container(id="parts")
         yield Static("", id="line", markup=False)
-        yield KeyLine(KEYS, keep=2, id="keys")
 
     async def on_mount(self) -> None:
         """Look, and look again whenever something happens to the session."""
@@ -229,7 +221,7 @@ class ContextScreen(PageScreen[None]):
                 f"Last request: {context_text.miss_words(miss, self._reread_cost(self._agent.model, miss.missed))}"
             )
         facts += filter(None, [ahead.room_made().sentence])
-        self.facts.update("\n".join(facts) if any(block.origin for block in shown.blocks) else NOTHING)
+        self.show_facts("\n".join(facts) if any(block.origin for block in shown.blocks) else NOTHING)
         self._say("")
         self.blocks.show(shown)
 
@@ -286,7 +278,7 @@ class ContextScreen(PageScreen[None]):
         facts += timeline_text.step_words(step, dollars)
         self._request = None
         self.gauge.reading = GaugeReading(shown.size)
-        self.facts.update("\n".join(facts))
+        self.show_facts("\n".join(facts))
         self._say("")
         self.blocks.show(shown, change.came)
 
@@ -379,7 +371,7 @@ class ContextScreen(PageScreen[None]):
         self.app.push_screen(ViewerScreen(f"Request to {request.model}", context_text.request_json(request)))
 
     def action_keys(self) -> None:
-        from tui_agent.ui.screens.report import ReportScreen
+        from tui_agent.ui.screens.dialogs import ReportScreen
 
         self.app.push_screen(ReportScreen("Keys of the context map", Content(ALL_KEYS)))
 

@@ -14,8 +14,7 @@ from textual.widgets import Static
 
 from tui_agent.app import spending
 from tui_agent.app.format import money
-from tui_agent.ui.error_boundary import PageScreen
-from tui_agent.ui.widgets.key_line import KeyLine
+from tui_agent.ui.screens.page import Page
 from tui_agent.ui.widgets.plot import Plot
 from tui_agent.ui.widgets.two_columns import HangingText
 
@@ -29,47 +28,40 @@ WITHOUT_PLOT = "↑↓ scroll  esc back"
 BY_DAY = "←→ day  v by request  ↑↓ scroll  esc back"
 
 
-class CostScreen(PageScreen[None]):
+class CostScreen(Page[None]):
     """Shows what a session has cost."""
 
+    KEYS = BY_STEP
     AUTO_FOCUS = "Plot"
-    VERTICAL_BREAKPOINTS = [(0, "-tiny"), (22, "-low"), (32, "-tall")]  # noqa: RUF012 - as inherited
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q,f1", "dismiss(None)", "close", show=False),
         Binding("v", "days", "by day", show=False),
         Binding("up,k", "scroll(-1)", "up", show=False),
         Binding("down", "scroll(1)", "down", show=False),
     ]
 
     plot = query_one(Plot)
-    point = query_one("#point", Static)
-    keys = query_one("#keys", KeyLine)
     sums = query_one(VerticalScroll)
 
     def __init__(self, title: str, sums: Content, found: Spending, show_in_tree: Callable[[int], None]) -> None:
         """``show_in_tree`` opens the tree at an entry."""
-        super().__init__()
-        self._title = title
+        super().__init__(title)
         self._content = sums
         self._found = found
         self._show_in_tree = show_in_tree
         self._by_day = False
 
-    def compose(self) -> ComposeResult:
-        """Heading, plot, what the cursor is on, the sums, keys."""
-        yield Static(self._title, id="heading", markup=False)
+    def body(self) -> ComposeResult:
         yield Plot(money)
         yield Static("", id="point", markup=False)
         with VerticalScroll(can_focus=False):
             yield HangingText(self._content)
-        yield KeyLine(BY_STEP, id="keys")
 
     def on_mount(self) -> None:
         self._draw()
 
     def _draw(self) -> None:
         if not self._found.can_plot:
-            self.plot.display = self.point.display = False
+            self.plot.display = False
             self.keys.show(WITHOUT_PLOT)
             return
         series = spending.day_series(self._found) if self._by_day else spending.step_series(self._found)
@@ -91,7 +83,7 @@ class CostScreen(PageScreen[None]):
         message.stop()
         words = spending.day_words if self._by_day else spending.step_words
         if self.plot.series.count:
-            self.point.update(words(self._found, message.index))
+            self.query_one("#point", Static).update(words(self._found, message.index))
 
     @on(Plot.Chosen)
     def _chosen(self, message: Plot.Chosen) -> None:

@@ -12,46 +12,36 @@ from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from tui_agent.agent.checkpoints.differing import ChangedFile
-from tui_agent.app.format import one_line
 from tui_agent.app.frontend import diff_text, file_lines
-from tui_agent.ui.error_boundary import PageScreen
-from tui_agent.ui.widgets.key_line import KeyLine
+from tui_agent.ui.screens.page import PanePage
 from tui_agent.ui.widgets.options import Options
 from tui_agent.ui.widgets.transcript.line_view import LineView, diff_lines
 
 MAX_DRAWN = 200_000
 """Characters of one file's diff that are drawn."""
-KEYS = "↑↓ file  pgup/pgdn scroll  y copy all  esc back"
 
 
-class DiffScreen(PageScreen[None]):
+class DiffScreen(PanePage):
     """Shows which files differ, and how."""
 
+    KEYS = "↑↓ file  pgup/pgdn scroll  y copy all  esc back"
     AUTO_FOCUS = "OptionList"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q", "dismiss(None)", "close", show=False),
         Binding("y", "copy", "copy all", show=False),
-        # Before the list takes them.
-        Binding("pageup", "scroll(-1)", "up", show=False, priority=True),
-        Binding("pagedown,space", "scroll(1)", "down", show=False, priority=True),
+        Binding("space", "scroll(1)", "down", show=False, priority=True),
     ]
 
     view = getters.query_one(LineView)
-    pane = getters.query_one(VerticalScroll)
 
     def __init__(self, title: str, files: Sequence[ChangedFile]) -> None:
-        super().__init__()
-        self._title = title
+        super().__init__(title)
         self._files = files
 
-    def compose(self) -> ComposeResult:
-        """Title, files, what of the highlighted one differs, keys."""
-        yield Static(one_line(self._title), id="heading", markup=False)
+    def body(self) -> ComposeResult:
         yield Options(*(Option(Content(line)) for line in file_lines(self._files)), id="files", compact=True)
-        with VerticalScroll(can_focus=False):
+        with VerticalScroll(id="pane", can_focus=False):
             yield Static(id="note", markup=False)
             yield LineView()
-        yield KeyLine(KEYS, id="keys")
 
     @on(OptionList.OptionHighlighted)
     def _highlighted(self, event: OptionList.OptionHighlighted) -> None:
@@ -62,9 +52,6 @@ class DiffScreen(PageScreen[None]):
         note.update("The beginning of a long diff; y copies all of it." if file.diff else "There are no lines to show.")
         self.view.show(diff_lines(file.diff[:MAX_DRAWN]))
         self.pane.scroll_home(animate=False)
-
-    def action_scroll(self, pages: int) -> None:
-        self.pane.scroll_relative(y=pages * max(1, self.pane.size.height - 1), animate=False)
 
     def action_copy(self) -> None:
         self.app.copy_to_clipboard(diff_text(self._files))

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from textual import getters, work
-from textual.app import ComposeResult
+from textual import work
 from textual.binding import Binding, BindingType
-from textual.containers import VerticalScroll
 from textual.content import Content
-from textual.widgets import Static
 
 from tui_agent.app.format import one_line, visible
 from tui_agent.files.inside import is_inside
 from tui_agent.path_checks import is_file
 from tui_agent.ui.screens.picker import PickerRow, PickerScreen
 from tui_agent.ui.terminal_suspend import EditorError, open_in_editor
-from tui_agent.ui.widgets.key_line import KeyLine
 
 if TYPE_CHECKING:
     from tui_agent.app.controller import Controller
@@ -32,26 +28,10 @@ class FindingsScreen(PickerScreen[None]):
     KEYS = "↑↓ move  enter open in $EDITOR  tab ask the agent to fix these  esc back"
     BINDINGS: ClassVar[list[BindingType]] = [Binding("tab", "hand_over", "hand over", show=False, priority=True)]
 
-    heading = getters.query_one("#heading", Static)
-    preview = getters.query_one("#preview", VerticalScroll)
-    shown = getters.query_one("#preview Static", Static)
-
     def __init__(self, controller: Controller, page: FindingsPage) -> None:
-        super().__init__()
+        super().__init__(page.title)
         self._controller = controller
         self._page = page
-
-    def compose(self) -> ComposeResult:
-        for part in super().compose():
-            if part.id == "keys":
-                with VerticalScroll(id="preview", can_focus=False):
-                    yield Static(markup=False)
-                yield KeyLine(self.KEYS, id="keys")
-            else:
-                yield part
-
-    def on_mount(self) -> None:
-        self.heading.update(one_line(self._page.title))
 
     def _matching(self, query: str) -> list[tuple[int, Finding]]:
         words = query.lower().split()
@@ -72,10 +52,8 @@ class FindingsScreen(PickerScreen[None]):
         )
 
     def highlight(self, key: str | None) -> None:
-        self.preview.display = key is not None
-        if key is not None:
-            found = self._page.findings[int(key)]
-            self.shown.update(visible(f"{found.place}\n{found.text}"))
+        found = None if key is None else self._page.findings[int(key)]
+        self.tell("" if found is None else f"{found.place}\n{found.text}")
 
     def pick(self, key: str) -> None:
         """Open a place in the editor."""

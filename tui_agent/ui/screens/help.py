@@ -28,8 +28,6 @@ ROOM_FOR_KEYS = 20
 """Rows of the terminal from which there is room for them."""
 ROOM_FOR_KEY_COLUMN = 60
 """Columns of the terminal from which the keys have a column of their own."""
-ROOM_FOR_KEY_COLUMN = 60
-"""Columns of the terminal from which the keys have a column of their own."""
 NAME_CELLS, KEY_CELLS = 20, 14
 
 
@@ -79,12 +77,9 @@ class HelpScreen(PickerScreen[HelpRow]):
         self._rows = {row.id: row for row in rows}
         self._with_keys = with_keys
 
-    def compose(self) -> ComposeResult:
-        """The picker's parts, the keys under the heading."""
-        heading, *rest = super().compose()
-        yield heading
+    def body(self) -> ComposeResult:
         yield Static("\n".join(f"{keys:<21} {text}" for keys, text in PROMPT_KEYS[:KEYS_HERE]), id="here", markup=False)
-        yield from rest
+        yield from super().body()
 
     def refill(self, query: str) -> None:
         """Show the rows that have every word."""

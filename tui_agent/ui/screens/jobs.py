@@ -15,15 +15,13 @@ from tui_agent.agent.agent import Agent
 from tui_agent.agent.events import JobsChanged
 from tui_agent.app.format import one_line, plural, seconds
 from tui_agent.processes.jobs import JobState
-from tui_agent.ui.error_boundary import PageScreen
 from tui_agent.ui.inbox import AgentEvents, Inbox
-from tui_agent.ui.widgets.key_line import KeyLine
+from tui_agent.ui.screens.page import PanePage
 from tui_agent.ui.widgets.options import Options
 from tui_agent.ui.widgets.transcript import sanitize
 
 MAX_OUTPUT_CHARS = 20_000
 """Characters of a job's output that are shown: the last ones."""
-KEYS = "x stop it  ↑↓ job  pgup/pgdn scroll  y copy output  esc back"
 
 
 def how_it_is(state: JobState, now: float) -> str:
@@ -36,36 +34,29 @@ def how_it_is(state: JobState, now: float) -> str:
     return f"ended after {took}" + (f", exit {state.exit_code}" if state.exit_code else "")
 
 
-class JobsScreen(PageScreen[None]):
+class JobsScreen(PanePage):
     """Shows jobs over the conversation; it follows what they do."""
 
+    KEYS = "x stop it  ↑↓ job  pgup/pgdn scroll  y copy output  esc back"
     AUTO_FOCUS = "OptionList"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q", "dismiss(None)", "close", show=False),
         Binding("x", "stop", "stop it", show=False),
         Binding("y", "copy", "copy output", show=False),
-        # Before the list takes them.
-        Binding("pageup", "scroll(-1)", "up", show=False, priority=True),
-        Binding("pagedown,space", "scroll(1)", "down", show=False, priority=True),
+        Binding("space", "scroll(1)", "down", show=False, priority=True),
     ]
 
     listing = getters.query_one(Options)
-    pane = getters.query_one(VerticalScroll)
     output = getters.query_one("#output", Static)
-    heading = getters.query_one("#heading", Static)
 
     def __init__(self, agent: Agent) -> None:
         super().__init__()
         self._agent = agent
         self._inbox = Inbox(self)
 
-    def compose(self) -> ComposeResult:
-        """Heading, jobs, output, keys."""
-        yield Static("", id="heading", markup=False)
+    def body(self) -> ComposeResult:
         yield Options(id="files", compact=True)
-        with VerticalScroll(can_focus=False):
+        with VerticalScroll(id="pane", can_focus=False):
             yield Static(id="output", markup=False)
-        yield KeyLine(KEYS, id="keys")
 
     def on_mount(self) -> None:
         """Show the jobs, and follow them."""
@@ -117,9 +108,6 @@ class JobsScreen(PageScreen[None]):
         self.output.update(sanitize.output(text) or "(it has printed nothing)")
         if follows:
             self.pane.scroll_end(animate=False)
-
-    def action_scroll(self, pages: int) -> None:
-        self.pane.scroll_relative(y=pages * max(1, self.pane.size.height - 1), animate=False)
 
     async def action_stop(self) -> None:
         if self._shown is not None:

@@ -228,7 +228,7 @@ class MainScreen(Screen[None]):
 
         screen = pages.screen_for(question, self.controller)
         if isinstance(question, Choice) and question.beneath:
-            from tui_agent.ui.screens.choice import ChoiceBeneath, Conversation
+            from tui_agent.ui.screens.dialogs import ChoiceBeneath, Conversation
 
             grace = self.controller.services.config().ui.permission_grace
             conversation = Conversation(self.action_scroll_page, self.prompt.go_on, self._leave_room, self.clock, grace)

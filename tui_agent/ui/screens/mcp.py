@@ -16,8 +16,7 @@ from tui_agent.agent.mcp.records import LoginState, McpError, McpServerStatus, M
 from tui_agent.app.format import one_line, plural, short_path, tokens, visible
 from tui_agent.config import ConfigError
 from tui_agent.path_checks import is_file
-from tui_agent.ui.error_boundary import PageScreen
-from tui_agent.ui.widgets.key_line import KeyLine
+from tui_agent.ui.screens.page import Page
 from tui_agent.ui.widgets.line_list import LineList, StyledSpan, spread
 
 if TYPE_CHECKING:
@@ -151,7 +150,6 @@ def _tool_row(server: McpServerStatus, tool: McpToolRow, width: int) -> Sequence
     return spread(left, [(f"{tokens(tool.tokens) if tool.on else 'off':>6}", style)], width)
 
 
-KEYS = "space on/off  r restart  ctrl+r reload  o log  i login  enter unfold  esc back"
 NONE = "No servers. Add one to config.toml as [mcp.NAME] with a command or a url, then press ctrl+r."
 LATER = "The model is told at the next new session or model; ctrl+r tells it now, uncached."
 LOG_BYTES = 200_000
@@ -162,14 +160,13 @@ MAX_NAMED = 6
 """Prompts and resources that are named."""
 
 
-class McpScreen(PageScreen[None]):
+class McpScreen(Page[None]):
     """Shows the servers of an agent; follows them while it is open. ``save`` keeps a setting in the user's file."""
 
+    HEADING = "MCP servers"
+    KEYS = "space on/off  r restart  ctrl+r reload  o log  i login  enter unfold  esc back"
     AUTO_FOCUS = "McpList"
-    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (120, "-wide")]  # noqa: RUF012 - as inherited
-    VERTICAL_BREAKPOINTS = [(0, "-tiny"), (18, "-normal"), (32, "-tall")]  # noqa: RUF012 - as inherited
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q", "dismiss(None)", "close", show=False),
         Binding("r", "restart", "restart", show=False, id="mcp.restart"),
         Binding("ctrl+r", "reload", "reload settings", show=False, id="mcp.reload"),
         Binding("o", "log", "log", show=False, id="mcp.log"),
@@ -177,9 +174,7 @@ class McpScreen(PageScreen[None]):
     ]
 
     servers = getters.query_one(McpList)
-    facts = getters.query_one("#facts", Static)
     about = getters.query_one("#about", Static)
-    line = getters.query_one("#line", Static)
 
     def __init__(self, agent: Agent, save: SaveSetting) -> None:
         super().__init__()
@@ -187,14 +182,9 @@ class McpScreen(PageScreen[None]):
         self._save = save
         self._stale = False
 
-    def compose(self) -> ComposeResult:
-        """Heading, facts, the servers over what the one under the cursor is about, a line for answers, keys."""
-        yield Static("MCP servers", id="heading", markup=False)
-        yield Static("", id="facts", markup=False)
+    def body(self) -> ComposeResult:
         yield McpList()
         yield Static("", id="about", markup=False)
-        yield Static("", id="line", markup=False)
-        yield KeyLine(KEYS, id="keys")
 
     def on_mount(self) -> None:
         """Look, and again whenever a server changes."""
@@ -214,7 +204,7 @@ class McpScreen(PageScreen[None]):
         if not self.is_attached:
             return
         found = self._agent.mcp.status()
-        self.facts.update(facts_text(found, self._agent.context_size().window))
+        self.show_facts(facts_text(found, self._agent.context_size().window))
         self.servers.display = bool(found)
         self.servers.show(found)
         self._tell()
@@ -232,7 +222,7 @@ class McpScreen(PageScreen[None]):
             self.about.update(server_text(server) if tool is None else tool_text(server, tool))
 
     def _say(self, text: str) -> None:
-        self.line.update(visible(text))
+        self.notice.say(visible(text))
 
     # -- keys
 

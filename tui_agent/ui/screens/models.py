@@ -7,18 +7,15 @@ import asyncio
 from collections.abc import Sequence
 from typing import ClassVar
 
-from textual import getters, work
+from textual import work
 from textual.binding import Binding, BindingType
 from textual.content import Content
-from textual.fuzzy import FuzzySearch
 from textual.message import Message
-from textual.widgets import Static
 
 from tui_agent.app.format import tokens, visible
 from tui_agent.app.services import AppServices, ModelRow
 from tui_agent.lazy import dataclass
-from tui_agent.ui.screens.picker import MAX_ROWS, PickerRow, PickerScreen, word_offsets
-from tui_agent.ui.widgets.key_line import KeyLine
+from tui_agent.ui.screens.picker import PickerRow, PickerScreen, matching
 
 _TYPED = "typed:"
 USED_SESSIONS = 40
@@ -44,21 +41,6 @@ def order(models: Sequence[ModelRow], current: str, used: Sequence[str] = ()) ->
     )
 
 
-def fitting(models: Sequence[ModelRow], query: str) -> list[tuple[ModelRow, tuple[int, ...]]]:
-    """Return the models whose id fits the query, usable ones first, with the offsets that matched."""
-    words = query.lower().split()
-    if not words:
-        return [(row, ()) for row in models]
-    plain = [row for row in models if all(word in row.id.lower() for word in words)]
-    if plain:
-        return [(row, word_offsets(row.id.lower(), words)) for row in plain]
-    search, wanted = FuzzySearch(), "".join(words)[:24]
-    scored = [(search.match(wanted, row.id), row) for row in models]
-    found = [(match, row) for match, row in scored if match[0] > 0]
-    found.sort(key=lambda item: (not item[1].has_key, -item[0][0], item[1].id))
-    return [(row, tuple(match[1])) for match, row in found[:MAX_ROWS]]
-
-
 class ModelPicker(PickerScreen[str]):
     """Dismissed with a model's id."""
 
@@ -69,9 +51,6 @@ class ModelPicker(PickerScreen[str]):
     KEYS = "↑↓ move  enter pick  tab ready only  esc back"
     KEYS_OF_READY = "↑↓ move  enter pick  tab every model  esc back"
     BINDINGS: ClassVar[list[BindingType]] = [Binding("tab", "switch", "ready only", show=False, priority=True)]
-
-    heading = getters.query_one("#heading", Static)
-    keys = getters.query_one("#keys", KeyLine)
 
     @dataclass
     class Loaded(Message):
@@ -121,21 +100,19 @@ class ModelPicker(PickerScreen[str]):
         self._fill(self.field.value.strip(), at)
 
     def refill(self, query: str) -> None:
-        """Show what fits; an id that is none of them is offered as typed."""
         self._fill(query, None)
 
     def _fill(self, query: str, at: str | None) -> None:
         if self._models is None:
             return
         models = [row for row in self._models if row.has_key] if self._only_ready else self._models
-        found = fitting(models, query)
+        found = matching(models, query, lambda row: row.id, lambda row: not row.has_key)
         rows = [PickerRow(row.id, self._row(row, offsets)) for row, offsets in found]
         if "/" in query and not any(row.id == query for row, _ in found):
             rows.append(PickerRow(_TYPED + query, Content.assemble("Use ", self.styled(visible(query), "strong"))))
         self.show(rows, at=at)
 
     def pick(self, key: str) -> None:
-        """Take it."""
         self.dismiss(key.removeprefix(_TYPED))
 
     def _row(self, row: ModelRow, offsets: Sequence[int]) -> Content:

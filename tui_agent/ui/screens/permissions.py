@@ -13,7 +13,7 @@ from tui_agent.agent.gate import Gate
 from tui_agent.agent.permissions import STORED, Rule
 from tui_agent.app.format import one_line
 from tui_agent.app.services import AppServices
-from tui_agent.ui.screens.choice import ChoiceScreen
+from tui_agent.ui.screens.dialogs import ChoiceScreen
 from tui_agent.ui.screens.picker import PickerRow, PickerScreen
 
 _IN_WORDS: tuple[tuple[str, str, str], ...] = (

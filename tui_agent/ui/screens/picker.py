@@ -1,22 +1,23 @@
-"""A screen to pick one row of a list: filter on top, rows below, keys at the bottom. Base of every such screen."""
+"""Pages to pick one row of a list: filter on top, rows below it."""
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import ClassVar, Generic, TypeVar
 
 from textual import getters, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
 from textual.content import Content
+from textual.fuzzy import FuzzySearch
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
+from tui_agent.app.format import one_line, visible
+from tui_agent.app.frontend import Pick, PickRow
 from tui_agent.lazy import dataclass
-from tui_agent.ui.error_boundary import PageScreen
-from tui_agent.ui.widgets.key_line import KeyLine
+from tui_agent.ui.screens.page import Page, ResultT
 from tui_agent.ui.widgets.options import Options
-
-ResultT = TypeVar("ResultT")
 
 MAX_ROWS = 200
 """Rows shown at most; typing narrows."""
@@ -33,6 +34,30 @@ class PickerRow:
 
 def word_offsets(text: str, words: Sequence[str]) -> tuple[int, ...]:
     return tuple(offset for word in words for offset in range(text.index(word), text.index(word) + len(word)))
+
+
+MAX_SCORED = 5_000
+"""Rows that are scored letter by letter where none has the words as they were typed."""
+FACTS_FROM = 60
+"""Columns from which there is room for facts."""
+RowT = TypeVar("RowT")
+
+
+def matching(
+    rows: Sequence[RowT], query: str, text_of: Callable[[RowT], str], rank: Callable[[RowT], int] = lambda _row: 0
+) -> list[tuple[RowT, tuple[int, ...]]]:
+    """Return the rows that have all words of a query, each with the offsets in its text that matched.
+
+    They stay in their order. Where no row has the words, those with the letters: by ``rank``, then the best first.
+    """
+    words = query.lower().split()
+    plain = [row for row in rows if all(word in text_of(row).lower() for word in words)]
+    if plain or not words:
+        return [(row, word_offsets(text_of(row).lower(), words)) for row in plain]
+    search, wanted = FuzzySearch(), "".join(words)[:24]
+    scored = [(search.match(wanted, text_of(row)), row) for row in rows[:MAX_SCORED]]
+    found = sorted((item for item in scored if item[0][0] > 0), key=lambda item: (rank(item[1]), -item[0][0]))
+    return [(row, tuple(match[1])) for match, row in found[:MAX_ROWS]]
 
 
 class PickerList(Options):
@@ -53,10 +78,9 @@ class PickerList(Options):
         return bool(enabled) and self.highlighted == enabled[end]
 
 
-class PickerScreen(PageScreen[ResultT | None], Generic[ResultT]):
-    """Dismissed with what was picked, None when the user went back."""
+class PickerScreen(Page[ResultT], Generic[ResultT]):
+    """Dismissed with what was picked. What is said of the highlighted row stands below the list."""
 
-    HEADING: ClassVar[str] = ""
     PLACEHOLDER: ClassVar[str] = "Type to filter"
     EMPTY: ClassVar[str] = "Nothing matches."
     KEYS: ClassVar[str] = "↑↓ move  enter pick  esc back"
@@ -64,7 +88,6 @@ class PickerScreen(PageScreen[ResultT | None], Generic[ResultT]):
     AUTO_FOCUS = "Input"
     COMPONENT_CLASSES: ClassVar[set[str]] = {"picker--strong", "picker--faint", "picker--match", "picker--good"}
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "back", "back", show=False),
         Binding("up", "move('cursor_up')", "up", show=False),
         Binding("down", "move('cursor_down')", "down", show=False),
         Binding("pageup", "move('page_up')", "page up", show=False),
@@ -74,16 +97,17 @@ class PickerScreen(PageScreen[ResultT | None], Generic[ResultT]):
     field = getters.query_one("#filter", Input)
     listing = getters.query_one("#rows", PickerList)
     empty = getters.query_one("#empty", Static)
+    about = getters.query_one("#about", VerticalScroll)
 
-    def compose(self) -> ComposeResult:
-        """Heading, filter, rows, keys."""
-        yield Static(self.HEADING, id="heading", markup=False)
+    def body(self) -> ComposeResult:
         yield Input(placeholder=self.PLACEHOLDER, id="filter", compact=True)
         yield PickerList(id="rows", compact=True)
         yield Static(self.EMPTY, id="empty", markup=False)
-        yield KeyLine(self.KEYS, id="keys")
+        with VerticalScroll(id="about", can_focus=False):
+            yield Static(markup=False)
 
     def on_mount(self) -> None:
+        self.tell("")
         self.refill("")
 
     @abstractmethod
@@ -96,6 +120,13 @@ class PickerScreen(PageScreen[ResultT | None], Generic[ResultT]):
 
     def highlight(self, key: str | None) -> None:
         """React to the highlight moving; None: there is no row."""
+
+    def tell(self, text: str, tone: str = "") -> None:
+        """Show lines below the list; ``tone`` is a class for their looks."""
+        self.about.query_one(Static).update(visible(text))
+        self.about.display = bool(text)
+        self.about.set_classes(f"-{tone}" if tone else "")
+        self.about.scroll_home(animate=False)
 
     def show(self, rows: Sequence[PickerRow], *, at: str | None = None) -> None:
         """Show rows, the highlight on the one called ``at``, else on the first."""
@@ -138,15 +169,7 @@ class PickerScreen(PageScreen[ResultT | None], Generic[ResultT]):
             self.dismiss(None)
 
     def action_move(self, command: str) -> None:
-        match command:
-            case "cursor_up":
-                self.listing.action_cursor_up()
-            case "cursor_down":
-                self.listing.action_cursor_down()
-            case "page_up":
-                self.listing.action_page_up()  # type: ignore[no-untyped-call]  # Textual has no types there
-            case _:
-                self.listing.action_page_down()  # type: ignore[no-untyped-call]  # Textual has no types there
+        getattr(self.listing, f"action_{command}")()
 
     @on(Input.Changed, "#filter")
     def _filter_changed(self, event: Input.Changed) -> None:
@@ -169,3 +192,68 @@ class PickerScreen(PageScreen[ResultT | None], Generic[ResultT]):
     def _row_highlighted(self, event: OptionList.OptionHighlighted) -> None:
         event.stop()
         self.highlight(event.option_id)
+
+
+class PickScreen(PickerScreen[str]):
+    """Asks a question. Dismissed with the key of a row."""
+
+    PLACEHOLDER = "Type to search"
+
+    def __init__(self, question: Pick) -> None:
+        super().__init__(question.question)
+        self._question = question
+        self._rows = {row.key: row for row in question.rows}
+
+    def on_mount(self) -> None:
+        self.keys.show(f"↑↓ move  enter {self._question.confirm}  esc back")
+
+    def on_resize(self) -> None:
+        self.refill(self.field.value.strip(), at=self.highlighted)
+
+    def refill(self, query: str, *, at: str | None = None) -> None:
+        found = matching(self._question.rows, query, lambda row: row.text)
+        self.show([PickerRow(row.key, self._row(row, offsets)) for row, offsets in found], at=at)
+
+    def pick(self, key: str) -> None:
+        self.dismiss(key)
+
+    def highlight(self, key: str | None) -> None:
+        row = self._rows.get(key or "")
+        self.tell(row.details if row is not None else "")
+
+    def _row(self, row: PickRow, offsets: Sequence[int]) -> Content:
+        facts = one_line(row.facts, 40) if self.size.width >= FACTS_FROM else ""
+        room = max(16, self.size.width - len(facts) - 10)
+        name = self.marked(visible(row.text), offsets).truncate(room, ellipsis=True)
+        gap = " " * max(1, room - name.cell_length)
+        return Content.assemble(name, gap, self.styled(facts, "faint"))
+
+
+class ThemePicker(PickerScreen[str]):
+    """Dismissed with the name of a theme. Each is shown as the highlight passes it; going back restores the first."""
+
+    HEADING = "Theme"
+    KEYS = "↑↓ preview  enter keep  esc back"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._before = self.app.theme
+
+    def refill(self, query: str) -> None:
+        themes = sorted(item for item in self.app.available_themes.items() if query.lower() in item[0])
+        rows = [
+            PickerRow(name, Content.assemble(f"{name:<24}", self.styled("dark" if theme.dark else "light", "faint")))
+            for name, theme in themes
+        ]
+        self.show(rows, at=self.app.theme)
+
+    def highlight(self, key: str | None) -> None:
+        if key is not None:
+            self.app.theme = key
+
+    def pick(self, key: str) -> None:
+        self.dismiss(key)
+
+    def action_back(self) -> None:
+        self.app.theme = self._before
+        self.dismiss(None)

@@ -13,17 +13,14 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
-from textual.widgets import Static
 
 from tui_agent.app import race_text
 from tui_agent.app.format import money, one_line, short_model, tokens, visible
 from tui_agent.app.frontend import Choice, TextLine
 from tui_agent.errors import UserFacingError
 from tui_agent.session.entries import RunnerState
-from tui_agent.ui.error_boundary import PageScreen
-from tui_agent.ui.widgets.key_line import KeyLine
+from tui_agent.ui.screens.page import PanePage
 from tui_agent.ui.widgets.line_list import LineList, StyledSpan
-from tui_agent.ui.widgets.notice import NoticeLine
 from tui_agent.ui.widgets.table_list import TableList
 from tui_agent.ui.widgets.transcript.races import COLUMNS, race_cells, ranked
 from tui_agent.ui.widgets.two_columns import HangingText, hung
@@ -78,13 +75,11 @@ async def take_runner(controller: Controller, race: RaceView, number: int) -> bo
     return await race.take(number)
 
 
-class RaceScreen(PageScreen[None]):
+class RaceScreen(PanePage):
     """Follows a race. Leaving it stops nothing."""
 
     AUTO_FOCUS = "TableList"
-    VERTICAL_BREAKPOINTS = [(0, "-tiny"), (20, "-low"), (32, "-tall")]  # noqa: RUF012 - as inherited
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q", "dismiss(None)", "close", show=False),
         Binding("space", "mark", "mark", show=False, priority=True),
         Binding("d", "diff", "diff", show=False),
         Binding("C", "compare", "compare all", show=False),
@@ -94,17 +89,10 @@ class RaceScreen(PageScreen[None]):
         Binding("x", "stop", "stop", show=False),
         Binding("X", "stop_all", "stop all", show=False),
         Binding("c", "go_on", "continue", show=False),
-        Binding("pageup", "scroll(-1)", "up", show=False, priority=True),
-        Binding("pagedown", "scroll(1)", "down", show=False, priority=True),
     ]
 
-    heading = getters.query_one("#heading", Static)
-    facts = getters.query_one("#facts", Static)
     table = getters.query_one(TableList)
-    pane = getters.query_one(VerticalScroll)
     details = getters.query_one(HangingText)
-    notice = getters.query_one(NoticeLine)
-    keys = getters.query_one("#keys", KeyLine)
 
     def __init__(self, controller: Controller, race: RaceView) -> None:
         super().__init__()
@@ -115,15 +103,10 @@ class RaceScreen(PageScreen[None]):
         self._was_over = self._is_over
         self._timer: Timer | None = None
 
-    def compose(self) -> ComposeResult:
-        """What is to be done, how it stands, the runners, more of the highlighted one, keys."""
-        yield Static("", id="heading", markup=False)
-        yield Static("", id="facts", markup=False)
+    def body(self) -> ComposeResult:
         yield TableList(COLUMNS, id="runners")
-        with VerticalScroll(can_focus=False):
+        with VerticalScroll(id="pane", can_focus=False):
             yield HangingText("", id="details", markup=False)
-        yield NoticeLine()
-        yield KeyLine(id="keys")
 
     def on_mount(self) -> None:
         """Show how it stands, and follow it."""
@@ -158,7 +141,7 @@ class RaceScreen(PageScreen[None]):
         self.heading.update(one_line(race.prompt, 300))
         counts = Counter(race_text.state_word(runner.state) for _number, runner in runners)
         cost = money(sum(runner.cost for _number, runner in runners))
-        self.facts.update(" · ".join([*(f"{count} {state}" for state, count in counts.items()), cost]))
+        self.show_facts(" · ".join([*(f"{count} {state}" for state, count in counts.items()), cost]))
         ended, self._was_over = self._is_over and not self._was_over, self._is_over
         place = self._numbers.index(at) if at in self._numbers else None
         self.table.show(rows, cursor=0 if ended else place)
@@ -231,9 +214,6 @@ class RaceScreen(PageScreen[None]):
         return [part for line in lines for part in hung(Content(visible(line)), width).plain.split("\n")]
 
     # -- acting -----------------------------------------------------------------------------------------------
-
-    def action_scroll(self, pages: int) -> None:
-        self.pane.scroll_relative(y=pages * max(1, self.pane.size.height - 1), animate=False)
 
     def action_mark(self) -> None:
         self._marked = None if self._marked == self.number else self.number

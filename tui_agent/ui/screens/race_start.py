@@ -17,10 +17,8 @@ from tui_agent.agent.race.specs import LEAST_RUNNERS, MOST_RUNNERS
 from tui_agent.app.format import one_line, short_model, visible
 from tui_agent.app.frontend import Choice, ModelChoice
 from tui_agent.session.effort import Effort
-from tui_agent.ui.error_boundary import PageScreen
-from tui_agent.ui.widgets.key_line import KeyLine
+from tui_agent.ui.screens.page import Page
 from tui_agent.ui.widgets.line_list import LineList
-from tui_agent.ui.widgets.notice import NoticeLine
 from tui_agent.ui.widgets.table_list import TableList
 from tui_agent.ui.widgets.transcript.columns import Column
 
@@ -87,13 +85,12 @@ class PickField(Static, can_focus=True):
         self.action_step(1)
 
 
-class RaceStartScreen(PageScreen["RaceOrder | None"]):
+class RaceStartScreen(Page["RaceOrder"]):
     """Dismissed with the order, None when the user went back. Nothing has begun before that."""
 
+    KEYS = FIELD_KEYS
     AUTO_FOCUS = "TextArea"
-    VERTICAL_BREAKPOINTS = [(0, "-tiny"), (20, "-low"), (32, "-tall")]  # noqa: RUF012 - as inherited
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "dismiss(None)", "back", show=False),
         Binding("ctrl+s", "start", "start", show=False, priority=True),
     ]
 
@@ -103,19 +100,19 @@ class RaceStartScreen(PageScreen["RaceOrder | None"]):
     limit = getters.query_one("#limit", Input)
     pick = getters.query_one(PickField)
     cost = getters.query_one("#cost", Static)
-    notice = getters.query_one(NoticeLine)
-    keys = getters.query_one("#keys", KeyLine)
 
     def __init__(self, controller: Controller, form: RaceForm) -> None:
-        super().__init__()
+        super().__init__(form.question)
         self._controller = controller
         self._form = form
         self._specs = list(form.order.specs)
 
-    def compose(self) -> ComposeResult:
-        """Heading, task, runners, check, rule, price, keys."""
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """A letter does not throw away what was written: only Escape leaves."""
+        return action != "dismiss" and super().check_action(action, parameters)
+
+    def body(self) -> ComposeResult:
         order = self._form.order
-        yield Static(self._form.question, id="heading", markup=False)
         yield TextArea(
             order.prompt,
             id="task",
@@ -137,8 +134,6 @@ class RaceStartScreen(PageScreen["RaceOrder | None"]):
             yield Static("Take", classes="name", markup=False)
             yield PickField(order.pick, id="pick")
         yield Static("", id="cost", markup=False)
-        yield NoticeLine()
-        yield KeyLine(FIELD_KEYS, id="keys")
 
     def on_mount(self) -> None:
         self.prompt.move_cursor(self.prompt.document.end)

@@ -5,15 +5,14 @@ from collections.abc import Callable
 from dataclasses import field, replace
 from typing import ClassVar
 
-from textual import events, getters, on, work
-from textual.app import ComposeResult
+from textual import events, on, work
 from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.message import Message
-from textual.widgets import Input, Static
 
 from tui_agent.app.controller import Controller, held_question
 from tui_agent.app.format import one_line
+from tui_agent.app.frontend import TextLine
 from tui_agent.app.services import OpenHow, OpenRequest
 from tui_agent.app.transfer_commands import ask_export
 from tui_agent.lazy import dataclass
@@ -22,7 +21,6 @@ from tui_agent.session.errors import StoreError
 from tui_agent.session.records import Holder, SearchHit, SessionInfo, SessionTotals
 from tui_agent.ui.screens.picker import MAX_ROWS, PickerRow, PickerScreen
 from tui_agent.ui.session_rows import ListContext, Listing, details_of, facts_of, find, name_of, rows_of
-from tui_agent.ui.widgets.key_line import KeyLine
 
 SEARCH_DELAY_SECONDS = 0.12
 """Seconds without a key before a search starts."""
@@ -40,7 +38,6 @@ class _State:
     only_here: bool = False
     marked: str | None = None
     goal: str | None = None
-    renaming: str | None = None
     deleted: list[str] = field(default_factory=list)
 
 
@@ -70,11 +67,6 @@ class SessionPicker(PickerScreen[OpenRequest]):
         Binding("tab", "switch", "switch", show=False),
     ]
 
-    heading = getters.query_one("#heading", Static)
-    title_field = getters.query_one("#title", Input)
-    details = getters.query_one("#details", Static)
-    keys = getters.query_one("#keys", KeyLine)
-
     @dataclass
     class Found(Message):
         """A search ended."""
@@ -97,16 +89,6 @@ class SessionPicker(PickerScreen[OpenRequest]):
         self._cwd = controller.services.cwd
         self._current = current
         self._state = _State()
-
-    def compose(self) -> ComposeResult:
-        for part in super().compose():
-            if part.id == "keys":
-                yield Input(placeholder="New title: Enter keeps it, Escape leaves it", id="title", compact=True)
-                yield Static("", id="details", markup=False)
-            yield part
-
-    def on_mount(self) -> None:
-        self.title_field.display = False
 
     # -- finding ----------------------------------------------------------------------------------------------
 
@@ -199,8 +181,7 @@ class SessionPicker(PickerScreen[OpenRequest]):
             told = f"Press x again to delete “{one_line(name_of(info), 40)}”; any other key keeps it."
         else:
             told = details_of(info, self._state.totals.get(info.id))
-        self.details.update(told)
-        self.details.set_class(self._state.marked is not None, "-asking")
+        self.tell(told, "asking" if self._state.marked is not None else "")
 
     def on_key(self, event: events.Key) -> None:
         """Any key but the second ``x`` keeps what was marked; Escape does nothing else then."""
@@ -285,30 +266,16 @@ class SessionPicker(PickerScreen[OpenRequest]):
 
     def action_rename(self) -> None:
         """Edit the title of the highlighted session."""
-        if (info := self._info(self.highlighted)) is None:
-            return
-        self._state.renaming = info.id
-        self.title_field.value = info.title
-        self.title_field.display = True
-        self.title_field.focus()
+        if (info := self._info(self.highlighted)) is not None:
+            self._controller.soon(self._rename(info))
 
-    @on(Input.Submitted, "#title")
-    def _renamed(self, event: Input.Submitted) -> None:
-        event.stop()
-        if self._state.renaming and event.value.strip():
-            self._store.rename(self._state.renaming, event.value.strip())
-        self._end_renaming()
-        self._search(self.field.value.strip())
-
-    def _end_renaming(self) -> None:
-        self._state.renaming = None
-        self.title_field.display = False
-        self.listing.focus()
+    async def _rename(self, info: SessionInfo) -> None:
+        if title := await self._controller.ask(TextLine("Title of this session", info.title, confirm="rename")):
+            self._store.rename(info.id, title)
+            self._search(self.field.value.strip())
 
     def action_back(self) -> None:
-        if self._state.renaming:
-            self._end_renaming()
-        elif self._state.marked:
+        if self._state.marked:
             self._keep_marked()
         elif self.field.has_focus and self.listing.display:
             self.listing.focus()
@@ -330,5 +297,4 @@ class SessionPicker(PickerScreen[OpenRequest]):
 
     @on(events.DescendantFocus)
     def _follow_focus(self) -> None:
-        if self._state.renaming is None:
-            self.keys.show(self.SEARCH_KEYS if self.field.has_focus else self.KEYS)
+        self.keys.show(self.SEARCH_KEYS if self.field.has_focus else self.KEYS)

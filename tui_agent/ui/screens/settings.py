@@ -12,7 +12,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.screen import Screen
-from textual.widgets import Input, Static
+from textual.widgets import Input
 
 from tui_agent.app import settings_reload
 from tui_agent.app.format import one_line, short_path, tokens, visible
@@ -22,7 +22,6 @@ from tui_agent.errors import UserFacingError
 from tui_agent.model.naming import NameStanding
 from tui_agent.setting_rows import UNSET, SettingRow, counts
 from tui_agent.ui.screens.picker import PickerRow, PickerScreen
-from tui_agent.ui.widgets.key_line import KeyLine
 
 if TYPE_CHECKING:
     from tui_agent.app.controller import Controller
@@ -71,8 +70,6 @@ class SettingsScreen(PickerScreen[None]):
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+r", "reset", "default", show=False, priority=True)]
 
     value = getters.query_one("#value", Input)
-    about = getters.query_one("#about", Static)
-    keys = getters.query_one("#keys", KeyLine)
 
     def __init__(self, controller: Controller, query: str = "") -> None:
         """``query`` is what the list is filtered by at first."""
@@ -84,16 +81,11 @@ class SettingsScreen(PickerScreen[None]):
         self._saved: tuple[str, str] | None = None
         self._broken = ""
 
-    def compose(self) -> ComposeResult:
-        """The list, what the highlighted setting is about, and a field for its value."""
-        *above, keys = super().compose()
-        yield from above
-        yield Static("", id="about", markup=False)
+    def body(self) -> ComposeResult:
+        yield from super().body()
         yield Input(id="value", compact=True)
-        yield keys
 
     def on_mount(self) -> None:
-        """Read the settings."""
         self.value.display = False
         self.field.value = self._query
         self._read()
@@ -176,11 +168,7 @@ class SettingsScreen(PickerScreen[None]):
             if row is not None
             else ""
         )
-        self._say(f"{self._saved[1]}\n{about}" if self._saved is not None and self._saved[0] == key else about)
-
-    def _say(self, text: str, severity: str = "") -> None:
-        self.about.update(visible(text))
-        self.about.set_classes(f"-{severity}" if severity else "")
+        self.tell(f"{self._saved[1]}\n{about}" if self._saved is not None and self._saved[0] == key else about)
 
     # -- editing ----------------------------------------------------------------------------------------------
 
@@ -189,7 +177,7 @@ class SettingsScreen(PickerScreen[None]):
         row = self._rows[key]
         if not row.editable:
             path = short_path(self._controller.services.config_path)
-            self._say(f"{row.description}\nIt is a table: write it in {path}; /settings reload makes it take effect.")
+            self.tell(f"{row.description}\nIt is a table: write it in {path}; /settings reload makes it take effect.")
         elif set(row.choices) == {"true", "false"}:
             self._save(key, row.value != "true")
         elif (screen := self._list_for(row)) is not None:
@@ -203,9 +191,9 @@ class SettingsScreen(PickerScreen[None]):
 
     def _list_for(self, row: SettingRow) -> Screen[str | None] | None:
         """Return the screen that lists all values of a setting, None when there are too many."""
-        from tui_agent.ui.screens.choice import ChoiceScreen
+        from tui_agent.ui.screens.dialogs import ChoiceScreen
         from tui_agent.ui.screens.models import ModelPicker
-        from tui_agent.ui.screens.themes import ThemePicker
+        from tui_agent.ui.screens.picker import ThemePicker
 
         if row.key in MODELS:
             return ModelPicker(self._controller.services, _written(row))
@@ -257,12 +245,12 @@ class SettingsScreen(PickerScreen[None]):
                 self._controller.frontend.use_theme(value)
                 self._controller.services.save_setting(key, value)
             elif key == "ui.theme" and value is not None:
-                self._say(f"There is no theme “{value}”; /theme shows them all.", "error")
+                self.tell(f"There is no theme “{value}”; /theme shows them all.", "error")
                 return
             else:
                 self._controller.services.save_setting(key, value)
         except (ConfigError, OSError) as error:
-            self._say(str(error), "error")
+            self.tell(str(error), "error")
             return
         self._told(key)
 
@@ -273,13 +261,13 @@ class SettingsScreen(PickerScreen[None]):
             try:
                 changed = await choose_model(self._controller, name)
             except UserFacingError as error:
-                self._say(str(error), "error")
+                self.tell(str(error), "error")
             else:
                 self._told(key, "Saved." if changed else "Nothing changed.")
             return
         verdict = await asyncio.to_thread(self._controller.services.judge_model, name)
         if verdict is not None and verdict.standing is NameStanding.IMPOSSIBLE:
-            self._say(verdict.sentence, "error")
+            self.tell(verdict.sentence, "error")
             return
         self._controller.services.save_setting(key, name)
         self._told(key)

@@ -8,7 +8,6 @@ from typing import ClassVar, Protocol
 from textual import events, getters, on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import VerticalGroup
 from textual.content import Content
 from textual.css.query import NoMatches
 from textual.message import Message
@@ -22,8 +21,7 @@ from tui_agent.agent.navigator import NavigationError
 from tui_agent.app.format import plural
 from tui_agent.app.rewind_files import files_text
 from tui_agent.session.errors import StoreError
-from tui_agent.ui.error_boundary import Dialog
-from tui_agent.ui.widgets.key_line import KeyLine
+from tui_agent.ui.screens.dialogs import Dialog
 from tui_agent.ui.widgets.options import Options
 from tui_agent.ui.widgets.transcript import sanitize
 
@@ -53,10 +51,7 @@ class SummaryDialog(Dialog[bool]):
     """Dismissed with whether the work was done. Escape cancels it at any time, and then nothing has changed."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "back", "back", show=False),
-        Binding("1", "answer(0)", show=False),
-        Binding("2", "answer(1)", show=False),
-        Binding("3", "answer(2)", show=False),
+        *(Binding(str(number + 1), f"answer({number})", show=False) for number in range(3)),
         Binding("space", "files", "files", show=False),
     ]
 
@@ -65,7 +60,6 @@ class SummaryDialog(Dialog[bool]):
     growing = getters.query_one("#growing", Static)
     files = getters.query_one("#files", Static)
     problem = getters.query_one("#problem", Static)
-    keys = getters.query_one(".dialog-keys", KeyLine)
 
     class Ended(Message):
         """The work is over; ``problem`` says why it failed."""
@@ -83,30 +77,24 @@ class SummaryDialog(Dialog[bool]):
         files: RestorePlan | None = None,
     ) -> None:
         """Make the dialog; ``files`` is what could be restored, None where nothing is asked about files."""
-        super().__init__()
+        super().__init__(question, about)
         self._files = files or RestorePlan()
         self.restores = False
         """Whether files are to be restored; they are kept until the user says otherwise."""
-        self._question = question
-        self._about = about
         self._answers = answers
         self._do_work = doing
         self._working: Worker[None] | None = None
         self._spinner: Timer | None = None
         self._frame = 0
-        self._text = ""
+        self._written = ""
 
-    def compose(self) -> ComposeResult:
-        with VerticalGroup(classes="dialog"):
-            yield Static(self._question, classes="dialog-title", markup=False)
-            yield Static(self._about, classes="dialog-about", markup=False)
-            rows = (Option(Content(f"{number}  {answer}")) for number, answer in enumerate(self._answers, 1))
-            yield Options(*rows, compact=True)
-            yield Input(placeholder="What should the summary keep?", compact=True)
-            yield Static(id="files", markup=False)
-            yield Static(id="growing", markup=False)
-            yield Static(id="problem", markup=False)
-            yield KeyLine(classes="dialog-keys")
+    def body(self) -> ComposeResult:
+        rows = (Option(Content(f"{number}  {answer}")) for number, answer in enumerate(self._answers, 1))
+        yield Options(*rows, compact=True)
+        yield Input(placeholder="What should the summary keep?", compact=True)
+        yield Static(id="files", markup=False)
+        yield Static(id="growing", markup=False)
+        yield Static(id="problem", markup=False)
 
     def on_mount(self) -> None:
         self._ask()
@@ -188,7 +176,7 @@ class SummaryDialog(Dialog[bool]):
     # -- working ----------------------------------------------------------------------------------------------
 
     def _begin(self, focus: str | None) -> None:
-        self._text = ""
+        self._written = ""
         self._show(growing=True, keys="esc back, nothing changes")
         self.set_focus(None)
         self._paint()
@@ -219,7 +207,7 @@ class SummaryDialog(Dialog[bool]):
             self._spinner = None
 
     def _progress(self, delta: str) -> None:
-        self._text += delta
+        self._written += delta
         if self._spinner is None:
             self._paint()
 
@@ -228,7 +216,7 @@ class SummaryDialog(Dialog[bool]):
         self._paint()
 
     def _paint(self) -> None:
-        lines = sanitize.text(self._text[-4_000:]).strip().split("\n")[-TAIL:]
+        lines = sanitize.text(self._written[-4_000:]).strip().split("\n")[-TAIL:]
         sign = SPINNER[self._frame % len(SPINNER)] if self._spinner is not None else "…"
         with suppress(NoMatches):
             self.growing.update("\n".join([f"{sign} Summarising", *(line for line in lines if line)]))

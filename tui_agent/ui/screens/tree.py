@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 from textual import getters, on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Container, Horizontal, VerticalGroup
+from textual.containers import Container, Horizontal
 from textual.content import Content
 from textual.message import Message
 from textual.timer import Timer
@@ -40,11 +40,9 @@ from tui_agent.lazy import dataclass
 from tui_agent.session.entries import Entry, RaceEntry, ToolResultEntry
 from tui_agent.session.errors import StoreError
 from tui_agent.session.typed import prompt_text
-from tui_agent.ui.error_boundary import PageScreen
 from tui_agent.ui.screens.diff import DiffScreen
+from tui_agent.ui.screens.page import Page
 from tui_agent.ui.screens.summarising import BranchChoice, SummaryDialog
-from tui_agent.ui.widgets.key_line import KeyLine
-from tui_agent.ui.widgets.notice import NoticeLine
 from tui_agent.ui.widgets.transcript import messages
 from tui_agent.ui.widgets.transcript.wording import count_text
 from tui_agent.ui.widgets.tree.facts import copy_text
@@ -73,14 +71,14 @@ LARGE_TREE_ENTRIES = 20_000
 """A tree with so many entries is painted before its costs are read."""
 
 
-class TreeScreen(PageScreen[None]):
+class TreeScreen(Page[None]):
     """Shows the tree of the open session. Dismissed after a move, or by Escape."""
 
     AUTO_FOCUS = "SessionTree"
-    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-wide")]  # noqa: RUF012 - as inherited
+    LAST_KEYS = 2
     COMPONENT_CLASSES: ClassVar[set[str]] = {"tree--title"}
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q,ctrl+t", "back", "back", show=False),
+        Binding("q,ctrl+t", "back", "back", show=False),
         Binding("slash", "search", "search", show=False),
         Binding("n", "hit(1)", "next hit", show=False),
         Binding("N", "hit(-1)", "previous hit", show=False),
@@ -101,13 +99,11 @@ class TreeScreen(PageScreen[None]):
         Binding("question_mark,f1", "keys", "keys", show=False),
     ]
 
-    head = getters.query_one("#tree-head", Static)
     session_tree = getters.query_one(SessionTree)
     preview = getters.query_one(EntryPreview)
     entry = getters.query_one("#tree-entry", Horizontal)
     field_name = getters.query_one("#tree-field-name", Static)
     field = getters.query_one("#tree-field", Input)
-    keys = getters.query_one("#tree-keys", KeyLine)
 
     @dataclass
     class Found(Message):
@@ -131,9 +127,7 @@ class TreeScreen(PageScreen[None]):
         self._priced = False
         self._pause = REFRESH_SECONDS
 
-    def compose(self) -> ComposeResult:
-        """Heading, tree and preview, a field, keys."""
-        yield Static(id="tree-head")
+    def body(self) -> ComposeResult:
         with Container(id="tree-body"):
             shown = Filter(self._controller.services.config().ui.tree_filter)
             yield SessionTree(self._load, self._controller.services.clock, shown)
@@ -141,9 +135,6 @@ class TreeScreen(PageScreen[None]):
         with Horizontal(id="tree-entry"):
             yield Static(id="tree-field-name", markup=False)
             yield Input(id="tree-field", compact=True)
-        with VerticalGroup(id="tree-foot"):
-            yield NoticeLine()
-            yield KeyLine(id="tree-keys", keep=2)
 
     def on_mount(self) -> None:
         """Show the tree, the cursor where the session is."""
@@ -172,7 +163,7 @@ class TreeScreen(PageScreen[None]):
     def _show_head(self) -> None:
         title = Content.styled("Session tree", self.get_visual_style("tree--title", partial=True))
         facts = "  " + " · ".join(facts_of_tree(self.session_tree))
-        self.head.update(Content.assemble(title, facts), layout=False)  # one line, whatever it says
+        self.heading.update(Content.assemble(title, facts), layout=False)  # one line, whatever it says
 
     def on_resize(self) -> None:
         self._place()
@@ -237,7 +228,7 @@ class TreeScreen(PageScreen[None]):
         self._show_head()
 
     def action_keys(self) -> None:
-        from tui_agent.ui.screens.report import ReportScreen
+        from tui_agent.ui.screens.dialogs import ReportScreen
 
         self.app.push_screen(ReportScreen("Keys of the session tree", Content(KEYS)))
 
@@ -542,4 +533,4 @@ class TreeScreen(PageScreen[None]):
 
     def say(self, sentence: str) -> None:
         """Tell why something was not done, where it covers nothing."""
-        self.query_one(NoticeLine).say_briefly(sentence)
+        self.notice.say_briefly(sentence)

@@ -8,12 +8,11 @@ from rich.style import Style as RichStyle
 from textual import getters, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.widgets import Input, Static
+from textual.widgets import Input
 
-from tui_agent.app.format import one_line, plural
+from tui_agent.app.format import plural
 from tui_agent.lazy import dataclass
-from tui_agent.ui.error_boundary import PageScreen
-from tui_agent.ui.widgets.key_line import KeyLine
+from tui_agent.ui.screens.page import Page
 from tui_agent.ui.widgets.line_list import LineList, StyledSpan
 from tui_agent.ui.widgets.transcript import sanitize
 from tui_agent.ui.widgets.transcript.lines import wrap
@@ -160,37 +159,30 @@ class TextLines(LineList):
 
 MAX_CHARS = 5_000_000
 """Characters shown; the rest is named at the end."""
-KEYS = "↑↓ scroll  / search  n next  y copy all  esc back"
 
 
-class ViewerScreen(PageScreen[None]):
+class ViewerScreen(Page[None]):
     """Shows a text, drawn by the line so that its length does not matter."""
 
+    KEYS = "↑↓ scroll  / search  n next  y copy all  esc back"
     AUTO_FOCUS = "TextLines"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "back", "back", show=False),
-        Binding("q", "dismiss(None)", "close", show=False),
         Binding("slash,ctrl+f", "search", "search", show=False),
         Binding("y", "copy", "copy all", show=False),
     ]
 
     text = getters.query_one(TextLines)
     field = getters.query_one("#search", Input)
-    keys = getters.query_one("#keys", KeyLine)
 
     def __init__(self, title: str, text: str) -> None:
-        super().__init__()
-        self._title = title
+        super().__init__(title)
         self._text = text
 
-    def compose(self) -> ComposeResult:
-        """Title, text, search, keys."""
+    def body(self) -> ComposeResult:
         more = len(self._text) - MAX_CHARS
         tail = f"\n… and {more:,} more characters; y copies all of it" if more > 0 else ""
-        yield Static(one_line(self._title), id="heading", markup=False)
         yield TextLines(self._text[:MAX_CHARS] + tail)
         yield Input(placeholder="Search", id="search", compact=True)
-        yield KeyLine(KEYS, id="keys")
 
     def on_mount(self) -> None:
         """Search only when asked to."""
@@ -209,7 +201,7 @@ class ViewerScreen(PageScreen[None]):
         self.field.value = ""
         self.text.find("")
         self.text.focus()
-        self.keys.show(KEYS)
+        self.keys.show(self.KEYS)
 
     def action_copy(self) -> None:
         self.app.copy_to_clipboard(self._text)
@@ -218,7 +210,7 @@ class ViewerScreen(PageScreen[None]):
     def _searched(self, event: Input.Changed) -> None:
         event.stop()
         count = self.text.find(event.value)
-        self.keys.show(f"{plural(count, 'place')}  n next  N previous  esc back" if event.value else KEYS)
+        self.keys.show(f"{plural(count, 'place')}  n next  N previous  esc back" if event.value else self.KEYS)
 
     @on(Input.Submitted, "#search")
     def _go_on(self, event: Input.Submitted) -> None:

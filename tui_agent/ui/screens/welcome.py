@@ -15,8 +15,7 @@ from textual.widgets.option_list import Option
 from tui_agent.app.format import one_line, plural, short_path
 from tui_agent.app.services import AppServices, LocalServer
 from tui_agent.lazy import dataclass
-from tui_agent.ui.error_boundary import PageScreen
-from tui_agent.ui.widgets.key_line import KeyLine
+from tui_agent.ui.screens.page import Page
 from tui_agent.ui.widgets.options import Options
 
 KEYS_SHOWN = 6
@@ -31,17 +30,15 @@ class WelcomeChoice:
     model: str = ""
 
 
-class WelcomeScreen(PageScreen[WelcomeChoice | None]):
+class WelcomeScreen(Page[WelcomeChoice]):
     """Dismissed with a choice, None to go on without a model."""
 
+    HEADING = "Welcome to tui-agent"
+    KEYS = "↑↓ move  enter choose  d demo  esc back"
     AUTO_FOCUS = "OptionList"
     COMPONENT_CLASSES: ClassVar[set[str]] = {"welcome--strong", "welcome--faint", "welcome--good"}
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "dismiss(None)", "skip", show=False),
-        *(
-            Binding(key, f"go('{way}')", way, show=False)
-            for key, way in (("l", "login"), ("s", "search"), ("d", "demo"))
-        ),
+        Binding(way[0], f"go('{way}')", way, show=False) for way in ("login", "search", "demo")
     ]
 
     actions = getters.query_one(Options)
@@ -60,15 +57,12 @@ class WelcomeScreen(PageScreen[WelcomeChoice | None]):
         self._servers = self._own
         self._searching = False
 
-    def compose(self) -> ComposeResult:
-        """What was found, what can be done, what can be done elsewhere."""
-        yield Static("Welcome to tui-agent", id="heading", markup=False)
+    def body(self) -> ComposeResult:
         with VerticalScroll(can_focus=False):
             yield Static(self._found())
             yield Static("", id="news", markup=False)
             yield Options(compact=True)
             yield Static(self._advice())
-        yield KeyLine("↑↓ move  enter choose  d demo  esc skip", id="keys")
 
     def on_mount(self) -> None:
         """Offer the ways to go on."""

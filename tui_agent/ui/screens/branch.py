@@ -1,0 +1,230 @@
+"""What a subagent or a race's runner does on its branch: live while it works, to be read afterwards."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import getters, on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+
+from tui_agent.agent.agent import Agent
+from tui_agent.agent.events import PermissionAsked, PermissionSettled, RunEnded
+from tui_agent.app import race_text
+from tui_agent.app.format import money, one_line, plural, short_model, visible
+from tui_agent.app.frontend import TextLine
+from tui_agent.app.services import OpenRequest
+from tui_agent.errors import UserFacingError
+from tui_agent.session.entries import AssistantEntry, SubagentEntry
+from tui_agent.ui.gauge_reading import gauge_reading
+from tui_agent.ui.inbox import AgentEvents, Inbox
+from tui_agent.ui.screens.page import Page
+from tui_agent.ui.screens.race import REFRESH_SECONDS, RaceScreen, take_runner
+from tui_agent.ui.widgets.gauge import Gauge
+from tui_agent.ui.widgets.transcript import messages
+from tui_agent.ui.widgets.transcript.transcript import Transcript
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+    from textual.timer import Timer
+
+    from tui_agent.app.controller import Controller
+    from tui_agent.app.frontend import RunnerPage, SubagentPage
+    from tui_agent.app.race_views import RaceView
+    from tui_agent.session.entries import RaceRunner
+
+SUBAGENT_KEYS = "j/k blocks  space fold  y copy  f continue in a copy  esc back"
+RUNNER_KEYS = "j/k blocks  space fold  w write to it  x stop  d diff  y copy  esc back"
+ENDED_KEYS = "j/k blocks  space fold  y copy  t take  d diff  w write to it  esc back"
+OF_RUNNERS = frozenset({"steer", "stop", "diff", "take"})
+
+
+class BranchScreen(Page[None]):
+    """Shows a branch over its parent, which goes on beneath. The gauge is that of the branch's next request."""
+
+    AUTO_FOCUS = "Transcript"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("backspace", "back", "back", show=False),
+        Binding("f", "fork", "continue in a copy", show=False, id="subagent.fork"),
+        Binding("w", "steer", "write to it", show=False, id="runner.steer"),
+        Binding("x", "stop", "stop", show=False, id="runner.stop"),
+        Binding("d", "diff", "diff", show=False, id="runner.diff"),
+        Binding("t", "take", "take", show=False, id="runner.take"),
+    ]
+
+    transcript = getters.query_one(Transcript)
+    gauge = getters.query_one(Gauge)
+
+    def __init__(self, controller: Controller, page: SubagentPage | RunnerPage) -> None:
+        super().__init__()
+        self._controller = controller
+        self._watched = page.watched
+        self._close = getattr(page, "close", lambda: None)
+        self._race: RaceView | None = getattr(page, "race", None)
+        self._number = getattr(page, "number", 0)
+        self._asking = ""
+        self._timer: Timer | None = None
+        self._inbox = Inbox(self)
+
+    def body(self) -> ComposeResult:
+        yield Transcript()
+        yield Gauge(self._controller.clock)
+
+    def on_mount(self) -> None:
+        """Show what there is, and what comes."""
+        self.when_left(self._close)
+        self.when_left(self._watched.subscribe(self._inbox.put))
+        if self._race is not None:
+            self.when_left(self._race.subscribe(self._measure_soon))
+        self.call_after_refresh(self._open)
+
+    def _open(self) -> None:
+        self.transcript.on_resize()
+        self._inbox.take()
+        self.transcript.open(self._watched)
+        self._measure()
+
+    def _measure_soon(self) -> None:
+        """Measure once for many events: an answer comes in hundreds of pieces."""
+        if self._timer is None:
+            self._timer = self.set_timer(REFRESH_SECONDS, self._measure)
+
+    def _measure(self) -> None:
+        self._timer = None
+        if isinstance(self._watched, Agent):
+            self.gauge.reading = gauge_reading(self._watched, self._controller.clock())
+        self.gauge.display = self.gauge.reading is not None
+        self._tell()
+
+    @property
+    def _runner(self) -> RaceRunner | None:
+        return None if self._race is None else self._race.runners[self._number - 1]
+
+    def _tell(self) -> None:
+        runner = self._runner
+        heading, keys, facts = self._about_subagent() if runner is None else self._about_runner(runner)
+        self.heading.update(heading)
+        self.keys.show(keys)
+        self.show_facts(" · ".join(filter(None, facts)))
+
+    def _about_runner(self, runner: RaceRunner) -> tuple[str, str, list[str]]:
+        prompt = self._race.prompt if self._race is not None else ""
+        state, *others = race_text.cells(runner)
+        keys = ENDED_KEYS if runner.state.is_over else RUNNER_KEYS
+        facts = [self._asking or state, short_model(runner.model), *others]
+        return f"{visible(runner.name)}: {one_line(prompt, 200)}", keys, facts
+
+    def _about_subagent(self) -> tuple[str, str, list[str]]:
+        session, parent = self._watched.session, self._controller.agent
+        info, begun = session.info, self._begun()
+        agent, task = (begun.agent, begun.task) if begun is not None else (info.agent, info.title)
+        own = session.parting(session.leaf, begun.parent_id if begun is not None else None).left
+        of = parent.session.info if parent is not None else info
+        state = self._asking or ("working" if self._watched.running else "done")
+        name = one_line(of.title or of.first_message, 60)
+        costs = session.costs() if begun is not None else {}
+        spent = sum(costs.get(entry_id, 0.0) for entry_id in own.ids)
+        facts = [f"subagent of “{name}”", short_model(self._model(info.model)), plural(len(own), "entry"), state]
+        heading = f"{one_line(agent, 40) or 'subagent'}: {one_line(task, 200)}"
+        return heading, SUBAGENT_KEYS, [*facts, money(spent) if spent else ""]
+
+    def _begun(self) -> SubagentEntry | None:
+        """Return what its branch begins with; None for one that worked in a session of its own."""
+        session = self._watched.session
+        first = session.subagent_of(session.leaf) if session.leaf is not None else None
+        return next((entry for entry in session.entries([first or 0]) if isinstance(entry, SubagentEntry)), None)
+
+    def _model(self, default: str) -> str:
+        path = self._watched.session.active_path()
+        return next((entry.model for entry in reversed(path) if isinstance(entry, AssistantEntry)), default)
+
+    @on(AgentEvents)
+    def _on_subagent_event(self, message: AgentEvents) -> None:
+        message.stop()
+        for event in message.inbox.take():
+            self.transcript.apply(event)
+            match event:
+                case PermissionAsked():
+                    self._asking = "asks for permission"
+                case PermissionSettled() | RunEnded():
+                    self._asking = ""
+                case _:
+                    pass
+        self._tell()
+
+    def action_fork(self) -> None:
+        self.dismiss(None)
+        self._controller.soon(self._fork())
+
+    async def _fork(self) -> None:
+        session = self._watched.session
+        info = await asyncio.to_thread(self._controller.services.store.fork, session.id, session.leaf)
+        await self._controller.open(OpenRequest(info.id))
+
+    # -- a runner
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """A runner is no session that could be copied, and one that works can't be taken."""
+        runner = self._runner
+        if runner is None:
+            return action not in OF_RUNNERS
+        allowed = {"fork": False, "take": runner.state.is_over, "stop": not runner.state.is_over}
+        return allowed.get(action, True) and super().check_action(action, parameters)
+
+    def action_steer(self) -> None:
+        """Send the runner a message: while it works for its next step, afterwards it begins to work again."""
+        if self._race is not None and self._runner is not None:
+            self._controller.soon(self._done(self._steer(self._race, self._runner.name)))
+
+    async def _steer(self, race: RaceView, name: str) -> None:
+        if text := await self._controller.ask(TextLine(f"Message to {name}", confirm="send")):
+            await race.steer(self._number, text)
+
+    def action_stop(self) -> None:
+        if self._race is not None:
+            self._race.stop(self._number)
+
+    def action_diff(self) -> None:
+        if self._race is not None:
+            self._controller.soon(self._done(self._race.diff(self._number, None)))
+
+    def action_take(self) -> None:
+        if self._race is not None:
+            self._controller.soon(self._done(self._take(self._race)))
+
+    async def _take(self, race: RaceView) -> None:
+        if await take_runner(self._controller, race, self._number):
+            pages = [screen for screen in self.app.screen_stack if isinstance(screen, RaceScreen)]
+            (pages[0] if pages else self).dismiss(None)
+
+    async def _done(self, work: Awaitable[object]) -> None:
+        try:
+            await work
+        except UserFacingError as error:
+            self.notice.say_briefly(str(error))
+
+    @on(Gauge.Pressed)
+    def _gauge_pressed(self, message: Gauge.Pressed) -> None:
+        message.stop()
+
+    # -- what the conversation asks for
+
+    @on(messages.CopyRequested)
+    def _copy_block(self, message: messages.CopyRequested) -> None:
+        message.stop()
+        self.app.copy_to_clipboard(message.text)
+
+    @on(messages.LinkClicked)
+    def _link_clicked(self, message: messages.LinkClicked) -> None:
+        message.stop()
+        self.app.open_url(message.href)
+
+    @on(messages.ActionRequested)
+    def _block_action(self, message: messages.ActionRequested) -> None:
+        from tui_agent.app.session_commands import open_output
+
+        message.stop()
+        if message.action == "open":
+            open_output(self._controller, self._watched.session.entry(message.entry_id))

@@ -1,0 +1,233 @@
+"""The one kind of dialog, over the screen it belongs to: title, text, body, keys. Escape goes back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
+
+from textual import events, getters, on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalGroup, VerticalScroll
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Input, OptionList, Static, TextArea
+from textual.widgets.option_list import Option
+
+from tui_agent.app.format import one_line, plural, short_path
+from tui_agent.lazy import dataclass
+from tui_agent.ui.error_boundary import PageScreen
+from tui_agent.ui.widgets.key_line import KeyLine
+from tui_agent.ui.widgets.options import Options
+from tui_agent.ui.widgets.two_columns import HangingText
+
+if TYPE_CHECKING:
+    from tui_agent.app.frontend import Choice, LongText, TextLine
+    from tui_agent.trust import ProjectState
+
+ResultT = TypeVar("ResultT")
+
+
+class Dialog(ModalScreen[ResultT | None], PageScreen[ResultT | None], Generic[ResultT]):
+    """Dismissed with None by Escape."""
+
+    KEYS: ClassVar[str] = "esc back"
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "back", "back", show=False)]
+
+    keys = getters.query_one(".dialog-keys", KeyLine)
+
+    def __init__(self, title: str, text: str = "") -> None:
+        super().__init__()
+        self._title = title
+        self._text = text
+
+    def compose(self) -> ComposeResult:
+        with VerticalGroup(classes="dialog"):
+            yield Static(self._title, classes="dialog-title", markup=False)
+            if self._text:
+                with VerticalScroll(classes="dialog-text", can_focus=False):
+                    yield Static(self._text, markup=False)
+            yield from self.body()
+            yield KeyLine(self.KEYS, classes="dialog-keys")
+
+    def body(self) -> ComposeResult:
+        """Yield the parts between the text and the keys."""
+        raise NotImplementedError
+
+    def action_back(self) -> None:
+        self.dismiss(None)
+
+
+class ReportScreen(Dialog[None]):
+    """Text to read: help, status, what is set up."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("q,enter,f1", "back", "close", show=False)]
+
+    def __init__(self, title: str, content: Content) -> None:
+        super().__init__(title)
+        self._content = content
+
+    def body(self) -> ComposeResult:
+        with VerticalScroll():
+            yield HangingText(self._content)
+
+
+class ChoiceScreen(Dialog[str]):
+    """Dismissed with the key of an answer."""
+
+    KEYS: ClassVar[str] = "enter choose  esc back"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("pageup", "scroll(-1)", "up", show=False, priority=True),
+        Binding("pagedown", "scroll(1)", "down", show=False, priority=True),
+    ]
+
+    answers = getters.query_one(Options)
+
+    def __init__(
+        self, question: str, answers: Sequence[tuple[str, str]], details: str = "", *, at: str | None = None
+    ) -> None:
+        """Make the question. ``at`` is the answer that is highlighted at first."""
+        super().__init__(question, details)
+        self._at = at
+        self._answers = answers
+
+    def body(self) -> ComposeResult:
+        yield Options(*(Option(Content(text), id=key) for key, text in self._answers), compact=True)
+
+    def on_mount(self) -> None:
+        keys = [key for key, _text in self._answers]
+        if self._at in keys:
+            self.answers.highlighted = keys.index(self._at)
+
+    @on(OptionList.OptionSelected)
+    def _selected(self, event: OptionList.OptionSelected) -> None:
+        event.stop()
+        self.answer(event.option_id)
+
+    def answer(self, key: str | None) -> None:
+        self.dismiss(key)
+
+    def action_scroll(self, pages: int) -> None:
+        """Scroll the text over the answers; without one that is longer than its place, the answers."""
+        text = next((part for part in self.query(".dialog-text") if part.max_scroll_y), self.answers)
+        text.scroll_relative(y=pages * max(1, text.size.height - 1), animate=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """What a question beneath the conversation does to it: scrolls it by pages, goes on with text in the prompt."""
+
+    scroll: Callable[[int], None]
+    write: Callable[[str], None]
+    leave_room: Callable[[int], None]
+    """Keeps so many rows at the bottom of the screen free of the conversation; 0 gives them back."""
+    clock: Callable[[], float]
+    """Returns seconds since the epoch."""
+    grace: float
+    """Seconds in which keys pressed before are not meant for the question."""
+
+
+class ChoiceBeneath(ChoiceScreen):
+    """A question under the conversation, which stays in sight and can be scrolled. Text that is typed is no answer."""
+
+    KEYS: ClassVar[str] = "enter choose  pgup/pgdn scroll  type to answer in words  esc back"
+
+    def __init__(self, question: Choice, conversation: Conversation) -> None:
+        numbered = [(key, f"{number}  {text}") for number, (key, text) in enumerate(question.answers, 1)]
+        super().__init__(question.question, numbered, question.details, at=question.at)
+        self._conversation = conversation
+        self._shown_at = conversation.clock()
+
+    def on_mount(self) -> None:
+        self.call_after_refresh(self._make_room)
+
+    def on_resize(self) -> None:
+        self.call_after_refresh(self._make_room)
+
+    def _make_room(self) -> None:
+        self._conversation.leave_room(self.query_one(".dialog").region.height)
+
+    def on_unmount(self) -> None:
+        self._conversation.leave_room(0)
+
+    def action_scroll(self, pages: int) -> None:
+        self._conversation.scroll(pages)
+
+    def on_key(self, event: events.Key) -> None:
+        """Take text for the prompt: only digits answer."""
+        if not event.is_printable or not event.character or (event.character == " " and self.is_current):
+            return
+        event.stop()
+        event.prevent_default()
+        number = int(event.character) if event.character.isdigit() else 0
+        if 0 < number <= len(self._answers) and self.is_current:
+            self.answer(self._answers[number - 1][0])
+        else:
+            self.dismiss(None)
+            self._conversation.write(event.character)
+
+    def answer(self, key: str | None) -> None:
+        """Leave with an answer, unless the key was pressed before the question was seen."""
+        if self._conversation.clock() >= self._shown_at + self._conversation.grace:
+            super().answer(key)
+
+
+class TrustScreen(ChoiceScreen):
+    """Asks whether what a project brings along may act, and shows all of it first.
+
+    Dismissed with ``trusted``, ``refused``, or None for not now.
+    """
+
+    def __init__(self, project: str, state: ProjectState) -> None:
+        about = f"It brings {plural(len(state.items), 'thing')} along that would act here. None of it is active yet."
+        if state.problem:
+            about = f"It can't be trusted as it is: {state.problem}."
+        rows = [f"{row.kind:<16} {one_line(row.name, 80)}  {one_line(row.text, 160)}".rstrip() for row in state.items]
+        answers = [("", "Not now: work here without them")]
+        if not state.problem:
+            answers.append(("trusted", "Trust it: they act, until one of them changes"))
+        answers.append(("refused", "Never: work here without them and don't ask again"))
+        super().__init__(f"Do you trust {short_path(project)}?", answers, "\n".join([about, "", *rows]))
+
+    def answer(self, key: str | None) -> None:
+        self.dismiss(key or None)
+
+
+class LineScreen(Dialog[str]):
+    """Dismissed with the text without space around it. A command typed here is text like any other."""
+
+    def __init__(self, question: TextLine) -> None:
+        super().__init__(question.question, question.details)
+        self._question = question
+
+    def body(self) -> ComposeResult:
+        yield Input(self._question.text, compact=True, password=self._question.hidden)
+
+    def on_mount(self) -> None:
+        self.keys.show(f"enter {self._question.confirm}  esc back")
+
+    @on(Input.Submitted)
+    def _submitted(self, event: Input.Submitted) -> None:
+        event.stop()
+        self.dismiss(event.value.strip())
+
+
+class LongTextScreen(Dialog[str]):
+    """A text of many lines to be changed. Dismissed with it, without space around it."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+s", "keep", "keep", show=False, priority=True)]
+
+    editor = getters.query_one(TextArea)
+
+    def __init__(self, question: LongText) -> None:
+        super().__init__(question.question)
+        self._question = question
+
+    def body(self) -> ComposeResult:
+        yield TextArea(self._question.text, soft_wrap=True, show_line_numbers=False, tab_behavior="focus")
+
+    def on_mount(self) -> None:
+        self.keys.show(f"ctrl+s {self._question.confirm}  esc back")
+
+    def action_keep(self) -> None:
+        self.dismiss(self.editor.text.strip())

@@ -1,0 +1,77 @@
+"""The one kind of page: title, facts, body, a line for answers, keys. Escape goes back."""
+
+from typing import ClassVar, Generic, TypeVar
+
+from textual import getters
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalGroup, VerticalScroll
+from textual.widgets import Static
+
+from tui_agent.app.format import one_line
+from tui_agent.ui.error_boundary import PageScreen
+from tui_agent.ui.widgets.key_line import KeyLine
+from tui_agent.ui.widgets.notice import NoticeLine
+
+ResultT = TypeVar("ResultT")
+
+
+class Page(PageScreen[ResultT | None], Generic[ResultT]):
+    """Dismissed with None by Escape. A subclass yields what stands between the title and the keys."""
+
+    HEADING: ClassVar[str] = ""
+    KEYS: ClassVar[str] = "esc back"
+    LAST_KEYS: ClassVar[int] = 1
+    """How many of the keys, from the last one, are shown however narrow the terminal is."""
+
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-medium"), (120, "-wide")]  # noqa: RUF012 - as inherited
+    VERTICAL_BREAKPOINTS = [(0, "-tiny"), (20, "-low"), (28, "-normal"), (32, "-tall")]  # noqa: RUF012 - as inherited
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "back", "back", show=False),
+        Binding("q", "dismiss(None)", "close", show=False),
+    ]
+
+    heading = getters.query_one("#heading", Static)
+    facts = getters.query_one("#facts", Static)
+    notice = getters.query_one(NoticeLine)
+    keys = getters.query_one("#keys", KeyLine)
+
+    def __init__(self, heading: str = "") -> None:
+        super().__init__()
+        self._heading = one_line(heading or self.HEADING, 300)
+
+    def compose(self) -> ComposeResult:
+        with VerticalGroup(id="head"):
+            yield Static(self._heading, id="heading", markup=False)
+            yield Static("", id="facts", markup=False)
+        yield from self.body()
+        with VerticalGroup(id="foot"):
+            yield NoticeLine()
+            yield KeyLine(self.KEYS, keep=self.LAST_KEYS, id="keys")
+
+    def body(self) -> ComposeResult:
+        """Yield the parts between the facts and the keys."""
+        raise NotImplementedError
+
+    def show_facts(self, facts: str) -> None:
+        """Show lines below the title."""
+        self.facts.update(facts)
+        self.facts.display = bool(facts)
+
+    def action_back(self) -> None:
+        self.dismiss(None)
+
+
+class PanePage(Page[None]):
+    """A page with a part that PgUp and PgDn scroll, whatever has the focus."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        # Before a list takes them.
+        Binding("pageup", "scroll(-1)", "up", show=False, priority=True),
+        Binding("pagedown", "scroll(1)", "down", show=False, priority=True),
+    ]
+
+    pane = getters.query_one("#pane", VerticalScroll)
+
+    def action_scroll(self, pages: int) -> None:
+        self.pane.scroll_relative(y=pages * max(1, self.pane.size.height - 1), animate=False)
