@@ -41,13 +41,13 @@ _ENDINGS = {
     ".markdown": "markdown",
     ".html": "html",
     ".htm": "html",
-    ".json": "json",
     ".jsonl": "json",
+    ".json": "json",
     ".pi.jsonl": "pi",
     ".claude.jsonl": "claude-code",
     ".codex.jsonl": "codex",
 }
-"""What a file's name ends in, for each format; of two that fit, the longer one."""
+"""What a file's name ends in, for each format, the one that is written first; of two that fit, the longer one."""
 
 
 class ExportFormat(StrEnum):
