@@ -21,7 +21,7 @@ from tui_agent.config import ConfigError, parse_value
 from tui_agent.errors import UserFacingError
 from tui_agent.model.naming import NameStanding
 from tui_agent.setting_rows import UNSET, SettingRow, counts
-from tui_agent.ui.screens.picker import PickerRow, PickerScreen
+from tui_agent.ui.screens.picker import PickerRow, PickerScreen, ThemePicker
 
 if TYPE_CHECKING:
     from tui_agent.app.controller import Controller
@@ -193,7 +193,6 @@ class SettingsScreen(PickerScreen[None]):
         """Return the screen that lists all values of a setting, None when there are too many."""
         from tui_agent.ui.screens.dialogs import ChoiceScreen
         from tui_agent.ui.screens.models import ModelPicker
-        from tui_agent.ui.screens.picker import ThemePicker
 
         if row.key in MODELS:
             return ModelPicker(self._controller.services, _written(row))

@@ -40,6 +40,7 @@ from tui_agent.lazy import dataclass
 from tui_agent.session.entries import Entry, RaceEntry, ToolResultEntry
 from tui_agent.session.errors import StoreError
 from tui_agent.session.typed import prompt_text
+from tui_agent.ui.screens.dialogs import ReportScreen
 from tui_agent.ui.screens.diff import DiffScreen
 from tui_agent.ui.screens.page import Page
 from tui_agent.ui.screens.summarising import BranchChoice, SummaryDialog
@@ -228,8 +229,6 @@ class TreeScreen(Page[None]):
         self._show_head()
 
     def action_keys(self) -> None:
-        from tui_agent.ui.screens.dialogs import ReportScreen
-
         self.app.push_screen(ReportScreen("Keys of the session tree", Content(KEYS)))
 
     def action_back(self) -> None:
