@@ -22,6 +22,7 @@ BENCHMARKS = {
     "sessions": "sessions",
     "tree": "tree",
     "files": "files",
+    "sandbox": "sandboxed",
     "race": "race",
     "context": "context",
     "headless": "headless",
