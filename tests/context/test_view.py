@@ -156,3 +156,9 @@ def test_a_pin_that_is_still_in_view_is_not_carried_twice():
     path = [user(1), compaction(2, 1, pinned=(PinnedText(id=1, text="first"),))]
 
     assert resolve(path).pinned == ()
+
+
+def test_a_carried_pin_stays_when_a_later_entry_has_its_number():
+    pins = (PinnedText(id=3, text="from the file of another program"),)
+
+    assert resolve([user(1), compaction(2, None, pinned=pins), user(3)]).pinned == pins

@@ -183,6 +183,18 @@ def test_undoing_walks_back_move_by_move_and_a_new_move_forgets_what_was_undone(
     assert session.undo() == 3
 
 
+def test_a_turn_is_undone_with_the_head_that_was_made_for_it(session: Session) -> None:
+    session.append(SystemEntry(blocks=("a",), model="m"))
+    session.append(said("one"))
+    first = session.append(answered("yes"))
+    session.append(SystemEntry(blocks=("b",), model="m"))
+    asked = session.append(said("two"))
+    session.append(answered("no"))
+    step = session.history.newest()
+    assert step is not None
+    assert (step.start, step.entry) == (first.id, asked.id)
+
+
 def test_moving_nowhere_is_no_move(session: Session) -> None:
     session.append(said("a"))
     session.move(1)
