@@ -56,6 +56,16 @@ def test_plain_words_are_no_anchors(text):
     assert not set(found(build).values()) & {"path", "hash"}
 
 
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize(
+    "text", ["Ab" + "A" * 100 + "+x", "1," * 100_000, "Ab_" * 30_000], ids=["capitals", "numbers", "words"]
+)
+def test_no_text_takes_more_time_than_its_length(text):
+    build = PathBuilder()
+    build.say(text)
+    assert len(found(build)) < 10
+
+
 @pytest.mark.parametrize(
     "sentence",
     [

@@ -161,6 +161,25 @@ def test_then_the_oldest_kept_turns_go():
     assert any("the big one" in text for text in commit.entries[-1].details.user_messages)
 
 
+def test_hundreds_of_short_turns_are_few_rungs():
+    build = long_session(6, answer=100)
+    for _ in range(400):
+        build.user("yyyy")
+        build.say("nnnn")
+    weighed: list[int] = []
+
+    def always_too_large(path) -> int:
+        weighed.append(len(path))
+        return 50_000
+
+    size = size_for(build.path, 4_000)
+    plan = plan_compaction(build.path, SETTINGS, size, PlanOptions(tool_traits(), keep_recent=500, count=entry_tokens))
+    assert isinstance(plan, CompactionPlan)
+    refusal = plan_commit(build.path, plan, "## Goal", replace(MEASURES, size_of=always_too_large), size)
+    assert isinstance(refusal, Refusal)
+    assert len(weighed) < 30
+
+
 def test_a_message_that_is_too_large_by_itself_gives_up_its_middle_and_keeps_its_address():
     build = long_session(3, answer=100)
     big = build.user("FIRST " + "w " * 30_000 + "LAST")

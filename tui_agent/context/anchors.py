@@ -61,7 +61,7 @@ _TWO_WORDS = LazyPattern(r"[A-Za-z]+/[A-Za-z]+")
 _HASH = LazyPattern(r"[0-9a-f]{7,64}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _NAME = LazyPattern(
     r"[a-z$_][a-z0-9$]*(?:[A-Z][a-z0-9$]*)+"  # camelCase
-    r"|[A-Z][a-z0-9$]+(?:[A-Z][A-Za-z0-9$]*)+"  # PascalCase
+    r"|[A-Z][a-z0-9$]+[A-Z][A-Za-z0-9$]*"  # PascalCase
     r"|[A-Za-z$]*_[\w$]*[A-Za-z][\w$]*"  # snake_case, CONSTANT_CASE
     r"|--[a-z][a-z0-9]*(?:-[a-z0-9]+)*"  # --flag
     r"|[A-Z]{2,}[0-9]{2,}"  # TS2304
@@ -69,7 +69,7 @@ _NAME = LazyPattern(
 )
 _DOTTED = LazyPattern(r"[A-Za-z_$][\w$]*(?:(?:\.|::)[A-Za-z_$][\w$]*)+")
 _NUMBER = LazyPattern(
-    r"(?<![\w.-])\d[\d,]*(?:\.\d+)?\s?(?:ms|µs|ns|sec(?:onds)?|min(?:utes)?|[KMGT]i?B|kB|bytes|px|%|fps|Hz|tokens|lines)"
+    r"(?<![\w.-])\d[\d,]{0,30}(?:\.\d{1,30})?\s?(?:ms|µs|ns|sec(?:onds)?|min(?:utes)?|[KMGT]i?B|kB|bytes|px|%|fps|Hz|tokens|lines)"
     r"(?![\w-])"
 )
 _ERROR = LazyPattern(

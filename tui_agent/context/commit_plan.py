@@ -290,9 +290,21 @@ def _shorter_tails(plan: CompactionPlan, count: CountEntry) -> Iterator[tuple[st
             plan = shorter
             yield "kept half of the tail", plan
         keep //= 2
-    while (shorter := without_oldest_turn(plan, count)) is not None:
+    # Each tail is weighed with all that is carried beside it: hundreds of short turns must not be hundreds of rungs.
+    at_once = 1
+    while (shorter := _without_turns(plan, at_once, count)) is not plan:
         plan = shorter
         yield "dropped the oldest kept turn", plan
+        at_once *= 2
+
+
+def _without_turns(plan: CompactionPlan, number: int, count: CountEntry) -> CompactionPlan:
+    for _ in range(number):
+        shorter = without_oldest_turn(plan, count)
+        if shorter is None:
+            break
+        plan = shorter
+    return plan
 
 
 def _prune_beyond(
