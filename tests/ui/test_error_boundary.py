@@ -255,3 +255,18 @@ async def test_the_tree_is_left_while_it_is_built(tmp_path: Path) -> None:
             await pilot.pause()
             while stage.app.screen is not stage.main:
                 await pilot.press("escape")
+
+
+async def test_a_click_on_what_was_just_removed_hits_nothing(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run() as pilot:
+        page = Plain()
+        await stage.app.push_screen(page)
+        await pilot.pause()
+        part = page.query_one(Static)
+        x, y = part.region.offset
+        assert page.get_widget_and_offset_at(x, y)[0] is part
+        with stage.app.batch_update():
+            await part.remove()
+            assert part.parent is None
+            assert page.get_widget_and_offset_at(x, y) == (None, None)

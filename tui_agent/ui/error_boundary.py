@@ -17,9 +17,11 @@ from textual._context import active_message_pump
 from textual.app import App
 from textual.await_complete import AwaitComplete
 from textual.css.query import NoMatches
+from textual.geometry import Offset
 from textual.message import Message
 from textual.message_pump import MessagePump
 from textual.screen import Screen
+from textual.widget import Widget
 from textual.worker import NoActiveWorker, WorkerFailed, get_current_worker
 
 from tui_agent.errors import UserFacingError, report
@@ -134,7 +136,16 @@ class ErrorBoundary(App[Result]):
         await super()._close_all()
 
 
-class PageScreen(Screen[Result]):
+class BoundedScreen(Screen[Result]):
+    """A screen on which a click may meet a widget that was removed since the last layout."""
+
+    def get_widget_and_offset_at(self, x: int, y: int) -> tuple[Widget | None, Offset | None]:
+        """Return the widget at a cell, None for one without a parent, whose region Textual would ask for."""
+        widget, offset = super().get_widget_and_offset_at(x, y)
+        return (None, None) if widget is not None and widget is not self and widget.parent is None else (widget, offset)
+
+
+class PageScreen(BoundedScreen[Result]):
     """A screen of its own. It is left once, however often it is told to, and takes along what covers it.
 
     Textual takes the screen on top away, whichever one says that it is done, and keys and clicks come in bursts.

@@ -15,7 +15,6 @@ from textual import events, getters, on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.geometry import Region, Size
-from textual.screen import Screen
 from textual.strip import Strip
 
 from tui_agent.app.commands import command_table, find
@@ -27,6 +26,7 @@ from tui_agent.app.services import Look, OpenRequest
 from tui_agent.app.unsent import UnsentKeeper
 from tui_agent.ui import pages
 from tui_agent.ui.attention import Attention
+from tui_agent.ui.error_boundary import BoundedScreen
 from tui_agent.ui.prompting.completion import CommandName
 from tui_agent.ui.prompting.sources import FileSource, sources
 from tui_agent.ui.terminal_suspend import EditorError, edit_outside
@@ -76,7 +76,7 @@ def key_bindings() -> list[Binding]:
     ]
 
 
-class MainScreen(Screen[None]):
+class MainScreen(BoundedScreen[None]):
     """The frontend of the controller on a terminal: shows what the controller says, answers what it asks."""
 
     AUTO_FOCUS = "Prompt"
