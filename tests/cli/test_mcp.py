@@ -57,7 +57,6 @@ def test_a_server_is_added_listed_and_removed(capsys):
         (["add", "--env", "A B=c", "x", "npx"], "Write it like --env NAME=VALUE"),
         (["remove", "x"], "x is not in your settings"),
         (["test", "x"], "There is no server x; there are: none"),
-        (["import", "x"], "No other program has a server x"),
     ],
 )
 def test_mistakes_are_told_in_a_sentence(capsys, arguments, told):
@@ -117,20 +116,3 @@ def test_what_a_hostile_server_calls_its_things_stays_on_one_harmless_line(capsy
     assert (len(told.splitlines()), max(map(len, told.splitlines())) < 250) == (6, True), told[:2000]
     assert run(["mcp", "test", "wrong"]) == 1
     assert "\nit answered with what the protocol does not know.\n" in capsys.readouterr().out
-
-
-def test_other_programs_servers_are_listed_and_taken_over(capsys, tmp_path):
-    (tmp_path / ".cursor").mkdir()
-    servers = {"a": {"command": "a-mcp"}, "b": {"url": "https://b.example"}, "bad": {"type": "http"}}
-    (tmp_path / ".cursor/mcp.json").write_text(json.dumps({"mcpServers": servers}))
-    assert run(["mcp", "import"]) == 0
-    told = capsys.readouterr().out
-    assert "Cursor" in told
-    assert "Take some over: tui-agent mcp import NAME" in told
-    assert run(["mcp", "import", "a"]) == 0
-    assert load_config().config.mcp["a"].command == "a-mcp"
-    assert run(["mcp", "import", "--all", "--from", "cursor"]) == 1
-    done = capsys.readouterr()
-    assert "a of Cursor was left out" in done.out
-    assert "bad of Cursor can't be used" in done.err
-    assert sorted(load_config().config.mcp) == ["a", "b"]

@@ -392,12 +392,6 @@ def _add_mcp(mcp: argparse.ArgumentParser) -> None:
     actions.add_parser("test", help="start a server, show what it offers and costs, and stop it").add_argument(
         "name", help=SERVER
     )
-    taking = actions.add_parser("import", help="copy servers from other programs' settings; without a name: list them")
-    taking.add_argument("names", nargs="*", metavar="NAME", help="the servers to copy")
-    taking.add_argument("--all", action="store_true", help="copy all of them")
-    taking.add_argument(
-        "--from", dest="source", metavar="PROGRAM", help="copy only from this program: claude-code, codex, opencode, …"
-    )
 
 
 def _add_login(commands: "argparse._SubParsersAction[_Parser]") -> None:

@@ -1,4 +1,4 @@
-"""``tui-agent mcp``: the servers of the Model Context Protocol without a screen: list, add, remove, test, import."""
+"""``tui-agent mcp``: the servers of the Model Context Protocol without a screen: list, add, remove, test."""
 
 import asyncio
 import json
@@ -8,12 +8,10 @@ import sys
 from argparse import Namespace
 from pathlib import Path
 
-from tui_agent.agent.mcp.foreign import ForeignServer, find_foreign
 from tui_agent.agent.mcp.hub import McpHub
 from tui_agent.agent.mcp.records import McpServerStatus, ServerState
 from tui_agent.agent.mcp.settings import FoundServers, McpServerSettings
-from tui_agent.agent.system_prompt import find_project
-from tui_agent.app.format import one_line, short_path, tokens
+from tui_agent.app.format import one_line, tokens
 from tui_agent.cli.arguments import UsageError
 from tui_agent.cli.extensions import Extensions, state_of_project
 from tui_agent.cli.output import say
@@ -39,8 +37,6 @@ def run_mcp(arguments: Namespace) -> int:
             return _remove(arguments.name)
         case "test":
             return asyncio.run(_test(arguments.name))
-        case "import":
-            return _import(arguments)
         case _:
             return _list(as_json=arguments.json)
 
@@ -67,7 +63,7 @@ def _list(*, as_json: bool) -> int:
     for problem in found.problems:
         say(problem, file=sys.stderr)
     if not found.specs and not as_json:
-        say("No servers. Add one: tui-agent mcp add NAME COMMAND …, or NAME URL; or tui-agent mcp import.")
+        say("No servers. Add one: tui-agent mcp add NAME COMMAND …, or NAME URL.")
     return 0
 
 
@@ -178,39 +174,3 @@ def _told(status: McpServerStatus) -> list[str]:
     lines += [f"  {one_line(mention)}" for mention in offered]
     lines += [f"  {message.level}: {one_line(message.text, 200)}" for message in status.messages]
     return [*lines, *([f"Log: {status.log}"] if status.log is not None and status.log.stat().st_size else [])]
-
-
-def _import(arguments: Namespace) -> int:
-    """List the servers in other programs' settings, or take some of them over."""
-    found = find_foreign(Path.home(), find_project(Path.cwd()))
-    if arguments.source:
-        found = [server for server in found if server.program.lower().replace(" ", "-") == arguments.source]
-    known = load_config().config.mcp
-    if not arguments.names and not arguments.all:
-        for server in found:
-            say(_row(server, here=server.name in known))
-        say("Take some over: tui-agent mcp import NAME …, or --all." if found else "No servers of other programs.")
-        return 0
-    wanted = [server for server in found if arguments.all or server.name in arguments.names]
-    if missing := set(arguments.names) - {server.name for server in found}:
-        raise UsageError(f"No other program has a server {', '.join(sorted(missing))}.")
-    taken = set(known)
-    failed = 0
-    for server in wanted:
-        if server.settings is None or _NAME.fullmatch(server.name) is None:
-            failed += 1
-            say(f"{server.name} of {server.program} can't be used: {server.problem or 'its name'}.", file=sys.stderr)
-        elif server.name in taken:
-            say(f"{server.name} of {server.program} was left out: there is a server of that name.")
-        else:
-            _save(server.name, server.settings, replace=False)
-            taken.add(server.name)
-            say(f"Took over {server.name} of {server.program}{f'; {server.problem}' if server.problem else ''}.")
-    return 1 if failed else 0
-
-
-def _row(server: ForeignServer, *, here: bool) -> str:
-    settings = server.settings
-    address = "" if settings is None else settings.url or shlex.join([settings.command or "", *settings.args])
-    told = "  (here already)" if here else f"  ({server.problem})" if server.problem else ""
-    return f"{server.name:<20}  {server.program:<12}  {short_path(server.path)}  {one_line(address, 120)}{told}"
