@@ -269,6 +269,23 @@ async def test_what_is_typed_and_sent_before_the_session_is_there_is_sent_to_it(
         assert stage.agent.sent == [("early", False)]
 
 
+async def test_a_key_before_the_session_is_there_does_its_work_then(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    gate = asyncio.Event()
+
+    async def load() -> tuple[AppServices, FirstView]:
+        await gate.wait()
+        return stage.services, FirstView()
+
+    app = TuiAgentApp(load, look=Look(STILL.theme, STILL.reduced_motion))
+    async with app.run_test() as pilot:
+        await pilot.press("f1")
+        await pilot.pause()
+        assert app.screen is app.main
+        gate.set()
+        await until(lambda: isinstance(app.screen, HelpScreen), pilot)
+
+
 async def test_what_is_sent_while_no_session_can_be_opened_comes_back_and_tries_again(
     tmp_path: Path,
 ) -> None:

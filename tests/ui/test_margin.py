@@ -39,6 +39,7 @@ from tui_agent.session.entries import (
 from tui_agent.ui.widgets.gauge import GaugeReading
 from tui_agent.ui.widgets.permission import PermissionPrompt
 from tui_agent.ui.widgets.session_view import NewChip
+from tui_agent.ui.widgets.transcript.transcript import Transcript
 
 MODEL = "m"
 
@@ -166,6 +167,19 @@ async def test_a_key_shows_exactly_what_the_model_sees_and_the_whole_again(tmp_p
         assert [row for row in screen_text(stage).split("\n") if row[:1] in "█░·"] == [
             row for row in whole.split("\n") if row[:1] in "█░·"
         ]
+
+
+async def test_finding_a_text_that_a_cleared_output_hides_while_only_the_context_is_shown(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run((100, 40)) as pilot:
+        stage.agent.append(asked("first"), *read(1), said("two"))
+        stage.agent.append(PruneEntry(targets=(3,), tokens_freed=700, reason="old"))
+        await pilot.press("ctrl+o")
+        await pilot.pause()
+        transcript = stage.main.query_one(Transcript)
+        assert "[Old tool result content cleared: read orders/1.csv" in screen_text(stage)
+        assert transcript.lines_with(3, "tool result content")
+        assert transcript.lines_with(3, "no such words") == []
 
 
 # -- calm ---------------------------------------------------------------------------------------------------

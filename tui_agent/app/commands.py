@@ -45,6 +45,8 @@ class Command:
     """Label in the line of keys; empty keys are not shown there."""
     needs_screen: bool = False
     """Whether it is of no use where there is no screen of ours: in an editor, in a run without one."""
+    is_early: bool = False
+    """Whether it works before the store is open, in the first moments of the program."""
     yields: bool = False
     """Whether a command of the user's own with its name counts instead."""
     now: Callable[[Session], str] = lambda _session: ""

@@ -95,6 +95,7 @@ class Controller:
         """Where what the user wrote leaves from."""
         self.take_over = TakeOverWatch(self)
         """Notices that another program has the session now."""
+        self._attached = asyncio.Event()
         self._pasted: PastedImages | None = None
         self.warnings = WarningLog()
         """What the program warned of by itself."""
@@ -105,6 +106,12 @@ class Controller:
         """Take the ports."""
         self._services = services
         self.clock = services.clock
+        self._attached.set()
+
+    async def attached(self) -> AppServices:
+        """Return the ports once they are there."""
+        await self._attached.wait()
+        return self.services
 
     @property
     def has_services(self) -> bool:
@@ -174,8 +181,13 @@ class Controller:
         command = find(name, self.commands)
         if command is not None and self.has_services and self.frontend.has_screen:
             command_use.note(self.services.state_dir, command.name)
-        work = self._run_unknown(name, arguments) if command is None else command.handler(self, arguments)
-        return self.soon(work)
+        return self.soon(self._run_unknown(name, arguments) if command is None else self._run(command, arguments))
+
+    async def _run(self, command: Command, arguments: str) -> None:
+        """Run a command; one whose key came before there were services waits for them."""
+        if not command.is_early:
+            await self.attached()
+        await command.handler(self, arguments)
 
     async def run(self, name: str, arguments: str = "") -> None:
         """Run a command; returns when it is done or asks something."""

@@ -219,5 +219,5 @@ COMMANDS = (
     Command("model", "use another model", model, "Model", key="f2", argument="[ID]", place=110),
     Command("retry", "send the last request again", retry, "Retry", key="f8", place=200),
     Command("theme", "change the colours", theme, "Theme", argument="[NAME]", needs_screen=True, place=370),
-    Command("quit", "quit the program", leave, "Quit", aliases=("exit",), needs_screen=True, place=420),
+    Command("quit", "quit the program", leave, "Quit", aliases=("exit",), needs_screen=True, is_early=True, place=420),
 )

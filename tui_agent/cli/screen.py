@@ -44,7 +44,8 @@ async def _run(arguments: Namespace) -> int:
 
         screen = ControllerWiring(wiring)
         screens.append(screen)
-        screen.watch_typing(lambda: app.main.prompt.last_typed)
+        prompt = app.main.prompt
+        screen.watch_typing(lambda: prompt.last_typed)
         return screen.services(), screen.start()
 
     app = TuiAgentApp(

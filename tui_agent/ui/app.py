@@ -423,11 +423,12 @@ class TuiAgentApp(ErrorBoundary[int]):
         self._clipboard = text
         self._copy(text)
 
-    @work(thread=True, group="copy")
-    def _copy(self, text: str) -> None:
+    @work(group="copy")
+    async def _copy(self, text: str) -> None:
         write = None if self.is_headless else self._write
-        services = self.main.controller.services
-        self.post_message(self.Copied(clipboard.copy(text, write, services.state_dir, services.cwd)))
+        services = await self.main.controller.attached()
+        report = await asyncio.to_thread(clipboard.copy, text, write, services.state_dir, services.cwd)
+        self.post_message(self.Copied(report))
 
     def on_tui_agent_app_copied(self, message: Copied) -> None:
         self.notify(message.report.sentence(), markup=False, timeout=4)

@@ -109,7 +109,6 @@ class MainScreen(BoundedScreen[None]):
         """Everything a user can ask of the program."""
         self.view: SessionView | None = None
         """What shows the open session; None until ``attach``."""
-        self._attached = asyncio.Event()
         self._keymap: Mapping[str, str] = {}
         self.attention = Attention(self)
         """Calls the user back who looks elsewhere."""
@@ -158,7 +157,6 @@ class MainScreen(BoundedScreen[None]):
         from tui_agent.ui.widgets.session_view import SessionView
 
         self.controller.attach(services)
-        self._attached.set()
         self.apply_settings(services.config())
         for warning in services.warnings:
             # Not above the prompt: an early first message starts a run, which clears that.
@@ -565,7 +563,7 @@ class MainScreen(BoundedScreen[None]):
         """Paste an image from the system's clipboard, or else what was copied in this program."""
         from tui_agent.ui.clipboard import read_image
 
-        await self._attached.wait()
+        await self.controller.attached()
         data = await asyncio.to_thread(read_image, os.environ, self.controller.cwd)
         if data is not None:
             try:

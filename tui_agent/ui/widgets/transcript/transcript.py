@@ -449,20 +449,24 @@ class Transcript(BlockPane, can_focus=True):
         if (index := self.model.index_of(entry_id)) is None:
             return []
         self.model.ensure(index)
-        item, width = self.model.item(index), self.model.width
-        told = [block for block in item.blocks if block.entry is not None and block.entry[0] == entry_id]
-        for block in told or item.blocks:
+        for block in self._blocks_of(index, entry_id):
             group = block.within
             if block.hidden and isinstance(group, GroupBlock):
                 group.cycle()
                 self.model.refold(group)
             self._unfold_to(index, block, query)
         self.model.remeasure(index)
-        found = []
-        for block in (block for block in told or item.blocks if not block.hidden):
-            start = item.start_of(block)
-            found += [start + at for at, line in enumerate(block.lines(width)) if any(find_all(line.text, query))]
+        # Folding may have made the blocks again.
+        item, found = self.model.item(index), []
+        for block in (block for block in self._blocks_of(index, entry_id) if not block.hidden):
+            start, lines = item.start_of(block), block.lines(self.model.width)
+            found += [start + at for at, line in enumerate(lines) if any(find_all(line.text, query))]
         return found
+
+    def _blocks_of(self, index: int, entry_id: int) -> list[Block]:
+        """Return the blocks of an item that show an entry, all of them where none names it."""
+        blocks = self.model.item(index).blocks
+        return [block for block in blocks if block.entry is not None and block.entry[0] == entry_id] or list(blocks)
 
     def _unfold_to(self, index: int, block: Block, query: str) -> None:
         """Unfold a block as far as a text needs it; one that does not have it stays as it is."""
