@@ -27,31 +27,24 @@ class LazyPattern:
         return re.compile(self.pattern, self._flags)
 
     def search(self, text: str, start: int = 0) -> re.Match[str] | None:
-        """Return the first place where it fits."""
         return self._compiled.search(text, start)
 
     def match(self, text: str, start: int = 0) -> re.Match[str] | None:
-        """Return whether it fits at the beginning."""
         return self._compiled.match(text, start)
 
     def fullmatch(self, text: str) -> re.Match[str] | None:
-        """Return whether it fits the whole text."""
         return self._compiled.fullmatch(text)
 
     def finditer(self, text: str) -> Iterator[re.Match[str]]:
-        """Yield every place where it fits."""
         return self._compiled.finditer(text)
 
     def findall(self, text: str) -> list[Any]:
-        """Return what fits, or its groups."""
         return self._compiled.findall(text)
 
     def split(self, text: str, maxsplit: int = 0) -> list[Any]:
-        """Return what is between the places where it fits."""
         return self._compiled.split(text, maxsplit)
 
     def sub(self, replacement: str | Callable[[re.Match[str]], str], text: str, count: int = 0) -> str:
-        """Return the text with something else where it fits."""
         return self._compiled.sub(replacement, text, count)
 
 

@@ -186,7 +186,6 @@ class Session:
 
     @property
     def cwd(self) -> Path:
-        """The directory it is about."""
         return Path(self._session.info.cwd)
 
     @property
@@ -448,7 +447,6 @@ class Agent:
 
     @property
     def model(self) -> str:
-        """The model of the next request."""
         return self._agent.model
 
     def change_model(self, model: str) -> None:

@@ -33,7 +33,6 @@ class Series:
 
     @property
     def count(self) -> int:
-        """How many steps there are."""
         return len(self.levels[-1])
 
 

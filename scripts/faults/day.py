@@ -134,7 +134,7 @@ async def _race(agent: Agent) -> None:
     order = RaceOrder(task, (TextPart(text=task),), (RunnerSpec(), RunnerSpec()), start=agent.session.leaf)
     race = await Race.begin(agent, order)
     await race.wait()
-    await race.settle()
+    await race.end_runners()
     leaf = race.runner(1).record.leaf
     assert leaf is not None
     await carry_out(agent, agent.navigator.plan(leaf, continue_from_here=True), await agent.files.plan(leaf))

@@ -228,12 +228,10 @@ class Agent:
 
     @property
     def model(self) -> str:
-        """The model of the next request."""
         return self.context.model
 
     @property
     def effort(self) -> EffortInForce:
-        """How much the model of the next request is to think."""
         return self.context.effort
 
     @property
@@ -243,7 +241,6 @@ class Agent:
 
     @property
     def mode(self) -> str:
-        """The mode of the next request."""
         return self.context.mode
 
     def subscribe(self, callback: Callable[[AgentEvent], None]) -> Callable[[], None]:
@@ -251,12 +248,10 @@ class Agent:
         return self.channel.subscribe(callback)
 
     def context_size(self, at: int | None = None) -> ContextSize:
-        """Measure the next request, or one that goes on from another entry."""
         return self.context.size(at)
 
     @property
     def has_summary(self) -> bool:
-        """Whether the next compaction has its summary already."""
         return self.context.has_summary
 
     def session_cost(self) -> float | None:
@@ -300,7 +295,6 @@ class Agent:
         return await load_named(self.ports)(name)
 
     def agents(self) -> tuple[CommandRow, ...]:
-        """Return the kinds of agents that can take this one's place."""
         return tuple(CommandRow(spec.name, spec.description) for spec in self.ports.knowledge.specs if spec.primary)
 
     def choose_agent(self, name: str) -> bool:
@@ -352,7 +346,6 @@ class Agent:
                 self.ports.sandbox.get_ready(self.ports.project, self.ports.environment)
 
     def change_model(self, model: str) -> None:
-        """Use another model from the next request on."""
         if model != self.model:
             self.keep(ModelChangeEntry(model=model), then=lambda: setattr(self.context, "model", model))
             self.context.announce_effort()
@@ -364,7 +357,6 @@ class Agent:
             self.context.announce_effort()
 
     def change_mode(self, mode: str) -> None:
-        """Use another mode from the next request on."""
         if mode != self.mode:
             self.keep(ModeChangeEntry(mode=mode), then=lambda: setattr(self.context, "mode", mode))
 

@@ -256,7 +256,8 @@ class Answerer:
                 attempt.usage, attempt.cost = usage, cost
             case Finished():
                 attempt.finished = event
-        self._schedule_draft()
+        if self._draft_timer is None:
+            self._draft_timer = asyncio.get_running_loop().call_later(DRAFT_SECONDS, self._save_draft)
 
     @staticmethod
     def _progress(attempt: _Attempt, delta: ToolCallDelta) -> ToolCallProgress:
@@ -268,10 +269,6 @@ class Answerer:
         )
         attempt.writing[delta.index] = progress
         return progress
-
-    def _schedule_draft(self) -> None:
-        if self._draft_timer is None:
-            self._draft_timer = asyncio.get_running_loop().call_later(DRAFT_SECONDS, self._save_draft)
 
     def _save_draft(self) -> None:
         self._draft_timer = None

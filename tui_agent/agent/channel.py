@@ -63,7 +63,6 @@ class Questions:
                 self._channel.emit(PermissionSettled(request.call_id, decision))
 
     def answer(self, call_id: str, answer: PermissionAnswer) -> bool:
-        """Settle the open question; returns False when it is another one or none."""
         if self._answer is None or self.open is None or self.open.call_id != call_id or self._answer.done():
             return False
         self._answer.set_result(answer)

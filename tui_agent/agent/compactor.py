@@ -233,7 +233,12 @@ class Compactor:
         if isinstance(plan, Refusal):
             return await self._refused(plan, order)
         if without_model:
-            draft = await self._by_rule(plan, order)
+            count = self._ports.directory.counter(order.model).text
+            earlier = f"{plan.previous_summary}\n\n" if plan.previous_summary else ""
+            summarised, room = (*plan.history, *plan.turn_prefix), plan.summary_tokens - count(earlier)
+            text = await asyncio.to_thread(digest, summarised, room, count)
+            size = self.size(order.model)
+            draft = Draft(order, plan, f"{earlier}{text}", size, None, SummaryCost())
         else:
             if order.trigger != "manual" and (why := await self.why_hopeless(plan, order)):
                 return CompactionOutcome(why)
@@ -276,14 +281,6 @@ class Compactor:
         since = [entry for entry in (*plan.history, *plan.turn_prefix) if entry.id > at]
         told = await asyncio.to_thread(digest, since, plan.summary_tokens - count(notes), count)
         return Draft(order, plan, f"{notes}\n\n{told}".strip(), size, None, SummaryCost(), "notes")
-
-    async def _by_rule(self, plan: CompactionPlan, order: CompactionOrder) -> Draft:
-        count = self._ports.directory.counter(order.model).text
-        earlier = f"{plan.previous_summary}\n\n" if plan.previous_summary else ""
-        summarised, room = (*plan.history, *plan.turn_prefix), plan.summary_tokens - count(earlier)
-        text = await asyncio.to_thread(digest, summarised, room, count)
-        size = self.size(order.model)
-        return Draft(order, plan, f"{earlier}{text}", size, None, SummaryCost())
 
     async def summarise(
         self, plan: CompactionPlan, order: CompactionOrder, spent: SummaryCost
@@ -333,7 +330,6 @@ class Compactor:
         return () if head is None else overhead_parts(head_parts(head, self._ports.directory.counter(model)))
 
     def size(self, model: str) -> ContextSize:
-        """Measure the next request to a model."""
         return self._size(model, self._session.active_path())
 
     def _size(self, model: str, path: Sequence[Entry]) -> ContextSize:

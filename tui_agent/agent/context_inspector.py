@@ -157,7 +157,6 @@ class ContextInspector:
         return None if self._context.sent is None else self._context.sent.request
 
     def cache_state(self) -> CacheState:
-        """Return whether the provider can be expected to remember the last request."""
         return self._context.cache_state()
 
     def known_cache(self) -> CacheState | None:
@@ -166,7 +165,6 @@ class ContextInspector:
         return self.cache_state() if told else None
 
     async def ahead(self, model: str) -> SwitchAhead:
-        """Return what the next request would be with another model."""
         return await self._context.ahead(model)
 
     async def forgotten_tokens(self) -> int:

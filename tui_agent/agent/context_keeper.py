@@ -123,7 +123,6 @@ class ContextKeeper:
         return Compactor(self._journal, self._ports)
 
     def follow_path(self) -> None:
-        """Take model, effort and mode from the path one is on now."""
         view = self._view()
         self.model = view.model or self.model
         self.chosen_effort = view.effort.effort if view.effort is not None else self._first_effort
@@ -224,14 +223,10 @@ class ContextKeeper:
             self._doubted.add(answer.model)
             self._channel.emit(Notice(said, "warning"))
         if self.sent is not None:
-            self._learn(answer)
+            known = newest_report(self._session.active_path())
+            if self.sent.counted and known is answer and answer.usage is not None:
+                self._ports.directory.learn(answer.model, self.sent.counted, answer.usage.prompt)
             self.watch.answered(self.sent, answer, least=self.settings().cache.warn_tokens)
-
-    def _learn(self, answer: AssistantEntry) -> None:
-        """Learn how many tokens the model takes for what was sent, where the report can be that."""
-        known = newest_report(self._session.active_path())
-        if self.sent is not None and self.sent.counted and known is answer and answer.usage is not None:
-            self._ports.directory.learn(answer.model, self.sent.counted, answer.usage.prompt)
 
     def next_request(self, *, tools_allowed: bool = True) -> ModelRequest:
         """Return the next request as it would be sent now."""
@@ -267,7 +262,6 @@ class ContextKeeper:
     # -- making room ----------------------------------------------------------------------------------------
 
     def room_left(self) -> int:
-        """Return the tokens that are left before room has to be made."""
         size = self.size()
         return (size.window - size.reserve if size.threshold is None else size.threshold) - size.total
 
@@ -281,7 +275,8 @@ class ContextKeeper:
         self._prune_images()
         await self._count_well()
         await self.compact_as_asked()
-        if not self._is_prepared:
+        # A prepared compaction prunes too, and a prune before it would make it void.
+        if not (self._has_compactor and self.compactor.prepared.holds(self.model)):
             await self.prune(Moment(model_switched=self._model_switched(), cache_cold=self._cache_cold()))
         size = self.size()
         self._tell_of_effective_window(size)
@@ -321,17 +316,11 @@ class ContextKeeper:
         return "compactor" in self.__dict__
 
     @property
-    def _is_prepared(self) -> bool:
-        """Whether the next compaction is under way: it prunes as well, and a prune before it would make it void."""
-        return self._has_compactor and self.compactor.prepared.holds(self.model)
-
-    @property
     def has_summary(self) -> bool:
         """Whether the next compaction has its summary already."""
         return self._has_compactor and self.compactor.prepared.is_ready(self.model)
 
     def cancel_preparation(self) -> None:
-        """Stop writing the summary of the next compaction."""
         if self._has_compactor:
             self.compactor.prepared.cancel()
 
@@ -495,7 +484,8 @@ class ContextKeeper:
         """Return what asks for a compaction before the next request, None when nothing does."""
         if self.settings().compaction.style == "notes" and wants_window(self._session.active_path()):
             return "notes"
-        cut_off = self._overflowed_silently(size.window)
+        answer = newest_report(self._session.active_path())
+        cut_off = answer is not None and answer.model == self.model and is_silent_overflow(answer, size.window)
         if not (cut_off or is_due(size)):
             return None
         if self._model_switched():
@@ -579,11 +569,6 @@ class ContextKeeper:
 
     def _last_answer(self) -> AssistantEntry | None:
         return newest(self._session.active_path(), AssistantEntry, where=lambda entry: not entry.error)
-
-    def _overflowed_silently(self, window: int) -> bool:
-        """Whether the newest answer was made of more than ``window`` tokens, and no room was made since."""
-        answer = newest_report(self._session.active_path())
-        return answer is not None and answer.model == self.model and is_silent_overflow(answer, window)
 
     def _model_switched(self) -> bool:
         last = self._last_answer()

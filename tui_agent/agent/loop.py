@@ -88,14 +88,12 @@ class MessageQueue:
         return taken
 
     def put_back(self, messages: Sequence[QueuedMessage]) -> None:
-        """Put messages that were taken to the front again, in their order."""
         self._messages.extendleft(reversed(messages))
 
     def take_follow_up(self) -> QueuedMessage | None:
         return self._messages.popleft() if self._messages else None
 
     def take_back(self) -> QueuedMessage | None:
-        """Remove and return the newest message."""
         return self._messages.pop() if self._messages else None
 
     def snapshot(self) -> QueueChanged:
@@ -152,7 +150,9 @@ class Loop:
         self.step, self.failed_checks, self.has_called, self.check = 0, 0, False, None
         with self.ports.meter.run(self.ports.budget), self.tools.diagnostics.during_run():
             ended = await self._run_to_its_end()
-        self._notify_hooks(ended)
+        answer = newest(self.session.active_path(), AssistantEntry)
+        text, hooks = answer.text if answer is not None else "", self.ports.hooks
+        hooks.tell(RunEnd(about=hooks.about, reason=ended.reason, error=ended.error, steps=ended.steps, answer=text))
         return ended
 
     async def _run_to_its_end(self) -> RunEnded:
@@ -209,14 +209,17 @@ class Loop:
                     if await self._must_go_on():
                         continue
                     return RunEnded("length" if self._is_too_long() else "done", steps=self.step, check=self.check)
-                self._report_jobs()
+                entry = ended_jobs(self.tools.jobs)
+                if entry is not None:
+                    self.journal.append(entry)
             await self.context.make_room()
             self.step += 1
             last = self.step >= self.ports.max_steps
             try:
                 answer = await self._answer(wrap_up=last)
             except RepeatingAnswer as stopped:
-                await self._after_repetition(stopped)
+                told = await self.tools.after_repetition(stopped.answer, stopped.repetition)
+                self.journal.append(_synthetic(REPEATING, told))
                 if last:
                     return RunEnded("step_limit", steps=self.step)
                 continue
@@ -305,25 +308,11 @@ class Loop:
                 break
         self.journal.append(_synthetic(UNREAD_CALL, f"{self.ports.prompt('unread_call').strip()}\n\n{problem}"))
 
-    async def _after_repetition(self, stopped: RepeatingAnswer) -> None:
-        """Ask what is to become of an answer that went round in a circle, and tell the model.
-
-        Raises:
-            StopRunError: the run is to end here.
-        """
-        told = await self.tools.after_repetition(stopped.answer, stopped.repetition)
-        self.journal.append(_synthetic(REPEATING, told))
-
     async def _attach_instructions(self) -> None:
         """Append what the project says about the part of it that the calls touched."""
         entry = await nearby_instructions(self.session.active_path(), self.ports)
         if problem := self.ports.knowledge.take_problems():
             self.channel.emit(Notice(problem, "warning"))
-        if entry is not None:
-            self.journal.append(entry)
-
-    def _report_jobs(self) -> None:
-        entry = ended_jobs(self.tools.jobs)
         if entry is not None:
             self.journal.append(entry)
 
@@ -365,7 +354,7 @@ class Loop:
                     refused = answer.message or "no reason given"
                     self.channel.emit(MessageRefused(message.typed, refused))
                     continue
-                self.journal.append(_user(message, mid_run=mid_run))
+                self.journal.append(UserEntry(parts=message.parts, mid_run=mid_run))
             except (asyncio.CancelledError, StoreError):
                 self.queue.put_back(messages[index:])
                 self.channel.emit(self.queue.snapshot())
@@ -376,11 +365,6 @@ class Loop:
                 self.journal.append(_synthetic("hook", f"<hook-context>\n{told}\n</hook-context>"))
         if refused and self.step == 0:
             raise StopRunError(f"A hook refused the message: {refused}")
-
-    def _notify_hooks(self, ended: RunEnded) -> None:
-        answer = newest(self.session.active_path(), AssistantEntry)
-        text, hooks = answer.text if answer is not None else "", self.ports.hooks
-        hooks.tell(RunEnd(about=hooks.about, reason=ended.reason, error=ended.error, steps=ended.steps, answer=text))
 
     def _nothing_left(self) -> bool:
         """Return True if the newest message is an answer without tool calls."""
@@ -413,10 +397,6 @@ class Loop:
     def _append_held_back(self) -> None:
         while self.held_back:
             self.journal.append(self.held_back.pop(0))
-
-
-def _user(message: QueuedMessage, *, mid_run: bool) -> UserEntry:
-    return UserEntry(parts=message.parts, mid_run=mid_run)
 
 
 def _synthetic(reason: str, text: str) -> UserEntry:

@@ -122,12 +122,10 @@ class PreparedSummary:
             self._channel.emit(Notice(f"A summary prepared for {cost} was dropped: {why}."))
 
     def cancel(self) -> None:
-        """Stop writing; what is ready stays."""
         if self._task is not None:
             self._task.cancel()
 
     async def aclose(self) -> None:
-        """Stop writing, and wait until it has stopped."""
         if (task := self._task) is not None:
             task.cancel()
             await asyncio.wait([task])

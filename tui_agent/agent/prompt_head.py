@@ -14,7 +14,7 @@ from tui_agent.agent.ports import AgentPorts
 from tui_agent.agent.system_prompt import SessionPlace, render_head
 from tui_agent.context.budget import describe_overhead, overhead, overhead_parts
 from tui_agent.context.view import resolve
-from tui_agent.session.entries import AssistantEntry, CompactionEntry, Entry, SystemEntry
+from tui_agent.session.entries import AssistantEntry, CompactionEntry, SystemEntry
 from tui_agent.session.path_queries import newest
 from tui_agent.tools.base import Tool
 
@@ -43,7 +43,9 @@ class Head:
         path = self._session.active_path()
         head = newest(path, SystemEntry)
         if head is not None and (head.model, head.mode) == (model, mode) and self._has_tools(head, mode):
-            if not cache_cold and not _compacted_since(path):
+            if not cache_cold and not isinstance(
+                newest(path, AssistantEntry, SystemEntry, CompactionEntry), CompactionEntry
+            ):
                 self._announce_changes(head)
                 return
             fresh = self._render(model, mode)
@@ -141,10 +143,6 @@ class Head:
         self._told.update(item.section for item in changed)
         what = f"{', '.join(new)} changed" if len(new) < 4 else f"{len(new)} instruction files changed"
         self._channel.emit(Notice(f"{what}: the model sees it after the next /compact, model switch or long pause."))
-
-
-def _compacted_since(path: Sequence[Entry]) -> bool:
-    return isinstance(newest(path, AssistantEntry, SystemEntry, CompactionEntry), CompactionEntry)
 
 
 def _with_prompt(spec: AgentSpec | None, prompt: Callable[[str], str]) -> Callable[[str], str]:

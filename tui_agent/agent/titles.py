@@ -42,7 +42,6 @@ class Titles:
         agent.channel.subscribe(self._on_event)
 
     def begin(self, parts: Sequence[UserPart]) -> None:
-        """Call the session by its first message, if it has no title yet."""
         text = " ".join(part.text for part in parts if isinstance(part, TextPart)).strip()
         if not text or self._session.info.title:
             return

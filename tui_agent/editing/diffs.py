@@ -112,7 +112,7 @@ def _common(old: list[str], new: list[str]) -> int:
 def _render(shown: str, opcodes: list[Opcode], old: list[str], new: list[str], *, is_new: bool) -> str:
     out = ["--- /dev/null\n" if is_new else f"--- a/{shown}\n", f"+++ b/{shown}\n"]
     size = 0
-    for group in _grouped(opcodes):
+    for group in _Known(opcodes).get_grouped_opcodes(CONTEXT_LINES):
         old_start, old_end = group[0][1], group[-1][2]
         new_start, new_end = group[0][3], group[-1][4]
         out.append(f"@@ -{_span(old_start, old_end)} +{_span(new_start, new_end)} @@\n")
@@ -154,8 +154,3 @@ class _Known(SequenceMatcher[str]):
 
     def get_opcodes(self) -> list[Any]:
         return list(self._known)
-
-
-def _grouped(opcodes: list[Opcode]) -> list[list[Opcode]]:
-    """Group changes that are near each other with the lines around them, as ``diff -u`` does."""
-    return [list(group) for group in _Known(opcodes).get_grouped_opcodes(CONTEXT_LINES)]

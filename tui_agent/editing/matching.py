@@ -237,7 +237,6 @@ def without_line_numbers(old: str, new: str) -> Pair | None:
 
 
 def without_blank_ends(old: str, new: str) -> Pair | None:
-    """Take off blank lines at the beginning and end."""
     if not old.strip():
         return None
     bare_old, bare_new = old, new

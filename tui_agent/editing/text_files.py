@@ -116,7 +116,6 @@ def newline_of(text: str) -> str:
 
 
 def with_newlines(text: str, newline: str) -> str:
-    """Return a text with all of its line endings made the same."""
     return re.sub(r"\r?\n", newline, text)
 
 
@@ -136,7 +135,13 @@ def replace_file(path: Path, data: bytes, *, mode: int | None = None) -> None:
         if before and not os.access(path.name, os.W_OK, dir_fd=parent):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
         if before and (before.st_nlink > 1 or not os.access(".", os.W_OK, dir_fd=parent)):
-            _write_in_place(path.name, parent, data, mode)
+            descriptor = os.open(path.name, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
+            with open(descriptor, "wb") as file:  # noqa: PTH123 - from a descriptor
+                _make_room(descriptor, len(data))
+                file.write(data)
+                file.truncate()
+                if mode is not None:
+                    os.fchmod(descriptor, mode)
             return
         scratch = f".{path.name[:100]}.{secrets.token_hex(4)}.tmp"
         try:
@@ -153,16 +158,6 @@ def _status(name: str, parent: int) -> os.stat_result | None:
         return os.stat(name, dir_fd=parent, follow_symlinks=False)
     except FileNotFoundError:
         return None
-
-
-def _write_in_place(name: str, parent: int, data: bytes, mode: int | None) -> None:
-    descriptor = os.open(name, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
-    with open(descriptor, "wb") as file:  # noqa: PTH123 - from a descriptor
-        _make_room(descriptor, len(data))
-        file.write(data)
-        file.truncate()
-        if mode is not None:
-            os.fchmod(descriptor, mode)
 
 
 def _make_room(descriptor: int, size: int) -> None:

@@ -42,7 +42,6 @@ class Capture:
         return self._newlines + (self._last != b"\n")
 
     def feed(self, chunk: bytes) -> None:
-        """Take more output."""
         if not chunk:
             return
         self.total_bytes += len(chunk)

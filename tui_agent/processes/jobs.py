@@ -48,7 +48,6 @@ class JobState:
 
     @property
     def running(self) -> bool:
-        """Whether it has not ended."""
         return self.ended_at is None
 
 
@@ -79,7 +78,6 @@ class Job:
         self._looked_at: Callable[[], Awaitable[None]] | None = None
 
     async def look(self) -> None:
-        """Have what it has done until now be seen by others."""
         if self._looked_at is not None and not self.ended.is_set():
             await self._looked_at()
 
@@ -95,7 +93,6 @@ class Job:
 
     @property
     def state(self) -> JobState:
-        """What it is like now."""
         process = self._process
         return JobState(
             id=self.id,
@@ -125,7 +122,6 @@ class Job:
 
     @contextmanager
     def listening(self, report: Callable[[str], None]) -> Iterator[None]:
-        """Hand output on as it comes."""
         listener = self._listener = Reporter(report)
         try:
             yield
@@ -136,11 +132,9 @@ class Job:
 
     @property
     def watched(self) -> bool:
-        """Whether a call waits for it."""
         return self._listener is not None
 
     async def stop(self) -> None:
-        """End it and everything it started."""
         if self._process is None or self.ended.is_set():
             return
         self._stopped = True
@@ -188,19 +182,16 @@ class AdoptedJob(Job):
 
     @property
     def state(self) -> JobState:
-        """What it is like now."""
         pid = next(iter(self._left.pids), 0)
         return replace(super().state, pid=pid)
 
     async def stop(self) -> None:
-        """End all of it."""
         if not self.ended.is_set():
             self._stopped = True
             await self._left.end()
             await self.ended.wait()
 
     async def watch(self) -> None:
-        """Wait for the end of all of it."""
         await self._left.wait()
         self._ended_at = self._clock()
         self._capture = None
@@ -231,7 +222,6 @@ class Jobs:
 
     @property
     def running(self) -> int:
-        """How many have not ended."""
         return sum(state.running for state in self)
 
     async def start(self, text: str, command: Command, put_blob: Callable[[bytes], str]) -> Job:
@@ -290,7 +280,6 @@ class Jobs:
         await self.find(number).stop()
 
     async def aclose(self) -> None:
-        """End all of them."""
         await asyncio.gather(*(job.stop() for job in self._jobs.values()))
         if self._tasks:
             await asyncio.wait(self._tasks)

@@ -73,7 +73,6 @@ class Leftovers:
 
     @property
     def pids(self) -> tuple[int, ...]:
-        """Their numbers, as far as they are known."""
         return tuple(self._known)
 
     @property

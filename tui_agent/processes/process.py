@@ -209,7 +209,6 @@ class _Pipe:
         self._sink = None
 
     def abandon(self) -> None:
-        """Close it; nobody is left to write."""
         self._close()
 
 
@@ -251,11 +250,9 @@ class StartedCommand:
 
     @property
     def pid(self) -> int:
-        """The process that leads the session."""
         return self.process.pid
 
     async def stop(self) -> None:
-        """End it and everything it started."""
         await end_tree(self.pid, self.mark)
         await self.process.wait()
         await self.pipe.finish()
@@ -263,7 +260,6 @@ class StartedCommand:
         self.forget()
 
     def forget(self) -> None:
-        """Nothing of it is to end with the program any more."""
         watch.ended(self.mark)
 
 
@@ -319,7 +315,12 @@ async def run_command(command: Command, report: Callable[[str], None], run: Fini
                 await command.gone()
         await started.pipe.finish()
         if command.gone is None:
-            await _detach(started, run)
+            left = await left_behind(started.pid, started.mark)
+            if left:
+                run.left = left
+                watch.left_over(started.mark, started.pid, left.told)
+            else:
+                started.forget()
         else:
             started.forget()
     except BaseException as error:
@@ -330,13 +331,3 @@ async def run_command(command: Command, report: Callable[[str], None], run: Fini
     finally:
         reporter.flush()
         run.exit_code = started.process.returncode
-
-
-async def _detach(started: StartedCommand, run: FinishedCommand) -> None:
-    """Find what goes on after the command; it lives as long as the program at most."""
-    left = await left_behind(started.pid, started.mark)
-    if left:
-        run.left = left
-        watch.left_over(started.mark, started.pid, left.told)
-    else:
-        started.forget()

@@ -90,7 +90,11 @@ def any_left(leader: int, found: Iterable[int]) -> bool:
     """Whether one still runs; zombies that nobody has collected do not count where they can be told."""
     if PROC.is_dir():
         return any(_status(pid) for pid in found)
-    return _group_alive(leader)
+    try:
+        os.killpg(leader, 0)
+    except (ProcessLookupError, PermissionError):
+        return False
+    return True
 
 
 def signal_all(leader: int, number: signal.Signals, others: Iterable[int]) -> None:
@@ -144,11 +148,3 @@ def _alive(pid: int, session: int) -> bool:
 
 def _marked(pid: int, mark: str) -> bool:
     return f"{MARK}={mark}".encode() in _read(pid, "environ").split(b"\0")
-
-
-def _group_alive(leader: int) -> bool:
-    try:
-        os.killpg(leader, 0)
-    except (ProcessLookupError, PermissionError):
-        return False
-    return True

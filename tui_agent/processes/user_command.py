@@ -76,7 +76,6 @@ class CommandOutput:
 
     @classmethod
     async def open(cls, stack: contextlib.AsyncExitStack) -> Self:
-        """Return one that is closed with ``stack``."""
         readable, writer = os.pipe()
         reader = asyncio.StreamReader()
         loop = asyncio.get_running_loop()

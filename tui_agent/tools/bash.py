@@ -93,7 +93,6 @@ class BashTool(Tool[BashInput]):
     )
 
     def needs(self, arguments: BashInput, context: ToolContext) -> tuple[PermissionNeed, ...]:
-        """Return a bash need for the whole command."""
         command = _checked(arguments.command)
         sandbox = context.sandbox
         if sandbox is not None and (refusal := sandbox.refusal()):
@@ -141,7 +140,6 @@ class BashTool(Tool[BashInput]):
         return arguments.command
 
     def title(self, arguments: BashInput) -> str:
-        """Return the command on one line."""
         return " ".join(arguments.command.split())[:_TITLE_CHARS]
 
 

@@ -126,7 +126,6 @@ class EditTool(Tool[EditInput]):
         return change_needs(location, diff, context)
 
     async def run(self, arguments: EditInput, context: ToolContext) -> ToolResult:
-        """Make the edits."""
         location = relocate(arguments.path, Permission.EDIT, context)
         try:
             plan = await asyncio.to_thread(_edit, arguments, location, context)
@@ -149,11 +148,9 @@ class EditTool(Tool[EditInput]):
         )
 
     def touches(self, arguments: EditInput, context: ToolContext) -> tuple[Path, ...]:
-        """Return the file."""
         return (locate(arguments.path, context).real,)
 
     def title(self, arguments: EditInput) -> str:
-        """Return the path."""
         return arguments.path
 
 

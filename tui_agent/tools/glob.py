@@ -43,11 +43,9 @@ class GlobTool(Tool[GlobInput]):
     read_only = True
 
     def needs(self, arguments: GlobInput, context: ToolContext) -> tuple[PermissionNeed, ...]:
-        """Return a read need for the directory."""
         return scope_needs(scope_of(arguments.path, arguments.pattern, context))
 
     async def run(self, arguments: GlobInput, context: ToolContext) -> ToolResult:
-        """Find them."""
         scope = scope_of(arguments.path, arguments.pattern, context)
         await asyncio.to_thread(check_exists, scope, context)
         found = await _matching(scope)

@@ -193,11 +193,9 @@ class GrepTool(Tool[GrepInput]):
     read_only = True
 
     def needs(self, arguments: GrepInput, context: ToolContext) -> tuple[PermissionNeed, ...]:
-        """Return a read need for what is searched."""
         return scope_needs(scope_of(arguments.path, arguments.glob, context))
 
     async def run(self, arguments: GrepInput, context: ToolContext) -> ToolResult:
-        """Search."""
         if not arguments.pattern:
             raise ToolError("pattern is empty.")
         scope = scope_of(arguments.path, arguments.glob, context)

@@ -44,7 +44,6 @@ class JobTool(Tool[JobInput]):
         return ()
 
     async def run(self, arguments: JobInput, context: ToolContext) -> ToolResult:
-        """List the jobs, or tell of one."""
         if context.jobs is None:
             raise ToolError("There are no background jobs here.")
         if arguments.id is None:

@@ -34,11 +34,9 @@ class LsTool(Tool[LsInput]):
     read_only = True
 
     def needs(self, arguments: LsInput, context: ToolContext) -> tuple[PermissionNeed, ...]:
-        """Return a read need for the directory."""
         return path_needs(Permission.READ, find(arguments.path, context))
 
     async def run(self, arguments: LsInput, context: ToolContext) -> ToolResult:
-        """List it."""
         location = relocate(arguments.path, Permission.READ, context)
         try:
             return await list_tree(location, context, depth=2)

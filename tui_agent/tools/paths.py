@@ -148,7 +148,7 @@ def suggest(location: Location, context: ToolContext) -> list[str]:
             for path in walk_files(context.project, limit=_FILES_LOOKED_AT)
             if path.name == name or path.name.lower() == name.lower()
         }
-        found += sorted(files, key=lambda path: (-_common_parts(path, location.shown), path))
+        found += sorted(files, key=lambda path: (-len(set(path.split("/")) & set(location.shown.split("/"))), path))
         if not found:
             found += _close_names(name, context)
     return [valid(path) for path in dict.fromkeys(found)][:_SUGGESTIONS]
@@ -216,7 +216,3 @@ def _same_end(location: Location, context: ToolContext) -> str:
     ends = (context.project.joinpath(*parts[start:]) for start in range(len(parts)))
     found = next((path for path in ends if os.path.lexists(path) and path != location.path), None)
     return "" if found is None else valid(_relative(found, context.cwd))
-
-
-def _common_parts(left: str, right: str) -> int:
-    return len(set(left.split("/")) & set(right.split("/")))

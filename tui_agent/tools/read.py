@@ -249,7 +249,6 @@ class ReadTool(Tool[ReadInput]):
             raise explain(error, location.shown) from error
 
     def title(self, arguments: ReadInput) -> str:
-        """Return the path and the lines that were asked for."""
         if arguments.offset <= 1 and arguments.limit is None:
             return arguments.path
         end = "" if arguments.limit is None else str(arguments.offset + arguments.limit - 1)

@@ -44,7 +44,6 @@ class RecallTool(Tool[RecallInput]):
     read_only: ClassVar[bool] = True
 
     def needs(self, arguments: RecallInput, context: ToolContext) -> tuple[PermissionNeed, ...]:  # noqa: ARG002 - as inherited
-        """Need nothing: the model was shown all of it before."""
         return ()
 
     async def run(self, arguments: RecallInput, context: ToolContext) -> ToolResult:
@@ -117,7 +116,6 @@ class RecallTool(Tool[RecallInput]):
         return replace(result, attachments=tuple(await asyncio.to_thread(archive.images, entry_id)))
 
     def title(self, arguments: RecallInput) -> str:
-        """Return the address or the words."""
         return arguments.what
 
 

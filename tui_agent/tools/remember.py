@@ -42,7 +42,6 @@ class RememberTool(Tool[RememberInput]):
         return change_needs(location, lambda: diff_texts(location.pattern, before or None, after).text, context)
 
     async def run(self, arguments: RememberInput, context: ToolContext) -> ToolResult:
-        """Write it down."""
         location = relocate(str(context.project / NOTES_FILE), Permission.EDIT, context)
         before, after = await asyncio.to_thread(_plan, arguments, context)
         await asyncio.to_thread(write_notes, context.project, after)
@@ -51,11 +50,9 @@ class RememberTool(Tool[RememberInput]):
         return ToolResult(f"Noted in {location.shown}.", title=" ".join(arguments.note.split())[:80], metadata=metadata)
 
     def touches(self, arguments: RememberInput, context: ToolContext) -> tuple[Path, ...]:  # noqa: ARG002 - as inherited
-        """Return the file."""
         return (locate(str(context.project / NOTES_FILE), context).real,)
 
     def title(self, arguments: RememberInput) -> str:  # noqa: ARG002 - as inherited
-        """Return the file: what is to be written is in the question's diff."""
         return NOTES_FILE
 
 

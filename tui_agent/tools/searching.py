@@ -40,7 +40,6 @@ class Scope:
         return self.matcher is None or (self.matcher.fullmatch(path) is not None) != self.excludes
 
     def shown(self, path: str) -> str:
-        """Return a path relative to the directory as the model is to see it."""
         base = self.location.shown if self.single_file is None else os.path.dirname(self.location.shown)  # noqa: PTH120 - a text to show
         return path if base in {"", "."} else f"{base.rstrip('/')}/{path}"
 

@@ -64,7 +64,6 @@ class SkillTool(Tool[SkillInput]):
         return self._wanted()
 
     def needs(self, arguments: SkillInput, context: ToolContext) -> tuple[PermissionNeed, ...]:  # noqa: ARG002 - as inherited
-        """Need nothing: the user put the skill there to be read."""
         return ()
 
     async def run(self, arguments: SkillInput, context: ToolContext) -> ToolResult:

@@ -72,7 +72,6 @@ class TaskTool(Tool[TaskInput]):
         )
 
     def title(self, arguments: TaskInput) -> str:
-        """Return the kind of agent and the beginning of its task."""
         text = " ".join(arguments.task.split())
         return f"{arguments.agent}: {text[:TITLE_CHARS]}{'…' if len(text) > TITLE_CHARS else ''}"
 

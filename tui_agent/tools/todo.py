@@ -89,11 +89,9 @@ class TodoTool(Tool[TodoInput]):
     )
 
     def needs(self, arguments: TodoInput, context: ToolContext) -> tuple[PermissionNeed, ...]:  # noqa: ARG002 - as inherited
-        """Need nothing: it only writes to the session."""
         return ()
 
     async def run(self, arguments: TodoInput, context: ToolContext) -> ToolResult:  # noqa: ARG002 - as inherited
-        """Return the list in the form that is found again."""
         todos = parse(arguments.todos)
         text = render(todos)
         if len(todos) > MAX_TODOS or len(text) > MAX_CHARS:
@@ -101,11 +99,9 @@ class TodoTool(Tool[TodoInput]):
         return ToolResult(text, progress(todos), metadata=ToolMetadata(count=len(todos)))
 
     def touches(self, arguments: TodoInput, context: ToolContext) -> tuple[()]:  # noqa: ARG002 - as inherited
-        """Change no file."""
         return ()
 
     def title(self, arguments: TodoInput) -> str:
-        """Return how far the list is."""
         return progress(parse(arguments.todos))
 
 

@@ -54,7 +54,6 @@ class WebFetchTool(Tool[WebFetchInput]):
         return (_need(read_address(arguments.url)),)
 
     async def run(self, arguments: WebFetchInput, context: ToolContext) -> ToolResult:
-        """Get the page and return its text."""
         asked = read_address(arguments.url)
 
         def may_follow(before: WebAddress, after: WebAddress) -> bool:
@@ -73,7 +72,6 @@ class WebFetchTool(Tool[WebFetchInput]):
             raise ToolError(f"{asked.netloc} took longer than {self._web.settings.timeout:g} s.") from None
 
     def title(self, arguments: WebFetchInput) -> str:
-        """Return the URL without its scheme."""
         return arguments.url.strip().removeprefix("https://")
 
 

@@ -67,7 +67,6 @@ class WriteTool(Tool[WriteInput]):
     )
 
     def needs(self, arguments: WriteInput, context: ToolContext) -> tuple[PermissionNeed, ...]:
-        """Return an edit need with the diff."""
         location = locate(arguments.path, context)
         return change_needs(location, lambda: _plan(arguments, location, context).diff.text, context)
 
@@ -95,11 +94,9 @@ class WriteTool(Tool[WriteInput]):
         )
 
     def touches(self, arguments: WriteInput, context: ToolContext) -> tuple[Path, ...]:
-        """Return the file."""
         return (locate(arguments.path, context).real,)
 
     def title(self, arguments: WriteInput) -> str:
-        """Return the path."""
         return arguments.path
 
 

@@ -127,7 +127,13 @@ class Recorder:
         Being cancelled inside, or while it looks afterwards, does not lose what was seen; `settle` waits for it.
         """
         if paths is None:
-            await self._begin()
+            async with self._lock:
+                if not self._window.commands and self._watched:
+                    seen = await self._look()
+                    await self._see_jobs(seen)
+                    await self._copy(seen)
+                    self._window.seen = seen
+                self._window.commands += 1
             try:
                 yield
             finally:
@@ -201,15 +207,6 @@ class Recorder:
                     _follow(manifest, after)
 
     # -- commands that may change any file ------------------------------------------------------------------------
-
-    async def _begin(self) -> None:
-        async with self._lock:
-            if not self._window.commands and self._watched:
-                seen = await self._look()
-                await self._see_jobs(seen)
-                await self._copy(seen)
-                self._window.seen = seen
-            self._window.commands += 1
 
     async def _end(self) -> None:
         async with self._lock:
@@ -326,27 +323,21 @@ class Recorder:
             room.left -= size
             try:
                 for reading in stored:
-                    self._store(reading)
+                    if reading.data is not None:
+                        self._keeping.put(reading.data)
+                        self._bytes += len(reading.data)
             except StoreError as error:
                 log.warning("an image of %s could not be stored: %s", path, error)
                 self._unstored = error.message
                 changes.append(_change(path, _lost(before.image, NOT_STORED), _lost(after.image, NOT_STORED)))
                 continue
             if objects is None:
-                self._shelve(path, after)
+                digest = after.image.digest
+                if self._shelf is not None and digest is not None and after.stamp is not None:
+                    self._shelf.note(path, after.stamp, digest)
             change = _change(path, before.image, after.image)
             changes.append(change.model_copy(update={"before_object": name}) if name else change)
         return changes
-
-    def _store(self, reading: Reading) -> None:
-        if reading.data is not None:
-            self._keeping.put(reading.data)
-            self._bytes += len(reading.data)
-
-    def _shelve(self, path: str, reading: Reading) -> None:
-        digest = reading.image.digest
-        if self._shelf is not None and digest is not None and reading.stamp is not None:
-            self._shelf.note(path, reading.stamp, digest)
 
     def _note(self, changes: Sequence[FileChange]) -> None:
         """Add changes to what the next checkpoint tells, in one piece with earlier ones where nobody was in between."""

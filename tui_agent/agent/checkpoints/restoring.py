@@ -59,7 +59,6 @@ class Restorer:
         return RestorePlan(steps, conflicts, omitted)
 
     def expect(self, images: Iterable[Image]) -> None:
-        """Take note of whose contents will be asked for, in this order."""
         self._git.expect(image.object for image in images)
 
     def carry_out(self, plan: RestorePlan) -> Restored:

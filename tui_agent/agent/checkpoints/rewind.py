@@ -41,7 +41,6 @@ class FileRewind:
             self._warming = asyncio.get_running_loop().create_task(self.recorder.warm())
 
     def keep_changes(self) -> None:
-        """Append what was changed and is in no checkpoint yet."""
         entry = self.recorder.take_checkpoint() if self.recorder is not None else None
         if entry is not None:
             self._agent.keep(entry)

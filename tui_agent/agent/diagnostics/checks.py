@@ -183,19 +183,14 @@ def parse_problems(output: str, where: Path, root: Path) -> list[Problem]:
             continue
         written = match["path"]
         if written not in names:
-            names[written] = _name(written, where, root)
+            path = os.path.normpath(where / written)
+            inside = path.startswith(f"{root}{os.sep}") and os.path.isfile(path)  # noqa: PTH113 - a text
+            names[written] = Path(path).relative_to(root).as_posix() if inside else ""
         if names[written]:
             line = int((match["line"] or match["line_in_brackets"])[:9])
             shown = remove_secrets(shown_quote(root / names[written], message[: 4 * MAX_MESSAGE]))[:MAX_MESSAGE]
             found.append(Problem(names[written], line, shown))
     return found
-
-
-def _name(written: str, where: Path, root: Path) -> str:
-    """Return a file's path in the project, "" for what is none."""
-    path = os.path.normpath(where / written)
-    inside = path.startswith(f"{root}{os.sep}") and os.path.isfile(path)  # noqa: PTH113 - a text
-    return Path(path).relative_to(root).as_posix() if inside else ""
 
 
 def new_problems(before: Iterable[Problem], after: Iterable[Problem], origins: Origins) -> list[Problem]:

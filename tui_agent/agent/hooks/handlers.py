@@ -39,9 +39,7 @@ class Handler(Protocol):
     """A hook."""
 
     @property
-    def name(self) -> str:
-        """What messages call it."""
-        ...
+    def name(self) -> str: ...
 
     def handles(self, event: str, tool: str) -> bool:
         """Whether it wants an event; ``tool`` is the tool's name, empty where there is none."""

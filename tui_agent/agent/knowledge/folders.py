@@ -19,7 +19,6 @@ class Folder:
 
     @property
     def origin(self) -> str:
-        """The folder as lists show it."""
         return f"{self.shown}, of {self.whose}" if self.whose else self.shown
 
 

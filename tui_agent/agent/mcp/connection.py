@@ -155,7 +155,6 @@ class ConnectionContext:
     """Names a file of a project that a command runs and that is not as it was trusted."""
 
     def log_path(self, server: str) -> Path:
-        """Return the file for a server's error output."""
         return self.log_dir / f"mcp-{portable_name('', server).strip('_')}.log"
 
 

@@ -33,7 +33,7 @@ class Reader:
 
     def call_result(self, result: "CallToolResult") -> Content:
         """Return what a call gave; structured content stands in where there is no other."""
-        text = self._blocks(result.content)
+        text = "\n\n".join(filter(None, (self._block(block) for block in result.content)))
         if not text and not self._images and result.structured_content is not None:
             text = json.dumps(result.structured_content, ensure_ascii=False, indent=1)
         return Content(text, tuple(self._images), result.is_error)
@@ -49,9 +49,6 @@ class Reader:
     def resource(self, result: "ReadResourceResult") -> Content:
         texts = [self._contents(contents) for contents in result.contents]
         return Content("\n\n".join(filter(None, texts)), tuple(self._images))
-
-    def _blocks(self, blocks: "Iterable[ContentBlock]") -> str:
-        return "\n\n".join(filter(None, (self._block(block) for block in blocks)))
 
     def _block(self, block: "ContentBlock") -> str:
         match block.type:

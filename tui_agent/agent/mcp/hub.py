@@ -411,7 +411,6 @@ ListenerT = TypeVar("ListenerT")
 
 
 def _joined(listeners: list[ListenerT], listener: ListenerT) -> Callable[[], None]:
-    """Add a listener; the returned function removes it."""
     listeners.append(listener)
 
     def leave() -> None:

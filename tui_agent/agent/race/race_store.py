@@ -127,7 +127,6 @@ def read_record(path: Path) -> RaceRecord | None:
 
 
 def homes_in(parent: Path) -> Iterator[Path]:
-    """Yield the directories of all races, whoever they belong to."""
     with contextlib.suppress(OSError):
         yield from sorted(path for path in parent.iterdir() if is_directory(path) and not path.is_symlink())
 

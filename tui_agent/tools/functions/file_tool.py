@@ -20,7 +20,7 @@ from tui_agent.tools.base import ToolContext, ToolResult
 from tui_agent.tools.dynamic import DynamicTool, RawInput
 from tui_agent.tools.functions.found import FoundFile
 from tui_agent.tools.functions.in_process import told
-from tui_agent.tools.functions.process import Ended, interpreter_grants, run_file
+from tui_agent.tools.functions.process import interpreter_grants, run_file
 from tui_agent.tools.functions.returned import Returned
 
 DEFAULT_TIMEOUT = 120.0
@@ -70,7 +70,6 @@ class FileTool(DynamicTool):
         self._source = file.source
 
     def command(self, arguments: RawInput) -> str:
-        """Return the call on one line."""
         return f"{self.name} {json.dumps(arguments.values, ensure_ascii=False)}"
 
     def needs(self, arguments: RawInput, context: ToolContext) -> tuple[PermissionNeed, ...]:
@@ -110,7 +109,6 @@ class FileTool(DynamicTool):
         return () if self.read_only or self._sandbox(context) is not None else None
 
     async def run(self, arguments: RawInput, context: ToolContext) -> ToolResult:
-        """Run it in a process of its own."""
         if context.sandbox is not None and (notice := await asyncio.to_thread(context.sandbox.notice, context.project)):
             context.notify(notice)
         try:
@@ -132,9 +130,6 @@ class FileTool(DynamicTool):
             name=self.command(arguments),
             seconds=self.declared.TIMEOUT,
         )
-        return await self._result(ended, arguments, context)
-
-    async def _result(self, ended: Ended, arguments: RawInput, context: ToolContext) -> ToolResult:
         answer, note = ended.answer, ended.program.note
         if answer is None:
             raise ToolError(ended.why(self.declared.TIMEOUT))

@@ -37,7 +37,7 @@ def main() -> None:
             stream.reconfigure(line_buffering=True, errors="replace")
     failed = False
     try:
-        said = _done(json.loads(_read(request)))
+        said = _done(json.loads(os.pread(request, os.fstat(request).st_size, 0)))
     except BaseException as error:  # noqa: BLE001 - whatever the file does, sys.exit included
         said, failed = {"error": _told(error), "frames": (frames := _frames(error))}, True
         places = [f"  {frame['file']}:{frame['line']}" for frame in frames]
@@ -120,19 +120,15 @@ def _frames(error: BaseException) -> list[dict[str, Any]]:
 
 
 def _own_frames(error: BaseException) -> Iterator[dict[str, Any]]:
-    places = {str(Path(module.__file__).parent) for module in _tool_modules() if module.__file__}
+    places = {
+        str(Path(module.__file__).parent)
+        for name, module in tuple(sys.modules.items())
+        if name.startswith("tools_") and module.__file__
+    }
     for frame in traceback.extract_tb(error.__traceback__):
         if str(Path(frame.filename).parent) in places:
             name = "" if frame.name == "<module>" else frame.name
             yield {"file": frame.filename, "line": frame.lineno, "function": name, "code": frame.line or ""}
-
-
-def _tool_modules() -> list[ModuleType]:
-    return [module for name, module in tuple(sys.modules.items()) if name.startswith("tools_")]
-
-
-def _read(descriptor: int) -> bytes:
-    return os.pread(descriptor, os.fstat(descriptor).st_size, 0)
 
 
 if __name__ == "__main__":
