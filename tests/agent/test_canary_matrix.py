@@ -21,9 +21,8 @@ from tui_agent.sandbox import Launch
 from tui_agent.sandbox.layout import MountKind
 from tui_agent.sandbox.project_scan import is_protected, is_repository
 from tui_agent.session.entries import ToolSchema
-from tui_agent.tools.base import ToolContext
+from tui_agent.tools.base import RawInput, ToolContext
 from tui_agent.tools.bash import BashInput, BashTool
-from tui_agent.tools.dynamic import RawInput
 from tui_agent.tools.functions.file_tool import Declared, FileTool
 from tui_agent.tools.functions.found import FoundFile
 from tui_agent.tools.read import ReadInput, ReadTool

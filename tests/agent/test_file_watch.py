@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.thoroughness import NIGHTLY
-from tui_agent.agent.checkpoints.file_watch import FileWatch, WatchedProject
-from tui_agent.agent.checkpoints.manifest import manifest_of
+from tui_agent.agent.checkpoints.manifest import FileWatch, WatchedProject, manifest_of
 
 NAMES = ("a.txt", "b.py", "c.log", "keep.log", ".hidden", "new")
 PLACES = ("", "src/", "src/deep/", "build/", "logs/", "__pycache__/", "src/.git/", "empty/")
@@ -73,7 +72,7 @@ async def test_nothing_is_listed_where_nothing_or_only_known_files_changed(
     root = filled(tmp_path / "project")
     project = WatchedProject(root)
     first = await project.look()
-    monkeypatch.setattr("tui_agent.agent.checkpoints.file_watch.manifest_of", None)
+    monkeypatch.setattr("tui_agent.agent.checkpoints.manifest.manifest_of", None)
     assert await project.look() is first
     began = first.began
     (root / "src/a.txt").write_text("other")

@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.texts import said
-from tui_agent.agent.channel import EventChannel
+from tui_agent.agent.channel import EventChannel, Journal
 from tui_agent.agent.events import EntryAppended
-from tui_agent.agent.journal import Journal
 from tui_agent.session.errors import StoreError
 from tui_agent.session.session import Session
 from tui_agent.session.store import Store

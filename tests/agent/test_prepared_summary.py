@@ -12,9 +12,8 @@ from tests.agent.test_room import SUMMARY, Worker, allow_all, assert_a_step_betw
 from tests.support.agents import Harness, make_agent
 from tests.support.request_validator import validate
 from tests.support.scripted_client import Call, Reply, ScriptedClient
-from tui_agent.agent.compactor import CompactionOrder
+from tui_agent.agent.compactor import CompactionOrder, PreparedSummary
 from tui_agent.agent.events import CompactionEnded, CompactionProgress, CompactionStarted, Notice
-from tui_agent.agent.prepared_summary import PreparedSummary
 from tui_agent.context.budget import ContextSize
 from tui_agent.context.compaction_policy import changes_since, kept_ahead, tokens_per_step
 from tui_agent.context.request import ModelRequest

@@ -16,7 +16,7 @@ from tests.support.agents import Harness, make_agent
 from tests.support.real_stage import SUMMARY
 from tests.support.scripted_client import Call, Reply, ScriptedClient
 from tests.support.thoroughness import examples
-from tui_agent.agent.checkpoints import file_watch, manifest, plan, recorder
+from tui_agent.agent.checkpoints import manifest, plan, recorder
 from tui_agent.agent.checkpoints.file_snapshots import digest_of
 from tui_agent.agent.checkpoints.recorder import SnapshotStore
 from tui_agent.agent.events import Notice
@@ -215,7 +215,7 @@ async def test_a_command_that_only_reads_is_not_watched(
     tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looked: list[Path] = []
-    monkeypatch.setattr(file_watch, "manifest_of", looked.append)
+    monkeypatch.setattr(manifest, "manifest_of", looked.append)
     harness = rewinding(tmp_path, (bash("cat a.py | wc -l"), call("read", path="a.py")))
     harness.agent.files.get_ready = lambda: None  # type: ignore[method-assign]
     await harness.say("look")

@@ -9,7 +9,7 @@ from tests.support.agents import make_agent
 from tests.support.knowledge import EXAMPLES, knowledge, skill, write
 from tests.support.scripted_client import Call, Reply, ScriptedClient
 from tui_agent.agent.events import Notice
-from tui_agent.agent.knowledge.skills import list_skills
+from tui_agent.agent.knowledge.knowledge import list_skills
 from tui_agent.context.files import FileOperations, file_operations
 from tui_agent.context.preserved import SKILL_LEFT_OUT, Budgets, Summarised, carry
 from tui_agent.context.request import request_bytes

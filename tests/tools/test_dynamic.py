@@ -6,8 +6,7 @@ from tui_agent.errors import ToolError
 from tui_agent.permission import PermissionNeed
 from tui_agent.session.entries import ToolSchema
 from tui_agent.tools.arguments import parse_arguments
-from tui_agent.tools.base import ToolContext, ToolResult
-from tui_agent.tools.dynamic import DynamicTool, RawInput
+from tui_agent.tools.base import DynamicTool, RawInput, ToolContext, ToolResult
 from tui_agent.tools.registry import builtin_tools, find_tool
 
 SCHEMA = ToolSchema(

@@ -20,8 +20,7 @@ from acp.schema import (
 from tui_agent.agent.mentions import IMAGE_TYPES
 from tui_agent.lazy import dataclass
 from tui_agent.session.entries import FilePart, ImagePart, UserPart
-from tui_agent.tools.image_size import image_size
-from tui_agent.tools.outputs import MAX_IMAGE_BYTES
+from tui_agent.tools.outputs import MAX_IMAGE_BYTES, image_size
 
 MAX_RESOURCE_CHARS = 200_000
 """Characters taken of one resource the editor embeds."""

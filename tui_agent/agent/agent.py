@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from tui_agent.agent.answer import Answerer
-from tui_agent.agent.channel import EventChannel, Questions
+from tui_agent.agent.channel import EventChannel, Journal, Questions
 from tui_agent.agent.checkpoints.rewind import FileRewind
 from tui_agent.agent.context_keeper import ContextKeeper
 from tui_agent.agent.diagnostics.diagnostics import Diagnostics
@@ -27,7 +27,6 @@ from tui_agent.agent.gate import Gate
 from tui_agent.agent.hooks.handlers import Containment
 from tui_agent.agent.hooks.payloads import About
 from tui_agent.agent.job_news import make_jobs
-from tui_agent.agent.journal import Journal
 from tui_agent.agent.knowledge.knowledge import CommandRow
 from tui_agent.agent.loop import Loop, MessageQueue
 from tui_agent.agent.mcp.session import SessionMcp

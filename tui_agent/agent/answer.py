@@ -8,6 +8,7 @@ import asyncio
 from contextlib import aclosing
 from dataclasses import field
 
+from tui_agent.agent.channel import Journal
 from tui_agent.agent.doom_loop import CHECKED_CHARS, Repetition, find_repetition
 from tui_agent.agent.events import (
     AnswerDelta,
@@ -18,7 +19,6 @@ from tui_agent.agent.events import (
     RetryScheduled,
     ToolCallProgress,
 )
-from tui_agent.agent.journal import Journal
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.context.request import ModelRequest
 from tui_agent.lazy import dataclass

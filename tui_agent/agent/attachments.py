@@ -18,8 +18,7 @@ from tui_agent.safe_text import valid
 from tui_agent.session.entries import FilePart, ImagePart, TextPart, UserPart
 from tui_agent.session.errors import EntryDamaged, EntryNotFound
 from tui_agent.session.session import Session
-from tui_agent.tools.image_size import image_size
-from tui_agent.tools.outputs import MAX_IMAGE_BYTES
+from tui_agent.tools.outputs import MAX_IMAGE_BYTES, image_size
 
 LoadNamed = Callable[[str], Awaitable[tuple[UserPart, ...]]]
 """Returns the parts for a name that is no file: a server's resource, an agent; none when there is no such thing."""

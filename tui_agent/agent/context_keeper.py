@@ -6,16 +6,14 @@ choices.
 """
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from tui_agent.agent.cache_watch import CacheWatch, SentRequest
-from tui_agent.agent.events import Notice
+from tui_agent.agent.channel import EventChannel, Journal
+from tui_agent.agent.events import CacheMissed, Notice
 from tui_agent.agent.files_back import files_back, room_for_files
-from tui_agent.agent.image_room import image_prune, never_sent
-from tui_agent.agent.journal import Journal
-from tui_agent.agent.overflow_message import CompactedError, ContextFullError, describe_full
 from tui_agent.agent.permissions import resumed_mode
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.agent.prompt_head import Head
@@ -27,8 +25,19 @@ from tui_agent.context.budget import (
     is_silent_overflow,
     newest_report,
 )
-from tui_agent.context.cache import CacheState, cache_state, cache_ttl
+from tui_agent.context.cache import (
+    BreakCause,
+    CacheMiss,
+    CacheState,
+    PrefixBreak,
+    cache_state,
+    cache_ttl,
+    ever_cached,
+    missed_tokens,
+    prefix_break,
+)
 from tui_agent.context.compaction_policy import (
+    CHOICES,
     AfterOverflow,
     HoldReason,
     after_overflow,
@@ -39,11 +48,23 @@ from tui_agent.context.compaction_policy import (
 )
 from tui_agent.context.effort import EffortInForce
 from tui_agent.context.projection import project
-from tui_agent.context.pruning import Moment, PrunePlan, PruneRules, occasion, plan_prune, under_pressure
+from tui_agent.context.pruning import (
+    Moment,
+    PrunePlan,
+    PruneRules,
+    newest_seen,
+    occasion,
+    plan_image_prune,
+    plan_prune,
+    under_pressure,
+)
 from tui_agent.context.request import CacheTtl, ImageRef, ModelRequest
-from tui_agent.context.settings import ContextSettings
+from tui_agent.context.settings import ContextSettings, ImageSettings
 from tui_agent.context.templates import Templates, fill
+from tui_agent.context.tokens import image_tokens, images_of
 from tui_agent.context.view import ContextView, resolve
+from tui_agent.errors import UserFacingError
+from tui_agent.lazy import dataclass
 from tui_agent.model.errors import concerns_roles
 from tui_agent.model.protocol import ModelError
 from tui_agent.session.effort import Effort
@@ -53,20 +74,24 @@ from tui_agent.session.entries import (
     EffortChangeEntry,
     Entry,
     FilePart,
+    ImagePart,
     ModeChangeEntry,
     ReasoningPart,
     SystemEntry,
     TextPart,
     ToolResultEntry,
+    Usage,
     UserEntry,
 )
 from tui_agent.session.path_queries import newest, newest_message, place_of_newest
+from tui_agent.session.session import Session
 from tui_agent.tools.registry import tool_traits
 from tui_agent.tools.window import wants_window
 
 if TYPE_CHECKING:
     from tui_agent.agent.compactor import CompactionOrder, CompactionOutcome, Compactor
     from tui_agent.context.compaction import Trigger
+
 
 _ESTIMATE_ERROR = 0.02
 """Share by which an estimate may be off, once a model's tokens are known."""
@@ -601,3 +626,112 @@ class ContextKeeper:
 
     def _append(self, entry: Entry) -> None:
         self._journal.append(entry)
+
+
+def image_prune(
+    path: Sequence[Entry], ports: AgentPorts, settings: ImageSettings, *, model: str, budget: int
+) -> PrunePlan | None:
+    """Return what to prune before a request to ``model``; ``budget`` is its history budget in tokens."""
+    if not ports.directory.traits(model).vision or not any(map(images_of, path)):
+        return None
+    counter = ports.directory.counter(model)
+
+    def tokens(image: ImagePart) -> int:
+        return counter.calibrated(image_tokens(image.width, image.height, model))
+
+    return plan_image_prune(resolve(path), settings, budget, tokens)
+
+
+def never_sent(path: Sequence[Entry], plan: PrunePlan, settings: ImageSettings) -> str | None:
+    """Return a sentence on the images of a plan that no model has seen, None when there are none."""
+    seen, targets = newest_seen(path), set(plan.targets)
+    unseen = sum(len(images_of(entry)) for entry in path if entry.id in targets and entry.id > seen)
+    if not unseen:
+        return None
+    what = "1 new image is" if unseen == 1 else f"{unseen} new images are"
+    most = f"{settings.max_count} images, and of the history's room {settings.max_tokens_share:.0%}"
+    return f"{what} not sent: a request holds at most {most} (settings: images)."
+
+
+class ContextFullError(UserFacingError):
+    """The next request does not fit and nothing more may be done unasked; the message offers choices.
+
+    ``compacted``: that was tried just now, and is no choice.
+    """
+
+    def __init__(self, why: str, *, compacted: bool = False) -> None:
+        offered = [choice for choice in CHOICES if not (compacted and choice.command == "/compact")]
+        choices = "; ".join(f"{choice.command}: {choice.label[:1].lower()}{choice.label[1:]}" for choice in offered)
+        super().__init__(f"{why} What you can do: {choices}.")
+
+
+class CompactedError(UserFacingError):
+    """The history was compacted in the middle of the work, and the settings say that the run ends there."""
+
+    def __init__(self) -> None:
+        super().__init__("Compacted, and compaction.resume is off: send a message to go on.")
+
+
+def describe_full(size: ContextSize) -> str:
+    return f"The context is full: {size.total:,} of {size.window:,} tokens."
+
+
+@dataclass(frozen=True, slots=True)
+class SentRequest:
+    """A request as it went out, the leaf it was made for, and whether the provider should have known its beginning.
+
+    ``counted`` are its uncorrected tokens, 0 where they were counted by a rule of thumb.
+    """
+
+    request: ModelRequest
+    leaf: int | None
+    warm: bool = False
+    counted: int = 0
+
+
+class CacheWatch:
+    """Compares what was reported of the requests of one session. ``miss`` is that of the last answer."""
+
+    def __init__(self, session: Session, channel: EventChannel) -> None:
+        self._session = session
+        self._channel = channel
+        self._answered: tuple[SentRequest, Usage | None] | None = None
+        self.miss: CacheMiss | None = None
+
+    def answered(self, sent: SentRequest, answer: AssistantEntry, *, least: int) -> None:
+        """Take in an answer to a request; a miss of at least ``least`` tokens is told, 0 tells of none.
+
+        What the user has brought about or was told before is not told again: a compaction, another model or effort,
+        a cache that was cold when the message was sent.
+        """
+        before, self._answered = self._answered, (sent, answer.usage)
+        self.miss = self._miss(before, sent, answer) if before is not None else None
+        miss = self.miss
+        if miss is None or not least or miss.missed < least or self._is_expected(miss, sent):
+            return
+        self._channel.emit(CacheMissed(miss.missed, miss.expected, answer.model, miss.cause))
+
+    def _miss(
+        self, before: tuple[SentRequest, Usage | None], sent: SentRequest, answer: AssistantEntry
+    ) -> CacheMiss | None:
+        found = missed_tokens(before[1], answer.usage)
+        if found is None or not ever_cached(self._session.active_path(), answer.model):
+            return None
+        broken = self.prefix_break(before[0], sent.request)
+        if not sent.warm and (broken is None or broken.cause is not BreakCause.MODEL):
+            return CacheMiss(*found, BreakCause.COLD)
+        if broken is None and before[0].request.effort != sent.request.effort:
+            return CacheMiss(*found, BreakCause.EFFORT)
+        return CacheMiss(*found, broken.cause, broken.entry_id) if broken else CacheMiss(*found, None)
+
+    def _is_expected(self, miss: CacheMiss, sent: SentRequest) -> bool:
+        if miss.cause is BreakCause.COLD:
+            return not any(message.role == "tool" for message in sent.request.messages[-1:])
+        return miss.cause in {BreakCause.COMPACTION, BreakCause.MODEL, BreakCause.EFFORT}
+
+    def prefix_break(self, sent: SentRequest, new: ModelRequest) -> PrefixBreak | None:
+        """Return where a request stops extending an earlier one of this session, None when it extends it."""
+        path = self._session.active_path()
+        on_path = sent.leaf is None or self._session.on_path(sent.leaf)
+        since = [entry for entry in path if entry.id > (sent.leaf or 0)]
+        return prefix_break(sent.request, new, since, moved=not on_path)

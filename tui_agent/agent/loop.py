@@ -18,16 +18,14 @@ from dataclasses import field
 from typing import Literal
 
 from tui_agent.agent.answer import Answerer, RepeatingAnswer
-from tui_agent.agent.channel import EventChannel
+from tui_agent.agent.channel import EventChannel, Journal
 from tui_agent.agent.checkpoints.recorder import Recorder
 from tui_agent.agent.clients import NO_MODEL
-from tui_agent.agent.context_keeper import ContextKeeper
+from tui_agent.agent.context_keeper import CompactedError, ContextFullError, ContextKeeper
 from tui_agent.agent.doom_loop import REPEATING
 from tui_agent.agent.events import MessageRefused, Notice, QueueChanged, RunEnded, RunStarted
 from tui_agent.agent.hooks.payloads import RunEnd
 from tui_agent.agent.job_news import ended_jobs
-from tui_agent.agent.journal import Journal
-from tui_agent.agent.overflow_message import CompactedError, ContextFullError
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.agent.run_budget import BudgetUsedUpError, time_is_up
 from tui_agent.agent.shell import run_check

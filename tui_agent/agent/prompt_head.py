@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from tui_agent.agent.agent_specs import AgentSpec
+from tui_agent.agent.channel import Journal
 from tui_agent.agent.events import Notice
-from tui_agent.agent.journal import Journal
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.agent.system_prompt import SessionPlace, render_head
 from tui_agent.context.budget import describe_overhead, overhead, overhead_parts

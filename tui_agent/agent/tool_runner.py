@@ -12,7 +12,7 @@ from itertools import groupby
 from typing import Any
 
 from tui_agent.agent.archive import SessionArchive
-from tui_agent.agent.channel import Questions
+from tui_agent.agent.channel import Journal, Questions
 from tui_agent.agent.checkpoints.recorder import run_watched
 from tui_agent.agent.checkpoints.rewind import FileRewind
 from tui_agent.agent.context_keeper import ContextKeeper
@@ -38,7 +38,6 @@ from tui_agent.agent.events import (
 )
 from tui_agent.agent.gate import Gate, needs_of
 from tui_agent.agent.hooks.hooks import CheckedCall
-from tui_agent.agent.journal import Journal
 from tui_agent.agent.permissions import Action
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.context.truncation import limits_for

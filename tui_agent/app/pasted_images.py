@@ -60,7 +60,7 @@ class PastedImages:
         """Return the part of a message that holds an image, None when there is none of that name."""
         from tui_agent.agent.mentions import IMAGE_TYPES
         from tui_agent.session.entries import ImagePart
-        from tui_agent.tools.image_size import image_size
+        from tui_agent.tools.outputs import image_size
 
         if (path := self.path(name)) is None:
             return None

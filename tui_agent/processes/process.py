@@ -14,7 +14,7 @@ from pathlib import Path
 from tui_agent.lazy import dataclass
 from tui_agent.processes.capture import Capture
 from tui_agent.processes.leftovers import Leftovers, adopt_orphans, left_behind
-from tui_agent.processes.marks import MARK, own
+from tui_agent.processes.table import MARK, own
 from tui_agent.processes.tree import end_tree
 
 log = logging.getLogger(__name__)

@@ -6,10 +6,20 @@ Imports little: the watcher must be up in a moment.
 import contextlib
 import os
 import signal
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from tui_agent.processes.marks import MARK
+MARK = "TUI_AGENT_CALL"
+"""Environment variable that tells which call a process belongs to."""
+
+OWN = "own"
+"""The mark of what this program starts for its own sake: it is left alone when a call's processes are ended."""
+
+
+def own(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return an environment with the mark of what this program starts for its own sake."""
+    return {**environment, MARK: OWN}
+
 
 PROC = Path("/proc")
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, Self
 
 from tui_agent.processes.environment import command_environment
-from tui_agent.processes.marks import MARK
 from tui_agent.processes.own_programs import search_path
 from tui_agent.processes.process import Command
+from tui_agent.processes.table import MARK
 from tui_agent.processes.tree import end_tree
 
 MAX_OUTPUT = 1_000_000

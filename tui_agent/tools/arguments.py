@@ -17,8 +17,7 @@ from pydantic_core import ErrorDetails
 from tui_agent.errors import ToolError
 from tui_agent.json_text import loads
 from tui_agent.lazy import LazyPattern
-from tui_agent.tools.base import Tool, ToolInput
-from tui_agent.tools.dynamic import DynamicTool, RawInput
+from tui_agent.tools.base import DynamicTool, RawInput, Tool, ToolInput
 
 _ALIASES = {
     "path": (

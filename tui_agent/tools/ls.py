@@ -1,13 +1,97 @@
-"""The ``ls`` tool: two levels of a directory."""
+"""The ``ls`` tool: two levels of a directory; and the listing that ``read`` shows of one."""
 
 import asyncio
+from dataclasses import field
 
 from tui_agent.errors import ToolError
+from tui_agent.files.ignore import IgnoreRules, ListedPath, rows
+from tui_agent.lazy import dataclass
 from tui_agent.permission import Permission, PermissionNeed
+from tui_agent.session.entries import ToolMetadata
 from tui_agent.session.tool_traits import ToolTraits
 from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
-from tui_agent.tools.listing import list_tree
-from tui_agent.tools.paths import explain, find, missing, path_needs, relocate
+from tui_agent.tools.outputs import LIST_BY_NAME, LIST_DEEPER, Output, counted, finish
+from tui_agent.tools.paths import Location, explain, find, missing, path_needs, relocate
+
+MAX_ROWS = 400
+"""Names shown of one listing."""
+
+MAX_CHILDREN = 60
+"""Names shown of one directory below the one that is listed."""
+
+_IGNORED_SHOWN = 10
+
+
+@dataclass(slots=True)
+class _Listing:
+    lines: list[str] = field(default_factory=list)
+    ignored: list[str] = field(default_factory=list)
+    total: int = 0
+
+
+async def list_tree(location: Location, context: ToolContext, *, depth: int) -> ToolResult:
+    """Return what is in a directory and, for a depth over 1, in the directories in it.
+
+    Raises:
+        OSError: it can't be listed.
+    """
+    listing = await asyncio.to_thread(_listing, location, depth)
+    if depth > 1 and len(listing.lines) > MAX_ROWS:
+        # All of one level says more than half of two.
+        listing = await asyncio.to_thread(_listing, location, 1)
+    shown = listing.lines[:MAX_ROWS]
+    notes = []
+    if len(shown) < listing.total:
+        notes.append(_rest(shown).format(shown=len(shown), total=listing.total))
+    if listing.ignored:
+        more = "" if len(listing.ignored) <= _IGNORED_SHOWN else ", ..."
+        notes.append(f"[Ignored by git: {', '.join(listing.ignored[:_IGNORED_SHOWN])}{more}]")
+    output = Output(
+        text="\n".join(shown) or "[The directory is empty.]",
+        title=f"{location.shown} · {counted(listing.total, 'name')}",
+        footer="\n".join(notes),
+        cut_hint=_rest(shown),
+        metadata=ToolMetadata(path=location.pattern, count=listing.total),
+    )
+    return await finish(output, context)
+
+
+def _rest(shown: list[str]) -> str:
+    return LIST_DEEPER if any(name.endswith("/") for name in shown) else LIST_BY_NAME
+
+
+def _listing(location: Location, depth: int) -> _Listing:
+    listing = _Listing()
+    rules = IgnoreRules.above(location.real).entering(location.real)
+    for row in rows(location.real, rules):
+        if row.ignored:
+            listing.ignored.append(_name(row))
+        else:
+            _add(listing, row, rules, depth - 1)
+    return listing
+
+
+def _add(listing: _Listing, row: ListedPath, rules: IgnoreRules, depth: int, indent: str = "") -> None:
+    listing.lines.append(f"{indent}{_name(row)}")
+    listing.total += 1
+    if not row.directory or depth < 1:
+        return
+    inner = rules.entering(row.path)
+    try:
+        children = [child for child in rows(row.path, inner) if not child.ignored]
+    except OSError:
+        return
+    below = f"{indent}  "
+    for child in children[:MAX_CHILDREN]:
+        _add(listing, child, inner, depth - 1, below)
+    if len(children) > MAX_CHILDREN:
+        listing.total += len(children) - MAX_CHILDREN
+        listing.lines.append(f"{below}... {len(children) - MAX_CHILDREN} more")
+
+
+def _name(row: ListedPath) -> str:
+    suffix = "/" if row.directory else "@" if row.link else ""
+    return f"{row.name}{suffix}"
 
 
 class LsInput(ToolInput):

@@ -1,7 +1,9 @@
 """The one place that turns raw text into a tool result: cut to the limits, counted, stored, with a way to go on."""
 
 import asyncio
+import io
 from collections.abc import Callable
+from pathlib import Path
 from typing import Literal
 
 from tui_agent.context.truncation import OutputLimits, Truncated, truncate
@@ -9,7 +11,6 @@ from tui_agent.lazy import dataclass
 from tui_agent.safe_text import valid
 from tui_agent.session.entries import ImagePart, ToolMetadata, Truncation
 from tui_agent.tools.base import ToolContext, ToolResult
-from tui_agent.tools.image_size import image_size
 
 READ_ON = "[Lines {first}-{last} of {total}. Read on with offset={next}.]"
 READ_END = "[Lines {first}-{last} of {total}, the end of the file.]"
@@ -121,3 +122,14 @@ def _stored(output: Output, truncation: Truncation | None, context: ToolContext)
     text = output.text.encode("utf-8", "replace")
     raw = text if output.raw is None else output.raw
     return context.put_blob(raw) if truncation or raw != text else None
+
+
+def image_size(image: Path | bytes) -> tuple[int, int]:
+    """Return width and height in pixels, 0 where they can't be told."""
+    import imagesize  # brings in urllib and an XML parser, and images are rare
+
+    try:
+        width, height = imagesize.get(image if isinstance(image, Path) else io.BytesIO(image))
+    except (ValueError, OSError):
+        return 0, 0
+    return max(int(width), 0), max(int(height), 0)

@@ -24,9 +24,8 @@ from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.session.entries import ImagePart, ToolMetadata, ToolResultEntry, Truncation
 from tui_agent.session.tool_traits import ToolTraits
 from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
-from tui_agent.tools.image_size import image_size
-from tui_agent.tools.listing import list_tree
-from tui_agent.tools.outputs import MAX_IMAGE_BYTES, READ_END, READ_ON, Output, counted, finish, size_text
+from tui_agent.tools.ls import list_tree
+from tui_agent.tools.outputs import MAX_IMAGE_BYTES, READ_END, READ_ON, Output, counted, finish, image_size, size_text
 from tui_agent.tools.paths import Location, explain, find, missing, path_needs, relocate
 
 MIN_SAVED_CHARS = 600

@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from tui_agent.agent.checkpoints.file_snapshots import MAX_FILE_BYTES, NOT_A_FILE, Image, Reading, Stamp, read_image
-from tui_agent.agent.checkpoints.file_watch import WatchedProject
-from tui_agent.agent.checkpoints.manifest import IGNORE_FILES, Manifest, TooLargeError
+from tui_agent.agent.checkpoints.manifest import IGNORE_FILES, Manifest, TooLargeError, WatchedProject
 from tui_agent.agent.checkpoints.plan import after_of, before_of, follows
 from tui_agent.agent.checkpoints.preimages import Shelf
 from tui_agent.lazy import dataclass

@@ -30,8 +30,7 @@ from tui_agent.agent.hooks.payloads import (
 )
 from tui_agent.lazy import dataclass
 from tui_agent.tools.arguments import parse_arguments
-from tui_agent.tools.base import Tool, ToolInput, ToolResult
-from tui_agent.tools.dynamic import RawInput
+from tui_agent.tools.base import RawInput, Tool, ToolInput, ToolResult
 
 CLOSING_SECONDS = 5
 """How long the end of the program waits for hooks that are told of something."""

@@ -16,8 +16,7 @@ from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.processes.environment import command_environment
 from tui_agent.sandbox import Grants, Sandbox, View, Writes
 from tui_agent.session.entries import ToolSchema
-from tui_agent.tools.base import ToolContext, ToolResult
-from tui_agent.tools.dynamic import DynamicTool, RawInput
+from tui_agent.tools.base import DynamicTool, RawInput, ToolContext, ToolResult
 from tui_agent.tools.functions.found import FoundFile
 from tui_agent.tools.functions.in_process import told
 from tui_agent.tools.functions.process import interpreter_grants, run_file

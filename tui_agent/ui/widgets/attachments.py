@@ -139,7 +139,7 @@ class AttachmentStrip(Widget):
 
 def _attachment(name: str, asked: Asked, *, with_picture: bool) -> Attachment | None:
     """Look at an image; None when there is none of that name. Reads files."""
-    from tui_agent.tools.image_size import image_size
+    from tui_agent.tools.outputs import image_size
 
     try:
         path = asked.pasted.path(name) or asked.cwd / Path(name).expanduser()
