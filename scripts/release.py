@@ -119,7 +119,6 @@ def check_contents(release: Release) -> str:
         names = archive.namelist()
     needed = [f"tui_agent/_data/prompts/{path.name}" for path in (ROOT / "prompts").glob("*.md")]
     needed += [f"tui_agent/_data/styles/{path.name}" for path in (ROOT / "styles").glob("*.tcss")]
-    needed += [f"tui_agent/_data/styles/browser.{kind}" for kind in ("html", "js")]
     if missing := [name for name in [*needed, "tui_agent/py.typed"] if name not in names]:
         raise CheckError(f"the wheel lacks {missing[0]}")
     if not any(name.endswith("share/man/man1/tui-agent.1") for name in names):
@@ -170,8 +169,7 @@ def check_installs(release: Release) -> str:
         run(python, "-m", "venv", place)
         run(place / "bin" / "pip", "install", "--quiet", release.wheel)
         smoke(place / "bin" / "tui-agent", release.scratch)
-        run(place / "bin" / "pip", "install", "--quiet", f"{release.wheel}[litellm,web]")
-        run(place / "bin" / "python", "-c", "import tui_agent.cli.web_server", cwd=release.scratch)
+        run(place / "bin" / "pip", "install", "--quiet", f"{release.wheel}[litellm]")
         try:
             try_documents(place / "bin" / "python", release.scratch / f"documents-{name}")
         except SmokeError as error:

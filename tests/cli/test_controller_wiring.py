@@ -131,7 +131,7 @@ def test_keys_are_answered_while_the_parts_are_built(monkeypatch: pytest.MonkeyP
         def __init__(self, load: Any, **_more: object) -> None:
             self._load = load
 
-        async def run_async(self, size: object = None) -> None:
+        async def run_async(self) -> None:
             loading = asyncio.create_task(self._load())
             await asyncio.sleep(0)
             pressed.set()
@@ -142,5 +142,5 @@ def test_keys_are_answered_while_the_parts_are_built(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(gc, "disable", lambda: None)
     with pytest.raises(OSError, match="no parts today"):
-        screen.run_screen(Namespace(in_browser=None))
+        screen.run_screen(Namespace())
     assert answered == [True]

@@ -299,7 +299,6 @@ STARTERS = {
     "model/hosted/link.py": "the model host",
     "files/own_git.py": "git",
     "processes/process.py": "a command of the model or the user, and the watcher",
-    "cli/web_server.py": "the program itself, one for each tab of a browser",
     "files/ripgrep.py": "ripgrep",
     "sandbox/detection.py": "the sandbox, to see whether it works",
     "tools/webfetch.py": "the converter of pages",

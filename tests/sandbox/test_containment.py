@@ -389,7 +389,6 @@ STARTS = {
     "files/ripgrep.py": "rg of find_program",
     "tools/webfetch.py": "this program's Python",
     "model/hosted/link.py": "this program's Python",
-    "cli/web_server.py": "this program",
     "ui/clipboard.py": "a program of find_program",
     "ui/terminal_suspend.py": "the user's editor, of find_program",
 }

@@ -15,7 +15,7 @@ from tui_agent.version import __version__
 MODES = ("build", "auto-edit", "plan", "yolo")
 SUBCOMMANDS = (
     "sessions", "result", "tree", "context", "compact", "cost", "models", "login", "logout", "config", "mcp", "doctor",
-    "acp", "web", "schema", "completion",
+    "acp", "schema", "completion",
 )  # fmt: skip
 USUAL_ACTIONS = {"sessions": "list", "config": "get", "mcp": "list"}
 """What a subcommand does when it is told nothing."""
@@ -40,7 +40,6 @@ commands:
   tui-agent config path|get|set|unset          show and change settings
   tui-agent mcp list|add|remove|test|import    manage MCP servers
   tui-agent acp                                serve an editor over standard input and output
-  tui-agent web                                serve the full screen to a browser on this machine
   tui-agent doctor                             check the setup: what was found where, and what is missing
   tui-agent schema                             print the JSON schema of the events of --json
   tui-agent completion SHELL                   print a completion script for bash, zsh or fish
@@ -65,8 +64,6 @@ def parse(argv: list[str]) -> argparse.Namespace:
         UsageError: they make no sense.
         SystemExit: help or version was asked for and printed.
     """
-    if argv and argv[0] == "web":
-        return _parse_web(argv)
     if argv and argv[0] in SUBCOMMANDS:
         return _subcommand_parser().parse_args(_with_action(argv))
     if argv:
@@ -92,16 +89,6 @@ def parse(argv: list[str]) -> argparse.Namespace:
         raise UsageError("--take-over goes with -c or -r ID. See: tui-agent --help")
     if not is_directory(arguments.cwd):
         raise UsageError(f"Argument --cwd: {arguments.cwd} is not a directory")
-    return arguments
-
-
-def _parse_web(argv: list[str]) -> argparse.Namespace:
-    """Read the arguments of ``web``; ``rest`` are those of the program in each tab, which are checked as well."""
-    arguments, rest = _subcommand_parser().parse_known_args(argv)
-    inner = parse(rest)
-    if inner.command != "run" or inner.print is not None:
-        raise UsageError(f"The browser shows the full screen; {rest[0]} has none. See: tui-agent web --help")
-    arguments.rest = rest
     return arguments
 
 
@@ -268,8 +255,6 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
         help="refuse what this rule names, such as 'bash:git push*'",
     )
     how.add_argument("--debug", action="store_true", help="log more, and show tracebacks")
-    # What `tui-agent web` starts for each tab: how large the tab is.
-    how.add_argument("--in-browser", type=_size, metavar="COLUMNSxROWS", help=argparse.SUPPRESS)
 
 
 def _subcommand_parser() -> argparse.ArgumentParser:
@@ -336,7 +321,6 @@ def _add_commands(parser: argparse.ArgumentParser, *, required: bool) -> None:
     doctor.add_argument("--json", action="store_true", help="print JSON")
     doctor.add_argument("--clean", action="store_true", help="remove copies of projects that no race uses any more")
     _add_acp(commands)
-    _add_web(commands)
     commands.add_parser("schema", help="print the JSON schema of the lines that --json prints")
     completion = commands.add_parser("completion", help="print a completion script for a shell")
     completion.add_argument("shell", choices=("bash", "zsh", "fish"), help="your shell")
@@ -420,16 +404,6 @@ def _add_acp(commands: "argparse._SubParsersAction[_Parser]") -> None:
     acp.set_defaults(**dict.fromkeys(RUN_LIMITS))
 
 
-def _add_web(commands: "argparse._SubParsersAction[_Parser]") -> None:
-    web = commands.add_parser(
-        "web",
-        help="serve the full screen to a browser on this machine",
-        description="Serve the full screen to browsers on this machine. Other options are those of tui-agent, for "
-        "the program in each tab: --demo, -c, -m NAME, --cwd DIR …",
-    )
-    web.add_argument("--port", type=_port, metavar="N", help="default: 8765, or a free one where that is taken")
-
-
 def _add_transfer(actions: "argparse._SubParsersAction[_Parser]") -> None:
     from tui_agent.session.formats.table import FORMATS
 
@@ -481,18 +455,6 @@ def _positive(text: str) -> int:
     if value < 1:
         raise argparse.ArgumentTypeError(f"{text} is not a whole number above 0")
     return value
-
-
-def _port(text: str) -> int:
-    value = int(text) if text.isdigit() else -1
-    if not 0 < value < 65536:
-        raise argparse.ArgumentTypeError(f"{text} is not a port: 1 to 65535")
-    return value
-
-
-def _size(text: str) -> tuple[int, int]:
-    columns, _, rows = text.partition("x")
-    return _positive(columns), _positive(rows)
 
 
 def _dollars(text: str) -> float:

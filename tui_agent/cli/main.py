@@ -76,7 +76,7 @@ def _check_directory() -> None:
 
 
 def _full_screen(arguments: Namespace) -> int:
-    if arguments.in_browser is not None:
+    if "TEXTUAL_DRIVER" in os.environ:  # textual-serve shows it in a browser
         from tui_agent.cli.screen import run_screen
 
         return run_screen(arguments)

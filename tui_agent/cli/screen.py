@@ -48,9 +48,7 @@ async def _run(arguments: Namespace) -> int:
         screen.watch_typing(lambda: prompt.last_typed)
         return screen.services(), screen.start()
 
-    app = TuiAgentApp(
-        load, look=first_look(), memory=BackgroundMemory(cache_dir()), in_browser=bool(arguments.in_browser)
-    )
+    app = TuiAgentApp(load, look=first_look(), memory=BackgroundMemory(cache_dir()))
 
     def end(number: int) -> None:
         if app.end(number):
@@ -58,7 +56,7 @@ async def _run(arguments: Namespace) -> int:
 
     try:
         with listening(end, *ENDING):
-            await app.run_async(size=arguments.in_browser)
+            await app.run_async()
     finally:
         end_in_time()
         for wiring in wired:

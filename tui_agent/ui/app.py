@@ -123,7 +123,6 @@ class TuiAgentApp(ErrorBoundary[int]):
         *,
         look: Look | None = None,
         memory: background.BackgroundMemory | None = None,
-        in_browser: bool = False,
     ) -> None:
         """Make the application.
 
@@ -133,11 +132,9 @@ class TuiAgentApp(ErrorBoundary[int]):
             start: What to show first, when ``services`` are the ports.
             look: How the first paint looks, when ``services`` is a function.
             memory: What the terminal's background was the last time; None remembers nothing.
-            in_browser: Whether it is shown in a tab of a browser, served by ``tui-agent web``.
         """
         # Without colour the terminal keeps its own, and what matters is bold, dim, underlined or reversed.
         colourless = True if "NO_COLOR" in os.environ else None
-        self._in_browser = in_browser  # Textual asks for the driver while it is made
         super().__init__(css_path=[style_path(name) for name in FIRST_STYLES], ansi_color=colourless)
         # The last of them: nothing that a terminal would act on gets through, whatever widget draws it.
         self._filters.append(ControlCharacterFilter())
@@ -258,10 +255,6 @@ class TuiAgentApp(ErrorBoundary[int]):
 
     def get_driver_class(self) -> type[Driver]:
         """Return the driver for where the program runs."""
-        if self._in_browser:
-            from tui_agent.ui.browser_driver import BrowserDriver
-
-            return BrowserDriver
         driver = super().get_driver_class()
         return TerminalDriver if driver is LinuxDriver else driver
 
