@@ -262,6 +262,7 @@ def load_config(
     for origin, table in layers:
         _merge(merged, table)
         origins.update(dict.fromkeys((".".join(key) for key, _value in _leaves(table)), origin))
+    former = _without_former_values(merged)
     known, unknown = split_known(Config, merged)
     try:
         config = Config.model_validate(known)
@@ -270,10 +271,20 @@ def load_config(
         raise ConfigError(_explain(error, path, origins, project)) from None
     warnings = (
         *left_out,
+        *former,
         *(f"{path} has a setting this version doesn't have: {name}." for name in unknown if name not in _FORMER),
     )
     warnings = (*warnings, *_exposed_keys(path, layers[0][1]), *_unknown_theme(config, origins.get("ui.theme", "file")))
     return LoadedConfig(config, path, origins, warnings, permissions)
+
+
+def _without_former_values(merged: Table) -> tuple[str, ...]:
+    """Take values out that earlier versions had, and return a sentence for each."""
+    compaction = merged.get("compaction")
+    if isinstance(compaction, dict) and compaction.get("style") == "notes":
+        del compaction["style"]
+        return ('compaction.style = "notes" is gone: summaries are written instead. /remember keeps notes.',)
+    return ()
 
 
 def _brought(project: Path) -> tuple[Table, tuple[str, ...]]:

@@ -144,6 +144,8 @@ class ModelServer:
         self.models = dict(models or {})
         self.requests: list[Recorded] = []
         self.port = port
+        self.compacts = True
+        """Whether there is ``/responses/compact``."""
         self._turns = itertools.count()
         self._next = 0
         self._connections = itertools.count()
@@ -253,6 +255,11 @@ class ModelServer:
             size = self.models[request.json["model"]]
             info = {"general.architecture": "llama", "llama.context_length": size}
             return await self._send_json(connection, 200, {"model_info": info, "capabilities": ["tools"]})
+        if path.endswith("/responses/compact") and self.compacts:
+            item = {"type": "compaction", "id": "cmp_1", "encrypted_content": "b3BhcXVl"}
+            output = [*request.json["input"][1:2], item]
+            usage = {"input_tokens": 900, "output_tokens": 70, "total_tokens": 970}
+            return await self._send_json(connection, 200, {"id": "resp_1", "output": output, "usage": usage})
         return await self._send_json(connection, 404, {"error": "not found"})
 
     async def _send_json(

@@ -26,7 +26,6 @@ from tui_agent.tools.functions.found import FoundFile
 from tui_agent.tools.registry import builtin_tools
 from tui_agent.tools.skill import SkillTool
 from tui_agent.tools.task import TaskTool
-from tui_agent.tools.window import WindowTool
 from tui_agent.web.settings import FetchSettings
 
 
@@ -89,7 +88,6 @@ def make_ports(
     prompt: Callable[[str], str],
     *,
     knowledge: Knowledge | None = None,
-    opens_windows: Callable[[], bool] = lambda: False,
     fetch: FetchSettings | None = None,
     **more: Any,
 ) -> AgentPorts:
@@ -101,7 +99,6 @@ def make_ports(
         tools=(
             *builtin_tools(fetch),
             TaskTool(),
-            WindowTool(opens_windows),
             SkillTool(lambda: knowledge.skills, lambda: knowledge.offers_skills),
         ),
         directory=models.directory,

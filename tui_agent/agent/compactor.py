@@ -54,7 +54,6 @@ from tui_agent.session.entries import CompactionEntry, Entry, PruneEntry
 from tui_agent.session.errors import StoreError
 from tui_agent.session.path_queries import first_sent, newest
 from tui_agent.tools.registry import tool_traits
-from tui_agent.tools.window import window_notes
 
 _SHORTEST = "…"
 """The shortest summary there is."""
@@ -91,7 +90,9 @@ class Draft:
     model: str | None
     """The model that wrote the summary, None when none did."""
     spent: SummaryCost
-    style: Literal["summary", "notes", "hook"] = "summary"
+    style: Literal["summary", "native", "hook"] = "summary"
+    item: str | None = None
+    """The provider's own compaction of the same messages, JSON text."""
     hook_details: str = ""
     """What a hook wants to be kept with the entry, as JSON."""
     as_planned: bool = False
@@ -126,6 +127,8 @@ class Compactor:
         self.failures: FailureRecord = NO_FAILURES
         self.prepared = PreparedSummary(self, journal, ports)
         """The summary that is written before it is needed."""
+        self._not_native: set[str] = set()
+        """Models whose provider did not compact; each was said once."""
 
     async def plan(self, order: CompactionOrder) -> CompactionPlan | Refusal:
         """Return what a compaction would do, or why there is none. Nothing is changed and no model is called."""
@@ -185,13 +188,11 @@ class Compactor:
     async def _written(
         self, plan: CompactionPlan, order: CompactionOrder, answer: CompactAnswer
     ) -> Draft | SummaryFailure:
-        """Return the draft with what stands for the history: a hook's summary, the model's notes, or a summariser's."""
+        """Return the draft with what stands for the history: a hook's summary, or a summariser's."""
         size = self.size(order.model)
         if answer.summary:
             return Draft(order, plan, answer.summary, size, None, SummaryCost(), "hook")
         told = replace(plan, instructions=answer.focus(plan.instructions))
-        if (notes := await self._from_notes(plan, order, size)) is not None:
-            return notes
         drafted = await self.summarise(told, order, SummaryCost())
         return replace(drafted, plan=plan) if isinstance(drafted, Draft) else drafted
 
@@ -223,6 +224,9 @@ class Compactor:
             # What was appended meanwhile is weighed with it.
             leaf = self._session.leaf
             commit = await self.weigh(draft, summary)
+            if draft.item and (isinstance(commit, Refusal) or summary not in {None, draft.summary}):
+                # The provider's item covers what was planned, and says what it says: the text stands alone then.
+                draft, commit = replace(draft, style="summary", item=None, as_planned=False), None
         if isinstance(commit, Commit):
             self._append(_with_origin(entry, draft) for entry in commit.entries)
             self.prepared.committed(draft)
@@ -235,12 +239,7 @@ class Compactor:
         if isinstance(plan, Refusal):
             return await self._refused(plan, order)
         if without_model:
-            count = self._ports.directory.counter(order.model).text
-            earlier = f"{plan.previous_summary}\n\n" if plan.previous_summary else ""
-            summarised, room = (*plan.history, *plan.turn_prefix), plan.summary_tokens - count(earlier)
-            text = await asyncio.to_thread(digest, summarised, room, count)
-            size = self.size(order.model)
-            draft = Draft(order, plan, f"{earlier}{text}", size, None, SummaryCost())
+            draft = Draft(order, plan, await self._by_rule(plan, order), self.size(order.model), None, SummaryCost())
         else:
             if order.trigger != "manual" and (why := await self.why_hopeless(plan, order)):
                 return CompactionOutcome(why)
@@ -272,18 +271,6 @@ class Compactor:
                 return CompactionOutcome(pruned=True, steps=commit.steps)
         return CompactionOutcome(refusal.message, refused=True, cancelled=cancelled)
 
-    async def _from_notes(self, plan: CompactionPlan, order: CompactionOrder, size: ContextSize) -> Draft | None:
-        """Return a draft of the model's own notes, with what happened since them by rule; None where it keeps none."""
-        settings = plan.settings.compaction
-        kept = window_notes(self._session.active_path()) if settings.style == "notes" and not order.focus else None
-        if kept is None:
-            return None
-        notes, at = kept
-        count = self._ports.directory.counter(order.model).text
-        since = [entry for entry in (*plan.history, *plan.turn_prefix) if entry.id > at]
-        told = await asyncio.to_thread(digest, since, plan.summary_tokens - count(notes), count)
-        return Draft(order, plan, f"{notes}\n\n{told}".strip(), size, None, SummaryCost(), "notes")
-
     async def summarise(
         self, plan: CompactionPlan, order: CompactionOrder, spent: SummaryCost
     ) -> Draft | SummaryFailure:
@@ -293,6 +280,11 @@ class Compactor:
         count = self._ports.directory.counter(model).text
         limits = SummariserLimits(self._ports.directory.limits(model).window, plan.summary_tokens)
         size = self.size(order.model)
+        if settings.style == "native" and model == order.model and not plan.instructions:
+            item = await self._provider_item(plan, order, spent)
+            if item is not None:
+                text = await self._by_rule(plan, order)
+                return Draft(order, plan, text, size, model, spent, "native", item=item, as_planned=True)
         live, read = order.live, plan.tokens_before
         is_ahead = order.keep_recent is not None
         if live is not None and (is_ahead or plan.boundary is not None):
@@ -311,6 +303,26 @@ class Compactor:
         tasks = compaction_tasks(plan, mode, self._templates)
         summary = await calls.run(summarise(tasks, self._prompts, limits, count))
         return summary if isinstance(summary, SummaryFailure) else Draft(order, plan, summary, size, model, spent)
+
+    async def _by_rule(self, plan: CompactionPlan, order: CompactionOrder) -> str:
+        """Return a summary of a plan that no model writes."""
+        count = self._ports.directory.counter(order.model).text
+        earlier = f"{plan.previous_summary}\n\n" if plan.previous_summary else ""
+        summarised, room = (*plan.history, *plan.turn_prefix), plan.summary_tokens - count(earlier)
+        return earlier + await asyncio.to_thread(digest, summarised, room, count)
+
+    async def _provider_item(self, plan: CompactionPlan, order: CompactionOrder, spent: SummaryCost) -> str | None:
+        """Return the provider's own compaction of what a plan summarises; None, said once, where it makes none."""
+        end = first_sent(plan.kept)
+        live = order.live if end is None or order.live is None else request_before(order.live, end)
+        if live is None or order.model in self._not_native:
+            return None
+        made = await SummaryCalls(self._ports.client, order.model, live, spent=spent).compact(live)
+        if isinstance(made, str):
+            return made
+        self._not_native.add(order.model)
+        self._channel.emit(Notice(f"A summary is written instead of the provider's own compaction: {made.reason}"))
+        return None
 
     def _serialised_tokens(self, plan: CompactionPlan, count: CountText) -> int:
         summarised = (*plan.history, *plan.turn_prefix)
@@ -354,7 +366,7 @@ def _with_origin(entry: Entry, draft: Draft) -> Entry:
     if not isinstance(entry, CompactionEntry):
         return entry
     details = entry.details.model_copy(update={"hook": draft.hook_details})
-    entry = entry.model_copy(update={"style": draft.style, "details": details})
+    entry = entry.model_copy(update={"style": draft.style, "item": draft.item, "details": details})
     if draft.model is None:
         return entry
     spent = {"model": draft.model, "usage": draft.spent.usage, "cost": draft.spent.cost}

@@ -60,7 +60,7 @@ from tui_agent.context.pruning import (
 )
 from tui_agent.context.request import CacheTtl, ImageRef, ModelRequest
 from tui_agent.context.settings import ContextSettings, ImageSettings
-from tui_agent.context.templates import Templates, fill
+from tui_agent.context.templates import Templates
 from tui_agent.context.tokens import image_tokens, images_of
 from tui_agent.context.view import ContextView, resolve
 from tui_agent.errors import UserFacingError
@@ -70,7 +70,6 @@ from tui_agent.model.protocol import ModelError
 from tui_agent.session.effort import Effort
 from tui_agent.session.entries import (
     AssistantEntry,
-    CompactionEntry,
     EffortChangeEntry,
     Entry,
     FilePart,
@@ -83,10 +82,9 @@ from tui_agent.session.entries import (
     Usage,
     UserEntry,
 )
-from tui_agent.session.path_queries import newest, newest_message, place_of_newest
+from tui_agent.session.path_queries import newest, newest_message
 from tui_agent.session.session import Session
 from tui_agent.tools.registry import tool_traits
-from tui_agent.tools.window import wants_window
 
 if TYPE_CHECKING:
     from tui_agent.agent.compactor import CompactionOrder, CompactionOutcome, Compactor
@@ -95,9 +93,6 @@ if TYPE_CHECKING:
 
 _ESTIMATE_ERROR = 0.02
 """Share by which an estimate may be off, once a model's tokens are known."""
-_ROOM = "room"
-_ROOM_TOLD = (0.6, 0.8, 0.92)
-"""Shares of the threshold at which a model that opens windows itself is told what is left."""
 _EARLY_SHARE = 0.5
 """Share of a threshold below the window's end from which on a person is told of it."""
 _LEAST_WINDOW = 4_000
@@ -305,7 +300,6 @@ class ContextKeeper:
             await self.prune(Moment(model_switched=self._model_switched(), cache_cold=self._cache_cold()))
         size = self.size()
         self._tell_of_effective_window(size)
-        self._tell_of_room(size)
         if (trigger := self._trigger(size)) is not None:
             await self._compact_when_due(trigger)
         elif size.threshold is None and size.total > size.window - size.reserve:
@@ -319,12 +313,7 @@ class ContextKeeper:
             self.compactor.prepared.review(self.model)
         path, size, settings = self._session.active_path(), self.size(), self.settings().compaction
         keep = kept_ahead(size, tokens_per_step(path), settings)
-        if (
-            keep is None
-            or settings.style == "notes"
-            or self._hold("threshold")
-            or not self.compactor.prepared.is_wanted()
-        ):
+        if keep is None or self._hold("threshold") or not self.compactor.prepared.is_wanted():
             return
         order = replace(self.order("threshold", None), keep_recent=keep)
         self.compactor.prepared.begin(order, self._will_prune)
@@ -353,17 +342,6 @@ class ContextKeeper:
         """End what goes on beside the work."""
         if self._has_compactor:
             await self.compactor.prepared.aclose()
-
-    def _tell_of_room(self, size: ContextSize) -> None:
-        """Tell a model that opens windows itself how much room is left, at each share of ``_ROOM_TOLD``."""
-        if self.settings().compaction.style != "notes" or size.threshold is None:
-            return
-        path = self._session.active_path()
-        since = path[(place_of_newest(path, CompactionEntry) or -1) + 1 :]
-        told = sum(isinstance(entry, UserEntry) and entry.synthetic == _ROOM for entry in since)
-        if sum(size.total > share * size.threshold for share in _ROOM_TOLD) > told:
-            text = fill(self._ports.prompt("window_room"), left=f"{max(0, self.room_left()):,}")
-            self._append(UserEntry(parts=(TextPart(text=text),), synthetic=_ROOM))
 
     def _tell_of_effective_window(self, size: ContextSize) -> None:
         """Say once, when it begins to matter, that a very large window is not used to its end."""
@@ -507,8 +485,6 @@ class ContextKeeper:
 
     def _trigger(self, size: ContextSize) -> "Trigger | None":
         """Return what asks for a compaction before the next request, None when nothing does."""
-        if self.settings().compaction.style == "notes" and wants_window(self._session.active_path()):
-            return "notes"
         answer = newest_report(self._session.active_path())
         cut_off = answer is not None and answer.model == self.model and is_silent_overflow(answer, size.window)
         if not (cut_off or is_due(size)):

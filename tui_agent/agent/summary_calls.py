@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from contextlib import aclosing
-from dataclasses import field
+from dataclasses import field, replace
 
 from tui_agent.context.request import ModelRequest
 from tui_agent.context.summariser import Summarising, SummaryAnswer, SummaryCall, SummaryFailure, build_request
@@ -60,6 +60,23 @@ class SummaryCalls:
         except StopIteration as done:
             result: str | SummaryFailure = done.value
             return result
+
+    async def compact(self, conversation: ModelRequest) -> str | SummaryFailure:
+        """Return the provider's own compaction of a conversation, JSON text to send back."""
+        item: str | None = None
+        try:
+            async with aclosing(self.client.stream(replace(conversation, compact=True))) as events:
+                async for event in events:
+                    match event:
+                        case UsageReport():
+                            self.spent.add(event)
+                        case Finished(reasoning_blob=item):
+                            pass
+                        case _:
+                            pass
+        except ModelError as error:
+            return SummaryFailure(error.message)
+        return item or SummaryFailure("The provider answered without a compaction.")
 
     async def _call(self, call: SummaryCall) -> SummaryAnswer:
         text: list[str] = []

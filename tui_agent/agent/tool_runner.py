@@ -60,7 +60,6 @@ from tui_agent.tools.arguments import parse_arguments
 from tui_agent.tools.base import SubagentHost, Tool, ToolContext, ToolInput, ToolResult
 from tui_agent.tools.reads import FileReads
 from tui_agent.tools.registry import find_tool, tool_traits
-from tui_agent.tools.window import window_notes
 
 MAX_CALLS = 64
 """Calls of one answer that are run."""
@@ -332,8 +331,6 @@ class ToolRunner:
             notify=lambda text: self._channel.emit(Notice(text, "warning")),
             vision=limits.vision,
             archive=self._archive,
-            room_left=self._keeper.room_left,
-            has_notes=window_notes(self._session.active_path()) is not None,
             in_view=self._reads_in_view if self._ports.settings.truncation.short_rereads else lambda _file: (),
             jobs=self.jobs,
             call_id=call.part.call_id,

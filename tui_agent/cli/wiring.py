@@ -263,7 +263,6 @@ class Wiring:
             SessionPlaces(self.store, cwd),
             prompt,
             knowledge=self.knowledge_of(cwd),
-            opens_windows=lambda: self.loaded.config.compaction.style == "notes",
             fetch=config.webfetch,
             environment=SafeEnvironment(os.environ, config.sandbox.env),
             titles=not self.headless,

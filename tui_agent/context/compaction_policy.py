@@ -113,7 +113,7 @@ def hold(
 
     A person always may, and so may a model that asks for a new window.
     """
-    if trigger in {"manual", "notes"}:
+    if trigger == "manual":
         return None
     if not settings.auto or settings.threshold == 0:
         return HoldReason.OFF

@@ -145,8 +145,10 @@ class Builder:
             if entry.first_kept_id is None:
                 self._start_with_user()
         elif entry is not None:
-            text = summary_text(entry, self.view.pinned, self._shown(entry), self.templates)
-            self._put_user((ContentText(text),), entry.id)
+            shown = self._shown(entry)
+            text = summary_text(entry, self.view.pinned, shown, self.templates)
+            own = (entry.item,) if entry.item and entry.model == self.traits.model and shown.whole else ()
+            self.messages.append(Message("user", (ContentText(text),), reasoning=own, origin=(entry.id,)))
 
     def add(self, entry: Entry) -> None:
         """Add the messages of one entry; results come with the assistant entry they answer."""

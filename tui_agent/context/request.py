@@ -86,6 +86,7 @@ class ModelRequest:
 
     ``effort`` is a level the model has, None for its own default. ``session`` is the id of the session, by which a
     provider finds the cache of this conversation again. ``cache_ttl`` is how long cache marks ask to be kept.
+    ``compact`` asks for the provider's own compaction of the messages instead of an answer.
     """
 
     model: str
@@ -96,6 +97,7 @@ class ModelRequest:
     effort: Effort | None = None
     session: str | None = None
     cache_ttl: CacheTtl = "5m"
+    compact: bool = False
     blobs: dict[str, bytes] = field(default_factory=dict, compare=False, repr=False)
     """Bytes of the images named by ``ImageRef``; not part of the request's identity."""
 

@@ -90,9 +90,9 @@ def threshold_tokens(threshold: int | str | None, window: int, reserve: int) -> 
 class CompactionSettings(_Settings):
     """Third defence: when history is summarised, what is kept and what a summary may cost."""
 
-    style: Literal["summary", "notes"] = "summary"
-    """What stands for the history: "summary", written by a model when it is time; "notes", which the model keeps while
-    it works, with a tool that also opens a new window from them when it sees fit."""
+    style: Literal["summary", "native"] = "summary"
+    """What stands for the history: "summary", written by a model; "native", the provider's own compaction (OpenAI,
+    Azure OpenAI and xAI), which only the same model can read. Where there is none, a summary is written."""
     auto: bool = True
     """Compact when the next request would pass the threshold. Off: stop at the limit and offer choices."""
     threshold: Threshold = None

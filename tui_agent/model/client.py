@@ -143,7 +143,7 @@ class ProviderClient:
                         begun = True
                         yield event
             except ModelError as error:
-                if begun or not self._learn(error, attempt):
+                if begun or request.compact or not self._learn(error, attempt):
                     raise
                 log.warning("%s Sending again without it.", error.message)
                 with_reasoning, left_out = attempt.with_reasoning, attempt.left_out
@@ -155,6 +155,8 @@ class ProviderClient:
         learnt = self._learnt.get(_place(route), _Learnt())
         if learnt.wire is not None:
             route = replace(route, wire=learnt.wire)
+        if request.compact and not (route.wire == "responses" and route.provider.responses.compacts):
+            raise ModelError(ErrorKind.INVALID_REQUEST, f"{route.target.provider} has no compaction of its own.")
         if learnt.takes_none_back:
             learnt.blobs |= _blobs(request)
         if learnt.blobs:

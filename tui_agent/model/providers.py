@@ -95,6 +95,8 @@ class ResponsesFormat:
     """Takes the session's id, so that its requests meet the same cache."""
     images_in_results: bool = False
     """Takes images in a tool's result."""
+    compacts: bool = False
+    """Has ``/responses/compact``, which makes one opaque item of a conversation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +240,7 @@ _OPENAI_THINKING = (
 What is called chat, or hears and draws, stays with chat completions.
 """
 _OPENAI_RESPONSES = ResponsesFormat(
-    thinking=_OPENAI_THINKING, summary="auto", developer=True, cache_key=True, images_in_results=True
+    thinking=_OPENAI_THINKING, summary="auto", developer=True, cache_key=True, images_in_results=True, compacts=True
 )
 
 _OPENAI_CHAT = ChatFormat(
@@ -389,7 +391,9 @@ _TABLE = (
         wire="responses",
         url="https://api.x.ai/v1",
         url_variables=("XAI_API_BASE",),
-        responses=ResponsesFormat(thinking=r"^grok-(?!.*non-reasoning)(?:[4-9]|\d\d|build|code)", cache_key=True),
+        responses=ResponsesFormat(
+            thinking=r"^grok-(?!.*non-reasoning)(?:[4-9]|\d\d|build|code)", cache_key=True, compacts=True
+        ),
         chat=ChatFormat(cache_key_header="x-grok-conv-id"),
     ),
     Provider(

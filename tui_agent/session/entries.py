@@ -513,8 +513,13 @@ class CompactionEntry(EntryBase):
     tokens_before: int
     tokens_after: int
     trigger: Literal["manual", "threshold", "overflow", "model_switch", "idle", "notes"]
-    style: Literal["summary", "notes", "hook"] = Field(default="summary", exclude_if=lambda style: style == "summary")
-    """Who wrote what stands for the history: a summariser, the model in its working notes, a hook."""
+    style: Literal["summary", "notes", "native", "hook"] = Field(
+        default="summary", exclude_if=lambda style: style == "summary"
+    )
+    """Who wrote what stands for the history: a summariser, the model in its working notes (older versions), the
+    provider, a hook."""
+    item: str | None = Field(default=None, exclude_if=lambda item: item is None)
+    """The provider's own compaction, JSON text: goes back byte for byte to ``model``, in place of ``summary``."""
     instructions: str | None = None
     details: SummaryDetails = SummaryDetails()
     model: str | None = None

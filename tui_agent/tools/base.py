@@ -129,10 +129,6 @@ class ToolContext:
     """Whether the model takes images."""
     archive: Archive | None = None
     """The session's past; None where there is no session."""
-    room_left: Callable[[], int] | None = None
-    """Returns the tokens that are left before room has to be made; None where nobody knows."""
-    has_notes: bool = False
-    """Whether the model kept working notes on the path."""
     in_view: Callable[[str], Sequence[ToolResultEntry]] = lambda _file: ()
     """Returns the reads of a file that the model still sees as they were, newest first."""
     call_id: str = ""

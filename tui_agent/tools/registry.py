@@ -23,8 +23,8 @@ _MODULES = dict.fromkeys(OFFERED, "") | {
 }
 """What each tool's module is called beside its name."""
 
-BUILTIN = (*_MODULES, "skill", "task", "window")
-"""Every built-in tool. The last are made by those who know skills, agents, settings."""
+BUILTIN = (*_MODULES, "skill", "task")
+"""Every built-in tool. The last are made by those who know skills and agents."""
 
 
 @cache

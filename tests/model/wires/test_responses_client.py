@@ -1,6 +1,7 @@
 """Responses through the real client, from a scripted provider on this machine."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -186,3 +187,40 @@ async def test_a_server_of_ones_own_can_be_asked_by_responses(server: ModelServe
     assert (first.error, first.reasoning, second.text) == (None, "I need the file.", "Done.")
     assert "include" not in body(server, 0)
     assert body(server, 1)["input"][1] == thought
+
+
+async def test_a_conversation_is_compacted_by_the_provider_and_goes_on_from_its_item(
+    client: ProviderClient, server: ModelServer
+) -> None:
+    server.play(Turn("On we go."))
+
+    asked = ask(MODEL, messages=(user("hello"), user("long talk")), tools=True)
+    compacted = await collect(client, replace(asked, compact=True))
+    assert compacted.error is None
+    assert compacted.finished is not None
+    item = compacted.finished.reasoning_blob
+    assert item is not None
+    said = Message("user", (ContentText("The talk in short."),), reasoning=(item,))
+    answer = await collect(client, ask(MODEL, messages=(said, user("Go on."))))
+
+    assert answer.text == "On we go."
+    assert server.calls[0].path == "/v1/responses/compact"
+    assert body(server, 0).keys() == {"model", "input"}
+    assert body(server, 1)["input"][:2] == [
+        {"type": "compaction", "id": "cmp_1", "encrypted_content": "b3BhcXVl"},
+        {"role": "user", "content": "The talk in short."},
+    ]
+
+
+@pytest.mark.parametrize("model", ["anthropic/claude-sonnet-4-5", MODEL])
+async def test_a_provider_without_a_compaction_says_so(
+    client: ProviderClient, server: ModelServer, monkeypatch: pytest.MonkeyPatch, model: str
+) -> None:
+    monkeypatch.setattr(server, "compacts", False)
+    server.play(Turn("Still here."))
+
+    answer = await collect(client, replace(ask(model), compact=True))
+
+    assert answer.error is not None
+    assert answer.error.kind in {ErrorKind.INVALID_REQUEST, ErrorKind.NOT_FOUND}
+    assert (await collect(client, ask(MODEL))).error is None, "the format itself is not given up"

@@ -87,6 +87,9 @@ _BARE = frozenset({"type", "chars"})
 def call(request: ModelRequest, route: Route, *, with_reasoning: bool = True) -> Call:
     """Return what is posted for a request. ``with_reasoning`` False sends none back and asks for none."""
     form = route.provider.responses
+    if request.compact:
+        items = _input(request, form, with_reasoning=with_reasoning)
+        return Call(f"{_PATH}/compact", {"model": route.name, "input": items}, {"accept": "application/json"})
     body: dict[str, Any] = {
         "model": route.name,
         "input": _input(request, form, with_reasoning=with_reasoning),
@@ -165,6 +168,7 @@ def _input(request: ModelRequest, form: ResponsesFormat, *, with_reasoning: bool
             case "system":
                 items.append({"role": role, "content": message.text})
             case "user":
+                items.extend(_compacted(message) if with_reasoning else ())
                 items.append({"role": "user", "content": _content(message, request)})
             case "assistant":
                 items.extend(_answer(message, with_reasoning=with_reasoning))
@@ -174,6 +178,12 @@ def _input(request: ModelRequest, form: ResponsesFormat, *, with_reasoning: bool
                 items.append(_result(message, message.text))
                 moved += [_part(part, request) for part in message.content if isinstance(part, ImageRef)]
     return [*items, {"role": "user", "content": moved}] if moved else items
+
+
+def _compacted(message: Message) -> list[dict[str, Any]]:
+    """Return the items of the provider's own compaction that a summary's message has, as they came."""
+    kept = (blob["compacted"] for blob in blobs(message) if isinstance(blob.get("compacted"), list))
+    return _objects(next(kept, None))
 
 
 def _result(message: Message, output: str | list[dict[str, Any]]) -> dict[str, Any]:
@@ -265,8 +275,35 @@ def _function_call(place: dict[str, Any], each: RequestToolCall) -> dict[str, An
 # -- the answer ---------------------------------------------------------------------------------------------
 
 
-def reader(request: ModelRequest, route: Route) -> "ResponsesReader":
-    return ResponsesReader(call_ids(request), route)
+def reader(request: ModelRequest, route: Route) -> "ResponsesReader | CompactionReader":
+    return CompactionReader(route) if request.compact else ResponsesReader(call_ids(request), route)
+
+
+@dataclass(slots=True)
+class CompactionReader:
+    """Reads the document ``/responses/compact`` answers with (OpenAI, "Compact a response"; xAI, "Context Compaction").
+
+    Of its items only the opaque one is kept: the user's messages beside it are carried by the summary already.
+    """
+
+    route: Route
+    finished: bool = False
+    done: bool = False
+    _document: dict[str, Any] = field(default_factory=dict)
+
+    def feed(self, event: str, data: str) -> list[ModelEvent]:  # noqa: ARG002 - as readers are
+        self._document = parse(data)
+        if (error := self._document.get("error")) is not None:
+            raise _failure(self._document, error)
+        self.finished = True
+        return []
+
+    def end(self) -> list[ModelEvent]:
+        items = [item for item in _objects(self._document.get("output")) if item.get("type") == "compaction"]
+        if not items:
+            raise WireFailure(Failure("the answer has no compaction", cause="broken"))
+        report = _usage_report(self._document.get("usage"), self.route)
+        return [*([report] if report else []), Finished("stop", json.dumps({"compacted": items}))]
 
 
 _Part = tuple[str, int]
@@ -355,7 +392,7 @@ class ResponsesReader:
             raise WireFailure(Failure("the answer ended without saying why", cause="closed"))
         calls = [item for item in self._items if item.type == "function_call"]
         events: list[ModelEvent] = [ToolCallReady(call.call_id, call.tool, "".join(call.pieces)) for call in calls]
-        if (report := self._usage()) is not None:
+        if (report := _usage_report(self._response.get("usage"), self.route)) is not None:
             events.append(report)
         return [*events, Finished(self._reason(has_calls=bool(calls)), self._blob())]
 
@@ -515,25 +552,6 @@ class ResponsesReader:
             return "length"
         return "tool_calls" if has_calls else "stop"
 
-    def _usage(self) -> UsageReport | None:
-        reported = self._response.get("usage")
-        if not isinstance(reported, dict):
-            return None
-        read, written = reported.get("input_tokens_details"), reported.get("output_tokens_details")
-        usage = usage_of(
-            {
-                "prompt": reported.get("input_tokens"),
-                "completion": reported.get("output_tokens"),
-                "cache_read": _field(read, "cached_tokens"),
-                "cache_write": _field(read, "cache_write_tokens"),
-                "reasoning": _field(written, "reasoning_tokens"),
-            }
-        )
-        if usage is None:
-            return None
-        named = named_cost(reported)
-        return UsageReport(usage, self.route.info.cost(usage) if named is None else named)
-
     def _blob(self) -> str | None:
         """Return what the answer's items have to go back as, None where its text and calls alone will do."""
         places = self._places()
@@ -585,6 +603,25 @@ class ResponsesReader:
 
 
 # -- what events hold ---------------------------------------------------------------------------------------
+
+
+def _usage_report(reported: object, route: Route) -> UsageReport | None:
+    if not isinstance(reported, dict):
+        return None
+    read, written = reported.get("input_tokens_details"), reported.get("output_tokens_details")
+    usage = usage_of(
+        {
+            "prompt": reported.get("input_tokens"),
+            "completion": reported.get("output_tokens"),
+            "cache_read": _field(read, "cached_tokens"),
+            "cache_write": _field(read, "cache_write_tokens"),
+            "reasoning": _field(written, "reasoning_tokens"),
+        }
+    )
+    if usage is None:
+        return None
+    named = named_cost(reported)
+    return UsageReport(usage, route.info.cost(usage) if named is None else named)
 
 
 def _objects(value: object) -> list[dict[str, Any]]:

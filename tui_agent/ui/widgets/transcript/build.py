@@ -64,6 +64,7 @@ _TRIGGERS = {
     "idle": "before the cache was forgotten",
     "notes": "a new window from the model's notes",
 }
+_BY_PROVIDER = " · by the provider"
 _RULE = "compaction:"
 """Begins the key of a compaction's rule."""
 _FINISHES = {
@@ -223,7 +224,7 @@ def _compaction(entry: CompactionEntry, around: BuildContext) -> Block:
     count = around.summarised(entry)
     what = f"summarised above: {wording.plural(count, 'entry')}, " if count else "summarised above: "
     cost = f" · {wording.money(entry.cost)}" if entry.cost else ""
-    text = f"{what}{before} → {after}{cost}"
+    text = f"{what}{before} → {after}{_BY_PROVIDER if entry.item else ''}{cost}"
     return _summary(f"{_RULE}{entry.id}", text, entry, ("edit", "undo"))
 
 
@@ -255,10 +256,19 @@ def _summary(
     return block
 
 
+def _provider_item(entry: CompactionEntry) -> str:
+    """Say what the model that made an opaque item is sent in place of the text."""
+    if not entry.item:
+        return ""
+    size = f"{entry.usage.output:,} tokens" if entry.usage is not None and entry.usage.output else "its item"
+    return f"{size}, which {entry.model} alone can read; other models get this text"
+
+
 def _detail_lines(entry: CompactionEntry | BranchSummaryEntry, width: int) -> Iterator[Line]:
     details = entry.details
     rows = [
         ("Compacted", _TRIGGERS[entry.trigger] if isinstance(entry, CompactionEntry) else ""),
+        ("The provider's own", _provider_item(entry) if isinstance(entry, CompactionEntry) else ""),
         ("Files read", ", ".join(details.read_files)),
         ("Files changed", ", ".join(details.modified_files)),
         ("Also kept", _carried(details)),
