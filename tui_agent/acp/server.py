@@ -123,7 +123,6 @@ class EditorAgent:
         self._client = conn
 
     async def aclose(self) -> None:
-        """Close every session."""
         for session_id in list(self._open):
             await self._close(session_id)
 
@@ -187,8 +186,9 @@ class EditorAgent:
 
     @reports_errors
     async def new_session(self, cwd: str, mcp_servers: list[Any] | None = None, **_more: Any) -> NewSessionResponse:
-        """Begin a session in a directory."""
-        directory = _directory(cwd)
+        directory = Path(cwd)
+        if not directory.is_absolute() or not is_directory(directory):
+            raise RequestError(-32602, f"{cwd!r} is no directory that is there.")
         servers = _servers(mcp_servers)
         await self._require_key()
         opened = await self._take(OpenRequest(demo=self._workshop.demo), directory, servers)
@@ -234,7 +234,6 @@ class EditorAgent:
 
     @reports_errors
     async def close_session(self, session_id: str, **_more: Any) -> CloseSessionResponse:
-        """Stop what goes on in a session and let go of it."""
         self._session(session_id)
         await self._close(session_id)
         return CloseSessionResponse()
@@ -307,22 +306,17 @@ class EditorAgent:
         message = read_prompt(prompt, agent.ports.cwd, agent.ports.put_blob)
         if not message.text.strip() and not message.attached:
             raise RequestError(-32602, "The prompt is empty.")
-        self._follow_settings(opened)
-        return PromptResponse(stop_reason=await opened.prompt(message))
-
-    async def cancel(self, session_id: str, **_more: Any) -> None:
-        """Stop what goes on in a session."""
-        if (opened := self._open.get(session_id)) is not None:
-            opened.cancel()
-
-    # -- inside ---------------------------------------------------------------------------------------------
-
-    def _follow_settings(self, opened: EditorSession) -> None:
-        """Take in settings that changed since the last prompt; what is wrong with them is told once."""
         wrong = self._workshop.follow_settings(session.agent for session in self._open.values())
         if wrong and wrong != self._wrong_settings:
             opened.tell(helpers.update_agent_thought_text(f"{wrong} The settings stay as they were.\n"))
         self._wrong_settings = wrong
+        return PromptResponse(stop_reason=await opened.prompt(message))
+
+    async def cancel(self, session_id: str, **_more: Any) -> None:
+        if (opened := self._open.get(session_id)) is not None:
+            opened.cancel()
+
+    # -- inside ---------------------------------------------------------------------------------------------
 
     async def _take(self, request: OpenRequest, cwd: Path, servers: Mapping[str, McpServerSettings]) -> EditorSession:
         if self._client is None:
@@ -386,13 +380,6 @@ def _modes(current: str) -> SessionModeState:
     known.setdefault(current, "an agent of your own")
     modes = [SessionMode(id=name, name=name.capitalize(), description=text) for name, text in known.items()]
     return SessionModeState(current_mode_id=current, available_modes=modes)
-
-
-def _directory(cwd: str) -> Path:
-    path = Path(cwd)
-    if not path.is_absolute() or not is_directory(path):
-        raise RequestError(-32602, f"{cwd!r} is no directory that is there.")
-    return path
 
 
 def _servers(given: Sequence[Any] | None) -> dict[str, McpServerSettings]:

@@ -78,7 +78,6 @@ class EditorFrontend(TextFrontend):
         self._asked = 0
 
     def say(self, message: str, severity: Severity = "information", remedy: Remedy | None = None) -> None:
-        """Tell a sentence as a message of the agent's."""
         del severity, remedy
         self._session.tell(helpers.update_agent_message_text(f"{message}\n\n"))
 
@@ -256,7 +255,6 @@ class EditorSession:
         return self.controller.agent
 
     async def aclose(self) -> None:
-        """End the run and what was told of it, and let go of the session."""
         self._answer(RunEnded("interrupted"))
         tasks = [*self._asking.values(), *filter(None, [self._telling])]
         for task in tasks:

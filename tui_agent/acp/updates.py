@@ -233,7 +233,6 @@ class Updates:
 
 
 def usage_update(size: ContextSize, cost: float | None) -> UsageUpdate:
-    """Return how full the window is and what the session has cost."""
     dollars = Cost(amount=cost, currency="USD") if cost else None
     return UsageUpdate(session_update="usage_update", used=max(0, size.total), size=size.window, cost=dollars)
 

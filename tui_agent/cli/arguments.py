@@ -105,7 +105,6 @@ def _check_key(arguments: argparse.Namespace) -> None:
 
 
 def _check_race(arguments: argparse.Namespace) -> None:
-    """Refuse options of a race that say nothing."""
     if arguments.race is not None and arguments.print is None:
         raise UsageError("--race goes with -p; in the program it is /race. See: tui-agent --help")
     if arguments.check is not None and arguments.print is None:

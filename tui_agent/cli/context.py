@@ -58,8 +58,6 @@ def run_context(arguments: Namespace) -> int:
 
 
 def run_compact(arguments: Namespace) -> int:
-    """Compact a session, or show what compacting it would do."""
-
     async def work() -> int:
         async with Wiring(arguments) as wiring:
             session = wiring.hold(wiring.open(named_or_last(wiring.store, arguments.id, wiring.cwd).id))
@@ -126,7 +124,6 @@ def tree_lines(headers: Sequence[EntryHeader], labels: dict[int, str], active: s
 
 
 def _count(below: dict[int | None, list[int]], entry_id: int) -> int:
-    """Return how many entries there are from one on."""
     found = [entry_id]
     for one in found:
         found += below.get(one, [])

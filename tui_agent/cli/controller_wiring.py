@@ -317,7 +317,6 @@ class ControllerWiring:
         return max(0.0, tokens * (anew - prices.cache_read))
 
     def provider_keys(self) -> Sequence[KeyStatus]:
-        """Say of the best known providers whether a key was found."""
         available = self._wiring.router.keys.available()
         shown = dict.fromkeys((*WELCOME_PROVIDERS, *available))
         return [

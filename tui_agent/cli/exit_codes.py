@@ -11,7 +11,6 @@ class ExitCode(IntEnum):
     meaning: str
 
     def __new__(cls, code: int, word: str, meaning: str) -> Self:
-        """Make one row of the table."""
         made = int.__new__(cls, code)
         made._value_ = code
         made.word, made.meaning = word, meaning

@@ -120,7 +120,6 @@ class Extensions:
         return McpHub(find, around, patience or self._patience)
 
     def servers(self, cwd: Path) -> FoundServers:
-        """Return the servers that the settings name, read now."""
         try:
             config = self.config(cwd)
         except ConfigError as error:
@@ -171,7 +170,6 @@ class Extensions:
         return load_config(project=project).config
 
     async def aclose(self) -> None:
-        """End every server."""
         await asyncio.gather(*(hub.aclose() for hub in (*self._hubs.values(), *self._own_hubs)))
 
 

@@ -202,7 +202,6 @@ class HeadlessRun(TextFrontend):
             raise CommandError(f"Process {held.pid} on {held.host} works on this session: {ways}.") from None
 
     async def aclose(self) -> None:
-        """Let go of the session."""
         await self.controller.close()
 
     @property
@@ -435,7 +434,9 @@ class HeadlessRun(TextFrontend):
                 changed = bool(result.metadata.modified_files)
                 self._acted = self._acted or changed or self._did_more_than_read(result.call_id)
             case ToolStarted(call_id=call_id, tool="bash", arguments=arguments):
-                self._commands[call_id] = self._command(arguments)
+                self._commands[call_id] = str(
+                    getattr(parse_arguments(find_tool("bash", self._agent.ports.tools), arguments), "command", "")
+                )
             case RetryScheduled(seconds=seconds, reason=reason, loading=waited) if not self._as_json:
                 if not waited:
                     say(reason if waited == 0 else f"{reason} Trying again in {seconds:.0f} s.", file=self._err)
@@ -445,12 +446,7 @@ class HeadlessRun(TextFrontend):
             case _:
                 pass
 
-    def _command(self, arguments: str) -> str:
-        """Return the whole command of a call; its title is cut."""
-        return str(getattr(parse_arguments(find_tool("bash", self._agent.ports.tools), arguments), "command", ""))
-
     def _did_more_than_read(self, call_id: str) -> bool:
-        """Whether a call was a command that needed to be allowed."""
         from tui_agent.shell.needs import command_needs
 
         ports, command = self._agent.ports, self._commands.get(call_id)
@@ -467,7 +463,6 @@ class HeadlessRun(TextFrontend):
         return code
 
     def _outcome(self, ended: RunEnded) -> tuple[ExitCode, str]:
-        """Return what came of a run, and why it is not what was asked for."""
         to_go_on = "To go on: tui-agent -c -p continue"
         match ended.reason:
             case "done" | "length" if ended.check == "failed":

@@ -73,7 +73,6 @@ class LoginController:
         ]
 
     def where(self) -> str:
-        """Say where a key would be kept."""
         return "the system's keyring" if system_keyring() is not None else str(self._logins.path)
 
     async def try_key(self, provider: str, key: str) -> "Trial":
@@ -167,7 +166,6 @@ def run_login(arguments: Namespace) -> int:
 
 
 def run_logout(arguments: Namespace) -> int:
-    """Remove a key that was entered."""
     controller = _controller()
     kept = [row for row in controller.rows() if row.is_kept]
     if not kept:

@@ -34,7 +34,10 @@ def run(argv: list[str]) -> int:
     """Run the program with arguments; returns the exit code."""
     provide_streams()
     try:
-        _check_directory()
+        try:
+            Path.cwd()
+        except OSError:
+            raise UsageError("The directory you are in is not there any more: change to another one.") from None
         arguments = parse(argv)
     except UsageError as error:
         return _fail(str(error), ExitCode.USAGE)
@@ -65,14 +68,6 @@ def _command(arguments: Namespace) -> Callable[[Namespace], int]:
         return _full_screen if arguments.print is None else _headless
     run: Callable[[Namespace], int] = getattr(import_module(f"tui_agent.cli.{_MODULES.get(name, name)}"), f"run_{name}")
     return run
-
-
-def _check_directory() -> None:
-    """Raise a ``UsageError`` where nothing could be done: the directory was deleted meanwhile."""
-    try:
-        Path.cwd()
-    except OSError:
-        raise UsageError("The directory you are in is not there any more: change to another one.") from None
 
 
 def _full_screen(arguments: Namespace) -> int:

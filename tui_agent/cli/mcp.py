@@ -8,7 +8,6 @@ import sys
 from argparse import Namespace
 from pathlib import Path
 
-from tui_agent.agent.mcp.hub import McpHub
 from tui_agent.agent.mcp.records import McpServerStatus, ServerState
 from tui_agent.agent.mcp.settings import FoundServers, McpServerSettings
 from tui_agent.app.format import one_line, tokens
@@ -34,7 +33,14 @@ def run_mcp(arguments: Namespace) -> int:
         case "add":
             return _add(arguments)
         case "remove":
-            return _remove(arguments.name)
+            name = arguments.name
+            if name not in load_config().config.mcp:
+                specs = {spec.name: spec for spec in _found().specs}
+                why = "is in the project's .mcp.json: edit that file" if name in specs else "is not in your settings"
+                raise UsageError(f"{name} {why}.")
+            set_value(f'mcp."{name}"', None)
+            say(f"Removed {name} from {config_path()}.")
+            return 0
         case "test":
             return asyncio.run(_test(arguments.name))
         case _:
@@ -117,18 +123,7 @@ def _save(name: str, settings: McpServerSettings, *, replace: bool) -> None:
     set_value(f'mcp."{name}"', settings.model_dump(mode="json", exclude_defaults=True))
 
 
-def _remove(name: str) -> int:
-    if name not in load_config().config.mcp:
-        specs = {spec.name: spec for spec in _found().specs}
-        why = "is in the project's .mcp.json: edit that file" if name in specs else "is not in your settings"
-        raise UsageError(f"{name} {why}.")
-    set_value(f'mcp."{name}"', None)
-    say(f"Removed {name} from {config_path()}.")
-    return 0
-
-
 async def _test(name: str) -> int:
-    """Start a server, tell what it offers, and end it."""
     found = _found()
     spec = next((spec for spec in found.specs if spec.name == name), None)
     if spec is None:
@@ -137,7 +132,12 @@ async def _test(name: str) -> int:
     hub = Extensions(_trusts).hub_of(spec)
     hub.subscribe(lambda notice: say(notice.message, file=sys.stderr))
     try:
-        await _until_settled(hub)
+        changed = asyncio.Event()
+        hub.watch(changed.set)
+        hub.start()
+        while any(row.state in {ServerState.STARTING, ServerState.LOGIN} for row in hub.status()):
+            changed.clear()
+            await changed.wait()
         counter = TokenCounter(_COUNTED_AS)
         [status] = hub.status(counter.schema, count_text=counter.text)
         for line in _told(status):
@@ -145,15 +145,6 @@ async def _test(name: str) -> int:
         return 0 if status.state is ServerState.READY else 1
     finally:
         await hub.aclose()
-
-
-async def _until_settled(hub: McpHub) -> None:
-    changed = asyncio.Event()
-    hub.watch(changed.set)
-    hub.start()
-    while any(row.state in {ServerState.STARTING, ServerState.LOGIN} for row in hub.status()):
-        changed.clear()
-        await changed.wait()
 
 
 def _told(status: McpServerStatus) -> list[str]:

@@ -221,7 +221,17 @@ class PlainFrontend(TextFrontend):
     async def _take_lines(self) -> None:
         while (line := await self._read()) is not None:
             self._is_prompted = False
-            await self._take(line)
+            if self._answer is not None and not self._answer.done():
+                self._answer.set_result(line)
+            elif self._permissions and self._clock() >= self._permission_shown_at + self._grace:
+                self._answer_permission(self._permissions[0], line)
+            elif line.strip():
+                intent = parse(line)
+                command = find(intent.name, command_table()) if isinstance(intent, CommandIntent) else None
+                if isinstance(intent, CommandIntent) and command is not None:
+                    self.controller.soon(command.handler(self.controller, intent.arguments))
+                else:
+                    await self.controller.outbox.send(line)
             self._prompt_soon()
         # A pipe ends before the run that its last line began.
         self._is_over = True
@@ -233,22 +243,6 @@ class PlainFrontend(TextFrontend):
             self._ended.clear()
             await self._ended.wait()
         self.leave()
-
-    async def _take(self, line: str) -> None:
-        if self._answer is not None and not self._answer.done():
-            self._answer.set_result(line)
-        elif self._permissions and self._clock() >= self._permission_shown_at + self._grace:
-            self._answer_permission(self._permissions[0], line)
-        elif line.strip():
-            await self._send(line)
-
-    async def _send(self, line: str) -> None:
-        intent = parse(line)
-        command = find(intent.name, command_table()) if isinstance(intent, CommandIntent) else None
-        if isinstance(intent, CommandIntent) and command is not None:
-            self.controller.soon(command.handler(self.controller, intent.arguments))
-        else:
-            await self.controller.outbox.send(line)
 
     def _interrupt(self, _number: int) -> None:
         """Cancel the question, else stop the agent; twice while idle quits."""
@@ -511,7 +505,7 @@ class PlainFrontend(TextFrontend):
 
     def _on_event(self, event: AgentEvent) -> None:
         if not isinstance(event, AnswerDelta):
-            self._print_rest()
+            self._print_all(*self._text.end())
         match event:
             case AnswerDelta(text=text):
                 self._print_all(*self._text.feed(text))
@@ -558,9 +552,6 @@ class PlainFrontend(TextFrontend):
         parts = [state or "Ended", _size_text(self._agent), f"cost {money(cost)}" if cost else ""]
         self._print(f"{', '.join(filter(None, parts))}.")
 
-    def _print_rest(self) -> None:
-        self._print_all(*self._text.end())
-
     def _print_answer(self, line: str) -> None:
         for text in (*self._text.feed(f"{line}\n"), *self._text.end()):
             self._print(text)
@@ -580,7 +571,6 @@ class MarkdownLines:
             yield from self._lines(line)
 
     def end(self) -> Iterator[str]:
-        """Yield the line that was left open."""
         rest, self._open = self._open, ""
         yield from self._lines(rest)
         self._in_code = False

@@ -67,7 +67,13 @@ def run_sessions(arguments: Namespace) -> int:
             case "search":
                 return _search(store, arguments)
             case "show":
-                return _show(store, arguments)
+                session = Session(store, store.session(arguments.id).id, estimate=lambda _entry: 0, read_only=True)
+                for entry in session.path():
+                    if arguments.json:
+                        print(entry.model_dump_json())
+                    elif text := _readable(entry):
+                        say(f"#{entry.id} {text}\n")
+                return 0
             case "export" | "import" as action:
                 from tui_agent.cli import transfer
 
@@ -121,16 +127,6 @@ def _search(store: Store, arguments: Namespace) -> int:
             say(f"{short_id(hit.session_id)}#{hit.entry_id}  {_when(hit.created_at)}  {hit.kind}: {hit.snippet}")
     if not hits and not arguments.json:
         print(f"Nothing found for “{arguments.query}”.")
-    return 0
-
-
-def _show(store: Store, arguments: Namespace) -> int:
-    session = Session(store, store.session(arguments.id).id, estimate=lambda _entry: 0, read_only=True)
-    for entry in session.path():
-        if arguments.json:
-            print(entry.model_dump_json())
-        elif text := _readable(entry):
-            say(f"#{entry.id} {text}\n")
     return 0
 
 

@@ -19,7 +19,13 @@ def require_sense(key: str, value: object) -> str:
         RuleError: it is a permission rule that says nothing.
     """
     if key in MODEL_KEYS:
-        return _about_model(str(value), load_config().config)
+        model = str(value)
+        config = load_config().config
+        from tui_agent.cli.models import catalog_of
+        from tui_agent.model.naming import require
+
+        warning = require(model, catalog_of(config))
+        return f"{warning} It is saved all the same: the provider may know it." if warning else ""
     table, *names = split_key(key)
     if table == "permissions":
         for name in reversed(names):
@@ -64,11 +70,3 @@ def _judged(model: str, config: Config) -> str:
     from tui_agent.model.naming import judge
 
     return judge(model, catalog_of(config)).sentence
-
-
-def _about_model(model: str, config: Config) -> str:
-    from tui_agent.cli.models import catalog_of
-    from tui_agent.model.naming import require
-
-    warning = require(model, catalog_of(config))
-    return f"{warning} It is saved all the same: the provider may know it." if warning else ""

@@ -11,7 +11,6 @@ from tui_agent.config import Config, config_path, get_value, load_config, parse_
 
 
 def run_config(arguments: Namespace) -> int:
-    """Print or change settings."""
     match arguments.action:
         case "path":
             print(config_path())
@@ -32,7 +31,6 @@ def run_config(arguments: Namespace) -> int:
 
 
 def _what_instead(key: str, config: Config) -> str:
-    """Return what holds where a setting is not set, as a sentence."""
     from tui_agent.cli.models import catalog_of, choose_model, keys_of
 
     if key != "model":
@@ -53,7 +51,6 @@ def _print_all() -> None:
 
 
 def _set(key: str, value: object) -> None:
-    """Save a setting, and say what is odd about it."""
     from tui_agent.cli.setting_checks import doubts, require_sense
 
     warning = require_sense(key, value)

@@ -159,11 +159,9 @@ class _Progress:
         self._shown = files > 1 and sys.stderr.isatty()
 
     def show(self, number: int, path: Path) -> None:
-        """Say which file is being read."""
         if self._shown:
             print(f"\r\x1b[2K{number}/{self._files} {ascii(path.name)[1:-1][:60]}", end="", file=sys.stderr, flush=True)
 
     def clear(self) -> None:
-        """Take the line away."""
         if self._shown:
             print("\r\x1b[2K", end="", file=sys.stderr, flush=True)

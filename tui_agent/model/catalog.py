@@ -146,13 +146,11 @@ class Catalog:
         """Where requests go."""
 
     def use(self, models: Mapping[str, ModelSettings], providers: Mapping[str, ProviderSettings]) -> None:
-        """Know models and providers from now on as the user set them up."""
         self._settings, self._providers = dict(models), dict(providers)
         self.addresses = Addresses(self._environ, self._settings, self._providers)
         self.forget()
 
     def add(self, model: str, settings: ModelSettings) -> None:
-        """Know a model from now on as the user set it up."""
         self._settings[model] = settings
         self._infos.pop(model, None)
 

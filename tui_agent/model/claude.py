@@ -34,7 +34,6 @@ class Claude:
 
     @property
     def efforts(self) -> tuple[Effort, ...]:
-        """The levels one can ask it for."""
         match self.style:
             case "none":
                 return ()

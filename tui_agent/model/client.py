@@ -176,7 +176,6 @@ class ProviderClient:
             raise classify(failed.failure, attempt.route.target, now=self._now()) from None
 
     async def _have_called(self, attempt: _Attempt) -> AsyncGenerator[ModelEvent, None]:
-        """Have the model host answer."""
         from tui_agent.model.hosted.call import build_call
         from tui_agent.model.wires import chat
 
@@ -217,7 +216,10 @@ class ProviderClient:
             learnt.wire = "chat"
             return True
         if error.kind is ErrorKind.CONTEXT_OVERFLOW:
-            return _leave_out_limit(error, attempt)
+            limits = frozenset(attempt.optional) & _ANSWER_LIMITS
+            fits = error.sent and error.window and error.sent < error.window
+            attempt.left_out |= limits if fits else frozenset()
+            return bool(limits and fits)
         text = attempt.failure.text if attempt.failure is not None and error.status in _REFUSED else ""
         if attempt.request.effort is not None and _EFFORT.search(text) and _VALUES.search(text):
             # The provider says which levels the model has: that is for whoever chose this one.
@@ -235,14 +237,6 @@ class ProviderClient:
         else:
             learnt.reasoning = True
         return True
-
-
-def _leave_out_limit(error: ModelError, attempt: _Attempt) -> bool:
-    """Leave out the limit of the answer where only that did not fit; most servers then take the room that is left."""
-    limits = frozenset(attempt.optional) & _ANSWER_LIMITS
-    fits = error.sent and error.window and error.sent < error.window
-    attempt.left_out |= limits if fits else frozenset()
-    return bool(limits and fits)
 
 
 def _open(environ: Mapping[str, str]) -> "Http":

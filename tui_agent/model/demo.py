@@ -73,7 +73,10 @@ class DemoClient:
         from tui_agent.model.demo_script import next_turn, pieces
 
         lines = tuple(request_bytes(request).splitlines(keepends=True))
-        self._check_window(_tokens(lines))
+        tokens = _tokens(lines)
+        if tokens > self._window:
+            message = self._script.overflow.replace("{window}", f"{self._window:,}")
+            raise ModelError(ErrorKind.CONTEXT_OVERFLOW, message, window=self._window)
         said = sha256(b"".join(lines[len(request.tools) :])).digest()
         turn = next_turn(self._script, request, self._answered[said])
         self._answered[said] += 1
@@ -99,11 +102,6 @@ class DemoClient:
                 yield ToolCallDelta(index, call.call_id, call.tool, piece)
                 await asyncio.sleep(self._pace)
             yield ToolCallReady(call.call_id, call.tool, call.arguments)
-
-    def _check_window(self, tokens: int) -> None:
-        if tokens > self._window:
-            message = self._script.overflow.replace("{window}", f"{self._window:,}")
-            raise ModelError(ErrorKind.CONTEXT_OVERFLOW, message, window=self._window)
 
     def _usage(self, lines: tuple[bytes, ...], turn: "DemoTurn") -> Usage:
         """Count the request; what it shares with the one before counts as read from the cache, as providers do."""

@@ -13,5 +13,4 @@ class DemoCatalog(Catalog):
         return super().info(model)
 
     def knows(self, model: str) -> bool:
-        """Tell whether anything is known of a model."""
         return model == DEMO_MODEL or super().knows(model)

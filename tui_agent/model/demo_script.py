@@ -49,7 +49,7 @@ class Branch(_Data):
         """Whether the results of a step, as the model sees them, lead this way."""
         together = "\n".join(outputs)
         return (
-            (self.result is None or any(_is_denied(output) for output in outputs))
+            (self.result is None or any(_DENIED.search(output[:_DENIAL_LENGTH]) for output in outputs))
             and (self.contains is None or self.contains in together)
             and (self.lacks is None or self.lacks not in together)
         )
@@ -104,7 +104,6 @@ class Scenario(_Data):
         return self.steps[self.steps.index(step) + 1]
 
     def matches(self, text: str) -> bool:
-        """Whether a message asks for this scenario."""
         return any(_says(text, phrase) for phrase in self.phrases)
 
 
@@ -133,7 +132,6 @@ class DemoScript(_Data):
 
 @lru_cache(maxsize=1)
 def load_script() -> DemoScript:
-    """Return the script that is part of the program."""
     data = files("tui_agent.model").joinpath("demo_script.toml").read_text(encoding="utf-8")
     return DemoScript.model_validate(tomllib.loads(data))
 
@@ -150,7 +148,10 @@ class DemoTurn:
 def next_turn(script: DemoScript, request: ModelRequest, take: int = 0) -> DemoTurn:
     """Decide the answer to a request from its messages alone; ``take`` counts how often it was answered already."""
     if not request.tools:
-        return _without_tools(script, request)
+        wish = " ".join(message.text for message in request.messages if message.role in {"system", "user"}).lower()
+        if "title" in wish and "summar" not in wish:
+            return DemoTurn(script.title)
+        return DemoTurn(script.summary.strip())
     if request.tool_choice == "none":
         return DemoTurn(script.wrap_up.strip())
     scenario, step = _where(script, request.messages, take)
@@ -169,22 +170,22 @@ def next_turn(script: DemoScript, request: ModelRequest, take: int = 0) -> DemoT
     return DemoTurn(text, step.think, calls)
 
 
-def _without_tools(script: DemoScript, request: ModelRequest) -> DemoTurn:
-    """Answer the program's own requests: a summary of the history or a title for the session."""
-    wish = " ".join(message.text for message in request.messages if message.role in {"system", "user"}).lower()
-    if "title" in wish and "summar" not in wish:
-        return DemoTurn(script.title)
-    return DemoTurn(script.summary.strip())
-
-
 def _can_call(calls: tuple[DemoCall, ...], request: ModelRequest) -> bool:
     offered = {tool.name for tool in request.tools}
     return all(call.tool in offered for call in calls)
 
 
 def _where(script: DemoScript, messages: tuple[Message, ...], take: int) -> tuple[Scenario, DemoStep]:
-    called = _last_call(messages)
-    asked = _last_prompt(messages)
+    called = _last(
+        (
+            index
+            for index, message in enumerate(messages)
+            if message.tool_calls and _CALL_ID.fullmatch(message.tool_calls[0].call_id)
+        )
+    )
+    asked = _last(
+        (index for index, message in enumerate(messages) if message.role == "user" and _is_prompt(messages, index))
+    )
     prompt = messages[asked] if asked is not None else Message("user")
     if called is not None and (asked is None or called > asked or _wants_more(script, prompt, messages, called)):
         going_on = _continued(script, messages, called)
@@ -220,20 +221,6 @@ def _chosen(script: DemoScript, prompt: Message) -> Scenario:
     return script.scenarios[-1]
 
 
-def _last_call(messages: tuple[Message, ...]) -> int | None:
-    return _last(
-        index
-        for index, message in enumerate(messages)
-        if message.tool_calls and _CALL_ID.fullmatch(message.tool_calls[0].call_id)
-    )
-
-
-def _last_prompt(messages: tuple[Message, ...]) -> int | None:
-    return _last(
-        index for index, message in enumerate(messages) if message.role == "user" and _is_prompt(messages, index)
-    )
-
-
 def _is_prompt(messages: tuple[Message, ...], index: int) -> bool:
     if _REMINDER.fullmatch(messages[index].text) is None:
         return True
@@ -264,10 +251,6 @@ def _unwrapped(text: str) -> str:
         return text
     paragraphs = found[1].strip().split("\n\n")
     return "\n\n".join(paragraphs[1:-1] or paragraphs)
-
-
-def _is_denied(output: str) -> bool:
-    return _DENIED.search(output[:_DENIAL_LENGTH]) is not None
 
 
 def _says(text: str, phrase: str) -> bool:

@@ -14,7 +14,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from tui_agent.context.budget import ModelLimits
-from tui_agent.context.calibration import Calibration, first_calibration
+from tui_agent.context.calibration import first_calibration
 from tui_agent.context.projection import ModelTraits
 from tui_agent.context.templates import Templates
 from tui_agent.context.tokens import TokenCounter
@@ -107,14 +107,12 @@ class CatalogDirectory:
         return info if learnt >= info.context_window else replace(info, context_window=learnt, origin="learnt")
 
     def limits(self, model: str) -> ModelLimits:
-        """Return a model's sizes."""
         info = self.info(model)
         tier = next((prices.over for prices in info.prices if prices.over), None)
         tier = None if info.origin == "learnt" else tier
         return ModelLimits(model, info.context_window, info.max_output, info.origin, info.vision, tier)
 
     def traits(self, model: str) -> ModelTraits:
-        """Return what the model and its provider take."""
         info, wire = self._catalog.info(model), self._wire_of(model)
         responses = provider_of(info.provider).responses
         known = claude(info.name)
@@ -134,7 +132,10 @@ class CatalogDirectory:
         """Return the model's token counter with what was learnt of it so far."""
         counter = self._counters.get(model)
         if counter is None:
-            known = self._calibration(model)
+            first, learnt = first_calibration(model), self._learnt.token_sizes
+            name = _plain_name(model)
+            elsewhere = next((key for key in learnt if _plain_name(key.partition(" ")[0]) == name), "")
+            known = replace(first, learnt=learnt.get(self._spoken(model)) or learnt.get(elsewhere, {}))
             counter = self._counters[model] = TokenCounter(model, known, self._templates, self._exact_counts)
         return counter
 
@@ -148,13 +149,6 @@ class CatalogDirectory:
         sizes = {name: round(size, 5) for name, size in after.calibration.learnt.items()}
         self._learnt.token_sizes[self._spoken(model)] = sizes
         self._save()
-
-    def _calibration(self, model: str) -> Calibration:
-        """Return what was learnt of a model, where nothing was what was learnt of the same one elsewhere."""
-        first, learnt = first_calibration(model), self._learnt.token_sizes
-        name = _plain_name(model)
-        elsewhere = next((key for key in learnt if _plain_name(key.partition(" ")[0]) == name), "")
-        return replace(first, learnt=learnt.get(self._spoken(model)) or learnt.get(elsewhere, {}))
 
     def learn_window(self, model: str, window: int, *, named: bool = True) -> None:
         """Remember a window that a provider named, for good, or one it only gave away, until the program ends."""

@@ -184,7 +184,6 @@ class _Asker:
             return loads(bytes(data))
 
     async def maybe(self, url: str, body: object = None) -> Any:
-        """Return what is there, an empty table where nothing is."""
         try:
             return await self.get(url, body)
         except (httpx.HTTPError, ValueError):
@@ -264,7 +263,11 @@ def _listed(row: dict[str, Any]) -> ServedModel | None:
     )
     window = _first(sizes, _count)
     most = _first(outputs, _size)
-    abilities = _words(row.get("supported_parameters")) | _words(row.get("tags")) | _true(_table(row, "capabilities"))
+    abilities = (
+        _words(row.get("supported_parameters"))
+        | _words(row.get("tags"))
+        | {key for key, value in _table(row, "capabilities").items() if value is True}
+    )
     tells = isinstance(row.get("supported_parameters"), list)
     takes = _words(_table(row, "architecture").get("input_modalities"))
     return ServedModel(
@@ -351,10 +354,6 @@ def _table(row: Mapping[str, Any], *path: str) -> dict[str, Any]:
 
 def _words(value: object) -> set[str]:
     return {word for word in value if isinstance(word, str)} if isinstance(value, list) else set()
-
-
-def _true(table: Mapping[str, Any]) -> set[str]:
-    return {key for key, value in table.items() if value is True}
 
 
 def _first(values: Iterable[Any], read: Callable[[Any], _Found | None]) -> _Found | None:

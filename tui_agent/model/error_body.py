@@ -94,7 +94,6 @@ def _parse(text: str) -> dict[str, Any] | None:
 
 
 def _inner(data: dict[str, Any]) -> dict[str, Any]:
-    """Return the part of a body that describes the error."""
     response = data.get("response")
     if isinstance(response, dict) and isinstance(response.get("error"), dict):
         return _as_dict(response["error"])  # OpenAI's response.failed

@@ -71,7 +71,6 @@ def span(value: str | None, *, now: float) -> float | None:
 
 
 def spoken(seconds: float) -> str:
-    """Return a wait as people say it."""
     whole = max(1, round(seconds))
     if whole < 100:
         return f"{whole} s"

@@ -75,7 +75,6 @@ def _response(error: BaseException) -> Any | None:
 
 
 def wait_headers(headers: Any) -> dict[str, str]:
-    """Return the headers that say when to come back."""
     pairs = headers.items() if headers is not None else ()
     return {name.lower(): value for name, value in pairs if any(part in name.lower() for part in _WANTED_HEADERS)}
 

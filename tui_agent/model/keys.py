@@ -66,7 +66,6 @@ class Keys:
         return self._environ.get(variable, "").strip()
 
     def advice(self, provider: Provider, model: str | None = None) -> str:
-        """Return what to set so that the provider has a key."""
         named = [settings.api_key_env for _table, settings in self._tables(provider, model) if settings.api_key_env]
         variable = (named or list(provider.keys) or [f"{provider.id.upper()}_API_KEY"])[0]
         return f"use /login (or tui-agent login {provider.id}), or set {variable}"

@@ -130,7 +130,11 @@ def find_overflow(text: str, status: int | None, *, throttled: bool = False) -> 
     ``throttled``: status or code say that the provider limits the rate, whatever the words are.
     """
     if throttled or status == 429 or _RATE.search(text):
-        return _over_rate(text)
+        match = _PER_MINUTE.search(text)
+        if match is None:
+            return None
+        limit, requested = _int(match[1]), _int(match[2])
+        return Overflow(None, requested, limit) if limit and requested > limit else None
     if not _OVERFLOW.search(text):
         # What is too large by bytes (mostly images) fails for the same reason and is helped by the same cure.
         return Overflow() if status == 413 else None
@@ -149,15 +153,6 @@ def _sent(text: str) -> int | None:
             answer = _ANSWER.search(text) if "requested" in match[0].lower() else None
             return sent - _int(answer[1] or answer[2]) if answer else sent
     return None
-
-
-def _over_rate(text: str) -> Overflow | None:
-    """A request that alone is over the tokens per minute never passes, however long one waits."""
-    match = _PER_MINUTE.search(text)
-    if match is None:
-        return None
-    limit, requested = _int(match[1]), _int(match[2])
-    return Overflow(None, requested, limit) if limit and requested > limit else None
 
 
 def _first(patterns: tuple[LazyPattern, ...], text: str) -> int | None:

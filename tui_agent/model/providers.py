@@ -191,7 +191,6 @@ class Provider:
         return self.chat_elsewhere
 
     def wire_of(self, name: str) -> WireName | None:
-        """Return the format a model of the provider is spoken to in."""
         return next((wire for pattern, wire in self.wires if re.search(pattern, name)), self.wire)
 
     def speaks(self, wire: WireName) -> bool:

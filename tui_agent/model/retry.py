@@ -29,7 +29,6 @@ class RetryPolicy:
 
     @classmethod
     def of(cls, settings: RetrySettings) -> Self:
-        """Build the policy the configuration asks for."""
         return cls(
             attempts=settings.attempts,
             first_delay=settings.first_delay,

@@ -185,7 +185,6 @@ class Router:
 def _native(
     route: Route, settings: ModelSettings, common: ProviderSettings, environment: Mapping[str, str | None]
 ) -> Route:
-    """Return a route with what a wire needs of it."""
     provider, options = route.provider, dict(settings.options)
     name = _name(route.info.id)
     name = provider.model_name(name) if provider.model_name is not None else name

@@ -78,7 +78,6 @@ class ServedModels:
         return answer is not None and self._now() - answer.asked < _DAY
 
     def keep(self, url: str, models: Mapping[str, ServedModel]) -> None:
-        """Keep what a server said just now."""
         known = dict(self._known())
         known[plain_url(url)] = ServerAnswer(asked=self._now(), models=dict(models))
         self._answers = known

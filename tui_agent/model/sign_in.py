@@ -56,7 +56,6 @@ class BrowserSignIn:
 
     @property
     def url(self) -> str:
-        """The address for the user's browser."""
         query = {
             "callback_url": f"http://localhost:{self._callback.port}{self._callback.path}",
             "code_challenge": _challenge(self._verifier),

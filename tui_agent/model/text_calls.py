@@ -165,16 +165,13 @@ class _Scanner:
             while fenced := _FENCED.match(self._text, self._at):
                 yield from _Scanner(fenced[1], self._tools).calls()
                 self._at = fenced.end()
-            self._end()
+            if not _LEAKED.match(self._text, self._at):
+                raise _NoCallError
             return
         while not _LEAKED.match(self._text, self._at):
             yield from self._next()
             between = _BETWEEN.match(self._text, self._at)
             self._at = between.end() if between else self._at
-
-    def _end(self) -> None:
-        if not _LEAKED.match(self._text, self._at):
-            raise _NoCallError
 
     def _next(self) -> Iterator[TextCall]:
         if opening := _OPENING.match(self._text, self._at):
@@ -204,7 +201,6 @@ class _Scanner:
         return json.dumps(values, ensure_ascii=False)
 
     def _value(self) -> Any:
-        """Return the JSON value that begins here."""
         while self._text[self._at : self._at + 1].isspace():
             self._at += 1
         if self._text[self._at : self._at + 1] not in {"{", "["}:
@@ -257,7 +253,6 @@ _DECODER = json.JSONDecoder(strict=False)
 
 
 def _object(value: Any) -> str:
-    """Return arguments as the JSON text of an object."""
     if isinstance(value, str):
         try:
             value = loads(value, strict=False)

@@ -67,7 +67,6 @@ class WrittenCalls:
 
     @property
     def are_whole(self) -> bool:
-        """Whether the arguments of all of them are complete."""
         return all(is_object(call.arguments) for call in self.calls)
 
     def take(self, index: Any, given: str, tool: str, arguments: Any) -> tuple[int, WrittenCall, str]:

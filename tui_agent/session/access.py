@@ -88,7 +88,6 @@ class WriteAccess:
 
     @property
     def read_only(self) -> bool:
-        """Whether changes are refused."""
         return self._asked_read_only or self._taken_over or self._store.read_only is not None
 
     def check_for_take_over(self) -> bool:

@@ -101,7 +101,8 @@ class Database:
         self._file: tuple[int, int] | None = None
         try:
             with self._translated():
-                self._open(wants_write=not read_only)
+                if not (not read_only and self._enter() and self._open_for_writing()):
+                    self._open_for_reading()
         except BaseException:
             self.close()
             raise
@@ -128,7 +129,11 @@ class Database:
         Raises:
             StoreError: the transaction could not be made; nothing of it is stored.
         """
-        self._refuse_if_gone()
+        if self._refusal is None and self._file is not None and _identity(self.path) != self._file:
+            self._refusal = StoreReadOnly(
+                f"The session file {self.path} was deleted or replaced while it was open: nothing can be saved any "
+                "more. /export writes this session to a file; then start the program again."
+            )
         if self._refusal is not None:
             raise self._refusal
         with self._write_lock, self._translated():
@@ -152,14 +157,6 @@ class Database:
         if self._presence is not None:
             self._presence.close()
             self._presence = None
-
-    def _refuse_if_gone(self) -> None:
-        """Write nothing into a file that has no name any more: it would be lost with the program."""
-        if self._refusal is None and self._file is not None and _identity(self.path) != self._file:
-            self._refusal = StoreReadOnly(
-                f"The session file {self.path} was deleted or replaced while it was open: nothing can be saved any "
-                "more. /export writes this session to a file; then start the program again."
-            )
 
     # -- connections ----------------------------------------------------------------------------------------
 
@@ -195,10 +192,6 @@ class Database:
         return connection
 
     # -- opening --------------------------------------------------------------------------------------------
-
-    def _open(self, *, wants_write: bool) -> None:
-        if not (wants_write and self._enter() and self._open_for_writing()):
-            self._open_for_reading()
 
     def _enter(self) -> bool:
         """Share the lock that all who have the file open share, so that a migration can be alone with it."""
@@ -294,19 +287,16 @@ class Database:
                     return True
                 found = connection.execute("PRAGMA user_version").fetchone()[0]
                 if state is _State.EMPTY:
-                    self._create(connection)
+                    self.path.chmod(0o600)
+                    connection.execute("PRAGMA journal_mode = WAL")
+                    connection.execute("BEGIN IMMEDIATE")
+                    self._target.create(connection)
+                    connection.execute("COMMIT")
             if state is _State.OLD:
                 migrations.migrate(self.path, found, self._target.version, self._target.steps)
             return True
         finally:
             self._share(lock)
-
-    def _create(self, connection: sqlite3.Connection) -> None:
-        self.path.chmod(0o600)
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("BEGIN IMMEDIATE")
-        self._target.create(connection)
-        connection.execute("COMMIT")
 
     def _open_for_reading(self) -> None:
         if not self.path.exists():

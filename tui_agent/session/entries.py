@@ -597,7 +597,6 @@ class CheckEntry(EntryBase):
 
     @property
     def result(self) -> str:
-        """How it ended, in words."""
         return "not finished" if self.exit_code is None else f"exit code {self.exit_code}"
 
 

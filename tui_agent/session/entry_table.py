@@ -136,7 +136,6 @@ def last_id(connection: sqlite3.Connection, session: int) -> int:
 
 
 def entry_count(connection: sqlite3.Connection, session: int) -> int:
-    """Return how many entries were appended to a session."""
     row = connection.execute("SELECT entry_count FROM sessions WHERE number = ?", (session,)).fetchone()
     return 0 if row is None else int(row[0])
 

@@ -98,7 +98,12 @@ def finish(connection: sqlite3.Connection, source: int, target: int, leaf: int |
     New ids start above all of the source's, so that a reference to an entry that was not copied (the leaf a branch
     summary tells of) can never come to name another one.
     """
-    _copy_labels(connection, source, target)
+    connection.execute(
+        "INSERT INTO labels (session, id, text, created_at) "
+        "SELECT entries.session, labels.id, text, labels.created_at FROM labels "
+        "JOIN entries ON entries.session = ? AND entries.id = labels.id WHERE labels.session = ?",
+        (target, source),
+    )
     connection.execute(
         "UPDATE entries SET parent_id = (SELECT parent_id FROM entries AS begun "
         "WHERE begun.session = ? AND begun.id = entries.parent_id) WHERE session = ? AND parent_id IN "
@@ -121,7 +126,6 @@ def fork_title(source: str) -> str:
 
 
 def _copy(connection: sqlite3.Connection, source: int, target: int, ids: list[int]) -> None:
-    """Copy the headers and bodies of some entries."""
     marks = ", ".join("?" * len(ids))
     connection.execute(
         "INSERT INTO entries (session, id, parent_id, kind, preview, tokens, created_at, size) "  # noqa: S608 - question marks only
@@ -136,17 +140,7 @@ def _copy(connection: sqlite3.Connection, source: int, target: int, ids: list[in
     )
 
 
-def _copy_labels(connection: sqlite3.Connection, source: int, target: int) -> None:
-    connection.execute(
-        "INSERT INTO labels (session, id, text, created_at) "
-        "SELECT entries.session, labels.id, text, labels.created_at FROM labels "
-        "JOIN entries ON entries.session = ? AND entries.id = labels.id WHERE labels.session = ?",
-        (target, source),
-    )
-
-
 def remove_session(connection: sqlite3.Connection, session: int) -> None:
-    """Delete a session with all that belongs to it."""
     entry_table.remove_from_index(connection, session)
     connection.execute("DELETE FROM bodies WHERE key BETWEEN ? AND ?", key_range(session))
     connection.execute("DELETE FROM unsent WHERE place = (SELECT id FROM sessions WHERE number = ?)", (session,))

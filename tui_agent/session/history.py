@@ -66,7 +66,6 @@ class History:
 
     @property
     def leaf(self) -> int | None:
-        """Where the way has led."""
         return self.done[-1].end if self.done else None
 
     def follow(self, moves: Iterable[LeafMove]) -> "History":

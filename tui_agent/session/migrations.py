@@ -99,7 +99,11 @@ def migrate(path: Path, found: int, target: int, migrations: Mapping[int, Migrat
         StoreDamaged: a check failed; the file is as it was.
         sqlite3.Error: a migration failed; the file is as it was.
     """
-    backup = _free_name(path, f".v{found}.bak")
+    suffix = f".v{found}.bak"
+    backup, number = path.with_name(path.name + suffix), 1
+    while backup.exists():
+        number += 1
+        backup = path.with_name(f"{path.name}{suffix}{number}")
     copy = path.with_name(path.name + ".migrating")
     copy.unlink(missing_ok=True)
     try:
@@ -107,7 +111,12 @@ def migrate(path: Path, found: int, target: int, migrations: Mapping[int, Migrat
         _copy(path, copy)
         copy.replace(backup)
         _copy(backup, copy)
-        _convert(copy, range(found, target), migrations)
+        with closing(sqlite3.connect(copy, isolation_level=None)) as connection:
+            connection.execute("BEGIN EXCLUSIVE")
+            for version in range(found, target):
+                migrations[version](connection)
+                connection.execute(f"PRAGMA user_version = {version + 1}")
+            connection.execute("COMMIT")
         _check(backup, copy, path)
         _sync(copy)
     except BaseException:
@@ -119,14 +128,6 @@ def migrate(path: Path, found: int, target: int, migrations: Mapping[int, Migrat
     return backup
 
 
-def _free_name(path: Path, suffix: str) -> Path:
-    candidate, number = path.with_name(path.name + suffix), 1
-    while candidate.exists():
-        number += 1
-        candidate = path.with_name(f"{path.name}{suffix}{number}")
-    return candidate
-
-
 def _copy(source: Path, target: Path) -> None:
     with closing(sqlite3.connect(source)) as old, closing(sqlite3.connect(target)) as new:
         old.backup(new)
@@ -134,15 +135,6 @@ def _copy(source: Path, target: Path) -> None:
         new.execute("PRAGMA journal_mode = DELETE")
     target.chmod(0o600)
     _sync(target)
-
-
-def _convert(copy: Path, versions: range, migrations: Mapping[int, Migration]) -> None:
-    with closing(sqlite3.connect(copy, isolation_level=None)) as connection:
-        connection.execute("BEGIN EXCLUSIVE")
-        for version in versions:
-            migrations[version](connection)
-            connection.execute(f"PRAGMA user_version = {version + 1}")
-        connection.execute("COMMIT")
 
 
 def _check(backup: Path, copy: Path, path: Path) -> None:

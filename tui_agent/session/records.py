@@ -114,7 +114,6 @@ class Outlines(Sequence[EntryOutline]):
         return cls([one.id for one in found], [one.kind for one in found], [one.size for one in found])
 
     def of_kind(self, kind: str) -> list[int]:
-        """Return the ids of the entries of a kind."""
         return [entry_id for entry_id, its_kind in zip(self.ids, self.kinds, strict=True) if its_kind == kind]
 
     def __len__(self) -> int:

@@ -76,7 +76,6 @@ def sound(entry: Entry) -> Entry:
 
 
 def repaired(entry: Entry) -> Entry:
-    """Return an entry with all of its texts made valid."""
     return EntryAdapter.validate_python(valid_texts(entry.model_dump(mode="python")))
 
 

@@ -131,7 +131,6 @@ def create(connection: sqlite3.Connection) -> None:
 
 
 def key_of(session: int, entry_id: int) -> int:
-    """Return the key of an entry in ``bodies`` and ``entries_fts``."""
     return (session << 32) | entry_id
 
 

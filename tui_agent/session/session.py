@@ -395,7 +395,6 @@ class Session:
 
     @property
     def history(self) -> History:
-        """What can be undone and redone now."""
         if self._history is None:
             self._history = History(self._reader).follow(self.moves())
         return self._history.reach(self.leaf)

@@ -56,7 +56,6 @@ class Headers(Sequence[EntryHeader]):
 
     @classmethod
     def of(cls, headers: Iterable[EntryHeader]) -> "Headers":
-        """Return headers that are there already."""
         known = {header.id: header for header in headers}
         letters = "".join(
             SILENT_CALL
@@ -103,7 +102,6 @@ class Headers(Sequence[EntryHeader]):
         return at if at < len(self.ids) and self.ids[at] == entry_id else None
 
     def kind(self, at: int) -> str:
-        """Return the kind of an entry by where it stands."""
         return _KINDS[self.letters[at]]
 
     def of_kinds(self, kinds: Iterable[str]) -> list[int]:

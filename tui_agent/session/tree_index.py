@@ -78,7 +78,7 @@ class Spine:
         if not ids:
             return
         gapless = ids[-1] - ids[0] + 1 == len(ids)
-        starts = {ids[0], *rows.parents, *(() if gapless else _after_gaps(ids))}
+        starts = {ids[0], *rows.parents, *(() if gapless else [two for one, two in pairwise(ids) if two != one + 1])}
         before = self.last
         self._grow(ids[0] - 1)
         if gapless:
@@ -139,7 +139,6 @@ class Spine:
         return b"".join(self._kinds[stretch] for stretch in _stretches(ids))
 
     def path(self, leaf: int | None) -> Sequence[int]:
-        """Return the ids from the root to ``leaf``."""
         return self._ids_above(leaf or _ROOT, _ROOT)[0]
 
     def _ids_above(self, low: int, other: int) -> "tuple[array[int], int]":
@@ -248,10 +247,6 @@ def _stretches(ids: Sequence[int]) -> Iterator[slice]:
         end = bisect_right(range(len(ids)), ids[at] - at, lo=at, key=lambda place: ids[place] - place)
         yield slice(ids[at], ids[end - 1] + 1)
         at = end
-
-
-def _after_gaps(ids: Sequence[int]) -> list[int]:
-    return [two for one, two in pairwise(ids) if two != one + 1]
 
 
 _STATES = kinds(lambda kind: kind.sets_state)

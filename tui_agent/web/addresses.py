@@ -95,11 +95,11 @@ def is_public(address: IpAddress) -> bool:
     inner = _embedded(address)
     if inner is not None:
         return is_public(inner)
-    return address.is_global and not address.is_multicast and not _is_local(address)
-
-
-def _is_local(address: IpAddress) -> bool:
-    return any(address.version == network.version and address in network for network in (*_METADATA, *_LOCAL))
+    return (
+        address.is_global
+        and not address.is_multicast
+        and not any(address.version == network.version and address in network for network in (*_METADATA, *_LOCAL))
+    )
 
 
 def is_allowed(address: IpAddress, host: str, allowed: Iterable[str]) -> bool:

@@ -44,7 +44,6 @@ class Callback:
             self._answer.set_result(values)
 
     def close(self) -> None:
-        """Stop listening."""
         if self._server is not None:
             self._server.close()
 
@@ -79,7 +78,6 @@ def answer_in(query: str) -> dict[str, str]:
 
 
 def free_port() -> int:
-    """Return a port of this machine that nobody listens on."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

@@ -29,7 +29,6 @@ def build_call(request: ModelRequest, route: Route, *, with_reasoning: bool = Tr
 
 
 def build_messages(request: ModelRequest, route: Route, *, with_reasoning: bool = True) -> list[dict[str, Any]]:
-    """Return the messages of a request in the OpenAI format."""
     marked = route.info.cache_marks
     messages = request.messages if marked else one_system_message(request.messages)
     return [_wire(message, request, route, marked=marked, with_reasoning=with_reasoning) for message in messages]

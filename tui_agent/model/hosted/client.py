@@ -95,7 +95,19 @@ class HostClient:
     async def _hand_over(self, link: Link, call: dict[str, Any], route: Route) -> tuple[Link, int, Inbox]:
         number = next(self._numbers)
         inbox = link.open(number)
-        link.send({"op": "stream", "id": number, "call": call, "limits": self._limits(route)})
+        link.send(
+            {
+                "op": "stream",
+                "id": number,
+                "call": call,
+                "limits": {
+                    "connect": self.settings.connect_timeout,
+                    "first_byte": self.settings.first_byte_timeout,
+                    "stall": self.settings.stall_timeout,
+                    "lenient": route.is_small_server,
+                },
+            }
+        )
         try:
             await self._next(link, inbox)
         except BaseException:
@@ -126,14 +138,6 @@ class HostClient:
             link.kill()
             raise self._gone("it hung") from None
 
-    def _limits(self, route: Route) -> dict[str, Any]:
-        return {
-            "connect": self.settings.connect_timeout,
-            "first_byte": self.settings.first_byte_timeout,
-            "stall": self.settings.stall_timeout,
-            "lenient": route.is_small_server,
-        }
-
     @staticmethod
     def _gone(reason: str) -> ModelError:
         return ModelError(ErrorKind.HOST, f"The process that talks to providers ended ({reason}); it is started anew.")
@@ -153,7 +157,6 @@ class HostClient:
         return self._link.pid if self._link is not None and self._link.is_alive else None
 
     async def aclose(self) -> None:
-        """End the host."""
         self._closed = True
         for task in (self._starting, self._watching):
             if task is not None:

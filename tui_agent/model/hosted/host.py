@@ -56,7 +56,9 @@ class Caller:
             async with _within(first, "timeout"):
                 stream = await self._begin(call)
             finish = await self._pump(stream, channel, limits)
-            for usage in _usages(stream):
+            for usage in [
+                found for chunk in getattr(stream, "chunks", ()) if (found := _plain(getattr(chunk, "usage", None)))
+            ]:
                 channel.send([lines.CHUNK, json.dumps({"usage": usage}, default=str)])
             if finish is not None:
                 channel.send([lines.CHUNK, json.dumps({"choices": [{"finish_reason": finish}]})])
@@ -169,11 +171,6 @@ def _says_why(stream: Any) -> bool:
     return not hasattr(stream, names[0]) or any(getattr(stream, name, None) is not None for name in names)
 
 
-def _usages(stream: Any) -> list[dict[str, Any]]:
-    """Return the provider's numbers from the chunks litellm keeps."""
-    return [found for chunk in getattr(stream, "chunks", ()) if (found := _plain(getattr(chunk, "usage", None)))]
-
-
 # -- the process --------------------------------------------------------------------------------------------
 
 
@@ -205,24 +202,17 @@ async def _serve_parent(caller: Caller, began: float, incoming: int, outgoing: i
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(incoming, "rb", 0))
     transport, protocol = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, os.fdopen(outgoing, "wb", 0))
     writer = asyncio.StreamWriter(transport, protocol, None, loop)
-    await Connection(caller, reader, writer).serve(_ready(began))
+    await Connection(caller, reader, writer).serve(
+        {"version": lines.VERSION, "pid": os.getpid(), "seconds": round(time.monotonic() - began, 3)}
+    )
 
 
-def _ready(began: float) -> dict[str, Any]:
-    return {"version": lines.VERSION, "pid": os.getpid(), "seconds": round(time.monotonic() - began, 3)}
-
-
-def _log_to_stderr() -> None:
+def main() -> None:
+    began = time.monotonic()
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(RedactingFormatter())
     logging.basicConfig(level=logging.WARNING, handlers=[handler])
     warnings.simplefilter("ignore")
-
-
-def main() -> None:
-    """Run the host."""
-    began = time.monotonic()
-    _log_to_stderr()
     incoming, outgoing = _take_standard_streams()
     serving = threading.Event()
     _watch_parent(incoming, serving)

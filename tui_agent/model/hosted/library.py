@@ -19,12 +19,13 @@ _ENCODING_MODULE = "litellm.litellm_core_utils.default_encoding"
 
 
 def load() -> Any:
-    """Import litellm and return it."""
     os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
     # Anything else than DEV keeps it from reading .env files.
     os.environ["LITELLM_MODE"] = "PRODUCTION"
     os.environ["LITELLM_LOG"] = "ERROR"
-    sys.modules[_ENCODING_MODULE] = _without_tokenizer()
+    module = types.ModuleType(_ENCODING_MODULE)
+    module.__dict__["encoding"] = _Encoding()
+    sys.modules[_ENCODING_MODULE] = module
     # Collecting garbage over and over while 200,000 lasting objects are made takes a fifth of the import.
     gc.disable()
     import litellm
@@ -79,9 +80,3 @@ class _Encoding:
     def encode(self, text: str, **_: object) -> range:
         """Return something as long as the tokens would about be."""
         return range(len(text) // 4)
-
-
-def _without_tokenizer() -> types.ModuleType:
-    module = types.ModuleType(_ENCODING_MODULE)
-    module.__dict__["encoding"] = _Encoding()
-    return module

@@ -122,7 +122,6 @@ class Link:
         return inbox
 
     def close(self, number: int) -> None:
-        """Stop taking the events of a request."""
         self._inboxes.pop(number, None)
 
     def send(self, line: dict[str, Any]) -> None:
@@ -162,7 +161,6 @@ class Link:
         self._writer.close()
 
     async def aclose(self) -> None:
-        """Have the host end."""
         self.send({"op": "shutdown"})
         self._writer.close()
         try:

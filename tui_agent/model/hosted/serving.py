@@ -68,7 +68,6 @@ class Channel:
 
     @property
     def empty(self) -> bool:
-        """Whether everything was written."""
         return not self._waiting
 
 
@@ -82,7 +81,6 @@ class Outlet:
         self._woken = asyncio.Event()
 
     def open(self, number: int) -> Channel:
-        """Start the events of a request."""
         channel = self._channels[number] = Channel(self, number)
         return channel
 
@@ -101,7 +99,6 @@ class Outlet:
             channel.acknowledge(size)
 
     def wake(self) -> None:
-        """Have the writer look for something to write."""
         self._woken.set()
 
     async def run(self) -> None:
@@ -134,9 +131,7 @@ class SlowError(Exception):
 class Answerer(Protocol):
     """What answers requests."""
 
-    async def answer(self, call: dict[str, Any], limits: dict[str, Any], channel: Channel) -> None:
-        """Answer one request into a channel, or raise."""
-        ...
+    async def answer(self, call: dict[str, Any], limits: dict[str, Any], channel: Channel) -> None: ...
 
 
 class Connection:

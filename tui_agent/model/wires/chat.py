@@ -70,7 +70,6 @@ _OPTIONAL = (
 
 
 def call(request: ModelRequest, route: Route, *, with_reasoning: bool = True) -> Call:
-    """Return what is posted for a request."""
     chat = route.chat
     body: dict[str, Any] = {"model": route.name, "stream": True}
     if chat.asks_for_usage:
@@ -89,12 +88,16 @@ def call(request: ModelRequest, route: Route, *, with_reasoning: bool = True) ->
         body[PROGRESS] = True
     headers = {chat.cache_key_header: request.session} if chat.cache_key_header and request.session else {}
     body |= {**chat.fields, **route.options}
-    body["messages"] = _messages(request, route, with_reasoning=with_reasoning)
+    ids = _short_ids(request) if route.chat.short_call_ids else {}
+    messages = request.messages if route.info.cache_marks else one_system_message(request.messages)
+    body["messages"] = [
+        _message(message, request, route, ids, with_reasoning=with_reasoning and message.role == "assistant")
+        for message in messages
+    ]
     return Call("/chat/completions", body, headers, optional=_OPTIONAL)
 
 
 def _effort(effort: Effort | None, route: Route) -> dict[str, Any]:  # noqa: PLR0911 - one arm per form
-    """Return the fields that say how much to think."""
     chat = route.chat
     if effort is None:
         return {"thinking": {"type": "enabled", **chat.thinking}} if chat.thinking and route.info.reasoning else {}
@@ -114,15 +117,6 @@ def _effort(effort: Effort | None, route: Route) -> dict[str, Any]:  # noqa: PLR
             return {**switched, "reasoning_effort": level} if on else switched
         case "none":
             return {}
-
-
-def _messages(request: ModelRequest, route: Route, *, with_reasoning: bool) -> list[dict[str, Any]]:
-    ids = _short_ids(request) if route.chat.short_call_ids else {}
-    messages = request.messages if route.info.cache_marks else one_system_message(request.messages)
-    return [
-        _message(message, request, route, ids, with_reasoning=with_reasoning and message.role == "assistant")
-        for message in messages
-    ]
 
 
 def _message(
@@ -286,7 +280,9 @@ class ChatReader:
         Raises:
             WireFailure: it is not whole.
         """
-        if self._finish is None and not (self._is_usable and (self.done or self._route.is_small_server)):
+        if self._finish is None and not (
+            (self._has_content and self._written.are_whole) and (self.done or self._route.is_small_server)
+        ):
             raise WireFailure(Failure(cause="closed"))
         if self._finish == "model_context_window_exceeded" and not self._has_content:
             raise WireFailure(Failure(self._finish, status=400))
@@ -302,11 +298,6 @@ class ChatReader:
             reason = "tool_calls"
         events.append(Finished(reason, self._blob()))
         return events
-
-    @property
-    def _is_usable(self) -> bool:
-        """Whether what came can stand for a whole answer: something was said, and every call is complete."""
-        return self._has_content and self._written.are_whole
 
     def _take(self, delta: dict[str, Any]) -> list[ModelEvent]:
         events = self._take_reasoning(delta)
@@ -447,7 +438,7 @@ class _Tags:
     def _within(self, text: str) -> list[ModelEvent]:
         thought, closed, rest = text.partition(_CLOSE)
         if not closed:
-            keep = _overlap(thought)
+            keep = next((size for size in range(len(_CLOSE) - 1, 0, -1) if thought.endswith(_CLOSE[:size])), 0)
             self._held = thought[len(thought) - keep :]
             thought = thought[: len(thought) - keep]
         self._parts.append(thought + closed)
@@ -467,11 +458,6 @@ class _Tags:
             return []
         self._state = "text"
         return [TextDelta(answer)]
-
-
-def _overlap(text: str) -> int:
-    """Return how many characters at a text's end may be the beginning of the closing tag."""
-    return next((size for size in range(len(_CLOSE) - 1, 0, -1) if text.endswith(_CLOSE[:size])), 0)
 
 
 def _numbers(reported: Mapping[str, Any], *, apart: bool) -> dict[str, Any]:
@@ -511,7 +497,6 @@ class _Blocks:
         """The texts of the last block, joined when it is whole: joining each time takes the square of them."""
 
     def add(self, piece: Any) -> None:
-        """Take a piece: more of the last block, or the beginning of another."""
         if not isinstance(piece, dict):
             return
         if not self._blocks or not _continues(self._blocks[-1], piece):
@@ -527,7 +512,6 @@ class _Blocks:
                 last[key] = value
 
     def whole(self) -> list[dict[str, Any]]:
-        """Return all of them."""
         self._join()
         return self._blocks
 

@@ -69,7 +69,6 @@ _BUDGETS = {
 
 
 def call(request: ModelRequest, route: Route, *, with_reasoning: bool = True) -> Call:
-    """Return what is posted for a request."""
     body: dict[str, Any] = {}
     system = "\n\n".join(message.text for message in request.messages if message.role == "system")
     if system:
@@ -307,19 +306,17 @@ class GeminiReader:
                 self._kept.append({"part": part})
             return [ReasoningDelta(text)] if text else []
         if isinstance(text, str):
-            self._keep_text(len(text), _signature(part))
+            size = len(text)
+            signature = _signature(part)
+            last = self._kept[-1] if self._kept else {}
+            if isinstance(last.get("text"), int) and not signature and "thoughtSignature" not in last:
+                last["text"] += size
+            elif size or signature:
+                self._kept.append({"text": size, **signature})
             return [TextDelta(text)] if text else []
         # What ran at Google's: nobody here asks for it, and what comes anyway goes back as it came.
         self._kept.append({"part": part})
         return []
-
-    def _keep_text(self, size: int, signature: dict[str, str]) -> None:
-        """Remember how long a part was: parts without signatures may be joined, those with one stay as they are."""
-        last = self._kept[-1] if self._kept else {}
-        if isinstance(last.get("text"), int) and not signature and "thoughtSignature" not in last:
-            last["text"] += size
-        elif size or signature:
-            self._kept.append({"text": size, **signature})
 
     def _take_call(self, called: dict[str, Any], part: dict[str, Any]) -> ModelEvent:
         given = called.get("id") if isinstance(called.get("id"), str) else None

@@ -53,7 +53,6 @@ class Http:
         self._making = asyncio.Lock()
 
     async def aclose(self) -> None:
-        """Close every connection."""
         clients, self._clients = list(self._clients.values()), {}
         for client in clients:
             await client.aclose()

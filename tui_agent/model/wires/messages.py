@@ -65,7 +65,6 @@ _SHORT_ANSWER = 8_192
 
 
 def call(request: ModelRequest, route: Route, *, with_reasoning: bool = True) -> Call:
-    """Return what is posted for a request."""
     model = claude(route.name)
     thinking = _thinking(request, route, model)
     if not with_reasoning:
@@ -227,7 +226,9 @@ def _turns(request: ModelRequest, route: Route, *, keep_thinking: bool, signed: 
     for turn in turns:
         # Results have to come before anything else the user's side says.
         turn["content"].sort(key=lambda block: turn["role"] == "user" and block["type"] != "tool_result")
-    _end_without_space(turns)
+    last = turns[-1] if turns else None
+    if last is not None and last["role"] == "assistant" and last["content"][-1]["type"] == "text":
+        last["content"][-1]["text"] = last["content"][-1]["text"].rstrip()
     return turns
 
 
@@ -241,12 +242,6 @@ def _mark(blocks: Sequence[ContentBlock], request: ModelRequest, *, on: bool) ->
     block = next((block for block in reversed(blocks) if block["type"] in _MARKABLE), None)
     if on and block is not None:
         block["cache_control"] = {"type": "ephemeral", **({"ttl": "1h"} if request.cache_ttl == "1h" else {})}
-
-
-def _end_without_space(turns: list[dict[str, Any]]) -> None:
-    last = turns[-1] if turns else None
-    if last is not None and last["role"] == "assistant" and last["content"][-1]["type"] == "text":
-        last["content"][-1]["text"] = last["content"][-1]["text"].rstrip()
 
 
 def _content(message: Message, request: ModelRequest) -> list[ContentBlock]:
@@ -289,7 +284,7 @@ def _answer(message: Message, *, keep_thinking: bool, signed: bool) -> list[Cont
         kept = [block for block in kept if block["type"] not in _THINKING]
     elif signed:
         kept = [block for block in kept if block["type"] != "thinking" or block.get("signature")]
-    if _fits(kept, text, calls):
+    if sum(_chars(block) for block in kept) == len(text) and sum(map(_holds_call, kept)) == len(calls):
         return list(_woven(kept, text, calls))
     thinking = [block for block in kept if block["type"] in _THINKING]
     return [*thinking, *_text_block(text), *calls]
@@ -299,10 +294,6 @@ def _kept(blob: Mapping[str, Any]) -> list[ContentBlock]:
     """Return the blocks of a blob; ``thinking_blocks`` are those of sessions that went through litellm."""
     blocks = _list(blob.get("messages", blob.get("thinking_blocks")))
     return [dict(block) for block in blocks if isinstance(block, dict) and isinstance(block.get("type"), str)]
-
-
-def _fits(kept: Sequence[ContentBlock], text: str, calls: Sequence[ContentBlock]) -> bool:
-    return sum(_chars(block) for block in kept) == len(text) and sum(map(_holds_call, kept)) == len(calls)
 
 
 def _chars(block: ContentBlock) -> int:
@@ -401,7 +392,6 @@ class _Part:
         return self.written or json.dumps(self.block.get("input") or {}, ensure_ascii=False)
 
     def whole(self) -> ContentBlock:
-        """Return the block as it goes back."""
         match self.type:
             case "thinking":
                 return {**self.block, "thinking": self.written}
@@ -433,7 +423,6 @@ class MessagesReader:
 
     @property
     def done(self) -> bool:
-        """Whether the last event came."""
         return self._done
 
     def feed(self, event: str, data: str) -> list[ModelEvent]:  # noqa: PLR0911 - one arm per event
@@ -574,13 +563,10 @@ class MessagesReader:
             return []
         words = told(part.whole())
         if words:
-            words = f"\n\n{words}\n\n" if self._has_text else f"{words}\n\n"
+            follows = self._added or any(part.shown for part in self._parts)
+            words = f"\n\n{words}\n\n" if follows else f"{words}\n\n"
         part.shown = len(words)
         return [TextDelta(words)] if words else []
-
-    @property
-    def _has_text(self) -> bool:
-        return bool(self._added or any(part.shown for part in self._parts))
 
     def _end(self, delta: Mapping[str, Any], usage: Any) -> None:
         self._count(usage)

@@ -37,7 +37,6 @@ _TOP = {"format", "keep_alive", "logprobs", "think", "truncate", "shift"}
 
 
 def call(request: ModelRequest, route: Route, *, with_reasoning: bool = True) -> Call:
-    """Return what is posted for a request."""
     options: dict[str, Any] = {"num_ctx": route.info.context_window}
     if request.max_output_tokens is not None:
         options["num_predict"] = request.max_output_tokens
@@ -102,7 +101,6 @@ class OllamaReader:
 
     @property
     def finished(self) -> bool:
-        """Whether the last line came."""
         return bool(self._last)
 
     @property

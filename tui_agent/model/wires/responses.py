@@ -123,7 +123,6 @@ def _tool(tool: ToolSchema) -> dict[str, Any]:
 
 
 def _thinking(request: ModelRequest, route: Route, form: ResponsesFormat, *, with_reasoning: bool) -> dict[str, Any]:
-    """Return the fields that say how much to think, and what to tell of it."""
     effort = request.effort
     reasoning: dict[str, str] = {} if effort is None else {"effort": _effort(effort, route)}
     fields: dict[str, Any] = {}
@@ -230,7 +229,10 @@ def _replayed(kept: Sequence[dict[str, Any]], message: Message, *, with_reasonin
     for item in kept:
         match item.get("type"):
             case "message":
-                yield _message(item if with_reasoning else _without_id(item), text[start : start + item["chars"]])
+                yield _message(
+                    item if with_reasoning else {name: value for name, value in item.items() if name != "id"},
+                    text[start : start + item["chars"]],
+                )
                 start += item["chars"]
             case "added":
                 start += item["chars"]
@@ -238,10 +240,6 @@ def _replayed(kept: Sequence[dict[str, Any]], message: Message, *, with_reasonin
                 yield _function_call(item if with_reasoning else {}, next(calls))
             case str(kind) if with_reasoning and (kind == "reasoning" or kind in _HOSTED):
                 yield item
-
-
-def _without_id(item: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in item.items() if name != "id"}
 
 
 def _message(place: dict[str, Any], text: str) -> dict[str, Any]:
@@ -331,7 +329,6 @@ class _Item:
 
     @property
     def is_complete(self) -> bool:
-        """Whether the provider closed it as it was meant to be."""
         return self.whole is not None and self.whole.get("status") != "incomplete"
 
     @property
@@ -464,7 +461,11 @@ class ResponsesReader:
             self._take_item(item, whole)
             item.whole = whole
             if item.type == "message":
-                self._sources(whole)
+                parts = _objects(whole.get("content"))
+                text = "".join(part["text"] for part in parts if isinstance(part.get("text"), str))
+                notes = [note for part in parts for note in _objects(part.get("annotations"))]
+                if lines := dict.fromkeys(line for note in notes if (line := _source(note, text))):
+                    self._add("\n\nSources:\n" + "\n".join(f"- {line}" for line in lines))
 
     def _take_item(self, item: _Item, whole: dict[str, Any]) -> None:
         """Take an item as the provider opened or closed it: what of it did not come in pieces is passed on now."""
@@ -499,14 +500,6 @@ class ResponsesReader:
     def _add(self, text: str) -> None:
         self._runs.append((None, len(text)))
         self._out.append(TextDelta(text))
-
-    def _sources(self, whole: dict[str, Any]) -> None:
-        """Name the sources of a message that its text doesn't name itself."""
-        parts = _objects(whole.get("content"))
-        text = "".join(part["text"] for part in parts if isinstance(part.get("text"), str))
-        notes = [note for part in parts for note in _objects(part.get("annotations"))]
-        if lines := dict.fromkeys(line for note in notes if (line := _source(note, text))):
-            self._add("\n\nSources:\n" + "\n".join(f"- {line}" for line in lines))
 
     def _reasoning(self, item: _Item, part: _Part, text: object) -> None:
         if not isinstance(text, str) or not text:

@@ -88,7 +88,10 @@ class _Reader:
             if base is not None and base not in self._positions:
                 self._make.leave_out("history before, which is in a file that is not here")
             if number:
-                self._go_to(_Position() if base is None else self._positions.get(base, _Position()))
+                position = _Position() if base is None else self._positions.get(base, _Position())
+                self._answer = self._counted = self._unclaimed = None
+                self._make.pass_over(None, position.last)
+                self._model, self._turns = position.model, list(position.turns)
             wanted = {later.base[1] for later in rollouts if later.base is not None and later.base[0] == rollout.name}
             self._rollout(rollout, sorted(wanted), of_thread=rollout.thread == rollouts[-1].thread)
         if not self._talked:
@@ -119,11 +122,6 @@ class _Reader:
     def _remember(self, rollout: Rollout, ordinal: int) -> None:
         self._positions[rollout.name, ordinal] = _Position(self._make.last, self._model, tuple(self._turns))
 
-    def _go_to(self, position: _Position) -> None:
-        self._answer = self._counted = self._unclaimed = None
-        self._make.pass_over(None, position.last)
-        self._model, self._turns = position.model, list(position.turns)
-
     def _line(self, node: Node) -> None:
         payload, at = node.node("payload"), node.time("timestamp")
         match kind := node.text("type", ""):
@@ -133,7 +131,11 @@ class _Reader:
                 self._provider = payload.text("model_provider", "") or self._provider
             case "turn_context":
                 self._cwd = self._cwd or payload.text("cwd", "")
-                self._use(payload.text("model", ""), at)
+                model = payload.text("model", "")
+                if model and model != self._model:
+                    self._answer = None
+                    self._model = model
+                    self._add(ModelChangeEntry(model=self._model_name, created_at=at))
             case "response_item":
                 self._item(payload, at)
             case "compacted":
@@ -147,13 +149,6 @@ class _Reader:
                 pass
             case _:
                 self._make.leave_out(f"“{kind[:40]}” line")
-
-    def _use(self, model: str, at: int) -> None:
-        """Let a model answer from here on; every turn says which one it has."""
-        if model and model != self._model:
-            self._answer = None
-            self._model = model
-            self._add(ModelChangeEntry(model=self._model_name, created_at=at))
 
     def _item(self, item: Node, at: int) -> None:
         kind = item.text("type", "")
@@ -213,7 +208,6 @@ class _Reader:
         return tuple(parts)
 
     def _say(self, part: AssistantPart, at: int) -> None:
-        """Add a part to the answer that is being read, or begin one."""
         known = self._make.entry(self._answer) if self._answer is not None else None
         calls = isinstance(part, ToolCallPart)
         if self._answer is not None and isinstance(known, AssistantEntry):
@@ -284,13 +278,22 @@ class _Reader:
                     self._count(event.node("info").node("last_token_usage"))
                 self._answer = None
             case "turn_aborted":
-                self._interrupted()
+                if self._answer is not None:
+                    entry = self._make.entry(self._answer)
+                    self._make.replace(
+                        self._answer, entry.model_copy(update={"finish": "interrupted", "interrupted": True})
+                    )
+                self._answer = None
             case "task_complete" if event.has("error"):
                 self._failed(event.node("error").text("message", ""), at)
             case "error":
                 self._failed(event.text("message", ""), at)
             case "thread_rolled_back":
-                self._roll_back(int(event.number("num_turns")))
+                turns = int(event.number("num_turns"))
+                self._answer = self._counted = self._unclaimed = None
+                if 0 < turns <= len(self._turns):
+                    self._make.pass_over(None, self._turns[-turns][0])
+                    del self._turns[-turns:]
             case "thread_name_updated":
                 self._title = event.text("thread_name", "") or self._title
             case _:
@@ -323,26 +326,17 @@ class _Reader:
         self._make.replace(self._counted, self._make.entry(self._counted).model_copy(update={"usage": tokens}))
         self._counted = None
 
-    def _interrupted(self) -> None:
-        if self._answer is not None:
-            entry = self._make.entry(self._answer)
-            self._make.replace(self._answer, entry.model_copy(update={"finish": "interrupted", "interrupted": True}))
-        self._answer = None
-
     def _failed(self, why: str, at: int) -> None:
         self._answer = None
         self._add(AssistantEntry(parts=(), model=self._model_name, finish="error", error=why or None, created_at=at))
 
-    def _roll_back(self, turns: int) -> None:
-        """Go on before the last turns: what follows is a branch."""
-        self._answer = self._counted = self._unclaimed = None
-        if 0 < turns <= len(self._turns):
-            self._make.pass_over(None, self._turns[-turns][0])
-            del self._turns[-turns:]
-
     def _compaction(self, payload: Node, at: int) -> None:
         self._answer = self._counted = None
-        kept = [self._text_of(item) for item in payload.nodes("replacement_history") if item.text("role", "") == "user"]
+        kept = [
+            "\n".join(part.text("text", "") for part in item.nodes("content"))
+            for item in payload.nodes("replacement_history")
+            if item.text("role", "") == "user"
+        ]
         persons = {text for _place, text in self._turns}
         entry = CompactionEntry(
             summary=payload.text("message", "") or "\n\n".join(text for text in kept if text),
@@ -354,10 +348,6 @@ class _Reader:
             created_at=at,
         )
         self._add(entry)
-
-    @staticmethod
-    def _text_of(item: Node) -> str:
-        return "\n".join(part.text("text", "") for part in item.nodes("content"))
 
     def _add(self, entry: AssistantEntry | CompactionEntry | ModelChangeEntry | ToolResultEntry | UserEntry) -> int:
         self._talked = self._talked or not isinstance(entry, ModelChangeEntry)

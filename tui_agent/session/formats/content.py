@@ -51,7 +51,6 @@ class Content:
         return tuple(parts)
 
     def output(self, result: Node) -> tuple[str, tuple[ImagePart, ...]]:
-        """Return the text of a tool's result, and its images."""
         parts = self.said(result, "a tool result")
         text = "\n".join(part.text for part in parts if isinstance(part, TextPart))
         return text, tuple(part for part in parts if isinstance(part, ImagePart))

@@ -16,7 +16,6 @@ __all__ = ["is_file", "is_line", "project_of", "read"]
 
 
 def is_line(node: Node) -> bool:
-    """Whether a line is the head of a chat."""
     return {"sessionId", "projectHash", "startTime"} <= node.value.keys()
 
 
@@ -96,10 +95,7 @@ class _Reader:
 
     def _message(self, message: Node) -> None:
         name, before = message.text("id", ""), self._make.last
-        self._read(message, name, message.time("timestamp"))
-        self._spans[name] = (self._spans.get(name, (before, None))[0], self._make.last)
-
-    def _read(self, message: Node, name: str, at: int) -> None:
+        at = message.time("timestamp")
         match kind := message.text("type", ""):
             case "user":
                 self._messages.add_user(message, at)
@@ -107,3 +103,4 @@ class _Reader:
                 self._messages.add_answer(message, name, at)
             case _:
                 self._make.leave_out(f"“{kind[:40]}” message")
+        self._spans[name] = (self._spans.get(name, (before, None))[0], self._make.last)

@@ -237,7 +237,8 @@ class _Page:
             if result.status is not ToolStatus.COMPLETED:
                 summary += f' <span class="status">{result.status.value}</span>'
             if facts.diff:
-                pieces.append(_diff(facts.diff))
+                lines = map(_diff_line, readable(facts.diff).splitlines())
+                pieces.append(f'<pre class="diff">{"".join(lines)}</pre>')
             if result.output:
                 pieces.append(f"<pre>{_text(result.output)}</pre>")
             pieces += map(self._image, result.attachments)
@@ -258,10 +259,6 @@ class _Page:
 def _folded(summary: str, body: str, entry_id: int | None = None) -> str:
     anchor = f' id="e{entry_id}"' if entry_id is not None else ""
     return f"<details{anchor}><summary>{summary}</summary>{body}</details>"
-
-
-def _diff(diff: str) -> str:
-    return f'<pre class="diff">{"".join(map(_diff_line, readable(diff).splitlines()))}</pre>'
 
 
 def _diff_line(line: str) -> str:

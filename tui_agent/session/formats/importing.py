@@ -146,12 +146,16 @@ class _SessionImport:
     digest: str
 
     def take(self, session: IncomingSession) -> Imported:
-        """Store what is new of a session."""
-        session.id = self._free_id(session)
+        # Two files of one thread differ in their times only, so that their ids end alike; ours are random throughout.
+        session_id = session.id
+        while is_derived_id(session_id) and self._number(session_id) is None and self._is_end_taken(session_id):
+            session_id = derived_id(session.created_at, session_id)
+        session.id = session_id
         number = self._number(session.id)
         if number is None:
             return self._new(session, session.id, ImportChange.NEW)
-        here = self._count(number)
+        row = self.connection.execute("SELECT count(*) FROM entries WHERE session = ?", (number,)).fetchone()
+        here = int(row[0])
         same = self._alike(number, session.entries, min(here, len(session.entries)))
         if same and here <= len(session.entries):
             self._bring_back(number)
@@ -164,16 +168,6 @@ class _SessionImport:
             self._bring_back(number)
             return self._told(session, copy_id, ImportChange.KNOWN, 0)
         return self._new(session, copy_id, ImportChange.COPY)
-
-    def _free_id(self, session: IncomingSession) -> str:
-        """Return the session's id, or the first derived from it that doesn't end like another session's.
-
-        Two files of one thread differ in their times only, so that their ids end alike; ours are random throughout.
-        """
-        session_id = session.id
-        while is_derived_id(session_id) and self._number(session_id) is None and self._is_end_taken(session_id):
-            session_id = derived_id(session.created_at, session_id)
-        return session_id
 
     def _is_end_taken(self, session_id: str) -> bool:
         end = f"%{short_id(session_id)}"
@@ -231,10 +225,6 @@ class _SessionImport:
         """Return the number of a session, deleted ones included: their ids are taken until they are purged."""
         row = self.connection.execute("SELECT number FROM sessions WHERE id = ?", (session_id,)).fetchone()
         return None if row is None else int(row[0])
-
-    def _count(self, number: int) -> int:
-        row = self.connection.execute("SELECT count(*) FROM entries WHERE session = ?", (number,)).fetchone()
-        return int(row[0])
 
     def _alike(self, number: int, entries: Sequence[Entry], count: int) -> bool:
         """Whether the first entries of a stored session are these, apart from what each store works out for itself."""

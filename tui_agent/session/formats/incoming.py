@@ -66,7 +66,6 @@ class StagedEntries(Sequence[Entry]):
         self._newest: dict[int, Entry] = {}
 
     def append(self, entry: Entry) -> None:
-        """Add an entry at the end."""
         self._newest[len(self._places)] = entry
         self._places.append(0)
         self._sizes.append(0)
@@ -75,7 +74,6 @@ class StagedEntries(Sequence[Entry]):
             self._keep(index, self._newest.pop(index))
 
     def replace(self, index: int, entry: Entry) -> None:
-        """Put another entry in the place of one."""
         if index in self._newest:
             self._newest[index] = entry
         else:
@@ -200,7 +198,6 @@ class Builder:
 
     @property
     def last(self) -> int | None:
-        """Where the last record stands."""
         return self._last
 
     def place(self, name: str | None) -> int | None:
@@ -216,7 +213,6 @@ class Builder:
         return name in self._places
 
     def add(self, entry: Entry, parent: int | None, *, name: str | None = None) -> int:
-        """Add an entry below another one and return its id."""
         entries = self.session.entries
         if len(entries) >= self._limits.entries:
             raise ImportRefused(f"The session has more than {self._limits.entries:,} entries.")
@@ -229,7 +225,6 @@ class Builder:
         return entry_id
 
     def replace(self, entry_id: int, entry: Entry) -> None:
-        """Put another entry in the place of one."""
         here = {"id": entry_id, "parent_id": self.session.entries[entry_id - 1].parent_id}
         self.session.entries.replace(entry_id - 1, entry.model_copy(update=here))
 

@@ -47,7 +47,6 @@ def is_file(source: SourceFile) -> bool:
 
 
 def is_line(node: Node) -> bool:
-    """Whether a line is the header of an exported file."""
     return native.is_header(node)
 
 

@@ -77,7 +77,11 @@ class _Reader:
                 name = f"line {number}" if linear else node.text("id")
                 if not linear and self._make.knows(name):
                     raise node.refuse(f"there are two entries with the id “{name[:40]}”")
-                parent = self._make.last if linear else self._parent(node)
+                parent = (
+                    self._make.last
+                    if linear
+                    else self._make.place(node.text("parentId") if node.has("parentId") else None)
+                )
                 self._record(node, name, parent)
             self._lines.append(f"line {number}")
         if header is None:
@@ -89,9 +93,6 @@ class _Reader:
             created_at=header.time("timestamp"),
             leaf=self._make.last,
         )
-
-    def _parent(self, node: Node) -> int | None:
-        return self._make.place(node.text("parentId") if node.has("parentId") else None)
 
     def _record(self, node: Node, name: str, parent: int | None) -> None:
         at = node.time("timestamp")

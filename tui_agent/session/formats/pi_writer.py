@@ -91,7 +91,16 @@ class _Writer:
             case AssistantEntry():
                 record = _message(entry, _answer(entry))
             case ToolResultEntry():
-                record = _message(entry, self._result(entry))
+                record = _message(
+                    entry,
+                    {
+                        "role": "toolResult",
+                        "toolCallId": entry.call_id,
+                        "toolName": entry.tool,
+                        "content": [_text(entry.output), *(self._image(image) for image in entry.attachments)],
+                        "isError": entry.status is not ToolStatus.COMPLETED,
+                    },
+                )
             case ShellEntry():
                 record = _message(entry, _shell(entry))
             case CompactionEntry():
@@ -136,15 +145,6 @@ class _Writer:
         if content is None:
             return _text(f"[Image {part.path or part.mime}: no longer there]")
         return {"type": "image", "data": base64.b64encode(content).decode("ascii"), "mimeType": part.mime}
-
-    def _result(self, entry: ToolResultEntry) -> _Record:
-        return {
-            "role": "toolResult",
-            "toolCallId": entry.call_id,
-            "toolName": entry.tool,
-            "content": [_text(entry.output), *(self._image(image) for image in entry.attachments)],
-            "isError": entry.status is not ToolStatus.COMPLETED,
-        }
 
     def _compaction(self, entry: CompactionEntry) -> _Record:
         kept = None if entry.first_kept_id is None else self._first_written(entry)

@@ -42,7 +42,6 @@ class Node:
         self.where = where
 
     def refuse(self, problem: str) -> ImportRefused:
-        """Return the error that this object is wrong."""
         return ImportRefused(f"{self.where}: {problem}.")
 
     def has(self, key: str) -> bool:

@@ -59,7 +59,6 @@ class SourceFile:
 
     @property
     def is_database(self) -> bool:
-        """Whether it is SQLite's."""
         return self.head.startswith(_DATABASE)
 
     @property
@@ -103,7 +102,6 @@ class SourceFile:
             raise ImportRefused(f"{self.path.name} can't be read: {one_line(str(error), 120)}.") from error
 
     def has_columns(self, wanted: Mapping[str, frozenset[str]]) -> bool:
-        """Whether it is a database whose tables have these columns."""
         if not self.is_database:
             return False
         with self.database() as connection:

@@ -44,7 +44,6 @@ class Format:
 
     @property
     def has_lines(self) -> bool:
-        """Whether a line is enough to recognise a file."""
         return self._function("is_line") is not None
 
     def is_file(self, source: "SourceFile") -> bool:
