@@ -51,6 +51,7 @@ from tui_agent.ui.prompting.completion import (
     with_directories,
 )
 from tui_agent.ui.prompting.paste import PasteStore
+from tui_agent.ui.screens.picker import matching
 from tui_agent.ui.terminal import background_is_light, know_enter_keys, title_sequence
 from tui_agent.ui.widgets.gauge import GaugeReading, bar, extras, numbers, until_change, warmth
 
@@ -436,3 +437,13 @@ def test_a_list_can_be_imported_before_the_conversation() -> None:
         "from tui_agent.ui.widgets.line_list import LineList; from tui_agent.ui.screens.context import ContextScreen"
     )
     subprocess.run([sys.executable, "-c", program], check=True, timeout=120)
+
+
+def test_the_letters_of_a_long_query_are_looked_for_in_bounded_time() -> None:
+    text = "a list of all that is there, again and again " * 8
+    rows = [text, "nothing of it"]
+
+    (found,) = matching(rows, "aaa ttt aaa iii ttt sss aaa nnn", str)
+
+    assert found[0] == text
+    assert matching(rows, "zzz aaa", str) == []

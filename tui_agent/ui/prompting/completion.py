@@ -3,20 +3,18 @@
 import re
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
-from math import prod
 from typing import Literal
 
 from textual.fuzzy import FuzzySearch
 
 from tui_agent.agent.mentions import IMAGE_TYPES
 from tui_agent.lazy import dataclass
+from tui_agent.ui.fuzzy import fuzzy_match
 
 LIMIT = 50
 """Candidates shown at most."""
 _SCORED = 300
 """Candidates that go through the exact scorer."""
-_MAX_MATCHINGS = 2_000
-"""Ways to match one candidate that the exact scorer may have to try; repeated letters make very many."""
 
 SIGNS = frozenset("/@#")
 """What a word begins with that can be completed."""
@@ -108,16 +106,11 @@ def rank_labels(query: str, candidates: Iterable[Candidate]) -> list[Candidate]:
     search, wanted = FuzzySearch(), query.lower()
     found = []
     for candidate in candidates:
-        score, offsets = _match(search, wanted, candidate.label) if _contains(wanted, candidate.label) else (0.0, ())
+        score, offsets = fuzzy_match(search, wanted, candidate.label)
         if score:
             rated = _score(score, wanted, candidate.label)
             found.append(replace(candidate, offsets=tuple(offsets), score=rated))
     return sorted(found, key=lambda candidate: -candidate.score)
-
-
-def _contains(wanted: str, label: str) -> bool:
-    letters = iter(label.lower())
-    return all(letter in letters for letter in wanted)
 
 
 def rank_files(query: str, paths: Iterable[str]) -> list[Candidate]:
@@ -136,7 +129,7 @@ def rank_files(query: str, paths: Iterable[str]) -> list[Candidate]:
     search = FuzzySearch()
     scored = []
     for path in found[:_SCORED]:
-        score, offsets = _match(search, wanted, path)
+        score, offsets = fuzzy_match(search, wanted, path)
         scored.append(replace(_file(path), offsets=tuple(offsets), score=_score(score, wanted, path)))
     scored.sort(key=lambda item: (-item.score, len(item.label), item.label))
     return scored[:LIMIT]
@@ -164,7 +157,7 @@ def rank_names(query: str, commands: Sequence[CommandName]) -> list[Candidate]:
     search = FuzzySearch()
     scored: list[tuple[float, int, Candidate]] = []
     for order, command in enumerate(commands):
-        score, offsets = search.match(query, command.name) if query else (1.0, ())
+        score, offsets = fuzzy_match(search, query, command.name) if query else (1.0, ())
         if score:
             boost = 100.0 if command.name.startswith(query.lower()) else 0.0
             marked = tuple(offset + 1 for offset in offsets)
@@ -173,17 +166,6 @@ def rank_names(query: str, commands: Sequence[CommandName]) -> list[Candidate]:
             scored.append((-(score + boost), order, candidate))
     scored.sort(key=lambda item: item[:2])
     return [candidate for _, _, candidate in scored]
-
-
-def _match(search: FuzzySearch, wanted: str, path: str) -> tuple[float, Sequence[int]]:
-    """Score exactly, unless trying every way to match would take long; then the first way counts."""
-    lower = path.lower()
-    if wanted in lower or prod(lower.count(letter) for letter in wanted) <= _MAX_MATCHINGS:
-        return search.match(wanted, path)
-    offsets: list[int] = []
-    for letter in wanted:
-        offsets.append(lower.index(letter, offsets[-1] + 1 if offsets else 0))
-    return 1.0, offsets
 
 
 def _file_text(path: str) -> str:

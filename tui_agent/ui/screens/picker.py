@@ -16,6 +16,7 @@ from textual.widgets.option_list import Option
 from tui_agent.app.format import one_line, visible
 from tui_agent.app.frontend import Pick, PickRow
 from tui_agent.lazy import dataclass
+from tui_agent.ui.fuzzy import fuzzy_match
 from tui_agent.ui.screens.page import Page, ResultT
 from tui_agent.ui.widgets.options import Options
 
@@ -55,7 +56,7 @@ def matching(
     if plain or not words:
         return [(row, word_offsets(text_of(row).lower(), words)) for row in plain]
     search, wanted = FuzzySearch(), "".join(words)[:24]
-    scored = [(search.match(wanted, text_of(row)), row) for row in rows[:MAX_SCORED]]
+    scored = [(fuzzy_match(search, wanted, text_of(row)), row) for row in rows[:MAX_SCORED]]
     found = sorted((item for item in scored if item[0][0] > 0), key=lambda item: (rank(item[1]), -item[0][0]))
     return [(row, tuple(match[1])) for match, row in found[:MAX_ROWS]]
 
