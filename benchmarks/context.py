@@ -7,7 +7,7 @@ from pathlib import Path
 
 from benchmarks.report import Row, milliseconds
 from benchmarks.sessions import exchange
-from tui_agent.agent.system_prompt import SessionPlace, render_head
+from tui_agent.agent.prompt_head import SessionPlace, render_head
 from tui_agent.context.budget import Meter, ModelLimits, measure
 from tui_agent.context.projection import ModelTraits, project
 from tui_agent.context.request import request_bytes

@@ -37,8 +37,33 @@ from tui_agent.model.settings import HostSettings, ModelSettings, ProviderSettin
 from tui_agent.paths import config_dir
 from tui_agent.sandbox.settings import SandboxSettings
 from tui_agent.session.effort import Effort
-from tui_agent.theme_names import THEMES
 from tui_agent.web.settings import FetchSettings
+
+THEMES = (
+    "ansi-dark",
+    "ansi-light",
+    "atom-one-dark",
+    "atom-one-light",
+    "catppuccin-frappe",
+    "catppuccin-latte",
+    "catppuccin-macchiato",
+    "catppuccin-mocha",
+    "dracula",
+    "flexoki",
+    "gruvbox",
+    "high-contrast",
+    "high-contrast-light",
+    "monokai",
+    "nord",
+    "rose-pine",
+    "rose-pine-dawn",
+    "rose-pine-moon",
+    "solarized-dark",
+    "solarized-light",
+    "textual-dark",
+    "textual-light",
+    "tokyo-night",
+)
 
 
 class CheckpointSettings(BaseModel):

@@ -8,7 +8,7 @@ import pytest
 from tests.support.tooling import Workspace
 from tui_agent.editing.text_files import load, replace_file
 from tui_agent.errors import ToolError
-from tui_agent.files.opening import make_directories, open_file
+from tui_agent.files.inside import make_directories, open_file
 from tui_agent.permission import Permission
 from tui_agent.tools.bash import BashTool
 from tui_agent.tools.edit import EditTool

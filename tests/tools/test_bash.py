@@ -12,7 +12,7 @@ from tests.support.processes import alive, eventually, kill_all, limited, pids_i
 from tests.support.tooling import Workspace
 from tui_agent.context.truncation import OutputLimits
 from tui_agent.errors import ToolError
-from tui_agent.processes import process, tree
+from tui_agent.processes import process
 from tui_agent.tools import bash as bash_module
 from tui_agent.tools.bash import BashInput, BashTool
 
@@ -217,7 +217,7 @@ async def test_nothing_is_left_after_the_time_limit(space: Workspace, pids: Path
 
 
 async def test_an_obedient_command_is_stopped_at_once(space: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tree, "TERM_GRACE_SECONDS", 1_000)
+    monkeypatch.setattr(process, "TERM_GRACE_SECONDS", 1_000)
     ready = space.root / "ready"
     task = asyncio.ensure_future(space.call(BASH, command=f"touch {ready}; sleep 300"))
     await eventually(ready.exists, "the command did not start")

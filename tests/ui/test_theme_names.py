@@ -3,8 +3,7 @@
 from pathlib import Path
 
 from tests.support.ui_app import make_stage
-from tui_agent.config import load_config
-from tui_agent.theme_names import THEMES
+from tui_agent.config import THEMES, load_config
 
 
 def test_they_are_those_of_the_screen(tmp_path: Path) -> None:

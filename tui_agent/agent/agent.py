@@ -26,9 +26,8 @@ from tui_agent.agent.events import (
 from tui_agent.agent.gate import Gate
 from tui_agent.agent.hooks.handlers import Containment
 from tui_agent.agent.hooks.payloads import About
-from tui_agent.agent.job_news import make_jobs
 from tui_agent.agent.knowledge.knowledge import CommandRow
-from tui_agent.agent.loop import Loop, MessageQueue
+from tui_agent.agent.loop import Loop, MessageQueue, make_jobs
 from tui_agent.agent.mcp.session import SessionMcp
 from tui_agent.agent.permissions import Mode
 from tui_agent.agent.ports import Adjustable, AgentPorts

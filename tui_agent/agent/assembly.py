@@ -10,8 +10,8 @@ from tui_agent.agent.knowledge.folders import Folders
 from tui_agent.agent.knowledge.knowledge import Knowledge
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.agent.run_budget import BudgetMeter
-from tui_agent.agent.system_prompt import find_project
 from tui_agent.context.templates import Templates
+from tui_agent.files.own_git import find_project
 from tui_agent.lazy import dataclass
 from tui_agent.model.client import ProviderClient
 from tui_agent.model.demo import DEMO_MODEL, DemoClient

@@ -13,7 +13,7 @@ matters: started anew on the same path it goes on from there.
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field
 from typing import Literal
 
@@ -23,9 +23,8 @@ from tui_agent.agent.checkpoints.recorder import Recorder
 from tui_agent.agent.clients import NO_MODEL
 from tui_agent.agent.context_keeper import CompactedError, ContextFullError, ContextKeeper
 from tui_agent.agent.doom_loop import REPEATING
-from tui_agent.agent.events import MessageRefused, Notice, QueueChanged, RunEnded, RunStarted
+from tui_agent.agent.events import AgentEvent, JobsChanged, MessageRefused, Notice, QueueChanged, RunEnded, RunStarted
 from tui_agent.agent.hooks.payloads import RunEnd
-from tui_agent.agent.job_news import ended_jobs
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.agent.run_budget import BudgetUsedUpError, time_is_up
 from tui_agent.agent.shell import run_check
@@ -34,6 +33,7 @@ from tui_agent.context.templates import fill
 from tui_agent.context.view import EntryState, resolve
 from tui_agent.lazy import dataclass
 from tui_agent.model.protocol import ErrorKind, ModelError
+from tui_agent.processes.jobs import Jobs, JobState
 from tui_agent.safe_text import one_line
 from tui_agent.session.entries import (
     AssistantEntry,
@@ -49,6 +49,32 @@ from tui_agent.session.errors import StoreError
 from tui_agent.session.path_queries import newest, newest_message, newest_sent, since
 from tui_agent.session.session import Session
 from tui_agent.session.typed import typed_text
+from tui_agent.tools.job import job_line
+
+JOB_ENDED = "job"
+"""Why the entry was made, as ``UserEntry.synthetic`` says it."""
+
+
+def make_jobs(emit: Callable[[AgentEvent], None]) -> Jobs:
+    """Return an empty list of jobs that tells of its changes as events."""
+
+    def ended(state: JobState) -> None:
+        emit(Notice(job_line(state), "warning" if state.exit_code else "information"))
+
+    jobs = Jobs(lambda: emit(JobsChanged(tuple(jobs))), on_end=ended)
+    return jobs
+
+
+def ended_jobs(jobs: Jobs | None) -> UserEntry | None:
+    """Return the entry that tells the model which jobs ended by themselves; None when it knows of all."""
+    untold = jobs.untold() if jobs is not None else []
+    if not untold:
+        return None
+    for job in untold:
+        job.told = True
+    lines = "\n".join(job_line(job.state) for job in untold)
+    text = f"<system-reminder>\n{lines}\nThe job tool shows what they wrote.\n</system-reminder>"
+    return UserEntry(parts=(TextPart(text=text),), synthetic=JOB_ENDED)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,16 +4,21 @@ A changed instruction file does not change the head at once, because every reque
 full. The user is told instead, and the next cache break takes it in.
 """
 
+import platform
 from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from string import Template
 from typing import Any
 
 from tui_agent.agent.agent_specs import AgentSpec
 from tui_agent.agent.channel import Journal
 from tui_agent.agent.events import Notice
 from tui_agent.agent.ports import AgentPorts
-from tui_agent.agent.system_prompt import SessionPlace, render_head
 from tui_agent.context.budget import describe_overhead, overhead, overhead_parts
 from tui_agent.context.view import resolve
+from tui_agent.files.own_git import branch_of
+from tui_agent.lazy import dataclass
 from tui_agent.session.entries import AssistantEntry, CompactionEntry, SystemEntry
 from tui_agent.session.path_queries import newest
 from tui_agent.tools.base import Tool
@@ -148,3 +153,51 @@ class Head:
 def _with_prompt(spec: AgentSpec | None, prompt: Callable[[str], str]) -> Callable[[str], str]:
     own = None if spec is None else spec.prompt
     return prompt if own is None else lambda name: own if name == "system" else prompt(name)
+
+
+@dataclass(frozen=True, slots=True)
+class SessionPlace:
+    """Where and when a session works. ``started_at`` is milliseconds; only its date is told to the model."""
+
+    cwd: Path
+    project: Path
+    started_at: int
+
+
+def render_head(
+    prompt: Callable[[str], str],
+    tools: Sequence[Tool[Any]],
+    place: SessionPlace,
+    *,
+    model: str,
+    mode: str,
+    sections: Sequence[str] = (),
+) -> SystemEntry:
+    """Return the system entry for a session that goes on from here.
+
+    The agent's prompt and the tools are the same bytes in every project, so that a provider's cache of them is shared
+    even where a template puts the tools behind the prompt. What is particular to this session opens the conversation:
+    the environment, the ``sections`` (skills, instructions), and what plan mode means while it is on.
+    """
+    started = datetime.fromtimestamp(place.started_at / 1000, tz=UTC).astimezone()
+    environment = Template(prompt("environment")).safe_substitute(
+        cwd=place.cwd,
+        project=place.project,
+        git=_git_state(place.project),
+        model=model,
+        platform=f"{platform.system()} {platform.machine()}",
+        date=started.date().isoformat(),
+    )
+    told = [prompt("mode_plan")] if mode == "plan" else []
+    return SystemEntry(
+        blocks=(prompt("system"),),
+        opening="\n\n".join([environment, *sections, *told]),
+        tools=tuple(tool.schema() for tool in tools),
+        model=model,
+        mode=mode,
+    )
+
+
+def _git_state(project: Path) -> str:
+    branch = branch_of(project)
+    return f"branch {branch}" if branch else "not a repository"

@@ -10,11 +10,11 @@ from tui_agent.agent.checkpoints.file_snapshots import Image, read_image
 from tui_agent.agent.checkpoints.plan import DROPPED, Conflict, after_of, before_of, changes_in
 from tui_agent.agent.checkpoints.recorder import SnapshotStore
 from tui_agent.agent.checkpoints.restoring import Restorer
-from tui_agent.agent.system_prompt import find_project
 from tui_agent.app.format import plural
 from tui_agent.errors import UserFacingError
 from tui_agent.files.atomic import write_atomically
 from tui_agent.files.git_writing import Committed, FileEdit, FileVersion, commit_to_branch, make_patch, merge
+from tui_agent.files.own_git import find_project
 from tui_agent.lazy import dataclass
 from tui_agent.safe_text import one_line
 from tui_agent.session.entries import AssistantEntry, CheckpointEntry, FileChange

@@ -17,7 +17,6 @@ from urllib.parse import urlsplit
 
 from tui_agent.agent.agent import Agent
 from tui_agent.agent.mcp.settings import McpServerSettings
-from tui_agent.agent.system_prompt import find_project
 from tui_agent.app.services import (
     AppServices,
     FirstView,
@@ -32,7 +31,7 @@ from tui_agent.cli.login import LoginController
 from tui_agent.cli.models import describe_reply, is_usable, own_models, price
 from tui_agent.cli.wiring import Wiring, forget_rule, keep_rule
 from tui_agent.config import set_value
-from tui_agent.files.own_git import branch_of, is_modified
+from tui_agent.files.own_git import branch_of, find_project, is_modified
 from tui_agent.files.ripgrep import NoRipgrepError, run_ripgrep
 from tui_agent.model.demo import DEMO_MODEL
 from tui_agent.model.naming import judge

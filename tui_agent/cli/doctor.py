@@ -19,12 +19,12 @@ from tui_agent.agent.hooks.payloads import ANSWERS
 from tui_agent.agent.knowledge.folders import Folders
 from tui_agent.agent.knowledge.knowledge import Knowledge, Sources
 from tui_agent.agent.race.race_store import look_through, remove_left
-from tui_agent.agent.system_prompt import find_project
 from tui_agent.cli.extensions import Extensions, state_of_project
 from tui_agent.cli.models import catalog_of, choose_model, directory_of, keys_of, own_models
 from tui_agent.cli.output import say, say_json
 from tui_agent.cli.sessions import DATABASE, open_store
 from tui_agent.config import Config, ConfigError, LoadedConfig, get_value, load_config
+from tui_agent.files.own_git import find_project
 from tui_agent.lazy import dataclass
 from tui_agent.model.addresses import plain_url
 from tui_agent.model.hosted.link import install_command, is_installed

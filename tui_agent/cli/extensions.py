@@ -18,8 +18,8 @@ from tui_agent.agent.mcp.settings import (
     find_servers,
     read_project_file,
 )
-from tui_agent.agent.system_prompt import find_project
 from tui_agent.config import Config, ConfigError, config_path, load_config, read_table
+from tui_agent.files.own_git import find_project
 from tui_agent.paths import data_dir, log_dir
 from tui_agent.processes.environment import SafeEnvironment
 from tui_agent.processes.table import own

@@ -26,7 +26,6 @@ from tui_agent.agent.mcp.hub import McpHub
 from tui_agent.agent.mcp.settings import McpServerSettings
 from tui_agent.agent.permissions import STORED, Action, Rule, parse_rule, rules_from_table
 from tui_agent.agent.ports import Adjustable, AgentPorts
-from tui_agent.agent.system_prompt import find_project
 from tui_agent.cli.arguments import MODES, RUN_LIMITS, UsageError
 from tui_agent.cli.extensions import Extensions, state_of_project
 from tui_agent.cli.logs import start_logging
@@ -34,6 +33,7 @@ from tui_agent.cli.models import LEARNT, catalog_of, choose_model
 from tui_agent.cli.sessions import DATABASE, named_or_last, open_store
 from tui_agent.config import ConfigError, LoadedConfig, config_path, load_config, read_table, set_value, split_key
 from tui_agent.context.view import resolve
+from tui_agent.files.own_git import find_project
 from tui_agent.model.demo import DEMO_MODEL, create_demo_workspace
 from tui_agent.model.logins import Logins
 from tui_agent.model.naming import require

@@ -11,7 +11,7 @@ import stat
 from pathlib import Path
 
 from tui_agent.errors import ToolError
-from tui_agent.files.opening import directory, open_file
+from tui_agent.files.inside import directory, open_file
 from tui_agent.lazy import dataclass
 
 SAMPLE_BYTES = 64 * 1024

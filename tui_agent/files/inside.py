@@ -1,13 +1,17 @@
-"""Reads what a project brings along only where it really is in the project.
+"""Opens files without being led elsewhere by a link.
 
-A repository can hold a link to a file of its user's (``AGENTS.md -> ../.ssh/id_rsa``). What is read unasked would then
-tell a provider of it, or act by it.
+A repository can hold a link to a file of its user's (``AGENTS.md -> ../.ssh/id_rsa``): what a project brings along is
+read only where it really is in the project. A command in the background could put a link in the place of a directory
+between a question and its answer: `directory` and what uses it follow no link on a path that was allowed.
 """
 
 import errno
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
@@ -90,3 +94,48 @@ def _read(descriptor: int, path: str | Path, limit: int | None) -> tuple[bytes, 
         raise OSError(number, "it is a directory" if number == errno.EISDIR else "it is no regular file", str(path))
     with open(descriptor, "rb", closefd=False) as file:
         return file.read(-1 if limit is None else limit), state
+
+
+@contextmanager
+def directory(path: Path) -> Iterator[int]:
+    """Give a descriptor of a directory, for as long as the block runs. ``path`` is absolute and without links.
+
+    Raises:
+        OSError: it is not there, or a link is in the way (``ELOOP``, ``ENOTDIR``).
+    """
+    descriptor = os.open(path.anchor, _DIRECTORY)
+    try:
+        for part in path.relative_to(path.anchor).parts:
+            inner = os.open(part, _DIRECTORY, dir_fd=descriptor)
+            os.close(descriptor)
+            descriptor = inner
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def open_file(path: Path) -> BinaryIO:
+    """Open a file for reading. ``path`` is absolute and without links.
+
+    Raises:
+        OSError: it can't be opened, or a link is in the way.
+    """
+    with directory(path.parent) as parent:
+        # Without O_NONBLOCK a pipe in the file's place would wait for somebody to write.
+        descriptor = os.open(path.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, dir_fd=parent)
+    return os.fdopen(descriptor, "rb")
+
+
+def make_directories(path: Path) -> None:
+    """Make a directory and those above it. ``path`` is absolute and without links.
+
+    Raises:
+        OSError: one can't be made, or a link is in the way.
+    """
+    if path == path.parent:
+        return
+    with suppress(FileNotFoundError), directory(path):
+        return
+    make_directories(path.parent)
+    with directory(path.parent) as parent, suppress(FileExistsError):
+        os.mkdir(path.name, dir_fd=parent)

@@ -21,7 +21,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from tui_agent.files.inside import read_regular
-from tui_agent.path_checks import is_directory, is_file, real_path
+from tui_agent.path_checks import is_directory, is_file, is_there, real_path
 from tui_agent.processes.own_programs import bare_environment, find_program, limited
 
 GIT_SECONDS = 5.0
@@ -359,3 +359,8 @@ def _line(path: Path) -> str | None:
     except UnicodeDecodeError:
         return None
     return text if text and "\n" not in text else None
+
+
+def find_project(cwd: Path) -> Path:
+    """Return the root of the repository ``cwd`` is in, or ``cwd`` itself outside one."""
+    return next((folder for folder in (cwd, *cwd.parents) if is_there(folder / ".git")), cwd)

@@ -11,9 +11,8 @@ from typing import Any, Self
 
 from tui_agent.processes.environment import command_environment
 from tui_agent.processes.own_programs import search_path
-from tui_agent.processes.process import Command
+from tui_agent.processes.process import Command, end_tree
 from tui_agent.processes.table import MARK
-from tui_agent.processes.tree import end_tree
 
 MAX_OUTPUT = 1_000_000
 """Bytes a command may write."""

@@ -17,7 +17,7 @@ from pydantic import Field, model_validator
 from tui_agent.editing.diffs import diff_texts
 from tui_agent.editing.text_files import SAMPLE_BYTES, Encoding, detect
 from tui_agent.errors import ToolError
-from tui_agent.files.opening import open_file
+from tui_agent.files.inside import open_file
 from tui_agent.files.secret_files import is_secret_file, shown_line
 from tui_agent.lazy import LazyPattern, dataclass
 from tui_agent.permission import Permission, PermissionNeed

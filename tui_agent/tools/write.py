@@ -13,7 +13,7 @@ from tui_agent.context.rendering import line_count
 from tui_agent.editing.diffs import FileDiff, diff_texts
 from tui_agent.editing.text_files import Encoding, TextFile, load, newline_of, replace_file, with_newlines
 from tui_agent.errors import ToolError
-from tui_agent.files.opening import make_directories
+from tui_agent.files.inside import make_directories
 from tui_agent.files.secret_files import shown_diff
 from tui_agent.lazy import dataclass
 from tui_agent.path_checks import is_directory

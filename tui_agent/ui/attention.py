@@ -166,7 +166,7 @@ class Attention:
     async def _run(self, command: str, call: Call) -> None:
         from dataclasses import asdict
 
-        from tui_agent.agent.system_prompt import find_project
+        from tui_agent.files.own_git import find_project
         from tui_agent.processes.user_command import CommandFailedError, run_command, shell_command
 
         given, cwd = json.dumps(asdict(call)).encode(), self._main.controller.cwd

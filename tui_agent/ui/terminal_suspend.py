@@ -107,7 +107,7 @@ async def open_in_editor(app: App[Any], path: Path, line: int = 0) -> int:
     Raises:
         EditorError: there is no editor that can be used.
     """
-    from tui_agent.agent.system_prompt import find_project
+    from tui_agent.files.own_git import find_project
 
     named = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
     try:

@@ -15,8 +15,8 @@ from pydantic import BaseModel, ValidationError
 
 from tui_agent.agent.hooks.payloads import ANSWERS, HookAnswer, Payload, refusal
 from tui_agent.agent.hooks.settings import HookSettings
-from tui_agent.agent.system_prompt import find_project
 from tui_agent.errors import UserFacingError
+from tui_agent.files.own_git import find_project
 from tui_agent.json_text import loads
 from tui_agent.lazy import dataclass
 from tui_agent.processes.user_command import CommandFailedError, run_command, shell_command

@@ -89,7 +89,7 @@ class UserStatusLine(Widget):
 
     @work(group="status line")
     async def _run(self, command: str, given: bytes) -> None:
-        from tui_agent.agent.system_prompt import find_project
+        from tui_agent.files.own_git import find_project
         from tui_agent.processes.user_command import CommandFailedError, run_command, shell_command
 
         cwd = self._cwd()
