@@ -12,7 +12,7 @@ from tui_agent.agent.agent import Agent
 from tui_agent.agent.preparing import Prepared, prepare
 from tui_agent.errors import CommandError
 from tui_agent.session.entries import FilePart, TextPart, UserEntry
-from tui_agent.session.typed import prompt_text, typed_text
+from tui_agent.session.path_queries import prompt_text, typed_text
 
 
 def agent(tmp_path: Path, **arguments: object) -> Agent:

@@ -12,7 +12,7 @@ import pytest
 
 from scripts.model_data import price_list
 from tui_agent.model.catalog import ASSUMED_WINDOW, Catalog
-from tui_agent.model.model_names import maker_of, spelled
+from tui_agent.model.naming import maker_of, spelled
 from tui_agent.model.price_list import PRICES, PriceList
 from tui_agent.model.served import ServedModel, ServedModels
 from tui_agent.model.settings import ModelSettings, ProviderSettings

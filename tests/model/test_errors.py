@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.support.model_server import OVERFLOWS, Overflow
-from tui_agent.model.error_body import read_body
+from tui_agent.model.error_body import find_overflow, read_body
 from tui_agent.model.errors import (
     Failure,
     Target,
@@ -17,7 +17,6 @@ from tui_agent.model.errors import (
     span,
     spoken,
 )
-from tui_agent.model.overflow import find_overflow
 from tui_agent.model.protocol import ErrorKind
 from tui_agent.model.retry import RetryPolicy
 

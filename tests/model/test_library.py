@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[2]
 LOADED = """
 import os, sys
 os.environ["OPENAI_API_KEY"] = "not to be used"
-from tui_agent.model.hosted.library import load
+from tui_agent.model.hosted.host import load
 litellm = load()
 import tiktoken.registry
 assert not tiktoken.registry.ENCODINGS, "an encoding was loaded"

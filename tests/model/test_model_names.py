@@ -2,7 +2,7 @@
 
 import pytest
 
-from tui_agent.model.model_names import broader, maker_of, spelled
+from tui_agent.model.naming import broader, maker_of, spelled
 
 
 @pytest.mark.parametrize(

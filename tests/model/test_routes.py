@@ -9,7 +9,7 @@ from pydantic import SecretStr
 
 from tui_agent.context.request import ContentText, ImageRef, Message, ModelRequest, RequestToolCall
 from tui_agent.model.catalog import Catalog
-from tui_agent.model.hosted.call import build_call, build_messages
+from tui_agent.model.hosted.client import build_call, build_messages
 from tui_agent.model.keys import Keys
 from tui_agent.model.protocol import ErrorKind, ModelError
 from tui_agent.model.providers import PROVIDERS, provider_of

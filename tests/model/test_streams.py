@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tui_agent.model.hosted import lines
+from tui_agent.model.hosted.host import Outlet
 from tui_agent.model.hosted.lines import WINDOW, LineReader, encode, size_of
-from tui_agent.model.hosted.serving import Outlet
 
 
 @given(st.lists(st.text(max_size=40), max_size=8), st.data())

@@ -3,8 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui_agent.session import tree
-from tui_agent.session.records import EntryHeader
+from tui_agent.session.records import EntryHeader, children
 from tui_agent.session.tree_index import Spine, SpineRows
 
 
@@ -59,7 +58,7 @@ def test_two_ways_part_below_the_last_entry_both_share(
 
 @given(forests())
 def test_every_entry_is_the_child_of_its_parent_once(headers: list[EntryHeader]) -> None:
-    below = tree.children(headers)
+    below = children(headers)
     assert sorted(i for ids in below.values() for i in ids) == [one.id for one in headers]
     assert all(one.id in below[one.parent_id] for one in headers)
     assert all(ids == sorted(ids) and ids for ids in below.values())
@@ -78,7 +77,7 @@ def test_the_spine_knows_the_same_paths(case: tuple[list[EntryHeader], int | Non
 
 def test_a_missing_parent_ends_a_path_and_the_spine_mends_it() -> None:
     headers = [header(1, None), header(2, 1), header(5, 4), header(6, 5)]
-    assert tree.children(headers)[None] == [1, 5]
+    assert children(headers)[None] == [1, 5]
     spine = spine_of(headers)
     assert list(spine.path(6)) == [1, 2, 5, 6]
     assert spine.reattached == {5}

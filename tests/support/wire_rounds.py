@@ -20,7 +20,7 @@ from tui_agent.model.protocol import (
 from tui_agent.model.providers import PROVIDERS
 from tui_agent.model.route import Route, Router
 from tui_agent.model.settings import ModelSettings
-from tui_agent.model.wires.events import EventDecoder
+from tui_agent.model.wires.http import EventDecoder
 from tui_agent.model.wires.wire import Reader, Wire
 from tui_agent.session.entries import (
     AssistantEntry,

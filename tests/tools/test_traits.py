@@ -20,7 +20,7 @@ from tui_agent.session.tool_traits import ToolTraits, TraitsByName
 from tui_agent.tools.registry import BUILTIN, builtin_tools, find_tool, tool_traits
 
 ROOT = Path(tui_agent.__file__).parent
-OTHERS_FORMATS = {"session/formats/tools.py", "model/demo_script.py", "cli/headless.py"}
+OTHERS_FORMATS = {"session/formats/incoming.py", "model/demo_script.py", "cli/headless.py"}
 """Modules that speak of tools by name: what other programs call theirs, the demo's script, the one headless line."""
 
 

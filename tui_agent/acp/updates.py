@@ -41,7 +41,7 @@ from tui_agent.session.entries import (
     UserEntry,
     UserPart,
 )
-from tui_agent.session.typed import command_line
+from tui_agent.session.path_queries import command_line
 from tui_agent.tools.registry import tool_traits
 from tui_agent.tools.todo import TodoStatus, is_todo_list, parse
 

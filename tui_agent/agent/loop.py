@@ -46,9 +46,8 @@ from tui_agent.session.entries import (
     UserPart,
 )
 from tui_agent.session.errors import StoreError
-from tui_agent.session.path_queries import newest, newest_message, newest_sent, since
+from tui_agent.session.path_queries import newest, newest_message, newest_sent, since, typed_text
 from tui_agent.session.session import Session
-from tui_agent.session.typed import typed_text
 from tui_agent.tools.job import job_line
 
 JOB_ENDED = "job"

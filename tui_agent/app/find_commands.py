@@ -77,7 +77,7 @@ def visible_texts(entry: Entry) -> Iterator[str]:
         ToolResultEntry,
         UserEntry,
     )
-    from tui_agent.session.typed import command_line
+    from tui_agent.session.path_queries import command_line
 
     match entry:
         case UserEntry():

@@ -50,7 +50,7 @@ async def rewind(controller: Controller, _argument: str) -> None:
 async def _go_back(
     controller: Controller, agent: Agent, message: UserEntry, files: RestorePlan, *, along: bool
 ) -> None:
-    from tui_agent.session.typed import prompt_text
+    from tui_agent.session.path_queries import prompt_text
 
     move = agent.navigator.plan(message.id)
     await carry_out(agent, move, files if along else None)
@@ -77,7 +77,7 @@ def _messages(agent: Agent) -> list[UserEntry]:
 
 
 def _rows(messages: Sequence[UserEntry], amounts: Sequence[ChangeAmount], now: float) -> list[PickRow]:
-    from tui_agent.session.typed import typed_text
+    from tui_agent.session.path_queries import typed_text
 
     rows = []
     for entry, amount in zip(messages, amounts, strict=True):

@@ -24,8 +24,8 @@ USAGE_ERRORS = {"UsageError", "ConfigError", "RuleError", "UnknownModelError"}
 """By name, so that the modules they come from are not imported for every run."""
 
 _MODULES = {
-    "tree": "context", "compact": "context", "logout": "login", "config": "settings", "schema": "events",
-    "completion": "arguments",
+    "tree": "context", "compact": "context", "cost": "context", "result": "sessions", "logout": "login",
+    "config": "settings", "schema": "events", "completion": "arguments",
 }  # fmt: skip
 """Modules of subcommands that are not called like them."""
 

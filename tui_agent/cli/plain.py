@@ -71,7 +71,7 @@ from tui_agent.cli.exit_codes import ExitCode
 from tui_agent.cli.output import say
 from tui_agent.errors import CommandError
 from tui_agent.session.entries import AssistantEntry, ShellEntry, ToolResultEntry, ToolStatus
-from tui_agent.session.tree import children
+from tui_agent.session.records import children
 from tui_agent.tools.registry import tool_traits
 
 if TYPE_CHECKING:

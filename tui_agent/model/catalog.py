@@ -17,7 +17,7 @@ from typing import Any, Literal
 from tui_agent.lazy import dataclass
 from tui_agent.model.addresses import Addresses, AddressSetting, is_private
 from tui_agent.model.claude import claude
-from tui_agent.model.model_names import maker_of, spelled
+from tui_agent.model.naming import maker_of, spelled
 from tui_agent.model.price_list import PriceList, Row
 from tui_agent.model.providers import PROVIDERS, provider_of
 from tui_agent.model.served import ServedModel, ServedModels

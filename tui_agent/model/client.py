@@ -176,7 +176,7 @@ class ProviderClient:
             raise classify(failed.failure, attempt.route.target, now=self._now()) from None
 
     async def _have_called(self, attempt: _Attempt) -> AsyncGenerator[ModelEvent, None]:
-        from tui_agent.model.hosted.call import build_call
+        from tui_agent.model.hosted.client import build_call
         from tui_agent.model.wires import chat
 
         call = build_call(attempt.request, attempt.route, with_reasoning=attempt.with_reasoning)

@@ -8,8 +8,7 @@ from email.utils import parsedate_to_datetime
 from typing import Literal
 
 from tui_agent.lazy import LazyPattern, dataclass
-from tui_agent.model.error_body import ErrorBody, read_body
-from tui_agent.model.overflow import Overflow, find_overflow
+from tui_agent.model.error_body import ErrorBody, Overflow, find_overflow, read_body
 from tui_agent.model.protocol import ErrorKind, ModelError
 
 # How long a provider asks to wait: headers and texts in the forms providers use.

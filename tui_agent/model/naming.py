@@ -1,10 +1,104 @@
-"""Judges a model's name before it is used or saved: known, new but possible, or surely a slip."""
+"""Names of models: what gateways, clouds and hosts write differently for one model, and which name is surely a slip.
 
+A name is matched as a whole: ``gpt-5-mini`` is never taken for ``gpt-5``.
+"""
+
+from collections.abc import Iterator
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
-from tui_agent.lazy import dataclass
-from tui_agent.model.catalog import Catalog
+from tui_agent.lazy import LazyPattern, dataclass
 from tui_agent.model.providers import PROVIDERS, provider_of
+
+if TYPE_CHECKING:
+    from tui_agent.model.catalog import Catalog
+
+_REVISION_OF_CLOUD = LazyPattern(r"(?:-v?\d)?:\d+$")
+"""Bedrock's: ``-v1:0``."""
+_MANNER = LazyPattern(r":[^:\d]*$")
+"""How a model is served, not which it is: ``:free``, ``:nitro``, ``:thinking``. A tag with a digit is a size."""
+_MAKER = LazyPattern(r"^(?:[a-z][a-z-]*\.)+(?=[a-z])")
+"""``us.anthropic.``: a dot between letters; those of versions stand between digits."""
+_POINT = LazyPattern(r"(?<=\d)p(?=\d)")
+"""Fireworks writes 4p6 for 4.6."""
+_SEPARATOR = LazyPattern(r"[._ @:]+")
+_LETTER_DIGIT = LazyPattern(r"(?<=[a-z])-(?=\d{1,3}(?!\d))")
+"""qwen-3 is qwen3; four digits are a date."""
+_CLAUDE = LazyPattern(r"^claude-?(\d+(?:-\d{1,2})?)-(opus|sonnet|haiku)(?=-|$)")
+"""Claude's family and number stand in either order."""
+_QUALIFIERS = tuple(
+    LazyPattern(pattern)
+    for pattern in (
+        r"-(?:latest|default)$",
+        r"-20\d\d-?[01]\d-?[0-3]\d$",  # a date
+        r"-\d{4}$",  # a short one: 0731, 2512
+        r"-preview$",
+    )
+)
+
+
+def spelled(name: str) -> str:
+    """Return the one spelling of a model's name, without who made it or passes it on."""
+    name = name.strip().lower().rpartition("/")[2]
+    name = _MANNER.sub("", _REVISION_OF_CLOUD.sub("", name))
+    name = _POINT.sub("-", _MAKER.sub("", name))
+    name = _SEPARATOR.sub("-", name)
+    name = _CLAUDE.sub(r"claude-\2-\1", name)
+    return _LETTER_DIGIT.sub("", name)
+
+
+def broader(spelling: str) -> Iterator[str]:
+    """Yield a spelling, then the same line of models with less and less said of which one: dates, latest, preview."""
+    yield spelling
+    found = True
+    while found:
+        found = False
+        for qualifier in _QUALIFIERS:
+            shorter = qualifier.sub("", spelling)
+            if shorter != spelling:
+                spelling, found = shorter, True
+                yield spelling
+
+
+@dataclass(frozen=True, slots=True)
+class Maker:
+    """Who makes a line of models. ``names`` is a pattern of their spellings.
+
+    ``open``: others may run them as well, also on a machine of one's own, with a window of its own.
+    """
+
+    provider: str
+    names: LazyPattern
+    open: bool
+
+
+_MAKERS = tuple(
+    Maker(provider, LazyPattern(names), is_open)
+    for provider, names, is_open in (
+        ("anthropic", r"claude", False),
+        ("openai", r"gpt-oss", True),
+        ("openai", r"(?:chat)?gpt|o\d|codex|computer-use", False),
+        ("gemini", r"gemma", True),
+        ("gemini", r"gemini|learnlm", False),
+        ("xai", r"grok", False),
+        ("deepseek", r"deepseek", True),
+        ("mistral", r"(?:open-)?(?:mistral|mixtral|ministral|magistral|codestral|devstral|pixtral|voxtral)", True),
+        ("zai", r"glm", True),
+        ("moonshot", r"kimi|moonshot", True),
+        ("minimax", r"minimax", True),
+        ("dashscope", r"q(?:wen|wq|vq)", True),
+        ("cohere", r"command|c4ai|aya", True),
+        ("meta_llama", r"(?:meta-)?llama", True),
+        ("amazon_nova", r"nova", False),
+        ("perplexity", r"sonar", False),
+        ("xiaomi_mimo", r"mimo", True),
+    )
+)
+
+
+def maker_of(spelling: str) -> Maker | None:
+    """Return who makes a model, None when its name doesn't say."""
+    return next((maker for maker in _MAKERS if maker.names.match(spelling)), None)
 
 
 class UnknownModelError(ValueError):
@@ -48,7 +142,7 @@ class NameVerdict:
                 return f"There is no model “{self.model}”.{meant or f'{name}{how}'}"
 
 
-def judge(model: str, catalog: Catalog) -> NameVerdict:
+def judge(model: str, catalog: "Catalog") -> NameVerdict:
     """Return what can be said of a name. It may read the catalog: call it in a thread when somebody is typing."""
     model = model.strip()
     prefix, slash, name = model.partition("/")
@@ -58,7 +152,7 @@ def judge(model: str, catalog: Catalog) -> NameVerdict:
     return NameVerdict(model, NameStanding.NEW if exists else NameStanding.IMPOSSIBLE, tuple(catalog.similar(model)))
 
 
-def require(model: str, catalog: Catalog) -> str:
+def require(model: str, catalog: "Catalog") -> str:
     """Return what to warn of when a model is used, "" when there is nothing.
 
     Raises:

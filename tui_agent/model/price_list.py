@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from tui_agent.model.model_names import broader, spelled
+from tui_agent.model.naming import broader, spelled
 
 Row = dict[str, Any]
 

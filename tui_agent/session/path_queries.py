@@ -1,14 +1,37 @@
 """What is asked of the end of a path, oldest entry first. A path may be whole, active or a part of one.
 
 Kinds are told apart by the exact class: an instance check of pydantic takes twice as long, and paths are long.
+What the user typed of a message is its command's line, which stands for everything that was made of it.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar, cast
 
-from tui_agent.session.entries import AssistantEntry, Entry, EntryBase, ToolResultEntry, UserEntry
+from tui_agent.session.entries import AssistantEntry, Entry, EntryBase, TextPart, ToolResultEntry, UserEntry, UserPart
 
 __all__ = ["first_sent", "newest", "newest_message", "newest_sent", "newest_typed", "place_of_newest", "since"]
+
+
+def command_line(parts: Sequence[UserPart]) -> str | None:
+    """Return the command the message was made by, as it was typed; None when what is sent is what was typed."""
+    return next((part.typed for part in parts if isinstance(part, TextPart) and part.typed is not None), None)
+
+
+def typed_text(parts: Sequence[UserPart]) -> str:
+    """Return the text of a message as the user typed it, without attachments."""
+    line = command_line(parts)
+    return "\n".join(part.text for part in parts if isinstance(part, TextPart)) if line is None else line
+
+
+def prompt_text(parts: Sequence[UserPart]) -> str:
+    """Return what a message is edited as: the text that was typed, and what travelled with it unnamed."""
+    text = typed_text(parts)
+    if command_line(parts) is not None:
+        # What it names was read for the command, and is again when the line is sent.
+        return text
+    paths = [part.path for part in parts if not isinstance(part, TextPart) and part.path]
+    return " ".join([text, *(f"@{path}" for path in paths if f"@{path}" not in text)]).strip()
+
 
 EntryT = TypeVar("EntryT", bound=EntryBase)
 

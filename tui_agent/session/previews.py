@@ -20,7 +20,7 @@ from tui_agent.session.entries import (
     ToolResultEntry,
     UserEntry,
 )
-from tui_agent.session.typed import command_line, typed_text
+from tui_agent.session.path_queries import command_line, typed_text
 
 ERROR = "Error: "
 """What the preview of an answer begins with that is nothing but the error it ended with."""

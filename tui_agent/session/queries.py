@@ -8,11 +8,11 @@ from typing import Any
 from tui_agent.safe_text import valid
 from tui_agent.session import entry_table
 from tui_agent.session.entries import ShellEntry, UserEntry, kinds
+from tui_agent.session.path_queries import typed_text
 from tui_agent.session.records import EntryHeader, SearchHit, SessionTotals, TypedText
 from tui_agent.session.rows import BodyError, entry_from
 from tui_agent.session.schema import key_of
 from tui_agent.session.search import match_expression, ranked_expression, snippet
-from tui_agent.session.typed import typed_text
 
 __all__ = [
     "empty",

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tui_agent.model.wires.events import DocumentDecoder, EventDecoder
+from tui_agent.model.wires.http import DocumentDecoder, EventDecoder
 
 BODY = (
     ': a comment\n\nevent: first\ndata: {"a": "größe 👋"}\n\nid: 7\nretry: 5\ndata:no space\n\n'

@@ -12,7 +12,7 @@ from tests.support.responses_wire import Item
 from tests.support.wire_rounds import Heard
 from tui_agent.context.request import ContentText, Message, ModelRequest, RequestToolCall
 from tui_agent.model.wires import responses
-from tui_agent.model.wires.events import EventDecoder
+from tui_agent.model.wires.http import EventDecoder
 from tui_agent.model.wires.wire import WireFailure
 
 REQUEST = ModelRequest(MODEL, (Message("user", (ContentText("hello"),)),))

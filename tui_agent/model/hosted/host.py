@@ -2,10 +2,15 @@
 
 ``python -m tui_agent.model.hosted.host`` speaks over stdin and stdout and ends with its parent. Its stderr is a log
 file. The lines are described in ``tui_agent.model.hosted.lines``. It retries nothing.
+
+litellm is loaded silent, offline, and without what no chat request uses; a later version that hasn't a part that is
+stood in for here works as well, only larger.
 """
 
 import asyncio
 import contextlib
+import gc
+import importlib
 import json
 import logging
 import os
@@ -13,14 +18,280 @@ import select
 import sys
 import threading
 import time
+import types
 import warnings
-from collections.abc import AsyncIterator
-from typing import Any
+from collections.abc import AsyncIterator, Callable
+from functools import reduce
+from typing import Any, Protocol
 
+from tui_agent.model.failures import describe
 from tui_agent.model.hosted import lines
-from tui_agent.model.hosted.library import load
-from tui_agent.model.hosted.serving import Channel, Connection, SlowError
+from tui_agent.model.hosted.lines import WINDOW, Event, LineReader, encode, size_of
 from tui_agent.model.redaction import RedactingFormatter
+
+log = logging.getLogger("tui_agent.host")
+
+_READ = 1 << 18
+_SECRETS = ("api_key", "aws_access_key_id", "aws_secret_access_key", "aws_session_token")
+
+
+_MAX_WAITING_CHARS = 256 * 1024
+"""Characters of one request that wait for the reader before its provider has to wait too."""
+
+
+class Writer(Protocol):
+    """The part of ``asyncio.StreamWriter`` that is used."""
+
+    def write(self, data: bytes) -> None:
+        """Send bytes."""
+
+    async def drain(self) -> None:
+        """Wait until there is room for more."""
+
+
+class Channel:
+    """The events of one request on their way out."""
+
+    def __init__(self, outlet: "Outlet", number: int) -> None:
+        self._outlet = outlet
+        self.number = number
+        self._waiting: list[Event] = []
+        self._held = 0
+        self._unseen = 0
+        self._room = asyncio.Event()
+        self._room.set()
+
+    def send(self, event: Event) -> None:
+        self._held += size_of(event)
+        self._waiting.append(event)
+        if self._held > _MAX_WAITING_CHARS:
+            self._room.clear()
+        self._outlet.wake()
+
+    async def room(self) -> None:
+        """Wait until the reader has taken enough of what was sent."""
+        await self._room.wait()
+
+    def acknowledge(self, size: int) -> None:
+        """Note that the reader took events of that size."""
+        self._unseen = max(0, self._unseen - size)
+        self._outlet.wake()
+
+    def pull(self) -> list[Event]:
+        """Return what may be written now and forget it."""
+        if not self._waiting or self._unseen >= WINDOW:
+            return []
+        events, self._waiting = self._waiting, []
+        self._unseen += sum(size_of(event) for event in events)
+        self._held = 0
+        self._room.set()
+        return events
+
+    @property
+    def empty(self) -> bool:
+        return not self._waiting
+
+
+class Outlet:
+    """Writes what the channels hold as soon as the reader takes it."""
+
+    def __init__(self, writer: Writer) -> None:
+        self._writer = writer
+        self._channels: dict[int, Channel] = {}
+        self._closing: set[int] = set()
+        self._woken = asyncio.Event()
+
+    def open(self, number: int) -> Channel:
+        channel = self._channels[number] = Channel(self, number)
+        return channel
+
+    def close(self, number: int) -> None:
+        """End the events of a request once they are written."""
+        self._closing.add(number)
+        self.wake()
+
+    def drop(self, number: int) -> None:
+        """End the events of a request at once; nobody wants what still waits."""
+        self._channels.pop(number, None)
+
+    def acknowledge(self, number: int, size: int) -> None:
+        """Note that the reader took events of a request."""
+        if channel := self._channels.get(number):
+            channel.acknowledge(size)
+
+    def wake(self) -> None:
+        self._woken.set()
+
+    async def run(self) -> None:
+        """Write until cancelled.
+
+        Raises:
+            OSError: the reader is gone.
+        """
+        while True:
+            await self._woken.wait()
+            self._woken.clear()
+            for channel in list(self._channels.values()):
+                if events := channel.pull():
+                    self._writer.write(encode([channel.number, events]))
+                    await self._writer.drain()
+                if channel.number in self._closing and channel.empty:
+                    self._closing.discard(channel.number)
+                    self._channels.pop(channel.number, None)
+
+
+class SlowError(Exception):
+    """The provider took too long; ``cause`` and ``seconds`` as in ``errors.Failure``."""
+
+    def __init__(self, cause: str, seconds: float) -> None:
+        super().__init__(cause)
+        self.cause = cause
+        self.seconds = seconds
+
+
+class Answerer(Protocol):
+    """What answers requests."""
+
+    async def answer(self, call: dict[str, Any], limits: dict[str, Any], channel: Channel) -> None: ...
+
+
+class Connection:
+    """The program that talks to the host."""
+
+    def __init__(self, caller: Answerer, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._caller = caller
+        self._reader = reader
+        self._writer = writer
+        self._outlet = Outlet(writer)
+        self._tasks: dict[int, asyncio.Task[None]] = {}
+
+    async def serve(self, ready: dict[str, Any]) -> None:
+        """Serve until the program is gone or says so."""
+        self._host_says([lines.READY, ready])
+        writing = asyncio.create_task(self._outlet.run())
+        reading = asyncio.create_task(self._read())
+        try:
+            await asyncio.wait({writing, reading}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            tasks = [writing, reading, *self._tasks.values()]
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            self._writer.close()
+
+    async def _read(self) -> None:
+        incoming = LineReader()
+        while data := await self._reader.read(_READ):
+            for line in incoming.feed(data):
+                if line["op"] == "shutdown":
+                    return
+                self._take(line)
+
+    def _take(self, line: dict[str, Any]) -> None:
+        number = line["id"]
+        match line["op"]:
+            case "stream":
+                task = asyncio.create_task(self._answer(number, line["call"], line["limits"]))
+                self._tasks[number] = task
+                task.add_done_callback(lambda _task: self._tasks.pop(number, None))
+            case "cancel":
+                self._outlet.drop(number)
+                if task_of := self._tasks.get(number):
+                    task_of.cancel()
+            case "ack":
+                self._outlet.acknowledge(number, line["size"])
+            case "ping":
+                self._host_says([lines.PONG, number])
+
+    def _host_says(self, event: Event) -> None:
+        self._writer.write(encode([lines.HOST, [event]]))
+
+    async def _answer(self, number: int, call: dict[str, Any], limits: dict[str, Any]) -> None:
+        channel = self._outlet.open(number)
+        channel.send([lines.ACCEPTED])
+        try:
+            await self._caller.answer(call, limits, channel)
+        except asyncio.CancelledError:
+            self._outlet.drop(number)
+            raise
+        except SlowError as slow:
+            channel.send([lines.FAILED, {"cause": slow.cause, "seconds": slow.seconds}])
+        except Exception as error:  # noqa: BLE001 - whatever a provider's adapter raises is the program's to judge
+            failure = describe(error, [call[name] for name in _SECRETS if call.get(name)])
+            log.warning("request %s failed: %s", number, failure)
+            channel.send([lines.FAILED, failure])
+        finally:
+            self._outlet.close(number)
+
+
+log = logging.getLogger("tui_agent.host")
+
+_ENCODING_MODULE = "litellm.litellm_core_utils.default_encoding"
+
+
+def load() -> Any:
+    os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
+    # Anything else than DEV keeps it from reading .env files.
+    os.environ["LITELLM_MODE"] = "PRODUCTION"
+    os.environ["LITELLM_LOG"] = "ERROR"
+    module = types.ModuleType(_ENCODING_MODULE)
+    module.__dict__["encoding"] = _Encoding()
+    sys.modules[_ENCODING_MODULE] = module
+    # Collecting garbage over and over while 200,000 lasting objects are made takes a fifth of the import.
+    gc.disable()
+    import litellm
+
+    gc.freeze()
+    gc.enable()
+    for name in ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy", "httpx", "openai", "aiohttp", "asyncio"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    litellm.suppress_debug_info = True
+    litellm.num_retries = 0
+    litellm.disable_token_counter = True
+    litellm.disable_streaming_logging = True
+    litellm.turn_off_message_logging = True
+    # A model may well say the same thing a hundred times: rules of tables, for example.
+    litellm.REPEATED_STREAMING_CHUNK_LIMIT = 1 << 30
+    # Putting the whole answer together again at its end is for logs nobody writes.
+    litellm.stream_chunk_builder = _nothing
+    # It says "stop" to every piece of an answer of Gemini's, so that one that was cut looks whole.
+    gemini = "litellm.llms.vertex_ai.gemini.vertex_and_google_ai_studio_gemini"
+    _replace(gemini, "VertexGeminiConfig._check_finish_reason", _only_on_request)
+    return litellm
+
+
+def _nothing(*_: object, **__: object) -> None:
+    return None
+
+
+def _replace(module: str, name: str, stand_in: Callable[[Any], Any]) -> None:
+    """Put what ``stand_in`` makes of a part of a module in its place; a version without that part is left alone."""
+    *owners, last = name.split(".")
+    try:
+        owner = reduce(getattr, owners, importlib.import_module(module))
+        setattr(owner, last, stand_in(getattr(owner, last)))
+    except (ImportError, AttributeError):
+        log.warning("%s has no %s to stand in for", module, name)
+
+
+def _only_on_request(reason_of: Callable[..., object]) -> object:
+    """Stands in for what names the reason why an answer ended: None as long as the provider named none."""
+
+    def reason(message: object, said: str | None) -> object:
+        return reason_of(message, said) if said else None
+
+    return staticmethod(reason)
+
+
+class _Encoding:
+    """Stands in for a tokenizer: nothing here counts tokens, and the real one takes 60 MB and 0.1 s to load."""
+
+    name = "cl100k_base"
+
+    def encode(self, text: str, **_: object) -> range:
+        """Return something as long as the tokens would about be."""
+        return range(len(text) // 4)
+
 
 log = logging.getLogger("tui_agent.host")
 

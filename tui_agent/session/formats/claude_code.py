@@ -17,11 +17,9 @@ from tui_agent.session.entries import (
     Usage,
     UserEntry,
 )
-from tui_agent.session.formats.content import Content, Spelling
-from tui_agent.session.formats.incoming import Builder, IncomingSession
+from tui_agent.session.formats.incoming import Builder, CallFacts, Content, IncomingSession, Spelling, facts_of
 from tui_agent.session.formats.reading import ImportLimits, NoConversation, Node
 from tui_agent.session.formats.source import SourceFile
-from tui_agent.session.formats.tools import CallFacts, facts_of
 
 __all__ = ["is_line", "read"]
 

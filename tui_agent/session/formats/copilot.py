@@ -20,10 +20,9 @@ from tui_agent.session.entries import (
     Usage,
     UserEntry,
 )
-from tui_agent.session.formats.incoming import Builder, IncomingSession
+from tui_agent.session.formats.incoming import Builder, CallFacts, IncomingSession, facts_of
 from tui_agent.session.formats.reading import ImportLimits, NoConversation, Node
 from tui_agent.session.formats.source import SourceFile
-from tui_agent.session.formats.tools import CallFacts, facts_of
 
 __all__ = ["is_line", "project_of", "read"]
 

@@ -5,14 +5,171 @@ messages the chat has now, ``$rewindTo`` which one it goes back before. Seen in 
 directory stands in the file ``.project_root`` beside the chats.
 """
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
-from tui_agent.session.formats.gemini_messages import GeminiMessages
-from tui_agent.session.formats.incoming import Builder, IncomingSession
+from tui_agent.session.entries import (
+    AssistantEntry,
+    AssistantPart,
+    ImagePart,
+    ReasoningPart,
+    TextPart,
+    ToolCallPart,
+    ToolResultEntry,
+    ToolStatus,
+    Usage,
+    UserEntry,
+)
+from tui_agent.session.formats.incoming import Builder, IncomingSession, facts_of
 from tui_agent.session.formats.reading import ImportLimits, NoConversation, Node
 from tui_agent.session.formats.source import SourceFile
 
-__all__ = ["is_file", "is_line", "project_of", "read"]
+__all__ = ["GeminiMessages", "is_file", "is_line", "project_of", "read"]
+
+
+_CONTEXT = "<session_context>"
+"""Begins the message in the user's name in which the program describes the surroundings."""
+_STATUS = {"success": ToolStatus.COMPLETED, "cancelled": ToolStatus.INTERRUPTED}
+
+
+class GeminiMessages:
+    """Adds messages to a session that is being put together, each after the last record. ``provider`` answers."""
+
+    def __init__(self, make: Builder, provider: str) -> None:
+        self._make = make
+        self._provider = provider
+        self._answers: dict[str, int] = {}
+        self._answered: set[str] = set()
+        """Calls that have a result."""
+        self._tools: dict[str, ToolCallPart] = {}
+        """Calls without a result."""
+
+    def forget(self, name: str) -> None:
+        """Let an answer of this name be another one from here on."""
+        self._answers.pop(name, None)
+
+    def _blocks(self, message: Node) -> list[Node]:
+        content = message.value.get("content")
+        if isinstance(content, str):
+            return [Node({"text": content}, message.where)] if content else []
+        if isinstance(content, dict):
+            return [message.node("content")]
+        return message.nodes("content")
+
+    def add_user(self, message: Node, at: int, synthetic: str | None = None) -> None:
+        """Add what the user said, and results of tools; ``synthetic`` says who wrote it when it was not the user."""
+        parts: list[TextPart | ImagePart] = []
+        for block in self._blocks(message):
+            if block.has("text"):
+                parts.append(TextPart(text=block.text("text")))
+            elif block.has("inlineData"):
+                data = block.node("inlineData")
+                if image := self._make.image(block, data.text("data", ""), data.text("mimeType", "")):
+                    parts.append(image)
+            elif block.has("functionResponse"):
+                response = block.node("functionResponse")
+                self.add_result(response.text("id", ""), response, "success", at)
+            else:
+                self._make.leave_out("part of a message that is no text and no image")
+        if parts:
+            first = parts[0].text if isinstance(parts[0], TextPart) else ""
+            synthetic = "gemini-cli:context" if first.startswith(_CONTEXT) else synthetic
+            self._add(UserEntry(parts=tuple(parts), synthetic=synthetic, created_at=at))
+
+    def add_answer(self, message: Node, name: str, at: int) -> None:
+        known = self._answers.get(name)
+        if known is None:  # one that is said anew has its results anew
+            self._answered -= {call.text("id", "") for call in message.nodes("toolCalls")}
+        model = f"{self._provider}/{message.text('model')}" if message.has("model") else ""
+        parts = self._parts(message, model)
+        calls = message.nodes("toolCalls")
+        finish: Any = "tool_calls" if any(isinstance(part, ToolCallPart) for part in parts) else "stop"
+        usage = _usage(message.node("tokens"))
+        before = self._make.entry(known) if known is not None else None
+        if known is not None and isinstance(before, AssistantEntry):
+            update = {"parts": tuple(parts), "usage": usage or before.usage, "finish": finish}
+            self._make.replace(known, before.model_copy(update=update))
+        else:
+            entry = AssistantEntry(parts=tuple(parts), model=model, usage=usage, finish=finish, created_at=at)
+            self._answers[name] = self._add(entry)
+        for call in calls:
+            if call.has("result"):
+                self._call_result(call)
+
+    def _parts(self, message: Node, model: str) -> list[AssistantPart]:
+        parts: list[AssistantPart] = []
+        for thought in message.nodes("thoughts"):
+            subject, text = thought.text("subject", ""), thought.text("description", "")
+            heading = f"**{subject}**" if subject else ""
+            parts.append(ReasoningPart(text="\n\n".join(filter(None, (heading, text))), model=model))
+        for block in self._blocks(message):
+            if block.has("functionCall"):
+                call = block.node("functionCall")
+                parts.append(self._call(call.text("id", ""), call.text("name", ""), call.node("args")))
+            elif block.flag("thought"):
+                parts.append(ReasoningPart(text=block.text("text", ""), model=model))
+            elif block.has("text"):
+                parts.append(TextPart(text=block.text("text")))
+            else:
+                self._make.leave_out("part of an answer that is no text and no call")
+        parts += [
+            self._call(call.text("id", ""), call.text("name", ""), call.node("args"))
+            for call in message.nodes("toolCalls")
+        ]
+        return parts
+
+    def _call(self, call_id: str, tool: str, arguments: Node) -> ToolCallPart:
+        call = ToolCallPart(call_id=call_id, tool=tool, arguments=json.dumps(arguments.value, ensure_ascii=False))
+        if call_id not in self._answered:
+            self._tools[call_id] = call
+        return call
+
+    def _call_result(self, call: Node) -> None:
+        at, status = call.time("timestamp"), call.text("status", "")
+        result = call.value.get("result")
+        responses = call.nodes("result") if isinstance(result, list) else []
+        for response in responses:
+            if response.has("functionResponse"):
+                self.add_result(call.text("id", ""), response.node("functionResponse"), status, at)
+
+    def add_result(self, call_id: str, response: Node, status: str, at: int) -> None:
+        """Add a tool's result once; ``status`` is the program's word for how the call went."""
+        if call_id in self._answered:
+            return
+        self._answered.add(call_id)
+        call = self._tools.pop(call_id, None)
+        title, metadata = facts_of(call)
+        told = response.node("response")
+        failed = told.has("error")
+        output = told.value.get("error" if failed else "output")
+        if not isinstance(output, str):
+            output = json.dumps(told.value, ensure_ascii=False)
+        entry = ToolResultEntry(
+            call_id=call_id,
+            tool=call.tool if call else response.text("name", ""),
+            status=ToolStatus.ERROR if failed else _STATUS.get(status, ToolStatus.ERROR),
+            output=output,
+            title=title,
+            metadata=metadata,
+            created_at=at,
+        )
+        self._add(entry)
+
+    def _add(self, entry: AssistantEntry | ToolResultEntry | UserEntry) -> int:
+        return self._make.add(entry, self._make.last)
+
+
+def _usage(tokens: Node) -> Usage | None:
+    if not tokens.value:
+        return None
+    cached, thoughts = int(tokens.number("cached")), int(tokens.number("thoughts"))
+    return Usage(
+        input=max(0, int(tokens.number("input")) + int(tokens.number("tool")) - cached),
+        output=int(tokens.number("output")) + thoughts,
+        cache_read=cached,
+        reasoning=thoughts,
+    )
 
 
 def is_line(node: Node) -> bool:

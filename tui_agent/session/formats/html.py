@@ -28,7 +28,7 @@ from tui_agent.session.entries import (
 )
 from tui_agent.session.formats.copies import SessionCopy
 from tui_agent.session.formats.incoming import IMAGE_TYPES
-from tui_agent.session.formats.pages import Section, facts_of, joined, marker_of, results_of, sections_of, when
+from tui_agent.session.formats.markdown import Section, facts_of, joined, marker_of, results_of, sections_of, when
 
 __all__ = ["Figure", "PageParts", "write"]
 

@@ -19,9 +19,9 @@ from tui_agent.session.formats.reading import ImportLimits, ImportRefused
 from tui_agent.session.formats.source import SourceFile
 from tui_agent.session.formats.table import Format, format_named, format_of
 from tui_agent.session.ids import short_id
+from tui_agent.session.path_queries import typed_text
 from tui_agent.session.rows import completed, essence_of, sound
 from tui_agent.session.store import Store
-from tui_agent.session.typed import typed_text
 
 __all__ = ["ImportChange", "Imported", "import_file", "read_file"]
 

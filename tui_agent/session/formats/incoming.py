@@ -3,16 +3,27 @@
 import base64
 import binascii
 import hashlib
+import json
 import re
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterator, MutableMapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import field
 from tempfile import SpooledTemporaryFile
 from typing import Any, overload
 
+from tui_agent.json_text import loads
 from tui_agent.lazy import dataclass
-from tui_agent.session.entries import Entry, EntryAdapter, ImagePart
+from tui_agent.session.entries import (
+    AssistantPart,
+    Entry,
+    EntryAdapter,
+    ImagePart,
+    ReasoningPart,
+    TextPart,
+    ToolCallPart,
+    ToolMetadata,
+)
 from tui_agent.session.formats.reading import ImportLimits, ImportRefused, Node
 from tui_agent.session.records import LeafMove
 from tui_agent.session.rows import sound
@@ -20,13 +31,54 @@ from tui_agent.session.rows import sound
 __all__ = [
     "IMAGE_TYPES",
     "Builder",
+    "CallFacts",
+    "Content",
     "IncomingSession",
+    "Spelling",
     "StagedBlobs",
     "StagedEntries",
     "derived_id",
+    "facts_of",
     "is_derived_id",
     "is_session_id",
 ]
+
+
+_READING = frozenset({"read"})
+_CHANGING = frozenset({"write", "edit", "multiedit", "patch", "notebookedit"})
+_PATH_KEYS = ("path", "file_path", "filePath", "notebook_path")
+_TITLE_KEYS = (*_PATH_KEYS, "command", "cmd", "pattern", "query", "url", "description")
+_CALL_TITLE_CHARS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class CallFacts:
+    """What is kept of a call until its result comes; the arguments can be a whole file."""
+
+    tool: str = ""
+    title: str = ""
+    metadata: ToolMetadata = ToolMetadata()
+
+
+def facts_of(call: ToolCallPart | None) -> tuple[str, ToolMetadata]:
+    """Return what a result is called in a list, and which file it read or changed."""
+    try:
+        arguments = loads(call.arguments) if call is not None else {}
+    except ValueError:
+        arguments = {}
+    if call is None or not isinstance(arguments, dict):
+        return "", ToolMetadata()
+    titles = (value for key in _TITLE_KEYS if isinstance(value := arguments.get(key), str) and value.strip())
+    path = next((value for key in _PATH_KEYS if isinstance(value := arguments.get(key), str) and value), None)
+    tool = call.tool.lower()
+    touched = (path,) if path else ()
+    metadata = ToolMetadata(
+        path=path,
+        read_files=touched if tool in _READING else (),
+        modified_files=touched if tool in _CHANGING else (),
+    )
+    return " ".join(next(titles, "").split())[:_CALL_TITLE_CHARS], metadata
+
 
 _IN_MEMORY = 1_000_000
 """Bytes of a session that stay in memory before they go to a temporary file."""
@@ -276,3 +328,70 @@ class Builder:
         session.cwd, session.title = cwd, " ".join(title.split())[:_TITLE_CHARS]
         session.leaf, session.last_id = leaf, len(session.entries)
         return session
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spelling:
+    """How a program writes what others write differently."""
+
+    call: str
+    """Type of the block that calls a tool."""
+    arguments: str
+    """Its key for what the tool is called with."""
+    image: Callable[[Node], tuple[str, str]]
+    """Returns an image's base64 and its type."""
+    tools: Mapping[str, str]
+    """Its names of tools that are called otherwise here."""
+    read_elsewhere: frozenset[str] = frozenset()
+    """Types of blocks in a user's message that are no part of what the user said."""
+
+
+class Content:
+    """Reads the content of messages for a session that is being put together; what has no place there is counted."""
+
+    def __init__(self, make: Builder, spelling: Spelling) -> None:
+        self._make = make
+        self._spelling = spelling
+
+    def said(self, message: Node, whose: str = "a message") -> tuple[TextPart | ImagePart, ...]:
+        """Return texts and images in their order; ``whose`` they are is told with what is left out."""
+        if isinstance(text := message.value.get("content"), str):
+            return (TextPart(text=text),)
+        parts: list[TextPart | ImagePart] = []
+        for block in message.nodes("content"):
+            match kind := block.text("type"):
+                case "text":
+                    parts.append(TextPart(text=block.text("text")))
+                case "image":
+                    if image := self._make.image(block, *self._spelling.image(block)):
+                        parts.append(image)
+                case _ if kind not in self._spelling.read_elsewhere:
+                    self._make.leave_out(f"“{kind[:40]}” part of {whose}")
+        return tuple(parts)
+
+    def output(self, result: Node) -> tuple[str, tuple[ImagePart, ...]]:
+        parts = self.said(result, "a tool result")
+        text = "\n".join(part.text for part in parts if isinstance(part, TextPart))
+        return text, tuple(part for part in parts if isinstance(part, ImagePart))
+
+    def answered(self, message: Node, model: str) -> tuple[AssistantPart, ...]:
+        """Return texts, reasoning and calls of an answer."""
+        parts: list[AssistantPart] = []
+        for block in message.nodes("content"):
+            match kind := block.text("type"):
+                case "text":
+                    parts.append(TextPart(text=block.text("text")))
+                case "thinking":
+                    # Signatures are in the program's own form; a provider would refuse them, so only the words stay.
+                    parts.append(ReasoningPart(text=block.text("thinking", ""), model=model))
+                case self._spelling.call:
+                    tool, arguments = block.text("name"), block.node(self._spelling.arguments).value
+                    call = ToolCallPart(
+                        call_id=block.text("id"),
+                        tool=self._spelling.tools.get(tool, tool),
+                        arguments=json.dumps(arguments, ensure_ascii=False),
+                    )
+                    parts.append(call)
+                case _:
+                    self._make.leave_out(f"“{kind[:40]}” part of an answer")
+        return tuple(parts)

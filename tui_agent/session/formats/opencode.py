@@ -24,10 +24,9 @@ from tui_agent.session.entries import (
     Usage,
     UserEntry,
 )
-from tui_agent.session.formats.incoming import Builder, IncomingSession, derived_id
+from tui_agent.session.formats.incoming import Builder, IncomingSession, derived_id, facts_of
 from tui_agent.session.formats.reading import ImportLimits, NoConversation, Node, parse_object, read_document
 from tui_agent.session.formats.source import SourceFile
-from tui_agent.session.formats.tools import facts_of
 
 __all__ = ["is_file", "project_of", "read"]
 

@@ -22,12 +22,10 @@ from tui_agent.session.entries import (
     Usage,
     UserEntry,
 )
-from tui_agent.session.formats.content import Content, Spelling
-from tui_agent.session.formats.incoming import Builder, IncomingSession
+from tui_agent.session.formats.incoming import Builder, CallFacts, Content, IncomingSession, Spelling, facts_of
 from tui_agent.session.formats.pi_writer import OUR_PREFIX
 from tui_agent.session.formats.reading import ImportLimits, ImportRefused, Node
 from tui_agent.session.formats.source import SourceFile
-from tui_agent.session.formats.tools import CallFacts, facts_of
 
 __all__ = ["is_line", "read"]
 

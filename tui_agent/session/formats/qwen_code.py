@@ -7,7 +7,7 @@ version 0.15.
 from collections.abc import Iterable, Iterator, Sequence
 
 from tui_agent.session.entries import CompactionEntry
-from tui_agent.session.formats.gemini_messages import GeminiMessages
+from tui_agent.session.formats.gemini import GeminiMessages
 from tui_agent.session.formats.incoming import Builder, IncomingSession
 from tui_agent.session.formats.reading import ImportLimits, NoConversation, Node
 from tui_agent.session.formats.source import SourceFile

@@ -19,10 +19,9 @@ from tui_agent.session.entries import (
     ToolStatus,
     UserEntry,
 )
-from tui_agent.session.formats.incoming import Builder, IncomingSession
+from tui_agent.session.formats.incoming import Builder, IncomingSession, facts_of
 from tui_agent.session.formats.reading import ImportRefused, NoConversation, Node, parse_object, read_document
 from tui_agent.session.formats.source import SourceFile
-from tui_agent.session.formats.tools import facts_of
 
 __all__ = ["is_file", "project_of", "read"]
 

@@ -39,7 +39,7 @@ from tui_agent.context.branch_summary import MovePlan
 from tui_agent.lazy import dataclass
 from tui_agent.session.entries import Entry, RaceEntry, ToolResultEntry
 from tui_agent.session.errors import StoreError
-from tui_agent.session.typed import prompt_text
+from tui_agent.session.path_queries import prompt_text
 from tui_agent.ui.screens.dialogs import ReportScreen
 from tui_agent.ui.screens.diff import DiffScreen
 from tui_agent.ui.screens.page import Page

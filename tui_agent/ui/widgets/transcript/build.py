@@ -34,7 +34,7 @@ from tui_agent.session.entries import (
     ToolStatus,
     UserEntry,
 )
-from tui_agent.session.typed import command_line, typed_text
+from tui_agent.session.path_queries import command_line, typed_text
 from tui_agent.ui.widgets.transcript import sanitize
 from tui_agent.ui.widgets.transcript.blocks import (
     ActionName,

@@ -14,7 +14,7 @@ from tui_agent.session.entries import (
     ToolResultEntry,
     UserEntry,
 )
-from tui_agent.session.typed import typed_text
+from tui_agent.session.path_queries import typed_text
 from tui_agent.ui.widgets.transcript import sanitize
 
 _FILES = 6
