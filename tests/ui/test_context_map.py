@@ -13,6 +13,7 @@ from tui_agent.context.context_map import ContextBlock
 from tui_agent.context.view import EntryState
 from tui_agent.session.entries import ContextEditEntry, TextPart, ToolResultEntry, UserEntry
 from tui_agent.ui.screens.context import ContextScreen
+from tui_agent.ui.screens.race_start import RaceStartScreen
 from tui_agent.ui.screens.viewer import ViewerScreen
 from tui_agent.ui.widgets.context_map.arrange import REST, Grouping, ListedBlock, ListedGroup, SortOrder, arrange
 
@@ -350,3 +351,33 @@ def test_a_cold_cache_has_no_price() -> None:
     edit = plan_edit(blocks(), [4], "drop")
     assert isinstance(edit, Edit)
     assert question(edit, warm=False, dollars=None) == "Drop #4? Frees 900 tokens; the cache is cold anyway."
+
+
+async def test_marked_blocks_race_the_next_answer_with_and_without_them(tmp_path: Path) -> None:
+    stage = a_stage(tmp_path)
+    async with stage.run(after=looks(2)) as pilot:
+        screen = await opened(stage, pilot)
+        first, second = result_ids(stage)[:2]
+        for entry in (second, first):
+            await put_cursor_on(screen, entry, pilot)
+            await pilot.press("space")
+        assert stage.text().count("✓ marked") == 2
+        await put_cursor_on(screen, second, pilot)
+        await pilot.press("space")
+        assert stage.text().count("✓ marked") == 1
+        await pilot.press("r")
+        await until(lambda: isinstance(stage.screen, RaceStartScreen), pilot)
+        form = stage.screen
+        assert isinstance(form, RaceStartScreen)
+        assert [spec.context for spec in form.order.specs] == ["", f"without #{first}"]
+        await stage.until_text(f"without #{first}", pilot)
+
+
+async def test_the_head_races_nothing(tmp_path: Path) -> None:
+    stage = a_stage(tmp_path)
+    async with stage.run(after=looks(2)) as pilot:
+        screen = await opened(stage, pilot)
+        await pilot.press("home", "r")
+        await pilot.pause()
+        assert stage.screen is screen
+        assert "The prompt and the tools can't be changed here" in stage.text()

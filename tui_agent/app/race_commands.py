@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from tui_agent.agent.race.race import Race, RaceOrder
     from tui_agent.agent.race.specs import RunnerSpec
     from tui_agent.app.controller import Controller
-    from tui_agent.session.entries import RaceEntry, UserPart
+    from tui_agent.session.entries import RaceEntry, RaceRunner, UserPart
+    from tui_agent.session.session import Session
 
 USAGE = (
     "/race RUNNERS [--check COMMAND] [--pick first-green] [--cost USD] -- PROMPT, for example: /race 3 -- Fix the test"
@@ -197,6 +198,7 @@ async def begin(controller: Controller, order: RaceOrder) -> Race:
         RaceError, OSError: it can't be begun.
     """
     from tui_agent.agent.race.race import Race
+    from tui_agent.agent.race.specs import left_out
     from tui_agent.model.demo import DEMO_MODEL
 
     agent = _agent(controller)
@@ -206,6 +208,9 @@ async def begin(controller: Controller, order: RaceOrder) -> Race:
         raise CommandError("A race is going on in this session: take one with /race take N, or end it with /race drop.")
     if agent.running:
         raise CommandError("The agent is working: press Escape first.")
+    path = agent.session.beside(order.start)
+    if unknown := [entry for spec in order.specs for entry in left_out(spec.context) if not path.on_path(entry)]:
+        raise CommandError(f"#{unknown[0]} is not in the conversation there, so no runner can go without it.")
     price = price_of(controller, order)
     models = [spec.model or agent.model for spec in order.specs]
     unpriced = [model for model in models if price.each is not None and not agent.ports.meter.has_price(model)]
@@ -316,6 +321,15 @@ def show(controller: Controller) -> None:
     if entry is None:
         raise CommandError(NO_RACE)
     controller.show(RacePage(entry, entry_lines(entry)))
+
+
+def answer_of(session: Session, row: RaceRunner) -> str:
+    """Return what a runner answered last."""
+    from tui_agent.session.entries import AssistantEntry
+
+    path = session.beside(row.leaf).active_path() if row.leaf is not None else ()
+    answers = (entry.text for entry in reversed(path) if isinstance(entry, AssistantEntry))
+    return next(filter(None, answers), row.problem or "no answer")
 
 
 def last_race(controller: Controller) -> RaceEntry | None:
@@ -468,13 +482,15 @@ FORM_RUNNERS = 3
 """How many runners the form begins with."""
 
 
-async def ask_for_race(controller: Controller, prompt: str = "", start: int | None = None) -> bool:
+async def ask_for_race(
+    controller: Controller, prompt: str = "", start: int | None = None, *, leaving_out: Sequence[int] = ()
+) -> bool:
     """Ask for a race from an entry, from the leaf by default; returns whether one was begun.
 
-    Raises as ``race_commands.begin``.
+    With ``leaving_out`` one runner sees the whole conversation, the other all but these entries. Raises as ``begin``.
     """
     from tui_agent.agent.race.race import RaceOrder
-    from tui_agent.agent.race.specs import RunnerSpec
+    from tui_agent.agent.race.specs import RunnerSpec, without
 
     if (agent := controller.agent) is None or not controller.may_change():
         return False
@@ -482,9 +498,10 @@ async def ask_for_race(controller: Controller, prompt: str = "", start: int | No
         raise CommandError("The agent is working: press Escape first.")
     session = agent.session
     at = session.leaf if start is None else start
-    order = RaceOrder(
-        prompt, (), (RunnerSpec(),) * FORM_RUNNERS, at, controller.services.check_command(agent.ports.project)
-    )
+    specs = (RunnerSpec(),) * FORM_RUNNERS
+    if leaving_out:
+        specs = (RunnerSpec(), RunnerSpec(context=without(leaving_out)))
+    order = RaceOrder(prompt, (), specs, at, controller.services.check_command(agent.ports.project))
     here = RunnerSpec(agent.model, agent.effort.level, agent.mode)
     where = "Race" if start is None else f"Race from #{start}"
     form = RaceForm(order, here, modes_of(agent), lambda wanted: price_of(controller, wanted).sentence(), where)

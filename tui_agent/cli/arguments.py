@@ -200,7 +200,8 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     headless.add_argument(
         "--race",
         metavar="RUNNERS",
-        help="run the prompt several times at once, each in its own copy: 3, or 'same, sonnet, 2x effort=high'",
+        help="run the prompt several times at once, each in its own copy: 3, 'same, sonnet, 2x effort=high',"
+        " or with other contexts: 'whole; without #12 #14; compacted'",
     )
     headless.add_argument(
         "--check",

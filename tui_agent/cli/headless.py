@@ -308,6 +308,9 @@ class HeadlessRun(TextFrontend):
         if entry is None:
             return
         self.show(Report("The race", entry_lines(entry)))
+        if any(row.context for row in entry.runners):
+            for row in entry.runners:
+                self.show(Report(row.name, race_commands.answer_of(self._agent.session, row).splitlines()))
         if wish.pick != "none" and entry.taken is None:
             self.say("Nothing was taken: no runner reached what is asked for.", "error")
         elif not any(row.state in {RunnerState.DONE, RunnerState.PASSED, RunnerState.FAILED} for row in entry.runners):

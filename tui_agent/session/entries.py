@@ -282,6 +282,8 @@ class RaceRunner(_Record):
     model: str = ""
     effort: Effort | None = None
     mode: str = ""
+    context: str = Field(default="", exclude_if=lambda context: not context)
+    """What it saw of the conversation: "compacted" or "without #12 #14"; "" for all of it."""
     root: int | None = None
     """The first entry of its branch; None before there is one."""
     leaf: int | None = None

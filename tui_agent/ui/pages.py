@@ -101,10 +101,16 @@ def screen_of(page: frontend.Page, controller: Controller) -> Screen[Any]:  # no
 
             return TreeScreen(controller, agent, at=page.at)
         case frontend.ContextPage():
+            from tui_agent.app.race_commands import ask_for_race
             from tui_agent.ui.screens.context import ContextScreen
 
             return ContextScreen(
-                agent, controller.services.reread_cost, lambda entry: controller.show(frontend.TreePage(entry))
+                agent,
+                controller.services.reread_cost,
+                lambda entry: controller.show(frontend.TreePage(entry)),
+                lambda entries: controller.soon(
+                    ask_for_race(controller, controller.frontend.draft.strip(), leaving_out=entries)
+                ),
             )
         case frontend.CompactPage():
             from tui_agent.ui.screens.compact import CompactScreen

@@ -30,7 +30,7 @@ from tui_agent.agent.events import (
 )
 from tui_agent.agent.race.copies import Copy, make_copy
 from tui_agent.agent.race.race_store import RaceHome, RaceRecord, left_over, note_stamps, unrecorded
-from tui_agent.agent.race.specs import Pick, RunnerSpec, names_of
+from tui_agent.agent.race.specs import COMPACTED, Pick, RunnerSpec, left_out, names_of
 from tui_agent.agent.run_budget import BudgetMeter, Used
 from tui_agent.agent.shell import run_check
 from tui_agent.context.request import ContentText, Message, ModelRequest
@@ -41,6 +41,7 @@ from tui_agent.lazy import dataclass
 from tui_agent.model.protocol import ErrorKind, ModelClient, ModelError, ModelEvent
 from tui_agent.sandbox.plan import shared_files
 from tui_agent.session.entries import (
+    ContextEditEntry,
     EffortChangeEntry,
     Entry,
     ModeChangeEntry,
@@ -237,7 +238,7 @@ class Runner:
             self._race.after(self)
 
     async def _get_ready(self) -> None:
-        race = self._race
+        race, is_new = self._race, self.record.root is None
         if self.copy is None:
             self.copy = await race.copied(self.number)
         main = race.main
@@ -250,6 +251,8 @@ class Runner:
             await self._catch_up(self.session, self.copy)
         self.agent = race.make_agent(self)
         self.agent.subscribe(self._hear)
+        if is_new and self.record.context == COMPACTED and (problem := (await self.agent.compact()).problem):
+            raise RaceError(problem)
 
     async def _catch_up(self, session: Session, copy: Copy) -> None:
         """Append what was changed in the copy just before the program was killed and is in no checkpoint."""
@@ -368,7 +371,7 @@ class Race:
             start = main.session.leaf
         home = RaceHome.make(ports.copies)
         rows = tuple(
-            RaceRunner(name=name, model=spec.model, effort=spec.effort, mode=spec.mode)
+            RaceRunner(name=name, model=spec.model, effort=spec.effort, mode=spec.mode, context=spec.context)
             for name, spec in zip(names_of(order.specs), order.specs, strict=True)
         )
         record = RaceRecord(
@@ -571,13 +574,14 @@ def _outside(keeping: Any, root: Path) -> Any:
 
 
 def _changes(row: RaceRunner, main: "Agent") -> Iterable[Entry]:
-    """Yield the entries a runner's branch begins with where it is not the conversation's model, effort and mode."""
+    """Yield the entries a runner's branch begins with where its model, effort, mode or context is its own."""
     if row.model and row.model != main.model:
         yield ModelChangeEntry(model=row.model)
     if row.effort is not None and row.effort != main.chosen_effort:
         yield EffortChangeEntry(effort=row.effort)
     if row.mode and row.mode != main.mode:
         yield ModeChangeEntry(mode=row.mode)
+    yield from (ContextEditEntry(target=entry, action="drop") for entry in left_out(row.context))
 
 
 def _as_it_stands(row: RaceRunner, session: Session) -> RaceRunner:

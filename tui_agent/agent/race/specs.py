@@ -1,7 +1,7 @@
 """What runs in a race: as it is typed, ``2x same, sonnet, effort=high``, and as the runners that come of it. Pure."""
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Literal, get_args
 
 from tui_agent.errors import UserFacingError
@@ -18,6 +18,8 @@ LEAST_RUNNERS = 2
 MOST_RUNNERS = 8
 SAME = "same"
 """Stands for a runner with the conversation's own model, effort and mode."""
+WHOLE, COMPACTED, WITHOUT = "whole", "compacted", "without"
+"""What a runner sees of the conversation: all of it, a summary, or not these entries (``without #12 #14``)."""
 
 _TIMES = LazyPattern(r"(\d+)\s*(?:[x×*]\s*(.*))?", re.IGNORECASE)
 
@@ -28,16 +30,20 @@ class RunnersError(UserFacingError):
 
 @dataclass(frozen=True, slots=True)
 class RunnerSpec:
-    """One runner. What is "" or None is the conversation's. ``mode`` may be the name of an agent."""
+    """One runner. What is "" or None is the conversation's. ``mode`` may be the name of an agent.
+
+    ``context`` is ``compacted`` or ``without #12 #14``; "" is the whole conversation.
+    """
 
     model: str = ""
     effort: Effort | None = None
     mode: str = ""
+    context: str = ""
 
     @property
     def label(self) -> str:
         """What tells it from the others, in a few characters."""
-        parts = (self.model.rsplit("/", 1)[-1], self.effort or "", self.mode)
+        parts = (self.model.rsplit("/", 1)[-1], self.effort or "", self.mode, self.context)
         return " ".join(filter(None, parts)) or SAME
 
 
@@ -47,7 +53,8 @@ def parse_runners(
     """Return the runners that a text names, separated by commas; only a number is so many of the same.
 
     Each is words: ``same``, ``model=NAME``, ``effort=LEVEL``, ``mode=NAME`` or ``agent=NAME``; alone, a word is a
-    level, a mode or agent of ``modes``, or else a model. ``3x`` before them makes three of it.
+    level, a mode or agent of ``modes``, or else a model. ``whole``, ``compacted`` and ``without #12 #14`` say what it
+    sees of the conversation. ``3x`` before them makes three of it.
 
     Args:
         text: what was typed.
@@ -72,7 +79,8 @@ def parse_runners(
 
 def names_of(specs: Collection[RunnerSpec]) -> tuple[str, ...]:
     """Return a name for each runner; those that are alike are counted: ``same 1``, ``same 2``."""
-    labels = [spec.label for spec in specs]
+    plain = WHOLE if any(spec.context for spec in specs) else SAME
+    labels = [plain if spec == RunnerSpec() else spec.label for spec in specs]
     seen: dict[str, int] = {}
     names = []
     for label in labels:
@@ -81,8 +89,19 @@ def names_of(specs: Collection[RunnerSpec]) -> tuple[str, ...]:
     return tuple(names)
 
 
+def without(entries: Iterable[int]) -> str:
+    """Return the context of a runner that does not see some entries."""
+    return " ".join([WITHOUT, *(f"#{entry}" for entry in entries)])
+
+
+def left_out(context: str) -> tuple[int, ...]:
+    """Return the entries that a runner with a context does not see."""
+    return tuple(int(number) for number in re.findall(r"#(\d+)", context))
+
+
 def _spec(words: list[str], modes: Collection[str], find_model: Callable[[str], str | None]) -> RunnerSpec:
     fields: dict[str, str] = {}
+    context, words = _context(words)
     for word in words:
         key, named, value = word.partition("=")
         if not named:
@@ -98,9 +117,19 @@ def _spec(words: list[str], modes: Collection[str], find_model: Callable[[str], 
     if found is None:
         raise RunnersError(f"There is no model “{model}” that can be used here. /model lists them.")
     try:
-        return RunnerSpec(found, Effort(effort) if effort else None, mode)
+        return RunnerSpec(found, Effort(effort) if effort else None, mode, context)
     except ValueError:
         raise RunnersError(f"There is no effort “{effort}”; there are {', '.join(Effort)}.") from None
+
+
+def _context(words: Sequence[str]) -> tuple[str, list[str]]:
+    """Return what a runner sees of the conversation, and the other words."""
+    entries = [word for word in words if re.fullmatch(r"#\d+", word)]
+    rest = [word for word in words if word.lower() not in {WHOLE, COMPACTED, WITHOUT} and word not in entries]
+    named = [word.lower() for word in words if word.lower() in {COMPACTED, WITHOUT}]
+    if len(named) > 1 or (WITHOUT in named) != bool(entries):
+        raise RunnersError("Write what a runner sees as: whole, compacted, or without #12 #14.")
+    return without(left_out(" ".join(entries))) if entries else "".join(named), rest
 
 
 def _kind(word: str, modes: Collection[str]) -> str:

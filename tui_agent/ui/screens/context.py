@@ -79,7 +79,8 @@ LATER_SECONDS = 0.5
 NEAR_MAPS = 8
 """Maps of requests that are kept, for going back and forth."""
 KEYS = (
-    "p pin  x drop  m mask  b bring back  u undo  tab timeline  v order  V group  enter read  o whole  ? keys  esc back"
+    "p pin  x drop  m mask  b bring back  u undo  tab timeline  v order  V group  space mark  r race  enter read"
+    "  o whole  ? keys  esc back"
 )
 TIMELINE_KEYS = "←→ step  shift+←→ mark  enter open in the tree  end next request  tab blocks  ? keys  esc back"
 ALL_KEYS = """enter       read the block; open or fold what is gathered under a heading
@@ -89,6 +90,8 @@ x           drop it from the request (a result with its call)
 m           mask: a placeholder of one line stands for it
 b           bring it back as it is
 u           undo the last edit
+space       mark a block, or take the mark away
+r           race the next answer with and without the marked blocks
 v           order: as in the request, largest first, newest first
 V           group: not, by kind, by tool, by file
 o           the whole request as JSON
@@ -131,6 +134,7 @@ class ContextScreen(Page[None]):
         Binding("m", "edit('mask')", "mask", id="context.mask"),
         Binding("b", "edit('restore')", "restore", id="context.restore"),
         Binding("u", "undo", "undo", id="context.undo"),
+        Binding("r", "race", "race", id="context.race"),
         Binding("v", "sort", "sort", id="context.sort"),
         Binding("V", "group", "group", id="context.group"),
         Binding("o", "request", "json", id="context.json"),
@@ -151,12 +155,14 @@ class ContextScreen(Page[None]):
         agent: Agent,
         reread_cost: Callable[[str, int], float | None],
         show_in_tree: Callable[[int], None],
+        race_without: Callable[[tuple[int, ...]], object],
     ) -> None:
-        """``show_in_tree`` opens the tree at an entry."""
+        """``show_in_tree`` opens the tree at an entry, ``race_without`` asks for a race with and without entries."""
         super().__init__()
         self._agent = agent
         self._reread_cost = reread_cost
         self._show_in_tree = show_in_tree
+        self._race_without = race_without
         self.steps: list[Step] = []
         self._at_next = True
         self._maps: dict[Step, ContextMap] = {}
@@ -412,6 +418,21 @@ class ContextScreen(Page[None]):
         dollars = self._reread_cost(self._agent.model, edit.reread) if warm and edit.reread else None
         self._asking = edit
         self._say(f"{edit_cost.question(edit, warm=warm, dollars=dollars)}  enter yes · esc no", asks=True)
+
+    def action_race(self) -> None:
+        """Ask for a race of the next answer: with the marked blocks, or the one under the cursor, and without them."""
+        shown = self.blocks.shown
+        if shown is None or not self._at_next:
+            self._say(PAST)
+            return
+        edit = edit_cost.plan_edit(shown.blocks, self.blocks.marked_places or self.blocks.places, "drop")
+        if isinstance(edit, str):
+            self._say(edit)
+        elif self._agent.running:
+            self._say("The agent is working: a race begins when it is idle.")
+        else:
+            self.dismiss(None)
+            self._race_without(edit.targets)
 
     def action_confirm(self) -> None:
         """Make the edit that was asked about."""

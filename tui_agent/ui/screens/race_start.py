@@ -13,7 +13,7 @@ from textual.containers import Horizontal
 from textual.message import Message
 from textual.widgets import Input, Static, TextArea
 
-from tui_agent.agent.race.specs import LEAST_RUNNERS, MOST_RUNNERS
+from tui_agent.agent.race.specs import COMPACTED, LEAST_RUNNERS, MOST_RUNNERS, WHOLE
 from tui_agent.app.format import one_line, short_model, visible
 from tui_agent.app.frontend import Choice, ModelChoice
 from tui_agent.session.effort import Effort
@@ -163,7 +163,10 @@ class RaceStartScreen(Page["RaceOrder"]):
         rows = [
             (
                 (str(number), "faint"),
-                (short_model(spec.model or here.model), "text" if spec.model else "faint"),
+                (
+                    " ".join(filter(None, (short_model(spec.model or here.model), spec.context))),
+                    "text" if spec.model or spec.context else "faint",
+                ),
                 (str(spec.effort or here.effort or "default"), "text" if spec.effort else "faint"),
                 (visible(spec.mode or here.mode), "text" if spec.mode else "faint"),
             )
@@ -217,6 +220,7 @@ class RaceStartScreen(Page["RaceOrder"]):
         at = self.runners.cursor
         number = f"runner {at + 1}"
         answers = [("model", "Another model"), ("effort", "Another effort"), ("mode", "Another mode or agent")]
+        answers.append(("context", "What it sees of the conversation"))
         what = await self._controller.ask(Choice(f"What of {number}?", answers))
         spec, here = self._specs[at], self._form.here
         match what:
@@ -235,6 +239,11 @@ class RaceStartScreen(Page["RaceOrder"]):
                     Choice(f"The mode or agent of {number}", modes, at=spec.mode or AS_HERE)
                 )
                 changed = None if mode is None else replace(spec, mode=mode)
+            case "context":
+                seen = [(WHOLE, "all of it"), (COMPACTED, "a summary"), (spec.context, spec.context)]
+                shown = seen if spec.context not in {"", COMPACTED} else seen[:2]
+                context = await self._controller.ask(Choice(f"What {number} sees", shown, at=spec.context or WHOLE))
+                changed = None if context is None else replace(spec, context="" if context == WHOLE else context)
             case _:
                 changed = None
         if changed is not None:

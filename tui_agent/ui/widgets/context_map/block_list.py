@@ -46,6 +46,7 @@ class BlockList(LineList):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("left", "fold(True)", "fold", show=False),
         Binding("right", "fold(False)", "unfold", show=False),
+        Binding("space", "mark", "mark", show=False),
     ]
 
     def __init__(self) -> None:
@@ -57,6 +58,7 @@ class BlockList(LineList):
         self._folded: set[str] = {HEAD}
         self.rows: list[Listed] = []
         self._came: frozenset[tuple[str, tuple[int, ...], str]] = frozenset()
+        self._marked: set[tuple[str, tuple[int, ...], str]] = set()
         self._largest = 1
         """Tokens that a whole bar stands for: the largest row's, whether a block's or a group's."""
 
@@ -95,6 +97,20 @@ class BlockList(LineList):
         (self._folded.add if folded else self._folded.discard)(group.name)
         self.rows = self._arranged()
         self.set_count(len(self.rows), cursor=at)
+
+    def action_mark(self) -> None:
+        """Mark the blocks under the cursor, or take the marks away when all have them; the next row follows."""
+        blocks = self.shown.blocks if self.shown is not None else ()
+        addresses = {blocks[place].address for place in self.places}
+        self._marked = self._marked - addresses if addresses <= self._marked else self._marked | addresses
+        self.refresh()
+        self.action_move(1)
+
+    @property
+    def marked_places(self) -> tuple[int, ...]:
+        """Places in the request of the marked blocks that are still in it."""
+        blocks = self.shown.blocks if self.shown is not None else ()
+        return tuple(place for place, block in enumerate(blocks) if block.address in self._marked)
 
     @property
     def places(self) -> tuple[int, ...]:
@@ -199,7 +215,8 @@ class BlockList(LineList):
             (plain_preview(block.kind, sanitize.line(_label(block))), "faint" if quiet else "text"),
         ]
         came: list[StyledSpan] = [("new ", "good")] if block.address in self._came else []
-        return spread(left, [*_state(block), *came], width)
+        marked: list[StyledSpan] = [("✓ marked ", "accent")] if block.address in self._marked else []
+        return spread(left, [*_state(block), *came, *marked], width)
 
 
 def _age(block: ContextBlock) -> str:
