@@ -9,15 +9,21 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from tui_agent.session.entries import (
     AssistantEntry,
-    CompactionEntry,
     TextPart,
     ToolCallPart,
-    ToolResultEntry,
-    ToolStatus,
     Usage,
     UserEntry,
 )
-from tui_agent.session.formats.incoming import Builder, CallFacts, Content, IncomingSession, Spelling, facts_of
+from tui_agent.session.formats.incoming import (
+    Builder,
+    CallFacts,
+    Content,
+    IncomingSession,
+    Spelling,
+    facts_of,
+    result_of,
+    summary_of,
+)
 from tui_agent.session.formats.reading import ImportLimits, NoConversation, Node
 from tui_agent.session.formats.source import SourceFile
 
@@ -91,7 +97,7 @@ class _Reader:
             raise NoConversation("It holds no conversation of Claude Code.")
         title = next((self._titles[kind] for kind in reversed(_TITLES) if self._titles.get(kind)), "")
         title = title or self._typed_title()
-        return self._make.finish(name=self._session, cwd=self._cwd, title=title, created_at=0, leaf=leaf)
+        return self._make.finish(name=self._session, cwd=self._cwd, title=title, leaf=leaf)
 
     def _typed_title(self) -> str:
         """Return a title for a session that begins with commands, which are kept in tags; "" for one that doesn't.
@@ -162,16 +168,7 @@ class _Reader:
         call_id = part.text("tool_use_id")
         call, answer = self._calls.get(call_id, (CallFacts(), None))
         output, images = self._content.output(part)
-        entry = ToolResultEntry(
-            call_id=call_id,
-            tool=call.tool,
-            status=ToolStatus.ERROR if part.flag("is_error") else ToolStatus.COMPLETED,
-            output=output,
-            attachments=images,
-            title=call.title,
-            metadata=call.metadata,
-            created_at=at,
-        )
+        entry = result_of(call, call_id, output, at, failed=part.flag("is_error"), attachments=images)
         below = self._tails.get(answer, answer) if answer is not None else parent
         entry_id = self._make.add(entry, below)
         if answer is not None:
@@ -210,19 +207,13 @@ class _Reader:
             self._answers[message_id] = answer
         for part in parts:
             if isinstance(part, ToolCallPart):
-                self._calls[part.call_id] = (CallFacts(part.tool, *facts_of(part)), answer)
+                self._calls[part.call_id] = (facts_of(part), answer)
         self._make.pass_over(uuid, answer)
 
     def _compaction(self, summary: str, parent: int | None, at: int) -> int:
         facts = self._boundary.node("compactMetadata") if self._boundary is not None else Node({}, "")
-        entry = CompactionEntry(
-            summary=summary,
-            first_kept_id=None,
-            tokens_before=int(facts.number("preTokens")),
-            tokens_after=0,
-            trigger="threshold" if facts.text("trigger", "") == "auto" else "manual",
-            created_at=at,
-        )
+        by_itself = facts.text("trigger", "") == "auto"
+        entry = summary_of(summary, at, before=facts.number("preTokens"), by_itself=by_itself)
         self._boundary = None
         return self._make.add(entry, parent)
 

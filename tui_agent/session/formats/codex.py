@@ -29,11 +29,18 @@ from tui_agent.session.entries import (
     TextPart,
     ToolCallPart,
     ToolResultEntry,
-    ToolStatus,
     Usage,
     UserEntry,
 )
-from tui_agent.session.formats.incoming import Builder, CallFacts, IncomingSession, facts_of, is_session_id
+from tui_agent.session.formats.incoming import (
+    Builder,
+    CallFacts,
+    IncomingSession,
+    facts_of,
+    is_session_id,
+    result_of,
+    summary_of,
+)
 from tui_agent.session.formats.reading import ImportLimits, NoConversation, Node
 from tui_agent.session.formats.source import SourceFile
 
@@ -194,13 +201,8 @@ class _Reader:
         if not self._talked:
             raise NoConversation("It holds no conversation of Codex.")
         meta = self._meta.node("payload") if self._meta is not None else Node({}, "")
-        return self._make.finish(
-            name=meta.text("id", ""),
-            cwd=self._cwd,
-            title=self._title,
-            created_at=meta.time("timestamp"),
-            leaf=self._make.last,
-        )
+        created_at = meta.time("timestamp")
+        return self._make.finish(name=meta.text("id", ""), cwd=self._cwd, title=self._title, created_at=created_at)
 
     def _rollout(self, rollout: Rollout, wanted: list[int], *, of_thread: bool) -> None:
         for node in rollout.source.lines():
@@ -324,7 +326,7 @@ class _Reader:
             # A tool that takes plain text: other providers know only objects.
             arguments = json.dumps({"input": arguments}, ensure_ascii=False)
         call = ToolCallPart(call_id=call_id, tool=tool, arguments=arguments)
-        self._calls[call_id] = CallFacts(tool, *facts_of(call))
+        self._calls[call_id] = facts_of(call)
         self._say(call, at)
 
     def _result(self, item: Node, at: int) -> None:
@@ -332,17 +334,7 @@ class _Reader:
         call_id = item.text("call_id", "")
         call = self._calls.pop(call_id, CallFacts())
         output, failed, images = self._output(item)
-        entry = ToolResultEntry(
-            call_id=call_id,
-            tool=call.tool,
-            status=ToolStatus.ERROR if failed else ToolStatus.COMPLETED,
-            output=output,
-            attachments=images,
-            title=call.title,
-            metadata=call.metadata,
-            created_at=at,
-        )
-        self._add(entry)
+        self._add(result_of(call, call_id, output, at, failed=failed, attachments=images))
 
     def _output(self, item: Node) -> tuple[str, bool, tuple[ImagePart, ...]]:
         """Return a result's text, whether the tool failed, and images."""
@@ -375,11 +367,7 @@ class _Reader:
                     self._count(event.node("info").node("last_token_usage"))
                 self._answer = None
             case "turn_aborted":
-                if self._answer is not None:
-                    entry = self._make.entry(self._answer)
-                    self._make.replace(
-                        self._answer, entry.model_copy(update={"finish": "interrupted", "interrupted": True})
-                    )
+                self._make.interrupt(self._answer)
                 self._answer = None
             case "task_complete" if event.has("error"):
                 self._failed(event.node("error").text("message", ""), at)
@@ -435,17 +423,10 @@ class _Reader:
             if item.text("role", "") == "user"
         ]
         persons = {text for _place, text in self._turns}
-        entry = CompactionEntry(
-            summary=payload.text("message", "") or "\n\n".join(text for text in kept if text),
-            first_kept_id=None,
-            tokens_before=self._used,
-            tokens_after=0,
-            trigger="threshold",
-            details=SummaryDetails(user_messages=tuple(text for text in kept if text in persons)),
-            created_at=at,
-        )
-        self._add(entry)
+        details = SummaryDetails(user_messages=tuple(text for text in kept if text in persons))
+        summary = payload.text("message", "") or "\n\n".join(text for text in kept if text)
+        self._add(summary_of(summary, at, before=self._used, by_itself=True, details=details))
 
     def _add(self, entry: AssistantEntry | CompactionEntry | ModelChangeEntry | ToolResultEntry | UserEntry) -> int:
         self._talked = self._talked or not isinstance(entry, ModelChangeEntry)
-        return self._make.add(entry, self._make.last)
+        return self._make.follow(entry)

@@ -10,17 +10,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from tui_agent.session.entries import (
     AssistantEntry,
     AssistantPart,
-    CompactionEntry,
     ImagePart,
     ReasoningPart,
     TextPart,
     ToolCallPart,
-    ToolResultEntry,
-    ToolStatus,
     Usage,
     UserEntry,
 )
-from tui_agent.session.formats.incoming import Builder, CallFacts, IncomingSession, facts_of
+from tui_agent.session.formats.incoming import Builder, CallFacts, IncomingSession, facts_of, result_of, summary_of
 from tui_agent.session.formats.reading import ImportLimits, NoConversation, Node
 from tui_agent.session.formats.source import SourceFile
 
@@ -79,7 +76,6 @@ class _Reader:
             cwd=start.node("context").text("cwd", ""),
             title="",
             created_at=start.time("startTime"),
-            leaf=self._make.last,
         )
 
     def _event(self, kind: str, data: Node, at: int) -> None:
@@ -96,12 +92,15 @@ class _Reader:
             case "session.usage_record":
                 self._count(data.node("usage"))
             case "session.compaction_complete" if data.flag("success"):
-                self._compaction(data, at)
+                before, after = data.number("preCompactionTokens"), data.number("postCompactionTokens")
+                by_itself = data.text("trigger", "") != "manual"
+                summary = data.text("summaryContent", "")
+                self._make.follow(summary_of(summary, at, before=before, after=after, by_itself=by_itself))
             case "session.error":
                 error = data.text("message", "") or "The request failed."
-                self._add(AssistantEntry(parts=(), model="", finish="error", error=error, created_at=at))
+                self._make.follow(AssistantEntry(parts=(), model="", finish="error", error=error, created_at=at))
             case "abort":
-                self._interrupted()
+                self._make.interrupt(self._make.last)
             case "system.message":
                 self._make.leave_out("message of “system”")
             case _ if not kind.startswith(_BOOKKEEPING):
@@ -119,7 +118,7 @@ class _Reader:
         source = data.text("source", "user")
         synthetic = None if source == "user" else f"copilot-cli:{source[:40]}"
         if parts:
-            self._add(UserEntry(parts=tuple(parts), synthetic=synthetic, created_at=at))
+            self._make.follow(UserEntry(parts=tuple(parts), synthetic=synthetic, created_at=at))
 
     def _answer(self, data: Node, at: int) -> None:
         name = data.text("model", "")
@@ -137,7 +136,7 @@ class _Reader:
             finish="tool_calls" if calls else "stop",
             created_at=at,
         )
-        self._add(entry)
+        self._make.follow(entry)
 
     def _call(self, request: Node) -> ToolCallPart:
         arguments = request.value.get("arguments")
@@ -148,7 +147,7 @@ class _Reader:
             tool=request.text("name"),
             arguments=json.dumps(arguments or {}, ensure_ascii=False),
         )
-        self._calls[call.call_id] = CallFacts(call.tool, *facts_of(call))
+        self._calls[call.call_id] = facts_of(call)
         return call
 
     def _result(self, data: Node, at: int) -> None:
@@ -158,16 +157,7 @@ class _Reader:
             self._make.leave_out("result of a call that is not in the file")
             return
         output = data.node("result").text("content", "") or data.node("error").text("message", "")
-        entry = ToolResultEntry(
-            call_id=call_id,
-            tool=call.tool,
-            status=ToolStatus.COMPLETED if data.flag("success") else ToolStatus.ERROR,
-            output=output,
-            title=call.title,
-            metadata=call.metadata,
-            created_at=at,
-        )
-        self._add(entry)
+        self._make.follow(result_of(call, call_id, output, at, failed=not data.flag("success")))
 
     def _count(self, usage: Node) -> None:
         """Keep the tokens of a request; what was cached is among those that were sent."""
@@ -179,23 +169,3 @@ class _Reader:
             cache_write=written,
             reasoning=int(usage.number("reasoningTokens")),
         )
-
-    def _compaction(self, data: Node, at: int) -> None:
-        entry = CompactionEntry(
-            summary=data.text("summaryContent", ""),
-            first_kept_id=None,
-            tokens_before=int(data.number("preCompactionTokens")),
-            tokens_after=int(data.number("postCompactionTokens")),
-            trigger="manual" if data.text("trigger", "") == "manual" else "threshold",
-            created_at=at,
-        )
-        self._add(entry)
-
-    def _interrupted(self) -> None:
-        last = self._make.last
-        entry = self._make.entry(last) if last is not None else None
-        if last is not None and isinstance(entry, AssistantEntry):
-            self._make.replace(last, entry.model_copy(update={"finish": "interrupted", "interrupted": True}))
-
-    def _add(self, entry: AssistantEntry | CompactionEntry | ToolResultEntry | UserEntry) -> None:
-        self._make.add(entry, self._make.last)

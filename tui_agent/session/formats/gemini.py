@@ -16,12 +16,11 @@ from tui_agent.session.entries import (
     ReasoningPart,
     TextPart,
     ToolCallPart,
-    ToolResultEntry,
     ToolStatus,
     Usage,
     UserEntry,
 )
-from tui_agent.session.formats.incoming import Builder, IncomingSession, facts_of
+from tui_agent.session.formats.incoming import Builder, CallFacts, IncomingSession, facts_of, result_of
 from tui_agent.session.formats.reading import ImportLimits, NoConversation, Node
 from tui_agent.session.formats.source import SourceFile
 
@@ -75,7 +74,7 @@ class GeminiMessages:
         if parts:
             first = parts[0].text if isinstance(parts[0], TextPart) else ""
             synthetic = "gemini-cli:context" if first.startswith(_CONTEXT) else synthetic
-            self._add(UserEntry(parts=tuple(parts), synthetic=synthetic, created_at=at))
+            self._make.follow(UserEntry(parts=tuple(parts), synthetic=synthetic, created_at=at))
 
     def add_answer(self, message: Node, name: str, at: int) -> None:
         known = self._answers.get(name)
@@ -92,7 +91,7 @@ class GeminiMessages:
             self._make.replace(known, before.model_copy(update=update))
         else:
             entry = AssistantEntry(parts=tuple(parts), model=model, usage=usage, finish=finish, created_at=at)
-            self._answers[name] = self._add(entry)
+            self._answers[name] = self._make.follow(entry)
         for call in calls:
             if call.has("result"):
                 self._call_result(call)
@@ -139,25 +138,14 @@ class GeminiMessages:
             return
         self._answered.add(call_id)
         call = self._tools.pop(call_id, None)
-        title, metadata = facts_of(call)
         told = response.node("response")
         failed = told.has("error")
         output = told.value.get("error" if failed else "output")
         if not isinstance(output, str):
             output = json.dumps(told.value, ensure_ascii=False)
-        entry = ToolResultEntry(
-            call_id=call_id,
-            tool=call.tool if call else response.text("name", ""),
-            status=ToolStatus.ERROR if failed else _STATUS.get(status, ToolStatus.ERROR),
-            output=output,
-            title=title,
-            metadata=metadata,
-            created_at=at,
-        )
-        self._add(entry)
-
-    def _add(self, entry: AssistantEntry | ToolResultEntry | UserEntry) -> int:
-        return self._make.add(entry, self._make.last)
+        facts = facts_of(call) if call else CallFacts(response.text("name", ""))
+        ended = ToolStatus.ERROR if failed else _STATUS.get(status, ToolStatus.ERROR)
+        self._make.follow(result_of(facts, call_id, output, at, status=ended))
 
 
 def _usage(tokens: Node) -> Usage | None:
@@ -231,7 +219,7 @@ class _Reader:
                 self._message(node)
         if not len(self._make.session.entries):
             raise NoConversation("It holds no conversation of Gemini CLI.")
-        return self._make.finish(name=name, cwd=cwd, title=title, created_at=created, leaf=self._make.last)
+        return self._make.finish(name=name, cwd=cwd, title=title, created_at=created)
 
     def _become(self, messages: list[Node]) -> None:
         """Let the chat be a list of messages: along those that are here in this order, then with what is new."""

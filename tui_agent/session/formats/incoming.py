@@ -15,7 +15,9 @@ from typing import Any, overload
 from tui_agent.json_text import loads
 from tui_agent.lazy import dataclass
 from tui_agent.session.entries import (
+    AssistantEntry,
     AssistantPart,
+    CompactionEntry,
     Entry,
     EntryAdapter,
     ImagePart,
@@ -23,6 +25,8 @@ from tui_agent.session.entries import (
     TextPart,
     ToolCallPart,
     ToolMetadata,
+    ToolResultEntry,
+    ToolStatus,
 )
 from tui_agent.session.formats.reading import ImportLimits, ImportRefused, Node
 from tui_agent.session.records import LeafMove
@@ -41,6 +45,8 @@ __all__ = [
     "facts_of",
     "is_derived_id",
     "is_session_id",
+    "result_of",
+    "summary_of",
 ]
 
 
@@ -60,14 +66,14 @@ class CallFacts:
     metadata: ToolMetadata = ToolMetadata()
 
 
-def facts_of(call: ToolCallPart | None) -> tuple[str, ToolMetadata]:
+def facts_of(call: ToolCallPart | None) -> CallFacts:
     """Return what a result is called in a list, and which file it read or changed."""
     try:
         arguments = loads(call.arguments) if call is not None else {}
     except ValueError:
         arguments = {}
     if call is None or not isinstance(arguments, dict):
-        return "", ToolMetadata()
+        return CallFacts(call.tool if call is not None else "")
     titles = (value for key in _TITLE_KEYS if isinstance(value := arguments.get(key), str) and value.strip())
     path = next((value for key in _PATH_KEYS if isinstance(value := arguments.get(key), str) and value), None)
     tool = call.tool.lower()
@@ -77,7 +83,30 @@ def facts_of(call: ToolCallPart | None) -> tuple[str, ToolMetadata]:
         read_files=touched if tool in _READING else (),
         modified_files=touched if tool in _CHANGING else (),
     )
-    return " ".join(next(titles, "").split())[:_CALL_TITLE_CHARS], metadata
+    return CallFacts(call.tool, " ".join(next(titles, "").split())[:_CALL_TITLE_CHARS], metadata)
+
+
+def result_of(
+    call: CallFacts, call_id: str, output: str, at: int = 0, *, failed: bool = False, **more: Any
+) -> ToolResultEntry:
+    """Return the result of a call; ``more`` are further fields of the entry, or others than the call's."""
+    status = ToolStatus.ERROR if failed else ToolStatus.COMPLETED
+    fields = {"tool": call.tool, "title": call.title, "metadata": call.metadata, "status": status} | more
+    return ToolResultEntry(call_id=call_id, output=output, created_at=at, **fields)
+
+
+def summary_of(
+    text: str, at: int = 0, *, before: float = 0, after: float = 0, by_itself: bool = False, **more: Any
+) -> CompactionEntry:
+    """Return a compaction that nothing is kept beside, unless ``more`` says so; tokens as its program counted them."""
+    return CompactionEntry(
+        summary=text,
+        tokens_before=int(before),
+        tokens_after=int(after),
+        trigger="threshold" if by_itself else "manual",
+        created_at=at,
+        **{"first_kept_id": None} | more,
+    )
 
 
 _IN_MEMORY = 1_000_000
@@ -276,6 +305,16 @@ class Builder:
         self.pass_over(name, entry_id)
         return entry_id
 
+    def follow(self, entry: Entry) -> int:
+        """Add an entry below the last one."""
+        return self.add(entry, self._last)
+
+    def interrupt(self, entry_id: int | None) -> None:
+        """Say of an answer that it was interrupted; other entries stay as they are."""
+        entry = self.entry(entry_id) if entry_id is not None else None
+        if entry_id is not None and isinstance(entry, AssistantEntry):
+            self.replace(entry_id, entry.model_copy(update={"finish": "interrupted", "interrupted": True}))
+
     def replace(self, entry_id: int, entry: Entry) -> None:
         here = {"id": entry_id, "parent_id": self.session.entries[entry_id - 1].parent_id}
         self.session.entries.replace(entry_id - 1, entry.model_copy(update=here))
@@ -319,14 +358,16 @@ class Builder:
         self.session.blobs[digest] = content
         return ImagePart(blob=digest, mime=mime)
 
-    def finish(self, *, name: str, cwd: str, title: str, created_at: int, leaf: int | None) -> IncomingSession:
-        """Return the session; ``name`` is what its own program calls it."""
+    def finish(
+        self, *, name: str, cwd: str, title: str, created_at: int = 0, leaf: int | None = None
+    ) -> IncomingSession:
+        """Return the session; ``name`` is what its own program calls it, without a leaf the last entry is it."""
         session = self.session
         session.created_at = created_at or self._first_at
         session.updated_at = self._last_at or session.created_at
         session.id = derived_id(session.created_at, session.source, name)
         session.cwd, session.title = cwd, " ".join(title.split())[:_TITLE_CHARS]
-        session.leaf, session.last_id = leaf, len(session.entries)
+        session.leaf, session.last_id = self._last if leaf is None else leaf, len(session.entries)
         return session
 
 

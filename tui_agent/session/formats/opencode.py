@@ -13,18 +13,15 @@ from typing import Any
 from tui_agent import path_checks
 from tui_agent.session.entries import (
     AssistantEntry,
-    CompactionEntry,
     FilePart,
     ImagePart,
     ReasoningPart,
     TextPart,
     ToolCallPart,
-    ToolResultEntry,
-    ToolStatus,
     Usage,
     UserEntry,
 )
-from tui_agent.session.formats.incoming import Builder, IncomingSession, derived_id, facts_of
+from tui_agent.session.formats.incoming import Builder, IncomingSession, derived_id, facts_of, result_of, summary_of
 from tui_agent.session.formats.reading import ImportLimits, NoConversation, Node, parse_object, read_document
 from tui_agent.session.formats.source import SourceFile
 
@@ -204,13 +201,11 @@ class _Reader:
 
     def read(self, messages: Iterable[_Lazy], *, name: str, cwd: str, title: str, created_at: int) -> IncomingSession:
         for where, message in messages:
-            self._make.tolerate(partial(self._take, message), where, skip=self._skip)
-        return self._make.finish(name=name, cwd=cwd, title=title, created_at=created_at, leaf=self._make.last)
+            self._make.tolerate(partial(self._message, message), where, skip=self._skip)
+        return self._make.finish(name=name, cwd=cwd, title=title, created_at=created_at)
 
-    def _take(self, read: Callable[[], Node]) -> None:
-        self._message(read())
-
-    def _message(self, message: Node) -> None:
+    def _message(self, read: Callable[[], Node]) -> None:
+        message = read()
         info = message.node("info")
         match role := info.text("role"):
             case "user":
@@ -237,7 +232,9 @@ class _Reader:
                     self._make.leave_out(f"“{kind[:40]}” part of a message")
         if parts := [part for part in parts if part is not None]:
             name = "opencode:synthetic" if synthetic else None
-            self._add(UserEntry(parts=tuple(parts), synthetic=name, created_at=info.node("time").time("created")))
+            self._make.follow(
+                UserEntry(parts=tuple(parts), synthetic=name, created_at=info.node("time").time("created"))
+            )
 
     def _file(self, part: Node) -> ImagePart | FilePart | None:
         url, mime = part.text("url", ""), part.text("mime", "")
@@ -273,7 +270,8 @@ class _Reader:
                 case _ if kind not in _PASSED and kind != "text":
                     self._make.leave_out(f"“{kind[:40]}” part of an answer")
         if info.flag("summary"):
-            self._compaction("\n".join(part.text for part in parts if isinstance(part, TextPart)), time)
+            summary = "\n".join(part.text for part in parts if isinstance(part, TextPart))
+            self._make.follow(summary_of(summary, time.time("created")))
         else:
             self._answer(info, model, parts, tools, time, last=True)
 
@@ -295,7 +293,7 @@ class _Reader:
             interrupted=aborted,
             created_at=time.time("created"),
         )
-        self._add(entry)
+        self._make.follow(entry)
         calls = {part.call_id: part for part in parts if isinstance(part, ToolCallPart)}
         for tool in tools:
             self._result(tool, calls[tool.text("callID", "") or tool.text("id")])
@@ -305,38 +303,27 @@ class _Reader:
         status = state.text("status", "")
         if status in _NOT_RUN:
             return  # the projection says of a call without a result that it was interrupted
-        title, metadata = facts_of(call)
+        facts = facts_of(call)
+        metadata = facts.metadata
         diff = state.node("metadata").value.get("diff")
         if isinstance(diff, str) and diff:
             metadata = metadata.model_copy(update={"diff": diff})
         images = [self._file(item) for item in state.nodes("attachments")]
-        entry = ToolResultEntry(
-            call_id=call.call_id,
-            tool=call.tool,
-            status=ToolStatus.ERROR if status == "error" else ToolStatus.COMPLETED,
-            output=state.text("error" if status == "error" else "output", ""),
+        output = state.text("error" if status == "error" else "output", "")
+        began, ended = state.node("time").time("start"), state.node("time").time("end")
+        entry = result_of(
+            facts,
+            call.call_id,
+            output,
+            ended,
+            failed=status == "error",
             attachments=tuple(image for image in images if isinstance(image, ImagePart)),
-            title=state.text("title", "") or title,
+            title=state.text("title", "") or facts.title,
             metadata=metadata,
-            started_at=state.node("time").time("start"),
-            ended_at=state.node("time").time("end"),
-            created_at=state.node("time").time("end"),
+            started_at=began,
+            ended_at=ended,
         )
-        self._add(entry)
-
-    def _compaction(self, summary: str, time: Node) -> None:
-        entry = CompactionEntry(
-            summary=summary,
-            first_kept_id=None,
-            tokens_before=0,
-            tokens_after=0,
-            trigger="manual",
-            created_at=time.time("created"),
-        )
-        self._add(entry)
-
-    def _add(self, entry: Any) -> None:
-        self._make.add(entry, self._make.last)
+        self._make.follow(entry)
 
 
 def _error(info: Node) -> str | None:

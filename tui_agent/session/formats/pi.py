@@ -18,11 +18,19 @@ from tui_agent.session.entries import (
     TextPart,
     ToolCallPart,
     ToolResultEntry,
-    ToolStatus,
     Usage,
     UserEntry,
 )
-from tui_agent.session.formats.incoming import Builder, CallFacts, Content, IncomingSession, Spelling, facts_of
+from tui_agent.session.formats.incoming import (
+    Builder,
+    CallFacts,
+    Content,
+    IncomingSession,
+    Spelling,
+    facts_of,
+    result_of,
+    summary_of,
+)
 from tui_agent.session.formats.pi_writer import OUR_PREFIX
 from tui_agent.session.formats.reading import ImportLimits, ImportRefused, Node
 from tui_agent.session.formats.source import SourceFile
@@ -89,7 +97,6 @@ class _Reader:
             cwd=header.text("cwd", ""),
             title=self._title,
             created_at=header.time("timestamp"),
-            leaf=self._make.last,
         )
 
     def _record(self, node: Node, name: str, parent: int | None) -> None:
@@ -162,7 +169,7 @@ class _Reader:
         model = f"{message.text('provider', '')}/{message.text('model', '')}".strip("/")
         parts = self._content.answered(message, model)
         calls = (part for part in parts if isinstance(part, ToolCallPart))
-        self._calls |= {call.call_id: CallFacts(call.tool, *facts_of(call)) for call in calls}
+        self._calls |= {call.call_id: facts_of(call) for call in calls}
         usage, stop = message.node("usage"), message.text("stopReason", "stop")
         cost = usage.node("cost").number("total")
         return AssistantEntry(
@@ -179,15 +186,8 @@ class _Reader:
         output, images = self._content.output(message)
         call_id = message.text("toolCallId")
         call = self._calls.get(call_id, CallFacts())
-        return ToolResultEntry(
-            call_id=call_id,
-            tool=message.text("toolName"),
-            status=ToolStatus.ERROR if message.flag("isError") else ToolStatus.COMPLETED,
-            output=output,
-            attachments=images,
-            title=call.title,
-            metadata=call.metadata,
-        )
+        tool = message.text("toolName")
+        return result_of(call, call_id, output, failed=message.flag("isError"), tool=tool, attachments=images)
 
     def _compaction(self, node: Node) -> CompactionEntry:
         kept: int | None = None
@@ -196,14 +196,8 @@ class _Reader:
         elif node.has("firstKeptEntryIndex"):
             index = int(node.number("firstKeptEntryIndex"))
             kept = self._place_or(self._lines[index], None) if index < len(self._lines) else None
-        return CompactionEntry(
-            summary=node.text("summary"),
-            first_kept_id=kept,
-            tokens_before=int(node.number("tokensBefore")),
-            tokens_after=0,
-            trigger="manual",
-            details=_details(node.node("details")),
-        )
+        details, before = _details(node.node("details")), node.number("tokensBefore")
+        return summary_of(node.text("summary"), before=before, first_kept_id=kept, details=details)
 
     def _place_or(self, name: str, default: int | None) -> int | None:
         return self._make.place(name) if self._make.knows(name) else default

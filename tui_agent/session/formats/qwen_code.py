@@ -6,9 +6,8 @@ version 0.15.
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from tui_agent.session.entries import CompactionEntry
 from tui_agent.session.formats.gemini import GeminiMessages
-from tui_agent.session.formats.incoming import Builder, IncomingSession
+from tui_agent.session.formats.incoming import Builder, IncomingSession, summary_of
 from tui_agent.session.formats.reading import ImportLimits, NoConversation, Node
 from tui_agent.session.formats.source import SourceFile
 
@@ -52,7 +51,7 @@ class _Reader:
                 self._make.pass_over(node.text("uuid"), self._make.last)
         if not len(self._make.session.entries):
             raise NoConversation(f"It holds no conversation of {_PROGRAM}.")
-        return self._make.finish(name=name, cwd=cwd, title=self._title, created_at=0, leaf=self._make.last)
+        return self._make.finish(name=name, cwd=cwd, title=self._title)
 
     def _line(self, node: Node) -> None:
         at, message = node.time("timestamp"), node.node("message")
@@ -80,22 +79,13 @@ class _Reader:
         if kind == "custom_title":
             self._title = payload.text("customTitle", "") or self._title
         elif kind == "chat_compression":
-            self._make.add(_compaction(payload, at), self._make.last)
+            info = payload.node("info")
+            parts = [part for message in payload.nodes("compressedHistory") for part in message.nodes("parts")]
+            summary = "\n\n".join(text for part in parts if (text := part.text("text", "")))
+            before, after = info.number("originalTokenCount"), info.number("newTokenCount")
+            self._make.follow(summary_of(summary, at, before=before, after=after, by_itself=True))
         elif kind not in _BOOKKEEPING:
             self._make.leave_out(f"“{kind[:40]}” line")
-
-
-def _compaction(payload: Node, at: int) -> CompactionEntry:
-    info = payload.node("info")
-    parts = [part for message in payload.nodes("compressedHistory") for part in message.nodes("parts")]
-    return CompactionEntry(
-        summary="\n\n".join(text for part in parts if (text := part.text("text", ""))),
-        first_kept_id=None,
-        tokens_before=int(info.number("originalTokenCount")),
-        tokens_after=int(info.number("newTokenCount")),
-        trigger="threshold",
-        created_at=at,
-    )
 
 
 def _tokens(node: Node) -> dict[str, int]:

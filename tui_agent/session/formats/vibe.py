@@ -11,15 +11,13 @@ from tui_agent import path_checks
 from tui_agent.session.entries import (
     AssistantEntry,
     AssistantPart,
-    CompactionEntry,
     ReasoningPart,
     TextPart,
     ToolCallPart,
-    ToolResultEntry,
     ToolStatus,
     UserEntry,
 )
-from tui_agent.session.formats.incoming import Builder, IncomingSession, facts_of
+from tui_agent.session.formats.incoming import Builder, IncomingSession, facts_of, result_of, summary_of
 from tui_agent.session.formats.reading import ImportRefused, NoConversation, Node, parse_object, read_document
 from tui_agent.session.formats.source import SourceFile
 
@@ -82,7 +80,6 @@ class _Reader:
             cwd=project_of(self._source),
             title=session.text("title", "") or meta.text("title", ""),
             created_at=session.time("createdAt"),
-            leaf=self._make.last,
         )
 
     def _entries(self, projection: Node) -> Iterator[Node]:
@@ -111,15 +108,7 @@ class _Reader:
                 self._tool(entry, at)
             case "compaction" | "context_compaction":
                 summary = entry.text("summary", "") or entry.text("text", "")
-                compaction = CompactionEntry(
-                    summary=summary,
-                    first_kept_id=None,
-                    tokens_before=0,
-                    tokens_after=0,
-                    trigger="manual",
-                    created_at=at,
-                )
-                self._make.add(compaction, self._make.last)
+                self._make.follow(summary_of(summary, at))
             case _:
                 self._make.leave_out(f"“{kind[:40]}” entry")
 
@@ -136,7 +125,7 @@ class _Reader:
         if texts := self._texts(entry):
             synthetic = None if entry.text("source", "") in _PERSON else "vibe:context"
             parts = tuple(TextPart(text=text) for text in texts)
-            self._make.add(UserEntry(parts=parts, synthetic=synthetic, created_at=at), self._make.last)
+            self._make.follow(UserEntry(parts=parts, synthetic=synthetic, created_at=at))
 
     def _say(self, entry: Node, parts: list[AssistantPart], at: int) -> None:
         """Add to the answer the entry's name says it is of, or begin one. Thoughts stand before words."""
@@ -150,7 +139,7 @@ class _Reader:
             return
         self._action = action
         answer = AssistantEntry(parts=tuple(parts), model=self._model, created_at=at)
-        self._answer = self._make.add(answer, self._make.last)
+        self._answer = self._make.follow(answer)
 
     def _tool(self, entry: Node, at: int) -> None:
         """Add a call to the answer before it, and its result after it."""
@@ -166,20 +155,13 @@ class _Reader:
             self._make.replace(self._answer, known.model_copy(update=update))
         else:
             answer = AssistantEntry(parts=(call,), model=self._model, finish="tool_calls", created_at=at)
-            self._answer = self._make.add(answer, self._make.last)
-        title, metadata = facts_of(call)
-        result = ToolResultEntry(
-            call_id=call.call_id,
-            tool=call.tool,
-            status=_status(state),
-            output=_output(state),
-            title=title,
-            metadata=metadata,
-            started_at=at,
-            ended_at=entry.time("updatedAt"),
-            created_at=entry.time("updatedAt") or at,
+            self._answer = self._make.follow(answer)
+        ended = entry.time("updatedAt")
+        status, output = _status(state), _output(state)
+        result = result_of(
+            facts_of(call), call.call_id, output, ended or at, status=status, started_at=at, ended_at=ended
         )
-        self._make.add(result, self._make.last)
+        self._make.follow(result)
 
 
 def _status(state: Node) -> ToolStatus:
