@@ -176,7 +176,9 @@ class Answerer:
         self.unread = ""
         while True:
             attempt = _Attempt(request.model, estimate, self._ports.clock())
-            self._begin(attempt, step)
+            self._attempt = attempt
+            self.live = LiveAnswer()
+            self._channel.emit(RequestStarted(step=step, model=attempt.model))
             try:
                 await self._stream(request, attempt)
             except asyncio.CancelledError:
@@ -209,11 +211,6 @@ class Answerer:
                     raise RepeatingAnswer(self._finish(attempt.entry(interrupted=True)), attempt.repetition)
                 self.unread = attempt.read_text_calls(request, check)
                 return self._finish(attempt.entry())
-
-    def _begin(self, attempt: _Attempt, step: int) -> None:
-        self._attempt = attempt
-        self.live = LiveAnswer()
-        self._channel.emit(RequestStarted(step=step, model=attempt.model))
 
     async def _stream(self, request: ModelRequest, attempt: _Attempt) -> None:
         async with aclosing(self._ports.client.stream(request)) as events:

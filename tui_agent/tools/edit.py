@@ -70,19 +70,14 @@ class EditInput(ToolInput):
             return values | {"edits": [single]}
         if isinstance(values.get("edits"), dict):
             values["edits"] = [values["edits"]]
-        return _with_path(values)
-
-
-def _with_path(values: dict[str, Any]) -> dict[str, Any]:
-    """Take the path from the edits where each names the same."""
-    edits = values.get("edits")
-    if not isinstance(edits, list | tuple) or not all(isinstance(edit, dict) for edit in edits):
-        return values
-    named = {str(edit["path"]) for edit in edits if "path" in edit}
-    path = values.get("path") or next(iter(named), None)
-    if named != {path}:
-        return values
-    return values | {"path": path, "edits": [{key: edit[key] for key in edit if key != "path"} for edit in edits]}
+        edits = values.get("edits")
+        if not isinstance(edits, list | tuple) or not all(isinstance(edit, dict) for edit in edits):
+            return values
+        named = {str(edit["path"]) for edit in edits if "path" in edit}
+        path = values.get("path") or next(iter(named), None)
+        if named != {path}:
+            return values
+        return values | {"path": path, "edits": [{key: edit[key] for key in edit if key != "path"} for edit in edits]}
 
 
 @dataclass(frozen=True, slots=True)

@@ -336,18 +336,15 @@ class McpHub:
             self._notify(Notice(problem, "warning"))
         for spec in found.specs:
             if spec.name not in self._servers:
-                self._servers[spec.name] = self._make(spec)
+                if self._around is None:
+                    raise McpError("There is nowhere to run a server.")
+                self._servers[spec.name] = McpServer(
+                    spec,
+                    self._around,
+                    self._patience,
+                    Owner(self._on_state, self._changed, self._on_login, lambda: host_of(self._hosts)),
+                )
                 self._servers[spec.name].start()
-
-    def _make(self, spec: ServerSpec) -> McpServer:
-        if self._around is None:
-            raise McpError("There is nowhere to run a server.")
-        return McpServer(
-            spec,
-            self._around,
-            self._patience,
-            Owner(self._on_state, self._changed, self._on_login, lambda: host_of(self._hosts)),
-        )
 
     # -- tools ----------------------------------------------------------------------------------------------
 

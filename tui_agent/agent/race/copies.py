@@ -78,7 +78,12 @@ def make_copy(project: Path, names: Iterable[str], home: Path, name: str, *, may
     listed = {*names, *map(os.fsdecode, filter(None, tracked.split(b"\0")))}
     work = _Walk(project, root, listed, original, may_link=may_link)
     work.directory("")
-    _copy_all(work.files)
+    files = work.files
+    batches = [files[at : at + _BATCH] for at in range(0, len(files), _BATCH)]
+    shares = bool(files) and _shares_blocks(*files[0][:2])
+    with ThreadPoolExecutor(_WORKERS) as workers:
+        for _done in workers.map(lambda batch: _copy_batch(batch, shares=shares), batches):
+            pass
     shared = [(original / name, project / name) for name in work.linked]
     objects = private_repository(project, root / ".git", original)
     if objects is not None:
@@ -182,14 +187,6 @@ def _has_more(path: str, limit: int) -> bool:
         if count > limit:
             return True
     return False
-
-
-def _copy_all(files: list[tuple[str, str, os.stat_result]]) -> None:
-    batches = [files[at : at + _BATCH] for at in range(0, len(files), _BATCH)]
-    shares = bool(files) and _shares_blocks(*files[0][:2])
-    with ThreadPoolExecutor(_WORKERS) as workers:
-        for _done in workers.map(lambda batch: _copy_batch(batch, shares=shares), batches):
-            pass
 
 
 def _copy_batch(files: list[tuple[str, str, os.stat_result]], *, shares: bool) -> None:
