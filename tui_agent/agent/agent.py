@@ -204,16 +204,13 @@ class Agent:
 
     @property
     def occupied(self) -> bool:
-        """Whether ``interrupt`` would stop something."""
         return self.running or bool(self._beside)
 
     @property
     def live(self) -> LiveAnswer | None:
-        """The answer being streamed, None between answers."""
         return self._answerer.live
 
     def subagent(self, call_id: str) -> "Agent | None":
-        """Return the subagent that works on a call now, None when none does."""
         return None if self._subagents is None else self._subagents.working.get(call_id)
 
     @property
@@ -324,7 +321,6 @@ class Agent:
         self.questions.answer(call_id, answer)
 
     def retry(self) -> None:
-        """Start a run on the path as it is, unless one is going on."""
         if self.running:
             return
         self._is_project_ready = False
@@ -367,12 +363,10 @@ class Agent:
 
     @property
     def diagnostics(self) -> Diagnostics:
-        """What checkers find in what the agent edits."""
         return self.tools.diagnostics
 
     @property
     def gate(self) -> Gate:
-        """The permission rules that hold: to be looked at, removed and put back."""
         return self.tools.gate
 
     async def compact(

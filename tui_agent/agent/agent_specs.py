@@ -46,12 +46,10 @@ class AgentSpec:
 
     @property
     def primary(self) -> bool:
-        """Whether it can take the place of the main agent."""
         return self.mode in {"primary", "all"}
 
     @property
     def subagent(self) -> bool:
-        """Whether it can be given a task."""
         return self.mode in {"subagent", "all"}
 
     def allows(self, tool: str) -> bool:

@@ -137,7 +137,6 @@ def _is_recalling(entry: Entry) -> bool:
 
 
 def entry_text(entry: Entry) -> str | None:
-    """Return what an entry says, None for kinds that say nothing to a model."""
     match entry:
         case UserEntry():
             parts = (part.text for part in entry.parts if isinstance(part, TextPart | FilePart))

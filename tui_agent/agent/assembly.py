@@ -70,7 +70,6 @@ class Models:
         self.client = RoutedClient(self.providers, demo or DemoClient())
 
     def has_price(self, model: str) -> bool:
-        """Whether it is known what a model costs."""
         return model == DEMO_MODEL or bool(self.catalog.info(model).prices)
 
 

@@ -245,7 +245,6 @@ class Compactor:
         return await asyncio.to_thread(plan_compaction, path, settings, size, options)
 
     async def boundaries(self, model: str) -> list[Boundary]:
-        """Return all places where what is summarised may end, oldest first."""
         return await asyncio.to_thread(boundaries, self._session.active_path(), self._count(model))
 
     async def compact(self, order: CompactionOrder, *, without_model: bool = False) -> CompactionOutcome:
@@ -461,7 +460,6 @@ class Compactor:
 
 
 def _with_origin(entry: Entry, draft: Draft) -> Entry:
-    """Write down which model summarised and what it cost."""
     if not isinstance(entry, CompactionEntry):
         return entry
     details = entry.details.model_copy(update={"hook": draft.hook_details})
@@ -503,7 +501,6 @@ class PreparedSummary:
         self._tried: tuple[int, ...] | None = None
 
     def is_ready(self, model: str) -> bool:
-        """Whether a compaction for this model would have its summary at once."""
         return self._draft is not None and self.holds(model)
 
     def holds(self, model: str) -> bool:
@@ -514,7 +511,6 @@ class PreparedSummary:
         return changes_since(self._session.active_path(), place.cut) == place.changes
 
     def review(self, model: str) -> None:
-        """Drop what does not hold any more."""
         if self._place is not None and not self.holds(model):
             self.drop("the conversation went another way")
 
@@ -562,7 +558,6 @@ class PreparedSummary:
             self._count(draft.spent, -1)
 
     def drop(self, why: str) -> None:
-        """Throw away what is there or on its way, and say what it cost."""
         draft = self._draft
         self._forget()
         if draft is not None:

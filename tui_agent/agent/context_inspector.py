@@ -41,7 +41,6 @@ class ContextInspector:
         self._made: tuple[tuple[object, ...], ModelRequest] | None = None
 
     def map(self) -> ContextMap:
-        """Return the next request block by block."""
         model, directory = self._context.model, self._ports.directory
         state = self.cache_state()
         cached: frozenset[int] = frozenset()
@@ -145,7 +144,6 @@ class ContextInspector:
         return self._context.preview()
 
     def next_request(self) -> ModelRequest:
-        """Return the next request as it would be sent now."""
         asked = self._session.leaf, self._context.model, self._context.effort.level, self._context.preview()
         if self._made is None or self._made[0] != asked:
             self._made = asked, self._context.next_request()
@@ -153,7 +151,6 @@ class ContextInspector:
 
     @property
     def last_request(self) -> ModelRequest | None:
-        """The last request that went out since the session was opened."""
         return None if self._context.sent is None else self._context.sent.request
 
     def cache_state(self) -> CacheState:

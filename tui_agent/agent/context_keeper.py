@@ -224,7 +224,6 @@ class ContextKeeper:
         return path if head is None else [head, *path]
 
     def size(self, at: int | None = None) -> ContextSize:
-        """Measure the next request, or one that goes on from another entry."""
         return self._meter().measure(self.path() if at is None else self._session.path(at))
 
     def request(self, *, tools_allowed: bool = True) -> tuple[ModelRequest, int]:
@@ -249,7 +248,6 @@ class ContextKeeper:
             self.watch.answered(self.sent, answer, least=self.settings().cache.warn_tokens)
 
     def next_request(self, *, tools_allowed: bool = True) -> ModelRequest:
-        """Return the next request as it would be sent now."""
         traits = self._ports.directory.traits(self.model)
         request = project(self.path(), traits, self._templates)
         return replace(
@@ -331,7 +329,6 @@ class ContextKeeper:
 
     @property
     def has_summary(self) -> bool:
-        """Whether the next compaction has its summary already."""
         return self._has_compactor and self.compactor.prepared.is_ready(self.model)
 
     def cancel_preparation(self) -> None:
@@ -339,7 +336,6 @@ class ContextKeeper:
             self.compactor.prepared.cancel()
 
     async def aclose(self) -> None:
-        """End what goes on beside the work."""
         if self._has_compactor:
             await self.compactor.prepared.aclose()
 
@@ -360,7 +356,6 @@ class ContextKeeper:
             await asyncio.to_thread(counter.warm)
 
     async def compact_as_asked(self) -> None:
-        """Carry out the compaction that was asked for during the run, if one was."""
         while self.pending is not None:
             focus, self.pending = self.pending, None
             await self.compact("manual", focus or None)
@@ -450,7 +445,6 @@ class ContextKeeper:
         return await self._plan_prune(moment, self.model, self.size())
 
     async def ahead(self, model: str) -> SwitchAhead:
-        """Return what the next request would be with another model."""
         limits, counter = self._ports.directory.limits(model), self._ports.directory.counter(model)
         now, meter = self.size(), Meter(limits, self._settings_of(model), counter)
         size = await asyncio.to_thread(meter.measure, self._session.active_path())
@@ -550,7 +544,6 @@ class ContextKeeper:
     # -- what the path says -----------------------------------------------------------------------------------
 
     def settings(self) -> ContextSettings:
-        """Return the rules' settings for the model of the next request."""
         return self._settings_of(self.model)
 
     def _settings_of(self, model: str) -> ContextSettings:

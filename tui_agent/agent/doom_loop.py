@@ -83,7 +83,6 @@ class DoomLoop:
 
     @property
     def pattern(self) -> str:
-        """The circle in one line, for a permission rule: its calls, joined with arrows."""
         return " → ".join(self.keys)
 
     @property

@@ -168,7 +168,6 @@ class Loop:
         return self.journal.channel
 
     async def run(self) -> RunEnded:
-        """Work until there is nothing left to do, and say how it ended."""
         self.channel.emit(RunStarted())
         self.step, self.failed_checks, self.has_called, self.check = 0, 0, False, None
         with self.ports.meter.run(self.ports.budget), self.tools.diagnostics.during_run():

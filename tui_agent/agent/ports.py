@@ -167,7 +167,6 @@ class AgentPorts:
 
     @property
     def own_tools(self) -> tuple[Tool[Any], ...]:
-        """Every tool but those of servers."""
         return (*self.tools, *self.tool_files.tools)
 
     async def read_tool_files(self) -> None:

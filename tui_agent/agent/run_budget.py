@@ -117,5 +117,4 @@ class BudgetMeter:
 
 
 def time_is_up(budget: RunBudget) -> str:
-    """Return the sentence for a run that took too long."""
     return f"Stopped: the {budget.seconds or 0:g} s for this run are over. What was done until then is kept."

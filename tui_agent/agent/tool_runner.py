@@ -399,7 +399,6 @@ class ToolRunner:
 
     @property
     def stops_repetition(self) -> bool:
-        """Whether an answer that says the same again and again is stopped."""
         allowed = ANSWER_PATTERN in self._allowed_loops
         return not allowed and self.gate.decide(_REPEATED_ANSWER).action is not Action.ALLOW
 

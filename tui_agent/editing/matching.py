@@ -36,7 +36,6 @@ def reindented(old: Sequence[str], there: Sequence[str], new: str) -> str | None
 
 
 def indent_of(line: str) -> str:
-    """Return the white space a line begins with."""
     return line[: len(line) - len(line.lstrip(" \t"))]
 
 
@@ -422,7 +421,6 @@ class _Folded:
     removed: list[int]
 
     def original(self, position: int) -> int:
-        """Return where a character of the folded text is in the original."""
         index = bisect.bisect_right(self.cuts, position)
         return position + (self.removed[index - 1] if index else 0)
 

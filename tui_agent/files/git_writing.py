@@ -189,7 +189,6 @@ def _create_branch(repository: Path, branch: str, commit: str) -> None:
 
 
 def _author(project: Path, repository: Path) -> str:
-    """Return the user's name and address as git knows them here."""
     home = {"HOME": str(Path.home()), "GIT_CONFIG_GLOBAL": str(Path.home() / ".gitconfig"), "GIT_DIR": str(repository)}
     done = call_git(["var", "GIT_AUTHOR_IDENT"], project, home, seconds=GIT_SECONDS)
     identity = done.stdout.decode("utf-8", "replace").rpartition(">")[0]

@@ -27,7 +27,6 @@ def compile_glob(pattern: str) -> re.Pattern[str]:
 
 
 def has_magic(pattern: str) -> bool:
-    """Return whether the pattern is more than a plain path."""
     return not _MAGIC.isdisjoint(pattern)
 
 

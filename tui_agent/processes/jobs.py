@@ -117,7 +117,6 @@ class Job:
         return data, lost
 
     def tail(self, characters: int) -> str:
-        """Return the end of its output as it would stand on a screen."""
         return plain_text(bytes(self._ring[-4 * characters :]))[-characters:]
 
     @contextmanager

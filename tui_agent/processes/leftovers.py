@@ -87,12 +87,10 @@ class Leftovers:
         return ", ".join(shown) + (f" and {more} more" if more > 0 else "")
 
     async def wait(self) -> None:
-        """Return when all of them have ended, and what they have started since."""
         while living := self._living():
             await _one_ended(living)
 
     async def end(self) -> None:
-        """End them: ask, wait ``TERM_GRACE_SECONDS`` seconds, then kill."""
         signal_each(signal.SIGTERM, self._whole(), self._group)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(TERM_GRACE_SECONDS):

@@ -88,7 +88,6 @@ class Watch:
         self._tell(mark, f"& {mark} {pid} {' '.join(left[:MAX_NAMED_PROCESSES])}\n")
 
     def ended(self, mark: str) -> None:
-        """Nothing of it is to be ended any more."""
         if self._told.pop(mark, None) is not None and self._line is not None:
             self._write(f"- {mark}\n")
 

@@ -51,7 +51,6 @@ def children_of(pid: int) -> list[int]:
 
 
 def descendants(pids: Iterable[int]) -> list[int]:
-    """Return the children of processes, and theirs."""
     found: dict[int, None] = {}
     pending = list(pids)
     while pending:
@@ -87,7 +86,6 @@ def mark_of(pid: int) -> str | None:
 
 
 def command_line(pid: int) -> str:
-    """Return what a process was started as, on one line."""
     return " ".join(_read(pid, "cmdline").replace(b"\0", b" ").decode("utf-8", "replace").split())
 
 

@@ -56,9 +56,7 @@ class Archive(Protocol):
 
     def images(self, entry_id: int) -> Sequence[ImagePart]: ...
 
-    def search(self, query: str, limit: int) -> list[FoundEntry]:
-        """Return the entries that fit the words best, best first."""
-        ...
+    def search(self, query: str, limit: int) -> list[FoundEntry]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +76,7 @@ class SubagentHost(Protocol):
         """Return the last entry of the subagent that was started for a call, None when none was."""
         ...
 
-    def names(self) -> dict[str, str]:
-        """Return the kinds there are, each with what it is for."""
-        ...
+    def names(self) -> dict[str, str]: ...
 
     async def run(
         self, agent: str, task: str, report: Callable[[str], None], *, call_id: str, in_conversation: bool = False
@@ -300,7 +296,6 @@ class DynamicTool(Tool[RawInput]):
         return self._schema
 
     def title(self, arguments: RawInput) -> str:
-        """Return the first text among the arguments, or all of them in short."""
         texts = (value for value in arguments.values.values() if isinstance(value, str) and value.strip())
         shown = next(texts, None) or ", ".join(f"{name}={value}" for name, value in arguments.values.items())
         return " ".join(shown.split())[:80]

@@ -165,7 +165,6 @@ class _Query:
 
     @property
     def multiline(self) -> bool:
-        """Whether a match may go over the end of a line."""
         return "\n" in self.pattern or (not self.literal and "\\n" in self.pattern)
 
 

@@ -96,7 +96,6 @@ def counted(number: int, noun: str, plural: str = "") -> str:
 
 
 def size_text(number: int) -> str:
-    """Return a number of bytes for people and models."""
     if number < 1_000:
         return counted(number, "byte")
     for unit, factor in (("kB", 1_000), ("MB", 1_000_000)):

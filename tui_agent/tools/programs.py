@@ -28,7 +28,6 @@ class Program:
     descriptors: tuple[int, ...] = ()
 
     def outside(self, context: ToolContext) -> Command:
-        """Return the command without a sandbox."""
         return Command(self.words, context.cwd, self.environment, self.timeout, self.descriptors)
 
     def inside(self, context: ToolContext, launch: Launch) -> Command:

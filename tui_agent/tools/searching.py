@@ -36,7 +36,6 @@ class Scope:
         return None if is_directory(self.location.real) else self.location.real.name
 
     def takes(self, path: str) -> bool:
-        """Return whether a path relative to the directory matches the glob."""
         return self.matcher is None or (self.matcher.fullmatch(path) is not None) != self.excludes
 
     def shown(self, path: str) -> str:

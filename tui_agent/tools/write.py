@@ -35,7 +35,6 @@ class WriteInput(ToolInput):
     @model_validator(mode="before")
     @classmethod
     def _as_json(cls, values: Any) -> Any:
-        """Take the content of a JSON file as what it stands for."""
         if not isinstance(values, dict) or not isinstance(values.get("content"), dict | list):
             return values
         if not str(values.get("path", "")).strip().endswith(".json"):

@@ -183,7 +183,6 @@ class WatchedProject:
     """One project as it is now, listed again only where that is needed. One `look` at a time."""
 
     def __init__(self, root: Path, apart: Sequence[Path] = ()) -> None:
-        """Watch a directory, but for what is in the directories ``apart``."""
         self._root = root
         self._apart = apart
         self._watch = FileWatch(root)

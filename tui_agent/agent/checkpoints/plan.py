@@ -84,7 +84,6 @@ def follows(first: FileChange, second: FileChange) -> bool:
 
 
 def changes_in(entries: Iterable[Entry]) -> list[FileChange]:
-    """Return the changes that checkpoints among entries tell of, oldest first."""
     return [change for entry in entries if isinstance(entry, CheckpointEntry) for change in entry.files]
 
 

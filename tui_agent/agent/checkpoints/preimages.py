@@ -64,7 +64,6 @@ class GitObjects:
         self._read_ahead = {}
 
     def content(self, name: str) -> bytes | None:
-        """Return an object's content, None when there is no such object."""
         if name not in self._read_ahead:
             at = self._expected.index(name) if name in self._expected else len(self._expected)
             self._read_ahead = self.read(dict.fromkeys([name, *self._expected[at : at + READ_AHEAD]]))
@@ -144,7 +143,6 @@ class Shelf:
             self._copy(path, manifest[path])
 
     def note(self, path: str, stamp: Stamp, digest: str) -> None:
-        """Remember that a file's content is a blob of the store already."""
         self._known[path] = (stamp, _Blob(digest))
 
     def images(self, wanted: Sequence[tuple[str, Stamp]]) -> dict[str, Reading]:

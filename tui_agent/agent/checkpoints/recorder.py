@@ -155,7 +155,6 @@ class Recorder:
         await asyncio.shield(task)
 
     def take_checkpoint(self) -> CheckpointEntry | None:
-        """Return what changed since the last time, None when nothing did."""
         changes, self._changes = self._changes, _Changes()
         if not changes.files and not changes.omitted:
             return None

@@ -203,7 +203,6 @@ class Hooks:
     # -- told -----------------------------------------------------------------------------------------------
 
     def tell(self, payload: AfterCompact | AfterTree | RunEnd) -> None:
-        """Tell of what happened, in the background."""
         if self._load is not None:
             task = asyncio.get_running_loop().create_task(self._tell(payload))
             self._telling.add(task)
@@ -259,7 +258,6 @@ class Hooks:
 
 
 def _plain(arguments: ToolInput) -> dict[str, Any]:
-    """Return the arguments that were set, as JSON values."""
     if isinstance(arguments, RawInput):
         return dict(arguments.values)
     return arguments.model_dump(mode="json", exclude_unset=True)

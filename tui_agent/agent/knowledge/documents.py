@@ -45,7 +45,6 @@ class Document:
     body: str = ""
 
     def text(self, key: str) -> str:
-        """Return a value as one line of text, empty when there is none."""
         value = self.fields.get(key)
         return "" if value is None else " ".join(str(value).split())
 

@@ -264,7 +264,6 @@ class _Heard:
         return ElicitResult(action=answer.action, content=values)
 
     async def allow_host(self, name: str, port: int) -> bool:
-        """Ask a person whether a server in the sandbox may reach a host."""
         host = self.listener.host()
         if host is None:
             return False

@@ -256,7 +256,6 @@ class McpHub:
     # -- life -----------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Start every enabled server in the background; done once."""
         if not self._started:
             self._started = True
             self._take(self._find())
@@ -380,7 +379,6 @@ class McpHub:
         return [tool for tool in self._tools.values() if tool.server.state is ServerState.READY and tool.is_on]
 
     def note_offered(self) -> None:
-        """Take note that a head tells of what is ``offered`` now."""
         self._told = {tool.name for tool in self._tools_ready()}
 
     def note_announced(self, names: Iterable[str]) -> None:

@@ -41,7 +41,6 @@ def login_for(server: str, url: str, directory: Path, show: Callable[[str], Awai
 
 
 def token_file(server: str, url: str, directory: Path) -> "TokenFile":
-    """Return where the tokens for a server at an address are kept."""
     digest = hashlib.sha256(url.encode()).hexdigest()[:8]
     return TokenFile(directory / f"{portable_name('', server).strip('_')}-{digest}.json")
 
@@ -57,11 +56,9 @@ class TokenFile:
 
     @property
     def is_filled(self) -> bool:
-        """Whether there are tokens: the user logged in once."""
         return isinstance(self._read().get("tokens"), dict)
 
     def forget(self) -> None:
-        """Delete tokens and registration: the next connection asks for a login."""
         self._path.unlink(missing_ok=True)
 
     async def get_tokens(self) -> "OAuthToken | None":
@@ -131,7 +128,6 @@ class BrowserLogin:
         return f"http://127.0.0.1:{self.port}{self._callback.path}"
 
     async def open(self, url: str) -> None:
-        """Show the login page's address and begin to listen."""
         await self._callback.listen()
         await self._show(url)
 

@@ -153,7 +153,6 @@ class McpResource:
 
     @property
     def mention(self) -> str:
-        """``server:uri``, as typed after the ``@``."""
         return f"{self.server}:{self.uri}"
 
 

@@ -198,7 +198,6 @@ class McpServer:
         return self.spec.settings.offers(tool)
 
     def start(self) -> None:
-        """Start it in the background, unless it is disabled or runs already."""
         if self.spec.settings.enabled and (self._task is None or self._task.done()):
             self._stopping = False
             self._settled.clear()

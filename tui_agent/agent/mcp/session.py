@@ -60,7 +60,6 @@ class SessionMcp:
         return Sampled(answer.text, model, answer.finish)
 
     def status(self) -> tuple[McpServerStatus, ...]:
-        """Return the state of every server, in the order they are configured."""
         directory, model = self._agent.ports.directory, self._agent.model
         counter = directory.counter(model)
         return self._hub.status(counter.schema, window=directory.limits(model).window, count_text=counter.text)
