@@ -159,7 +159,7 @@ asyncio.run(main())
 
 @pytest.mark.skipif(shutil.which("setsid") is None, reason="needs setsid")
 async def test_what_the_program_starts_for_itself_is_nobodys(space: Workspace, jobs: Jobs) -> None:
-    from tui_agent.processes.table import own
+    from tui_agent.processes.environment import own
 
     mine = subprocess.Popen(["sleep", "300"], start_new_session=True, env=own(os.environ))
     try:

@@ -16,6 +16,12 @@ _MISSES_SETTINGS = LazyPattern(
 )
 """How programs complain that want a setting or a key."""
 
+MARK = "TUI_AGENT_CALL"
+"""Environment variable that tells which call a process belongs to."""
+
+OWN = "own"
+"""The mark of what this program starts for its own sake: it is left alone when a call's processes are ended."""
+
 _NONINTERACTIVE = {
     "TERM": "dumb",
     "NO_COLOR": "1",
@@ -111,3 +117,8 @@ def command_environment(environ: Mapping[str, str]) -> dict[str, str]:
     """Return the environment of a command nobody watches: no pager, editor, colour or question."""
     kept = {name: value for name, value in environ.items() if name not in _ABOUT_THE_SCREEN | _MISLEADING}
     return kept | _NONINTERACTIVE
+
+
+def own(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return an environment with the mark of what this program starts for its own sake."""
+    return {**environment, MARK: OWN}

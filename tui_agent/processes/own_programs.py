@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 
-from tui_agent.processes.table import own
+from tui_agent.processes.environment import own
 
 _PASSED = frozenset({"LANG", "LANGUAGE", "TZ", "TMPDIR", "SYSTEMROOT"})
 """Variables passed on beside ``LC_*``."""

@@ -14,8 +14,9 @@ from pathlib import Path
 
 from tui_agent.lazy import dataclass
 from tui_agent.processes.capture import Capture
+from tui_agent.processes.environment import MARK, own
 from tui_agent.processes.leftovers import Leftovers, adopt_orphans, left_behind
-from tui_agent.processes.table import MARK, any_left, members, own, signal_all
+from tui_agent.processes.table import any_left, members, signal_all
 
 TERM_GRACE_SECONDS = 0.3
 """Seconds between the request to end and the end."""

@@ -6,20 +6,10 @@ Imports little: the watcher must be up in a moment.
 import contextlib
 import os
 import signal
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 
-MARK = "TUI_AGENT_CALL"
-"""Environment variable that tells which call a process belongs to."""
-
-OWN = "own"
-"""The mark of what this program starts for its own sake: it is left alone when a call's processes are ended."""
-
-
-def own(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return an environment with the mark of what this program starts for its own sake."""
-    return {**environment, MARK: OWN}
-
+from tui_agent.processes.environment import MARK
 
 PROC = Path("/proc")
 

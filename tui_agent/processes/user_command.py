@@ -9,10 +9,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
-from tui_agent.processes.environment import command_environment
+from tui_agent.processes.environment import MARK, command_environment
 from tui_agent.processes.own_programs import search_path
 from tui_agent.processes.process import Command, end_tree
-from tui_agent.processes.table import MARK
 
 MAX_OUTPUT = 1_000_000
 """Bytes a command may write."""

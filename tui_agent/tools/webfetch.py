@@ -10,8 +10,7 @@ from typing import ClassVar
 from tui_agent.errors import ToolError
 from tui_agent.lazy import LazyPattern
 from tui_agent.permission import Permission, PermissionNeed
-from tui_agent.processes.environment import safe_environment
-from tui_agent.processes.table import own
+from tui_agent.processes.environment import own, safe_environment
 from tui_agent.session.entries import ToolMetadata, Truncation
 from tui_agent.session.tool_traits import ToolTraits
 from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult

@@ -15,9 +15,8 @@ from typing import Any
 
 from tui_agent.app.pasted_images import image_suffix
 from tui_agent.lazy import dataclass
-from tui_agent.processes.environment import safe_environment
+from tui_agent.processes.environment import own, safe_environment
 from tui_agent.processes.own_programs import find_program
-from tui_agent.processes.table import own
 from tui_agent.ui.terminal import through_multiplexer
 
 OSC52_LIMIT = 74_000

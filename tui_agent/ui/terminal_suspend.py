@@ -15,8 +15,8 @@ from typing import Any
 
 from textual.app import App, SuspendNotSupported
 
+from tui_agent.processes.environment import own
 from tui_agent.processes.own_programs import find_program
-from tui_agent.processes.table import own
 
 FROM_KEYS = frozenset({signal.SIGINT, signal.SIGQUIT})
 """Signals that keys send to all programs of a terminal in its plain state."""

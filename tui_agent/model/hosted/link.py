@@ -14,7 +14,7 @@ from typing import Any
 
 from tui_agent.model.hosted import lines
 from tui_agent.model.hosted.lines import Event, LineReader
-from tui_agent.processes.table import own
+from tui_agent.processes.environment import own
 
 log = logging.getLogger(__name__)
 
