@@ -9,18 +9,20 @@ from tui_agent.agent.events import Notice
 from tui_agent.context.projection import ModelTraits, project
 from tui_agent.context.request import ModelRequest
 from tui_agent.context.settings import CompactionSettings, ContextSettings
-from tui_agent.model.protocol import ErrorKind, Finished, ModelError, ModelEvent, UsageReport
+from tui_agent.model.protocol import ErrorKind, Finished, ModelError, ModelEvent, TextDelta, UsageReport
 from tui_agent.session.entries import CompactionEntry, Usage
 
 ITEM = '{"compacted": [{"type": "compaction", "encrypted_content": "b3BhcXVl", "odd":  1}]}'
+OTHER = "test/other"
 SUMMARY = "## Goal\nSay words.\n\n## Next\nSay more."
 
 
 class Provider(ScriptedClient):
     """Compacts by itself, unless it ``refuses``."""
 
-    def __init__(self, script: Script, *, refuses: bool = False) -> None:
+    def __init__(self, script: Script, *, refuses: bool = False, readable: str = "") -> None:
         super().__init__(script)
+        self.readable = readable
         self.compacted: list[ModelRequest] = []
         self.refuses = refuses
 
@@ -32,6 +34,8 @@ class Provider(ScriptedClient):
         self.compacted.append(request)
         if self.refuses:
             raise ModelError(ErrorKind.INVALID_REQUEST, "Test has no compaction of its own.")
+        if self.readable:
+            yield TextDelta(self.readable)
         yield UsageReport(Usage(input=900, output=70), 0.01)
         yield Finished("stop", ITEM)
 
@@ -62,6 +66,7 @@ async def test_the_item_goes_back_to_its_model_and_the_entries_stay(tmp_path: Pa
     (made,) = compactions(harness)
     assert outcome.problem is None
     assert (made.style, made.item, made.model, made.cost) == ("native", ITEM, MODEL, 0.01)
+    assert made.preview.startswith("by the provider: ")
     assert made.usage is not None
     assert made.usage.output == 70
     (asked,) = client.compacted
@@ -79,6 +84,63 @@ async def test_the_item_goes_back_to_its_model_and_the_entries_stay(tmp_path: Pa
 
     await harness.agent.navigator.go(before)
     assert compactions(harness) == []
+
+
+async def test_another_model_gets_the_entries_themselves_and_its_own_gets_the_item_again(tmp_path: Path) -> None:
+    harness = await long_talk(tmp_path, Provider(words))
+    agent = harness.agent
+    whole = project(agent.session.path(), ModelTraits(MODEL))
+    await agent.compact()
+    (made,) = compactions(harness)
+    small = agent.context_size().history
+
+    ahead = await agent.inspector.ahead(OTHER)
+    agent.change_model(OTHER)
+    path = agent.session.active_path()
+    foreign = project(path, ModelTraits(OTHER))
+    assert ahead.after.history == agent.context_size().history > small
+    assert path == agent.session.path()
+    assert path == agent.session.load_active(agent.session.leaf)
+    assert [(message.role, message.text) for message in foreign.messages] == [
+        (message.role, message.text) for message in whole.messages
+    ]
+    assert agent.inspector.standings().compaction == 0
+
+    agent.change_model(MODEL)
+    again = project(agent.session.active_path(), ModelTraits(MODEL))
+    assert [message.reasoning for message in again.messages if message.reasoning] == [(ITEM,)]
+    assert again == project(agent.session.path(), ModelTraits(MODEL)), "the active path says the same as the whole one"
+    assert agent.inspector.standings().compaction == made.id
+
+
+async def test_an_earlier_summary_holds_for_a_model_that_can_not_read_the_item(tmp_path: Path) -> None:
+    client = Provider(words)
+    harness = await long_talk(tmp_path, client)
+    await harness.agent.compact("the words")
+    for number in range(8):
+        await harness.say(f"More {number}.")
+    await harness.agent.compact()
+    first, second = compactions(harness)
+    assert (first.style, second.style) == ("summary", "native")
+
+    harness.agent.change_model(OTHER)
+    request = project(harness.agent.session.active_path(), ModelTraits(OTHER))
+
+    assert request == project(harness.agent.session.path(), ModelTraits(OTHER))
+    assert harness.agent.inspector.standings().compaction == first.id
+    text = "\n".join(message.text for message in request.messages)
+    assert first.summary in text
+    assert "More 0." in text
+
+
+async def test_text_that_people_can_read_is_the_summary(tmp_path: Path) -> None:
+    client = Provider(words, readable="They said words.")
+    harness = await long_talk(tmp_path, client)
+
+    await harness.agent.compact()
+
+    (made,) = compactions(harness)
+    assert (made.style, made.summary, made.item) == ("native", "They said words.", ITEM)
 
 
 async def test_where_the_provider_has_none_a_summary_is_written_and_it_is_said_once(tmp_path: Path) -> None:

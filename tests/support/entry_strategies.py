@@ -37,6 +37,7 @@ from tui_agent.session.entries import (
     kinds,
 )
 
+ITEM = '{"compacted": [{"type": "compaction", "content": "s", "signature": "c2ln"}]}'
 MODELS = ("openai/gpt-4o", "anthropic/claude-sonnet-4-5")
 TOOLS = ("read", "bash", "edit", "grep")
 
@@ -144,6 +145,7 @@ def entry_values(  # noqa: C901 - one arm per kind of a closed union
                 "tokens_after": 50,
                 "trigger": "threshold",
                 "details": draw(_details(some_id)),
+                **draw(st.sampled_from([{}, {}, *({"model": model, "item": ITEM} for model in MODELS)])),
             }
         case "branch_summary":
             return BranchSummaryEntry, {

@@ -32,6 +32,9 @@ def check(body: dict[str, Any], headers: dict[str, str]) -> None:
         _text(block["text"], "system")
     turns = body["messages"]
     require(bool(turns), "messages: at least one")
+    compacts = "compaction" in body or turns[0]["content"][0]["type"] == "compaction"
+    require(not compacts or "compact-2026-09-04" in headers.get("anthropic-beta", ""), "compaction: beta")
+    require(not (compacts and "context_management" in body), "compaction beside context_management")
     require(turns[0]["role"] == "user", "first message must use the user role")
     asked: list[str] = []
     server_calls: set[str] = set()
@@ -101,6 +104,10 @@ def _tool(tool: dict[str, Any]) -> None:
 
 def _user(blocks: list[dict[str, Any]], asked: list[str], where: str) -> None:
     waiting, others = list(asked), False
+    if blocks[0]["type"] == "compaction":
+        require(where == "messages.0", f"{where}: compaction_block_misplaced")
+        require(blocks[0].keys() == {"type", "content", "signature"}, f"{where}: extra inputs are not permitted")
+        blocks = blocks[1:]
     for at, block in enumerate(blocks):
         place = f"{where}.content.{at}"
         require(block["type"] in OF_USER, f"{place}: {block['type']} in a user turn")

@@ -145,7 +145,7 @@ class ModelServer:
         self.requests: list[Recorded] = []
         self.port = port
         self.compacts = True
-        """Whether there is ``/responses/compact``."""
+        """Whether there is ``/responses/compact``, and ``compaction`` in messages."""
         self._turns = itertools.count()
         self._next = 0
         self._connections = itertools.count()
@@ -238,6 +238,8 @@ class ModelServer:
             self.requests.append(request)
             self._state.notify_all()
         path = request.path.partition("?")[0]
+        if path.endswith("/messages") and "compaction" in request.json:
+            return await self._send_json(connection, *(compacted(request) if self.compacts else _NO_COMPACTION))
         for end, wire in PATHS.items():
             if path.endswith(end):
                 return await self._play(connection, request, wire)
@@ -257,7 +259,7 @@ class ModelServer:
             return await self._send_json(connection, 200, {"model_info": info, "capabilities": ["tools"]})
         if path.endswith("/responses/compact") and self.compacts:
             item = {"type": "compaction", "id": "cmp_1", "encrypted_content": "b3BhcXVl"}
-            output = [*request.json["input"][1:2], item]
+            output = [*(said for said in request.json["input"] if said.get("role") in ("developer", "user")), item]
             usage = {"input_tokens": 900, "output_tokens": 70, "total_tokens": 970}
             return await self._send_json(connection, 200, {"id": "resp_1", "output": output, "usage": usage})
         return await self._send_json(connection, 404, {"error": "not found"})
@@ -340,6 +342,19 @@ class ModelServer:
                 await connection.write(f"{len(data):x}\r\n".encode() + data + b"\r\n")
         connection.transport.abort() if fault.kind == "cut" else connection.transport.close()
         return False
+
+
+BLOCK = {"type": "compaction", "content": "Summary of the conversation: they talked.", "signature": "EuYBCkQY=="}
+_NO_COMPACTION = 400, error_body("anthropic", 400, "compaction: Extra inputs are not permitted", None)
+
+
+def compacted(request: Recorded) -> tuple[int, dict[str, Any]]:
+    """Return what Anthropic answers a request for a summary with."""
+    if "compact-2026-09-04" not in request.headers.get("anthropic-beta", ""):
+        return _NO_COMPACTION
+    step = {"type": "compaction", "input_tokens": 144, "output_tokens": 276}
+    usage = {"input_tokens": 0, "output_tokens": 0, "iterations": [step]}
+    return 200, {"type": "message", "content": [BLOCK], "stop_reason": "compaction", "usage": usage}
 
 
 def refused_url() -> str:

@@ -110,13 +110,16 @@ class SummaryCalls:
             result: str | SummaryFailure = done.value
             return result
 
-    async def compact(self, conversation: ModelRequest) -> str | SummaryFailure:
-        """Return the provider's own compaction of a conversation, JSON text to send back."""
+    async def compact(self, conversation: ModelRequest) -> tuple[str, str] | SummaryFailure:
+        """Return the provider's own compaction of a conversation: JSON text to send back, and what people can read."""
+        text = ""
         item: str | None = None
         try:
             async with aclosing(self.client.stream(replace(conversation, compact=True))) as events:
                 async for event in events:
                     match event:
+                        case TextDelta(text=piece):
+                            text += piece
                         case UsageReport():
                             self.spent.add(event)
                         case Finished(reasoning_blob=item):
@@ -125,7 +128,7 @@ class SummaryCalls:
                             pass
         except ModelError as error:
             return SummaryFailure(error.message)
-        return item or SummaryFailure("The provider answered without a compaction.")
+        return (item, text) if item else SummaryFailure("The provider answered without a compaction.")
 
     async def _call(self, call: SummaryCall) -> SummaryAnswer:
         text: list[str] = []
@@ -379,10 +382,10 @@ class Compactor:
         limits = SummariserLimits(self._ports.directory.limits(model).window, plan.summary_tokens)
         size = self.size(order.model)
         if settings.style == "native" and model == order.model and not plan.instructions:
-            item = await self._provider_item(plan, order, spent)
-            if item is not None:
-                text = await self._by_rule(plan, order)
-                return Draft(order, plan, text, size, model, spent, "native", item=item, as_planned=True)
+            made = await self._provider_item(plan, order, spent)
+            if made is not None:
+                text = made[1] or await self._by_rule(plan, order)
+                return Draft(order, plan, text, size, model, spent, "native", item=made[0], as_planned=True)
         live, read = order.live, plan.tokens_before
         is_ahead = order.keep_recent is not None
         if live is not None and (is_ahead or plan.boundary is not None):
@@ -409,14 +412,19 @@ class Compactor:
         summarised, room = (*plan.history, *plan.turn_prefix), plan.summary_tokens - count(earlier)
         return earlier + await asyncio.to_thread(digest, summarised, room, count)
 
-    async def _provider_item(self, plan: CompactionPlan, order: CompactionOrder, spent: SummaryCost) -> str | None:
+    async def _provider_item(
+        self, plan: CompactionPlan, order: CompactionOrder, spent: SummaryCost
+    ) -> tuple[str, str] | None:
         """Return the provider's own compaction of what a plan summarises; None, said once, where it makes none."""
         end = first_sent(plan.kept)
         live = order.live if end is None or order.live is None else request_before(order.live, end)
         if live is None or order.model in self._not_native:
             return None
-        made = await SummaryCalls(self._ports.client, order.model, live, spent=spent).compact(live)
-        if isinstance(made, str):
+        # The opening is sent with every request, so it is not in the item.
+        head = {message.origin for message in live.messages if message.role == "system"}
+        asked = replace(live, messages=tuple(m for m in live.messages if m.role == "system" or m.origin not in head))
+        made = await SummaryCalls(self._ports.client, order.model, asked, spent=spent).compact(asked)
+        if not isinstance(made, SummaryFailure):
             return made
         self._not_native.add(order.model)
         self._channel.emit(Notice(f"A summary is written instead of the provider's own compaction: {made.reason}"))

@@ -75,6 +75,7 @@ from tui_agent.session.entries import (
     FilePart,
     ImagePart,
     ModeChangeEntry,
+    ModelChangeEntry,
     ReasoningPart,
     SystemEntry,
     TextPart,
@@ -447,7 +448,11 @@ class ContextKeeper:
     async def ahead(self, model: str) -> SwitchAhead:
         limits, counter = self._ports.directory.limits(model), self._ports.directory.counter(model)
         now, meter = self.size(), Meter(limits, self._settings_of(model), counter)
-        size = await asyncio.to_thread(meter.measure, self._session.active_path())
+        path, compaction = self._session.active_path(), self._view().compaction
+        if compaction is not None and not compaction.is_read_by(model):
+            # It gets the entries themselves.
+            path = [*self._session.path(), ModelChangeEntry(id=path[-1].id + 1, model=model)]
+        size = await asyncio.to_thread(meter.measure, path)
         plan = await self._plan_prune(Moment(model_switched=True), model, size)
         return SwitchAhead(now, size, size.total - (plan.tokens_freed if plan is not None else 0))
 

@@ -147,8 +147,13 @@ class Builder:
         elif entry is not None:
             shown = self._shown(entry)
             text = summary_text(entry, self.view.pinned, shown, self.templates)
-            own = (entry.item,) if entry.item and entry.model == self.traits.model and shown.whole else ()
-            self.messages.append(Message("user", (ContentText(text),), reasoning=own, origin=(entry.id,)))
+            parts: Content = (ContentText(text),)
+            own: tuple[str, ...] = ()
+            if entry.item and entry.model == self.traits.model and shown.whole:
+                # Where its item is sent, the summary's part is not.
+                head, mark, tail = text.partition("</summary>")
+                parts, own = (ContentText(f"{head}{mark}"), ContentText(tail)), (entry.item,)
+            self.messages.append(Message("user", parts, reasoning=own, origin=(entry.id,)))
 
     def add(self, entry: Entry) -> None:
         """Add the messages of one entry; results come with the assistant entry they answer."""

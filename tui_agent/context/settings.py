@@ -92,7 +92,7 @@ class CompactionSettings(_Settings):
 
     style: Literal["summary", "native"] = "summary"
     """What stands for the history: "summary", written by a model; "native", the provider's own compaction (OpenAI,
-    Azure OpenAI and xAI), which only the same model can read. Where there is none, a summary is written."""
+    Azure OpenAI, xAI and Anthropic), which only the same model can read. Where there is none, a summary is written."""
     auto: bool = True
     """Compact when the next request would pass the threshold. Off: stop at the limit and offer choices."""
     threshold: Threshold = None

@@ -91,18 +91,18 @@ class ContextView:
 def resolve(path: Sequence[Entry]) -> ContextView:
     """Return the view of a path, oldest entry first.
 
-    The last compaction on the path counts; when its first kept entry is not on the path before it, it keeps
-    nothing. The last system entry counts wherever it stands. Of edits and prunes the latest per target counts,
+    The last compaction that the path's model can read counts; when its first kept entry is not on the path before it,
+    it keeps nothing. The last system entry counts wherever it stands. Of edits and prunes the latest per target counts,
     except that a prune leaves a pinned entry alone.
 
     A result answers the first open call of its id in the assistant entry before it, up to the next assistant
     entry: a request was sent in between, and what it showed as interrupted stays so.
     """
-    at = place_of_newest(path, CompactionEntry)
+    system, model, mode = _head(path)
+    at = place_of_newest(path, CompactionEntry, where=lambda entry: entry.is_read_by(model))
     compaction = None if at is None else path[at]
     entries = tuple(path) if at is None else (*_kept(path, at), *path[at + 1 :])
     compaction = compaction if isinstance(compaction, CompactionEntry) else None
-    system, model, mode = _head(path)
     edits = _apply_edits(entries, compaction)
     results = _pair(entries)
     for entry_id, row in results.items():

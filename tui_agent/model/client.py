@@ -155,7 +155,8 @@ class ProviderClient:
         learnt = self._learnt.get(_place(route), _Learnt())
         if learnt.wire is not None:
             route = replace(route, wire=learnt.wire)
-        if request.compact and not (route.wire == "responses" and route.provider.responses.compacts):
+        formats = {"responses": route.provider.responses.compacts, "messages": route.provider.messages.compacts}
+        if request.compact and not formats.get(route.wire or ""):
             raise ModelError(ErrorKind.INVALID_REQUEST, f"{route.target.provider} has no compaction of its own.")
         if learnt.takes_none_back:
             learnt.blobs |= _blobs(request)

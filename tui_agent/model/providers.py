@@ -79,6 +79,8 @@ class MessagesFormat:
 
     betas: bool = False
     """Takes Anthropic's beta headers and the fields that go with them."""
+    compacts: bool = False
+    """Makes a signed block of a conversation on demand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,7 +265,7 @@ _TABLE = (
         keys_page="https://platform.claude.com/settings/keys",
         sign_in_note="Claude subscriptions are for Anthropic's own programs; here Anthropic takes keys only.",
         bearer_keys=("ANTHROPIC_AUTH_TOKEN",),
-        messages=MessagesFormat(betas=True),
+        messages=MessagesFormat(betas=True, compacts=True),
         wire="messages",
         url="https://api.anthropic.com/v1",
         url_variables=("ANTHROPIC_BASE_URL", "ANTHROPIC_API_BASE"),

@@ -528,6 +528,10 @@ class CompactionEntry(EntryBase):
     usage: Usage | None = None
     cost: float | None = None
 
+    def is_read_by(self, model: str | None) -> bool:
+        """Whether a model, if one is named, can read it; those that can't read an item get the entries instead."""
+        return self.item is None or not model or self.model == model
+
 
 class BranchSummaryEntry(EntryBase):
     """A summary of a branch that was left at ``from_id``, told to the branch it was appended to."""

@@ -49,6 +49,8 @@ def _preview_source(entry: Entry) -> str:  # noqa: C901, PLR0911, PLR0912 - one 
             return f"{entry.tool} {entry.title}".strip() if entry.title else f"{entry.tool} {entry.output}"
         case ShellEntry():
             return f"!{entry.command}"
+        case CompactionEntry(item=str()):
+            return f"by the provider: {entry.summary}"
         case CompactionEntry() | BranchSummaryEntry():
             return entry.summary
         case SystemEntry():

@@ -11,7 +11,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from tui_agent.session.entries import KINDS, CompactionEntry, ContextEditEntry, Entry, PruneEntry, kinds
+from tui_agent.session.entries import (
+    KINDS,
+    CompactionEntry,
+    ContextEditEntry,
+    Entry,
+    ModelChangeEntry,
+    PruneEntry,
+    SystemEntry,
+    kinds,
+)
 from tui_agent.session.records import Divergence, Outlines
 
 __all__ = ["KIND_LETTERS", "UNKNOWN_KIND", "Spine", "SpineRows", "active_ids"]
@@ -257,8 +266,8 @@ _SELECTING = kinds(lambda kind: kind.sets_state or kind.edits_view)
 def active_ids(spine: Spine, path: Sequence[int], load: Callable[[Sequence[int]], list[Entry]]) -> list[int]:
     """Return the ids of a path (root first) that its request depends on, in the path's order.
 
-    Without a compaction that is the whole path. With one: everything from its first kept entry on, and of what is
-    before only
+    Without a compaction that its model reads that is the whole path. With one: everything from the first kept entry
+    of the newest on, and of what is before only
 
     - the last system entry, model change, mode change and effort change,
     - all context edits, because one after the cut may be the answer to one before it,
@@ -268,10 +277,9 @@ def active_ids(spine: Spine, path: Sequence[int], load: Callable[[Sequence[int]]
     ``load`` returns the entries with the given ids, damaged ones left out.
     """
     special = spine.by_kind(path, _SELECTING)
-    found = load(special["compaction"][-1:])
-    if not found or not isinstance(found[0], CompactionEntry):
+    compaction = _in_force(special, load)
+    if compaction is None:
         return list(path)
-    compaction = found[0]
     cut = _position(path, compaction.first_kept_id)
     if cut is None or path[cut] > compaction.id:
         cut = _position(path, compaction.id) or 0
@@ -289,6 +297,21 @@ def active_ids(spine: Spine, path: Sequence[int], load: Callable[[Sequence[int]]
             if isinstance(entry, PruneEntry) and carried.intersection(entry.targets):
                 needed.add(entry.id)
     return sorted(needed | carried) + list(path[cut:])
+
+
+def _in_force(special: dict[str, list[int]], load: Callable[[Sequence[int]], list[Entry]]) -> CompactionEntry | None:
+    """Return the newest compaction that the path's model can read, None without one or where it is damaged."""
+    for entry_id in reversed(special["compaction"]):
+        found = load([entry_id])
+        if not found or not isinstance(found[0], CompactionEntry):
+            return None
+        if found[0].item is None:
+            return found[0]
+        states = load(sorted([*special["system"][-1:], *special["model_change"][-1:]]))
+        named = [entry.model for entry in states if isinstance(entry, SystemEntry | ModelChangeEntry)]
+        if found[0].is_read_by(named[-1] if named else None):
+            return found[0]
+    return None
 
 
 def _position(path: Sequence[int], entry_id: int | None) -> int | None:

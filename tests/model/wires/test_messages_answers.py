@@ -78,6 +78,26 @@ def error_of(body: bytes, **settings: Any) -> ModelError:
     return classify(failed.value.failure, route_to(MODEL).target, now=0)
 
 
+@pytest.mark.parametrize("reason", ["compaction", "max_tokens", "refusal"])
+def test_a_compaction_comes_whole_in_the_stream_or_is_a_failure(reason: str) -> None:
+    block = {"type": "compaction", "content": "Summary: they talked.", "signature": "EuYBCkQY=="}
+    parts = [start(block), {"type": "ping"}, stop()] if reason == "compaction" else []
+    usage = {"output_tokens": 0, "iterations": [{"type": "compaction", "input_tokens": 144, "output_tokens": 276}]}
+    request = request_of(first_path(), MODEL, compact=True)
+    body = stream(begin(input_tokens=0), *parts, *finish(reason, usage=usage))
+
+    if reason != "compaction":
+        with pytest.raises(WireFailure, match="no compaction"):
+            read(messages.reader(request, route_to(MODEL)), body)
+        return
+    heard = read(messages.reader(request, route_to(MODEL)), body)
+
+    assert heard.text == block["content"]
+    assert json.loads(heard.finished.reasoning_blob or "") == {"compacted": [block]}
+    assert heard.usage is not None
+    assert heard.usage.usage == Usage(input=144, output=276)
+
+
 def test_thinking_text_and_calls_come_piece_by_piece_and_go_back_in_place() -> None:
     heard = hear(
         begin(),

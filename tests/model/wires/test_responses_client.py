@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from tests.support.messages_rules import check as check_messages
 from tests.support.model_client import PATIENT, Answer, ask, collect, user
-from tests.support.model_server import Call, Fault, ModelServer, Turn, status
+from tests.support.model_server import BLOCK, Call, Fault, ModelServer, Turn, status
 from tests.support.model_wire import error_body
 from tests.support.responses_checker import check
 from tests.support.responses_wire import Item, function_call, message, output, reasoning, response, stream
@@ -22,6 +23,7 @@ from tui_agent.session.effort import Effort
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 MODEL = "openai/gpt-5.4"
+OPUS = "anthropic/claude-opus-4-8"
 OTHER = "openai/gpt-5.6"
 """Where something is refused: the client, which all tests share, remembers that of a model."""
 THINKS = Turn("I look.", (Call("read", {"path": "a"}),), reasoning="First this.", signature="gAAAAA==")
@@ -194,25 +196,55 @@ async def test_a_conversation_is_compacted_by_the_provider_and_goes_on_from_its_
 ) -> None:
     server.play(Turn("On we go."))
 
-    asked = ask(MODEL, messages=(user("hello"), user("long talk")), tools=True)
+    head = Message("system", (ContentText("You work."),))
+    asked = ask(MODEL, messages=(head, user("hello"), user("long talk")), tools=True)
     compacted = await collect(client, replace(asked, compact=True))
     assert compacted.error is None
     assert compacted.finished is not None
     item = compacted.finished.reasoning_blob
     assert item is not None
-    said = Message("user", (ContentText("The talk in short."),), reasoning=(item,))
+    said = Message("user", (ContentText("The talk in short."), ContentText("\nPinned.")), reasoning=(item,))
     answer = await collect(client, ask(MODEL, messages=(said, user("Go on."))))
 
     assert answer.text == "On we go."
     assert server.calls[0].path == "/v1/responses/compact"
     assert body(server, 0).keys() == {"model", "input"}
-    assert body(server, 1)["input"][:2] == [
+    assert body(server, 1)["input"] == [
+        {"role": "user", "content": "hello"},
+        {"role": "user", "content": "long talk"},
         {"type": "compaction", "id": "cmp_1", "encrypted_content": "b3BhcXVl"},
-        {"role": "user", "content": "The talk in short."},
-    ]
+        {"role": "user", "content": "\nPinned."},
+        {"role": "user", "content": "Go on."},
+    ], "all of the window as it came, less the instructions, and in place of the summary"
 
 
-@pytest.mark.parametrize("model", ["anthropic/claude-sonnet-4-5", MODEL])
+async def test_anthropic_compacts_on_demand_and_its_signed_block_comes_first(
+    client: ProviderClient, server: ModelServer
+) -> None:
+    server.play(Turn("On we go."))
+
+    asked = replace(ask(OPUS, messages=(user("hello"), user("long talk")), tools=True), tool_choice="none")
+    compacted = await collect(client, replace(asked, compact=True))
+    assert (compacted.error, compacted.text) == (None, BLOCK["content"])
+    assert compacted.finished is not None
+    assert compacted.finished.reasoning_blob is not None
+    assert compacted.usage is not None
+    assert (compacted.usage.usage.input, compacted.usage.usage.output) == (144, 276), "its step, not the empty answer"
+    texts = (ContentText("The talk in short."), ContentText("\nPinned."))
+    said = Message("user", texts, reasoning=(compacted.finished.reasoning_blob,))
+    answer = await collect(client, ask(OPUS, messages=(user("The project."), said, user("Go on."))))
+
+    assert answer.text == "On we go."
+    assert body(server, 0)["compaction"] == {"type": "summarize"}
+    assert "tool_choice" not in body(server, 0)
+    for request in server.calls:
+        check_messages(request.json, request.headers)
+    (turn,) = body(server, 1)["messages"]
+    assert turn["content"][0] == BLOCK
+    assert [block["text"] for block in turn["content"][1:]] == ["The project.", "\nPinned.", "Go on."]
+
+
+@pytest.mark.parametrize("model", ["anthropic/claude-sonnet-4-5", "ollama/llama3", MODEL])
 async def test_a_provider_without_a_compaction_says_so(
     client: ProviderClient, server: ModelServer, monkeypatch: pytest.MonkeyPatch, model: str
 ) -> None:

@@ -37,6 +37,7 @@ from tui_agent.model.wires.wire import (
     WireFailure,
     blobs,
     call_ids,
+    compacted,
     image_base64,
     parse,
 )
@@ -51,6 +52,7 @@ DEFAULT_MAX_OUTPUT = 32_000
 _VERSION = "2023-06-01"
 _INTERLEAVED = "interleaved-thinking-2025-05-14"
 _BINDING = "thinking-binding-controls-2026-08-01"
+_COMPACTION = "compact-2026-09-04"
 
 _MAX_CACHE_MARKS = 4
 _MARKABLE = {"text", "image", "tool_use", "tool_result"}
@@ -69,7 +71,8 @@ def call(request: ModelRequest, route: Route, *, with_reasoning: bool = True) ->
     thinking = _thinking(request, route, model)
     if not with_reasoning:
         thinking.field, thinking.effort = {}, ""
-    turns = _turns(request, route, keep_thinking=with_reasoning and not thinking.is_off, signed=model is not None)
+    keep_thinking = with_reasoning and not thinking.is_off
+    turns = _turns(request, route, keep_thinking=keep_thinking, keep_summary=with_reasoning, signed=model is not None)
     if model is not None and model.style == "budget" and not _may_think_on(turns):
         thinking.field.clear()
     body: dict[str, Any] = {"model": route.name, "max_tokens": thinking.max_tokens, "stream": True}
@@ -83,13 +86,19 @@ def call(request: ModelRequest, route: Route, *, with_reasoning: bool = True) ->
         options["tools"] = [*tools, *more]
     if tools:
         body["tools"] = tools
-        if request.tool_choice != "auto":
+        if request.tool_choice != "auto" and not request.compact:
             body["tool_choice"] = {"type": request.tool_choice}
     if thinking.field:
         body["thinking"] = thinking.field
     if thinking.effort:
         body["output_config"] = {"effort": thinking.effort}
-    headers = _headers(route, model, thinking.field, has_tools=bool(tools))
+    compacts = request.compact or (bool(turns) and turns[0]["content"][0]["type"] == "compaction")
+    if request.compact:
+        body["compaction"] = {"type": "summarize"}
+    if compacts:
+        # The block and edits of the context by the provider exclude each other.
+        options.pop("context_management", None)
+    headers = _headers(route, model, body, compacts=compacts)
     return Call("/messages", {**body, **options}, headers, optional=("output_config",) if thinking.effort else ())
 
 
@@ -144,9 +153,9 @@ def _is_makers_own(route: Route) -> bool:
     return route.provider.messages.betas and route.base_url == route.provider.url
 
 
-def _headers(route: Route, model: Claude | None, thinking: Mapping[str, Any], *, has_tools: bool) -> dict[str, str]:
-    betas = []
-    if model is not None and model.interleaved and thinking and has_tools:
+def _headers(route: Route, model: Claude | None, body: Mapping[str, Any], *, compacts: bool) -> dict[str, str]:
+    thinking, betas = body.get("thinking", {}), [_COMPACTION] if compacts else []
+    if model is not None and model.interleaved and thinking and body.get("tools"):
         betas.append(_INTERLEAVED)
     if "block_binding" in thinking:
         betas.append(_BINDING)
@@ -201,10 +210,13 @@ def _system(request: ModelRequest, route: Route) -> list[ContentBlock]:
     return blocks
 
 
-def _turns(request: ModelRequest, route: Route, *, keep_thinking: bool, signed: bool) -> list[dict[str, Any]]:
+def _turns(
+    request: ModelRequest, route: Route, *, keep_thinking: bool, keep_summary: bool, signed: bool
+) -> list[dict[str, Any]]:
     """Return the conversation: messages of one side that follow each other are one turn."""
     marked = _marked(request, route)
     turns: list[dict[str, Any]] = []
+    summary: list[ContentBlock] = []
     for at, message in enumerate(request.messages):
         match message.role:
             case "system":
@@ -214,7 +226,9 @@ def _turns(request: ModelRequest, route: Route, *, keep_thinking: bool, signed: 
             case "tool":
                 blocks = [_result(message, request)]
             case _:
-                blocks = _content(message, request)
+                kept, said = compacted(message) if keep_summary else ([], message)
+                summary += kept
+                blocks = _content(said, request)
         if not blocks:
             continue
         _mark(blocks, request, on=at in marked)
@@ -226,6 +240,9 @@ def _turns(request: ModelRequest, route: Route, *, keep_thinking: bool, signed: 
     for turn in turns:
         # Results have to come before anything else the user's side says.
         turn["content"].sort(key=lambda block: turn["role"] == "user" and block["type"] != "tool_result")
+    if turns:
+        # A block of the provider's stands before everything else.
+        turns[0]["content"][:0] = summary
     last = turns[-1] if turns else None
     if last is not None and last["role"] == "assistant" and last["content"][-1]["type"] == "text":
         last["content"][-1]["text"] = last["content"][-1]["text"].rstrip()
@@ -363,7 +380,7 @@ _STATUS = {
 
 
 def reader(request: ModelRequest, route: Route) -> "MessagesReader":
-    return MessagesReader(route, call_ids(request))
+    return MessagesReader(route, call_ids(request), compact=request.compact)
 
 
 @dataclass(slots=True)
@@ -404,8 +421,9 @@ class _Part:
 class MessagesReader:
     """Puts one answer together."""
 
-    def __init__(self, route: Route, ids: CallIds) -> None:
+    def __init__(self, route: Route, ids: CallIds, *, compact: bool = False) -> None:
         self._route = route
+        self._compact = compact
         self._ids = ids
         self._parts: list[_Part] = []
         self._open: dict[int | None, _Part] = {}
@@ -467,6 +485,8 @@ class MessagesReader:
         Raises:
             WireFailure: it is not whole, or the window was full before anything was said.
         """
+        if self._compact:
+            return self._end_compaction()
         calls = [part for part in self._parts if part.type == "tool_use"]
         said = bool(calls or self._added or any(part.shown for part in self._parts))
         if not self.finished and not (
@@ -484,6 +504,17 @@ class MessagesReader:
         if reason in ("stop", "tool_calls"):
             reason = "tool_calls" if calls else "stop"
         return [*events, Finished(reason, self._blob(), note=self._why if reason == "content_filter" else "")]
+
+    def _end_compaction(self) -> list[ModelEvent]:
+        kept = [part.block for part in self._parts if part.type == "compaction" and part.block.get("content")]
+        if not kept or self._stop != "compaction":
+            raise WireFailure(Failure(f"the answer has no compaction: {self._stop}", cause="broken"))
+        # What the answer itself took is nothing: its one step is reported beside it.
+        for step in _list(self._usage.get("iterations")):
+            self._count(step)
+        report = self._report()
+        text = TextDelta("\n\n".join(str(block["content"]) for block in kept))
+        return [text, *([report] if report else []), Finished("stop", json.dumps({"compacted": kept}))]
 
     # -- events ---------------------------------------------------------------------------------------------
 
@@ -559,7 +590,7 @@ class MessagesReader:
         if part.type == "tool_use" and not part.pieces and part.block.get("input"):
             part.pieces.append(part.arguments)
             return [ToolCallDelta(part.number, part.call_id, str(part.block.get("name") or ""), part.written)]
-        if part.type in {"text", "tool_use", *_THINKING}:
+        if part.type in {"text", "tool_use", *_THINKING} or self._compact:
             return []
         words = told(part.whole())
         if words:

@@ -42,6 +42,7 @@ from tui_agent.model.wires.wire import (
     WireFailure,
     blobs,
     call_ids,
+    compacted,
     image_url,
     one_system_message,
     parse,
@@ -167,8 +168,10 @@ def _input(request: ModelRequest, form: ResponsesFormat, *, with_reasoning: bool
             case "system":
                 items.append({"role": role, "content": message.text})
             case "user":
-                items.extend(_compacted(message) if with_reasoning else ())
-                items.append({"role": "user", "content": _content(message, request)})
+                kept, said = compacted(message) if with_reasoning else ([], message)
+                items += kept
+                if said.content:
+                    items.append({"role": "user", "content": _content(said, request)})
             case "assistant":
                 items.extend(_answer(message, with_reasoning=with_reasoning))
             case "tool" if form.images_in_results:
@@ -177,12 +180,6 @@ def _input(request: ModelRequest, form: ResponsesFormat, *, with_reasoning: bool
                 items.append(_result(message, message.text))
                 moved += [_part(part, request) for part in message.content if isinstance(part, ImageRef)]
     return [*items, {"role": "user", "content": moved}] if moved else items
-
-
-def _compacted(message: Message) -> list[dict[str, Any]]:
-    """Return the items of the provider's own compaction that a summary's message has, as they came."""
-    kept = (blob["compacted"] for blob in blobs(message) if isinstance(blob.get("compacted"), list))
-    return _objects(next(kept, None))
 
 
 def _result(message: Message, output: str | list[dict[str, Any]]) -> dict[str, Any]:
@@ -281,7 +278,7 @@ def reader(request: ModelRequest, route: Route) -> "ResponsesReader | Compaction
 class CompactionReader:
     """Reads the document ``/responses/compact`` answers with (OpenAI, "Compact a response"; xAI, "Context Compaction").
 
-    Of its items only the opaque one is kept: the user's messages beside it are carried by the summary already.
+    All it lists goes back as it is, but for instructions: those are sent with every request.
     """
 
     route: Route
@@ -297,8 +294,9 @@ class CompactionReader:
         return []
 
     def end(self) -> list[ModelEvent]:
-        items = [item for item in _objects(self._document.get("output")) if item.get("type") == "compaction"]
-        if not items:
+        output = _objects(self._document.get("output"))
+        items = [item for item in output if item.get("role") not in ("system", "developer")]
+        if not any(item.get("type") == "compaction" for item in items):
             raise WireFailure(Failure("the answer has no compaction", cause="broken"))
         report = _usage_report(self._document.get("usage"), self.route)
         return [*([report] if report else []), Finished("stop", json.dumps({"compacted": items}))]

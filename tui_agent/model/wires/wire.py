@@ -7,7 +7,7 @@ events that somebody else read. ``http`` sends and receives for all of them.
 import base64
 import importlib
 from collections.abc import Iterable
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Any, Protocol, cast
 
 from tui_agent.context.request import ContentText, ImageRef, Message, ModelRequest
@@ -160,6 +160,15 @@ def blobs(message: Message) -> list[dict[str, Any]]:
         if isinstance(value, dict):
             found.append(value)
     return found
+
+
+def compacted(message: Message) -> tuple[list[dict[str, Any]], Message]:
+    """Return what a provider's own compaction is made of, as it came, and what is said beside it."""
+    kept = next((blob["compacted"] for blob in blobs(message) if isinstance(blob.get("compacted"), list)), None)
+    if kept is None:
+        return [], message
+    beside = tuple(part for part in message.content[1:] if not isinstance(part, ContentText) or part.text.strip())
+    return kept, replace(message, content=beside)
 
 
 def call_ids(request: ModelRequest) -> CallIds:

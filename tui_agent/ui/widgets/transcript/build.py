@@ -235,7 +235,7 @@ def is_rule(block: Block) -> bool:
 def compaction_note(entry: CompactionEntry) -> MarkerBlock:
     """Return what stands where a compaction was made, when its rule is further up."""
     before, after = wording.tokens(entry.tokens_before), wording.tokens(entry.tokens_after)
-    text = f"Compacted {_TRIGGERS[entry.trigger]}: {before} → {after}"
+    text = f"Compacted {_TRIGGERS[entry.trigger]}: {before} → {after}{_BY_PROVIDER if entry.item else ''}"
     block = MarkerBlock("compacted", text, rule="marker", actions=("jump", "undo"))
     block.entry = (entry.id, entry.kind)
     return block
@@ -261,7 +261,7 @@ def _provider_item(entry: CompactionEntry) -> str:
     if not entry.item:
         return ""
     size = f"{entry.usage.output:,} tokens" if entry.usage is not None and entry.usage.output else "its item"
-    return f"{size}, which {entry.model} alone can read; other models get this text"
+    return f"{size}, which {entry.model} alone can read; other models get the entries themselves"
 
 
 def _detail_lines(entry: CompactionEntry | BranchSummaryEntry, width: int) -> Iterator[Line]:

@@ -159,7 +159,8 @@ class RowTexts:
         entry = self.load(header.id)
         if not isinstance(entry, CompactionEntry):
             return "compaction"
-        return f"compaction {wording.tokens(entry.tokens_before)} → {wording.tokens(entry.tokens_after)}"
+        by = " · by the provider" if entry.item else ""
+        return f"compaction {wording.tokens(entry.tokens_before)} → {wording.tokens(entry.tokens_after)}{by}"
 
     def _prune(self, header: EntryHeader) -> str:
         entry = self.load(header.id)
