@@ -91,7 +91,7 @@ def settings() -> str:
 
 def exit_codes() -> str:
     """Return the table of exit codes."""
-    from tui_agent.cli.exit_codes import ExitCode
+    from tui_agent.cli.output import ExitCode
 
     rows = [(str(code.value), code.meaning) for code in ExitCode]
     return f"# Exit codes\n\n{_table(('code', 'meaning'), rows)}\n"

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from tui_agent.cli.arguments import SUBCOMMANDS, parse
-from tui_agent.cli.exit_codes import ExitCode
+from tui_agent.cli.output import ExitCode
 
 ROOT = Path(__file__).parents[1]
 TEXT = (ROOT / "docs/automation.md").read_text(encoding="utf-8")

@@ -11,9 +11,9 @@ from acp.schema import AllowedOutcome, RequestPermissionResponse
 from tests.support.agents import make_agent
 from tests.support.scripted_client import Call, Reply, ScriptedClient
 from tui_agent.acp import session as module
-from tui_agent.acp.prompts import Prompt
 from tui_agent.acp.server import MessageLines, is_message
 from tui_agent.acp.session import EditorSession
+from tui_agent.acp.updates import Prompt
 from tui_agent.agent.context_keeper import ContextKeeper
 from tui_agent.app.services import OpenRequest
 

@@ -7,8 +7,8 @@ from acp.schema import AllowedOutcome, RequestPermissionResponse
 
 from tests.support.agents import make_agent
 from tests.support.scripted_client import Call, Reply, ScriptedClient
-from tui_agent.acp.prompts import Prompt
 from tui_agent.acp.session import EditorSession
+from tui_agent.acp.updates import Prompt
 from tui_agent.agent.permissions import Action, Rule
 from tui_agent.app.services import OpenRequest
 from tui_agent.session.entries import ToolResultEntry

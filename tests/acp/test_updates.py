@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 from acp import RequestError, helpers
 
-from tui_agent.acp.prompts import MAX_RESOURCE_CHARS, read_prompt
 from tui_agent.acp.session import options_of
-from tui_agent.acp.updates import MAX_OUTPUT_CHARS, STEP_CHARS, Updates, diffs_of
+from tui_agent.acp.updates import MAX_OUTPUT_CHARS, MAX_RESOURCE_CHARS, STEP_CHARS, Updates, diffs_of, read_prompt
 from tui_agent.agent.events import (
     AnswerDelta,
     EntryAppended,

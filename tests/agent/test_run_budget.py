@@ -12,7 +12,7 @@ from tests.support.headless import run_headless
 from tests.support.scripted_client import Call, Reply, ScriptedClient
 from tui_agent.agent.events import RunEnded
 from tui_agent.agent.run_budget import BudgetMeter, RunBudget, Used
-from tui_agent.cli.exit_codes import ExitCode
+from tui_agent.cli.output import ExitCode
 from tui_agent.context.request import ModelRequest
 from tui_agent.session.entries import AssistantEntry, Usage
 

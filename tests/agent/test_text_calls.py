@@ -15,7 +15,7 @@ from tests.support.model_script import Turn
 from tests.support.model_server import ModelServer
 from tests.support.scripted_client import Reply, ScriptedClient
 from tui_agent.agent.events import PermissionAsked
-from tui_agent.cli.exit_codes import ExitCode
+from tui_agent.cli.output import ExitCode
 from tui_agent.session.entries import AssistantEntry, ToolResultEntry, UserEntry
 from tui_agent.ui.widgets.transcript.build import BuildContext, card_of
 

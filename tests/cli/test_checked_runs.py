@@ -19,7 +19,7 @@ from tests.support.model_server import ModelServer
 from tests.support.scripted_client import Call, Reply, ScriptedClient
 from tui_agent.agent.permissions import Action, Rule
 from tui_agent.agent.ports import RunCheck
-from tui_agent.cli.exit_codes import ExitCode
+from tui_agent.cli.output import ExitCode
 from tui_agent.session.entries import CheckEntry, UserEntry
 from tui_agent.session.store import Store
 

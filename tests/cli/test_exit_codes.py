@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tui_agent.cli.arguments import EPILOG, UsageError, parse
-from tui_agent.cli.exit_codes import ExitCode, exit_codes_line, exit_codes_table
+from tui_agent.cli.output import ExitCode, exit_codes_line, exit_codes_table
 
 ROOT = Path(__file__).parents[2]
 

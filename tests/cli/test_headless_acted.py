@@ -11,7 +11,7 @@ from tests.support.agents import make_agent
 from tests.support.headless import run_headless
 from tests.support.scripted_client import Call, Reply, ScriptedClient
 from tui_agent.agent.permissions import Action, Rule
-from tui_agent.cli.exit_codes import ExitCode
+from tui_agent.cli.output import ExitCode
 from tui_agent.sandbox import Sandbox, find_sandbox
 from tui_agent.sandbox.settings import SandboxSettings
 

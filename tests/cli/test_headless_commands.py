@@ -14,7 +14,7 @@ from tests.support.real_stage import SUMMARY
 from tests.support.scripted_client import Reply, ScriptedClient
 from tui_agent.agent.agent import Agent
 from tui_agent.app.commands import command_table
-from tui_agent.cli.exit_codes import ExitCode
+from tui_agent.cli.output import ExitCode
 from tui_agent.session.entries import CompactionEntry, EffortChangeEntry
 from tui_agent.session.session import Session
 from tui_agent.session.store import Store

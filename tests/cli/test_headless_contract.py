@@ -16,7 +16,7 @@ from tests.support.headless import run_headless
 from tests.support.scripted_client import Call, Reply, ScriptedClient
 from tui_agent.cli import events, main
 from tui_agent.cli.arguments import UsageError, parse
-from tui_agent.cli.exit_codes import ExitCode
+from tui_agent.cli.output import ExitCode
 
 ROOT = Path(__file__).parents[2]
 WORD = re.compile(r"`(\w+)`")

@@ -12,8 +12,8 @@ from tests.support.scripted_client import Reply
 from tui_agent.app.race_commands import RaceWish
 from tui_agent.app.services import OpenRequest
 from tui_agent.cli.arguments import UsageError, parse
-from tui_agent.cli.exit_codes import ExitCode
 from tui_agent.cli.headless import HeadlessRun
+from tui_agent.cli.output import ExitCode
 from tui_agent.session.entries import RaceEntry
 
 

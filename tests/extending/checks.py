@@ -37,8 +37,8 @@ async def look_at_a_tool(place: Path) -> None:
 async def look_at_a_command(place: Path) -> None:
     """It works on the screen, in an editor and in a run without either, and its refusal is a sentence in all."""
     from tests.acp.test_editor_session import Editor
-    from tui_agent.acp.prompts import Prompt
     from tui_agent.acp.session import EditorSession
+    from tui_agent.acp.updates import Prompt
     from tui_agent.app.services import OpenRequest
 
     stage = real_stage(place / "screen", [])

@@ -50,8 +50,8 @@ from acp.schema import (
     UnstructuredCommandInput,
 )
 
-from tui_agent.acp.prompts import read_prompt
 from tui_agent.acp.session import KEYLESS, NEEDS_KEY, EditorSession
+from tui_agent.acp.updates import read_prompt
 from tui_agent.agent.agent import Agent
 from tui_agent.agent.mcp.settings import McpServerSettings
 from tui_agent.agent.permissions import MODE_HELP

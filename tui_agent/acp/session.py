@@ -25,8 +25,7 @@ from acp.schema import (
     ToolCallUpdate,
 )
 
-from tui_agent.acp.prompts import Prompt
-from tui_agent.acp.updates import Updates, usage_update
+from tui_agent.acp.updates import Prompt, Updates, usage_update
 from tui_agent.agent.agent import Agent
 from tui_agent.agent.events import (
     AgentEvent,

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from tui_agent.agent.race.specs import PICKS
-from tui_agent.cli.exit_codes import exit_codes_line
+from tui_agent.cli.output import exit_codes_line
 from tui_agent.path_checks import is_directory
 from tui_agent.session.effort import Effort
 from tui_agent.version import __version__

@@ -10,9 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from tui_agent.agent.agent import Agent
+from tui_agent.agent.checkpoints.recorder import SnapshotStore
 from tui_agent.agent.events import CompactionProgress
 from tui_agent.app.plain_text import plain_preview
+from tui_agent.app.results import BRANCH, ResultError, SessionResult, pull_request_command
 from tui_agent.app.spending import Spending, Spent, day_series, look_up, spending_sections, step_series
+from tui_agent.cli.arguments import UsageError
 from tui_agent.cli.models import catalog_of
 from tui_agent.cli.output import say, say_json
 from tui_agent.cli.sessions import named_or_last, open_store
@@ -31,6 +34,37 @@ from tui_agent.resources import prompt
 from tui_agent.session.entries import CompactionEntry, PruneEntry
 from tui_agent.session.records import EntryHeader, children
 from tui_agent.session.session import Session
+
+
+def run_result(arguments: Namespace) -> int:
+    """Print the patch, write it to a file, or commit the changes to a branch."""
+    name, _, number = arguments.id.partition("#")
+    if number and not number.isdigit():
+        raise UsageError(f"“{arguments.id}” is not a session: write ID, or ID#N for the branch that leads to entry N.")
+    if arguments.pr and not arguments.branch:
+        raise UsageError("--pr goes with --branch.")
+    with open_store() as store:
+        info = named_or_last(store, name, Path.cwd())
+        session = Session(store, info.id, estimate=lambda _entry: 0, read_only=True)
+        snapshots = SnapshotStore(store.put_blob, store.blob)
+        found = SessionResult.of(session, snapshots, int(number) if number else None)
+        if arguments.json:
+            say_json(found.as_json())
+            return 0
+        if not arguments.branch and not arguments.output:
+            if not found:
+                raise ResultError(f"This session changed no file of {found.project}.{found.remarks()}")
+            sys.stdout.buffer.write(found.patch())
+            sys.stdout.flush()
+            if remarks := found.remarks().strip():
+                say(remarks, file=sys.stderr)
+            return 0
+        target = f"{BRANCH}{arguments.branch}" if arguments.branch else str(arguments.output)
+        say(found.write(target), file=sys.stderr)
+        if arguments.pr:
+            say(pull_request_command(arguments.branch, found.message()))
+    return 0
+
 
 _WIDTH, _HEIGHT = 72, 6
 """Of a plot, in cells."""

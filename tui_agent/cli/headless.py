@@ -47,8 +47,7 @@ from tui_agent.app.race_text import entry_lines
 from tui_agent.app.services import AppServices, OpenRequest
 from tui_agent.cli import events
 from tui_agent.cli.ending import ENDING, listening
-from tui_agent.cli.exit_codes import ExitCode
-from tui_agent.cli.output import say, say_json
+from tui_agent.cli.output import ExitCode, say, say_json
 from tui_agent.errors import CommandError, UserFacingError
 from tui_agent.files.atomic import write_atomically
 from tui_agent.lazy import dataclass

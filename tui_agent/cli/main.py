@@ -12,8 +12,7 @@ from importlib import import_module
 from pathlib import Path
 
 from tui_agent.cli.arguments import UsageError, parse
-from tui_agent.cli.exit_codes import ExitCode
-from tui_agent.cli.output import discard_output, provide_streams, say
+from tui_agent.cli.output import ExitCode, discard_output, provide_streams, say
 
 MAX_STDIN_CHARS = 2_000_000
 STDIN_PATIENCE = 3.0
@@ -24,7 +23,7 @@ USAGE_ERRORS = {"UsageError", "ConfigError", "RuleError", "UnknownModelError"}
 """By name, so that the modules they come from are not imported for every run."""
 
 _MODULES = {
-    "tree": "context", "compact": "context", "cost": "context", "result": "sessions", "logout": "login",
+    "tree": "context", "compact": "context", "cost": "context", "result": "context", "logout": "login",
     "config": "settings", "schema": "events", "completion": "arguments",
 }  # fmt: skip
 """Modules of subcommands that are not called like them."""

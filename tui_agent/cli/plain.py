@@ -67,8 +67,7 @@ from tui_agent.app.rewind_files import RESTORE, carry_out, files_question
 from tui_agent.app.services import OpenRequest
 from tui_agent.app.status_commands import job_lines
 from tui_agent.cli.ending import listening, run_to_end
-from tui_agent.cli.exit_codes import ExitCode
-from tui_agent.cli.output import say
+from tui_agent.cli.output import ExitCode, say
 from tui_agent.errors import CommandError
 from tui_agent.session.entries import AssistantEntry, ShellEntry, ToolResultEntry, ToolStatus
 from tui_agent.session.records import children

@@ -17,7 +17,7 @@ from tui_agent.cli.models import catalog_of
 from tui_agent.cli.output import say
 from tui_agent.config import load_config
 from tui_agent.path_checks import is_directory, is_there
-from tui_agent.session.formats.detecting import DetectedFile, find_sessions
+from tui_agent.session.formats.importing import DetectedFile, find_sessions
 from tui_agent.session.formats.reading import NoConversation
 from tui_agent.session.formats.table import files_of
 from tui_agent.session.store import Store

@@ -1,15 +1,125 @@
-"""What a failed call means: its kind, one sentence for a person, how long to wait, how big the window is."""
+"""What a failed call means: its kind, one sentence for a person, how long to wait, how big the window is.
 
+litellm maps errors to classes of its own, and some facts get lost: a refused connection becomes a status 500, 529
+becomes 500, 413 becomes 400. The exception it was made from still hangs on the chain, so the chain is asked.
+"""
+
+import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Literal
+from typing import Any, Literal
 
 from tui_agent.lazy import LazyPattern, dataclass
 from tui_agent.model.error_body import ErrorBody, Overflow, find_overflow, read_body
 from tui_agent.model.protocol import ErrorKind, ModelError
+from tui_agent.model.redaction import redact
+
+_CAUSES = (
+    ("certificate", ("ClientConnectorCertificateError", "SSLCertVerificationError", "SSLError", "ClientSSLError")),
+    ("unresolved", ("ClientConnectorDNSError", "gaierror")),
+    ("connect_timeout", ("ConnectTimeout", "ConnectionTimeoutError")),
+    ("refused", ("ClientConnectorError", "ConnectionRefusedError", "ConnectError")),
+    ("timeout", ("ReadTimeout", "WriteTimeout", "PoolTimeout", "ServerTimeoutError", "APITimeoutError")),
+    (
+        "closed",
+        (
+            "ClientPayloadError",
+            "RemoteProtocolError",
+            "ServerDisconnectedError",
+            "ConnectionResetError",
+            "BrokenPipeError",
+            "IncompleteReadError",
+            "ReadError",
+            "WriteError",
+            "ClientOSError",
+        ),
+    ),
+    ("broken", ("JSONDecodeError", "UnicodeDecodeError", "TransferEncodingError", "APIResponseValidationError")),
+)
+"""Why a connection failed, by the names of exception classes; the first row that matches wins."""
+
+_WANTED_HEADERS = ("retry-after", "ratelimit", "rate-limit")
+_TEXT_LENGTH = 20_000
+
+
+def describe(error: BaseException, secrets: Iterable[str] = ()) -> dict[str, Any]:
+    """Return the facts of a failure, as the fields of ``errors.Failure``, without ``secrets`` and their like."""
+    chain = list(_chain(error))
+    response = next((found for found in map(_response, chain) if found is not None), None)
+    if response is not None and response.status_code >= 400:
+        return {
+            "status": response.status_code,
+            "headers": wait_headers(response.headers),
+            "text": _clean(_body(chain, response) or str(error), secrets),
+        }
+    cause = _cause(chain)
+    if cause is not None:
+        return {"cause": cause, "text": _clean(str(error), secrets)}
+    return {"status": _status(chain), "headers": {}, "text": _clean(_words(chain), secrets)}
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    waiting, seen = [error], set[int]()
+    while waiting:
+        current = waiting.pop(0)
+        if id(current) in seen:
+            continue
+        seen.add(id(current))
+        yield current
+        inner = (getattr(current, "original_exception", None), current.__cause__, current.__context__)
+        waiting.extend(item for item in inner if isinstance(item, BaseException))
+
+
+def _response(error: BaseException) -> Any | None:
+    """Return a provider's response on an exception. Those on litellm's own classes are made up."""
+    if type(error).__module__.partition(".")[0] == "litellm":
+        return None
+    response = getattr(error, "response", None)
+    return response if isinstance(getattr(response, "status_code", None), int) else None
+
+
+def wait_headers(headers: Any) -> dict[str, str]:
+    pairs = headers.items() if headers is not None else ()
+    return {name.lower(): value for name, value in pairs if any(part in name.lower() for part in _WANTED_HEADERS)}
+
+
+def _body(chain: list[BaseException], response: Any) -> str:
+    for error in chain:
+        body = getattr(error, "body", None)
+        if isinstance(body, dict | list) and body:
+            return json.dumps({"error": body} if isinstance(body, dict) and "error" not in body else body)
+    try:
+        text = response.text
+    except RuntimeError:  # a streamed body that nobody read
+        text = ""
+    return text if isinstance(text, str) else ""
+
+
+def _cause(chain: list[BaseException]) -> str | None:
+    names = {base.__name__ for error in chain for base in type(error).__mro__}
+    return next((cause for cause, classes in _CAUSES if names.intersection(classes)), None)
+
+
+def _status(chain: list[BaseException]) -> int | None:
+    """Return a status, of a provider's adapter rather than of litellm's own classes."""
+    by_trust = sorted(chain, key=lambda error: type(error).__module__ == "litellm.exceptions")
+    statuses = (getattr(error, "status_code", None) for error in by_trust)
+    return next((status for status in statuses if isinstance(status, int) and 400 <= status < 600), None)
+
+
+def _words(chain: list[BaseException]) -> str:
+    texts = [str(getattr(error, "message", None) or error) for error in chain]
+    return next((text for text in texts if "{" in text), texts[0])
+
+
+def _clean(text: str, secrets: Iterable[str]) -> str:
+    # litellm appends tracebacks to some messages, and repeats others as what they were made from.
+    text = text.partition("\nTraceback (most recent call last)")[0].partition(" Original exception: ")[0]
+    return redact(text[:_TEXT_LENGTH], secrets)
+
 
 # How long a provider asks to wait: headers and texts in the forms providers use.
 

@@ -13,8 +13,7 @@ from pydantic import SecretStr
 from tui_agent.lazy import dataclass
 from tui_agent.model.addresses import AddressSetting, split
 from tui_agent.model.discovery import request_headers
-from tui_agent.model.errors import Failure, Target, classify
-from tui_agent.model.failures import describe
+from tui_agent.model.errors import Failure, Target, classify, describe
 from tui_agent.model.keys import Key
 from tui_agent.model.protocol import ErrorKind
 from tui_agent.model.providers import Provider

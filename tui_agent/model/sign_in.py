@@ -13,8 +13,7 @@ from urllib.parse import urlencode, urlsplit
 import httpx
 
 from tui_agent.errors import UserFacingError
-from tui_agent.model.errors import Failure, Target, classify
-from tui_agent.model.failures import describe
+from tui_agent.model.errors import Failure, Target, classify, describe
 from tui_agent.model.providers import Provider, SignIn
 from tui_agent.model.redaction import redact
 from tui_agent.model.wires.http import Http

@@ -9,7 +9,7 @@ from typing import Any
 from tui_agent.safe_text import valid
 from tui_agent.session.entries import Entry, UserEntry, kinds
 from tui_agent.session.errors import EntryNotFound, SessionNotFound
-from tui_agent.session.records import EntryHeader, RequestRecord
+from tui_agent.session.records import EntryHeader, LeafMove, RequestRecord
 from tui_agent.session.rows import BodyError, blobs_of, body_of, entry_from, model_of, size_of
 from tui_agent.session.schema import key_of, key_range
 from tui_agent.session.search import index_text
@@ -22,15 +22,57 @@ __all__ = [
     "entry_count",
     "exists",
     "headers_of",
+    "labels",
     "last_id",
     "load",
+    "log_move",
+    "moves",
     "note",
     "remove_from_index",
     "requests",
     "reserve",
+    "set_label",
+    "set_leaf",
     "spine_rows",
     "tree_rows",
 ]
+
+
+def set_leaf(connection: sqlite3.Connection, session: int, leaf: int | None, at: int) -> None:
+    """Make an entry the leaf, and the session used at ``at``."""
+    connection.execute("UPDATE sessions SET leaf = ?, updated_at = ? WHERE number = ?", (leaf, at, session))
+
+
+def log_move(connection: sqlite3.Connection, session: int, move: LeafMove) -> None:
+    connection.execute(
+        "INSERT INTO leaf_moves (session, from_leaf, to_leaf, action, created_at) VALUES (?, ?, ?, ?, ?)",
+        (session, move.from_leaf, move.to_leaf, move.action, move.at),
+    )
+    set_leaf(connection, session, move.to_leaf, move.at)
+
+
+def moves(connection: sqlite3.Connection, session: int) -> list[LeafMove]:
+    rows = connection.execute(
+        "SELECT from_leaf, to_leaf, action, created_at FROM leaf_moves WHERE session = ? ORDER BY number", (session,)
+    )
+    return [LeafMove(*row) for row in rows]
+
+
+def set_label(connection: sqlite3.Connection, session: int, entry_id: int, text: str | None, at: int) -> None:
+    """Set or, with None or "", remove an entry's label."""
+    if text:
+        connection.execute(
+            "INSERT OR REPLACE INTO labels (session, id, text, created_at) VALUES (?, ?, ?, ?)",
+            (session, entry_id, valid(text), at),
+        )
+    else:
+        connection.execute("DELETE FROM labels WHERE session = ? AND id = ?", (session, entry_id))
+
+
+def labels(connection: sqlite3.Connection, session: int) -> dict[int, str]:
+    rows = connection.execute("SELECT id, text FROM labels WHERE session = ? ORDER BY id", (session,))
+    return dict(rows.fetchall())
+
 
 _CHUNK = 400
 """Ids in one statement: enough to make statements cheap, few enough for every build of SQLite."""

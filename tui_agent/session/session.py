@@ -9,7 +9,7 @@ from sqlite3 import Connection
 from typing import Final, Literal
 
 from tui_agent.safe_text import valid
-from tui_agent.session import drafts, entry_table, navigation
+from tui_agent.session import drafts, entry_table
 from tui_agent.session.drafts import StoredDraft
 from tui_agent.session.entries import AssistantEntry, Entry, SubagentEntry
 from tui_agent.session.errors import (
@@ -408,7 +408,7 @@ class Session:
             if not self._is_beside:
                 entry_table.note(connection, self._number, complete)
             if moves_leaf and not self._is_beside:
-                navigation.set_leaf(connection, self._number, complete[-1].id, at)
+                entry_table.set_leaf(connection, self._number, complete[-1].id, at)
         self._has_draft = self._has_draft and draft != self._writer
         self._reader.add(complete)
         if moves_leaf:
@@ -559,7 +559,7 @@ class Session:
     def moves(self) -> list[LeafMove]:
         """Return all moves ever made in the session, undoing and redoing included, the first one first."""
         with self._store.reader() as connection:
-            return navigation.moves(connection, self._number)
+            return entry_table.moves(connection, self._number)
 
     @property
     def history(self) -> History:
@@ -574,7 +574,7 @@ class Session:
         history = self.history
         move = LeafMove(self.leaf, target, action, self._clock())
         with self._access.changing() as connection:
-            navigation.log_move(connection, self._number, move)
+            entry_table.log_move(connection, self._number, move)
         history.apply(move)
         self._path = LeafPath(self._reader, target)
 
@@ -589,11 +589,11 @@ class Session:
         with self._access.changing() as connection:
             if not entry_table.exists(connection, self._number, entry_id):
                 raise EntryNotFound(entry_id)
-            navigation.set_label(connection, self._number, entry_id, text, self._clock())
+            entry_table.set_label(connection, self._number, entry_id, text, self._clock())
 
     def labels(self) -> dict[int, str]:
         with self._store.reader() as connection:
-            return navigation.labels(connection, self._number)
+            return entry_table.labels(connection, self._number)
 
     # -- drafts ---------------------------------------------------------------------------------------------
 

@@ -9,8 +9,7 @@ import pytest
 
 from tests.session.formats.test_neighbours import FILES, opencode
 from tui_agent.app.importing import Importer, import_all, summary_of
-from tui_agent.session.formats.detecting import find_sessions
-from tui_agent.session.formats.importing import read_file
+from tui_agent.session.formats.importing import find_sessions, read_file
 from tui_agent.session.formats.reading import ImportRefused
 from tui_agent.session.store import Store
 

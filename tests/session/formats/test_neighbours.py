@@ -12,8 +12,7 @@ from tui_agent.context.tokens import TokenCounter
 from tui_agent.session.entries import ReasoningPart
 from tui_agent.session.formats import native, pi_writer
 from tui_agent.session.formats.copies import copies_of, copy_of
-from tui_agent.session.formats.detecting import find_sessions
-from tui_agent.session.formats.importing import ImportChange, import_file, read_file
+from tui_agent.session.formats.importing import ImportChange, find_sessions, import_file, read_file
 from tui_agent.session.formats.incoming import IncomingSession
 from tui_agent.session.formats.reading import NoConversation
 from tui_agent.session.store import Store

@@ -24,7 +24,7 @@ from collections.abc import AsyncIterator, Callable
 from functools import reduce
 from typing import Any, Protocol
 
-from tui_agent.model.failures import describe
+from tui_agent.model.errors import describe
 from tui_agent.model.hosted import lines
 from tui_agent.model.hosted.lines import WINDOW, Event, LineReader, encode, size_of
 from tui_agent.model.redaction import RedactingFormatter

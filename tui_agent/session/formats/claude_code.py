@@ -24,8 +24,7 @@ from tui_agent.session.formats.incoming import (
     result_of,
     summary_of,
 )
-from tui_agent.session.formats.reading import ImportLimits, NoConversation, Node
-from tui_agent.session.formats.source import SourceFile
+from tui_agent.session.formats.reading import ImportLimits, NoConversation, Node, SourceFile
 
 __all__ = ["is_line", "read"]
 

@@ -41,8 +41,7 @@ from tui_agent.session.formats.incoming import (
     result_of,
     summary_of,
 )
-from tui_agent.session.formats.reading import ImportLimits, NoConversation, Node
-from tui_agent.session.formats.source import SourceFile
+from tui_agent.session.formats.reading import ImportLimits, NoConversation, Node, SourceFile
 
 __all__ = ["Rollout", "is_line", "read", "rollouts_of"]
 

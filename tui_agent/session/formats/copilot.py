@@ -18,8 +18,7 @@ from tui_agent.session.entries import (
     UserEntry,
 )
 from tui_agent.session.formats.incoming import Builder, CallFacts, IncomingSession, facts_of, result_of, summary_of
-from tui_agent.session.formats.reading import ImportLimits, NoConversation, Node
-from tui_agent.session.formats.source import SourceFile
+from tui_agent.session.formats.reading import ImportLimits, NoConversation, Node, SourceFile
 
 __all__ = ["is_line", "project_of", "read"]
 

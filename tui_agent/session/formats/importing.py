@@ -1,8 +1,10 @@
 """Taking sessions in: which format a file has, and storing what is new of it in one transaction."""
 
 import hashlib
+import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import field, replace
 from enum import StrEnum
 from operator import ne
@@ -10,20 +12,88 @@ from pathlib import Path
 from sqlite3 import Connection
 
 from tui_agent.lazy import dataclass
+from tui_agent.path_checks import is_file
 from tui_agent.safe_text import valid
-from tui_agent.session import blobs, entry_table, forking, navigation
+from tui_agent.session import blobs, entry_table, forking
 from tui_agent.session.entries import Entry, UserEntry
 from tui_agent.session.errors import SessionHeld
 from tui_agent.session.formats.incoming import IncomingSession, derived_id, is_derived_id
-from tui_agent.session.formats.reading import ImportLimits, ImportRefused
-from tui_agent.session.formats.source import SourceFile
-from tui_agent.session.formats.table import Format, format_named, format_of
+from tui_agent.session.formats.reading import ImportLimits, ImportRefused, Node, SourceFile
+from tui_agent.session.formats.table import FORMATS, Format, format_named, format_of
 from tui_agent.session.ids import short_id
 from tui_agent.session.path_queries import typed_text
 from tui_agent.session.rows import completed, essence_of, sound
 from tui_agent.session.store import Store
 
-__all__ = ["ImportChange", "Imported", "import_file", "read_file"]
+__all__ = ["DetectedFile", "ImportChange", "Imported", "find_sessions", "import_file", "read_file"]
+
+
+_HEAD_LINES = 20
+"""Lines looked at for the directory a session worked in."""
+
+
+@dataclass(frozen=True, slots=True)
+class DetectedFile:
+    """A file of another program that holds sessions."""
+
+    path: Path
+    format: str
+    program: str
+    project: str
+    """The directory its sessions worked in, empty when the file doesn't say."""
+    changed_at: int
+    """Milliseconds since the epoch."""
+    size: int
+    """Bytes."""
+
+
+def find_sessions(home: Path, environ: Mapping[str, str] = os.environ) -> list[DetectedFile]:
+    """Return the files other programs keep in their usual places, newest first."""
+    found: dict[Path, DetectedFile] = {}
+    for row, path in _usual(home, environ):
+        try:
+            facts = path.stat()
+        except OSError:
+            continue  # gone in between
+        if path not in found and is_file(path) and facts.st_size:
+            at = int(facts.st_mtime * 1000)
+            size = _size_below(path.parent) if path.name in row.whole_directory else facts.st_size
+            found[path] = DetectedFile(path, row.name, row.program, _project(row, path), at, size)
+    return sorted(found.values(), key=lambda one: (-one.changed_at, str(one.path)))
+
+
+def _size_below(directory: Path) -> int:
+    return sum(file.stat().st_size for file in directory.rglob("*") if is_file(file) and not file.is_symlink())
+
+
+def _usual(home: Path, environ: Mapping[str, str]) -> Iterator[tuple[Format, Path]]:
+    for row in FORMATS:
+        for variable, below_home, pattern in row.places:
+            directory = Path(environ.get(variable) or home / below_home) if variable else home / below_home
+            yield from ((row, path) for path in directory.glob(pattern))
+
+
+def _project(row: Format, path: Path) -> str:
+    source = SourceFile(path, skip_damaged=True)
+    try:
+        if (project := row.project_of(source)) is not None:
+            return project
+        with closing(source.lines()) as lines:
+            for _number, node in zip(range(_HEAD_LINES), lines, strict=False):
+                if node is not None and (cwd := _directory(node)):
+                    return cwd
+    except ImportRefused:
+        pass  # the list shows the file; importing it says what is wrong
+    return ""
+
+
+def _directory(node: Node) -> str:
+    payload = node.value.get("payload")
+    for value in (node.value, payload if isinstance(payload, dict) else {}):
+        if isinstance(cwd := value.get("cwd"), str) and cwd:
+            return cwd
+    return ""
+
 
 ImportEstimate = Callable[[Entry], int]
 
@@ -185,7 +255,7 @@ class _SessionImport:
         )
         self._append(session, number, 0)
         for move in session.moves:
-            navigation.log_move(self.connection, number, move)
+            entry_table.log_move(self.connection, number, move)
         self._finish(session, number)
         return self._told(session, session_id, came, len(session.entries))
 
@@ -214,7 +284,7 @@ class _SessionImport:
 
     def _finish(self, session: IncomingSession, number: int) -> None:
         for entry_id, text in session.labels.items():
-            navigation.set_label(self.connection, number, entry_id, text, session.updated_at)
+            entry_table.set_label(self.connection, number, entry_id, text, session.updated_at)
         self.connection.execute(
             "UPDATE sessions SET last_id = max(last_id, ?), leaf = ?, updated_at = ?, side_cost = max(side_cost, ?), "
             "entry_count = (SELECT count(*) FROM entries WHERE session = sessions.number) WHERE number = ?",

@@ -17,8 +17,7 @@ from tui_agent.session.errors import StoreError
 from tui_agent.session.formats import native
 from tui_agent.session.formats.copies import copies_of
 from tui_agent.session.formats.incoming import IncomingSession
-from tui_agent.session.formats.reading import ImportRefused, Node
-from tui_agent.session.formats.source import SourceFile
+from tui_agent.session.formats.reading import ImportRefused, Node, SourceFile
 from tui_agent.session.schema import APPLICATION_ID
 from tui_agent.session.store import Store
 

@@ -32,8 +32,7 @@ from tui_agent.session.formats.incoming import (
     summary_of,
 )
 from tui_agent.session.formats.pi_writer import OUR_PREFIX
-from tui_agent.session.formats.reading import ImportLimits, ImportRefused, Node
-from tui_agent.session.formats.source import SourceFile
+from tui_agent.session.formats.reading import ImportLimits, ImportRefused, Node, SourceFile
 
 __all__ = ["is_line", "read"]
 

@@ -8,8 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from tui_agent.session.formats.gemini import GeminiMessages
 from tui_agent.session.formats.incoming import Builder, IncomingSession, summary_of
-from tui_agent.session.formats.reading import ImportLimits, NoConversation, Node
-from tui_agent.session.formats.source import SourceFile
+from tui_agent.session.formats.reading import ImportLimits, NoConversation, Node, SourceFile
 
 __all__ = ["is_line", "read"]
 

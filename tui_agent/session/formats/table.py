@@ -10,8 +10,7 @@ from tui_agent.path_checks import is_directory, is_file, is_there
 
 if TYPE_CHECKING:
     from tui_agent.session.formats.incoming import IncomingSession
-    from tui_agent.session.formats.reading import Node
-    from tui_agent.session.formats.source import SourceFile
+    from tui_agent.session.formats.reading import Node, SourceFile
 
 __all__ = ["FORMATS", "Format", "files_of", "format_named", "format_of"]
 

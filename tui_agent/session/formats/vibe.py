@@ -18,8 +18,14 @@ from tui_agent.session.entries import (
     UserEntry,
 )
 from tui_agent.session.formats.incoming import Builder, IncomingSession, facts_of, result_of, summary_of
-from tui_agent.session.formats.reading import ImportRefused, NoConversation, Node, parse_object, read_document
-from tui_agent.session.formats.source import SourceFile
+from tui_agent.session.formats.reading import (
+    ImportRefused,
+    NoConversation,
+    Node,
+    SourceFile,
+    parse_object,
+    read_document,
+)
 
 __all__ = ["is_file", "project_of", "read"]
 
