@@ -3,8 +3,6 @@
 import hashlib
 import sqlite3
 
-__all__ = ["collect", "get", "put"]
-
 _GRACE_MS = 3600 * 1000
 """Milliseconds a blob outlives its last use: whoever put it may not have appended the entry that needs it yet."""
 

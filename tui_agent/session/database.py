@@ -31,9 +31,6 @@ from tui_agent.session.errors import (
 )
 from tui_agent.session.locks import FileLock
 
-__all__ = ["MIGRATIONS", "Database", "Migration", "SchemaTarget", "migrate", "salvage"]
-
-
 Migration = Callable[[sqlite3.Connection], None]
 """Changes the schema by one version, inside the caller's transaction."""
 

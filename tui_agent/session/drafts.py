@@ -8,8 +8,6 @@ from tui_agent.lazy import dataclass
 from tui_agent.session.entries import AssistantEntry, AssistantPart, ReasoningPart, TextPart, ToolCallPart
 from tui_agent.session.records import DraftText
 
-__all__ = ["StoredDraft", "clear", "entry_of", "load", "orphan", "save"]
-
 
 @dataclass(frozen=True, slots=True)
 class StoredDraft:

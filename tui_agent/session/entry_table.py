@@ -16,27 +16,6 @@ from tui_agent.session.search import index_text
 from tui_agent.session.skeleton import SILENT_CALL
 from tui_agent.session.tree_index import KIND_LETTERS, UNKNOWN_KIND, SpineRows
 
-__all__ = [
-    "append",
-    "chunks",
-    "entry_count",
-    "exists",
-    "headers_of",
-    "labels",
-    "last_id",
-    "load",
-    "log_move",
-    "moves",
-    "note",
-    "remove_from_index",
-    "requests",
-    "reserve",
-    "set_label",
-    "set_leaf",
-    "spine_rows",
-    "tree_rows",
-]
-
 
 def set_leaf(connection: sqlite3.Connection, session: int, leaf: int | None, at: int) -> None:
     """Make an entry the leaf, and the session used at ``at``."""

@@ -10,25 +10,6 @@ from pathlib import Path
 from tui_agent.errors import UserFacingError
 from tui_agent.session.ids import short_id
 
-__all__ = [
-    "AmbiguousSession",
-    "EntryDamaged",
-    "EntryNotFound",
-    "NotASessionFile",
-    "NothingToUndo",
-    "SchemaTooNew",
-    "SessionHeld",
-    "SessionNotFound",
-    "SessionTakenOver",
-    "StoreBusy",
-    "StoreDamaged",
-    "StoreError",
-    "StoreFull",
-    "StoreReadOnly",
-    "StoreUnavailable",
-    "translate",
-]
-
 
 class StoreError(UserFacingError):
     """Anything the store can't do. ``message`` is one sentence for a person; nothing was changed."""

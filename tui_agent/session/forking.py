@@ -11,8 +11,6 @@ from tui_agent.session.schema import key_of, key_range
 from tui_agent.session.search import index_text
 from tui_agent.session.tree_index import Spine
 
-__all__ = ["begin", "copy", "finish", "fork_title", "insert_session", "path_to", "remove_session"]
-
 _FORKED = LazyPattern(r"(.*) \(fork(?: (\d{1,6}))?\)", re.DOTALL)
 _TITLE_LENGTH = 60
 """Characters of a source's name that a fork's title begins with."""

@@ -29,8 +29,6 @@ from tui_agent.session.errors import NothingToUndo
 from tui_agent.session.reading import EntryReader
 from tui_agent.session.records import LeafMove
 
-__all__ = ["History", "Leg", "Step"]
-
 
 @dataclass(frozen=True, slots=True)
 class Leg:

@@ -4,8 +4,6 @@ import os
 import time
 from collections.abc import Callable
 
-__all__ = ["Clock", "IdSource", "now", "short_id", "uuid7"]
-
 Clock = Callable[[], int]
 """Returns milliseconds since the epoch."""
 

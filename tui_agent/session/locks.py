@@ -12,8 +12,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-__all__ = ["FileLock", "LivenessLocks"]
-
 _POLL = 0.01
 """Seconds between tries while waiting for a lock; ``flock`` itself can't wait for a bounded time."""
 

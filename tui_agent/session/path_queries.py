@@ -9,8 +9,6 @@ from typing import TypeVar, cast
 
 from tui_agent.session.entries import AssistantEntry, Entry, EntryBase, TextPart, ToolResultEntry, UserEntry, UserPart
 
-__all__ = ["first_sent", "newest", "newest_message", "newest_sent", "newest_typed", "place_of_newest", "since"]
-
 
 def command_line(parts: Sequence[UserPart]) -> str | None:
     """Return the command the message was made by, as it was typed; None when what is sent is what was typed."""

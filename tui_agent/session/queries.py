@@ -14,18 +14,6 @@ from tui_agent.session.rows import BodyError, entry_from
 from tui_agent.session.schema import key_of
 from tui_agent.session.search import match_expression, ranked_expression, snippet
 
-__all__ = [
-    "empty",
-    "entries",
-    "matching",
-    "mentionable",
-    "ranked",
-    "sessions",
-    "sessions_named",
-    "totals",
-    "typed_texts",
-]
-
 _CONSIDERED = 2_000
 """Matches of a search that are ordered by time; of more, those in the sessions begun last are taken."""
 

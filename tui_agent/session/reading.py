@@ -17,8 +17,6 @@ from tui_agent.session.skeleton import Headers
 from tui_agent.session.store import Store
 from tui_agent.session.tree_index import Spine, SpineRows, active_ids
 
-__all__ = ["EntryReader"]
-
 T = TypeVar("T")
 
 _KEPT_ENTRIES, _KEPT_CHARS = 2_048, 2_000_000

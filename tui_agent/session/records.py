@@ -6,26 +6,6 @@ from typing import Literal, NamedTuple, Protocol, Self, TypeAlias, cast, overloa
 from tui_agent.lazy import dataclass
 from tui_agent.session.entries import ToolCallPart
 
-__all__ = [
-    "Divergence",
-    "DraftText",
-    "EntryHeader",
-    "EntryOutline",
-    "Headers",
-    "Holder",
-    "LeafMove",
-    "Outlines",
-    "Reported",
-    "RequestRecord",
-    "RunOutcome",
-    "SearchHit",
-    "SessionInfo",
-    "SessionTotals",
-    "TypedText",
-    "by_id",
-    "children",
-]
-
 
 class EntryHeader(NamedTuple):
     """What lists, heights and the tree need of an entry; reading it never parses the entry.

@@ -29,8 +29,6 @@ from tui_agent.session.entries import (
 )
 from tui_agent.session.previews import preview_of
 
-__all__ = ["BodyError", "blobs_of", "body_of", "completed", "entry_from", "model_of", "size_of", "sound", "text_of"]
-
 _HEADER = {"id", "parent_id", "kind", "created_at", "preview", "tokens"}
 """Fields that live in columns and therefore not in the body."""
 

@@ -18,8 +18,6 @@ import sqlite3
 
 from tui_agent.session import unsent
 
-__all__ = ["APPLICATION_ID", "SCHEMA_VERSION", "create", "key_of", "key_range"]
-
 SCHEMA_VERSION = 9
 """``PRAGMA user_version`` of the tables below and of what entries can hold: older programs refuse the file."""
 

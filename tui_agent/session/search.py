@@ -15,8 +15,6 @@ from tui_agent.safe_text import valid
 from tui_agent.session.entries import Entry
 from tui_agent.session.rows import text_of
 
-__all__ = ["INDEXED_CHARS", "index_text", "match_expression", "passage", "ranked_expression", "snippet"]
-
 INDEXED_CHARS = 20_000
 """Characters indexed of one entry: three fifths from its beginning, the rest from its end."""
 

@@ -9,8 +9,6 @@ from typing import Final, overload
 from tui_agent.session.records import EntryHeader
 from tui_agent.session.tree_index import KIND_LETTERS, UNKNOWN_KIND
 
-__all__ = ["SILENT_CALL", "Headers", "is_silent_call"]
-
 SILENT_CALL: Final = KIND_LETTERS["assistant"].upper()
 """Stands for an answer that only calls tools."""
 

@@ -5,8 +5,6 @@ from typing import Literal
 
 from tui_agent.lazy import dataclass
 
-__all__ = ["ToolKind", "ToolTraits", "TraitsByName"]
-
 ToolKind = Literal["read", "search", "edit", "execute", "fetch", "think", "other"]
 """What a call does, in the words of the protocol that editors speak."""
 

@@ -23,8 +23,6 @@ from tui_agent.session.entries import (
 )
 from tui_agent.session.records import Divergence, Outlines
 
-__all__ = ["KIND_LETTERS", "UNKNOWN_KIND", "Spine", "SpineRows", "active_ids"]
-
 KIND_LETTERS: Final = {kind: entry.letter for kind, entry in sorted(KINDS.items(), key=lambda known: known[1].letter)}
 """What stands for each kind of entry where there are very many, the most frequent first."""
 

@@ -10,8 +10,6 @@ from collections.abc import Callable
 
 from tui_agent.lazy import dataclass
 
-__all__ = ["TABLE", "Unsent", "forget", "keep", "take"]
-
 TABLE = """
 CREATE TABLE unsent (
     place TEXT NOT NULL,

@@ -26,8 +26,6 @@ from tui_agent.session.formats.incoming import (
 )
 from tui_agent.session.formats.reading import ImportLimits, NoConversation, Node, SourceFile
 
-__all__ = ["is_line", "read"]
-
 _FINISH = {"end_turn": "stop", "stop_sequence": "stop", "tool_use": "tool_calls", "max_tokens": "length"}
 _SPELLING = Spelling(
     call="tool_use",

@@ -43,9 +43,6 @@ from tui_agent.session.formats.incoming import (
 )
 from tui_agent.session.formats.reading import ImportLimits, NoConversation, Node, SourceFile
 
-__all__ = ["Rollout", "is_line", "read", "rollouts_of"]
-
-
 _NAME_BEGINS = "rollout-"
 _NAME_HEAD = len("rollout-2026-11-23T09-37-46-")
 _LOOKED_AT = 200

@@ -11,8 +11,6 @@ from tui_agent.session.rows import blobs_of
 from tui_agent.session.session import Session
 from tui_agent.session.store import Store
 
-__all__ = ["SessionCopy", "copies_of", "copy_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class SessionCopy:

@@ -20,8 +20,6 @@ from tui_agent.session.entries import (
 from tui_agent.session.formats.incoming import Builder, CallFacts, IncomingSession, facts_of, result_of, summary_of
 from tui_agent.session.formats.reading import ImportLimits, NoConversation, Node, SourceFile
 
-__all__ = ["is_line", "project_of", "read"]
-
 _PROGRAM = "Copilot CLI"
 _BOOKKEEPING = ("assistant.", "hook.", "model.", "permission.", "session.", "tool.")
 """Beginnings of the types of events that add nothing to what was said."""

@@ -23,9 +23,6 @@ from tui_agent.session.entries import (
 from tui_agent.session.formats.incoming import Builder, CallFacts, IncomingSession, facts_of, result_of
 from tui_agent.session.formats.reading import ImportLimits, NoConversation, Node, SourceFile
 
-__all__ = ["GeminiMessages", "is_file", "is_line", "project_of", "read"]
-
-
 _CONTEXT = "<session_context>"
 """Begins the message in the user's name in which the program describes the surroundings."""
 _STATUS = {"success": ToolStatus.COMPLETED, "cancelled": ToolStatus.INTERRUPTED}

@@ -30,8 +30,6 @@ from tui_agent.session.formats.copies import SessionCopy
 from tui_agent.session.formats.incoming import IMAGE_TYPES
 from tui_agent.session.formats.markdown import Section, facts_of, joined, marker_of, results_of, sections_of, when
 
-__all__ = ["Figure", "PageParts", "write"]
-
 _POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; img-src data:; form-action 'none'; base-uri 'none'; "
     "script-src 'sha256-{}'"

@@ -25,9 +25,6 @@ from tui_agent.session.path_queries import typed_text
 from tui_agent.session.rows import completed, essence_of, sound
 from tui_agent.session.store import Store
 
-__all__ = ["DetectedFile", "ImportChange", "Imported", "find_sessions", "import_file", "read_file"]
-
-
 _HEAD_LINES = 20
 """Lines looked at for the directory a session worked in."""
 

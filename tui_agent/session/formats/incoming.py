@@ -32,24 +32,6 @@ from tui_agent.session.formats.reading import ImportLimits, ImportRefused, Node
 from tui_agent.session.records import LeafMove
 from tui_agent.session.rows import sound
 
-__all__ = [
-    "IMAGE_TYPES",
-    "Builder",
-    "CallFacts",
-    "Content",
-    "IncomingSession",
-    "Spelling",
-    "StagedBlobs",
-    "StagedEntries",
-    "derived_id",
-    "facts_of",
-    "is_derived_id",
-    "is_session_id",
-    "result_of",
-    "summary_of",
-]
-
-
 _READING = frozenset({"read"})
 _CHANGING = frozenset({"write", "edit", "multiedit", "patch", "notebookedit"})
 _PATH_KEYS = ("path", "file_path", "filePath", "notebook_path")

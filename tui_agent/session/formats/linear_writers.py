@@ -27,8 +27,6 @@ from tui_agent.session.entries import (
 )
 from tui_agent.session.formats.copies import SessionCopy
 
-__all__ = ["write_claude_code", "write_codex"]
-
 _CODEX_VERSION = "0.169.0"
 _CLAUDE_VERSION = "2.1.330"
 

@@ -30,8 +30,6 @@ from tui_agent.session.entries import (
 from tui_agent.session.formats.copies import SessionCopy
 from tui_agent.session.previews import preview_of
 
-__all__ = ["Facts", "Section", "facts_of", "marker_of", "results_of", "sections_of", "when", "write"]
-
 
 @dataclass(frozen=True, slots=True)
 class Section:

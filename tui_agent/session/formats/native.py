@@ -22,8 +22,6 @@ from tui_agent.session.records import LeafMove
 from tui_agent.session.rows import blobs_of
 from tui_agent.session.schema import SCHEMA_VERSION
 
-__all__ = ["FORMAT", "is_header", "nodes", "read", "write"]
-
 FORMAT = "tui-agent"
 _MAX_ID = 2**32 - 1
 _MAX_NUMBER = 2**53

@@ -21,8 +21,6 @@ from tui_agent.session.formats.reading import ImportRefused, Node, SourceFile
 from tui_agent.session.schema import APPLICATION_ID
 from tui_agent.session.store import Store
 
-__all__ = ["is_file", "is_line", "read"]
-
 _PAGE = 200
 """Sessions listed at once."""
 _APPLICATION_ID_AT = 68

@@ -31,8 +31,6 @@ from tui_agent.session.formats.reading import (
     read_document,
 )
 
-__all__ = ["is_file", "project_of", "read"]
-
 _TABLES = {
     "session": frozenset({"id", "parent_id", "directory", "title", "time_created"}),
     "message": frozenset({"id", "session_id", "time_created", "data"}),

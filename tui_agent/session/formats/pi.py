@@ -34,8 +34,6 @@ from tui_agent.session.formats.incoming import (
 from tui_agent.session.formats.pi_writer import OUR_PREFIX
 from tui_agent.session.formats.reading import ImportLimits, ImportRefused, Node, SourceFile
 
-__all__ = ["is_line", "read"]
-
 _FINISH = {"stop": "stop", "toolUse": "tool_calls", "length": "length", "aborted": "interrupted", "error": "error"}
 _SPELLING = Spelling(
     call="toolCall",

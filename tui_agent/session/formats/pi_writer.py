@@ -34,8 +34,6 @@ from tui_agent.session.entries import (
 )
 from tui_agent.session.formats.copies import SessionCopy
 
-__all__ = ["OUR_PREFIX", "write"]
-
 VERSION = 3
 OUR_PREFIX = "tui-agent:"
 """Begins the type of a message that the program wrote on the user's behalf."""

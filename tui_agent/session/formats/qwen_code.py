@@ -10,8 +10,6 @@ from tui_agent.session.formats.gemini import GeminiMessages
 from tui_agent.session.formats.incoming import Builder, IncomingSession, summary_of
 from tui_agent.session.formats.reading import ImportLimits, NoConversation, Node, SourceFile
 
-__all__ = ["is_line", "read"]
-
 _PROGRAM = "Qwen Code"
 _BOOKKEEPING = frozenset({"ui_telemetry", "attribution_snapshot", "at_command", "rewind"})
 """Kinds of system lines that add nothing to what was said."""

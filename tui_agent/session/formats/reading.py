@@ -14,18 +14,6 @@ from tui_agent.lazy import dataclass
 from tui_agent.safe_text import one_line
 from tui_agent.session.errors import StoreError
 
-__all__ = [
-    "ImportLimits",
-    "ImportRefused",
-    "NoConversation",
-    "Node",
-    "SourceFile",
-    "column",
-    "parse_object",
-    "read_document",
-    "read_lines",
-]
-
 T = TypeVar("T")
 
 _DATABASE = b"SQLite format 3\0"

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from tui_agent.session.formats.incoming import IncomingSession
     from tui_agent.session.formats.reading import Node, SourceFile
 
-__all__ = ["FORMATS", "Format", "files_of", "format_named", "format_of"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Format:

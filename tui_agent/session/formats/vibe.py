@@ -27,8 +27,6 @@ from tui_agent.session.formats.reading import (
     read_document,
 )
 
-__all__ = ["is_file", "project_of", "read"]
-
 _STORE = b'"mistral.vibe.unified-session-store/'
 _PERSON = frozenset({"turn_start", "turn_steer", "queue"})
 """Sources of messages that a person wrote."""
