@@ -8,12 +8,14 @@ import pytest
 
 from tests.support.agents import Harness
 from tests.support.races import RacingClient, racing_agent, runs, state_of, writes
-from tests.support.scripted_client import Reply
+from tests.support.scripted_client import Reply, ScriptedClient
 from tui_agent.app.race_commands import RaceWish
 from tui_agent.app.services import OpenRequest
 from tui_agent.cli.arguments import UsageError, parse
 from tui_agent.cli.headless import HeadlessRun
 from tui_agent.cli.output import ExitCode
+from tui_agent.context.request import ModelRequest
+from tui_agent.errors import CommandError
 from tui_agent.session.entries import RaceEntry
 
 
@@ -68,3 +70,40 @@ async def test_each_runner_is_told_in_json(tmp_path: Path) -> None:
 def test_options_that_say_nothing_are_refused(words: list[str]) -> None:
     with pytest.raises(UsageError):
         parse(words)
+
+
+def knows(request: ModelRequest) -> Reply:
+    """Say whether the word is in what was sent."""
+    if not request.tools:
+        return Reply("## Goal\nTalk.")
+    text = "\n".join(message.text for message in request.messages)
+    return Reply("I see the word." if "xylophone" in text else "I see no word.")
+
+
+async def what_if(tmp_path: Path, runners: str) -> tuple[int, str, str]:
+    harness = racing_agent(tmp_path, ScriptedClient(knows), answer=None)
+    await harness.say("The word is xylophone.")
+    out, err = io.StringIO(), io.StringIO()
+    run = HeadlessRun(harness.services(), as_json=False, out=out, err=err)
+    await run.open(OpenRequest(harness.session.id))
+    code = await run.race(RaceWish("What is the word?", runners))
+    return code, out.getvalue(), err.getvalue()
+
+
+async def test_runners_with_other_contexts_are_named_by_them_and_their_answers_printed(tmp_path: Path) -> None:
+    code, out, err = await what_if(tmp_path, "whole; without #2; compacted")
+
+    assert code == ExitCode.DONE, err
+    assert "All begin with at most" in err
+    answers = out.split("\n\n")[1:]
+    assert [answer.strip().splitlines()[0] for answer in answers] == ["whole", "without #2", "compacted"]
+    assert "I see the word." in answers[0]
+    assert "I see no word." in answers[1]
+    assert "I see" not in answers[2], "an earlier answer is not that of a runner which could not begin"
+    assert "history" in answers[2] or "messages" in answers[2]
+
+
+@pytest.mark.parametrize("entry", [1, 99])
+async def test_what_the_model_is_not_sent_can_not_be_left_out(tmp_path: Path, entry: int) -> None:
+    with pytest.raises(CommandError, match=f"#{entry} is not among what the model is sent there"):
+        await what_if(tmp_path, f"whole; without #{entry}")

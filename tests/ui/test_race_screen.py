@@ -10,7 +10,7 @@ import pytest
 from tests.support.ui_app import Stage, make_stage, screen_text, until
 from tui_agent.errors import CommandError
 from tui_agent.session.entries import CheckResult, RaceRunner, RunnerState
-from tui_agent.ui.screens.race import RaceScreen
+from tui_agent.ui.screens.race import COLUMNS_FROM, RaceScreen
 
 RED = CheckResult(exit_code=1, seconds=0.4, last_lines=("FAIL: test_ten_pieces_are_cheaper", "FAILED (failures=1)"))
 GREEN = CheckResult(exit_code=0, seconds=0.3, last_lines=("Ran 2 tests in 0.000s", "OK"))
@@ -175,6 +175,21 @@ async def test_the_last_lines_of_every_runner_are_shown_while_they_work(tmp_path
         await open_race(stage, pilot, race)
         race.texts = {1: "\n".join(f"line {n}" for n in range(60)), 2: "● edit shop.py"}
         await until(lambda: "line 59" in screen_text(stage) and "● edit shop.py" in screen_text(stage), pilot)
+
+
+@pytest.mark.parametrize("size", [(40, 12), (80, 24), (120, 35)])
+async def test_answers_of_runners_with_other_contexts_stand_beside_each_other(
+    tmp_path: Path, size: tuple[int, int]
+) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run(size) as pilot:
+        names = ("whole", "without #2")
+        rows = [runner(name, RunnerState.DONE, context=name.removeprefix("whole")) for name in names]
+        race = FakeRace(rows, is_past=True, texts={1: "I see the word.", 2: "I see no word."})
+        await open_race(stage, pilot, race)
+        await until(lambda: "I see the word." in screen_text(stage) and "I see no word." in screen_text(stage), pilot)
+        is_wide = any("I see the word." in line and "no word" in line for line in screen_text(stage).splitlines())
+        assert is_wide == (size[0] >= COLUMNS_FROM)
 
 
 async def test_enter_watches_one_that_works_and_w_writes_to_it(tmp_path: Path) -> None:

@@ -184,7 +184,8 @@ def price_of(controller: Controller, order: RaceOrder) -> RacePrice:
         costs.append(controller.services.price(model, usage))
     total = None if None in costs else sum(filter(None, costs))
     each = order.cost if order.cost is not None else agent.ports.budget.cost
-    return RacePrice(len(order.specs), each, prefix, total)
+    alike = not any(spec.context for spec in order.specs)
+    return RacePrice(len(order.specs), each, prefix, total, alike=alike)
 
 
 # -- what is done with one ----------------------------------------------------------------------------------------
@@ -199,6 +200,7 @@ async def begin(controller: Controller, order: RaceOrder) -> Race:
     """
     from tui_agent.agent.race.race import Race
     from tui_agent.agent.race.specs import left_out
+    from tui_agent.context.view import resolve
     from tui_agent.model.demo import DEMO_MODEL
 
     agent = _agent(controller)
@@ -208,9 +210,11 @@ async def begin(controller: Controller, order: RaceOrder) -> Race:
         raise CommandError("A race is going on in this session: take one with /race take N, or end it with /race drop.")
     if agent.running:
         raise CommandError("The agent is working: press Escape first.")
-    path = agent.session.beside(order.start)
-    if unknown := [entry for spec in order.specs for entry in left_out(spec.context) if not path.on_path(entry)]:
-        raise CommandError(f"#{unknown[0]} is not in the conversation there, so no runner can go without it.")
+    if dropped := {entry for spec in order.specs for entry in left_out(spec.context)}:
+        view = resolve(agent.session.beside(order.start).active_path())
+        sent = {entry.id for entry in (view.compaction, *view.entries) if entry is not None and entry.is_sent}
+        if unknown := sorted(dropped - sent):
+            raise CommandError(f"#{unknown[0]} is not among what the model is sent there: no runner can go without it.")
     price = price_of(controller, order)
     models = [spec.model or agent.model for spec in order.specs]
     unpriced = [model for model in models if price.each is not None and not agent.ports.meter.has_price(model)]
@@ -324,12 +328,13 @@ def show(controller: Controller) -> None:
 
 
 def answer_of(session: Session, row: RaceRunner) -> str:
-    """Return what a runner answered last."""
+    """Return what a runner answered last, "" when it did not."""
     from tui_agent.session.entries import AssistantEntry
 
-    path = session.beside(row.leaf).active_path() if row.leaf is not None else ()
-    answers = (entry.text for entry in reversed(path) if isinstance(entry, AssistantEntry))
-    return next(filter(None, answers), row.problem or "no answer")
+    if row.leaf is None or row.root is None:
+        return ""
+    own = (entry for entry in reversed(session.beside(row.leaf).active_path()) if entry.id >= row.root)
+    return next(filter(None, (entry.text for entry in own if isinstance(entry, AssistantEntry))), "")
 
 
 def last_race(controller: Controller) -> RaceEntry | None:

@@ -40,6 +40,8 @@ class RacePrice:
     each: float | None
     prefix: int
     prefix_cost: float | None
+    alike: bool = True
+    """Whether all see the same of the conversation."""
 
     @property
     def most(self) -> float | None:
@@ -56,7 +58,8 @@ class RacePrice:
         if not self.prefix:
             return limit
         price = "" if self.prefix_cost is None else f", about {money(self.prefix_cost)} for all"
-        return f"{limit} All begin with the same {tokens(self.prefix)} tokens{price}."
+        same = "the same" if self.alike else "at most"
+        return f"{limit} All begin with {same} {tokens(self.prefix)} tokens{price}."
 
 
 def at_work(rows: Sequence[RaceRunner]) -> str:

@@ -128,10 +128,10 @@ class RaceView:
         return "\n".join(filter(None, (live.text or live.reasoning, *calls)))
 
     def written(self, number: int) -> str:
-        """Return the newest of what a runner wrote and called."""
+        """Return the newest of what a runner wrote and called; of one that is past its answer."""
         agent = None if self._race is None else self._race.runner(number).agent
         if agent is None:
-            return ""
+            return race_commands.answer_of(self._agent.session, self.runners[number - 1])
         own = (entry for entry in reversed(agent.session.active_path()) if entry.id > (self._start or 0))
         newest_first = islice((entry for entry in own if isinstance(entry, AssistantEntry)), NEWEST)
         lines = [self.streamed(number)]

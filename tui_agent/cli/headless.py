@@ -32,6 +32,7 @@ from tui_agent.app.frontend import (
     Choice,
     DiffPage,
     FindingsPage,
+    Heading,
     Output,
     Page,
     Question,
@@ -309,7 +310,8 @@ class HeadlessRun(TextFrontend):
         self.show(Report("The race", entry_lines(entry)))
         if any(row.context for row in entry.runners):
             for row in entry.runners:
-                self.show(Report(row.name, race_commands.answer_of(self._agent.session, row).splitlines()))
+                answer = race_commands.answer_of(self._agent.session, row) or row.problem or "no answer"
+                self.show(Report(row.name, ["", Heading(row.name), *answer.splitlines()]))
         if wish.pick != "none" and entry.taken is None:
             self.say("Nothing was taken: no runner reached what is asked for.", "error")
         elif not any(row.state in {RunnerState.DONE, RunnerState.PASSED, RunnerState.FAILED} for row in entry.runners):

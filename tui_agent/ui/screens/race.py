@@ -179,9 +179,15 @@ class RaceScreen(PanePage):
         """Tell more of the highlighted runner, and which keys act on it."""
         if (runner := self.runner) is None or self.number is None:
             return
-        self.details.update("\n".join(map(visible, self._details(runner) if self._is_over else self._last_lines())))
+        tells_one = self._is_over and not self._are_compared
+        self.details.update("\n".join(map(visible, self._details(runner) if tells_one else self._last_lines())))
         keys = HELD_UP_KEYS if runner.state in HELD_UP else OVER_KEYS
         self.keys.show(PAST_KEYS if self._race.is_past else keys if self._is_over else RUNNING_KEYS)
+
+    @property
+    def _are_compared(self) -> bool:
+        """Whether the runners see different contexts: their answers tell whether that matters."""
+        return any(runner.context for runner in self._race.runners)
 
     def _details(self, runner: RaceRunner) -> Iterator[str]:
         what = (short_model(runner.model), runner.effort and f"effort {runner.effort}", runner.mode)
@@ -210,7 +216,9 @@ class RaceScreen(PanePage):
         ]
 
     def _written(self, number: int, runner: RaceRunner, width: int) -> list[str]:
-        lines = list(self._details(runner))[1:] if runner.state.is_over else self._race.written(number).splitlines()
+        lines = list(self._details(runner))[1:] if runner.state.is_over else []
+        if not runner.state.is_over or self._are_compared:
+            lines += self._race.written(number).splitlines()
         return [part for line in lines for part in hung(Content(visible(line)), width).plain.split("\n")]
 
     # -- acting -----------------------------------------------------------------------------------------------
