@@ -411,3 +411,32 @@ def test_a_key_and_a_token_are_sent_each_in_its_own_way(variable: str, header: t
     route = Router(Catalog(), {variable: "secret"}).route(OPUS)
     assert route.wire == "messages"
     assert tuple(route.secret_headers().items()) == (header,)
+
+
+@pytest.mark.parametrize("kept", ["nothing", "an answer", "a message"])
+def test_a_compaction_of_the_providers_stands_before_all_that_is_kept(kept: str) -> None:
+    block = {"type": "compaction", "content": "They talked.", "signature": "c2ln"}
+    made = CompactionEntry(
+        id=4,
+        summary="By rule.",
+        first_kept_id={"nothing": None, "an answer": 3, "a message": 2}[kept],
+        tokens_before=9,
+        tokens_after=1,
+        trigger="manual",
+        model=OPUS,
+        item=json.dumps({"compacted": [block]}),
+    )
+    path = [
+        UserEntry(id=1, parts=(TextPart(text="Hello."),)),
+        UserEntry(id=2, parts=(TextPart(text="More."),)),
+        AssistantEntry(id=3, parts=(TextPart(text="Yes."),), model=OPUS),
+        made,
+    ]
+    call = messages.call(project(path, ModelTraits(OPUS)), route_to(OPUS, options={"context_management": {}}))
+
+    check(call.body, call.headers)
+    first, *rest = call.body["messages"]
+    assert first["content"][0] == block
+    assert "By rule." not in json.dumps(call.body)
+    assert "Hello." not in json.dumps(call.body)
+    assert [turn["role"] for turn in rest] == ([] if kept == "nothing" else ["assistant"])

@@ -240,8 +240,10 @@ def _turns(
     for turn in turns:
         # Results have to come before anything else the user's side says.
         turn["content"].sort(key=lambda block: turn["role"] == "user" and block["type"] != "tool_result")
-    if turns:
+    if summary:
         # A block of the provider's stands before everything else.
+        if not turns or turns[0]["role"] == "assistant":
+            turns.insert(0, {"role": "user", "content": []})
         turns[0]["content"][:0] = summary
     last = turns[-1] if turns else None
     if last is not None and last["role"] == "assistant" and last["content"][-1]["type"] == "text":
