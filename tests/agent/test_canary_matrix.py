@@ -13,8 +13,7 @@ from tests.support.canaries import SECRETS, WAYS, Aviary, Way, held_by, may_chan
 from tests.support.contained import FORMS, RecordingSandbox, state_of
 from tests.support.tooling import Workspace
 from tui_agent.agent.gate import needs_of
-from tui_agent.agent.hooks.handlers import Containment, from_settings
-from tui_agent.agent.hooks.hooks import Hooks
+from tui_agent.agent.hooks.hooks import Containment, Hooks, from_settings
 from tui_agent.agent.hooks.settings import HookSettings
 from tui_agent.agent.permissions import DEFAULT_RULES, Action, decide_in_mode, view_in_mode
 from tui_agent.sandbox import Launch

@@ -17,8 +17,7 @@ from tests.support.contained import FORMS, SYSTEM_PATH, Contained, needs_layer, 
 from tests.support.mcp_place import PLAIN_SERVER, QUICK
 from tests.support.parsed import parsed
 from tests.support.tooling import Workspace
-from tui_agent.agent.hooks.handlers import Containment, LoadedHooks, from_settings
-from tui_agent.agent.hooks.hooks import Hooks
+from tui_agent.agent.hooks.hooks import Containment, Hooks, LoadedHooks, from_settings
 from tui_agent.agent.hooks.settings import HookSettings
 from tui_agent.agent.mcp.connection import ConnectionContext
 from tui_agent.agent.mcp.hub import McpHub

@@ -23,7 +23,7 @@ from pathlib import Path
 from tests.support.contained import RecordingSandbox, state_of
 from tests.support.tooling import Workspace
 from tui_agent.agent.gate import needs_of
-from tui_agent.agent.hooks.handlers import CommandHook, Containment, HookError, from_settings
+from tui_agent.agent.hooks.hooks import CommandHook, Containment, HookError, from_settings
 from tui_agent.agent.hooks.payloads import About, BeforeTool
 from tui_agent.agent.hooks.settings import HookSettings
 from tui_agent.agent.permissions import DEFAULT_RULES, Action, decide_in_mode, view_in_mode

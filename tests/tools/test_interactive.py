@@ -3,8 +3,7 @@
 import pytest
 
 from tests.support.tooling import Workspace
-from tui_agent.tools.bash import BashTool
-from tui_agent.tools.interactive import advice
+from tui_agent.tools.bash import BashTool, advice
 
 NO_ANSWER = "It asked and got no answer"
 NO_TERMINAL = "This needs a terminal"

@@ -12,9 +12,8 @@ import pytest
 from tests.support.contained import FORMS, Contained, state_of
 from tests.support.secret_shapes import BEGIN, END, MORE, PEM_BODY, SHAPES
 from tests.support.tooling import Workspace
-from tui_agent.agent.attachments import load_message
+from tui_agent.agent.attachments import files_back, load_message
 from tui_agent.agent.diagnostics.checks import parse_problems
-from tui_agent.agent.files_back import files_back
 from tui_agent.app.exporting import ExportFormat, ExportOrder, export_text
 from tui_agent.app.review_commands import change_of, without_secrets
 from tui_agent.context.tokens import TokenCounter

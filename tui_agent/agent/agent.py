@@ -24,7 +24,7 @@ from tui_agent.agent.events import (
     ToolCallProgress,
 )
 from tui_agent.agent.gate import Gate
-from tui_agent.agent.hooks.handlers import Containment
+from tui_agent.agent.hooks.hooks import Containment
 from tui_agent.agent.hooks.payloads import About
 from tui_agent.agent.knowledge.knowledge import CommandRow
 from tui_agent.agent.loop import Loop, MessageQueue, make_jobs

@@ -11,9 +11,9 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from tui_agent.agent.attachments import files_back, room_for_files
 from tui_agent.agent.channel import EventChannel, Journal
 from tui_agent.agent.events import CacheMissed, Notice
-from tui_agent.agent.files_back import files_back, room_for_files
 from tui_agent.agent.permissions import resumed_mode
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.agent.prompt_head import Head

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     # Only for annotations: this module is there before the first paint.
     from tui_agent.agent.agent import Agent
-    from tui_agent.agent.checkpoints.differing import ChangedFile
+    from tui_agent.agent.checkpoints.restoring import ChangedFile
     from tui_agent.agent.race.race import Race, RaceOrder
     from tui_agent.agent.race.specs import RunnerSpec
     from tui_agent.agent.subagents import FinishedSubagent

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tui_agent.agent.agent import Agent
-    from tui_agent.agent.checkpoints.differing import ChangeAmount
     from tui_agent.agent.checkpoints.plan import RestorePlan
+    from tui_agent.agent.checkpoints.restoring import ChangeAmount
     from tui_agent.app.controller import Controller
     from tui_agent.session.entries import UserEntry
 

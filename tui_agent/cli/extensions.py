@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping
 from importlib.metadata import entry_points
 from pathlib import Path
 
-from tui_agent.agent.hooks.handlers import ENTRY_POINTS, LoadedHooks, from_entry_points, from_settings
-from tui_agent.agent.hooks.hooks import Hooks
+from tui_agent.agent.hooks.hooks import ENTRY_POINTS, Hooks, LoadedHooks, from_entry_points, from_settings
 from tui_agent.agent.mcp.connection import ConnectionContext
 from tui_agent.agent.mcp.hub import McpHub
 from tui_agent.agent.mcp.server import Timeouts

@@ -15,8 +15,7 @@ import pytest
 from tests.support.agents import Harness, make_agent
 from tests.support.scripted_client import Call, Reply, ScriptedClient
 from tui_agent.agent.events import MessageRefused, Notice, PermissionAsked
-from tui_agent.agent.hooks.handlers import LoadedHooks, from_entry_points, from_settings
-from tui_agent.agent.hooks.hooks import Hooks
+from tui_agent.agent.hooks.hooks import Hooks, LoadedHooks, from_entry_points, from_settings
 from tui_agent.agent.hooks.payloads import ANSWERS
 from tui_agent.agent.hooks.settings import HookSettings
 from tui_agent.agent.navigator import NavigationError

@@ -11,8 +11,7 @@ import pytest
 from tests.support.agents import YES, Harness, make_agent
 from tests.support.scripted_client import Call, Reply, ScriptedClient
 from tui_agent.agent.events import MessageRefused, Notice, PermissionAsked, QueueChanged
-from tui_agent.agent.hooks.handlers import FunctionHook, LoadedHooks, from_settings
-from tui_agent.agent.hooks.hooks import Hooks
+from tui_agent.agent.hooks.hooks import FunctionHook, Hooks, LoadedHooks, from_settings
 from tui_agent.agent.hooks.payloads import (
     BeforeCompact,
     BeforeTool,

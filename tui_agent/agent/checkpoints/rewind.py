@@ -4,10 +4,17 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import cast
 
-from tui_agent.agent.checkpoints.differing import ChangeAmount, ChangeCounter, ChangedFile, diff_of, diff_of_recorded
 from tui_agent.agent.checkpoints.plan import RestorePlan, changes_in, differences
 from tui_agent.agent.checkpoints.recorder import Recorder
-from tui_agent.agent.checkpoints.restoring import Restored, Restorer
+from tui_agent.agent.checkpoints.restoring import (
+    ChangeAmount,
+    ChangeCounter,
+    ChangedFile,
+    Restored,
+    Restorer,
+    diff_of,
+    diff_of_recorded,
+)
 from tui_agent.agent.events import Notice
 from tui_agent.agent.ports import Owner
 from tui_agent.session.entries import CheckpointEntry

@@ -11,7 +11,7 @@ from textual.content import Content
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
-from tui_agent.agent.checkpoints.differing import ChangedFile
+from tui_agent.agent.checkpoints.restoring import ChangedFile
 from tui_agent.app.frontend import diff_text, file_lines
 from tui_agent.ui.screens.page import PanePage
 from tui_agent.ui.widgets.options import Options

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from tui_agent.agent.checkpoints.differing import ChangedFile
+from tui_agent.agent.checkpoints.restoring import ChangedFile
 from tui_agent.agent.events import PermissionRequest
 from tui_agent.app.format import one_line, visible
 from tui_agent.app.frontend import DiffPage, Output, Page
