@@ -1,8 +1,11 @@
 """What a session promises to everything above it: entries, paths, moves, labels."""
 
 import json
+import random
 import sqlite3
+import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -37,6 +40,25 @@ def test_entries_kept_at_hand_are_bounded_by_their_length(session: Session) -> N
     assert again == first
     assert again is not first
     assert session.entry(rest[-1].id) is rest[-1]
+
+
+def test_paths_are_read_by_threads_while_entries_come_and_go(session: Session) -> None:
+    texts_of = {entry.id: entry.text for entry in (session.append(said(str(at) * 150_000)) for at in range(20))}
+
+    def read(seed: int) -> bool:
+        chance = random.Random(seed)
+        wanted = [chance.sample(sorted(texts_of), 3) for _ in range(200)]
+        return all([entry.text for entry in session.entries(ids)] == [texts_of[at] for at in ids] for ids in wanted)
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(6) as threads:
+            assert all(threads.map(read, range(12)))
+    finally:
+        sys.setswitchinterval(before)
+    kept = session.append(said("kept"))
+    assert session.entry(kept.id) is kept
 
 
 def test_every_field_survives_the_file(session: Session, reopen: Reopen) -> None:

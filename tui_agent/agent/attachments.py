@@ -1,4 +1,4 @@
-"""Turns what a message names into the parts that travel with it, and finds the files that come back after a compaction."""
+"""Turns what a message names into parts that travel with it, and finds the files that come back after a compaction."""
 
 import asyncio
 import os

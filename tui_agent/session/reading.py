@@ -33,6 +33,8 @@ class EntryReader:
         self._unreadable: set[int] = set()
         self._recent: OrderedDict[int, Entry] = OrderedDict()
         self._recent_chars = 0
+        self._recalling = Lock()
+        """Held while entries at hand are looked up or change: threads read paths, too."""
         self._ids, self._letters, self._tokens = array("q"), bytearray(), array("q")
         self._costs: dict[int, float] = {}
         self._costs_until = 0
@@ -90,7 +92,8 @@ class EntryReader:
     def entries(self, ids: Iterable[int]) -> list[Entry]:
         """Return entries in the order of ``ids``; unknown and unreadable ones are left out."""
         wanted = list(ids)
-        known = {entry_id: self._recent[entry_id] for entry_id in wanted if entry_id in self._recent}
+        with self._recalling:
+            known = {entry_id: self._recent[entry_id] for entry_id in wanted if entry_id in self._recent}
         missing = sorted(set(wanted) - known.keys() - self._unreadable)
         if missing:
             known.update((entry.id, entry) for entry in salvage(self._load, missing, self._unreadable.add))
@@ -120,15 +123,16 @@ class EntryReader:
 
     def keep(self, entries: Iterable[Entry]) -> None:
         """Have entries at hand for the next time they are asked for."""
-        for entry in entries:
-            if entry.id in self._recent:
-                self._recent.move_to_end(entry.id)
-            else:
-                self._recent[entry.id] = entry
-                self._recent_chars += size_of(entry)
-        while len(self._recent) > _KEPT_ENTRIES or self._recent_chars > _KEPT_CHARS:
-            _, oldest = self._recent.popitem(last=False)
-            self._recent_chars -= size_of(oldest)
+        with self._recalling:
+            for entry in entries:
+                if entry.id in self._recent:
+                    self._recent.move_to_end(entry.id)
+                else:
+                    self._recent[entry.id] = entry
+                    self._recent_chars += size_of(entry)
+            while len(self._recent) > _KEPT_ENTRIES or self._recent_chars > _KEPT_CHARS:
+                _, oldest = self._recent.popitem(last=False)
+                self._recent_chars -= size_of(oldest)
 
     def add(self, entries: Sequence[Entry]) -> None:
         """Take in entries that were just committed, without reading them again."""
