@@ -13,11 +13,11 @@ def request_size(request: ModelRequest) -> int:
     return messages + sum(_tool_size(request.model, tool.model_dump_json()) for tool in request.tools)
 
 
-@lru_cache(4_096)
+@lru_cache(512)
 def _message_size(model: str, message: Message) -> int:
     return TokenCounter(model).messages((message,))
 
 
-@lru_cache(4_096)
+@lru_cache(512)
 def _tool_size(model: str, tool: str) -> int:
     return TokenCounter(model).schema(ToolSchema.model_validate_json(tool))
