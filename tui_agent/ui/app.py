@@ -33,10 +33,9 @@ from tui_agent.resources import style_path
 from tui_agent.safe_text import ACTING
 from tui_agent.ui import background, clipboard, terminal
 from tui_agent.ui.attention import TerminalCall
-from tui_agent.ui.contrast import readable_variables
+from tui_agent.ui.contrast import HIGH_CONTRAST, HIGH_CONTRAST_LIGHT, WHITE_LIGHT, readable_variables
 from tui_agent.ui.driver import TerminalDriver, TerminalGone
 from tui_agent.ui.error_boundary import ErrorBoundary
-from tui_agent.ui.high_contrast import HIGH_CONTRAST, HIGH_CONTRAST_LIGHT, WHITE_LIGHT
 from tui_agent.ui.key_order import KeyDone, KeyOrder
 from tui_agent.ui.screens.main import MainScreen
 from tui_agent.ui.terminal_suspend import lending

@@ -1,5 +1,6 @@
 """Lines to strips of exactly one width: margin, decoration, text, filling and what stands at the right edge."""
 
+import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Final
@@ -188,3 +189,11 @@ def _highlighted(runs: Sequence[StyledSpan], palette: Palette, highlights: Seque
                     style = style + highlight.style
             yield Segment(text[start - offset : stop - offset], style)
         offset = end
+
+
+def find_all(text: str, query: str) -> Iterator[tuple[int, int]]:
+    """Yield where a text holds a query, whatever the case."""
+    folded = text.lower()
+    if query and len(folded) == len(text):
+        for match in re.finditer(re.escape(query.lower()), folded):
+            yield match.span()

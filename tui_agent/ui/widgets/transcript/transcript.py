@@ -33,8 +33,8 @@ from tui_agent.ui.widgets.transcript.cards import CardBlock
 from tui_agent.ui.widgets.transcript.feed import LiveFeed
 from tui_agent.ui.widgets.transcript.groups import GroupBlock
 from tui_agent.ui.widgets.transcript.model import Position, Row
+from tui_agent.ui.widgets.transcript.paint import find_all
 from tui_agent.ui.widgets.transcript.pane import BlockPane
-from tui_agent.ui.widgets.transcript.searching import find_all
 from tui_agent.ui.widgets.transcript.source import EntrySource
 
 if TYPE_CHECKING:

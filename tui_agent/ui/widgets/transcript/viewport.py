@@ -16,9 +16,8 @@ from tui_agent.ui.widgets.plain import plain_lines
 from tui_agent.ui.widgets.transcript.blocks import Block
 from tui_agent.ui.widgets.transcript.lines import Line
 from tui_agent.ui.widgets.transcript.model import Position, Row, TranscriptModel
-from tui_agent.ui.widgets.transcript.paint import Highlight, offset_strip, paint, selected_part, text_width
+from tui_agent.ui.widgets.transcript.paint import Highlight, find_all, offset_strip, paint, selected_part, text_width
 from tui_agent.ui.widgets.transcript.palette import COMPONENT_CLASSES, Palette
-from tui_agent.ui.widgets.transcript.searching import find_all
 from tui_agent.ui.widgets.transcript.selecting import row_id, selected_text
 from tui_agent.ui.widgets.transcript.source import LIVE_ID
 
