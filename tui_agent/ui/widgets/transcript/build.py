@@ -48,11 +48,10 @@ from tui_agent.ui.widgets.transcript.blocks import (
     indented,
 )
 from tui_agent.ui.widgets.transcript.bodies import INDENT, TextBody, Window, body_lines
-from tui_agent.ui.widgets.transcript.cards import CardBlock
+from tui_agent.ui.widgets.transcript.cards import CardBlock, ShellBlock
 from tui_agent.ui.widgets.transcript.document import MarkdownDocument
 from tui_agent.ui.widgets.transcript.lines import Line, crop_runs
 from tui_agent.ui.widgets.transcript.races import race_block
-from tui_agent.ui.widgets.transcript.shell import ShellBlock
 from tui_agent.ui.widgets.transcript.source import SizeOf, stored_size
 from tui_agent.ui.widgets.transcript.wording import count_text
 

@@ -1,4 +1,4 @@
-"""Tool cards: a call and its result as one block, from the first written argument to the stored result."""
+"""Cards: a call and its result as one block, from the first written argument to the stored result; a user's command."""
 
 import json
 import re
@@ -9,7 +9,7 @@ from tui_agent.app import format as wording
 from tui_agent.context.context_status import Standing
 from tui_agent.json_text import loads
 from tui_agent.permission import note_of
-from tui_agent.session.entries import ToolCallPart, ToolMetadata, ToolResultEntry, ToolStatus
+from tui_agent.session.entries import ShellEntry, ToolCallPart, ToolMetadata, ToolResultEntry, ToolStatus
 from tui_agent.tools.registry import tool_traits
 from tui_agent.ui.widgets.transcript import sanitize
 from tui_agent.ui.widgets.transcript.blocks import SPINNER, Fold, FoldingBlock, head_line, indented
@@ -36,6 +36,7 @@ _LIVE_CHARS: Final = 20_000
 
 _DIFF_ROWS: Final = 20
 _OUTPUT_ROWS: Final = 6
+_SHELL_ROWS: Final = 12
 
 ICONS: Final = {
     WAITING: ("○", "status-idle"),
@@ -364,3 +365,42 @@ def _title_of(arguments: str) -> str:
         if found.get(name):
             return found[name].replace("\\n", " ").replace('\\"', '"').replace("\\\\", "\\")[:200]
     return ""
+
+
+class ShellBlock(FoldingBlock):
+    """A command the user ran with ``!``, and the end of what it printed."""
+
+    kind = "shell"
+
+    def __init__(self, entry: ShellEntry) -> None:
+        super().__init__("shell")
+        self._entry = entry
+        self._output = sanitize.output(entry.output)
+        self._rows = TextBody(self._output)
+        self.foldable = len(self._rows) > 0
+        self.fold = Fold.PART
+
+    def cycle(self) -> None:
+        """Show everything after a part, and nothing after everything."""
+        if self.fold is Fold.PART and len(self._rows) <= _SHELL_ROWS + 1:
+            self.fold = Fold.CLOSED
+        else:
+            self.fold = Fold((self.fold + 1) % len(Fold))
+
+    def copy_text(self) -> str:
+        """Return the output, or the command when it printed nothing."""
+        return self._output or sanitize.text(self._entry.command)
+
+    def _head(self, width: int) -> Iterable[Line]:
+        entry = self._entry
+        left: list[StyledSpan] = [("$ ", "user-bar act:toggle"), (sanitize.line(entry.command), "title act:toggle")]
+        facts: list[StyledSpan] = []
+        if entry.exit_code:
+            facts.append((f"exit {entry.exit_code}", "status-warning"))
+        if entry.excluded:
+            facts.append(("not shown to the model", "muted"))
+        end = ((f"  {self.chevron}", "muted act:toggle"),) if self.foldable else ()
+        yield head_line(left, facts, end, width)
+
+    def _body(self, width: int) -> Iterable[Line]:
+        return body_lines(self._rows, width, Window(None if self.fold is Fold.FULL else _SHELL_ROWS, "tail"))
