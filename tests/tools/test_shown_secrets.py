@@ -17,6 +17,7 @@ from tui_agent.agent.diagnostics.checks import parse_problems
 from tui_agent.app.exporting import ExportFormat, ExportOrder, export_text
 from tui_agent.app.review_commands import change_of, without_secrets
 from tui_agent.context.tokens import TokenCounter
+from tui_agent.context.view import resolve
 from tui_agent.errors import ToolError
 from tui_agent.permission import Permission
 from tui_agent.sandbox import View, Writes
@@ -122,7 +123,9 @@ async def test_nothing_shows_a_secret_unasked(
         except ToolError as error:
             shown.append(str(error))
     path.write_text(text)
-    shown.append(repr(files_back(session.path(), space.root, 50_000, TokenCounter("test/model"))))
+    shown.append(
+        repr(files_back(session.path(), resolve(session.path()), space.root, 50_000, TokenCounter("test/model")))
+    )
     shown += exports(session, redacted=False)
     for part in parts_of(secret):
         assert not [output for output in shown if part in output]

@@ -14,7 +14,7 @@ from tui_agent.context.recalling import fits, lines_to_show, names_in_use
 from tui_agent.context.settings import ContextSettings
 from tui_agent.context.tokens import TokenCounter
 from tui_agent.context.truncation import OutputLimits
-from tui_agent.context.view import ContextView, resolve
+from tui_agent.context.view import ContextView
 from tui_agent.files.ignore import IgnoreRules, rows
 from tui_agent.files.inside import is_inside
 from tui_agent.files.secret_files import shown_line, shown_text
@@ -210,7 +210,7 @@ def _stored(part: FilePart | _Image, put_blob: Callable[[bytes], str]) -> UserPa
 _MOST_FILES = 5
 _LARGEST = 1_000_000
 """Bytes of a file beyond which it stays away."""
-_LOOKED_AT = 400
+LOOKED_AT = 400
 """Newest entries among which the files are looked for."""
 _LEAST_ROOM = 500
 """Tokens below which no file is worth a place."""
@@ -225,16 +225,17 @@ def room_for_files(size: ContextSize, settings: ContextSettings) -> int:
     return max(0, min(free, round(size.budget * compaction.files_share)))
 
 
-def files_back(path: Sequence[Entry], project: Path, room: int, counter: TokenCounter) -> tuple[FilePart, ...]:
+def files_back(
+    recent: Sequence[Entry], view: ContextView, project: Path, room: int, counter: TokenCounter
+) -> tuple[FilePart, ...]:
     """Return the files read or edited last, newest first, within ``room`` tokens.
 
-    ``path`` is the whole path, before the compaction too. A file comes whole or with the lines in use; one that the
-    model still sees as it was read is left out. Reads the disk.
+    ``recent`` are the last ``LOOKED_AT`` entries of the whole path, before the compaction too. A file comes whole or
+    with the lines in use; one that the model still sees as it was read is left out. Reads the disk.
     """
-    view = resolve(path)
     names = names_in_use(view, tool_traits())
     parts: list[FilePart] = []
-    for name in _touched(path, view):
+    for name in _touched(recent, view):
         if room < _LEAST_ROOM or len(parts) == _MOST_FILES:
             break
         part = _part(name, project, names, room)
@@ -244,11 +245,11 @@ def files_back(path: Sequence[Entry], project: Path, room: int, counter: TokenCo
     return tuple(parts)
 
 
-def _touched(path: Sequence[Entry], view: ContextView) -> Iterator[str]:
+def _touched(recent: Sequence[Entry], view: ContextView) -> Iterator[str]:
     """Yield the files read or edited last, newest first, without those that are in view as they are."""
     in_view = {entry.id for entry in view.entries if view.is_open(entry.id)}
     seen: set[str] = set()
-    for entry in reversed(path[-_LOOKED_AT:]):
+    for entry in reversed(recent):
         if not isinstance(entry, ToolResultEntry) or entry.status is not ToolStatus.COMPLETED:
             continue
         told = entry.metadata

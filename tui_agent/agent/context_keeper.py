@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from tui_agent.agent.attachments import files_back, room_for_files
+from tui_agent.agent.attachments import LOOKED_AT, files_back, room_for_files
 from tui_agent.agent.channel import EventChannel, Journal
 from tui_agent.agent.events import CacheMissed, Notice
 from tui_agent.agent.permissions import resumed_mode
@@ -533,8 +533,9 @@ class ContextKeeper:
         room = room_for_files(self.size(), self.settings())
         if not room:
             return ()
-        path, counter = self._session.path(self._session.leaf), self._ports.directory.counter(self.model)
-        return files_back(path, self._ports.project, room, counter)
+        recent = self._session.entries(self._session.path_outline().ids[-LOOKED_AT:])
+        counter = self._ports.directory.counter(self.model)
+        return files_back(recent, self._view(), self._ports.project, room, counter)
 
     def _hold(self, trigger: "Trigger") -> HoldReason | None:
         return hold(self._session.active_path(), self.settings().compaction, self.compactor.failures, trigger)

@@ -149,10 +149,11 @@ class Builder:
             text = summary_text(entry, self.view.pinned, shown, self.templates)
             parts: Content = (ContentText(text),)
             own: tuple[str, ...] = ()
-            if entry.item and entry.model == self.traits.model and shown.whole:
-                # Where its item is sent, the summary's part is not.
+            if entry.item and shown.whole:
+                # Where its item is sent, the summary's part is not. Both count the same for every model.
                 head, mark, tail = text.partition("</summary>")
-                parts, own = (ContentText(f"{head}{mark}"), ContentText(tail)), (entry.item,)
+                parts = (ContentText(f"{head}{mark}"), ContentText(tail))
+                own = (entry.item,) if entry.model == self.traits.model else ()
             self.messages.append(Message("user", parts, reasoning=own, origin=(entry.id,)))
 
     def add(self, entry: Entry) -> None:
