@@ -440,7 +440,7 @@ async def test_a_run_can_end_with_a_compaction(tmp_path: Path) -> None:
 async def test_files_in_hand_come_back_from_disk_after_a_compaction(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They are as they are then, whatever the reads had shown. The entries of a long session are not all read for it."""
+    """They are as they are then, whatever the reads had shown. Not all of a long session is read for it."""
     project_files(tmp_path)
     project = next(tmp_path.rglob("file1.txt")).parent
     worker = Worker(60)
