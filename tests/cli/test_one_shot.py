@@ -27,7 +27,7 @@ UNUSED = {
     "moving about": ("tui_agent.agent.navigator", "tui_agent.context.branch_summary"),
     "looking at the context": ("tui_agent.agent.context_inspector", "tui_agent.context.context_map"),
     "the demo": ("tui_agent.model.demo_script",),
-    "edits and commands": ("tui_agent.editing.matching", "tui_agent.tools.bash", "tree_sitter_bash"),
+    "edits and commands": ("tui_agent.editing.matching", "tree_sitter_bash"),
 }
 
 

@@ -18,6 +18,7 @@ from tui_agent.lazy import dataclass
 from tui_agent.processes.capture import plain_text
 from tui_agent.session.entries import CheckResult, ShellEntry, ToolMetadata
 from tui_agent.tools.base import ToolContext
+from tui_agent.tools.bash import BashInput, BashTool
 from tui_agent.tools.reads import FileReads
 
 if TYPE_CHECKING:
@@ -72,8 +73,6 @@ async def _run(
     recorder: Recorder | None,
     excluded: bool,  # noqa: FBT001 - the caller's
 ) -> ShellEntry:
-    from tui_agent.tools.bash import BashInput, BashTool
-
     context = ToolContext(
         cwd=ports.cwd,
         project=ports.project,
@@ -118,8 +117,6 @@ class CheckOutcome:
 
 async def run_check(command: str, ports: AgentPorts, view: "View", recorder: Recorder | None = None) -> CheckOutcome:
     """Run a command where an agent works, as the agent's own commands run. A failure to run it is an outcome too."""
-    from tui_agent.tools.bash import BashInput, BashTool
-
     began = time.monotonic()
     context = ToolContext(
         cwd=ports.cwd,
