@@ -26,7 +26,7 @@ from tui_agent.agent.mcp.settings import FoundServers, McpServerSettings, Server
 from tui_agent.cli.extensions import state_of_project
 from tui_agent.config import load_config
 from tui_agent.processes.jobs import Jobs
-from tui_agent.sandbox import Grants, Sandbox, SandboxState, View, Writes
+from tui_agent.sandbox import Grants, SandboxState, View, Writes
 from tui_agent.sandbox import sandbox as sandbox_module
 from tui_agent.sandbox.detection import SandboxKind
 from tui_agent.sandbox.layer import make_own_directory
@@ -163,7 +163,7 @@ async def test_the_shell_is_never_the_projects(tmp_path: Path, *, held: bool) ->
         box.file(f".venv/bin/{name}", f"#!/bin/sh\necho {name} >> {mark}\n").chmod(0o755)
     environ = {**os.environ, "PATH": f"{box.root / '.venv/bin'}:{SYSTEM_PATH}"}
     program = (
-        "import asyncio, sys\nfrom pathlib import Path\nfrom tests.sandbox.test_containment import shell_from\n"
+        "import asyncio, sys\nfrom pathlib import Path\nfrom tests.support.tooling import shell_from\n"
         "asyncio.run(shell_from(Path(sys.argv[1]), sys.argv[2] == 'True'))"
     )
     done = subprocess.run(
@@ -172,18 +172,6 @@ async def test_the_shell_is_never_the_projects(tmp_path: Path, *, held: bool) ->
     )  # fmt: skip
     assert done.stdout == b"ran\n"
     assert not mark.exists()
-
-
-async def shell_from(root: Path, held: bool) -> None:
-    """Run a command as a session does, and print what it said."""
-    from tui_agent.sandbox.settings import SandboxSettings
-
-    sandbox = Sandbox(SandboxSettings(), cache=root.parent / "cache", project=root) if held else None
-    space = Workspace(root, environ=dict(os.environ), sandbox=sandbox)
-    result = await BashTool().run(BashInput(command="echo ran"), space.context())
-    sys.stdout.write(result.output + "\n")
-    if sandbox is not None:
-        await sandbox.aclose()
 
 
 # -- what a project and the user bring along ----------------------------------------------------------------------

@@ -1,6 +1,8 @@
 """A place for tools to run in: a project on disk, blobs in memory, live output collected."""
 
 import json
+import os
+import sys
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -68,3 +70,16 @@ class Workspace:
         parsed = parse_arguments(tool, json.dumps(arguments))
         tool.needs(parsed, context)
         return await tool.run(parsed, context)
+
+
+async def shell_from(root: Path, held: bool) -> None:
+    """Run a command as a session does, and print what it said."""
+    from tui_agent.sandbox.settings import SandboxSettings
+    from tui_agent.tools.bash import BashInput, BashTool
+
+    sandbox = Sandbox(SandboxSettings(), cache=root.parent / "cache", project=root) if held else None
+    space = Workspace(root, environ=dict(os.environ), sandbox=sandbox)
+    result = await BashTool().run(BashInput(command="echo ran"), space.context())
+    sys.stdout.write(result.output + "\n")
+    if sandbox is not None:
+        await sandbox.aclose()
