@@ -20,11 +20,14 @@ SUMMARY = "## Goal\nSay words.\n\n## Next\nSay more."
 class Provider(ScriptedClient):
     """Compacts by itself, unless it ``refuses``."""
 
-    def __init__(self, script: Script, *, refuses: bool = False, readable: str = "") -> None:
+    def __init__(
+        self, script: Script, *, refuses: bool = False, readable: str = "", kind: ErrorKind = ErrorKind.INVALID_REQUEST
+    ) -> None:
         super().__init__(script)
         self.readable = readable
         self.compacted: list[ModelRequest] = []
         self.refuses = refuses
+        self.kind = kind
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         if not request.compact:
@@ -33,7 +36,7 @@ class Provider(ScriptedClient):
             return
         self.compacted.append(request)
         if self.refuses:
-            raise ModelError(ErrorKind.INVALID_REQUEST, "Test has no compaction of its own.")
+            raise ModelError(self.kind, "Test has no compaction of its own.")
         if self.readable:
             yield TextDelta(self.readable)
         yield UsageReport(Usage(input=900, output=70), 0.01)
@@ -176,3 +179,18 @@ async def test_a_focus_and_an_edited_text_are_summaries(tmp_path: Path) -> None:
     await harness.agent.compact("the words")
     assert compactions(harness)[-1].style == "summary"
     assert len(client.compacted) == 1
+
+
+async def test_a_provider_that_is_overloaded_is_asked_again_the_next_time(tmp_path: Path) -> None:
+    client = Provider(words, refuses=True, kind=ErrorKind.OVERLOADED)
+    harness = await long_talk(tmp_path, client)
+
+    await harness.agent.compact()
+    for number in range(8):
+        await harness.say(f"More {number}.")
+    client.refuses = False
+    await harness.agent.compact()
+
+    made = [entry for entry in harness.agent.session.path() if isinstance(entry, CompactionEntry)]
+    assert [entry.style for entry in made] == ["summary", "native"]
+    assert len(client.compacted) == 2

@@ -110,25 +110,28 @@ class SummaryCalls:
             result: str | SummaryFailure = done.value
             return result
 
-    async def compact(self, conversation: ModelRequest) -> tuple[str, str] | SummaryFailure:
-        """Return the provider's own compaction of a conversation: JSON text to send back, and what people can read."""
+    async def compact(self, conversation: ModelRequest) -> tuple[str, str]:
+        """Return the provider's own compaction of a conversation: JSON text to send back, and what people can read.
+
+        Raises:
+            ModelError: there is none.
+        """
         text = ""
         item: str | None = None
-        try:
-            async with aclosing(self.client.stream(replace(conversation, compact=True))) as events:
-                async for event in events:
-                    match event:
-                        case TextDelta(text=piece):
-                            text += piece
-                        case UsageReport():
-                            self.spent.add(event)
-                        case Finished(reasoning_blob=item):
-                            pass
-                        case _:
-                            pass
-        except ModelError as error:
-            return SummaryFailure(error.message)
-        return (item, text) if item else SummaryFailure("The provider answered without a compaction.")
+        async with aclosing(self.client.stream(replace(conversation, compact=True))) as events:
+            async for event in events:
+                match event:
+                    case TextDelta(text=piece):
+                        text += piece
+                    case UsageReport():
+                        self.spent.add(event)
+                    case Finished(reasoning_blob=item):
+                        pass
+                    case _:
+                        pass
+        if not item:
+            raise ModelError(ErrorKind.INVALID_REQUEST, "The provider answered without a compaction.")
+        return item, text
 
     async def _call(self, call: SummaryCall) -> SummaryAnswer:
         text: list[str] = []
@@ -415,7 +418,7 @@ class Compactor:
     async def _provider_item(
         self, plan: CompactionPlan, order: CompactionOrder, spent: SummaryCost
     ) -> tuple[str, str] | None:
-        """Return the provider's own compaction of what a plan summarises; None, said once, where it makes none."""
+        """Return the provider's own compaction of what a plan summarises; None, which is said, where it made none."""
         end = first_sent(plan.kept)
         live = order.live if end is None or order.live is None else request_before(order.live, end)
         if live is None or order.model in self._not_native:
@@ -423,12 +426,15 @@ class Compactor:
         # The opening is sent with every request, so it is not in the item.
         head = {message.origin for message in live.messages if message.role == "system"}
         asked = replace(live, messages=tuple(m for m in live.messages if m.role == "system" or m.origin not in head))
-        made = await SummaryCalls(self._ports.client, order.model, asked, spent=spent).compact(asked)
-        if not isinstance(made, SummaryFailure):
-            return made
-        self._not_native.add(order.model)
-        self._channel.emit(Notice(f"A summary is written instead of the provider's own compaction: {made.reason}"))
-        return None
+        try:
+            return await SummaryCalls(self._ports.client, order.model, asked, spent=spent).compact(asked)
+        except ModelError as error:
+            if error.kind in {ErrorKind.INVALID_REQUEST, ErrorKind.NOT_FOUND}:
+                self._not_native.add(order.model)
+            self._channel.emit(
+                Notice(f"A summary is written instead of the provider's own compaction: {error.message}")
+            )
+            return None
 
     def _serialised_tokens(self, plan: CompactionPlan, count: CountText) -> int:
         summarised = (*plan.history, *plan.turn_prefix)
