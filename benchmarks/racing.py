@@ -88,10 +88,10 @@ async def _table(stage: RealStage) -> Measured:
 
 
 async def _watched(stage: RealStage) -> Measured:
-    async with stage.run((120, 40)):
+    async with stage.run((120, 40)) as pilot:
         race = await _begun(stage)
         await until(lambda: stage.screen.number == 1)
-        stage.screen.action_watch()
+        await pilot.press("enter")
         await until(lambda: isinstance(stage.screen, BranchScreen))
         return await _measured(lambda: race.is_over)
 
