@@ -37,14 +37,17 @@ MIN_REPEATED_ROUNDS = 4
 _PHRASE_ROUNDS, _PHRASE_CHARS = 18, 300
 """Rounds and characters of words that are enough."""
 _DATA_CHARS = 6_000
-"""Characters of equal rows of a table, a dump, a drawing, or of code in a fence: those may be meant."""
+"""Characters of equal rows of a table, a dump, a drawing, JSON, or of code in a fence: those may be meant."""
 _PHRASE_WORDS = 2
 _COUNTED_WORDS = 4
-_COUNTED_CHARS = 4_000
+_COUNTED_CHARS = 12_000
+"""Characters of a sentence in which nothing but numbers change: an answer may count, for a while."""
 MAX_REPEATED_ANSWERS = 5
 """The repeating answer since the user's last word that ends the run, whatever was said to those before."""
 REPEATING = "repeating"
 """Why a message follows an answer that was stopped because it repeats itself."""
+_NEAR_CHARS = 2_000
+"""Where the sentence before is looked for."""
 LOOKED_AT_CHARS = 16_000
 """The end of an answer in which repetition is looked for."""
 _SUFFIX = 64
@@ -54,6 +57,8 @@ MAX_CALLS_EXAMINED = 80
 _WORD = LazyPattern(r"[^\W\d_]{2,}")
 _DIGITS = LazyPattern(r"\d+")
 _FENCE = LazyPattern(r"^[ \t]*```", re.MULTILINE)
+_RECORD = LazyPattern(r"\s*[\[{(<\"'].*[\]})>\"'],?\s*", re.DOTALL)
+"""A row of JSON, of a list in code or of XML."""
 _TIMES = LazyPattern(r"\b\d+(?:\.\d+)?\s?(?:ms|µs|ns|s|sec|secs|seconds?)\b|\b\d{1,2}:\d{2}(?::\d{2})?(?:[.,]\d+)?\b")
 """Durations and times of day: that a command took longer than before is no news."""
 
@@ -338,7 +343,7 @@ def repeated_answers(path: Sequence[Entry]) -> int:
 def find_repetition(text: str) -> Repetition | None:
     """Return what a text repeats at its end, None while it says something new; looks at little more than its end.
 
-    Rounds may differ in numbers that count up or down.
+    Sentences may differ in numbers that count up or down; rows that do are a list and are let go.
     """
     tail = text[-LOOKED_AT_CHARS:]
     period = _period(tail)
@@ -348,7 +353,7 @@ def find_repetition(text: str) -> Repetition | None:
             rounds, start = rounds + 1, start - period
         is_long = _is_enough(text, start, unit, rounds)
         return Repetition(unit, rounds, (rounds - 2) * period) if is_long else None
-    return _find_counting(text, tail[-_COUNTED_CHARS:])
+    return _find_counting(text, tail)
 
 
 def _period(tail: str) -> int:
@@ -361,7 +366,9 @@ def _is_enough(text: str, start: int, unit: str, rounds: int) -> bool:
     """Tell whether so many rounds of a unit, from ``start`` on, are no table, drawing or poem."""
     chars, words = rounds * len(unit), len(_WORD.findall(unit))
     rows = "\n" in unit.strip() or unit.endswith("\n") or unit.startswith("\n")
-    is_data = (rows and unit.strip() and (words <= _PHRASE_WORDS or "|" in unit)) or _is_fenced(text[:start])
+    last, _, first = unit.partition("\n")
+    is_row = words <= _PHRASE_WORDS or "|" in unit or _RECORD.fullmatch(first + last)
+    is_data = (rows and unit.strip() and is_row) or _is_fenced(text[:start])
     if rounds < MIN_REPEATED_ROUNDS or is_data:
         return rounds >= MIN_REPEATED_ROUNDS and chars >= _DATA_CHARS
     is_phrase = words >= _PHRASE_WORDS and rounds >= _PHRASE_ROUNDS and chars >= _PHRASE_CHARS
@@ -374,22 +381,23 @@ def _is_fenced(text: str) -> bool:
 
 def _find_counting(text: str, tail: str) -> Repetition | None:
     """Return a sentence that is repeated with numbers in it that count."""
-    numbers = list(_DIGITS.finditer(tail))
-    plain = _DIGITS.sub("0", tail)
-    period = _period(plain)
-    each = plain[-period:].count("0") if period else 0
-    if not each or len(_WORD.findall(plain[-period:])) < _COUNTED_WORDS or "|" in plain[-period:]:
+    end = _DIGITS.sub("0", tail[-_NEAR_CHARS:])
+    period = _period(end)
+    unit = end[-period:] if period else ""
+    each = unit.count("0")
+    if not each or "\n" in unit or len(_WORD.findall(unit)) < _COUNTED_WORDS:
         return None
+    plain, numbers = _DIGITS.sub("0", tail), list(_DIGITS.finditer(tail))
     rounds = 1
-    while plain[-period * (rounds + 1) : -period * rounds] == plain[-period:]:
+    while plain[-period * (rounds + 1) : -period * rounds] == unit:
         rounds += 1
-    if rounds < _PHRASE_ROUNDS or rounds * period < MIN_REPEATED_CHARS or rounds * each > len(numbers):
+    if rounds < _PHRASE_ROUNDS or rounds * period < _COUNTED_CHARS or rounds * each > len(numbers):
         return None
     values = [int(number[0]) for number in numbers[-each * rounds :]]
     if not all(len({b - a for a, b in pairwise(values[place::each])}) == 1 for place in range(each)):
         return None
     # Where the third round begins: before its first number, and as far before that as in every round.
-    start = numbers[-each * (rounds - 2)].start() - plain[-period:].index("0")
+    start = numbers[-each * (rounds - 2)].start() - unit.index("0")
     return (
         None if _is_fenced(text[: -len(tail)] + tail[:start]) else Repetition(tail[-period:], rounds, len(tail) - start)
     )
