@@ -162,10 +162,14 @@ async def test_the_model_gets_what_a_command_is_filled_in_with_and_the_user_keep
     assert "/review" not in sent
 
 
-async def test_init_is_a_message_of_the_programs(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "begins"),
+    [("init", "Write AGENTS.md for this project"), ("review", "Review a change of this project for defects.")],
+)
+async def test_some_commands_are_messages_of_the_programs(tmp_path: Path, name: str, begins: str) -> None:
     made = agent(tmp_path)
-    asked = text(await prepare("/init mention the linter", made.session, made.ports))
-    assert asked.startswith("Write AGENTS.md for this project")
+    asked = text(await prepare(f"/{name} mention the linter", made.session, made.ports))
+    assert asked.startswith(begins)
     assert asked.endswith("\n\nmention the linter")
 
 

@@ -15,7 +15,6 @@ from tests.support.tooling import Workspace
 from tui_agent.agent.attachments import files_back, load_message
 from tui_agent.agent.diagnostics.checks import parse_problems
 from tui_agent.app.exporting import ExportFormat, ExportOrder, export_text
-from tui_agent.app.review_commands import change_of, without_secrets
 from tui_agent.context.tokens import TokenCounter
 from tui_agent.context.view import resolve
 from tui_agent.errors import ToolError
@@ -104,9 +103,6 @@ async def test_nothing_shows_a_secret_unasked(
     shown = []
     loaded = await load_message(f"look at @{name}", space.root, session, space.put_blob)
     session.append(UserEntry(parts=loaded.parts))
-    change = change_of(space.root, "")
-    assert change is not None
-    shown.append(without_secrets(space.root, change.diff))
     shown += map(str, parse_problems(f"{name}:2:1: error: {text.splitlines()[:2][-1]}", space.root, space.root))
     for tool, given in CALLS:
         arguments = {key: value.format(name) if isinstance(value, str) else value for key, value in given.items()}

@@ -1,7 +1,7 @@
 """The agent of one session: what every way in (screen, headless, editor protocol) drives and listens to."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -40,7 +40,6 @@ from tui_agent.context.budget import ContextSize
 from tui_agent.context.effort import EffortInForce
 from tui_agent.context.pruning import Moment, PrunePlan
 from tui_agent.context.view import resolve
-from tui_agent.errors import UserFacingError
 from tui_agent.session.effort import Effort
 from tui_agent.session.entries import (
     ContextEditEntry,
@@ -55,7 +54,6 @@ from tui_agent.session.entries import (
     UserPart,
 )
 from tui_agent.session.session import Session
-from tui_agent.tools.base import SubagentReport
 
 if TYPE_CHECKING:
     from tui_agent.agent.compactor import CompactionOutcome, Compactor
@@ -95,10 +93,6 @@ class Costs:
         await asyncio.to_thread(self._session.costs)
         self._are_read = True
         return True
-
-
-class NoSubagentError(UserFacingError):
-    """No subagent can be started here."""
 
 
 class Agent:
@@ -431,26 +425,6 @@ class Agent:
         self.keep(entry)
         self.files.keep_changes()
         return entry
-
-    async def explore(self, task: str, report: Callable[[str], None]) -> SubagentReport:
-        """Have a subagent that only reads find something out, on a branch of its own; ``interrupt`` ends it.
-
-        Raises:
-            NoSubagentError: this agent is a subagent itself.
-        """
-        if self._subagents is None:
-            raise NoSubagentError("A subagent starts no other agents.")
-        call_id = f"explore:{self.ports.clock()}"
-        return await self._do_beside(self._subagents.run("explore", task, report, call_id=call_id))
-
-    async def _do_beside(self, work: Coroutine[Any, Any, T]) -> T:
-        """Do some work beside a run, until it is done or interrupted."""
-        task = asyncio.ensure_future(work)
-        self._beside.add(task)
-        try:
-            return await task
-        finally:
-            self._beside.discard(task)
 
     def edit_context(self, target: int, action: Literal["drop", "mask", "pin", "restore"], *others: int) -> None:
         """Change the model's view of entries from the next request on; what is edited together is undone together."""

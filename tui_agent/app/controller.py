@@ -18,7 +18,7 @@ from tui_agent.agent.mentions import has_mention
 from tui_agent.app import command_use
 from tui_agent.app.commands import Command, close_names, commands_of, find
 from tui_agent.app.format import one_line
-from tui_agent.app.frontend import Choice, FindingsPage, Frontend, Page, Question, Remedy, Severity
+from tui_agent.app.frontend import Choice, Frontend, Page, Question, Remedy, Severity
 from tui_agent.app.intent import CommandIntent, MessageIntent, ShellIntent, parse
 from tui_agent.app.pasted_images import PastedImages
 from tui_agent.app.services import OpenHow, OpenRequest
@@ -89,8 +89,6 @@ class Controller:
         """The agent of the open session; None before the first is open."""
         self.race: Race | None = None
         """The race of the open session; None where none is to be looked after."""
-        self.review: FindingsPage | None = None
-        """What the last ``/review`` found."""
         self.outbox = Outbox(self)
         """Where what the user wrote leaves from."""
         self.take_over = TakeOverWatch(self)

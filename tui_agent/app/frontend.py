@@ -12,7 +12,6 @@ from tui_agent.lazy import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     # Only for annotations: this module is there before the first paint.
     from tui_agent.agent.agent import Agent
@@ -280,35 +279,6 @@ class JobsPage(Page):
     title: str = "The background jobs"
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """What a review found: where, how bad it is (high, medium, low, or nothing), and what."""
-
-    path: str
-    line: int
-    severity: str
-    text: str
-
-    @property
-    def place(self) -> str:
-        """The path with the line."""
-        return f"{self.path}:{self.line}"
-
-
-@dataclass(frozen=True, slots=True)
-class FindingsPage(Page):
-    """What a review found, each place to be opened; paths are relative to ``project``."""
-
-    title: str
-    findings: Sequence[Finding]
-    project: Path
-
-    @property
-    def text(self) -> str:
-        """The findings as lines, as one would hand them to somebody."""
-        return "\n".join(f"- {found.place} {found.severity}: {found.text}" for found in self.findings)
-
-
 def file_lines(files: Sequence[ChangedFile]) -> list[str]:
     """Return a line for each file that differs: mark, path, how much."""
     width = max((len(visible(file.path)) for file in files), default=0)
@@ -474,7 +444,7 @@ class TextFrontend:
                 self.say(f"```\n{page.text}\n```")
             case DiffPage():
                 self.say(f"**{page.title}**\n\n```diff\n{diff_text(page.files)[:MAX_DIFF_CHARS]}\n```")
-            case FindingsPage() | RacePage():
+            case RacePage():
                 self.say(f"**{page.title}**\n\n{page.text}")
             case _:
                 self.say(f"{page.title}: that needs the full-screen program. Run tui-agent in a terminal.", "warning")

@@ -89,6 +89,11 @@ async def init(controller: Controller, argument: str) -> None:
     await controller.outbox.send_command("init", argument, "There is no prompt for /init.")
 
 
+async def review(controller: Controller, argument: str) -> None:
+    """Have the model look for defects in what is not committed, a branch or a commit."""
+    await controller.outbox.send_command("review", argument, "There is no prompt for /review.")
+
+
 COMMANDS = (
     Command("tools", "list the tools, and what is wrong with tool files", tools, "Tools", place=245),
     Command("skills", "list the skills the agent can load", skills, "Skills", place=250),
@@ -104,5 +109,14 @@ COMMANDS = (
     Command("agent", "switch to another agent", agent, "Agent", argument="[NAME]", place=270),
     Command(
         "init", "write AGENTS.md from looking at the project", init, "Write AGENTS.md", argument="[HINT]", place=280
+    ),
+    Command(
+        "review",
+        "have changes reviewed: uncommitted, a branch, a commit",
+        review,
+        "Review",
+        argument="[BRANCH|COMMIT]",
+        place=296,
+        yields=True,
     ),
 )

@@ -31,7 +31,6 @@ from tui_agent.app.format import one_line, plural
 from tui_agent.app.frontend import (
     Choice,
     DiffPage,
-    FindingsPage,
     Heading,
     Output,
     Page,
@@ -368,7 +367,7 @@ class HeadlessRun(TextFrontend):
                 say(page.text, file=self._out)
             case DiffPage():
                 self.show(Output(page.title, diff_text(page.files)))
-            case FindingsPage() | RacePage():
+            case RacePage():
                 self.show(Output(page.title, page.text))
             case _:
                 self._failed = True

@@ -41,7 +41,6 @@ from tui_agent.app.frontend import (
     Choice,
     ContextPage,
     DiffPage,
-    FindingsPage,
     HelpPage,
     JobsPage,
     ModelChoice,
@@ -308,7 +307,7 @@ class PlainFrontend(TextFrontend):
     def show(self, page: Page) -> None:
         """Print a page; of pages that only a screen can show, what they list."""
         match page:
-            case Report() | FindingsPage() | RacePage():
+            case Report() | RacePage():
                 lines = page.text.splitlines()
             case Output():
                 lines = page.text.splitlines()

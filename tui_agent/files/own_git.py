@@ -231,16 +231,6 @@ def branch_of(project: Path) -> str | None:
     return head[:9] if _COMMIT.fullmatch(head) else None
 
 
-def tip_of(folder: Path, name: str) -> str | None:
-    """Return the newest commit of a branch, one's own or a remote's (``origin/main``); None when there is none."""
-    top = _top(folder)
-    repository = None if top is None else repository_of(top)
-    if repository is None or not _BRANCH.fullmatch(f"ref: refs/heads/{name}"):
-        return None
-    shared = shared_directory(repository)
-    return _reference(shared, f"refs/heads/{name}") or _reference(shared, f"refs/remotes/{name}")
-
-
 def repository_of(top: Path) -> Path | None:
     """Return the directory of the repository's own data; None when there is none.
 

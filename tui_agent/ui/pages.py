@@ -76,10 +76,6 @@ def screen_of(page: frontend.Page, controller: Controller) -> Screen[Any]:  # no
             from tui_agent.ui.screens.diff import DiffScreen
 
             return DiffScreen(page.title, page.files)
-        case frontend.FindingsPage():
-            from tui_agent.ui.screens.findings import FindingsScreen
-
-            return FindingsScreen(controller, page)
         case frontend.RacePage():
             from tui_agent.app.race_views import RaceView
             from tui_agent.ui.screens.race import RaceScreen

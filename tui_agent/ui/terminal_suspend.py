@@ -95,14 +95,14 @@ async def edit_outside(app: App[Any], text: str, name: str) -> str | None:
     except OSError as error:
         raise EditorError(f"Cannot write the text into a file for the editor: {error.strerror}.") from error
     try:
-        code = await open_in_editor(app, path)
+        code = await _open_in_editor(app, path)
         return path.read_text(encoding="utf-8", errors="replace").rstrip("\n") if code == 0 else None
     finally:
         path.unlink(missing_ok=True)
 
 
-async def open_in_editor(app: App[Any], path: Path, line: int = 0) -> int:
-    """Open a file in $VISUAL or $EDITOR, at a line where one is named; return the editor's exit code.
+async def _open_in_editor(app: App[Any], path: Path) -> int:
+    """Open a file in $VISUAL or $EDITOR; return the editor's exit code.
 
     Raises:
         EditorError: there is no editor that can be used.
@@ -118,7 +118,7 @@ async def open_in_editor(app: App[Any], path: Path, line: int = 0) -> int:
         program = find_program(command[0], find_project(Path.cwd()))
         if program is None:
             raise FileNotFoundError(errno.ENOENT, "there is no such program outside of the project")
-        return await lending.lend(app, [program, *command[1:], *_place(Path(command[0]).name, path, line)])
+        return await lending.lend(app, [program, *command[1:], str(path)])
     except SuspendNotSupported as error:
         raise EditorError("This terminal cannot be handed to an editor.") from error
     except OSError as error:
@@ -126,17 +126,6 @@ async def open_in_editor(app: App[Any], path: Path, line: int = 0) -> int:
         raise EditorError(reason) from error
     finally:
         app.refresh(layout=True)
-
-
-def _place(editor: str, path: Path, line: int) -> list[str]:
-    """Return the arguments that open a file at a line."""
-    if not line:
-        return [str(path)]
-    if editor in {"code", "codium", "cursor", "code-insiders"}:
-        return ["--goto", f"{path}:{line}"]
-    if editor in {"hx", "helix", "subl", "zed"}:
-        return [f"{path}:{line}"]
-    return [f"+{line}", str(path)]
 
 
 lending = Lending()
