@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from markdown_it import MarkdownIt
 
-from tests.support.long_walk import walked
 from tui_agent.app.exporting import ExportFormat, ExportOrder, Scrubber, export_text, write_export
 from tui_agent.app.importing import Importer
 from tui_agent.resources import style_path
@@ -144,21 +143,6 @@ def test_the_page_has_the_tree_and_where_one_can_go_on(store, session):
     assert len(ids) == len(set(ids))
     targets = {attrs["href"][1:] for name, attrs in tags.found if name == "a" and attrs["href"].startswith("#")}
     assert targets <= set(ids)
-
-
-def test_the_page_shows_context_and_cost_as_pictures(store):
-    session = Session(store, store.create_session("/p").id, estimate=lambda entry: entry.tokens or 10)
-    walked(session, model="m")
-    page = export_text(store, ExportOrder(session.id, ExportFormat.HTML), {}, lambda _model: 16_000)
-    tags = Tags()
-    tags.feed(page)
-    assert [name for name, _ in tags.found].count("svg") == 3
-    assert "of a window of 16k" in page
-    assert "◆ compaction" in page
-    assert re.search(r"<title>◆ Step \d+: [.\d]+k tokens, [^<]* · compaction[^<]* before it</title>", page)
-    small = Session(store, store.create_session("/p").id, estimate=lambda _entry: 1)
-    small.append(user("hello"))
-    assert "<svg" not in export_text(store, ExportOrder(small.id, ExportFormat.HTML), {})
 
 
 def test_markdown_is_markdown_to_its_end(store, session):

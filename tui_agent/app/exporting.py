@@ -4,7 +4,7 @@ import errno
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -114,13 +114,7 @@ def unknown_ending(path: str) -> str:
     return f"“{one_line(ending)}” is not a file type to export to; there are {', '.join(_ENDINGS)}."
 
 
-WindowOf = Callable[[str], int]
-"""Returns the context window of a model in tokens, 0 when it is not known."""
-
-
-def export_text(
-    store: Store, order: ExportOrder, environ: Mapping[str, str], window_of: WindowOf = lambda _model: 0
-) -> str:
+def export_text(store: Store, order: ExportOrder, environ: Mapping[str, str]) -> str:
     """Return the export as text; ``environ`` is searched for secrets to remove.
 
     Raises:
@@ -148,12 +142,10 @@ def export_text(
             write_linear = write_codex if order.format is ExportFormat.CODEX else write_claude_code
             write_linear(copies[0], text.write)
         case ExportFormat.HTML:
-            from tui_agent.app.figures import figures_of
             from tui_agent.session.formats import html
 
             css, script = (style_path(f"export.{name}").read_text(encoding="utf-8") for name in ("css", "js"))
-            parts = html.PageParts(css, script, figures_of(copies[0], window_of))
-            html.write(copies[0], text.write, whole=order.all_branches, parts=parts)
+            html.write(copies[0], text.write, whole=order.all_branches, css=css, script=script)
         case _:
             from tui_agent.session.formats import markdown
 
@@ -161,9 +153,7 @@ def export_text(
     return text.getvalue()
 
 
-def write_export(
-    store: Store, order: ExportOrder, path: Path, environ: Mapping[str, str], window_of: WindowOf = lambda _model: 0
-) -> int:
+def write_export(store: Store, order: ExportOrder, path: Path, environ: Mapping[str, str]) -> int:
     """Write the export to a file only its owner can read, all of it or nothing; returns the bytes written.
 
     Raises:
@@ -172,7 +162,7 @@ def write_export(
     """
     if not is_directory(path.parent):
         raise FileNotFoundError(errno.ENOENT, "the directory does not exist", str(path))
-    data = export_text(store, order, environ, window_of).encode("utf-8", "replace")
+    data = export_text(store, order, environ).encode("utf-8", "replace")
     write_atomically(path, data, mode=0o600)
     return len(data)
 

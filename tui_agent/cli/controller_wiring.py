@@ -53,16 +53,15 @@ if TYPE_CHECKING:
 
 
 class FileTransfer:
-    """The ``TransferPort`` over a store. ``window_of`` returns a model's context window in tokens."""
+    """The ``TransferPort`` over a store."""
 
-    def __init__(self, store: Store, window_of: Callable[[str], int] = lambda _model: 0) -> None:
+    def __init__(self, store: Store) -> None:
         self._store = store
-        self._window_of = window_of
 
     def text(self, order: ExportOrder) -> str:
         from tui_agent.app.exporting import export_text
 
-        return export_text(self._store, order, os.environ, self._window_of)
+        return export_text(self._store, order, os.environ)
 
     def export(self, order: ExportOrder, target: Path) -> Path:
         """Write a session to a file that is not there yet, or into a directory."""
@@ -73,7 +72,7 @@ class FileTransfer:
             target /= order.file_name(info.title or info.first_message, target)
         if is_there(target):
             raise FileExistsError(str(target))
-        write_export(self._store, order, target, os.environ, self._window_of)
+        write_export(self._store, order, target, os.environ)
         return target
 
     def import_files(self, path: Path) -> ImportOutcome:
@@ -155,7 +154,7 @@ class ControllerWiring:
             answer_trust=self.answer_trust,
             forget_rule=partial(forget_rule, project=find_project(wiring.cwd)),
             keep_rule=partial(keep_rule, project=find_project(wiring.cwd)),
-            transfer=FileTransfer(wiring.store, lambda model: wiring.catalog.info(model).context_window),
+            transfer=FileTransfer(wiring.store),
             on_ready=self.on_ready,
         )
 

@@ -13,9 +13,7 @@ from tui_agent.app.exporting import ExportFormat, ExportOrder, export_text, form
 from tui_agent.app.format import short_path
 from tui_agent.app.importing import Importer, names_of, of_file, summary_of, why_refused
 from tui_agent.cli.arguments import UsageError
-from tui_agent.cli.models import catalog_of
 from tui_agent.cli.output import say
-from tui_agent.config import load_config
 from tui_agent.path_checks import is_directory, is_there
 from tui_agent.session.formats.importing import DetectedFile, find_sessions
 from tui_agent.session.formats.reading import NoConversation
@@ -47,19 +45,14 @@ def run_export(store: Store, arguments: Namespace) -> int:
         leaf=int(entry) if entry else None,
         redacted=arguments.redact,
     )
-    catalog = catalog_of(load_config().config)
-
-    def window_of(model: str) -> int:
-        return catalog.info(model).context_window
-
     if output is None:
-        say(export_text(store, order, os.environ, window_of), end="")
+        say(export_text(store, order, os.environ), end="")
         return 0
     path = output / order.file_name(info.title or info.first_message, output) if is_directory(output) else output
     if is_there(path) and not arguments.force:
         raise UsageError(f"{path} already exists; --force replaces it.")
     try:
-        size = write_export(store, order, path, os.environ, window_of)
+        size = write_export(store, order, path, os.environ)
     except OSError as error:
         say(f"{path} can't be written: {error.strerror or error}.", file=sys.stderr)
         return 1

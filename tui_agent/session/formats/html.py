@@ -10,7 +10,6 @@ from html import escape
 
 from markdown_it import MarkdownIt
 
-from tui_agent.lazy import dataclass
 from tui_agent.safe_text import one_line, readable
 from tui_agent.session.entries import (
     AssistantEntry,
@@ -44,43 +43,22 @@ MAX_LISTED = 400
 """Messages of a stretch that the tree lists."""
 
 
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """A picture above the conversation: SVG that was escaped where it was made, a title, and what is to be known."""
-
-    title: str
-    svg: str
-    note: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class PageParts:
-    """What a page has beside the session: its style, its script, and pictures."""
-
-    css: str
-    script: str
-    figures: Sequence[Figure] = ()
-
-
-def write(copy: SessionCopy, put: Callable[[str], object], *, whole: bool, parts: PageParts) -> None:
+def write(copy: SessionCopy, put: Callable[[str], object], *, whole: bool, css: str, script: str) -> None:
     """Write a session: the path to its leaf, or with ``whole`` every branch. The tree is at the top."""
     page = _Page(copy)
     facts = facts_of(copy)
     title = escape(one_line(facts.title, 200))
-    digest = base64.b64encode(hashlib.sha256(parts.script.encode()).digest()).decode("ascii")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii")
     put(
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY.format(digest)}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="referrer" content="no-referrer">\n'
-        f"<title>{title}</title>\n<style>\n{parts.css}\n</style>\n</head>\n<body>\n<header>\n<h1>{title}</h1>\n"
+        f"<title>{title}</title>\n<style>\n{css}\n</style>\n</head>\n<body>\n<header>\n<h1>{title}</h1>\n"
     )
     cost = f"${facts.cost:.2f}" if facts.cost else ""
     told = joined((facts.cwd, when(facts.created_at), ", ".join(facts.models), f"{facts.entries:,} entries", cost))
     put(f'<p class="facts">{escape(one_line(told, 500))}</p>\n</header>\n')
-    for figure in parts.figures:
-        caption = f"<span>{escape(figure.title)}</span><span>{escape(figure.note)}</span>"
-        put(f"<figure><figcaption>{caption}</figcaption>{figure.svg}</figure>\n")
     sections = sections_of(copy, whole=whole)
     tree = _Tree(sections)
     put(f"<nav><details><summary>Messages and branches</summary>{tree.listed(None)}</details></nav>\n{_TOOLS}")
@@ -94,7 +72,7 @@ def write(copy: SessionCopy, put: Callable[[str], object], *, whole: bool, parts
             put(block + "\n")
         put(tree.ways(section))
         put("</div>\n")
-    put(f"</main>\n<script>{parts.script}</script>\n</body>\n</html>\n")
+    put(f"</main>\n<script>{script}</script>\n</body>\n</html>\n")
 
 
 class _Tree:
