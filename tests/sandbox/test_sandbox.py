@@ -95,6 +95,20 @@ async def test_an_installation_that_path_points_to_is_there_and_what_lies_beside
     assert "canary" not in ran.output
 
 
+async def test_an_environment_on_the_path_brings_its_python(box: Contained, tmp_path: Path) -> None:
+    python = box.file("pythons/3.99/bin/python3.99", "#!/bin/sh\necho it runs\n", at=tmp_path)
+    python.chmod(0o755)
+    box.file("pythons/3.99/lib/python3.99/os.py", "", at=tmp_path)
+    box.file("pythons/token", "canary", at=tmp_path)
+    link = box.file("venv/pyvenv.cfg", "", at=tmp_path).parent / "bin/python"
+    link.parent.mkdir()
+    link.symlink_to(python)
+    box.environ["PATH"] = f"{link.parent}:{SYSTEM_PATH}"
+    ran = await box.run(f"python; cat {tmp_path}/pythons/token")
+    assert ran.output.startswith("it runs")
+    assert "canary" not in ran.output
+
+
 async def test_a_shim_of_another_home_that_is_on_the_path_finds_what_it_starts(box: Contained, tmp_path: Path) -> None:
     other = tmp_path / "elsewhere" / ".pyenv"
     shim, real = other / "shims/tool", other / "libexec/real"

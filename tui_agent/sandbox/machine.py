@@ -223,6 +223,8 @@ def _named_by(environ: Mapping[str, str], home: Path) -> Iterator[Path]:
             yield place
             if place.name in {"bin", "sbin", "condabin"} and not _is_broad(place.parent, home):
                 yield from _parts_of(place)
+                if is_file(place.parent / "pyvenv.cfg"):
+                    yield from base_of_environment(place.parent)
 
 
 def _parts_of(programs: Path) -> Iterator[Path]:
