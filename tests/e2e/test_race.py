@@ -102,8 +102,6 @@ def test_one_that_was_begun_by_its_command_waits_for_a_choice(place: Place, warm
     assert "The race is over" in begun.stderr
     taken = place.run("-c", "-p", "/race take 2")
     assert taken.returncode == 0, taken.stderr
-    assert "A race waits for your choice" in taken.stderr
-    assert "cut off" not in taken.stderr
     assert "Took same 2" in taken.stderr
 
 

@@ -24,7 +24,6 @@ from tui_agent.app.pasted_images import PastedImages
 from tui_agent.app.services import OpenHow, OpenRequest
 from tui_agent.errors import CommandError, report
 from tui_agent.lazy import dataclass
-from tui_agent.path_checks import is_directory
 
 if TYPE_CHECKING:
     from tui_agent.agent.agent import Agent
@@ -280,26 +279,7 @@ class Controller:
         agent.mcp.asker = self._answer_server
         self.frontend.opened(agent, request.entry)
         self.outbox.send_early()
-        if agent.ports.copies is not None and is_directory(agent.ports.copies):
-            await self._find_race(agent)
         return agent
-
-    async def _find_race(self, agent: Agent) -> None:
-        """Take up the race of the open session that a program left which was killed, and tell of it."""
-        from tui_agent.agent.race.race import Race
-        from tui_agent.session.entries import RunnerState
-
-        left = Race.left_by_crash(agent)
-        for race in left[:-1]:
-            await race.aclose()
-        if left:
-            self.race = left[-1]
-            what = one_line(self.race.record.prompt, 60)
-            if any(runner.state is RunnerState.CUT_OFF for runner in self.race.runners):
-                actions = "/race shows it; /race continue goes on, /race drop ends it."
-                self.say(f"A race was cut off: “{what}”. {actions}", "warning")
-            else:
-                self.say(f"A race waits for your choice: “{what}”. /race shows it, /race take N or drop ends it.")
 
     def _heard(self, agent: Agent, event: AgentEvent) -> None:
         """Pass an event on; a run in plan mode ends in a question."""

@@ -439,17 +439,11 @@ async def _stop(controller: Controller, rest: str) -> None:
 
 
 async def _continue(controller: Controller, rest: str) -> None:
-    from tui_agent.session.entries import RunnerState
-
-    cut = [runner.number for runner in _race(controller).runners if runner.state is RunnerState.CUT_OFF]
-    numbers = [_chosen(rest)] if rest else cut
-    if not numbers:
-        raise CommandError("No runner was cut off; name one: /race continue 2.")
-    go_on(controller, numbers)
+    go_on(controller, [_chosen(rest)])
 
 
 def go_on(controller: Controller, numbers: Sequence[int]) -> None:
-    """Let runners go on that were cut off, stopped or failed with an error; raises as `take`."""
+    """Let runners go on that were stopped or failed with an error; raises as `take`."""
     race = _race(controller)
     with _looked_after(controller, race):
         for number in numbers:

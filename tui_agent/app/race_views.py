@@ -41,7 +41,7 @@ class RaceView:
         self._controller = controller
         self._entry = race if isinstance(race, RaceEntry) else None
         self._race = None if isinstance(race, RaceEntry) else race
-        told = race if isinstance(race, RaceEntry) else race.record
+        told = race if isinstance(race, RaceEntry) else race.order
         self.prompt = told.prompt
         self.check = told.check
         self._start = told.start
@@ -180,7 +180,7 @@ class RaceView:
         self._live.stop(number)
 
     def go_on(self, number: int) -> None:
-        """Continue a runner that was stopped or cut off."""
+        """Continue a runner that was stopped or failed with an error."""
         self._live.runner(number)
         race_commands.go_on(self._controller, [number])
 

@@ -18,7 +18,7 @@ from tui_agent.agent.assembly import find_tool_files
 from tui_agent.agent.hooks.payloads import ANSWERS
 from tui_agent.agent.knowledge.folders import Folders
 from tui_agent.agent.knowledge.knowledge import Knowledge, Sources
-from tui_agent.agent.race.race_store import look_through, remove_left
+from tui_agent.agent.race.copies import abandoned_homes, remove_left
 from tui_agent.cli.extensions import Extensions, state_of_project
 from tui_agent.cli.models import catalog_of, choose_model, directory_of, keys_of, own_models
 from tui_agent.cli.output import say, say_json
@@ -36,9 +36,7 @@ from tui_agent.processes.environment import SafeEnvironment
 from tui_agent.processes.own_programs import find_program
 from tui_agent.resources import prompt
 from tui_agent.sandbox import UNPROTECTED, Sandbox
-from tui_agent.session.errors import SessionNotFound, StoreError
-from tui_agent.session.ids import short_id
-from tui_agent.session.store import Store
+from tui_agent.session.errors import StoreError
 from tui_agent.tools.functions.tool_files import ToolFiles, ToolPlace
 from tui_agent.trust import TrustItem, TrustStore
 from tui_agent.version import __version__
@@ -67,7 +65,7 @@ def run_doctor(arguments: Namespace) -> int:
     """Print the report; the exit code is 1 when something needs doing."""
     logging.getLogger().addHandler(logging.NullHandler())  # what would be logged is in the report
     if arguments.clean:
-        for path in list(orphaned_races()):
+        for path in abandoned_homes(cache_dir() / "races"):
             say(f"removed {path}" if remove_left(path) else f"could not remove {path}")
     found = list(findings())
     for finding in found:
@@ -275,37 +273,10 @@ def _sandbox(config: Config) -> Iterator[Finding]:
 
 
 def _races() -> Iterator[Finding]:
-    """Name the copies for races that nobody works on: those that wait for their session, and those of nobody."""
-    orphans = list(orphaned_races())
-    for state in look_through(cache_dir() / "races"):
-        if not state.in_use and state.record is not None and state.path not in orphans:
-            where = f"tui-agent -r {short_id(state.record.session)}"
-            yield Finding("race", f"one was cut off in {state.record.project}", advice=f"Continue or end it: {where}")
-    if orphans:
-        advice = "Remove them: tui-agent doctor --clean"
-        yield Finding("race", f"copies that belong to nobody: {', '.join(map(str, orphans))}", ok=False, advice=advice)
-
-
-def orphaned_races() -> Iterator[Path]:
-    """Yield the directories of races that no program works on and that no session would find again."""
-    left = [state for state in look_through(cache_dir() / "races") if not state.in_use]
-    if not left:
-        return
-    try:
-        with open_store() as store:
-            for state in left:
-                if state.record is None or not _is_there(store, state.record.session):
-                    yield state.path
-    except StoreError:
-        return  # whether there is a session can't be told
-
-
-def _is_there(store: Store, session: str) -> bool:
-    try:
-        store.number(session)
-    except SessionNotFound:
-        return False
-    return True
+    """Name the copies that races of killed programs left."""
+    if left := abandoned_homes(cache_dir() / "races"):
+        advice = "The next race removes them, or: tui-agent doctor --clean"
+        yield Finding("race", f"copies that no race uses: {', '.join(map(str, left))}", ok=False, advice=advice)
 
 
 def _sessions() -> Finding:

@@ -225,7 +225,7 @@ class HeadlessRun(TextFrontend):
     async def race(self, wish: "RaceWish") -> ExitCode:
         """Hold a race, take whom it is to pick, and write what each runner reached; raises as `run`.
 
-        One that is interrupted can be continued: its copies stay, and so do its branches.
+        Of one that is interrupted the branches stay, and one of them can be taken.
         """
         code = await self._interruptible(self._race(wish))
         if code is None and self._failed:

@@ -55,7 +55,7 @@ async def test_runners_answer_with_and_without_a_block(tmp_path: Path) -> None:
     assert any(isinstance(entry, ContextEditEntry) and entry.target == told for entry in paths[1])
     assert any(isinstance(entry, CompactionEntry) for entry in paths[2])
     assert not any(isinstance(entry, ContextEditEntry | CompactionEntry) for entry in harness.path())
-    assert session.leaf == race.record.start
+    assert session.leaf == race.order.start
     await race.finish(None)
     await harness.agent.aclose()
 

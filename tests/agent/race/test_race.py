@@ -28,8 +28,8 @@ async def test_a_plain_race_leaves_the_project_alone_until_one_is_taken(tmp_path
     assert len(harness.of(RaceStarted)) == len(harness.of(RaceEnded)) == 1
     roots = {runner.record.root for runner in race.runners}
     assert len(roots) == 2
-    assert {harness.session.entry(root).parent_id for root in roots if root} == {race.record.start}
-    assert harness.session.leaf == race.record.start
+    assert {harness.session.entry(root).parent_id for root in roots if root} == {race.order.start}
+    assert harness.session.leaf == race.order.start
 
     await race.finish(None)
     await harness.agent.aclose()

@@ -61,7 +61,7 @@ async def race_once(
     project = root / "project"
     at_start, kept = contents(project), repository(project)
     race = await begin(harness, 3)
-    await harness.until(lambda: len(race.record.shared) == 3)
+    await harness.until(lambda: all(runner.copy is not None for runner in race.runners))
     apply(project, meanwhile)
     if stopped:
         race.stop(stopped)

@@ -12,8 +12,10 @@ import contextlib
 import fcntl
 import os
 import re
+import secrets
 import shutil
 import stat
+import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -33,6 +35,9 @@ MAX_COPIED_IGNORED = 2_000
 _FICLONE = 0x40049409
 """Linux's request to share the blocks of one file with another."""
 _REPOSITORIES = frozenset({".git", ".hg", ".svn", ".jj"})
+_LOCK = "lock"
+"""In a race's directory, the file that its program has locked."""
+_SECONDS_TO_CLAIM = 10
 _WORKERS = 4
 _BATCH = 200
 _PIECE = 1 << 20
@@ -92,6 +97,76 @@ def make_copy(project: Path, names: Iterable[str], home: Path, name: str, *, may
         with (root / ".git" / "info" / "exclude").open("a", encoding="utf-8", errors="surrogateescape") as excluded:
             excluded.write("".join(f"\n{_as_pattern(name)}" for name in work.linked) + "\n")
     return Copy(root, project, tuple(shared))
+
+
+@dataclass(slots=True)
+class RaceHome:
+    """The directory of one race's copies, held by this program until it is removed.
+
+    One that nobody holds was left by a program that was killed: the next race, and ``doctor --clean``, remove it.
+    """
+
+    path: Path
+    lock: int
+
+    @classmethod
+    def make(cls, parent: Path) -> "RaceHome":
+        """Make a directory for a new race, and remove those that nobody holds.
+
+        Raises:
+            OSError: it can't be made.
+        """
+        parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        for left in abandoned_homes(parent):
+            remove_left(left)
+        path = parent / secrets.token_hex(6)
+        path.mkdir(mode=0o700)
+        held = cls.claim(path)
+        if held is None:
+            raise OSError(f"{path} was taken at once by another program")
+        return held
+
+    @classmethod
+    def claim(cls, path: Path) -> "RaceHome | None":
+        """Take hold of a race's directory; None when a live program has it, or it is gone."""
+        try:
+            lock = os.open(path / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError:
+            return None
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(lock)
+            return None
+        return cls(path, lock)
+
+    def release(self) -> None:
+        with contextlib.suppress(OSError):
+            os.close(self.lock)
+
+    def remove(self) -> None:
+        """Remove the directory with its copies. Takes a moment: call it in a thread."""
+        remove_home(self.path)
+        self.release()
+
+
+def abandoned_homes(parent: Path) -> list[Path]:
+    """Return the directories of races that no live program holds; one made just now may not be held yet."""
+    found = []
+    with contextlib.suppress(OSError):
+        for path in sorted(path for path in parent.iterdir() if is_directory(path) and not path.is_symlink()):
+            if time.time() - path.stat().st_mtime > _SECONDS_TO_CLAIM and (held := RaceHome.claim(path)) is not None:
+                held.release()
+                found.append(path)
+    return found
+
+
+def remove_left(path: Path) -> bool:
+    """Remove the directory of a race that no live program works on; returns whether it is gone."""
+    held = RaceHome.claim(path)
+    if held is not None:
+        held.remove()
+    return not is_there(path)
 
 
 def remove_home(home: Path) -> None:

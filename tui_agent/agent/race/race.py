@@ -28,8 +28,7 @@ from tui_agent.agent.events import (
     RunnerChanged,
     RunStarted,
 )
-from tui_agent.agent.race.copies import Copy, make_copy
-from tui_agent.agent.race.race_store import RaceHome, RaceRecord, left_over, note_stamps, unrecorded
+from tui_agent.agent.race.copies import Copy, RaceHome, make_copy
 from tui_agent.agent.race.specs import COMPACTED, Pick, RunnerSpec, left_out, names_of
 from tui_agent.agent.run_budget import BudgetMeter, Used
 from tui_agent.agent.shell import run_check
@@ -127,9 +126,6 @@ class SharedQuestions:
 
 T = TypeVar("T")
 
-_KEPT = ("state", "root", "check")
-"""What of a runner is written down at once; the end of its branch is found in the session."""
-
 
 class RaceError(UserFacingError):
     """A race can't do what was asked; the message is one sentence for a person."""
@@ -191,11 +187,8 @@ class Runner:
         )
 
     def update(self, **changes: Any) -> None:
-        """Change what is known, write it down where it has to outlive the program, and tell."""
-        kept = any(name in changes and changes[name] != getattr(self.record, name) for name in _KEPT)
+        """Change what is known, and tell."""
         self.record = self.record.model_copy(update=changes)
-        if kept:
-            self._race.save()
         self._race.tell(self)
 
     def stop(self) -> None:
@@ -242,36 +235,25 @@ class Runner:
         if self.copy is None:
             self.copy = await race.copied(self.number)
         main = race.main
-        self.session = main.session.beside(race.record.start if self.record.root is None else self.record.leaf)
-        if self.record.root is None:
-            changes = self.session.append_many(_changes(self.record, main))
-            if changes:
-                self.update(root=changes[0].id, leaf=changes[-1].id)
-        else:
-            await self._catch_up(self.session, self.copy)
+        self.session = main.session.beside(race.order.start if is_new else self.record.leaf)
+        changes = self.session.append_many(_changes(self.record, main)) if is_new else ()
+        if changes:
+            self.update(root=changes[0].id, leaf=changes[-1].id)
         self.agent = race.make_agent(self)
         self.agent.subscribe(self._hear)
         if is_new and self.record.context == COMPACTED and (problem := (await self.agent.compact()).problem):
             raise RaceError(problem)
 
-    async def _catch_up(self, session: Session, copy: Copy) -> None:
-        """Append what was changed in the copy just before the program was killed and is in no checkpoint."""
-        keeping = self._race.main.ports.checkpoints
-        changed = session.parting(session.leaf, self._race.record.start).left.of_kind("checkpoint")
-        lost = None if keeping is None else await unrecorded(copy, session.entries(changed), keeping)
-        if lost is not None:
-            self.update(leaf=session.append(lost).id)
-
     async def _after_run(self, agent: "Agent") -> None:
         ended = self._ended or RunEnded("interrupted")
         await agent.files.settle()
-        amount = (await agent.files.amounts([self._race.record.start]))[0]
+        amount = (await agent.files.amounts([self._race.order.start]))[0]
         found = {"files": amount.files, "additions": amount.additions, "deletions": amount.deletions}
         if ended.reason not in {"done", "length"}:
             state = RunnerState.STOPPED if ended.reason == "interrupted" else RunnerState.ERROR
             self.update(state=state, problem=ended.error or "", **found)
             return
-        command = self._race.record.check
+        command = self._race.order.check
         if not command:
             self.update(state=RunnerState.DONE, **found)
             return
@@ -321,20 +303,20 @@ class Runner:
             self.record = self.record.model_copy(update={"leaf": self.session.leaf})
             self.session.release()
             self.agent = None
-        elif self.state is RunnerState.CUT_OFF and self.record.leaf is not None:
-            copy = self._race.record.copy_of(self._race.home.path, self.number)
-            if copy is not None:
-                await self._catch_up(self._race.main.session.beside(self.record.leaf), copy)
 
 
 class Race:
     """One race of one session. Everything is called on the event loop's thread. ``main`` is the session's agent."""
 
-    def __init__(self, main: "Agent", home: RaceHome, record: RaceRecord) -> None:
+    def __init__(self, main: "Agent", home: RaceHome, order: RaceOrder) -> None:
         self.main = main
-        self.record = record
-        """What the race is about, and its runners as they were written down last."""
-        self.runners = tuple(Runner(self, number, row) for number, row in enumerate(record.runners, 1))
+        self.order = order
+        self.id = home.path.name
+        rows = (
+            RaceRunner(name=name, model=spec.model, effort=spec.effort, mode=spec.mode, context=spec.context)
+            for name, spec in zip(names_of(order.specs), order.specs, strict=True)
+        )
+        self.runners = tuple(Runner(self, number, row) for number, row in enumerate(rows, 1))
         self.picked: int | None = None
         """The number of the runner that ``pick`` chose; None before that."""
         self.saved = 0.0
@@ -346,8 +328,6 @@ class Race:
         self._listing: asyncio.Task[list[str]] | None = None
         self._plan = RestorePlan()
         self._over = asyncio.Event()
-        if all(runner.state.is_over for runner in self.runners):
-            self._over.set()
         self._closed = False
 
     # -- beginning --------------------------------------------------------------------------------------------
@@ -369,40 +349,17 @@ class Race:
         if start == main.session.leaf:
             await main.lay_head()
             start = main.session.leaf
-        home = RaceHome.make(ports.copies)
-        rows = tuple(
-            RaceRunner(name=name, model=spec.model, effort=spec.effort, mode=spec.mode, context=spec.context)
-            for name, spec in zip(names_of(order.specs), order.specs, strict=True)
-        )
-        record = RaceRecord(
-            id=home.path.name, session=main.session.id, project=str(ports.project), cwd=str(ports.cwd), start=start,
-            prompt=order.prompt, parts=order.parts, check=order.check, pick=order.pick, cost=order.cost, runners=rows,
-        )  # fmt: skip
-        home.save(record)
-        race = cls(main, home, record)
+        race = cls(main, await asyncio.to_thread(RaceHome.make, ports.copies), replace(order, start=start))
         race._plan = await main.files.plan(start)
-        main.channel.emit(RaceStarted(record.id, start, record.prompt, record.check, rows, most))
+        rows = tuple(runner.record for runner in race.runners)
+        main.channel.emit(RaceStarted(race.id, start, order.prompt, order.check, rows, most))
         for runner in race.runners:
-            runner.begin(record.parts)
+            runner.begin(order.parts)
         return race
 
-    @classmethod
-    def left_by_crash(cls, main: "Agent") -> "list[Race]":
-        """Return the races of the session that ended with a program that was killed, as they stood."""
-        if main.ports.copies is None or main.session.read_only:
-            return []
-        races = []
-        for home, record in left_over(main.ports.copies, main.session.id):
-            rows = [_as_it_stands(row, main.session) for row in record.runners]
-            races.append(cls(main, home, record.model_copy(update={"runners": tuple(rows)})))
-        return races
-
     async def copied(self, number: int) -> Copy:
-        """Make the copy of a runner, or find the one it has: with the files as they are at the start of the race."""
+        """Make the copy of a runner, with the files as they are at the start of the race."""
         home, main = self.home.path, self.main
-        found = self.record.copy_of(home, number)
-        if found is not None:
-            return found
         if self._listing is None:
             self._listing = asyncio.ensure_future(shared_files(main.ports.project))
         names = await asyncio.shield(self._listing)
@@ -413,9 +370,6 @@ class Race:
             keeping = main.ports.checkpoints
             assert keeping is not None  # noqa: S101 - a race needs it
             await asyncio.to_thread(Restorer(copy.root, _outside(keeping, copy.root)).carry_out, self._plan)
-        await note_stamps(copy)
-        self.record.shared[number] = tuple((str(place), str(real)) for place, real in copy.shared)
-        self.save()
         return copy
 
     def make_agent(self, runner: Runner) -> "Agent":
@@ -438,7 +392,7 @@ class Race:
             titles=False,
             check=None,
             meter=BudgetMeter(main.ports.meter.has_price, before=Used(runner.record.cost, runner.record.tokens)),
-            budget=replace(main.ports.budget, cost=self.record.cost or main.ports.budget.cost),
+            budget=replace(main.ports.budget, cost=self.order.cost or main.ports.budget.cost),
         )
         agent = Agent(session, ports, model=main.model, mode=main.mode, effort=main.chosen_effort)
         agent.gate.session_rules = main.gate.session_rules
@@ -479,12 +433,12 @@ class Race:
             raise RaceError(f"{runner.name} is {runner.state.value}: wait until it works, or is over.")
 
     def resume(self, number: int) -> None:
-        """Let a runner go on that was cut off, stopped or failed with an error; raises as `runner`."""
+        """Let a runner go on that was stopped or failed with an error; raises as `runner`."""
         runner = self.runner(number)
         if not runner.state.is_over:
             raise RaceError(f"{runner.name} is {runner.state.value} already.")
         self._over.clear()
-        runner.begin(self.record.parts if runner.record.root is None else None)
+        runner.begin(self.order.parts if runner.record.root is None else None)
 
     async def wait(self) -> None:
         await self._over.wait()
@@ -502,50 +456,51 @@ class Race:
         """
         await self.end_runners()
         entry = RaceEntry(
-            prompt=self.record.prompt,
-            start=self.record.start,
-            check=self.record.check,
+            prompt=self.order.prompt,
+            start=self.order.start,
+            check=self.order.check,
             runners=tuple(runner.record for runner in self.runners),
             taken=taken,
             saved=self.saved,
             comparison=self.comparison,
         )
         self.main.keep(entry)
-        self._closed = True
-        await asyncio.to_thread(self.home.remove)
+        await self._let_go()
         return entry
 
     async def aclose(self) -> None:
-        """Let go of the race as it stands: it is found again with its session."""
+        """End the race with its session: what was reached is written down, and any runner can be taken later."""
+        if self._closed:
+            return
+        try:
+            if self.main.session.read_only:  # another program has it now
+                await self.end_runners()
+            else:
+                await self.finish(None)
+        finally:
+            await self._let_go()
+
+    async def _let_go(self) -> None:
         if not self._closed:
             self._closed = True
-            at_work = [runner for runner in self.runners if not runner.state.is_over]
-            await self.end_runners()
-            for runner in at_work:
-                runner.record = runner.record.model_copy(update={"state": RunnerState.CUT_OFF})
-            self.save()
-            self.home.release()
+            await asyncio.to_thread(self.home.remove)
 
     # -- what runners tell ------------------------------------------------------------------------------------
 
-    def save(self) -> None:
-        self.record = self.record.model_copy(update={"runners": tuple(runner.record for runner in self.runners)})
-        self.home.save(self.record)
-
     def tell(self, runner: Runner) -> None:
-        self.main.channel.emit(RunnerChanged(self.record.id, runner.number, runner.figures))
+        self.main.channel.emit(RunnerChanged(self.id, runner.number, runner.figures))
 
     def after(self, runner: Runner) -> None:
         """Look what follows from a runner's end."""
-        if self.record.pick == "first-green" and runner.state is RunnerState.PASSED and self.picked is None:
+        if self.order.pick == "first-green" and runner.state is RunnerState.PASSED and self.picked is None:
             self.picked = runner.number
             self.saved = self._stop_others(runner)
         if all(other.state.is_over for other in self.runners):
-            if self.record.pick == "best" and self.picked is None:
+            if self.order.pick == "best" and self.picked is None:
                 best = min(self.runners, key=lambda other: other.figures.rank)
                 self.picked = best.number if best.state in {RunnerState.PASSED, RunnerState.DONE} else None
             self._over.set()
-            self.main.channel.emit(RaceEnded(self.record.id, self.picked, self.saved))
+            self.main.channel.emit(RaceEnded(self.id, self.picked, self.saved))
 
     def _stop_others(self, winner: Runner) -> float:
         """Stop all others; returns what they would still have spent to spend as much as the winner."""
@@ -584,30 +539,6 @@ def _changes(row: RaceRunner, main: "Agent") -> Iterable[Entry]:
     yield from (ContextEditEntry(target=entry, action="drop") for entry in left_out(row.context))
 
 
-def _as_it_stands(row: RaceRunner, session: Session) -> RaceRunner:
-    """Return a runner as the session shows it after a crash: its branch goes on to the newest entry below its root.
-
-    What it used up is written down when a run ends; before that the requests of its branch tell.
-    """
-    state = row.state if row.state.is_over else RunnerState.CUT_OFF
-    if row.root is None:
-        return row.model_copy(update={"state": state})
-    below = {row.root}
-    for header in session.skeleton():
-        if header.parent_id in below and header.kind != "subagent":
-            below.add(header.id)
-    made = [request for request in session.requests() if request.id in below]
-    return row.model_copy(
-        update={
-            "state": state,
-            "leaf": max(below),
-            "steps": max(row.steps, len(made)),
-            "cost": max(row.cost, sum(request.cost or 0.0 for request in made)),
-            "tokens": max(row.tokens, sum(request.prompt + request.output for request in made)),
-        }
-    )
-
-
 MAX_DIFF_CHARS = 20_000
 """Characters of each runner's changes that are given; of more files are named."""
 
@@ -623,7 +554,7 @@ async def compare(race: "Race") -> str:
     if len(told) < 2:
         return ""
     ports = race.main.ports
-    task = fill(ports.prompt("race_compare"), task=race.record.prompt)
+    task = fill(ports.prompt("race_compare"), task=race.order.prompt)
     text = "\n\n".join([task, *(f"<attempt name={name!r}>\n{diff}\n</attempt>" for name, diff in told.items())])
     request = ModelRequest(ports.small_model or race.main.model, (Message("user", (ContentText(text),)),))
     answer = await complete(ports.client, request)
@@ -638,7 +569,7 @@ async def _diff_of(race: "Race", runner: "Runner") -> str:
     if runner.agent is None or runner.copy is None:
         return ""
     text = ""
-    for file in await runner.agent.files.diff(race.record.start):
+    for file in await runner.agent.files.diff(race.order.start):
         path = runner.copy.root / file.path
         hidden = not file.diff or file_holds_secret(path)
         row = f"{file.mark} {file.path} {file.facts}\n" if hidden else shown_quote(path, file.diff)
