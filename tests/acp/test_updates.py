@@ -11,6 +11,8 @@ from tui_agent.acp.session import options_of
 from tui_agent.acp.updates import MAX_OUTPUT_CHARS, MAX_RESOURCE_CHARS, STEP_CHARS, Updates, diffs_of, read_prompt
 from tui_agent.agent.events import (
     AnswerDelta,
+    CompactionEnded,
+    CompactionStarted,
     EntryAppended,
     PermissionRequest,
     ReasoningProgress,
@@ -22,6 +24,7 @@ from tui_agent.agent.events import (
 )
 from tui_agent.session.entries import (
     AssistantEntry,
+    CompactionEntry,
     FilePart,
     ImagePart,
     ReasoningPart,
@@ -191,3 +194,34 @@ def test_new_problems_are_shown_where_they_arise_and_when_a_session_is_loaded() 
     assert live.session_update == "agent_thought_chunk"
     assert live.content.text == "New problems after the edits:\na.py:1: one\na.py:2: two\nb.py:3: three\n"
     assert loaded == live
+
+
+def test_a_compaction_is_told_as_one_where_the_editor_asks_for_it_and_among_the_thoughts_elsewhere() -> None:
+    entry = CompactionEntry(
+        id=7, summary="What was done.", first_kept_id=None, tokens_before=900, tokens_after=90, trigger="manual"
+    )
+    started, ended = CompactionStarted("manual", 900), CompactionEnded()
+    updates = Updates(CWD, compactions=True)
+
+    done = told(updates, started, EntryAppended(entry), ended)
+    assert [(update.id, update.status) for update in done] == [
+        ("compaction.1", "in_progress"),
+        ("compaction.1", "completed"),
+    ]
+    assert done[1].params("s") == {
+        "sessionId": "s",
+        "update": {
+            "sessionUpdate": "compaction_update",
+            "compactionId": "compaction.1",
+            "status": "completed",
+            "summary": [{"type": "text", "text": "What was done."}],
+        },
+    }
+    failed = told(updates, started, CompactionEnded("It is too long."))
+    assert [(update.id, update.status, update.error) for update in failed[1:]] == [
+        ("compaction.2", "failed", "It is too long.")
+    ]
+    assert [update.status for update in told(updates, started, ended)] == ["in_progress", "cancelled"]
+    assert [(update.id, update.status) for update in updates.replay(entry)] == [("compaction.of.7", "completed")]
+    among = told(Updates(CWD), started, EntryAppended(entry), ended)
+    assert [update.session_update for update in among] == ["agent_thought_chunk"] * 2

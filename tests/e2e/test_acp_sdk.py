@@ -60,6 +60,9 @@ def test_the_typescript_sdk_goes_through_every_method(place: Place, warm_server:
     assert told["unknown"]["code"] == -32602
     kinds = {update["sessionUpdate"] for update in told["updates"]}
     assert kinds >= {"tool_call", "tool_call_update", "agent_message_chunk", "config_option_update", "usage_update"}
+    compactions = [update for update in told["updates"] if update["sessionUpdate"] == "compaction_update"]
+    assert [update["status"] for update in compactions][:1] == ["in_progress"]
+    assert {update["compactionId"] for update in compactions[:2]} == {compactions[0]["compactionId"]}
 
 
 class Zed(Editor):

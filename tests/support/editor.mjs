@@ -42,7 +42,7 @@ const fails = async (request) => {
 await app.connectWith(stream, async (context) => {
   told.hello = await context.request(agent.initialize, {
     protocolVersion: acp.PROTOCOL_VERSION,
-    clientCapabilities: { fs: { readTextFile: true, writeTextFile: true }, auth: { terminal: true } },
+    clientCapabilities: { fs: { readTextFile: true, writeTextFile: true }, auth: { terminal: true }, session: { compaction: {} } },
   });
   const session = await context.request(agent.session.new, { cwd, mcpServers: [] });
   const sessionId = session.sessionId;

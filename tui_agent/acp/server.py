@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import wraps
 from pathlib import Path
-from typing import Any, Literal, ParamSpec, Protocol, TypeVar
+from typing import Annotated, Any, Literal, ParamSpec, Protocol, TypeVar
 
 from acp import PROTOCOL_VERSION, RequestError, helpers
 from acp.interfaces import Client
@@ -18,11 +18,13 @@ from acp.schema import (
     AvailableCommand,
     AvailableCommandInput,
     ClientCapabilities,
+    ClientSessionCapabilities,
     CloseSessionResponse,
     DeleteSessionResponse,
     ForkSessionResponse,
     HttpMcpServer,
     Implementation,
+    InitializeRequest,
     InitializeResponse,
     ListSessionsResponse,
     LoadSessionResponse,
@@ -49,8 +51,9 @@ from acp.schema import (
     TerminalAuthMethod,
     UnstructuredCommandInput,
 )
+from pydantic import Field
 
-from tui_agent.acp.session import KEYLESS, NEEDS_KEY, EditorSession
+from tui_agent.acp.session import KEYLESS, NEEDS_KEY, EditorSession, Notify
 from tui_agent.acp.updates import read_prompt
 from tui_agent.agent.agent import Agent
 from tui_agent.agent.mcp.settings import McpServerSettings
@@ -72,6 +75,20 @@ _KEYS, _TERMINAL = "keys", "terminal"
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+
+class _SessionAbilities(ClientSessionCapabilities):
+    compaction: dict[str, Any] | None = None
+
+
+class _Abilities(ClientCapabilities):
+    session: _SessionAbilities | None = None
+
+
+class Introduction(InitializeRequest):
+    """An editor's first request, with what the protocol has and the SDK does not read yet."""
+
+    client_capabilities: Annotated[_Abilities | None, Field(alias="clientCapabilities")] = None
 
 
 class SessionFactory(Protocol):
@@ -118,6 +135,8 @@ class EditorAgent:
         self._open: dict[str, EditorSession] = {}
         self._wrong_settings = ""
         self._able = ClientCapabilities()
+        self.notify: Notify | None = None
+        """Sends a notification as it is, for what the SDK has no class for."""
 
     def on_connect(self, conn: Client) -> None:
         self._client = conn
@@ -322,6 +341,7 @@ class EditorAgent:
         if self._client is None:
             raise RequestError(-32603, "There is no connection.")
         opened = EditorSession(self._client, self._workshop.services(cwd, servers), self._able)
+        opened.notify = self.notify
         await opened.open(request)
         opened.options = lambda: self._options(opened.agent)
         self._open[opened.agent.session.id] = opened

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from acp import RequestError, helpers
 from acp.interfaces import Client
+from acp.meta import CLIENT_METHODS
 from acp.schema import (
     AcceptElicitationResponse,
     AllowedOutcome,
@@ -25,7 +26,7 @@ from acp.schema import (
     ToolCallUpdate,
 )
 
-from tui_agent.acp.updates import Prompt, Updates, usage_update
+from tui_agent.acp.updates import CompactionUpdate, Prompt, Updates, usage_update
 from tui_agent.agent.agent import Agent
 from tui_agent.agent.events import (
     AgentEvent,
@@ -211,6 +212,9 @@ _STOPS: dict[str, StopReason] = {
 }
 
 
+Notify = Callable[[str, dict[str, Any]], Awaitable[None]]
+
+
 async def _no_options() -> list[Any]:
     return []
 
@@ -235,6 +239,8 @@ class EditorSession:
         self._cancels = 0
         self.options: Callable[[], Awaitable[list[Any]]] = _no_options
         """Returns what can be chosen in the session, as the editor shows it."""
+        self.notify: Notify | None = None
+        """Sends a notification as it is, for what the SDK has no class for."""
 
     async def open(self, request: OpenRequest) -> None:
         """Open the session it is about, once.
@@ -243,7 +249,8 @@ class EditorSession:
             StoreError: it can't be opened.
         """
         agent = await self.controller.open_or_raise(request)
-        self._updates = Updates(agent.ports.cwd, agent.ports.blob)
+        asked = self.notify is not None and getattr(self.able.session, "compaction", None) is not None
+        self._updates = Updates(agent.ports.cwd, agent.ports.blob, compactions=asked)
         self._telling = asyncio.ensure_future(self._send_all())
         if self.able.fs is not None and self.able.fs.read_text_file:
             agent.ports.editor = UnsavedText(self.client, self.able.fs, agent.session.id)
@@ -352,7 +359,10 @@ class EditorSession:
         while True:
             update = await self._waiting.get()
             try:
-                await self.client.session_update(self.agent.session.id, update)
+                if isinstance(update, CompactionUpdate) and self.notify is not None:
+                    await self.notify(CLIENT_METHODS["session_update"], update.params(self.agent.session.id))
+                else:
+                    await self.client.session_update(self.agent.session.id, update)
             except ConnectionError:
                 # The editor is gone: what is left is of no use to anybody.
                 pass

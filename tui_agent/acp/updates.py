@@ -4,7 +4,7 @@ import base64
 import binascii
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import unquote, urlsplit
 
 from acp import RequestError, helpers
@@ -24,6 +24,7 @@ from acp.schema import (
 from tui_agent.agent.events import (
     AgentEvent,
     AnswerDelta,
+    CompactionEnded,
     CompactionStarted,
     EntryAppended,
     MessageRefused,
@@ -146,15 +147,43 @@ _PLAN: dict[TodoStatus, Any] = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class CompactionUpdate:
+    """The protocol's ``compaction_update``, which the SDK has no class for yet (schema 1.20)."""
+
+    id: str
+    status: Literal["in_progress", "completed", "failed", "cancelled"]
+    summary: str = ""
+    error: str = ""
+
+    def params(self, session_id: str) -> dict[str, Any]:
+        """Return what ``session/update`` is sent with."""
+        update: dict[str, Any] = {"sessionUpdate": "compaction_update", "compactionId": self.id, "status": self.status}
+        if self.summary:
+            update["summary"] = [{"type": "text", "text": self.summary}]
+        if self.error:
+            update["error"] = self.error
+        return {"sessionId": session_id, "update": update}
+
+
 class Updates:
     """Keeps track of the calls of one session: an editor wants each by an id that is used once.
 
-    ``blob`` returns the bytes of an image, None when they are gone.
+    ``blob`` returns the bytes of an image, None when they are gone. ``compactions``: the editor asked to be told of
+    them as what they are; others read about them among the thoughts.
     """
 
-    def __init__(self, cwd: Path, blob: Callable[[str], bytes | None] = lambda _digest: None) -> None:
+    def __init__(
+        self,
+        cwd: Path,
+        blob: Callable[[str], bytes | None] = lambda _digest: None,
+        *,
+        compactions: bool = False,
+    ) -> None:
         self._cwd = cwd
         self._blob = blob
+        self._compactions = compactions
+        self._compacting = ""
         self._ids: dict[str, str] = {}
         self._given = 0
         self._tools: dict[str, str] = {}
@@ -180,6 +209,8 @@ class Updates:
                 yield from self._output(call_id, text)
             case EntryAppended(entry=entry):
                 yield from self._appended(entry)
+            case CompactionStarted() | CompactionEnded() if self._compactions:
+                yield from self._compaction(event)
             case CompactionStarted() | RetryScheduled() | Notice():
                 yield helpers.update_agent_thought_text(f"{_aside(event)}\n")
             case MessageRefused(reason=reason):
@@ -199,6 +230,8 @@ class Updates:
                 yield from self._result(entry)
             case ModeChangeEntry(mode=mode):
                 yield helpers.update_current_mode(mode)
+            case CompactionEntry() if self._compactions:
+                yield from self._compaction(entry)
             case CompactionEntry():
                 yield helpers.update_agent_thought_text(
                     f"Compacted: {entry.tokens_before:,} → {entry.tokens_after:,} tokens.\n"
@@ -207,6 +240,21 @@ class Updates:
                 yield helpers.update_agent_thought_text(_problems(entry))
             case _:
                 pass
+
+    def _compaction(self, what: CompactionStarted | CompactionEnded | CompactionEntry) -> Iterator[CompactionUpdate]:
+        match what, self._compacting:
+            case CompactionStarted(), _:
+                self._given += 1
+                self._compacting = f"compaction.{self._given}"
+                yield CompactionUpdate(self._compacting, "in_progress")
+                return
+            case CompactionEntry(id=id_, summary=summary), began:
+                yield CompactionUpdate(began or f"compaction.of.{id_}", "completed", summary)
+            case CompactionEnded(error=error), began if began:
+                yield CompactionUpdate(began, "failed" if error else "cancelled", error=error or "")
+            case _:
+                pass
+        self._compacting = ""
 
     def _started(self, event: ToolStarted) -> Iterator[Any]:
         if event.call_id not in self._ids:

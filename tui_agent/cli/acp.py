@@ -53,7 +53,7 @@ async def _serve(arguments: Namespace, out: BinaryIO) -> None:
     from acp.meta import AGENT_METHODS
     from acp.schema import DeleteSessionRequest
 
-    from tui_agent.acp.server import EditorAgent
+    from tui_agent.acp.server import EditorAgent, Introduction
 
     async with Wiring(arguments) as wiring:
         agent = EditorAgent(WiredSessionFactory(wiring))
@@ -63,9 +63,11 @@ async def _serve(arguments: Namespace, out: BinaryIO) -> None:
             connection = AgentSideConnection(
                 cast("acp.Agent", agent), writer, reader, listening=False, use_unstable_protocol=True
             )
-            # The SDK knows the method and has no route to it.
+            agent.notify = connection._conn.send_notification  # noqa: SLF001
+            # The SDK has no route to the one method, and does not read all of the other.
             router = connection._conn._handler  # noqa: SLF001
             router.route_request(AGENT_METHODS["session_delete"], DeleteSessionRequest, agent, "delete_session")
+            router.route_request(AGENT_METHODS["initialize"], Introduction, agent, "initialize")
             try:
                 await connection.listen()
             finally:
