@@ -51,7 +51,7 @@ def logins(tmp_path: Path, keyring: FakeKeyring | None = None) -> Logins:
 
 def found(kept: Logins, provider: str = "openai") -> str | None:
     key = kept.find(provider)
-    return None if key is None else key.get_secret_value()
+    return None if key is None else key.key
 
 
 # -- keeping --------------------------------------------------------------------------------------------------------

@@ -27,9 +27,9 @@ def attempt(server: LoginServer, *, seconds: float = 20) -> BrowserSignIn:
 
 async def test_the_browser_comes_back_and_its_code_becomes_a_key(server: LoginServer) -> None:
     async with attempt(server) as signing:
-        secret = asyncio.ensure_future(signing.secret())
+        secret = asyncio.ensure_future(signing.login())
         assert "logged in" in await browse(signing.url)
-        assert await secret == KEY
+        assert (await secret).key == KEY
     assert server.pages[0]["callback_url"].startswith("http://localhost:")
     assert server.pages[0]["code_challenge_method"] == "S256"
     with pytest.raises(httpx.ConnectError):
@@ -42,7 +42,7 @@ async def test_a_pasted_address_or_code_does_as_well(server: LoginServer, *, who
         async with httpx.AsyncClient(trust_env=False) as browser:
             back = (await browser.get(signing.url)).headers["location"]
         signing.paste(f" {back}\n" if whole else CODE)
-        assert await signing.secret() == KEY
+        assert (await signing.login()).key == KEY
         assert signing.is_key(KEY)
         assert not signing.is_key(CODE)
 
@@ -60,7 +60,7 @@ async def test_only_the_page_that_was_asked_may_answer(server: LoginServer) -> N
         assert await browse(f"http://127.0.0.1:{port}/callback?code=stolen") == "Not here."
         signing.paste(CODE)
         with pytest.raises(SignInError, match="refused the sign-in"):
-            await signing.secret()
+            await signing.login()
         assert [given["code"] for _path, given in server.posts] == [CODE]
 
 
@@ -69,7 +69,7 @@ async def test_a_refused_code_is_said_without_the_code(server: LoginServer) -> N
         await browse(signing.url)
         server.script["/keys"] = [(403, {"error": {"message": f"Invalid code {CODE}"}})]
         with pytest.raises(SignInError, match="OpenRouter refused the sign-in \\(Invalid code") as caught:
-            await signing.secret()
+            await signing.login()
         assert CODE not in str(caught.value)
 
 
@@ -85,7 +85,7 @@ async def test_a_user_who_refuses_or_closes_the_browser(server: LoginServer, ans
         if answer:
             await browse(f"{httpx.URL(signing.url).params['callback_url'].replace('localhost', '127.0.0.1')}?{answer}")
         with pytest.raises(SignInError, match=told):
-            await signing.secret()
+            await signing.login()
     assert server.posts == []
 
 
@@ -95,10 +95,10 @@ async def test_a_server_that_can_not_be_reached_or_answers_nonsense(server: Logi
             server.script["/keys"] = [(status, table)]
             signing.paste(CODE)
             with pytest.raises(SignInError, match="without a key" if status == 200 else "status 500"):
-                await signing.secret()
+                await signing.login()
     with LoginServer() as gone:
         pass
     async with attempt(gone) as signing:
         signing.paste(CODE)
         with pytest.raises(SignInError, match="Nothing answers"):
-            await signing.secret()
+            await signing.login()

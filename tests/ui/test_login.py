@@ -13,8 +13,9 @@ from tests.support.login_server import LoginServer, browse
 from tests.support.ui_app import Stage, make_stage, screen_text, until, write
 from tui_agent.app.services import FirstView, LoginRow, OpenRequest
 from tui_agent.model.key_trial import Trial
+from tui_agent.model.logins import Login
 from tui_agent.model.providers import PROVIDERS
-from tui_agent.model.sign_in import BrowserSignIn
+from tui_agent.model.sign_in import BrowserSignIn, DeviceSignIn
 from tui_agent.ui.screens.dialogs import ChoiceScreen, LineScreen
 from tui_agent.ui.screens.picker import PickScreen
 from tui_agent.ui.screens.welcome import WelcomeScreen
@@ -49,8 +50,8 @@ class FakeLogins:
     async def try_variable(self, provider: str, variable: str) -> Trial:
         return await self.try_key(provider, variable)
 
-    def keep_key(self, provider: str, key: str) -> str:
-        self.kept[provider] = key
+    def keep_key(self, provider: str, key: str | Login) -> str:
+        self.kept[provider] = key.key if isinstance(key, Login) else key
         return "The key is kept in the system's keyring."
 
     def keep_variable(self, provider: str, variable: str) -> str:
@@ -233,9 +234,9 @@ class Accounts(FakeLogins):
         self.how = replace(provider.sign_in, page=f"{server.url}/auth", exchange=f"{server.url}/keys")
 
     def rows(self) -> Sequence[LoginRow]:
-        return [LoginRow("openrouter", "OpenRouter", "OPENROUTER_API_KEY", signs_in=True)]
+        return [LoginRow("openrouter", "OpenRouter", "OPENROUTER_API_KEY", ways=("browser",))]
 
-    def sign_in(self, provider: str) -> BrowserSignIn:
+    def sign_in(self, provider: str, way: str) -> BrowserSignIn:
         return BrowserSignIn(PROVIDERS[provider], self.how)
 
 
@@ -289,3 +290,48 @@ async def test_signing_in_can_be_given_up(tmp_path: Path, monkeypatch: pytest.Mo
             await pilot.press("escape")
             await until(task.done, pilot)
             assert server.posts == []
+
+
+class Devices(Accounts):
+    """One provider that is signed in to with a code."""
+
+    def __init__(self, server: LoginServer) -> None:
+        super().__init__(server)
+        how = PROVIDERS["github_copilot"].sign_in
+        assert how is not None
+        self.how = server.oauth(how)
+
+    def rows(self) -> Sequence[LoginRow]:
+        return [LoginRow("github_copilot", "GitHub Copilot", "COPILOT_GITHUB_TOKEN", ways=("device",))]
+
+    def sign_in(self, provider: str, way: str) -> Any:
+        assert way == "device"
+        return DeviceSignIn(PROVIDERS[provider], self.how, "an-app-of-ours")
+
+
+@pytest.mark.parametrize("end", ["entered", "escape", "refused"])
+async def test_a_code_is_shown_until_it_was_entered(end: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with LoginServer() as server:
+        logins = Devices(server)
+        stage = staged(tmp_path, logins)
+        opened: list[str] = []
+        async with stage.run() as pilot:
+            monkeypatch.setattr(stage.app, "open_url", opened.append)
+            task = stage.main.controller.begin("login", "github_copilot")
+            assert "Sign in with a code" in await shown(stage, pilot, ChoiceScreen)
+            await pilot.press("enter")
+            await until(lambda: "WDJB-MJHT" in screen_text(stage), pilot)
+            assert opened == [f"{server.url}/enter"]
+            if end == "entered":
+                server.entered.set()
+            elif end == "escape":
+                await pilot.press("escape")
+            else:
+                server.script["/token"] = [(400, {"error": "access_denied"})]
+                await until(lambda: "did not let you in" in screen_text(stage), pilot)
+                await pilot.press("enter")
+            if end != "entered":
+                await until(lambda: "Sign in with a code" in screen_text(stage), pilot)
+                await pilot.press("escape")
+            await until(task.done, pilot)
+            assert logins.kept == ({"github_copilot": server.access} if end == "entered" else {})

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from tui_agent.app.commands import Command
 from tui_agent.app.format import one_line
-from tui_agent.app.frontend import Choice, ModelChoice, Pick, PickRow, TextLine
+from tui_agent.app.frontend import Choice, ModelChoice, Pick, PickRow, Question, TextLine
 from tui_agent.errors import UserFacingError
 
 if TYPE_CHECKING:
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from tui_agent.app.controller import Controller
     from tui_agent.app.services import LoginPort, LoginRow
     from tui_agent.model.key_trial import Trial
-    from tui_agent.model.sign_in import BrowserSignIn
+    from tui_agent.model.logins import Login
+    from tui_agent.model.sign_in import BrowserSignIn, DeviceSignIn
 
 
 async def login(controller: Controller, argument: str) -> None:
@@ -90,11 +91,12 @@ async def _take_key(controller: Controller, port: LoginPort, row: LoginRow) -> s
         made = f"Keys are made at {row.page}\n" if row.page else ""
         now = f"Its key comes from {row.source} now." if row.source else "It has no key yet."
         sign_in = [
-            ("browser", "Sign in with the browser"),
-            ("elsewhere", "Sign in with a browser on another machine: copy the address"),
+            ("browser", "browser", "Sign in with the browser"),
+            ("browser", "elsewhere", "Sign in with a browser on another machine: copy the address"),
+            ("device", "device", "Sign in with a code that you enter in any browser"),
         ]
         answers = [
-            *(sign_in if row.signs_in else ()),
+            *((key, text) for way, key, text in sign_in if way in row.ways),
             ("paste", "Paste the key"),
             ("variable", "Name the environment variable that holds it"),
         ]
@@ -109,36 +111,55 @@ async def _take_key(controller: Controller, port: LoginPort, row: LoginRow) -> s
 
 
 async def _sign_in_here(controller: Controller, port: LoginPort, row: LoginRow) -> str | None:
-    return await _sign_in(controller, port, row, controller.frontend.open_page)
+    return await _sign_in(controller, port, row, "browser", controller.frontend.open_page)
 
 
 async def _sign_in_elsewhere(controller: Controller, port: LoginPort, row: LoginRow) -> str | None:
-    return await _sign_in(controller, port, row, controller.frontend.copy)
+    return await _sign_in(controller, port, row, "browser", controller.frontend.copy)
 
 
-async def _sign_in(controller: Controller, port: LoginPort, row: LoginRow, show: Callable[[str], None]) -> str | None:
-    """Show the provider's page; keep what the browser brings back, or what the pasted code gives."""
+async def _sign_in_with_code(controller: Controller, port: LoginPort, row: LoginRow) -> str | None:
+    return await _sign_in(controller, port, row, "device", controller.frontend.open_page)
+
+
+async def _sign_in(
+    controller: Controller,
+    port: LoginPort,
+    row: LoginRow,
+    way: Literal["browser", "device"],
+    show: Callable[[str], None],
+) -> str | None:
+    """Show the provider's page; keep what the browser brings back, or what an entered or pasted code gives."""
+    controller.frontend.announce(f"Signing in to {row.name} …")
     try:
-        async with port.sign_in(row.id) as attempt:
+        async with port.sign_in(row.id, way) as attempt:
+            controller.frontend.clear_notice()
             show(attempt.url)
-            secret = await _wait_for_sign_in(controller, row, attempt)
+            login = await _wait_for_sign_in(controller, row, attempt)
     except UserFacingError as error:
         controller.frontend.clear_notice()
         await controller.ask(Choice(f"You are not signed in to {row.name}", [("back", "Back")], str(error)))
         return None
-    if secret is None:
+    if login is None:
         return None
-    return f"You are signed in to {row.name}. {await asyncio.to_thread(port.keep_key, row.id, secret)}"
+    return f"You are signed in to {row.name}. {await asyncio.to_thread(port.keep_key, row.id, login)}"
 
 
-async def _wait_for_sign_in(controller: Controller, row: LoginRow, attempt: BrowserSignIn) -> str | None:
+async def _wait_for_sign_in(
+    controller: Controller, row: LoginRow, attempt: BrowserSignIn | DeviceSignIn
+) -> Login | None:
     """Return what a sign-in gives, None when the user went back."""
-    signing = asyncio.ensure_future(attempt.secret())
-    details = (
-        f"Sign in at\n{attempt.url}\n"
-        "This closes when the browser comes back. If it can't, paste the address it ended at."
-    )
-    question = TextLine(f"Waiting for {row.name}", confirm="send", details=details)
+    signing = asyncio.ensure_future(attempt.login())
+    question: Question[str]
+    if attempt.code:
+        details = f"Enter the code\n    {attempt.code}\nat {attempt.url}\nThis closes when it was entered there."
+        question = Choice(f"Waiting for {row.name}", [("", "Stop waiting")], details)
+    else:
+        details = (
+            f"Sign in at\n{attempt.url}\n"
+            "This closes when the browser comes back. If it can't, paste the address it ended at."
+        )
+        question = TextLine(f"Waiting for {row.name}", confirm="send", details=details)
     asking = asyncio.ensure_future(controller.ask(question))
     try:
         await asyncio.wait({signing, asking}, return_when=asyncio.FIRST_COMPLETED)
@@ -206,6 +227,7 @@ async def _is_wanted(controller: Controller, trial: Trial) -> bool:
 _TAKERS: Mapping[str, Callable[[Controller, LoginPort, LoginRow], Awaitable[str | None]]] = {
     "browser": _sign_in_here,
     "elsewhere": _sign_in_elsewhere,
+    "device": _sign_in_with_code,
     "paste": _paste,
     "variable": _name_variable,
 }

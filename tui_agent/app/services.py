@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from tui_agent.app.exporting import ExportOrder
     from tui_agent.config import Config
     from tui_agent.model.key_trial import Trial
+    from tui_agent.model.logins import Login
     from tui_agent.model.naming import NameVerdict
-    from tui_agent.model.sign_in import BrowserSignIn
+    from tui_agent.model.sign_in import BrowserSignIn, DeviceSignIn
     from tui_agent.session.records import Reported
     from tui_agent.session.session import Session
     from tui_agent.session.store import Store
@@ -86,8 +87,8 @@ class LoginRow:
     """Whether a key was entered in the program."""
     missing: tuple[str, ...] = ()
     """Variables that it needs beside a key and that are not set."""
-    signs_in: bool = False
-    """Whether one can sign in to it in a browser."""
+    ways: tuple[Literal["browser", "device"], ...] = ()
+    """How one can sign in to it: in a browser that comes back, or with a code entered in one elsewhere."""
     note: str = ""
     """A sentence about signing in to it."""
 
@@ -107,7 +108,7 @@ class LoginPort(Protocol):
 
     async def try_variable(self, provider: str, variable: str) -> Trial: ...
 
-    def keep_key(self, provider: str, key: str) -> str:
+    def keep_key(self, provider: str, key: str | Login) -> str:
         """Keep a key from now on; return a sentence that says where, and what counts before it.
 
         Raises:
@@ -115,7 +116,7 @@ class LoginPort(Protocol):
         """
         ...
 
-    def sign_in(self, provider: str) -> BrowserSignIn:
+    def sign_in(self, provider: str, way: Literal["browser", "device"]) -> BrowserSignIn | DeviceSignIn:
         """Return an attempt to sign in, to be entered; what it gives is for ``keep_key``."""
         ...
 

@@ -293,7 +293,9 @@ class ControllerWiring:
         One model's server is asked when nothing is known of it or that is a day old. Returns how it went, a line each.
         """
         from tui_agent.model.discovery import refresh, servers
+        from tui_agent.model.sign_in import renew_due
 
+        await renew_due(self._wiring.logins)
         wiring, in_use = self._wiring, self._agent.model if self._agent is not None else ""
         catalog = wiring.catalog
         names = [*wiring.loaded.config.models, in_use] if model is None else [model]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from threading import Thread
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from tui_agent.app.services import LoginRow
 from tui_agent.cli.arguments import UsageError
@@ -19,14 +19,14 @@ from tui_agent.cli.output import say
 from tui_agent.config import Config, load_config, set_value
 from tui_agent.model.addresses import Addresses, AddressSetting
 from tui_agent.model.keys import Keys
-from tui_agent.model.logins import SOURCE, Logins, system_keyring
+from tui_agent.model.logins import SOURCE, Login, Logins, system_keyring
 from tui_agent.model.providers import PROVIDERS, Provider
 from tui_agent.model.route import wire_base
 
 if TYPE_CHECKING:
     # It brings in httpx, which nothing needs before the first request.
     from tui_agent.model.key_trial import Trial
-    from tui_agent.model.sign_in import BrowserSignIn
+    from tui_agent.model.sign_in import BrowserSignIn, DeviceSignIn
 
 FIRST = ("anthropic", "openai", "gemini", "openrouter", "mistral", "deepseek", "groq", "xai")
 """The best known providers, which stand first."""
@@ -56,7 +56,7 @@ class LoginController:
         """Return the providers that take a key, the best known first."""
         keys, kept = self._keys(), set(self._logins)
         ids = dict.fromkeys((*FIRST, *PROVIDERS))
-        wanted = (PROVIDERS[name] for name in ids if PROVIDERS[name].keys and PROVIDERS[name].local_url is None)
+        wanted = [PROVIDERS[name] for name in ids if PROVIDERS[name].keys and PROVIDERS[name].local_url is None]
         return [
             LoginRow(
                 id=provider.id,
@@ -65,8 +65,8 @@ class LoginController:
                 page=provider.keys_page,
                 source=key.source if (key := keys.find(provider)) is not None else "",
                 is_kept=provider.id in kept,
-                signs_in=self._signs_in(provider),
-                note=provider.sign_in_note,
+                ways=self._ways(provider),
+                note=provider.sign_in_note or self._lacks_client(provider),
                 missing=() if self._place(provider).source else tuple(keys.missing_parameters(provider)),
             )
             for provider in wanted
@@ -89,23 +89,22 @@ class LoginController:
             return Trial("refused", f"{variable} is not set where tui-agent was started.")
         return await self.try_key(provider, value)
 
-    def keep_key(self, provider: str, key: str) -> str:
+    def keep_key(self, provider: str, key: str | Login) -> str:
         """Keep a key from now on; say where, and what counts before it."""
-        from tui_agent.model.key_trial import typed
-
-        where = self._logins.keep(provider, typed(key).secret.get_secret_value())
+        where = self._logins.keep(provider, key.strip() if isinstance(key, str) else key)
         source = self._source(provider)
         before = f" {source} counts before it: unset that to use this one." if source != SOURCE else ""
         return f"The key is kept in {where}.{before}"
 
-    def sign_in(self, provider: str) -> "BrowserSignIn":
+    def sign_in(self, provider: str, way: Literal["browser", "device"]) -> "BrowserSignIn | DeviceSignIn":
         """Return an attempt to sign in, to be entered; what it gives is for ``keep_key``."""
-        from tui_agent.model.sign_in import BrowserSignIn
+        from tui_agent.model.sign_in import BrowserSignIn, DeviceSignIn
 
         asked = PROVIDERS[provider]
         if asked.sign_in is None:
             raise ValueError(f"{provider} offers no sign-in")
-        return BrowserSignIn(asked, asked.sign_in)
+        kind = BrowserSignIn if way == "browser" else DeviceSignIn
+        return kind(asked, asked.sign_in, self._client(asked))
 
     def keep_variable(self, provider: str, variable: str) -> str:
         """Look for a provider's key in a variable from now on."""
@@ -116,12 +115,18 @@ class LoginController:
         return f"The name {variable} is kept in {path}."
 
     def forget(self, provider: str) -> str:
-        """Remove a key that was entered; say so, and where a key still comes from."""
-        name = PROVIDERS[provider].name if provider in PROVIDERS else provider
+        """Remove a key that was entered, give a token back; say so, and where a key still comes from."""
+        name, login = PROVIDERS[provider].name if provider in PROVIDERS else provider, self._logins.find(provider)
         if not self._logins.forget(provider):
             return f"No key of {name} was entered."
-        source = self._source(provider)
-        return f"The key of {name} is removed." + (f" {source} still gives one." if source else "")
+        told = [f"The key of {name} is removed."]
+        if login is not None and login.client:
+            from tui_agent.model.sign_in import sign_out
+
+            told.append(asyncio.run(sign_out(PROVIDERS[provider], login)))
+        if source := self._source(provider):
+            told.append(f"{source} still gives one.")
+        return " ".join(filter(None, told))
 
     def _keys(self) -> Keys:
         return keys_of(self._config(), self._logins)
@@ -130,8 +135,25 @@ class LoginController:
         key = self._keys().find(PROVIDERS[provider]) if provider in PROVIDERS else None
         return key.source if key is not None else ""
 
-    def _signs_in(self, provider: Provider) -> bool:
-        return provider.sign_in is not None and not self._place(provider).source
+    def _ways(self, provider: Provider) -> tuple[Literal["browser", "device"], ...]:
+        how = provider.sign_in
+        if how is None or self._place(provider).source or self._lacks_client(provider):
+            return ()
+        return (*(("browser",) if how.page else ()), *(("device",) if how.device else ()))
+
+    def _client(self, provider: Provider) -> str:
+        settings = self._config().providers.get(provider.id)
+        return settings.client_id.strip() if settings is not None else ""
+
+    def _lacks_client(self, provider: Provider) -> str:
+        """Return a sentence on what signing in to a provider lacks, "" for nothing."""
+        how = provider.sign_in
+        if how is None or how.gives == "key" or self._client(provider):
+            return ""
+        return (
+            f"To sign in to {provider.name}, register an OAuth app with its maker and set client_id under "
+            f"[providers.{provider.id}] in config.toml."
+        )
 
     def _place(self, provider: Provider) -> AddressSetting:
         config = self._config()
@@ -155,7 +177,7 @@ def run_login(arguments: Namespace) -> int:
             lambda: controller.keep_variable(provider.id, arguments.env),
             force=arguments.force,
         )
-    key = _entered(provider) if not provider.signs_in else asyncio.run(_sign_in(controller, provider))
+    key = asyncio.run(_sign_in(controller, provider)) if provider.ways else _entered(provider)
     if not key:
         return 0
     return _keep(
@@ -199,6 +221,8 @@ def _named(rows: Sequence[LoginRow], name: str) -> LoginRow:
 
 
 def _entered(provider: LoginRow) -> str:
+    if provider.note:
+        say(provider.note, file=sys.stderr)
     if provider.page and sys.stdin.isatty():
         say(f"Keys are made at {provider.page}")
     return _read(f"Key of {provider.name} (not shown): ")
@@ -218,26 +242,30 @@ async def _sign_in(controller: LoginController, provider: LoginRow) -> str:
     Raises:
         SignInError: it failed.
     """
-    async with controller.sign_in(provider.id) as attempt:
-        say(f"Sign in to {provider.name} with a browser at\n\n  {attempt.url}\n", file=sys.stderr)
-        say(
-            "If the browser is on another machine, paste the address it ends at. A key can be pasted too.",
-            file=sys.stderr,
-        )
-        signing = asyncio.ensure_future(attempt.secret())
+    async with controller.sign_in(provider.id, provider.ways[-1]) as attempt:
+        where = f"with a browser at\n\n  {attempt.url}\n"
+        if attempt.code:
+            where = f"at\n\n  {attempt.url}\n\nin any browser, with the code\n\n  {attempt.code}\n"
+        say(f"Sign in to {provider.name} {where}", file=sys.stderr)
+        signing = asyncio.ensure_future(attempt.login())
         try:
-            text = await _read_beside(signing, f"Address, code or key of {provider.name} (not shown): ")
-            if attempt.is_key(text):
-                return text
-            if text:
-                attempt.paste(text)
+            if not attempt.code:
+                say(
+                    "If the browser is on another machine, paste the address it ends at. A key can be pasted too.",
+                    file=sys.stderr,
+                )
+                text = await _read_beside(signing, f"Address, code or key of {provider.name} (not shown): ")
+                if attempt.is_key(text):
+                    return text
+                if text:
+                    attempt.paste(text)
             say(f"You are signed in to {provider.name}. {controller.keep_key(provider.id, await signing)}")
             return ""
         finally:
             signing.cancel()
 
 
-async def _read_beside(other: "asyncio.Future[str]", prompt: str) -> str:
+async def _read_beside(other: "asyncio.Future[Login]", prompt: str) -> str:
     """Return a line that is entered, "" when ``other`` is done before."""
     loop, entered = asyncio.get_running_loop(), asyncio.get_running_loop().create_future()
 

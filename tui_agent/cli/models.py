@@ -80,10 +80,12 @@ def choose_model(config: Config, providers: Container[str], knows: Callable[[str
 def run_models(arguments: Namespace) -> int:
     """List models: those one can use now, or with ``--all`` every one known. Servers of the user's are asked first."""
     from tui_agent.model.discovery import refresh, servers
+    from tui_agent.model.sign_in import renew_due
 
-    config = load_config().config
+    config, logins = load_config().config, Logins()
     catalog = catalog_of(config)
-    keys = keys_of(config)
+    asyncio.run(renew_due(logins))
+    keys = keys_of(config, logins)
     asked = servers(catalog.addresses, keys, [*config.models, config.model or ""])
     outcomes = asyncio.run(refresh(asked, catalog.served))
     for outcome in outcomes:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from tui_agent.context.request import Message, ModelRequest
 from tui_agent.lazy import LazyPattern, dataclass
 from tui_agent.model.errors import Failure, classify, concerns_reasoning
+from tui_agent.model.logins import LoginError
 from tui_agent.model.protocol import ErrorKind, ModelError, ModelEvent
 from tui_agent.model.providers import WireName
 from tui_agent.model.route import Route, Router
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+_UNAUTHORISED = 401
 _NOT_THERE = {404, 405, 501}
 """Statuses of an address that has no such path."""
 _REFUSED = {400, 422}
@@ -86,6 +88,7 @@ class ProviderClient:
         self._loading: asyncio.Task[Http] | None = None
         self._warming: asyncio.Task[None] | None = None
         self._learnt: dict[tuple[str, str], _Learnt] = {}
+        self._renewing: dict[str, asyncio.Task[bool]] = {}
 
     @property
     def hosted(self) -> "HostClient":
@@ -115,8 +118,9 @@ class ProviderClient:
 
     async def aclose(self) -> None:
         """Close every connection and end litellm's process."""
-        if self._warming is not None:
-            await asyncio.gather(self._warming, return_exceptions=True)
+        # A token that was given but not kept would end the sign-in.
+        busy = [task for task in (self._warming, *self._renewing.values()) if task is not None]
+        await asyncio.gather(*busy, return_exceptions=True)
         if self._loading is not None:
             await (await self._loading).aclose()
         if self._hosted is not None:
@@ -127,12 +131,13 @@ class ProviderClient:
 
         What a server refuses and can be done without is left out and the request sent once more, before anything was
         answered: reasoning that is sent back (a conversation must not end because of a signature), a field it doesn't
-        know, a format it hasn't.
+        know, a format it hasn't. So is a request after a 401, with a new token, where the user is signed in with one.
 
         Raises:
             ModelError: the request failed, before or in the middle of the answer.
         """
-        with_reasoning, left_out = True, frozenset[str]()
+        with_reasoning, left_out, renewed = True, frozenset[str](), False
+        await self._renew(request.model)
         while True:
             attempt = self._prepare(request, with_reasoning=with_reasoning)
             attempt.left_out = left_out
@@ -143,12 +148,40 @@ class ProviderClient:
                         begun = True
                         yield event
             except ModelError as error:
+                if not begun and not renewed and error.status == _UNAUTHORISED:
+                    key, renewed = attempt.route.key, True
+                    if key is not None and await self._renew(request.model, key.get_secret_value()):
+                        continue
                 if begun or request.compact or not self._learn(error, attempt):
                     raise
                 log.warning("%s Sending again without it.", error.message)
                 with_reasoning, left_out = attempt.with_reasoning, attempt.left_out
             else:
                 return
+
+    async def _renew(self, model: str, refused: str = "") -> bool:
+        """Have a token renewed that ends soon or was refused; tell whether there is another now.
+
+        Raises:
+            ModelError: the user has to sign in again, or the provider can't be reached.
+        """
+        provider, logins = self._router.signed_in(model), self._router.logins
+        login = logins.find(provider.id) if provider is not None and logins is not None else None
+        if provider is None or logins is None or login is None:
+            return False
+        if not login.is_due(refused, self._now()):
+            return bool(refused) and login.key != refused
+        from tui_agent.model.sign_in import SignInError, renew
+
+        task = self._renewing.get(provider.id)
+        if task is None or task.done():
+            task = self._renewing[provider.id] = asyncio.create_task(renew(logins, provider, refused, self._now))
+        try:
+            return await asyncio.shield(task)
+        except SignInError as error:
+            raise ModelError(error.kind, str(error)) from None
+        except LoginError as error:
+            raise ModelError(ErrorKind.AUTH, str(error)) from None
 
     def _prepare(self, request: ModelRequest, *, with_reasoning: bool) -> _Attempt:
         route = self._router.route(request.model)

@@ -252,11 +252,12 @@ def _listed(row: dict[str, Any]) -> ServedModel | None:
         row.get("context_window"),  # Vercel, Groq
         row.get("max_context_length"),  # LM Studio, Mistral
         row.get("max_input_tokens"),  # LiteLLM, Anthropic
+        limits.get("max_context_window_tokens"),  # GitHub Copilot
         meta.get("n_ctx"),
         meta.get("n_ctx_train"),  # llama.cpp
     )
     outputs = (
-        limits.get("max_completion_tokens"),
+        limits.get("max_completion_tokens") or limits.get("max_output_tokens"),
         row.get("max_completion_tokens"),
         row.get("max_output_tokens"),
         row.get("max_tokens"),
@@ -267,6 +268,7 @@ def _listed(row: dict[str, Any]) -> ServedModel | None:
         _words(row.get("supported_parameters"))
         | _words(row.get("tags"))
         | {key for key, value in _table(row, "capabilities").items() if value is True}
+        | {key for key, value in _table(row, "capabilities", "supports").items() if value is True}
     )
     tells = isinstance(row.get("supported_parameters"), list)
     takes = _words(_table(row, "architecture").get("input_modalities"))
@@ -283,7 +285,7 @@ def _listed(row: dict[str, Any]) -> ServedModel | None:
 
 
 _VISION_WORDS = {"vision", "image"}
-_CALLS = {"tool-use", "tool_use", "function_calling"}
+_CALLS = {"tool-use", "tool_use", "tool_calls", "function_calling"}
 _THINKS = {"reasoning", "thinking"}
 _KINDS = {"language", "llm", "vlm", "chat", "model", "base", "text", "moderated", "completion"}
 """What lists call the type of a model that answers in text; "model" is Anthropic's word for every one."""
@@ -293,7 +295,7 @@ def _chats(row: dict[str, Any]) -> bool:
     answers = _words(_table(row, "architecture").get("output_modalities"))
     if answers and "text" not in answers:
         return False
-    kind = row.get("type") or row.get("mode") or row.get("task")
+    kind = row.get("type") or row.get("mode") or row.get("task") or _table(row, "capabilities").get("type")
     if isinstance(kind, str) and kind.lower() not in _KINDS:
         return False
     return _table(row, "capabilities").get("completion_chat") is not False

@@ -48,8 +48,8 @@ class Keys:
         for variable in provider.keys:
             if value := self._of(variable):
                 return Key(SecretStr(value), variable)
-        secret = self._logins.find(provider.id) if self._logins is not None else None
-        return Key(secret, SOURCE) if secret is not None else None
+        login = self._logins.find(provider.id) if self._logins is not None else None
+        return Key(SecretStr(login.key), SOURCE) if login is not None else None
 
     def own(self, model: str) -> Key | None:
         """Return the key that is set up with a model itself, None when there is none."""

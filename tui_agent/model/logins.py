@@ -1,22 +1,25 @@
-"""Keys the user entered in the program: kept in the system's keyring where there is one, else in a file of their own.
+"""Keys the user entered and tokens of sign-ins: in the system's keyring where there is one, else in a file.
 
 The file, readable for its owner alone, has an entry for each provider; that of a key in the keyring says so and holds
 no key. Other running programs see a change at their next request.
 """
 
+import asyncio
 import json
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import asdict, field
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol
 
-from pydantic import SecretStr
-
 from tui_agent.errors import UserFacingError
 from tui_agent.files.atomic import write_atomically
+from tui_agent.lazy import dataclass
 from tui_agent.paths import config_dir
+from tui_agent.session.locks import FileLock
 
 log = logging.getLogger(__name__)
 
@@ -24,10 +27,30 @@ SOURCE = "tui-agent login"
 """How a key of a login is named where others are named by their variable."""
 _SERVICE = "tui-agent"
 _IN_KEYRING = {"keyring": True}
+_BEFORE_END = 60.0
+"""Seconds before a token's end at which it is renewed."""
+_PATIENCE = 60.0
+"""Seconds to wait for another program that renews a token or writes the file."""
 
 
 class LoginError(UserFacingError):
     """A key can't be kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """What a provider lets the user in with: a lasting key, or a token and what it is renewed with."""
+
+    key: str = field(repr=False)
+    refresh: str = field(default="", repr=False)
+    expires: float = 0.0
+    """When the key ends, in seconds since the epoch by this machine's clock; 0: nobody said."""
+    client: str = ""
+    """Whom the token was given to; "" for a key."""
+
+    def is_due(self, refused: str, now: float) -> bool:
+        """Tell whether to renew the key: it ends soon, or it is the one that was refused."""
+        return bool(self.refresh) and (bool(self.expires and self.expires < now + _BEFORE_END) or self.key == refused)
 
 
 class Keyring(Protocol):
@@ -54,6 +77,23 @@ def system_keyring() -> Keyring | None:
     return backend if is_safe else None
 
 
+def _unpacked(secret: str) -> dict[str, Any]:
+    """Return what the keyring has of a provider: a key, or a table."""
+    try:
+        table = json.loads(secret) if secret.startswith("{") else {"key": secret}
+    except ValueError:
+        table = {}
+    return table if isinstance(table, dict) else {}
+
+
+def _login(entry: dict[str, Any]) -> Login | None:
+    key, expires = entry.get("key"), entry.get("expires", 0)
+    texts = {name: text for name in ("refresh", "client") if isinstance(text := entry.get(name), str)}
+    if not isinstance(key, str) or not key:
+        return None
+    return Login(key, expires=expires if isinstance(expires, int | float) else 0.0, **texts)
+
+
 class Logins:
     """The keys of one user, by provider. ``keyring`` finds where they are kept beside the file."""
 
@@ -67,32 +107,33 @@ class Logins:
     def __iter__(self) -> Iterator[str]:
         return iter(dict(self._read()))
 
-    def find(self, provider: str) -> SecretStr | None:
+    def find(self, provider: str) -> Login | None:
         """Return a provider's key, None when there is none or the keyring does not give it."""
         entry = self._read().get(provider)
         if entry is None:
             return None
-        key = self._keyring_key(provider) if entry.get("keyring") else entry.get("key")
-        return SecretStr(key) if isinstance(key, str) and key else None
+        return _login(_unpacked(self._keyring_key(provider)) if entry.get("keyring") else entry)
 
     def warm(self) -> None:
         """Read what is in the keyring, which may take a moment, or ask for its password."""
         for provider in self:
             self.find(provider)
 
-    def keep(self, provider: str, key: str) -> str:
+    def keep(self, provider: str, key: str | Login) -> str:
         """Keep a provider's key in place of the one before; return where it is, in words.
 
         Raises:
             LoginError: the file can't be written.
         """
-        kept = dict(self._read())
-        if self._put_into_keyring(provider, key):
-            kept[provider], where = dict(_IN_KEYRING), "the system's keyring"
-            self._from_keyring[provider] = key
-        else:
-            kept[provider], where = {"key": key}, str(self.path)
-        self._write(kept)
+        login = key if isinstance(key, Login) else Login(key)
+        entry = {name: value for name, value in asdict(login).items() if value}
+        with self._alone():
+            kept = dict(self._read())
+            if self._put_into_keyring(provider, json.dumps(entry) if login.client else login.key):
+                kept[provider], where = dict(_IN_KEYRING), "the system's keyring"
+            else:
+                kept[provider], where = entry, str(self.path)
+            self._write(kept)
         return where
 
     def forget(self, provider: str) -> bool:
@@ -101,15 +142,31 @@ class Logins:
         Raises:
             LoginError: the file can't be written, or the keyring keeps the key.
         """
-        kept = dict(self._read())
-        entry = kept.pop(provider, None)
-        if entry is None:
-            return False
-        if entry.get("keyring"):
-            self._remove_from_keyring(provider)
-        self._from_keyring.pop(provider, None)
-        self._write(kept)
+        with self._alone():
+            kept = dict(self._read())
+            entry = kept.pop(provider, None)
+            if entry is None:
+                return False
+            if entry.get("keyring"):
+                self._remove_from_keyring(provider)
+            self._write(kept)
         return True
+
+    @asynccontextmanager
+    async def turn(self) -> AsyncIterator[None]:
+        """Wait until no other program renews a token: the provider takes what renews it only once.
+
+        Raises:
+            LoginError: another one does not come to an end.
+        """
+        with self._lock(".renewal") as lock:
+            try:
+                async with asyncio.timeout(_PATIENCE):
+                    while not lock.exclusive():  # noqa: ASYNC110 - another program's lock tells nobody
+                        await asyncio.sleep(0.05)
+            except TimeoutError:
+                raise LoginError("Another program does not come to an end renewing a sign-in.") from None
+            yield
 
     @property
     def is_exposed(self) -> bool:
@@ -135,6 +192,22 @@ class Logins:
         self._from_keyring.clear()
         return self._kept
 
+    def _lock(self, purpose: str) -> FileLock:
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            return FileLock(self.path.with_suffix(purpose))
+        except OSError as error:
+            raise LoginError(f"{self.path} can't be written: {error.strerror}. Nothing was kept.") from None
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Keep other programs from writing between reading the file and writing it."""
+        with self._lock(".lock") as lock:
+            if not lock.exclusive(_PATIENCE):
+                raise LoginError(f"Another program holds {self.path}. Nothing was kept.")
+            self._stamp = None
+            yield
+
     def _write(self, kept: dict[str, dict[str, Any]]) -> None:
         try:
             write_atomically(self.path, json.dumps(kept, indent=1).encode(), mode=0o600)
@@ -144,7 +217,7 @@ class Logins:
 
     # -- the keyring ------------------------------------------------------------------------------------------
 
-    def _keyring_key(self, provider: str) -> str | None:
+    def _keyring_key(self, provider: str) -> str:
         if provider not in self._from_keyring:
             keyring, key = self._find_keyring(), None
             try:

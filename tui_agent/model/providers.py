@@ -1,9 +1,11 @@
 """What is particular to each provider: its address and format, where its key comes from, what it does otherwise."""
 
+import base64
+import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import field, replace
-from typing import Literal
+from typing import Any, Literal
 
 from tui_agent.lazy import dataclass
 from tui_agent.session.effort import Effort
@@ -91,8 +93,8 @@ class ResponsesFormat:
     """Pattern of the models that think, known to the catalog or not; they hand out their reasoning encrypted."""
     summary: str = ""
     """How detailed a summary of the reasoning is asked for; "" where one comes by itself."""
-    developer: bool = False
-    """Instructions are a developer's message instead of the system's."""
+    system: Literal["system", "developer", "instructions"] = "system"
+    """Whose message the prompt's head is, or that it is a field beside the messages."""
     cache_key: bool = False
     """Takes the session's id, so that its requests meet the same cache."""
     images_in_results: bool = False
@@ -111,15 +113,31 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class SignIn:
-    """How an account is signed in to in a browser, as its provider documents it for other programs.
+    """How an account is signed in to, as its provider documents it for other programs.
 
-    ``gives``: OpenRouter answers with a lasting key of the user's, others with OAuth's tokens.
+    ``gives``: OpenRouter answers any program with a lasting key of the user's. Others give OAuth's tokens, and only to
+    a client that somebody registered with them.
     """
 
-    page: str
-    """The page where the user agrees."""
     exchange: str
-    """Where the page's code is exchanged."""
+    """Where a code is exchanged, and tokens are renewed."""
+    page: str = ""
+    """The page where the user agrees in a browser that comes back to this machine; "" where there is none."""
+    device: str = ""
+    """Where a code is had that the user enters at the provider's page (RFC 8628); "" where there is none."""
+    device_poll: str = ""
+    """Where OpenAI is asked whether the code was entered; it answers with a code to exchange instead of tokens."""
+    device_page: str = ""
+    """The page to enter it at, where the answer does not name it."""
+    device_callback: str = ""
+    """The redirection address that such a code belongs to."""
+    callback: tuple[int, str] = (0, "")
+    """Port and path the browser comes back to; 0 and "" where they are free."""
+    scope: str = ""
+    revoke: str = ""
+    """Where tokens are given back (RFC 7009); "" where a program without a secret of its own can't."""
+    apps_page: str = ""
+    """The page where the user takes away what they let a program do."""
     gives: Literal["key", "tokens"] = "tokens"
     key_prefix: str = ""
     """What the provider's keys begin with, so that a pasted key is not taken for a code."""
@@ -176,12 +194,17 @@ class Provider:
     """How its users sign in instead of pasting a key; None where that is not offered to other programs."""
     sign_in_note: str = ""
     """A sentence for its users about signing in."""
+    account: tuple[str, str, str] = ("", "", "")
+    """A header that names the account, and where a token (RFC 7519) says it: a claim and its field."""
 
     def key_header(self, key: str, *, bearer: bool = False) -> dict[str, str]:
-        """Return the header that carries a key; ``bearer`` for a token that is sent as one whatever ``auth`` says."""
+        """Return what carries a key; ``bearer`` for a token that is sent as one whatever ``auth`` says."""
+        header, claim, name = self.account
+        told = claims_of(key).get(claim) if header else None
+        account = {header: str(told[name])} if isinstance(told, dict) and name in told else {}
         if bearer or self.auth == "bearer":
-            return {"authorization": f"Bearer {key}"}
-        return {self.auth: key}
+            return {"authorization": f"Bearer {key}", **account}
+        return {self.auth: key, **account}
 
     @property
     def variables(self) -> Parameters:
@@ -198,6 +221,15 @@ class Provider:
     def speaks(self, wire: WireName) -> bool:
         """Tell whether some of the provider's models are spoken to in a format."""
         return wire in {self.wire, *(other for _, other in self.wires)}
+
+
+def claims_of(token: str) -> dict[str, Any]:
+    """Return what a signed token says, unproven; nothing of one that is no such token."""
+    try:
+        claims = json.loads(base64.urlsafe_b64decode(token.split(".")[1] + "=="))
+    except (ValueError, IndexError):
+        return {}
+    return claims if isinstance(claims, dict) else {}
 
 
 def _azure(url: str, name: str, wire: WireName, parameters: Mapping[str, str]) -> Endpoint:
@@ -241,7 +273,7 @@ _OPENAI_THINKING = (
 What is called chat, or hears and draws, stays with chat completions.
 """
 _OPENAI_RESPONSES = ResponsesFormat(
-    thinking=_OPENAI_THINKING, summary="auto", developer=True, cache_key=True, images_in_results=True, compacts=True
+    thinking=_OPENAI_THINKING, summary="auto", system="developer", cache_key=True, images_in_results=True, compacts=True
 )
 
 _OPENAI_CHAT = ChatFormat(
@@ -344,6 +376,44 @@ _TABLE = (
         chat=ChatFormat(
             effort="reasoning", reasoning_back="details", cache_key="session_id", fields={"usage": {"include": True}}
         ),
+    ),
+    Provider(
+        "github_copilot",
+        "GitHub Copilot",
+        ("COPILOT_GITHUB_TOKEN",),
+        keys_page="https://github.com/settings/personal-access-tokens/new (permission “Copilot Requests”)",
+        sign_in=SignIn(
+            exchange="https://github.com/login/oauth/access_token",
+            device="https://github.com/login/device/code",
+            scope="read:user",
+            apps_page="https://github.com/settings/applications",
+        ),
+        wire="chat",
+        url="https://api.githubcopilot.com",
+        wires=((r"codex", "responses"),),
+        lists_models=True,
+        responses=replace(_OPENAI_RESPONSES, compacts=False),
+    ),
+    Provider(
+        "chatgpt",
+        "ChatGPT",
+        ("CHATGPT_ACCESS_TOKEN",),
+        sign_in=SignIn(
+            exchange="https://auth.openai.com/oauth/token",
+            page="https://auth.openai.com/oauth/authorize",
+            device="https://auth.openai.com/api/accounts/deviceauth/usercode",
+            device_poll="https://auth.openai.com/api/accounts/deviceauth/token",
+            device_page="https://auth.openai.com/codex/device",
+            device_callback="https://auth.openai.com/deviceauth/callback",
+            callback=(1455, "/auth/callback"),
+            scope="openid profile email offline_access",
+            revoke="https://auth.openai.com/oauth/revoke",
+            apps_page="https://chatgpt.com/#settings/Security",
+        ),
+        wire="responses",
+        url="https://chatgpt.com/backend-api/codex",
+        responses=replace(_OPENAI_RESPONSES, system="instructions", compacts=False),
+        account=("chatgpt-account-id", "https://api.openai.com/auth", "chatgpt_account_id"),
     ),
     Provider(
         "mistral",

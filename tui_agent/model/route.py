@@ -13,7 +13,7 @@ from tui_agent.model.addresses import Addresses, split
 from tui_agent.model.catalog import Catalog, ModelInfo
 from tui_agent.model.errors import Target, missing_key
 from tui_agent.model.keys import Key, Keys
-from tui_agent.model.logins import Logins
+from tui_agent.model.logins import SOURCE, Logins
 from tui_agent.model.protocol import ErrorKind, ModelError
 from tui_agent.model.providers import ChatFormat, Endpoint, Provider, WireName, provider_of
 from tui_agent.model.redaction import redact
@@ -90,7 +90,7 @@ class Router:
         self._catalog = catalog
         self._models = dict(models or {})
         self._providers = dict(providers or {})
-        self._logins = logins
+        self.logins = logins
         self._find_again()
 
     def use(self, models: Mapping[str, ModelSettings], providers: Mapping[str, ProviderSettings]) -> None:
@@ -106,8 +106,14 @@ class Router:
         self._find_again()
 
     def _find_again(self) -> None:
-        self.keys = Keys(self.environ, providers=self._providers, models=self._models, logins=self._logins)
+        self.keys = Keys(self.environ, providers=self._providers, models=self._models, logins=self.logins)
         self._addresses = Addresses(self.environ, self._models, self._providers)
+
+    def signed_in(self, model: str) -> Provider | None:
+        """Return a model's provider where what counts for its requests is a login."""
+        provider = provider_of(self._catalog.provider(model))
+        key = self.keys.find(provider, model)
+        return provider if key is not None and key.source == SOURCE else None
 
     def wire(self, model: str) -> WireName | None:
         """Return the format a model is spoken to in, None when litellm does it."""

@@ -1,11 +1,17 @@
-"""Signs in to a provider's account: the user agrees in a browser, whose answer is exchanged for a key."""
+"""Signs in to a provider's account: the user agrees in a browser, here or elsewhere, and gets a key or tokens.
+
+Elsewhere is the device flow of RFC 8628; OpenAI's own form of it is the one of its open-source program. No clock but
+the event loop's says how long to wait, and a token's life is counted from when it came.
+"""
 
 import asyncio
 import base64
+import contextlib
 import hashlib
 import os
 import secrets
 import time
+from collections.abc import Awaitable, Callable, Mapping
 from types import TracebackType
 from typing import Any, Self
 from urllib.parse import urlencode, urlsplit
@@ -14,7 +20,9 @@ import httpx
 
 from tui_agent.errors import UserFacingError
 from tui_agent.model.errors import Failure, Target, classify, describe
-from tui_agent.model.providers import Provider, SignIn
+from tui_agent.model.logins import Login, LoginError, Logins
+from tui_agent.model.protocol import ErrorKind
+from tui_agent.model.providers import PROVIDERS, Provider, SignIn, claims_of
 from tui_agent.model.redaction import redact
 from tui_agent.model.wires.http import Http
 from tui_agent.model.wires.wire import WireFailure
@@ -23,23 +31,42 @@ from tui_agent.web.callback import Callback, answer_in
 
 SECONDS = 600.0
 """Seconds the user may take in the browser."""
+_DEVICE_SECONDS = 900.0
+"""Seconds a code to enter is good for, where nobody says, and at most."""
+_INTERVAL = 5.0
+"""Seconds between two questions whether it was entered, where nobody says; what is added when asked to slow down."""
+_FASTEST = 0.05
 _REQUEST_SECONDS = 30.0
+_PENDING = {403, 404}
+"""How OpenAI says that a code was not entered yet."""
 
 
 class SignInError(UserFacingError):
-    """Signing in failed."""
+    """Signing in, or renewing what it gave, failed; ``kind`` says whether it can be tried again."""
+
+    def __init__(self, message: str, kind: ErrorKind = ErrorKind.AUTH) -> None:
+        super().__init__(message)
+        self.kind = kind
 
 
 class BrowserSignIn:
-    """One attempt in a browser. The answer comes back to this machine, or the user pastes it."""
+    """One attempt in a browser. The answer comes back to this machine, or the user pastes it.
 
-    def __init__(self, provider: Provider, how: SignIn, *, seconds: float = SECONDS) -> None:
+    ``client`` is the id of a registered OAuth app; "" where the provider asks for none.
+    """
+
+    code = ""
+
+    def __init__(self, provider: Provider, how: SignIn, client: str = "", *, seconds: float = SECONDS) -> None:
         self._provider = provider
         self._how = how
+        self._client = client
         self._seconds = seconds
         self._verifier = secrets.token_urlsafe(48)
-        # Whoever does not know the path can't answer in the user's place.
-        self._callback = Callback(path=f"/callback/{secrets.token_urlsafe(12)}")
+        # Whoever knows neither the path nor the state can't answer in the user's place.
+        port, path = how.callback
+        self._state = secrets.token_urlsafe(12)
+        self._callback = Callback(port, path or f"/callback/{self._state}", self._state if client else None)
 
     async def __aenter__(self) -> Self:
         try:
@@ -54,12 +81,18 @@ class BrowserSignIn:
         self._callback.close()
 
     @property
+    def _back(self) -> str:
+        return f"http://localhost:{self._callback.port}{self._callback.path}"
+
+    @property
     def url(self) -> str:
-        query = {
-            "callback_url": f"http://localhost:{self._callback.port}{self._callback.path}",
-            "code_challenge": _challenge(self._verifier),
-            "code_challenge_method": "S256",
-        }
+        challenge = base64.urlsafe_b64encode(hashlib.sha256(self._verifier.encode()).digest()).rstrip(b"=").decode()
+        query = {"code_challenge": challenge, "code_challenge_method": "S256"}
+        if self._client:
+            query |= {"response_type": "code", "client_id": self._client, "redirect_uri": self._back}
+            query |= {"scope": self._how.scope, "state": self._state}
+        else:
+            query["callback_url"] = self._back
         return f"{self._how.page}?{urlencode(query)}"
 
     def is_key(self, text: str) -> bool:
@@ -73,12 +106,15 @@ class BrowserSignIn:
             SignInError: there is no code in it.
         """
         text = text.strip()
-        values = answer_in(text.partition("?")[2].partition("#")[0]) if "://" in text else {"code": text}
+        is_address = "://" in text
+        values = answer_in(text.partition("?")[2].partition("#")[0]) if is_address else {"code": text}
         if not values or not values.get("code", "x") or any(letter.isspace() for letter in text):
             raise SignInError("That has no code: copy the whole address the browser ended at, or only its code.")
+        if is_address and not self._callback.fits(values):
+            raise SignInError("That is the address of another attempt: sign in at the page that is shown now.")
         self._callback.give(values)
 
-    async def secret(self) -> str:
+    async def login(self) -> Login:
         """Wait for the user, then return what the provider gives.
 
         Raises:
@@ -93,19 +129,160 @@ class BrowserSignIn:
         if "code" not in answer:
             why = one_line(answer.get("error_description") or answer["error"], 120)
             raise SignInError(f"{name} did not let you in: {why}.")
+        if self._client:
+            return await _exchange(self._provider, self._how, self._client, answer["code"], self._verifier, self._back)
         given = {"code": answer["code"], "code_verifier": self._verifier, "code_challenge_method": "S256"}
-        table = await post(self._provider, self._how.exchange, json=given)
-        key = table.get("key")
-        if not isinstance(key, str) or not key:
-            raise SignInError(f"{name} answered without a key. Sign in again, or paste a key.")
-        return key
+        return _login(self._provider, await post(self._provider, self._how.exchange, json=given))
 
 
-async def post(provider: Provider, url: str, **body: Any) -> dict[str, Any]:
-    """Post a request of a sign-in and return the answer's table.
+class DeviceSignIn:
+    """One attempt with a code that the user enters in a browser anywhere."""
+
+    def __init__(
+        self,
+        provider: Provider,
+        how: SignIn,
+        client: str,
+        *,
+        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+    ) -> None:
+        self._provider = provider
+        self._how = how
+        self._client = client
+        self._sleep = sleep
+        self._given: dict[str, str] = {}
+        self.url = ""
+        """The page to enter the code at."""
+        self.code = ""
+
+    async def __aenter__(self) -> Self:
+        provider, how, id_ = self._provider, self._how, {"client_id": self._client}
+        own = bool(how.device_poll)
+        body = {"json": id_} if own else {"data": {**id_, "scope": how.scope}}
+        table = await post(provider, how.device, **body)
+        texts = {name: text for name, text in table.items() if isinstance(text, str)}
+        self.code, self.url = one_line(texts.get("user_code", ""), 40), texts.get("verification_uri", how.device_page)
+        device = texts.get("device_auth_id" if own else "device_code", "")
+        if not (self.code and device and urlsplit(self.url).scheme in {"http", "https"}):
+            raise SignInError(f"{provider.name} answered without a code to enter. Sign in again, or paste a key.")
+        self._given = {"device_auth_id": device, "user_code": texts["user_code"]}
+        if not own:
+            kind = "urn:ietf:params:oauth:grant-type:device_code"
+            self._given = {**id_, "device_code": device, "grant_type": kind}
+        self._seconds = min(_number(table.get("expires_in")) or _DEVICE_SECONDS, _DEVICE_SECONDS)
+        self._interval = _number(table.get("interval")) or _INTERVAL
+        return self
+
+    async def __aexit__(self, *_: object) -> None: ...
+
+    def is_key(self, _text: str) -> bool:
+        return False
+
+    def paste(self, _text: str) -> None:
+        raise SignInError(f"Enter the code at {self.url}, not here.")
+
+    async def login(self) -> Login:
+        """Wait until the code was entered, then return what the provider gives.
+
+        Raises:
+            SignInError: the user refused, or did not enter it as long as it was good.
+        """
+        try:
+            async with asyncio.timeout(self._seconds):
+                while (login := await self._asked()) is None:
+                    pass
+        except TimeoutError:
+            raise self._ended() from None
+        return login
+
+    async def _asked(self) -> Login | None:
+        """Wait a while, then ask whether the code was entered."""
+        provider, how = self._provider, self._how
+        await self._sleep(max(self._interval, _FASTEST))
+        body = {"json": self._given} if how.device_poll else {"data": self._given}
+        try:
+            status, table = await ask(provider, how.device_poll or how.exchange, **body)
+        except SignInError:
+            self._interval *= 2
+            return None
+        error = table.get("error")
+        if (how.device_poll and status in _PENDING) or error == "authorization_pending":
+            return None
+        if error == "slow_down":
+            self._interval = _number(table.get("interval")) or self._interval + _INTERVAL
+            return None
+        if error == "expired_token":
+            raise self._ended()
+        if error == "access_denied":
+            raise SignInError(f"{provider.name} did not let you in: the sign-in was refused there.")
+        table = _accepted(provider, status, table, self._given.values())
+        if not how.device_poll:
+            return _login(provider, table, self._client)
+        code, verifier = str(table.get("authorization_code")), str(table.get("code_verifier"))
+        return await _exchange(provider, how, self._client, code, verifier, how.device_callback)
+
+    def _ended(self) -> SignInError:
+        return SignInError(f"Nobody entered the code at {self.url} as long as it was good. Sign in again for another.")
+
+
+async def renew(logins: Logins, provider: Provider, refused: str = "", now: Callable[[], float] = time.time) -> bool:
+    """Renew a token that ends soon or was ``refused``; tell whether there is another now.
+
+    Programs do so one after the other: the second finds what the first was given.
 
     Raises:
-        SignInError: it was refused or not answered.
+        SignInError: the user has to sign in again, or the provider can't be reached.
+        LoginError: what was given can't be kept.
+    """
+    async with logins.turn():
+        login = await asyncio.to_thread(logins.find, provider.id)
+        if login is None or provider.sign_in is None or not login.is_due(refused, now()):
+            return login is not None and bool(refused) and login.key != refused
+        given = {"grant_type": "refresh_token", "refresh_token": login.refresh, "client_id": login.client}
+        try:
+            table = await post(provider, provider.sign_in.exchange, data=given)
+        except SignInError as error:
+            if error.kind is not ErrorKind.AUTH:
+                raise
+            advice = f"sign in again with /login or tui-agent login {provider.id}"
+            raise SignInError(f"Your sign-in to {provider.name} has ended: {advice}.") from None
+        # A server that gives no other one keeps to the first.
+        renewed = _login(provider, {"refresh_token": login.refresh, **table}, login.client, now())
+        await asyncio.to_thread(logins.keep, provider.id, renewed)
+        return True
+
+
+async def renew_due(logins: Logins) -> None:
+    """Renew what ends soon, before servers are asked for their models. What fails, the next request will tell."""
+    for name in logins:
+        login, provider = logins.find(name), PROVIDERS.get(name)
+        if login is not None and provider is not None and login.is_due("", time.time()):
+            with contextlib.suppress(SignInError, LoginError):
+                await renew(logins, provider)
+
+
+async def sign_out(provider: Provider, login: Login) -> str:
+    """Give tokens back; return a sentence on what is left for the user to do, "" for nothing."""
+    how = provider.sign_in
+    if how is None or not login.client:
+        return ""
+    by_hand = f"Take the app's access away at {how.apps_page}."
+    if not how.revoke:
+        return by_hand
+    hint = "refresh_token" if login.refresh else "access_token"
+    given = {"token": login.refresh or login.key, "token_type_hint": hint, "client_id": login.client}
+    try:
+        await post(provider, how.revoke, json=given)
+    except SignInError as error:
+        return f"{error} {by_hand}"
+    return ""
+
+
+async def ask(provider: Provider, url: str, **body: Any) -> tuple[int, dict[str, Any]]:
+    """Post a request of a sign-in; return the answer's status and its table, empty where it has none.
+
+    Raises:
+        SignInError: it was not answered.
     """
     http = Http(os.environ)
     hidden = [value for values in body.values() for value in values.values() if isinstance(value, str)]
@@ -114,31 +291,65 @@ async def post(provider: Provider, url: str, **body: Any) -> dict[str, Any]:
         headers = {"accept": "application/json"}
         response = await client.post(url, headers=headers, timeout=_REQUEST_SECONDS, follow_redirects=False, **body)
     except WireFailure as failed:
-        raise SignInError(f"{provider.name} can't be reached: {failed.failure.text}") from None
+        raise SignInError(f"{provider.name} can't be reached: {failed.failure.text}", ErrorKind.NETWORK) from None
     except (httpx.HTTPError, OSError) as error:
         target = Target("", provider.name, urlsplit(url).netloc, "")
-        message = classify(Failure(**describe(error, hidden)), target, now=time.time()).message
-        raise SignInError(message) from None
+        told = classify(Failure(**describe(error, hidden)), target, now=time.time())
+        raise SignInError(told.message, told.kind) from None
     finally:
         await http.aclose()
     try:
-        answer = response.json()
+        table = response.json()
     except ValueError:
-        answer = None
-    table = answer if isinstance(answer, dict) else {}
-    if response.is_success:
+        table = None
+    return response.status_code, table if isinstance(table, dict) else {}
+
+
+async def post(provider: Provider, url: str, **body: Any) -> dict[str, Any]:
+    """Post a request of a sign-in and return the answer's table.
+
+    Raises:
+        SignInError: it was refused or not answered.
+    """
+    status, table = await ask(provider, url, **body)
+    return _accepted(provider, status, table, [value for values in body.values() for value in values.values()])
+
+
+def _accepted(provider: Provider, status: int, table: dict[str, Any], hidden: Any) -> dict[str, Any]:
+    """Return a table that is no refusal, whatever the status: GitHub refuses with 200."""
+    if 200 <= status < 300 and "error" not in table:
         return table
-    why = redact(_reason(table), hidden) or f"status {response.status_code}"
-    raise SignInError(f"{provider.name} refused the sign-in ({one_line(why, 120)}). Sign in again: a code works once.")
+    why = one_line(redact(_reason(table), hidden), 120) or f"status {status}"
+    kind = ErrorKind.OVERLOADED if status >= 500 or status == 429 else ErrorKind.AUTH
+    raise SignInError(f"{provider.name} refused the sign-in ({why}). Sign in again: a code works once.", kind)
 
 
-def _reason(table: dict[str, Any]) -> str:
+async def _exchange(provider: Provider, how: SignIn, client: str, code: str, verifier: str, back: str) -> Login:
+    given = {"grant_type": "authorization_code", "code": code, "code_verifier": verifier}
+    table = await post(provider, how.exchange, data={**given, "client_id": client, "redirect_uri": back})
+    return _login(provider, table, client)
+
+
+def _login(provider: Provider, table: Mapping[str, Any], client: str = "", now: float | None = None) -> Login:
+    key, refresh = table.get("access_token" if client else "key"), table.get("refresh_token")
+    if not isinstance(key, str) or not key:
+        raise SignInError(f"{provider.name} answered without a key. Sign in again, or paste a key.")
+    claims = claims_of(key)
+    life = _number(table.get("expires_in")) or _number(claims.get("exp")) - _number(claims.get("iat"))
+    begin = time.time() if now is None else now
+    return Login(key, refresh if isinstance(refresh, str) else "", begin + life if life > 0 else 0.0, client)
+
+
+def _number(value: object) -> float:
+    """Return a number however it is written, 0 for anything else."""
+    try:
+        return max(0.0, float(value)) if isinstance(value, int | float | str) else 0.0
+    except ValueError:
+        return 0.0
+
+
+def _reason(table: Mapping[str, Any]) -> str:
     """Return why a request was refused, in the forms that providers write it."""
     error = table.get("error")
     texts = (table.get("error_description"), error.get("message") if isinstance(error, dict) else error)
     return next((text for text in (*texts, table.get("message")) if isinstance(text, str) and text), "")
-
-
-def _challenge(verifier: str) -> str:
-    """Return the challenge S256 of RFC 7636."""
-    return base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()

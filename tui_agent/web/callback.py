@@ -15,10 +15,11 @@ _LONGEST_LINE = 16 << 10
 class Callback:
     """Listens on one port for one answer: the parameters that the login page adds to the address."""
 
-    def __init__(self, port: int = 0, path: str = "/callback") -> None:
+    def __init__(self, port: int = 0, path: str = "/callback", state: str | None = None) -> None:
         self.port = port
         """0 until ``listen``, if any free port will do."""
         self.path = path
+        self._state = state
         self._server: asyncio.Server | None = None
         self._answer: asyncio.Future[dict[str, str]] | None = None
 
@@ -37,6 +38,10 @@ class Callback:
         if self._answer is None:
             raise RuntimeError("the callback does not listen")
         return await asyncio.shield(self._answer)
+
+    def fits(self, values: dict[str, str]) -> bool:
+        """Tell whether something is an answer to what was asked, as far as a state was sent along."""
+        return bool(values) and self._state in {None, values.get("state")}
 
     def give(self, values: dict[str, str]) -> None:
         """Take an answer that came by another way; the first one counts."""
@@ -61,7 +66,7 @@ class Callback:
             line = (await reader.readline()).decode("latin-1").split()
             address = urlsplit(line[1] if len(line) > 1 else "")
             values = answer_in(address.query)
-            found = address.path == self.path and bool(values)
+            found = address.path == self.path and self.fits(values)
             body = (_DONE if "code" in values else _REFUSED) if found else "Not here."
             status = "200 OK" if found else "404 Not Found"
             head = f"HTTP/1.1 {status}\r\nContent-Type: text/plain\r\nConnection: close\r\n"

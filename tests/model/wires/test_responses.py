@@ -77,6 +77,9 @@ def test_both_blocks_of_instructions_come_first_as_the_developers() -> None:
         {"role": "user", "content": "hello"},
     ]
     assert body_of(*head, user(), model="xai/grok-4.3")["input"][0]["role"] == "system"
+    beside = body_of(*head, user(), model="chatgpt/gpt-6-sol")
+    assert beside["instructions"] == "You are an agent.\n\nIt is May."
+    assert beside["input"] == [{"role": "user", "content": "hello"}]
 
 
 @pytest.mark.parametrize(

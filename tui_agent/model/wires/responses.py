@@ -97,6 +97,9 @@ def call(request: ModelRequest, route: Route, *, with_reasoning: bool = True) ->
         "stream": True,
         "store": False,
     }
+    if form.system == "instructions":
+        head = one_system_message(request.messages)[:1]
+        body["instructions"] = "".join(message.text for message in head if message.role == "system")
     options = dict(route.options)
     own = options.pop("tools", [])
     if tools := [*map(_tool, request.tools), *(own if isinstance(own, list) else [])]:
@@ -157,7 +160,6 @@ def _input(request: ModelRequest, form: ResponsesFormat, *, with_reasoning: bool
 
     Images of results come after all results of an answer where the provider takes only text in them.
     """
-    role = "developer" if form.developer else "system"
     items: list[dict[str, Any]] = []
     moved: list[dict[str, Any]] = []
     for message in one_system_message(request.messages):
@@ -165,8 +167,10 @@ def _input(request: ModelRequest, form: ResponsesFormat, *, with_reasoning: bool
             items.append({"role": "user", "content": moved})
             moved = []
         match message.role:
+            case "system" if form.system == "instructions":
+                pass
             case "system":
-                items.append({"role": role, "content": message.text})
+                items.append({"role": form.system, "content": message.text})
             case "user":
                 kept, said = compacted(message) if with_reasoning else ([], message)
                 items += kept
