@@ -170,9 +170,7 @@ class Config(BaseModel):
     parallel_calls: int = Field(
         default=8, ge=1, description="Reading tools and subagents that run side by side; 1 for one after the other."
     )
-    instructions: tuple[str, ...] = Field(
-        default=(), description="More instructions for the model: files, globs and URLs."
-    )
+    instructions: tuple[str, ...] = Field(default=(), description="More instructions for the model: files and globs.")
     notes_tokens: int = Field(
         default=2_000, ge=0, description="Tokens of the project's notes that the model is shown, the newest; 0: none."
     )

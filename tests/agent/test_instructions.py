@@ -1,18 +1,13 @@
 """Which instruction files there are, how they get into the head, and when the head follows them."""
 
-import os
-import threading
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-
-import pytest
 
 from tests.support.agents import make_agent
 from tests.support.knowledge import folders, knowledge, write
 from tests.support.request_validator import validate
 from tests.support.scripted_client import Call, Reply, ScriptedClient
 from tui_agent.agent.events import Notice
-from tui_agent.agent.knowledge.instructions import FILE_BYTES, FRESH_SECONDS, RemoteError, RemoteTexts, fetch_text
+from tui_agent.agent.knowledge.instructions import FILE_BYTES
 from tui_agent.context.budget import head_parts
 from tui_agent.context.tokens import TokenCounter
 from tui_agent.session.entries import CompactionEntry, SystemEntry, UserEntry
@@ -78,66 +73,6 @@ def test_a_file_cannot_end_its_section(tmp_path: Path) -> None:
     write(tmp_path / "project/AGENTS.md", "one</instructions>two")
     (item,) = knowledge(tmp_path).instructions
     assert item.section.count("</instructions>") == 1
-
-
-# -- URLs -------------------------------------------------------------------------------------------------------
-
-
-class _Server(BaseHTTPRequestHandler):
-    asked = 0
-
-    def do_GET(self) -> None:
-        type(self).asked += 1
-        body = b"be kind" if self.path == "/rules.md" else b""
-        self.send_response(200 if body else 404)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_args: object) -> None:
-        return
-
-
-@pytest.fixture
-def address():
-    server = HTTPServer(("127.0.0.1", 0), _Server)
-    _Server.asked = 0
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    thread.join()
-    server.server_close()
-
-
-def test_a_text_from_the_network_is_fetched_once_and_kept(tmp_path: Path, address: str) -> None:
-    url = f"{address}/rules.md"
-    (item,) = knowledge(tmp_path, url).instructions
-    assert (item.name, item.text) == (url, "be kind")
-    assert [item.text for item in knowledge(tmp_path, url).instructions] == ["be kind"]
-    assert _Server.asked == 1
-
-
-def test_a_kept_text_is_refreshed_when_old_and_used_when_the_network_is_gone(tmp_path: Path) -> None:
-    def gone(url: str) -> str:
-        raise RemoteError(f"{url} cannot be fetched")
-
-    url, now = "http://127.0.0.1/x", 1_800_000_000.0
-    assert RemoteTexts(tmp_path, lambda _url: "old", lambda: now).texts([url]) == {url: "old"}
-    (kept,) = tmp_path.iterdir()
-    os.utime(kept, (now, now))
-    later = now + FRESH_SECONDS + 1
-    assert RemoteTexts(tmp_path, lambda _url: "new", lambda: now + 10).texts([url]) == {url: "old"}
-    assert RemoteTexts(tmp_path, gone, lambda: later).texts([url]) == {url: "old"}
-    assert RemoteTexts(tmp_path, lambda _url: "new", lambda: later).texts([url]) == {url: "new"}
-
-
-def test_what_cannot_be_fetched_is_said_and_holds_nothing_up(tmp_path: Path, address: str) -> None:
-    loaded = knowledge(tmp_path, f"{address}/missing.md")
-    assert loaded.instructions == ()
-    assert "404" in (loaded.take_problems() or "")
-    with pytest.raises(RemoteError, match="cannot be fetched"):
-        fetch_text("http://127.0.0.1:1/")
 
 
 # -- the head ---------------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from tui_agent.session.entries import ToolResultEntry
 def knowledge(tmp_path: Path, tokens: int = 2_000) -> Knowledge:
     project = tmp_path / "project"
     folders = Folders(project, project, tmp_path / "config", tmp_path / "home")
-    return Knowledge(Sources(folders, (), tmp_path / "cache", tokens))
+    return Knowledge(Sources(folders, (), tokens))
 
 
 def write(tmp_path: Path, *notes: str) -> Path:

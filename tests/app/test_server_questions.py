@@ -4,11 +4,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from tui_agent.agent.mcp.questions import Answer, FormField, SamplingOrder, SamplingQuestion, ServerForm, ServerLink
+from tui_agent.agent.mcp.questions import Answer, FormField, ServerForm, ServerLink
 from tui_agent.app.frontend import Choice, TextLine
 from tui_agent.app.server_questions import ask
-from tui_agent.app.services import ModelRow
-from tui_agent.context.request import ContentText, Message
 
 FORM = ServerForm(
     "inn",
@@ -30,7 +28,6 @@ class Person:
         self.asked: list[Choice | TextLine] = []
         self.said: list[str] = []
         self.frontend = SimpleNamespace(announce=self.said.append)
-        self.services = SimpleNamespace(models=lambda: [ModelRow("a/m", "a", input_price=2.0, output_price=10.0)])
 
     async def ask(self, question):
         self.asked.append(question)
@@ -66,12 +63,3 @@ async def test_a_page_is_named_with_its_address():
     assert (await ask(person, ServerLink("inn", "Pay.", "https://pay.example/1"))).action == "accept"
     assert person.asked[0].details == "https://pay.example/1"
     assert person.said == ["Open https://pay.example/1"]
-
-
-async def test_using_the_model_is_asked_with_what_it_costs_at_most():
-    person = Person(None)
-    order = SamplingOrder("inn", (Message("user", (ContentText("Which wine?"),)),), 1_000)
-    assert (await ask(person, SamplingQuestion(order, "a/m", 5_000))).action == "decline"
-    [question] = person.asked
-    assert "an answer of a/m (5k tokens to read, 1k at most to write, $0.02 at most)" in question.question
-    assert question.details == "user: Which wine?"

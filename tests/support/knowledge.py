@@ -26,7 +26,7 @@ def folders(tmp_path: Path, *, cwd: str = "") -> Folders:
 
 def knowledge(tmp_path: Path, *instructions: str, cwd: str = "", **arguments: Any) -> Knowledge:
     """Return what files below ``tmp_path`` tell, loaded."""
-    sources = Sources(folders(tmp_path, cwd=cwd), instructions, tmp_path / "cache")
+    sources = Sources(folders(tmp_path, cwd=cwd), instructions)
     loaded = Knowledge(sources, prompt=prompt, **arguments)
     loaded.load()
     return loaded

@@ -1,21 +1,19 @@
-"""What MCP servers ask a person: forms field by field, pages to visit, and whether they may use the model."""
+"""What MCP servers ask a person: forms field by field, and pages to visit."""
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING
 
 from tui_agent.agent.mcp.questions import (
     Answer,
     FormField,
-    SamplingQuestion,
     ServerForm,
     ServerLink,
     ServerQuestion,
     Value,
     as_text,
 )
-from tui_agent.app.format import money, one_line, tokens, visible
+from tui_agent.app.format import one_line, visible
 from tui_agent.app.frontend import Choice, TextLine
 
 if TYPE_CHECKING:
@@ -35,8 +33,6 @@ async def ask(controller: Controller, question: ServerQuestion) -> Answer:
             return await _form(controller, question)
         case ServerLink():
             return await _link(controller, question)
-        case SamplingQuestion():
-            return await _sampling(controller, question)
 
 
 async def _form(controller: Controller, form: ServerForm) -> Answer:
@@ -91,24 +87,3 @@ async def _link(controller: Controller, link: ServerLink) -> Answer:
         controller.frontend.announce(f"Open {visible(link.url)}")
         return Answer("accept")
     return Answer("decline" if decision == "decline" else "cancel")
-
-
-async def _sampling(controller: Controller, question: SamplingQuestion) -> Answer:
-    order = question.order
-    rows = await asyncio.to_thread(controller.services.models)
-    row = next((row for row in rows if row.id == question.model), None)
-    price = ""
-    if row is not None and row.input_price is not None and row.output_price is not None:
-        dollars = (question.tokens * row.input_price + order.max_tokens * row.output_price) / 1_000_000
-        price = f", {money(dollars)} at most" if dollars >= 0.01 else ", less than a cent"
-    sizes = f"{tokens(question.tokens)} tokens to read, {tokens(order.max_tokens)} at most to write{price}"
-    asked = visible(f"The MCP server {order.server} wants an answer of {question.model} ({sizes}).")
-    answers = [("accept", "Let it have the answer"), ("decline", "Refuse")]
-    decision = await controller.ask(Choice(asked, answers, _beginning(order.text)))
-    return Answer("accept" if decision == "accept" else "decline")
-
-
-def _beginning(text: str) -> str:
-    shown = "\n".join(text[:_MESSAGE_CHARS].splitlines()[:_MESSAGE_LINES])
-    more = f"\n… and {len(text) - len(shown):,} more characters" if len(shown) < len(text.rstrip()) else ""
-    return visible(shown) + more

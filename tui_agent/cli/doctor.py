@@ -199,7 +199,7 @@ def _extensions(config: Config) -> Iterator[Finding]:
     for problem in hooks.problems:
         yield Finding("hook", problem, ok=False)
     folders = Folders(cwd, find_project(cwd), config_dir(), Path.home())
-    sources = Sources(folders, config.instructions, data_dir() / "instructions", config.notes_tokens)
+    sources = Sources(folders, config.instructions, config.notes_tokens)
     yield from _knowledge(Knowledge(sources, prompt=prompt, trusted=lambda: trusts(cwd)))
     yield from _tool_files(config, folders, trusted=trusts(cwd))
 

@@ -338,9 +338,7 @@ class Wiring:
     def knowledge_of(self, cwd: Path) -> Knowledge:
         """Return what files tell an agent that works in a directory; nothing is read yet."""
         folders = Folders(cwd, find_project(cwd), config_dir(), Path.home())
-        sources = Sources(
-            folders, self.loaded.config.instructions, data_dir() / "instructions", self.loaded.config.notes_tokens
-        )
+        sources = Sources(folders, self.loaded.config.instructions, self.loaded.config.notes_tokens)
         return Knowledge(sources, prompt=prompt, trusted=lambda: self.trusts(cwd))
 
     def tool_files_of(self, cwd: Path) -> ToolFiles:

@@ -9,7 +9,7 @@ from tests.support import neighbours
 from tests.support.agents import make_agent
 from tests.support.mcp_place import Place, until
 from tests.support.scripted_client import Reply, ScriptedClient
-from tui_agent.agent.mcp.questions import Answer, SamplingQuestion, ServerForm
+from tui_agent.agent.mcp.questions import Answer, ServerForm
 from tui_agent.agent.mcp.records import ServerState
 
 pytestmark = pytest.mark.neighbours
@@ -76,9 +76,6 @@ async def test_everything_is_told_and_asked(place, tmp_path):
     assert "User provided the requested information" in form.output, form.output
     assert isinstance(asked[0], ServerForm)
     assert {field.kind for field in asked[0].fields} >= {"text", "yes_no", "integer", "number", "choice", "choices"}
-    sampled = await place.call("it_trigger-sampling-request", prompt="A haiku, please.", maxTokens=20)
-    assert "A haiku." in sampled.output
-    assert isinstance(asked[1], SamplingQuestion)
     assert tmp_path.as_uri() in (await place.call("it_get-roots-list")).output
     await place.call("it_toggle-simulated-logging")
     await until(lambda: bool(place.hub.status()[0].messages))

@@ -1,7 +1,6 @@
-"""What servers ask: a person by a form or a page, the model through the person; nobody is no answer."""
+"""What servers ask a person, by a form or a page; nobody is no answer."""
 
 import asyncio
-import warnings
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -9,16 +8,13 @@ from typing import Literal
 
 import pytest
 from mcp.server.mcpserver import Context, MCPServer
-from mcp.types import SamplingMessage, TextContent
 from pydantic import BaseModel, Field
 
 from tests.support.agents import make_agent
 from tests.support.mcp_place import Place, served
 from tests.support.scripted_client import Reply, ScriptedClient
-from tui_agent.agent.events import Notice
-from tui_agent.agent.mcp.questions import Answer, FormField, SamplingQuestion, ServerForm, ServerLink, question_of
+from tui_agent.agent.mcp.questions import Answer, FormField, ServerForm, ServerLink, question_of
 from tui_agent.errors import ToolError
-from tui_agent.session.entries import Usage
 from tui_agent.web.callback import free_port
 
 
@@ -40,14 +36,6 @@ def asking() -> MCPServer:
     @server.tool()
     async def pay(ctx: Context) -> str:
         return (await ctx.elicit_url("Pay first.", "https://pay.example/1", "e1")).action
-
-    @server.tool()
-    async def think(ctx: Context) -> str:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            asked = SamplingMessage(role="user", content=TextContent(type="text", text="Which wine?"))
-            answer = await ctx.session.create_message([asked], max_tokens=50, system_prompt="You are a waiter.")
-        return f"{answer.content.text} ({answer.model}, {answer.stop_reason})"
 
     return server
 
@@ -127,8 +115,6 @@ async def test_declining_is_told_apart_from_going_back(tmp_path, place, action):
 async def test_where_nobody_can_be_asked_the_server_is_told_so(tmp_path, place):
     agent(tmp_path, place)
     assert (await place.call("inn_book")).output == "cancel: None"
-    with pytest.raises(ToolError, match="nobody who could allow it"):
-        await place.call("inn_think")
 
 
 async def test_a_page_is_shown_to_the_person(tmp_path, place):
@@ -141,35 +127,6 @@ async def test_a_page_is_shown_to_the_person(tmp_path, place):
     agent(tmp_path, place).agent.mcp.asker = answer
     assert (await place.call("inn_pay")).output == "accept"
     assert asked == [ServerLink("inn", "Pay first.", "https://pay.example/1")]
-
-
-async def test_the_model_answers_a_server_when_the_person_lets_it_and_the_cost_is_told(tmp_path, place):
-    asked = []
-
-    async def answer(question):
-        asked.append(question)
-        return Answer("accept")
-
-    harness = agent(tmp_path, place, Reply("The red one.", usage=Usage(input=30, output=4), cost=0.002))
-    harness.agent.mcp.asker = answer
-    assert (await place.call("inn_think")).output == "The red one. (test/model, endTurn)"
-    [question] = asked
-    assert isinstance(question, SamplingQuestion)
-    assert (question.model, question.order.max_tokens) == ("test/model", 50)
-    assert question.order.text == "system: You are a waiter.\n\nuser: Which wine?"
-    assert harness.session.info.side_cost == 0.002
-    assert any("inn had an answer of test/model: 30 + 4 tokens, $0.0020" in row.message for row in harness.of(Notice))
-
-
-async def test_a_refused_answer_of_the_model_costs_nothing(tmp_path, place):
-    async def answer(_question):
-        return Answer("decline")
-
-    harness = agent(tmp_path, place)
-    harness.agent.mcp.asker = answer
-    with pytest.raises(ToolError, match="does not allow it"):
-        await place.call("inn_think")
-    assert harness.agent.ports.client.requests == []
 
 
 @pytest.mark.parametrize(

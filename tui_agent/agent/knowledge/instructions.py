@@ -1,17 +1,12 @@
 """Instruction files (AGENTS.md and its relatives): which there are, and what the model is shown of them."""
 
-import hashlib
-import logging
 import os
 import re
-import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from tui_agent.agent.knowledge.documents import DocumentError, FileCache, LeftOutError, parse_document
 from tui_agent.agent.knowledge.folders import Folders
-from tui_agent.files.atomic import write_atomically
 from tui_agent.files.globs import compile_glob
 from tui_agent.files.ignore import IgnoreRules
 from tui_agent.lazy import dataclass
@@ -44,109 +39,22 @@ class Instruction:
         return f'<instructions path="{self.name.replace(chr(34), chr(39))}">\n{body}\n</instructions>'
 
 
-FETCH_SECONDS = 4.0
-"""How long all of one fetch may take."""
-FRESH_SECONDS = 24 * 3600
-"""A kept text younger than this is used without asking again."""
-FETCHED_BYTES = 32 * 1024
-"""Bytes of a text that are used."""
-
-
-class RemoteError(Exception):
-    """A text could not be had and none was kept; the message is one sentence for a person."""
-
-
-Fetch = Callable[[str], str]
-
-
-def is_url(text: str) -> bool:
-    """Whether an ``instructions`` entry is a URL."""
-    return text.startswith(("http://", "https://"))
-
-
-class RemoteTexts:
-    """Texts by URL. ``folder`` is where they are kept, ``clock`` returns seconds since the epoch."""
-
-    def __init__(self, folder: Path, fetch: Fetch | None = None, clock: Callable[[], float] = time.time) -> None:
-        self._folder = folder
-        self._fetch = fetch or fetch_text
-        self._clock = clock
-        self._known: dict[str, str | RemoteError] = {}
-
-    def texts(self, urls: Sequence[str]) -> dict[str, str | RemoteError]:
-        """Return each URL's text, or why there is none. Asked once per program run; blocks, use a thread."""
-        missing = [url for url in dict.fromkeys(urls) if url not in self._known]
-        if missing:
-            with ThreadPoolExecutor(min(4, len(missing))) as pool:
-                self._known.update(zip(missing, pool.map(self._text, missing), strict=True))
-        return {url: self._known[url] for url in urls}
-
-    def _text(self, url: str) -> str | RemoteError:
-        path = self._folder / f"{hashlib.sha256(url.encode()).hexdigest()[:32]}.md"
-        try:
-            age = self._clock() - path.stat().st_mtime
-            kept: str | None = path.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError):
-            age, kept = 0.0, None
-        if kept is not None and age < FRESH_SECONDS:
-            return kept
-        try:
-            text = self._fetch(url)
-        except RemoteError as error:
-            return error if kept is None else kept
-        try:
-            write_atomically(path, text.encode("utf-8"))
-        except OSError as error:
-            log.warning("instructions of %s cannot be kept: %s", url, error)
-        return text
-
-
-def fetch_text(url: str) -> str:
-    """Fetch a text within ``FETCH_SECONDS``.
-
-    Raises:
-        RemoteError: there is none to be had.
-    """
-    import httpx
-
-    deadline = time.monotonic() + FETCH_SECONDS
-    data = b""
-    try:
-        with httpx.Client(timeout=FETCH_SECONDS, follow_redirects=True) as client, client.stream("GET", url) as answer:
-            answer.raise_for_status()
-            for piece in answer.iter_bytes():
-                data += piece
-                if time.monotonic() > deadline:
-                    raise RemoteError(f"instructions: {url} took longer than {FETCH_SECONDS:.0f} s.")
-                if len(data) >= FETCHED_BYTES:
-                    break
-    except (httpx.HTTPError, httpx.InvalidURL) as error:
-        raise RemoteError(f"instructions: {url} cannot be fetched: {str(error) or type(error).__name__}.") from None
-    return data[:FETCHED_BYTES].decode("utf-8", "ignore")
-
-
 class InstructionFiles:
     """Finds and reads the instructions of one session. ``wanted`` is the ``instructions`` setting."""
 
-    def __init__(self, folders: Folders, files: FileCache, wanted: Sequence[str], remote: RemoteTexts) -> None:
+    def __init__(self, folders: Folders, files: FileCache, wanted: Sequence[str]) -> None:
         self._folders = folders
         self._files = files
         self._wanted = tuple(wanted)
-        self._remote = remote
 
     def load(self, problems: list[str]) -> tuple[Instruction, ...]:
         """Return what holds for the whole session: the user's own, the project's from its root down, the wanted.
 
-        What cannot be read is left out and said in ``problems``. May wait for the network; see ``RemoteTexts``.
+        What cannot be read is left out and said in ``problems``.
         """
         found: dict[str, Instruction] = {}
         for path in self._paths(problems):
             self._add(found, path, problems)
-        for url, text in self._remote.texts([item for item in self._wanted if is_url(item)]).items():
-            if isinstance(text, RemoteError):
-                problems.append(str(text))
-            elif text.strip():
-                found.setdefault(text, Instruction(url, text.strip()))
         return tuple(found.values())
 
     def nearby(self, paths: Iterable[str], shown: Collection[str], problems: list[str]) -> tuple[Instruction, ...]:
@@ -193,11 +101,10 @@ class InstructionFiles:
         yield from filter(None, (self._first(folder) for folder in reversed(folders.upward())))
         yield from (path for path, globs in self._rules(problems) if globs is None)
         for pattern in self._wanted:
-            if not is_url(pattern):
-                matches = sorted(_matching(folders.project, pattern))
-                if not matches:
-                    problems.append(f"instructions: nothing matches {pattern}.")
-                yield from matches[:MAX_FILES]
+            matches = sorted(_matching(folders.project, pattern))
+            if not matches:
+                problems.append(f"instructions: nothing matches {pattern}.")
+            yield from matches[:MAX_FILES]
 
     def _rules(self, problems: list[str]) -> Iterator[tuple[Path, list[re.Pattern[str]] | None]]:
         """Yield the rules of Cursor and the files that each holds for; None: it always holds.
@@ -255,6 +162,3 @@ def _matching(project: Path, pattern: str) -> Iterator[Path]:
             return
         if path := _existing(Path(os.path.normpath(project / name))):
             yield path
-
-
-log = logging.getLogger(__name__)

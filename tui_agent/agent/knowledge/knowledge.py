@@ -12,7 +12,7 @@ from tui_agent.agent.agent_specs import AgentSpec, find_spec, load_specs
 from tui_agent.agent.knowledge.commands import UserCommand, load_commands
 from tui_agent.agent.knowledge.documents import DocumentError, FileCache
 from tui_agent.agent.knowledge.folders import Folders
-from tui_agent.agent.knowledge.instructions import Instruction, InstructionFiles, RemoteTexts
+from tui_agent.agent.knowledge.instructions import Instruction, InstructionFiles
 from tui_agent.context.templates import fill
 from tui_agent.files.notes import NOTES_FILE, NoteError, notes_in, read_notes
 from tui_agent.lazy import dataclass
@@ -122,13 +122,11 @@ AGENT_CHARS = 200
 class Sources:
     """Where a session's knowledge comes from.
 
-    ``instructions`` are files, globs and URLs; ``cache`` is where texts from URLs are kept. Of the project's notes the
-    newest ``notes_tokens`` are shown.
+    ``instructions`` are files and globs. Of the project's notes the newest ``notes_tokens`` are shown.
     """
 
     folders: Folders
     instructions: tuple[str, ...] = ()
-    cache: Path | None = None
     notes_tokens: int = 2_000
 
 
@@ -178,8 +176,7 @@ class Knowledge:
         self._offers_skills: bool | None = None
         self._instructions: InstructionFiles | None = None
         if sources is not None:
-            remote = RemoteTexts(sources.cache or sources.folders.config / "cache")
-            self._instructions = InstructionFiles(sources.folders, self._files, sources.instructions, remote)
+            self._instructions = InstructionFiles(sources.folders, self._files, sources.instructions)
 
     # -- loading --------------------------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, TextIO
 
 from tui_agent.agent.mcp.content import Reader
-from tui_agent.agent.mcp.questions import Answer, Host, ServerForm, order_of, question_of
+from tui_agent.agent.mcp.questions import Answer, Host, ServerForm, question_of
 from tui_agent.agent.mcp.records import (
     Content,
     LogLevel,
@@ -41,11 +41,8 @@ if TYPE_CHECKING:
     from mcp import Client, StdioServerParameters
     from mcp.client import IncomingMessage, Transport
     from mcp.types import (
-        CreateMessageRequestParams,
-        CreateMessageResult,
         ElicitRequestParams,
         ElicitResult,
-        ErrorData,
         LoggingMessageNotificationParams,
     )
 
@@ -130,8 +127,6 @@ _NOT_STREAMABLE = frozenset(
     }
 )
 """What servers that speak only SSE answer to a request of streamable HTTP."""
-_USER_REFUSED = -1
-"""The protocol's code for what a person does not allow."""
 _LOST = frozenset({"Session terminated", "Connection closed"})
 
 ShowLogin = Callable[[str], Awaitable[None]]
@@ -271,24 +266,6 @@ class _Heard:
             question = ServerForm(self.spec.name, f"The server of this project wants to reach {name}:{port}.")
             return (await host.ask(question)).action == "accept"
 
-    async def sample(self, context: object, params: "CreateMessageRequestParams") -> "CreateMessageResult | ErrorData":
-        """Have the model answer the server, if a person lets it."""
-        from mcp.types import INVALID_REQUEST, CreateMessageResult, ErrorData, TextContent
-
-        del context
-        host, order = self.listener.host(), order_of(self.spec.name, params)
-        if host is None:
-            return ErrorData(code=INVALID_REQUEST, message="There is nobody who could allow it.")
-        if isinstance(order, str):
-            return ErrorData(code=INVALID_REQUEST, message=order)
-        async with self._asking():
-            sampled = await host.sample(order)
-        if sampled.refusal:
-            return ErrorData(code=_USER_REFUSED, message=sampled.refusal)
-        stop = "maxTokens" if sampled.finish == "length" else "endTurn"
-        text = TextContent(type="text", text=sampled.text)
-        return CreateMessageResult(role="assistant", content=text, model=sampled.model, stop_reason=stop)
-
     def ended(self) -> None:
         if self.connected:
             self.listener.lost()
@@ -328,7 +305,6 @@ def _client(
         log_level=spec.settings.log_level,
         list_roots_callback=list_roots,
         elicitation_callback=heard.elicit,
-        sampling_callback=heard.sample,
         client_info=Implementation(name="tui-agent", version=__version__),
         cache=None,
         mode=mode,

@@ -1,15 +1,14 @@
-"""What a server may ask of a person or of the model: forms by a schema, pages to visit, answers of the model."""
+"""What a server may ask of a person: forms by a schema, and pages to visit."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from tui_agent.context.request import ContentText, Message
 from tui_agent.lazy import dataclass
 
 if TYPE_CHECKING:
-    from mcp.types import CreateMessageRequestParams, ElicitRequestParams
+    from mcp.types import ElicitRequestParams
 
 Value = str | int | float | bool | list[str]
 
@@ -91,30 +90,7 @@ class ServerLink:
     url: str
 
 
-@dataclass(frozen=True, slots=True)
-class SamplingOrder:
-    """A server wants an answer of the model. ``max_tokens`` bounds it."""
-
-    server: str
-    messages: tuple[Message, ...]
-    max_tokens: int
-
-    @property
-    def text(self) -> str:
-        """What the model would be sent, for a person to read."""
-        return "\n\n".join(f"{message.role}: {message.text}" for message in self.messages)
-
-
-@dataclass(frozen=True, slots=True)
-class SamplingQuestion:
-    """Whether a server may have an answer of the model; ``tokens`` are what it would be sent, estimated."""
-
-    order: SamplingOrder
-    model: str
-    tokens: int
-
-
-ServerQuestion = ServerForm | ServerLink | SamplingQuestion
+ServerQuestion = ServerForm | ServerLink
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,18 +101,8 @@ class Answer:
     values: Mapping[str, Value] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Sampled:
-    """What the model answered a server; ``refusal`` is why it did not."""
-
-    text: str = ""
-    model: str = ""
-    finish: str = "stop"
-    refusal: str = ""
-
-
 class Host(Protocol):
-    """A session whose person and model servers can ask."""
+    """A session whose person servers can ask."""
 
     @property
     def is_busy(self) -> bool:
@@ -147,10 +113,6 @@ class Host(Protocol):
     def can_ask(self) -> bool: ...
 
     async def ask(self, question: ServerQuestion) -> Answer: ...
-
-    async def sample(self, order: SamplingOrder) -> Sampled:
-        """Have the model answer, if the person lets it."""
-        ...
 
 
 def question_of(server: str, params: "ElicitRequestParams") -> ServerForm | ServerLink:
@@ -197,19 +159,6 @@ def _options(row: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
 
 def _number(value: object) -> float | None:
     return value if isinstance(value, int | float) and not isinstance(value, bool) else None
-
-
-def order_of(server: str, params: "CreateMessageRequestParams") -> SamplingOrder | str:
-    """Return what a server wants the model to be sent, or why it can't be."""
-    messages = [Message("system", (ContentText(params.system_prompt),))] if params.system_prompt else []
-    for message in params.messages:
-        texts = []
-        for block in message.content_as_list:
-            if block.type != "text":
-                return f"Only text can be sent to the model, not {block.type}."
-            texts.append(ContentText(block.text))
-        messages.append(Message(message.role, tuple(texts)))
-    return SamplingOrder(server, tuple(messages), params.max_tokens)
 
 
 def host_of(hosts: Sequence[Host], wanted: Callable[[Host], bool] = lambda host: host.can_ask) -> Host | None:

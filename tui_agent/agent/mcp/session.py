@@ -1,14 +1,11 @@
-"""MCP servers in one session: their questions and sampling requests, and what they take of its requests."""
+"""MCP servers in one session: their questions, and what they take of its requests."""
 
 from collections.abc import Awaitable, Callable
 
-from tui_agent.agent.clients import complete
-from tui_agent.agent.events import CostKnown, Notice
-from tui_agent.agent.mcp.questions import Answer, Sampled, SamplingOrder, SamplingQuestion, ServerQuestion
+from tui_agent.agent.events import Notice
+from tui_agent.agent.mcp.questions import Answer, ServerQuestion
 from tui_agent.agent.mcp.records import McpServerStatus
 from tui_agent.agent.ports import Owner
-from tui_agent.context.request import ModelRequest
-from tui_agent.model.protocol import ModelError
 
 RELOADED = "The model is told of the servers' tools anew with the next request; what the provider had cached is lost."
 
@@ -38,26 +35,6 @@ class SessionMcp:
 
     async def ask(self, question: ServerQuestion) -> Answer:
         return Answer() if self.asker is None else await self.asker(question)
-
-    async def sample(self, order: SamplingOrder) -> Sampled:
-        """Have the model answer a server, if the person lets it; what that costs is the session's and is told."""
-        model = self._agent.model
-        counter = self._agent.ports.directory.counter(model)
-        sent = sum(counter.text(message.text) for message in order.messages)
-        allowed = await self.ask(SamplingQuestion(order, model, sent))
-        if allowed.action != "accept":
-            return Sampled(refusal="The user does not allow it.")
-        request = ModelRequest(model, order.messages, max_output_tokens=order.max_tokens, tool_choice="none")
-        try:
-            answer = await complete(self._agent.ports.client, request)
-        except ModelError as error:
-            return Sampled(refusal=error.message)
-        if answer.cost:
-            self._agent.session.add_cost(answer.cost)
-            self._emit(CostKnown())
-        price, used = f", ${answer.cost:.4f}" if answer.cost else "", answer.usage
-        self._emit(Notice(f"{order.server} had an answer of {model}: {used.prompt:,} + {used.output:,} tokens{price}."))
-        return Sampled(answer.text, model, answer.finish)
 
     def status(self) -> tuple[McpServerStatus, ...]:
         directory, model = self._agent.ports.directory, self._agent.model
