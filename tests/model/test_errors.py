@@ -18,7 +18,8 @@ from tui_agent.model.errors import (
     spoken,
 )
 from tui_agent.model.protocol import ErrorKind
-from tui_agent.model.retry import RetryPolicy
+from tui_agent.model.retry import retry_delay
+from tui_agent.model.settings import RetrySettings
 
 NOW = 1_800_000_000.0
 TARGET = Target("anthropic/claude", "Anthropic", "api.example", "set ANTHROPIC_API_KEY")
@@ -156,7 +157,7 @@ def test_a_throttle_is_waited_for_and_no_full_window(text: str, status: int | No
 
     assert error.kind in {ErrorKind.RATE_LIMIT, ErrorKind.OVERLOADED}
     assert error.retry_after == wait
-    assert RetryPolicy().delay(1, error, lambda: 0.5) is not None
+    assert retry_delay(RetrySettings(), 1, error, lambda: 0.5) is not None
 
 
 @pytest.mark.parametrize(
@@ -237,7 +238,7 @@ def test_a_call_that_groq_cannot_read_is_asked_for_again(status: int | None) -> 
 
     error = classify(failure, TARGET, now=NOW)
 
-    assert RetryPolicy().delay(1, error, lambda: 0.5) is not None
+    assert retry_delay(RetrySettings(), 1, error, lambda: 0.5) is not None
     assert error.message.startswith("Anthropic could not read what anthropic/claude wrote: Tool call validation failed")
 
 

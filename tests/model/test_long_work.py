@@ -15,7 +15,7 @@ from tests.support.thoroughness import NIGHTLY
 from tui_agent.agent.permissions import Action, Rule
 from tui_agent.context.tokens import TokenCounter
 from tui_agent.model.client import ProviderClient
-from tui_agent.model.retry import RetryPolicy
+from tui_agent.model.settings import RetrySettings
 from tui_agent.session.entries import AssistantEntry, CompactionEntry
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -151,7 +151,7 @@ async def test_two_hundred_overflows_end_in_two_attempts_and_a_choice(
 
     session_server.play_function(refuse)
     harness = make_agent(
-        tmp_path, session_client, window=100_000, model=Provider.OPENAI.model, retry=RetryPolicy(first_delay=0.0)
+        tmp_path, session_client, window=100_000, model=Provider.OPENAI.model, retry=RetrySettings(first_delay=0.0)
     )
     for number in range(8):
         await harness.say(f"Question {number}: " + "word " * 300)

@@ -3,10 +3,10 @@
 import pytest
 
 from tui_agent.model.protocol import ErrorKind, ModelError
-from tui_agent.model.retry import RetryPolicy
+from tui_agent.model.retry import retry_delay
 from tui_agent.model.settings import RetrySettings
 
-POLICY = RetryPolicy()
+SETTINGS = RetrySettings()
 
 
 def error(kind: ErrorKind = ErrorKind.NETWORK, retry_after: float | None = None) -> ModelError:
@@ -17,30 +17,24 @@ def error(kind: ErrorKind = ErrorKind.NETWORK, retry_after: float | None = None)
 def test_only_what_may_pass_by_itself_is_tried_again(kind: ErrorKind) -> None:
     again = kind in {ErrorKind.NETWORK, ErrorKind.RATE_LIMIT, ErrorKind.OVERLOADED, ErrorKind.HOST}
 
-    assert (POLICY.delay(1, error(kind), lambda: 0.5) is not None) is again
+    assert (retry_delay(SETTINGS, 1, error(kind), lambda: 0.5) is not None) is again
 
 
 def test_delays_double_up_to_a_cap_with_full_jitter() -> None:
-    policy = RetryPolicy(attempts=100)
+    settings = RetrySettings(attempts=50)
 
-    longest = [policy.delay(attempt, error(), lambda: 1.0) for attempt in (1, 2, 3, 6, 7, 99)]
+    longest = [retry_delay(settings, attempt, error(), lambda: 1.0) for attempt in (1, 2, 3, 6, 7, 49)]
 
     assert longest == [1, 2, 4, 32, 60, 60]
-    assert policy.delay(3, error(), lambda: 0.0) == 0
+    assert retry_delay(settings, 3, error(), lambda: 0.0) == 0
 
 
 def test_a_named_wait_is_kept_to() -> None:
-    delays = [POLICY.delay(1, error(ErrorKind.RATE_LIMIT, 30), lambda: jitter) for jitter in (0.0, 1.0)]  # noqa: B023
+    delays = [retry_delay(SETTINGS, 1, error(ErrorKind.RATE_LIMIT, 30), lambda: jitter) for jitter in (0.0, 1.0)]  # noqa: B023
 
     assert delays == [30, 31]
 
 
 def test_a_wait_that_is_too_long_ends_the_retrying() -> None:
-    assert POLICY.delay(1, error(ErrorKind.RATE_LIMIT, 601), lambda: 0) is None
-    assert POLICY.delay(1, error(ErrorKind.RATE_LIMIT, 600), lambda: 0) == 600
-
-
-def test_the_settings_make_the_policy() -> None:
-    policy = RetryPolicy.of(RetrySettings(attempts=2, first_delay=0.5, max_delay=3, max_retry_after=9))
-
-    assert policy == RetryPolicy(2, 0.5, 3, 9)
+    assert retry_delay(SETTINGS, 1, error(ErrorKind.RATE_LIMIT, 601), lambda: 0) is None
+    assert retry_delay(SETTINGS, 1, error(ErrorKind.RATE_LIMIT, 600), lambda: 0) == 600

@@ -3,8 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from tui_agent.app.services import AppServices
-from tui_agent.cli.controller_wiring import FileTransfer
+from tui_agent.app.services import AppServices, FileTransfer
 from tui_agent.config import Config
 
 

@@ -8,7 +8,7 @@ import pytest
 from tests.support.ui_app import Stage, make_stage, screen_text, until
 from tui_agent.app.copy_commands import USAGE, last_code
 from tui_agent.app.reports import todo_lines
-from tui_agent.cli.controller_wiring import FileTransfer
+from tui_agent.app.services import FileTransfer
 from tui_agent.session.entries import AssistantEntry, ShellEntry, TextPart, ToolResultEntry, ToolStatus, UserEntry
 from tui_agent.ui.screens.dialogs import ReportScreen
 

@@ -8,8 +8,7 @@ import pytest
 
 from tests.support.ui_app import HOME, Stage, make_stage, screen_text, until, write
 from tui_agent.app.exporting import ExportFormat, ExportOrder
-from tui_agent.app.services import FirstView, ImportOutcome, OpenHow, OpenRequest
-from tui_agent.cli.controller_wiring import FileTransfer
+from tui_agent.app.services import FileTransfer, FirstView, ImportOutcome, OpenHow, OpenRequest
 from tui_agent.session.entries import AssistantEntry, TextPart, UserEntry
 from tui_agent.session.session import Session
 from tui_agent.session.store import Store

@@ -34,6 +34,7 @@ from tui_agent.model.protocol import (
     ToolCallReady,
     UsageReport,
 )
+from tui_agent.model.retry import loading_delay, retry_delay
 from tui_agent.model.text_calls import Check, read_text_calls
 from tui_agent.model.written_calls import CallIds
 from tui_agent.session.entries import (
@@ -187,9 +188,9 @@ class Answerer:
             except ModelError as error:
                 is_loading = error.kind is ErrorKind.LOADING
                 delay = (
-                    self._ports.retry.loading_delay(loading)
+                    loading_delay(loading)
                     if is_loading
-                    else self._ports.retry.delay(number, error, self._ports.random)
+                    else retry_delay(self._ports.retry, number, error, self._ports.random)
                 )
                 if delay is None:
                     self._finish(attempt.entry(error=error.message))

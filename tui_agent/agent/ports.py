@@ -23,7 +23,7 @@ from tui_agent.context.settings import ContextSettings
 from tui_agent.context.tokens import TokenCounter
 from tui_agent.lazy import dataclass
 from tui_agent.model.protocol import ModelClient
-from tui_agent.model.retry import RetryPolicy
+from tui_agent.model.settings import RetrySettings
 from tui_agent.processes.jobs import Jobs
 from tui_agent.sandbox import Sandbox
 from tui_agent.session.effort import Effort
@@ -79,7 +79,7 @@ class Adjustable:
     """What of the ports follows the user's settings while the program runs. Each is described at ``AgentPorts``."""
 
     settings: ContextSettings
-    retry: RetryPolicy
+    retry: RetrySettings
     rules: tuple[Rule, ...]
     max_steps: int
     budget: RunBudget
@@ -110,7 +110,7 @@ class AgentPorts:
     sandbox: Sandbox | None = None
     """What commands of the model run in."""
     settings: ContextSettings = field(default_factory=ContextSettings)
-    retry: RetryPolicy = field(default_factory=RetryPolicy)
+    retry: RetrySettings = field(default_factory=RetrySettings)
     rules: tuple[Rule, ...] = ()
     keep_here: Callable[[Rule], str | None] = lambda _rule: None
     """Keeps a rule of the user's for this project; returns why that can't be done."""

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tui_agent.app.controller import Controller
-    from tui_agent.app.services import LoginPort, LoginRow
+    from tui_agent.app.logins import LoginController
+    from tui_agent.app.services import LoginRow
     from tui_agent.model.key_trial import Trial
     from tui_agent.model.logins import Login
     from tui_agent.model.sign_in import BrowserSignIn, DeviceSignIn
@@ -84,7 +85,7 @@ def _pick_row(row: LoginRow) -> PickRow:
     )
 
 
-async def _take_key(controller: Controller, port: LoginPort, row: LoginRow) -> str:
+async def _take_key(controller: Controller, port: LoginController, row: LoginRow) -> str:
     """Ask for a key until one is kept; return a sentence about it, "" when the user went back."""
     where = await asyncio.to_thread(port.where)
     while True:
@@ -110,21 +111,21 @@ async def _take_key(controller: Controller, port: LoginPort, row: LoginRow) -> s
             return sentence
 
 
-async def _sign_in_here(controller: Controller, port: LoginPort, row: LoginRow) -> str | None:
+async def _sign_in_here(controller: Controller, port: LoginController, row: LoginRow) -> str | None:
     return await _sign_in(controller, port, row, "browser", controller.frontend.open_page)
 
 
-async def _sign_in_elsewhere(controller: Controller, port: LoginPort, row: LoginRow) -> str | None:
+async def _sign_in_elsewhere(controller: Controller, port: LoginController, row: LoginRow) -> str | None:
     return await _sign_in(controller, port, row, "browser", controller.frontend.copy)
 
 
-async def _sign_in_with_code(controller: Controller, port: LoginPort, row: LoginRow) -> str | None:
+async def _sign_in_with_code(controller: Controller, port: LoginController, row: LoginRow) -> str | None:
     return await _sign_in(controller, port, row, "device", controller.frontend.open_page)
 
 
 async def _sign_in(
     controller: Controller,
-    port: LoginPort,
+    port: LoginController,
     row: LoginRow,
     way: Literal["browser", "device"],
     show: Callable[[str], None],
@@ -176,7 +177,7 @@ async def _wait_for_sign_in(
         await asyncio.gather(signing, asking, return_exceptions=True)
 
 
-async def _paste(controller: Controller, port: LoginPort, row: LoginRow) -> str | None:
+async def _paste(controller: Controller, port: LoginController, row: LoginRow) -> str | None:
     question = TextLine(
         f"Key of {row.name}", confirm="try it", details="It is not shown, logged or sent elsewhere.", hidden=True
     )
@@ -189,7 +190,7 @@ async def _paste(controller: Controller, port: LoginPort, row: LoginRow) -> str 
     return f"{trial.sentence} {await asyncio.to_thread(port.keep_key, row.id, key)}"
 
 
-async def _name_variable(controller: Controller, port: LoginPort, row: LoginRow) -> str | None:
+async def _name_variable(controller: Controller, port: LoginController, row: LoginRow) -> str | None:
     variable = await controller.ask(TextLine(f"Variable with the key of {row.name}", row.variable, confirm="try it"))
     if not variable:
         return None
@@ -224,7 +225,7 @@ async def _is_wanted(controller: Controller, trial: Trial) -> bool:
     )
 
 
-_TAKERS: Mapping[str, Callable[[Controller, LoginPort, LoginRow], Awaitable[str | None]]] = {
+_TAKERS: Mapping[str, Callable[[Controller, LoginController, LoginRow], Awaitable[str | None]]] = {
     "browser": _sign_in_here,
     "elsewhere": _sign_in_elsewhere,
     "device": _sign_in_with_code,
@@ -234,7 +235,7 @@ _TAKERS: Mapping[str, Callable[[Controller, LoginPort, LoginRow], Awaitable[str 
 """What takes a key, by the answer; each returns a sentence about it, None to ask again."""
 
 
-async def _begin_with_model(controller: Controller, port: LoginPort, kept: str) -> None:
+async def _begin_with_model(controller: Controller, port: LoginController, kept: str) -> None:
     """Use a model of the provider: until now there was none."""
     from tui_agent.app.model_switch import use_model
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import field
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
 from tui_agent.lazy import dataclass
+from tui_agent.path_checks import is_directory, is_there
 
 if TYPE_CHECKING:
     # Only for annotations: this module is there before the first paint, and entries take long to import .
@@ -15,11 +17,9 @@ if TYPE_CHECKING:
 
     from tui_agent.agent.agent import Agent
     from tui_agent.app.exporting import ExportOrder
+    from tui_agent.app.logins import LoginController
     from tui_agent.config import Config
-    from tui_agent.model.key_trial import Trial
-    from tui_agent.model.logins import Login
     from tui_agent.model.naming import NameVerdict
-    from tui_agent.model.sign_in import BrowserSignIn, DeviceSignIn
     from tui_agent.session.records import Reported
     from tui_agent.session.session import Session
     from tui_agent.session.store import Store
@@ -93,54 +93,6 @@ class LoginRow:
     """A sentence about signing in to it."""
 
 
-class LoginPort(Protocol):
-    """The keys a user enters in the program. What is no trial reads files or the keyring: call it in a thread."""
-
-    def rows(self) -> Sequence[LoginRow]:
-        """Return the providers, the best known first."""
-        ...
-
-    def where(self) -> str:
-        """Say where a key would be kept."""
-        ...
-
-    async def try_key(self, provider: str, key: str) -> Trial: ...
-
-    async def try_variable(self, provider: str, variable: str) -> Trial: ...
-
-    def keep_key(self, provider: str, key: str | Login) -> str:
-        """Keep a key from now on; return a sentence that says where, and what counts before it.
-
-        Raises:
-            LoginError: it can't be kept.
-        """
-        ...
-
-    def sign_in(self, provider: str, way: Literal["browser", "device"]) -> BrowserSignIn | DeviceSignIn:
-        """Return an attempt to sign in, to be entered; what it gives is for ``keep_key``."""
-        ...
-
-    def keep_variable(self, provider: str, variable: str) -> str:
-        """Look for a provider's key in a variable from now on; return a sentence that says so.
-
-        Raises:
-            ConfigError: the settings can't be written.
-        """
-        ...
-
-    def forget(self, provider: str) -> str:
-        """Remove a key that was entered; return a sentence that says so, and where a key still comes from.
-
-        Raises:
-            LoginError: it can't be removed.
-        """
-        ...
-
-    def first_model(self) -> str:
-        """Return the model to begin with, "" when the user has to say."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class LocalServer:
     """A model server on this machine, or one of the settings."""
@@ -168,8 +120,11 @@ class ImportOutcome:
     failed: int = 0
 
 
-class TransferPort(Protocol):
-    """Sessions that leave and come in. Called in a thread."""
+class FileTransfer:
+    """Sessions of a store that leave and come in. Call it in a thread."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
 
     def text(self, order: ExportOrder) -> str:
         """Return what would be exported.
@@ -177,7 +132,9 @@ class TransferPort(Protocol):
         Raises:
             StoreError: there is no such session.
         """
-        ...
+        from tui_agent.app.exporting import export_text
+
+        return export_text(self._store, order, os.environ)
 
     def export(self, order: ExportOrder, target: Path) -> Path:
         """Write a session to a file, or into a directory under a name of its own; return the file.
@@ -187,7 +144,15 @@ class TransferPort(Protocol):
             FileExistsError: the file is there already.
             OSError: it can't be written.
         """
-        ...
+        from tui_agent.app.exporting import write_export
+
+        if is_directory(target):
+            info = self._store.session(order.session_id)
+            target /= order.file_name(info.title or info.first_message, target)
+        if is_there(target):
+            raise FileExistsError(str(target))
+        write_export(self._store, order, target, os.environ)
+        return target
 
     def import_files(self, path: Path) -> ImportOutcome:
         """Take in the sessions of a file, or of all files of a directory.
@@ -195,7 +160,10 @@ class TransferPort(Protocol):
         Raises:
             StoreError: there is no such file.
         """
-        ...
+        from tui_agent.app.importing import import_all
+
+        told, imported, failed = import_all(self._store, path.expanduser())
+        return ImportOutcome(told, imported[0].session_id if len(imported) == 1 else None, failed)
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -246,7 +214,7 @@ class AppServices:
     keep_check: Callable[[Path, str], None]
     """Remembers it for a project, in the user's settings."""
     provider_keys: Callable[[], Sequence[KeyStatus]]
-    logins: LoginPort
+    logins: LoginController
     """The keys a user enters in the program."""
     own_servers: Callable[[], Sequence[LocalServer]]
     """The servers of the settings; nobody is asked whether they run."""
@@ -267,7 +235,7 @@ class AppServices:
     """Removes a permission rule from where it is kept; returns why that can't be done."""
     keep_rule: Callable[[Any], str | None]
     """Keeps a permission rule in the user's configuration; returns why that can't be done."""
-    transfer: TransferPort
+    transfer: FileTransfer
     """Writes sessions to files and takes them in."""
     on_ready: Callable[[], None]
     """Called once after the first paint: the moment to start what is slow."""

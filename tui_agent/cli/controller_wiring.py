@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -17,17 +16,17 @@ from urllib.parse import urlsplit
 
 from tui_agent.agent.agent import Agent
 from tui_agent.agent.mcp.settings import McpServerSettings
+from tui_agent.app.logins import LoginController
 from tui_agent.app.services import (
     AppServices,
+    FileTransfer,
     FirstView,
-    ImportOutcome,
     KeyStatus,
     LocalServer,
     ModelRow,
     OpenHow,
     OpenRequest,
 )
-from tui_agent.cli.login import LoginController
 from tui_agent.cli.models import describe_reply, is_usable, own_models, price
 from tui_agent.cli.wiring import Wiring, forget_rule, keep_rule
 from tui_agent.config import set_value
@@ -37,7 +36,7 @@ from tui_agent.model.demo import DEMO_MODEL
 from tui_agent.model.naming import judge
 from tui_agent.model.providers import PROVIDERS
 from tui_agent.model.settings import ModelSettings
-from tui_agent.path_checks import is_directory, is_there, real_path
+from tui_agent.path_checks import real_path
 from tui_agent.paths import data_dir
 from tui_agent.session.errors import StoreError
 from tui_agent.session.session import Session
@@ -47,39 +46,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from tui_agent.app.exporting import ExportOrder
-    from tui_agent.session.store import Store
     from tui_agent.setting_rows import SettingRow
-
-
-class FileTransfer:
-    """The ``TransferPort`` over a store."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-
-    def text(self, order: ExportOrder) -> str:
-        from tui_agent.app.exporting import export_text
-
-        return export_text(self._store, order, os.environ)
-
-    def export(self, order: ExportOrder, target: Path) -> Path:
-        """Write a session to a file that is not there yet, or into a directory."""
-        from tui_agent.app.exporting import write_export
-
-        if is_directory(target):
-            info = self._store.session(order.session_id)
-            target /= order.file_name(info.title or info.first_message, target)
-        if is_there(target):
-            raise FileExistsError(str(target))
-        write_export(self._store, order, target, os.environ)
-        return target
-
-    def import_files(self, path: Path) -> ImportOutcome:
-        from tui_agent.app.importing import import_all
-
-        told, imported, failed = import_all(self._store, path.expanduser())
-        return ImportOutcome(told, imported[0].session_id if len(imported) == 1 else None, failed)
 
 
 MAX_FILES = 50_000

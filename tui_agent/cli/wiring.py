@@ -38,7 +38,6 @@ from tui_agent.model.demo import DEMO_MODEL, create_demo_workspace
 from tui_agent.model.logins import Logins
 from tui_agent.model.naming import require
 from tui_agent.model.protocol import ModelError
-from tui_agent.model.retry import RetryPolicy
 from tui_agent.path_checks import is_directory, real_path
 from tui_agent.paths import cache_dir, config_dir, data_dir, log_dir
 from tui_agent.processes.environment import SafeEnvironment
@@ -315,7 +314,7 @@ class Wiring:
             sandbox = self.sandbox(ports.project)
         return Adjustable(
             settings=config.context,
-            retry=RetryPolicy.of(config.retry),
+            retry=config.retry,
             rules=(Rule("task", "*", Action.ALLOW), *self._rules_in(ports.cwd), *self.flag_rules),
             max_steps=config.max_steps,
             budget=config.budget,

@@ -1,0 +1,165 @@
+"""Enters, tries, keeps and removes the keys of providers, for ``/login`` and ``tui-agent login``."""
+
+import asyncio
+import os
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Literal
+
+from tui_agent.app.services import LoginRow
+from tui_agent.config import Config, set_value
+from tui_agent.model.addresses import Addresses, AddressSetting
+from tui_agent.model.keys import Keys
+from tui_agent.model.logins import SOURCE, Login, Logins, system_keyring
+from tui_agent.model.providers import PROVIDERS, Provider
+from tui_agent.model.route import wire_base
+
+if TYPE_CHECKING:
+    # It brings in httpx, which nothing needs before the first request.
+    from tui_agent.model.key_trial import Trial
+    from tui_agent.model.sign_in import BrowserSignIn, DeviceSignIn
+
+FIRST = ("anthropic", "openai", "gemini", "openrouter", "mistral", "deepseek", "groq", "xai")
+"""The best known providers, which stand first."""
+
+
+class LoginController:
+    """The keys a user enters in the program. What is no trial reads files or the keyring: call it in a thread.
+
+    ``config`` returns the settings as they are now, ``changed`` is called when they were written, ``first_model``
+    returns the model a new session would have.
+    """
+
+    def __init__(
+        self,
+        logins: Logins,
+        config: Callable[[], Config],
+        changed: Callable[[], object] = lambda: None,
+        first_model: Callable[[], str] = str,
+    ) -> None:
+        self._logins = logins
+        self._config = config
+        self._changed = changed
+        self.first_model = first_model
+        """Returns the model to begin with, "" when the user has to say."""
+
+    def rows(self) -> Sequence[LoginRow]:
+        """Return the providers that take a key, the best known first."""
+        keys, kept = self._keys(), set(self._logins)
+        ids = dict.fromkeys((*FIRST, *PROVIDERS))
+        wanted = [PROVIDERS[name] for name in ids if PROVIDERS[name].keys and PROVIDERS[name].local_url is None]
+        return [
+            LoginRow(
+                id=provider.id,
+                name=provider.name,
+                variable=provider.keys[0],
+                page=provider.keys_page,
+                source=key.source if (key := keys.find(provider)) is not None else "",
+                is_kept=provider.id in kept,
+                ways=self._ways(provider),
+                note=provider.sign_in_note or self._lacks_client(provider),
+                missing=() if self._place(provider).source else tuple(keys.missing_parameters(provider)),
+            )
+            for provider in wanted
+        ]
+
+    def where(self) -> str:
+        """Say where a key would be kept."""
+        return "the system's keyring" if system_keyring() is not None else str(self._logins.path)
+
+    async def try_key(self, provider: str, key: str) -> "Trial":
+        from tui_agent.model.key_trial import try_key, typed
+
+        asked = PROVIDERS[provider]
+        return await try_key(asked, self._place(asked), typed(key))
+
+    async def try_variable(self, provider: str, variable: str) -> "Trial":
+        from tui_agent.model.key_trial import Trial
+
+        value = os.environ.get(variable, "")
+        if not value.strip():
+            return Trial("refused", f"{variable} is not set where tui-agent was started.")
+        return await self.try_key(provider, value)
+
+    def keep_key(self, provider: str, key: str | Login) -> str:
+        """Keep a key from now on; return a sentence that says where, and what counts before it.
+
+        Raises:
+            LoginError: it can't be kept.
+        """
+        where = self._logins.keep(provider, key.strip() if isinstance(key, str) else key)
+        source = self._source(provider)
+        before = f" {source} counts before it: unset that to use this one." if source != SOURCE else ""
+        return f"The key is kept in {where}.{before}"
+
+    def sign_in(self, provider: str, way: Literal["browser", "device"]) -> "BrowserSignIn | DeviceSignIn":
+        """Return an attempt to sign in, to be entered; what it gives is for ``keep_key``."""
+        from tui_agent.model.sign_in import BrowserSignIn, DeviceSignIn
+
+        asked = PROVIDERS[provider]
+        if asked.sign_in is None:
+            raise ValueError(f"{provider} offers no sign-in")
+        kind = BrowserSignIn if way == "browser" else DeviceSignIn
+        return kind(asked, asked.sign_in, self._client(asked))
+
+    def keep_variable(self, provider: str, variable: str) -> str:
+        """Look for a provider's key in a variable from now on; return a sentence that says so.
+
+        Raises:
+            ConfigError: the settings can't be written.
+        """
+        if variable in PROVIDERS[provider].keys:
+            return f"{variable} is looked at by itself."
+        path = set_value(f"providers.{provider}.api_key_env", variable).path
+        self._changed()
+        return f"The name {variable} is kept in {path}."
+
+    def forget(self, provider: str) -> str:
+        """Remove a key that was entered, give a token back; return a sentence on it, and where a key still comes from.
+
+        Raises:
+            LoginError: it can't be removed.
+        """
+        name, login = PROVIDERS[provider].name if provider in PROVIDERS else provider, self._logins.find(provider)
+        if not self._logins.forget(provider):
+            return f"No key of {name} was entered."
+        told = [f"The key of {name} is removed."]
+        if login is not None and login.client:
+            from tui_agent.model.sign_in import sign_out
+
+            told.append(asyncio.run(sign_out(PROVIDERS[provider], login)))
+        if source := self._source(provider):
+            told.append(f"{source} still gives one.")
+        return " ".join(filter(None, told))
+
+    def _keys(self) -> Keys:
+        config = self._config()
+        return Keys(os.environ, providers=config.providers, models=config.models, logins=self._logins)
+
+    def _source(self, provider: str) -> str:
+        key = self._keys().find(PROVIDERS[provider]) if provider in PROVIDERS else None
+        return key.source if key is not None else ""
+
+    def _ways(self, provider: Provider) -> tuple[Literal["browser", "device"], ...]:
+        how = provider.sign_in
+        if how is None or self._place(provider).source or self._lacks_client(provider):
+            return ()
+        return (*(("browser",) if how.page else ()), *(("device",) if how.device else ()))
+
+    def _client(self, provider: Provider) -> str:
+        settings = self._config().providers.get(provider.id)
+        return settings.client_id.strip() if settings is not None else ""
+
+    def _lacks_client(self, provider: Provider) -> str:
+        """Return a sentence on what signing in to a provider lacks, "" for nothing."""
+        how = provider.sign_in
+        if how is None or how.gives == "key" or self._client(provider):
+            return ""
+        return (
+            f"To sign in to {provider.name}, register an OAuth app with its maker and set client_id under "
+            f"[providers.{provider.id}] in config.toml."
+        )
+
+    def _place(self, provider: Provider) -> AddressSetting:
+        config = self._config()
+        place = Addresses(os.environ, config.models, config.providers).of(provider)
+        return AddressSetting(wire_base(place.url, provider.wire), place.source)
