@@ -242,6 +242,7 @@ _NAME = re.compile(
     )(_|$)
     | PASSWORD | PASSWD | _(KEY|PWD|AUTH)$ | (API|SECRET|ACCESS|PRIVATE)_?KEY | [A-Z]SECRETS?(_|$) | [A-Z]TOKEN(_|$)
     | ^AWS_ | ^(OP|BW)_SESSION(_|$) | ^AZURE_CLIENT_ | _AUTH_CONFIG$ | (^|_)(JWT|BEARER|MNEMONIC)$
+    | ^CONNECTION_STRINGS__ | ^BUNDLE_(?!BUILD__)\w*__
    | (^|_)(?!COM|BY|SUR|TRES|OVER|UNDER|ENCOM|PATH)[A-Z]{1,6}PASS(_|$)
     """,
     re.VERBOSE,

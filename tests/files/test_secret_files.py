@@ -75,12 +75,20 @@ def test_secrets_of_installed_programs_are_found_and_their_libraries_are_not_gon
     assert found == {*wanted}
 
 
-def test_commands_do_not_see_secrets_that_git_does_not_track(tmp_path: Path) -> None:
-    for name in ("tracked.json", "new.json", "terraform.tfstate"):
+UNTRACKED = (
+    "new.json", "terraform.tfstate", "main.tf", "a.hcl", "build.gradle", "a.kts", "a.jsonc", "a.cnf", "x.service",
+    "a.http", "app.log", "rows.jsonl", "token.dat", "deploy.ps1", "run.bat", "a.zsh", "vpn.ovpn", "id.ppk", "ca.crt",
+    "a.jwk", "a.asc", "settings.yml.old", "server.pem.bak", "id_rsa.bak", "config.json~", "env.prod", "id_rsa_work",
+    ".htpasswd", ".dockercfg", "kubeconfig", "notes.txt",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("ignored", ["", "*.log\n*.bak\n*.tf\n"])
+def test_commands_do_not_see_secrets_that_git_does_not_track(tmp_path: Path, ignored: str) -> None:
+    for name in ("tracked.json", *UNTRACKED):
         (tmp_path / name).write_text(f'{{"password": "{TOKEN}"}}')
+    (tmp_path / "long.log").write_text(f"{TOKEN}\n" * 2_000)
+    (tmp_path / ".gitignore").write_text(ignored)
     subprocess.run(["git", "init", "-q", tmp_path], check=True)
     subprocess.run(["git", "add", "tracked.json"], cwd=tmp_path, check=True)
-    assert {path.name for path in scan_project(tmp_path, file_holds_secret).secrets} == {
-        "new.json",
-        "terraform.tfstate",
-    }
+    assert {path.name for path in scan_project(tmp_path, file_holds_secret).secrets} == set(UNTRACKED)

@@ -15,7 +15,8 @@ from tui_agent.tools.bash import BashTool
         "AWS_SESSION_TOKEN", "DB_PASSWORD", "PGPASSWORD", "DB_PWD", "CLIENT_SECRET", "GOOGLE_APPLICATION_CREDENTIALS",
         "NPM_CONFIG__AUTH", "npm_config__authToken", "OP_SESSION_work", "TWINE_PASSWORD", "api_key", "GITHUB_PAT",
         "MYAPIKEY", "DBPASS", "SMTPPASS", "clientSecret", "STRIPE_SECRET", "SENTRY_AUTH_TOKEN",
-        "BW_SESSION", "DOCKER_AUTH_CONFIG", "CI_JOB_JWT", "BEARER", "MNEMONIC",
+        "BW_SESSION", "DOCKER_AUTH_CONFIG", "ConnectionStrings__Main", "BUNDLE_GEMS__EXAMPLE__COM",
+        "CI_JOB_JWT", "BEARER", "MNEMONIC",
     ],
 )  # fmt: skip
 def test_secrets(name: str) -> None:

@@ -94,6 +94,19 @@ async def test_nothing_that_other_programs_obey_is_left_in_outputs(
     await jobs.aclose()
 
 
+async def test_nothing_that_other_programs_obey_is_left_among_sources(box: Contained) -> None:
+    jobs = Jobs()
+    view = PROJECT.opened(Grants(sources=True))
+    box.file("src/app.py", "one\n")
+    said = await run_in(box, PLANTED.replace("dist", "src") + "; ln -sf / src/app.py", view, jobs, background=False)
+    there = {path.relative_to(box.root / "src").as_posix() for path in (box.root / "src").rglob("*")}
+    assert there.isdisjoint(LEFT)
+    assert "kept.js" in there
+    assert not (box.root / "src/su").stat().st_mode & 0o6000
+    assert not (box.root / "src/app.py").is_symlink()
+    assert ".envrc" in said
+
+
 async def test_a_job_sees_edits_and_its_output_is_there_when_it_is_looked_at(box: Contained) -> None:
     jobs = Jobs()
     wait = (

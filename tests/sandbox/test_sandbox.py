@@ -324,11 +324,6 @@ async def test_it_stays_where_a_job_works_on_the_project_itself(project: Contain
         assert harmed(before, project.tree()) == [], command
 
 
-async def test_what_others_obey_and_git_may_make_is_told_of(project: Contained) -> None:
-    ran = await project.run("echo x > .mcp.json", OUTPUTS.opened(Grants(repository=True)))
-    assert "other programs obey it: .mcp.json" in ran.outcome.note
-
-
 @LIVE
 async def test_plan_mode_changes_nothing(project: Contained, live: bool) -> None:
     before = project.tree()

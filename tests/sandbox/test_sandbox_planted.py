@@ -1,6 +1,8 @@
 """What a project or an earlier command has planted opens nothing in the view of the next one."""
 
+import asyncio
 import os
+import shutil
 import stat
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -114,6 +116,62 @@ async def test_a_pipe_left_behind_holds_nothing_up(box: Contained, command: str)
     assert pipes == []
     if "kept" in command:
         assert (box.root / "dist/file").read_text() == "kept\n"
+
+
+@pytest.mark.parametrize("held", ["fifo", "endless", "gitdir"])
+async def test_nothing_in_a_project_is_waited_for_or_read_to_no_end(box: Contained, held: str) -> None:
+    (box.root / "data/bare/objects").mkdir(parents=True)
+    (box.root / "data/bare/refs").mkdir()
+    box.file("data/bare/HEAD", "ref: refs/heads/main\n")
+    box.file("data/x/.git", "gitdir: ../bare\n")
+    if held == "fifo":
+        os.mkfifo(box.root / "data/CACHEDIR.TAG")
+    else:
+        (box.root / "data/bare" / ("config" if held == "endless" else "gitdir")).symlink_to("/dev/zero")
+    async with asyncio.timeout(30):
+        assert (await box.run("echo runs")).output == "runs\n"
+
+
+async def test_passwords_in_a_repository_are_not_seen(box: Contained) -> None:
+    for name in ("config.worktree", "credentials", "modules/x/config", "worktrees/w/config.worktree"):
+        box.file(f".git/{name}", "[x]\n\turl = https://me:hunter2canary9x@example.org\n")
+    assert "canary" not in (await box.run("grep -r hunter .git")).output
+
+
+@pytest.mark.parametrize("command", ["true", "mv .git/info old; mkdir .git/info"])
+async def test_who_may_write_the_repository_may_not_steer_it(box: Contained, command: str) -> None:
+    shutil.rmtree(box.root / ".git/hooks")
+    (box.root / ".git/modules/known").mkdir(parents=True)
+    box.file(".git/modules/known/config", "")
+    steering = ("hooks/pre-commit", "config.worktree", "info/attributes", "commondir", "objects/info/alternates",
+                "modules/known/hooks/post-checkout")  # fmt: skip
+    planted = " ".join(f"mkdir -p .git/{Path(name).parent}; echo x > .git/{name};" for name in steering)
+    ran = await box.run(
+        "git -c user.name=n -c user.email=e@x commit -q --allow-empty -m two; git worktree add wt;"
+        f"{command}; {planted}",
+        OUTPUTS.opened(Grants(repository=True)),
+    )
+    assert ran.code == 0, ran.output
+    assert [name for name in steering if os.path.lexists(box.root / ".git" / name)] == []
+    assert ".git/hooks" in ran.outcome.note
+    assert (box.root / "wt/src/app.py").exists()
+    assert "wt/.git. Tell the user" in ran.outcome.note
+
+
+async def test_who_may_write_the_repository_leaves_only_what_git_has_for_others_to_obey(box: Contained) -> None:
+    box.git("add", "-f", ".vscode")
+    box.git("commit", "-qm", "two")
+    box.git("rm", "-rq", ".vscode")
+    ran = await box.run(
+        "git checkout -q HEAD -- .vscode; echo x > .envrc; ln -s / out; mkfifo pipe; mkdir .zed; echo x > .zed/x;"
+        "cp /bin/true su; chmod 4755 su src/app.py",
+        OUTPUTS.opened(Grants(repository=True)),
+    )
+    assert (box.root / ".vscode/tasks.json").exists()
+    assert [name for name in (".envrc", "out", "pipe", ".zed") if os.path.lexists(box.root / name)] == []
+    assert not any((box.root / name).stat().st_mode & stat.S_ISUID for name in ("su", "src/app.py"))
+    assert (box.root / "src/app.py").read_text() == "print('app')\n"
+    assert ".vscode. Tell the user" in ran.outcome.note
 
 
 @pytest.mark.parametrize("depth", [400, 3_000])

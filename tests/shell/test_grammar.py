@@ -1,6 +1,8 @@
 """What runs unasked without a sandbox: a closed grammar. What has a hole in a list of bad things has none here."""
 
+import os
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -195,13 +197,32 @@ def test_git_shows_no_secret_that_was_committed(tmp_path: Path, name: str) -> No
         assert is_free(command, project, project), command
 
 
-def test_a_search_is_free_only_where_no_secret_lies_below(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "planted",
+    [
+        lambda src: (src / ".env.local").write_text("KEY=1\n"),
+        lambda src: (src / "local.json").write_text('{"password": "hunter2hunter2"}'),
+        lambda src: (src / "inner").mkdir() or (src / "inner" / ".rgignore").symlink_to("/dev/zero"),
+        lambda src: (src / ".ignore").symlink_to("/dev/zero"),
+        lambda src: os.truncate(src / "main.c", 0) or (src / "rows.csv").write_bytes(b"1,2\n" * 1_100_000),
+    ],
+    ids=["by name", "by content", "endless below", "endless", "too much"],
+)
+def test_a_search_is_free_only_where_no_secret_lies_below(tmp_path: Path, planted: Callable[[Path], object]) -> None:
     project = make_project(tmp_path)
     for command in ("grep -rn text src", "rg text src", "cd src && rg text"):
         assert is_free(command, project, project), command
-    (project / "src" / ".env.local").write_text("KEY=1\n")
+    planted(project / "src")
     for command in ("grep -rn text src", "rg text src", "cd src && rg text"):
         assert not is_free(command, project, project), command
+
+
+@pytest.mark.parametrize("name", ["packed-refs", "shallow", "info/exclude"])
+def test_git_is_not_free_where_a_link_leads_out_of_the_repository(tmp_path: Path, name: str) -> None:
+    project = make_project(tmp_path)
+    (project / ".git" / name).unlink(missing_ok=True)
+    (project / ".git" / name).symlink_to(tmp_path / "outside.txt")
+    assert not is_free("git log --oneline", project, project)
 
 
 def test_a_line_is_read_as_a_shell_reads_it() -> None:

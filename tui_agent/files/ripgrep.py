@@ -25,7 +25,7 @@ COMMON = (
 LONG = 1.0
 """Seconds after which it is looked whether a search waits for something."""
 
-_IGNORE_FILES = frozenset({".gitignore", ".ignore", ".rgignore"})
+IGNORE_FILES = frozenset({".gitignore", ".ignore", ".rgignore"})
 _CHUNK = 64 * 1024
 _STDERR_BYTES = 8 * 1024
 _BATCH = 500
@@ -115,7 +115,7 @@ async def run_search(
 
 def ignore_files_are_plain(directory: Path) -> bool:
     """Return whether the ignore files from a directory upwards are regular files, which may be in another place."""
-    names = (*_IGNORE_FILES, ".git/info/exclude")
+    names = (*IGNORE_FILES, ".git/info/exclude")
     found = [path for up in (directory, *directory.parents) for name in names if os.path.lexists(path := up / name)]
     return all(is_file(path) or not is_there(path) for path in found)
 
@@ -127,7 +127,7 @@ async def _ended_at_pipes(process: asyncio.subprocess.Process, directory: Path) 
         for place, _folders, files in os.walk(directory):
             if process.returncode is not None:
                 return False
-            for name in _IGNORE_FILES.intersection(files):
+            for name in IGNORE_FILES.intersection(files):
                 path = Path(place, name)
                 if is_there(path) and not is_file(path):
                     return True

@@ -31,7 +31,13 @@ _CODE = frozenset({
 _MAX_PROGRAM_NAMES = 4_000
 _MAX_PROGRAM_DEPTH = 5
 _MAX_SETTINGS_BYTES = 4_096
-_SETTINGS = frozenset({"", ".json", ".yml", ".yaml", ".toml", ".ini", ".cfg", ".conf", ".properties", ".xml"})
+_SETTINGS = (
+    ".json", ".jsonc", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".cnf", ".conf", ".properties", ".xml", ".plist",
+    ".tf", ".tfvars", ".tfstate", ".hcl", ".gradle", ".kts", ".service", ".http", ".secret", ".secrets", ".token",
+    ".sh", ".bash", ".zsh", ".fish", ".ps1", ".bat", ".cmd", ".txt", ".asc", ".crt", ".jwk", ".ppk", ".ovpn",
+)  # fmt: skip
+_DATA = (".log", ".csv", ".jsonl", ".dat")
+_COPIES = (".bak", ".old", ".orig", ".prod", ".dev", ".test", "~")
 _LIBRARIES = frozenset({
     "lib", "lib32", "lib64", "libexec", "include", "node_modules", "site-packages", "man", "doc", "docs", "legal",
     "jmods", "pkgs", "sources", "test", "tests", "shims", "completions", "plugins", ".git", "__pycache__",
@@ -50,6 +56,18 @@ class _Content:
 
 
 _NOTHING = _Content({})
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def may_hold_secret(name: str) -> bool:
+    """Whether a file's name is that of settings, a script or a text; large ones of data are others."""
+    plain = name.casefold()
+    return name.startswith(".") or "." not in name or plain.endswith((*_SETTINGS, *_DATA, *_COPIES))
+
+
+def is_data(name: str) -> bool:
+    """Whether a file's name is that of data, which grow without end."""
+    return name.casefold().endswith(_DATA)
 
 
 def is_secret_file(path: Path) -> bool:
@@ -91,7 +109,7 @@ def _is_small_secret(row: "os.DirEntry[str]") -> bool:
     try:
         return (
             row.is_file(follow_symlinks=False)
-            and path.suffix in _SETTINGS
+            and may_hold_secret(row.name)
             and row.stat(follow_symlinks=False).st_size <= _MAX_SETTINGS_BYTES
             and file_holds_secret(path)
         )
@@ -113,7 +131,7 @@ def shown_text(path: Path, text: str) -> str:
     """Return what may be shown of a text that a file holds, or will: the file itself is not looked at."""
     from tui_agent.secret_detector import remove_secrets
 
-    return text if _is_for_people(path) else remove_secrets(text)
+    return text if is_for_people(path) else remove_secrets(text)
 
 
 def shown_quote(path: Path, text: str) -> str:
@@ -127,19 +145,20 @@ def shown_diff(path: Path, texts: Iterable[str], diff: str) -> str:
     """Return what may be kept of a diff between texts of a file: a session, and what is exported of it, keep diffs."""
     from tui_agent.secret_detector import find_secrets, remove_known
 
-    if _is_for_people(path):
+    if is_for_people(path):
         return diff
     found = [text[secret.start : secret.end] for text in texts for secret in find_secrets(text[:MAX_BYTES])]
     return remove_known(diff, (line for secret in found for line in secret.split("\n")))
 
 
-def _is_for_people(path: Path) -> bool:
+def is_for_people(path: Path) -> bool:
+    """Return whether a file is source code, or text made to be shared: what looks like a key there is none."""
     return path.suffix.lower() in _CODE or any(path.match(pattern) for pattern in HARMLESS_NAMES)
 
 
 def _content_of(path: Path) -> _Content:
     """Return what is in a file, which is looked at again when it has changed."""
-    if _is_for_people(path):
+    if is_for_people(path):
         return _NOTHING
     try:
         state = os.lstat(path)

@@ -34,10 +34,13 @@ HARMLESS_NAMES = ("*.example", "*.sample", "*.template", "*.dist")
 """Names that look like the above but are made to be shared."""
 
 PROTECTED_DIRECTORIES = frozenset(
-    {".git", ".hg", ".svn", ".jj", ".husky", ".githooks", ".vscode", ".idea", ".claude", ".agents", ".opencode"}
-    | {".cursor", ".tui-agent"}
+    {".git", ".hg", ".svn", ".jj", ".husky", ".githooks", ".vscode", ".idea", ".zed", ".fleet", ".vs", ".devcontainer"}
+    | {".claude", ".agents", ".opencode", ".cursor", ".codex", ".gemini", ".windsurf", ".kiro", ".tui-agent"}
 )
-PROTECTED_NAMES = frozenset({".mcp.json", ".envrc", ".gitmodules", ".gitattributes", ".gitconfig"})
+PROTECTED_NAMES = frozenset(
+    {".mcp.json", ".envrc", ".gitmodules", ".gitattributes", ".gitconfig"}
+    | {".exrc", ".vimrc", ".nvimrc", ".nvim.lua", ".dir-locals.el", ".gdbinit", ".lldbinit"}
+)
 """What other programs execute or obey later, in lower case: changed only when that very file was allowed."""
 
 _CACHE_TAG = "cachedir.tag"

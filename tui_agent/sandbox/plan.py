@@ -8,9 +8,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from tui_agent.files.ignore import walk_files
+from tui_agent.files.inside import read_regular
 from tui_agent.files.own_git import held_as_they_are
 from tui_agent.files.ripgrep import NoRipgrepError, list_files
-from tui_agent.files.secret_files import file_holds_secret
+from tui_agent.files.secret_files import MAX_BYTES, file_holds_secret
+from tui_agent.files.sensitive import is_sensitive
 from tui_agent.lazy import dataclass
 from tui_agent.sandbox.change_policy import MAX_FILE_BYTES
 from tui_agent.sandbox.detection import SandboxKind, system_mounts
@@ -227,7 +229,7 @@ class ViewPlan:
             if not self.view.grants.repository or not repository.is_dir():
                 yield Mount(repository, MountKind.READ)
                 continue
-            steering = list(_steering_in(repository))
+            steering = list(steering_in(repository))
             around = {parent for path in steering for parent in path.parents if parent.is_relative_to(repository)}
             yield from (Mount(parent, MountKind.WRITE) for parent in {repository, *around})
             yield from (Mount(path, MountKind.READ) for path in steering)
@@ -237,15 +239,14 @@ class ViewPlan:
     def _settings_with_secrets(self) -> Iterator[Path]:
         """Yield settings of repositories in which somebody wrote a password: git can't do without the rest of them."""
         for repository in (*self.seen.repositories, *self.seen.elsewhere):
-            inner = repository / "modules"
-            found = [repository / "config", *(inner.rglob("config") if inner.is_dir() else ())]
+            found = steering_in(repository)
             yield from (path for path in found if path.is_file() and not path.is_symlink() and file_holds_secret(path))
 
     def _without_secrets(self, settings: Path) -> Path:
         """Return a copy of a file that says where secrets were."""
         from tui_agent.secret_detector import remove_secrets
 
-        text = settings.read_bytes().decode("utf-8", "replace")
+        text = (read_regular(settings, MAX_BYTES) or b"").decode("utf-8", "replace")
         copy = self.room.place / f"settings-{hashlib.sha256(os.fsencode(settings)).hexdigest()[:12]}"
         copy.write_text(remove_secrets(text))
         return copy
@@ -318,7 +319,8 @@ def _parents(name: str) -> Iterator[str]:
         yield name
 
 
-def _steering_in(repository: Path) -> Iterator[Path]:
+def steering_in(repository: Path) -> Iterator[Path]:
+    """Yield what is in a repository that tells git what to run and where to look, and its passwords."""
     for directory, directories, files in os.walk(repository):
         here = Path(directory)
         if here.name in {"objects", "refs", "logs"}:
@@ -326,7 +328,7 @@ def _steering_in(repository: Path) -> Iterator[Path]:
                 yield here / "info" / "alternates"
             directories.clear()
             continue
-        yield from (here / name for name in files if name in STEERING)
+        yield from (here / name for name in files if name in STEERING or is_sensitive(name))
         if "hooks" in directories:
             yield here / "hooks"
             directories.remove("hooks")

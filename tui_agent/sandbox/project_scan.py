@@ -12,7 +12,9 @@ from functools import lru_cache
 from pathlib import Path
 
 from tui_agent.files.ignore import IgnoreRules
+from tui_agent.files.inside import read_regular
 from tui_agent.files.own_git import tracked_files
+from tui_agent.files.secret_files import is_data, may_hold_secret
 from tui_agent.files.sensitive import PROTECTED_DIRECTORIES, PROTECTED_NAMES, is_sensitive
 from tui_agent.lazy import dataclass
 
@@ -23,7 +25,7 @@ MAX_DEPTH = 150
 """Directories in one another that are looked into; what is below in directories of output is left out."""
 
 MAX_SETTINGS_BYTES = 64_000
-"""Size of the largest file that is looked into though git does not ignore it: larger ones are data."""
+"""Size of the largest file that is looked into though git does not ignore it, or it is a log: larger ones are data."""
 MAX_UNTRACKED_BYTES = 4_000_000
 """Bytes of such files that are looked into, which takes up to two seconds the first time."""
 
@@ -149,7 +151,7 @@ def scan_project(root: Path, holds_secret: Callable[[Path], bool]) -> ProjectSca
 
 @dataclass(frozen=True, slots=True)
 class OutputsFound:
-    """What there is in directories of output that a command works on without a layer.
+    """What there is in directories that a command works on without a layer.
 
     ``linked`` are those in which a file has names outside of all of them, ``planted`` what no command may leave there:
     what programs obey, repositories, pipes, links that lead outside, files that run as their owner.
@@ -159,8 +161,9 @@ class OutputsFound:
     planted: frozenset[Path] = frozenset()
 
 
-def look_into(directories: Iterable[Path]) -> OutputsFound:
-    """Go through directories of output; 100,000 files take half a second."""
+def look_into(root: Path, directories: Iterable[Path], without: Iterable[Path] = ()) -> OutputsFound:
+    """Go through directories of a project, and not what is in others; 100,000 files take half a second."""
+    left_out = frozenset(map(str, without))
     names: dict[tuple[int, int], int] = {}
     links: dict[tuple[int, int], int] = {}
     found: dict[Path, set[tuple[int, int]]] = {}
@@ -177,10 +180,11 @@ def look_into(directories: Iterable[Path]) -> OutputsFound:
             is_bare = {row.name for row in rows} >= BARE_REPOSITORY
             for row in rows:
                 state = row.stat(follow_symlinks=False)
-                if is_bare or _is_planted(row, state, directory):
+                if is_bare or _is_planted(row, state, root):
                     planted.add(Path(row.path))
                 elif stat.S_ISDIR(state.st_mode):
-                    pending.append(row.path)
+                    if row.path not in left_out:
+                        pending.append(row.path)
                 elif state.st_nlink > 1:
                     key = (state.st_dev, state.st_ino)
                     names[key] = names.get(key, 0) + 1
@@ -190,14 +194,14 @@ def look_into(directories: Iterable[Path]) -> OutputsFound:
     return OutputsFound(frozenset(linked), frozenset(planted))
 
 
-def _is_planted(row: "os.DirEntry[str]", state: os.stat_result, directory: Path) -> bool:
+def _is_planted(row: "os.DirEntry[str]", state: os.stat_result, root: Path) -> bool:
     mode = state.st_mode
     if steers_programs(row.name):
         return True
     if stat.S_ISLNK(mode):
         real = Path(os.path.realpath(row.path))
         runs = real.is_file() and os.access(real, os.X_OK)
-        return not real.is_relative_to(os.path.realpath(directory.parent)) and not runs
+        return not real.is_relative_to(root) and not runs
     return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)) or bool(mode & (stat.S_ISUID | stat.S_ISGID))
 
 
@@ -275,7 +279,9 @@ class _Found:
                 self.protected.append(Path(row.path))
             elif row.is_dir(follow_symlinks=False):
                 self._directory(row, rules, depth_in_output)
-            elif is_sensitive(name) or (not depth_in_output and _may_tell(name) and self._is_informative(row, rules)):
+            elif is_sensitive(name) or (
+                not depth_in_output and may_hold_secret(name) and self._is_informative(row, rules)
+            ):
                 self.secrets.append(Path(row.path))
 
     def _directory(self, row: "os.DirEntry[str]", rules: IgnoreRules, depth_in_output: int) -> None:
@@ -296,9 +302,10 @@ class _Found:
 
     def _is_informative(self, row: "os.DirEntry[str]", rules: IgnoreRules) -> bool:
         """Whether a file that is not shared holds a secret: what git tracks is shown as it is."""
-        if not rules.ignored(row.path, directory=False):
+        is_ignored = rules.ignored(row.path, directory=False)
+        if not is_ignored or is_data(row.name):
             size = row.stat(follow_symlinks=False).st_size
-            if row.path in self._tracked or size > min(MAX_SETTINGS_BYTES, self._unread):
+            if (not is_ignored and row.path in self._tracked) or size > min(MAX_SETTINGS_BYTES, self._unread):
                 return False
             self._unread -= size
         self._note(row)
@@ -309,22 +316,9 @@ class _Found:
         self._looked_at.append((row.path, row.stat(follow_symlinks=False).st_ctime_ns))
 
 
-_TELLING = (".json", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".conf", ".properties", ".tfvars", ".tfstate", ".xml",
-            ".plist", ".sh", ".txt", ".secret", ".secrets", ".token", ".py", ".js", ".ts", ".rb", ".php")  # fmt: skip
-
-
-@lru_cache(maxsize=16_384)
-def _may_tell(name: str) -> bool:
-    return name.startswith(".") or "." not in name or name.casefold().endswith(_TELLING)
-
-
 def _is_tagged(directory: str) -> bool:
     """Whether a directory says by the standard's file that it is a cache (https://bford.info/cachedir/)."""
-    try:
-        with open(os.path.join(directory, CACHE_TAG), "rb") as file:  # noqa: PTH118, PTH123 - asked for every directory
-            return file.read(43) == b"Signature: 8a477f597d28d172789f06886806bc55"
-    except OSError:
-        return False
+    return read_regular(f"{directory}/{CACHE_TAG}", 43) == b"Signature: 8a477f597d28d172789f06886806bc55"
 
 
 def _linked_repositories(link: Path) -> Iterator[Path]:
@@ -333,22 +327,32 @@ def _linked_repositories(link: Path) -> Iterator[Path]:
     Such a file could be written by a command to name any directory, so the other end must name this one too.
     """
     try:
-        if not stat.S_ISREG(link.lstat().st_mode):
-            return
-        directory = (link.parent / link.read_text().removeprefix("gitdir:").strip()).resolve()
+        directory = (link.parent / _read(link).removeprefix("gitdir:").strip()).resolve()
         if (directory / "gitdir").is_file():
             # A command can write both ends in the project. Git keeps a worktree's only in the repository itself, so
             # what is shown is never more than a repository that has written this link down.
             common = directory.parent.parent
             known = directory.parent.name == "worktrees" and _is_repository_directory(common)
-            if known and Path((directory / "gitdir").read_text().strip()).resolve() == link.resolve():
+            if known and Path(_read(directory / "gitdir").strip()).resolve() == link.resolve():
                 yield common
         elif _is_repository_directory(directory):
             worktree = _worktree_of(directory)
             if worktree is not None and worktree.resolve() == link.parent.resolve():
                 yield directory
-    except (OSError, UnicodeDecodeError, ValueError, RuntimeError):
+    except (OSError, ValueError, RuntimeError):
         return
+
+
+def _read(path: Path) -> str:
+    """Return what is in a small file.
+
+    Raises:
+        ValueError: it is something else.
+    """
+    data = read_regular(path, MAX_SETTINGS_BYTES)
+    if data is None:
+        raise ValueError(path)
+    return data.decode()
 
 
 def _is_repository_directory(directory: Path) -> bool:
@@ -356,7 +360,7 @@ def _is_repository_directory(directory: Path) -> bool:
 
 
 def _worktree_of(directory: Path) -> Path | None:
-    for line in (directory / "config").read_text().splitlines():
+    for line in _read(directory / "config").splitlines():
         name, _, value = line.strip().partition("=")
         if name.strip().casefold() == "worktree":
             return directory / value.strip()

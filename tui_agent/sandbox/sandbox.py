@@ -21,6 +21,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from tui_agent.files.ignore import IgnoreRules
+from tui_agent.files.own_git import tracked_files
 from tui_agent.files.secret_files import file_holds_secret
 from tui_agent.lazy import dataclass
 from tui_agent.safe_text import one_line
@@ -58,14 +59,18 @@ from tui_agent.sandbox.machine import (
     scan_machine,
 )
 from tui_agent.sandbox.network import Gateway, SessionNetwork, make_network, proxy_environment
-from tui_agent.sandbox.plan import TEMPORARY, SandboxFolders, ViewPlan, shared_files
+from tui_agent.sandbox.plan import TEMPORARY, SandboxFolders, ViewPlan, shared_files, steering_in
 from tui_agent.sandbox.project_scan import (
+    BARE_REPOSITORY,
     NEVER_KEPT,
     OUTPUT_DIRECTORIES,
+    STEERING,
     OutputsFound,
     ProjectScan,
+    is_repository,
     look_into,
     scan_project,
+    steers_programs,
 )
 from tui_agent.sandbox.settings import SandboxSettings
 from tui_agent.sandbox.view import AllowHost, Grants, View, Writes
@@ -101,8 +106,10 @@ class Launch:
     layout: Layout
     hidden: tuple[Path, ...] = ()
     layer: Layer | None = None
+    changes_project_itself: bool = False
+    """Files of the project change where they are; see ``ViewPlan``."""
     planted: frozenset[Path] = frozenset()
-    """What steered programs in the directories of output before, where there is no layer."""
+    """What programs obeyed before, where the command works on no layer."""
     arguments: tuple[str, ...] = ()
     descriptors: tuple[int, ...] = ()
     gateway: Gateway = field(default_factory=Gateway)
@@ -377,8 +384,7 @@ class Sandbox:
                     judged = await self._apply_changes(launch, launch.layer, recorded or _unrecorded)
                     wanted |= judged.wanted
                     notes += _notes_on(judged, launch.view)
-                if launch.layer is None or launch.view.grants.repository:
-                    notes += await asyncio.to_thread(_tidied, launch)
+                notes += await asyncio.to_thread(_tidied, launch)
         finally:
             await asyncio.to_thread(self._clear_up, launch)
         notes += [f"[{reason}]" for reason in launch.gateway.refused.values()]
@@ -390,9 +396,8 @@ class Sandbox:
     async def look(self, launch: Launch) -> None:
         """Bring what a command that still runs has made again, and may, into the project."""
         async with launch.taking_up:
-            if launch.layer is None:
-                await asyncio.to_thread(_tidied, launch)
-            elif launch.view.writes_outputs:
+            await asyncio.to_thread(_tidied, launch)
+            if launch.layer is not None and launch.view.writes_outputs:
                 judged = await self._judged(launch, launch.layer)
                 await asyncio.to_thread(publish, launch.layer, judged.outputs)
 
@@ -419,7 +424,8 @@ class Sandbox:
         made = tuple(self._made(root, view, needed=layer is None or live))
         self._scan(root)
         owned, caches = self._caches(root, layer, view)
-        there = look_into(self._known_scan(root).outputs) if layer is None and view.writes_outputs else OutputsFound()
+        found = self._known_scan(root).outputs
+        there = look_into(root, found) if layer is None and view.writes_outputs else OutputsFound()
         plan = self._plan(root, environment)
         room = replace(plan.room, caches=caches)
         plan = replace(plan, cwd=cwd.resolve(), view=view, layer=layer, linked=there.linked, live=live, room=room)
@@ -431,7 +437,8 @@ class Sandbox:
             secrets = self._plan(self._copy.of).hidden()
             layout = layout.showing(self._copy, root, secrets, at_its_place=self.state.kind == "bubblewrap")
         launch = Launch(inside, view, plan.seen, layout, hidden, layer, owned=owned, made=made)
-        launch.planted = there.planted
+        launch.changes_project_itself = plan.changes_project_itself
+        launch.planted = there.planted | _planted(launch)
         if len(launch.layout.mounts) > MAX_MOUNTS:
             self._clear_up(launch)
             raise SandboxError("The project has too many files that need protection for a sandbox to be laid out.")
@@ -704,30 +711,62 @@ class Sandbox:
         return self._network if self._network.proxy.port else None
 
 
+def _planted(launch: Launch) -> frozenset[Path]:
+    """Return what programs obey, and what leads outside, in the places that a command works on itself."""
+    seen, found = launch.seen, frozenset[Path]()
+    if launch.layer is None and launch.view.writes_outputs:
+        made = (path for path in launch.made if path.is_relative_to(seen.root))
+        found |= look_into(seen.root, (*seen.outputs, *made)).planted
+    if launch.changes_project_itself:
+        found |= look_into(seen.root, [seen.root], seen.outputs).planted
+    if launch.view.grants.repository:
+        found |= {path for repository in (*seen.repositories, *seen.elsewhere) for path in steering_in(repository)}
+    return found
+
+
 def _tidied(launch: Launch) -> list[str]:
-    """Take away what a command left for git to obey outside, and name what else of the kind is new."""
-    notes = []
-    root = launch.seen.root
-    # What was there before may have been looked at; what is new in a directory of output is made again.
-    places = [*launch.seen.outputs, *(path for path in launch.made if path.is_relative_to(root))]
-    judged = launch.layer is not None or not launch.view.writes_outputs
-    new = frozenset[Path]() if judged else look_into(places).planted - launch.planted
-    for path in new:
+    """Take away what a command left for other programs to obey, and name what else of the kind is new.
+
+    Where it may write to repositories, what git has checked out stays, and so do repositories that it made.
+    """
+    root, grants, before = launch.seen.root, launch.view.grants, launch.planted
+    opened = grants.protected | grants.write
+    found = (path for path in _planted(launch) - before if not any(map(path.is_relative_to, opened)))
+    new = {path for path in found if not _lost_owner_bits(path)}
+    kept = set[Path]()
+    if new and grants.repository:
+        known = {path.parent for path in before} | {*launch.seen.repositories, *launch.seen.elsewhere}
+        known |= {place / inner for place in known for inner in ("info", "objects/info")}
+        new -= {path for path in new if path.name in STEERING and path.parent not in known}
+        tracked = [Path(name) for name in tracked_files(root)]
+        kept = {path for path in new if any(name.is_relative_to(path) for name in tracked)}
+        kept |= {path for path in new if path.name not in STEERING and _is_of_repository(path)}
+    for path in new - kept:
         remove_tree(path)
-    if new:
-        names = ", ".join(one_line(path.relative_to(root).as_posix()) for path in sorted(new)[:5])
-        notes.append(f"[Not kept, as other programs obey it or it leads outside: {names}.]")
-    planted = root / ".git" / "commondir"
-    if not planted.parent.is_symlink() and (planted.is_symlink() or planted.is_file()):
-        planted.unlink(missing_ok=True)
-        notes.append("[.git/commondir was removed: it would have given the repository another configuration.]")
-    if launch.view.changes_sources:
-        after = scan_project(root, lambda _path: False)
-        obeyed = {*after.protected, *after.repositories} - {*launch.seen.protected, *launch.seen.repositories}
-        if obeyed := obeyed - launch.view.grants.protected:
-            names = ", ".join(sorted(path.relative_to(root).as_posix() for path in obeyed)[:5])
-            notes.append(f"[New, and other programs obey it: {names}. Tell the user to look at it.]")
-    return notes
+    rows = (
+        (new - kept, "Not kept, as other programs obey it or it leads outside: {}."),
+        (kept, "New, and other programs obey it: {}. Tell the user to look at it."),
+    )
+    return [f"[{text.format(_names(paths, root))}]" for paths, text in rows if paths]
+
+
+def _is_of_repository(path: Path) -> bool:
+    inner = {name for name in BARE_REPOSITORY if os.path.lexists(path.parent / name)}
+    return is_repository(path.name) or inner == BARE_REPOSITORY
+
+
+def _lost_owner_bits(path: Path) -> bool:
+    """Take the permission to run as its owner or group from a file; returns whether that was all it had."""
+    mode = path.lstat().st_mode
+    if not stat.S_ISREG(mode) or not mode & (stat.S_ISUID | stat.S_ISGID):
+        return False
+    path.chmod(stat.S_IMODE(mode) & ~(stat.S_ISUID | stat.S_ISGID))
+    return not steers_programs(path.name) and not _is_of_repository(path)
+
+
+def _names(paths: Iterable[Path], root: Path) -> str:
+    shown = (os.path.relpath(path, root) for path in sorted(paths)[:5])
+    return ", ".join(map(one_line, shown))
 
 
 def _notes_on(judged: JudgedChanges, view: View) -> list[str]:

@@ -16,7 +16,8 @@ from pathlib import Path
 
 from tui_agent.files.inside import read_regular
 from tui_agent.files.own_git import run_git
-from tui_agent.files.secret_files import file_holds_secret
+from tui_agent.files.ripgrep import IGNORE_FILES, ignore_files_are_plain
+from tui_agent.files.secret_files import file_holds_secret, is_for_people
 from tui_agent.files.sensitive import is_sensitive
 from tui_agent.lazy import dataclass
 from tui_agent.path_checks import is_directory
@@ -39,6 +40,9 @@ ENVIRONMENT = {
 
 MAX_FILES = 20_000
 """Files below a directory that are looked at before a search of it; with more it asks."""
+
+MAX_SEARCHED_BYTES = 4_000_000
+"""Bytes of files below a directory, source code aside, that are looked into for secrets; with more it asks."""
 
 _TOKEN = re.compile(
     r"""
@@ -107,11 +111,12 @@ def _tree(text: str, place: CommandPlace) -> bool:
     path = place.inside(text) if is_listable(text, place) else None
     if path is None or not is_directory(path):
         return _file(text, place)
-    return not any(map(is_sensitive, below(path, place))) and _holds_no_secrets(path)
+    plain = ignore_files_are_plain(path) and not any(map(is_sensitive, below(path, place)))
+    return plain and _holds_no_secrets(path)
 
 
 def _holds_no_secrets(directory: Path) -> bool:
-    pending, count = [str(directory)], 0
+    pending, count, unread = [str(directory)], 0, MAX_SEARCHED_BYTES
     while pending:
         try:
             with os.scandir(pending.pop()) as rows:
@@ -121,6 +126,12 @@ def _holds_no_secrets(directory: Path) -> bool:
                         return False
                     if row.is_dir(follow_symlinks=False):
                         pending.append(row.path)
+                    elif row.is_file(follow_symlinks=False):
+                        unread -= 0 if is_for_people(Path(row.name)) else row.stat(follow_symlinks=False).st_size
+                        if unread < 0 or file_holds_secret(Path(row.path)):
+                            return False
+                    elif row.name in IGNORE_FILES:
+                        return False
         except OSError:
             return False
     return True
@@ -346,9 +357,8 @@ _GIT_SETTINGS = re.compile(
 )
 """A line of settings that starts nothing and leads nowhere. ``remote`` is whom a branch follows: nothing is fetched."""
 _MAX_SETTINGS_BYTES = 65_536
-_OWN_PARTS = ("", "HEAD", "config", "index", "info", "objects", "objects/info", "refs")
 _FOREIGN_PARTS = ("commondir", "config.worktree", "info/attributes", "info/grafts", "objects/info/alternates")
-"""What of a repository has to be itself and no link, and what would bring another repository or other settings in."""
+"""What would bring another repository or other settings in."""
 _REVISION_PART = r"(?:HEAD|@|[A-Za-z0-9][\w/.-]*)(?:[~^]\d*)*"
 _REVISION = re.compile(rf"{_REVISION_PART}(?:\.\.\.?{_REVISION_PART})?", re.ASCII)
 _COMMIT = re.compile(r"(?:HEAD|[0-9a-f]{40})(?:[~^]\d*)*", re.ASCII)
@@ -431,7 +441,7 @@ def is_plain(place: CommandPlace) -> bool:
     between = [place.folder, *place.folder.parents][: len(place.folder.relative_to(place.project).parts)]
     if any(os.path.lexists(folder / name) for folder in between for name in (".git", "HEAD")):
         return False
-    if not is_directory(top) or any((top / name).is_symlink() for name in _OWN_PARTS):
+    if not is_directory(top) or any(map(_has_links, (top, top / "info", top / "objects"))):
         return False
     if any(os.path.lexists(top / name) for name in _FOREIGN_PARTS):
         return False
@@ -442,6 +452,13 @@ def is_plain(place: CommandPlace) -> bool:
         return False
     staged = run_git(place.project, "ls-files", "-s", "-z")
     return staged is not None and not any(row.startswith(b"160000 ") for row in staged.split(b"\0"))
+
+
+def _has_links(directory: Path) -> bool:
+    """Whether a directory of a repository, or anything in it, is a link: git shows a line of what it can't read."""
+    return directory.is_symlink() or (
+        is_directory(directory) and any(path.is_symlink() for path in directory.iterdir())
+    )
 
 
 def _shows_no_secret(asked: _GitCommand, place: CommandPlace) -> bool:
