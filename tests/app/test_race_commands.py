@@ -12,7 +12,7 @@ from tests.support.scripted_client import Reply
 from tui_agent.app import race_commands
 from tui_agent.app.commands import command_table, find
 from tui_agent.app.controller import Controller
-from tui_agent.app.frontend import Choice, TextFrontend
+from tui_agent.app.frontend import Choice, Frontend
 from tui_agent.app.race_commands import read_wish
 from tui_agent.app.race_views import RaceView
 from tui_agent.app.services import OpenRequest
@@ -21,7 +21,7 @@ from tui_agent.session.entries import RaceEntry, TextPart, UserEntry
 
 
 @dataclass
-class Told(TextFrontend):
+class Told(Frontend):
     """A frontend that says yes."""
 
     words: list[str] = field(default_factory=list)

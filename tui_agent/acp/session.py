@@ -46,6 +46,7 @@ from tui_agent.app.find_commands import find_report
 from tui_agent.app.frontend import (
     Choice,
     FindPage,
+    Frontend,
     JobsPage,
     Page,
     Pick,
@@ -53,7 +54,6 @@ from tui_agent.app.frontend import (
     Remedy,
     Report,
     Severity,
-    TextFrontend,
     TextLine,
 )
 from tui_agent.app.intent import CommandIntent, parse
@@ -70,7 +70,7 @@ MAX_OFFERED = 12
 """Rows of a long list that are offered as answers: the first ones."""
 
 
-class EditorFrontend(TextFrontend):
+class EditorFrontend(Frontend):
     """Speaks for the controller of one session in an editor."""
 
     def __init__(self, session: EditorSession) -> None:

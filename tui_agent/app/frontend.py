@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from tui_agent.app.format import visible
 from tui_agent.lazy import dataclass
@@ -289,225 +288,126 @@ def diff_text(files: Sequence[ChangedFile]) -> str:
     return "\n".join([*file_lines(files), "", *(file.diff for file in files if file.diff)])
 
 
-class Frontend(Protocol):
-    """A screen, an editor, or a run without either: shows what the controller says and answers its questions."""
+MAX_DIFF_CHARS = 100_000
+"""Characters of a diff that are told where there is no screen."""
 
-    @property
-    def has_screen(self) -> bool:
-        """Whether it can show every page and ask every question."""
-        ...
 
-    @property
-    def is_attended(self) -> bool:
-        """Whether somebody is there to be asked."""
-        ...
+class Frontend:
+    """A screen, an editor, or a run without either: shows what the controller says and answers its questions.
+
+    What is here is for a frontend that has only words, which has to ``say`` and ``ask``: what needs a screen is said
+    or left out.
+    """
+
+    has_screen = False
+    """Whether it can show every page and ask every question."""
+    is_attended = True
+    """Whether somebody is there to be asked."""
 
     def say(self, message: str, severity: Severity = "information", remedy: Remedy | None = None) -> None:
         """Tell a person one sentence, which stays until something new begins."""
-        ...
+        raise NotImplementedError
 
     def announce(self, message: str, severity: Severity = "information") -> None:
         """Tell a person one sentence that does not wait for them, wherever they look."""
-        ...
+        self.say(message, severity)
 
     def warn(self, message: str) -> None:
         """Tell a person one sentence that a run which begins now does not take away."""
-        ...
+        self.say(message, "warning")
 
     async def ask(self, question: Question[Answer_co]) -> Answer_co | None:
         """Ask a person and return the answer; None when they went back, or where nobody can be asked."""
-        ...
+        raise NotImplementedError
 
     def show(self, page: Page) -> None:
         """Show a page; where it can't be shown, say so."""
-        ...
+        match page:
+            case Report() | RacePage():
+                self.say(f"**{page.title}**\n\n{page.text}")
+            case Output():
+                self.say(f"```\n{page.text}\n```")
+            case DiffPage():
+                self.say(f"**{page.title}**\n\n```diff\n{diff_text(page.files)[:MAX_DIFF_CHARS]}\n```")
+            case _:
+                self.say(f"{page.title}: that needs the full-screen program. Run tui-agent in a terminal.", "warning")
 
     def opening(self) -> None:
         """Take note that another session is about to be opened."""
-        ...
 
     def opened(self, agent: Agent, entry: int | None = None) -> None:
         """Show that another session is open, at an entry if one is named."""
-        ...
 
     def refresh_facts(self) -> None:
         """Show title, leaf, model, mode, size and cost as they are now."""
-        ...
 
     def apply_settings(self, config: Config) -> None:
         """Apply the settings that concern looks and keys."""
-        ...
 
     def copy(self, text: str) -> None:
         """Put a text into the clipboard."""
-        ...
+        self.say(text)
 
     def open_page(self, url: str) -> None:
-        """Open an address in the user's browser."""
-        ...
+        """Open an address in the user's browser, which may be on another machine."""
+        self.say(url)
 
     def leave(self) -> None:
         """End the program."""
-        ...
 
     @property
     def keymap(self) -> Mapping[str, str]:
         """The user's own keys, by the name of what they do."""
-        ...
+        return {}
 
     def go_to(self, request: OpenRequest) -> None:
         """Open a session; where it is open already, go to the entry that is asked for."""
-        ...
+        raise NotImplementedError
 
     def jump_to(self, entry_id: int) -> bool:
         """Show an entry of the conversation; False when it is not on this branch."""
-        ...
+        del entry_id
+        return False
 
     def use_theme(self, name: str) -> bool:
         """Use a theme; False when there is none of that name."""
-        ...
+        del name
+        return False
 
     def toggle_view(self) -> bool:
         """Show only what the model sees of the conversation, or all of it; return whether it is the former now."""
-        ...
+        return False
 
     def toggle_panel(self) -> None:
         """Show or hide the side panel."""
-        ...
 
     def clear_notice(self) -> None:
         """Take back what ``say`` said last."""
-        ...
 
     def warnings_read(self) -> None:
         """Take note that the user has seen every warning."""
-        ...
 
     # -- what is being written --------------------------------------------------------------------------------
 
     @property
     def draft(self) -> str:
         """What stands in the prompt, pasted parts included."""
-        ...
+        return ""
 
     def set_draft(self, text: str) -> None:
         """Put a text into the prompt in place of what is there."""
-        ...
 
     def put_back(self, text: str) -> None:
         """Put a message back into the prompt, before what is written there."""
-        ...
+        self.say(f"Not sent: {text}", "warning")
 
     def restore_message(self, text: str) -> None:
         """Put a message that was taken back into the prompt, in place of the one before; "" only takes that out.
 
         What the user wrote stays there, after it. ``withdraw_message`` takes it out again.
         """
-        ...
-
-    def withdraw_message(self, text: str) -> None:
-        """Leave in the prompt, of messages that were taken back, only ``text``."""
-        ...
-
-
-MAX_DIFF_CHARS = 100_000
-"""Characters of a diff that are told where there is no screen."""
-
-
-class TextFrontend:
-    """A frontend that has only words: what needs a screen is said or left out. Subclasses say and ask."""
-
-    has_screen = False
-    is_attended = True
-    draft = ""
-    """What is written is not written here."""
-    keymap: Mapping[str, str] = MappingProxyType({})
-
-    def say(self, message: str, severity: Severity = "information", remedy: Remedy | None = None) -> None:
-        """Tell a person one sentence."""
-        raise NotImplementedError
-
-    def announce(self, message: str, severity: Severity = "information") -> None:
-        """Tell a person one sentence."""
-        self.say(message, severity)
-
-    def warn(self, message: str) -> None:
-        """Tell a person one sentence."""
-        self.say(message, "warning")
-
-    def show(self, page: Page) -> None:
-        """Tell a report or an output; other pages need a screen."""
-        match page:
-            case Report():
-                self.say(f"**{page.title}**\n\n{page.text}")
-            case Output():
-                self.say(f"```\n{page.text}\n```")
-            case DiffPage():
-                self.say(f"**{page.title}**\n\n```diff\n{diff_text(page.files)[:MAX_DIFF_CHARS]}\n```")
-            case RacePage():
-                self.say(f"**{page.title}**\n\n{page.text}")
-            case _:
-                self.say(f"{page.title}: that needs the full-screen program. Run tui-agent in a terminal.", "warning")
-
-    def refresh_facts(self) -> None:
-        """What changes is told as it happens."""
-
-    def opening(self) -> None:
-        """Nothing is written here that could be lost."""
-
-    def opened(self, agent: Agent, entry: int | None = None) -> None:
-        """The session shows by what is told of it."""
-
-    def go_to(self, request: OpenRequest) -> None:
-        """Sessions are opened from outside."""
-        raise NotImplementedError
-
-    def jump_to(self, entry_id: int) -> bool:
-        del entry_id
-        return False
-
-    def apply_settings(self, config: Config) -> None:
-        """There are no looks."""
-
-    def use_theme(self, name: str) -> bool:
-        del name
-        return False
-
-    def toggle_view(self) -> bool:
-        """The whole conversation is shown wherever there is no screen."""
-        return False
-
-    def toggle_panel(self) -> None:
-        """There is no panel."""
-
-    def clear_notice(self) -> None:
-        """What was told stays."""
-
-    def warnings_read(self) -> None:
-        """Warnings are told as they come."""
-
-    def copy(self, text: str) -> None:
-        """Tell the text: there is no clipboard of ours."""
-        self.say(text)
-
-    def open_page(self, url: str) -> None:
-        """Tell the address: the browser may be on another machine."""
-        self.say(url)
-
-    def leave(self) -> None:
-        """The program ends by itself."""
-
-    def set_draft(self, text: str) -> None:
-        """Nothing is written here."""
-
-    def put_back(self, text: str) -> None:
-        """Tell the message, to be sent again."""
-        self.say(f"Not sent: {text}", "warning")
-
-    def restore_message(self, text: str) -> None:
-        """Tell the message of an undone turn, to be sent again."""
         if text:
             self.say(f"The message was: {text}")
 
     def withdraw_message(self, text: str) -> None:
-        """Nothing is written here."""
+        """Leave in the prompt, of messages that were taken back, only ``text``."""

@@ -31,6 +31,7 @@ from tui_agent.app.format import one_line, plural
 from tui_agent.app.frontend import (
     Choice,
     DiffPage,
+    Frontend,
     Heading,
     Output,
     Page,
@@ -39,7 +40,6 @@ from tui_agent.app.frontend import (
     Remedy,
     Report,
     Severity,
-    TextFrontend,
     diff_text,
 )
 from tui_agent.app.intent import CommandIntent, parse
@@ -155,7 +155,7 @@ T = TypeVar("T")
 NOBODY_TO_ASK = "Nobody can be asked in this run. Work within what is allowed, or say what would have to be allowed."
 
 
-class HeadlessRun(TextFrontend):
+class HeadlessRun(Frontend):
     """The controller's frontend where nobody looks: drives one message or command and writes what comes of it."""
 
     is_attended = False

@@ -41,6 +41,7 @@ from tui_agent.app.frontend import (
     Choice,
     ContextPage,
     DiffPage,
+    Frontend,
     HelpPage,
     JobsPage,
     ModelChoice,
@@ -54,7 +55,6 @@ from tui_agent.app.frontend import (
     Report,
     SessionChoice,
     Severity,
-    TextFrontend,
     TextLine,
     TreePage,
     diff_text,
@@ -144,7 +144,7 @@ class LineReader:
             termios.tcsetattr(self._descriptor, termios.TCSADRAIN, before)
 
 
-class PlainFrontend(TextFrontend):
+class PlainFrontend(Frontend):
     """Prints messages, answers and questions; lines typed meanwhile are messages, commands or answers.
 
     ``read`` returns the next line, None at the end of the input. A line answers a permission question only if the

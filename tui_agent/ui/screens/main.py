@@ -20,7 +20,7 @@ from textual.strip import Strip
 from tui_agent.app.commands import command_table, find
 from tui_agent.app.controller import Controller
 from tui_agent.app.format import one_line, short_path
-from tui_agent.app.frontend import Choice, EditedText, FindPage, HelpPage, Output, Page, Question, Remedy
+from tui_agent.app.frontend import Choice, EditedText, FindPage, Frontend, HelpPage, Output, Page, Question, Remedy
 from tui_agent.app.intent import CommandIntent, MessageIntent, parse
 from tui_agent.app.services import Look, OpenRequest
 from tui_agent.app.unsent import UnsentKeeper
@@ -76,9 +76,10 @@ def key_bindings() -> list[Binding]:
     ]
 
 
-class MainScreen(BoundedScreen[None]):
+class MainScreen(BoundedScreen[None], Frontend):
     """The frontend of the controller on a terminal: shows what the controller says, answers what it asks."""
 
+    has_screen = True
     AUTO_FOCUS = "Prompt"
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (70, "-normal"), (120, "-wide")]  # noqa: RUF012 - as inherited
     VERTICAL_BREAKPOINTS = [(0, "-tiny"), (18, "-short"), (24, "-tall")]  # noqa: RUF012 - as inherited
@@ -192,16 +193,6 @@ class MainScreen(BoundedScreen[None]):
     def say(self, message: str, severity: Severity = "information", remedy: Remedy | None = None) -> None:
         """Show a sentence above the prompt until something new begins."""
         self.notice.say(message, severity, remedy)
-
-    @property
-    def has_screen(self) -> bool:
-        """It is one."""
-        return True
-
-    @property
-    def is_attended(self) -> bool:
-        """Somebody sits before it."""
-        return True
 
     def announce(self, message: str, severity: Severity = "information") -> None:
         """Show a sentence where the user looks: above the prompt, or over the page that is open."""
