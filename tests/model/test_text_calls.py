@@ -28,6 +28,8 @@ def found(text: str):
 JSON_CALL = '{"name": "read", "arguments": {"path": "calc.py"}}'
 QWEN_CODER = "<function=read>\n<parameter=path>\ncalc.py\n</parameter>\n</function>"
 
+INVOKE = '<invoke name="read">\n<parameter name="path">calc.py</parameter>\n</invoke>'
+
 
 @pytest.mark.parametrize(
     "text",
@@ -48,6 +50,8 @@ QWEN_CODER = "<function=read>\n<parameter=path>\ncalc.py\n</parameter>\n</functi
         f"<tool_call>\n{QWEN_CODER}\n</tool_call>",
         f"{QWEN_CODER}\n</tool_call>",
         '<function=read>{"path": "calc.py"}</function>',
+        f"<function_calls>\n{INVOKE}\n</function_calls>",
+        f"<minimax:tool_call>\n{INVOKE}\n</minimax:tool_call>",
         f"[TOOL_CALLS][{JSON_CALL}]",
         '[TOOL_CALLS]read{"path": "calc.py"}',
         '[TOOL_CALLS]read[CALL_ID]aB3dE6gH9[ARGS]{"path": "calc.py"}</s>',
@@ -119,6 +123,9 @@ def test_parameters_have_the_types_of_the_schema_and_their_lines():
         ("[TOOL_CALLS]read{path: 1}", "JSON"),
         ('<|python_tag|>{"code": "print(1)"}', "name"),
         ("<function=write>\n<parameter=path>\na.py\n</function>", "closed"),
+        ("<tool_call>read\n<arg_key>path</arg_key>\n<arg_value>a</arg_value>\n</tool_call>", "JSON"),
+        ("<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>read<｜tool▁sep｜>{}<｜tool▁call▁end｜>", "JSON"),
+        ("<|tool_calls_section_begin|><|tool_call_begin|>functions.ls:0<|tool_calls_section_end|>", "JSON"),
     ],
 )
 def test_a_call_that_cannot_be_read_says_why(text, problem):
@@ -143,6 +150,8 @@ ABOUT = [
     "[TOOL_CALLS] is a token of Mistral's tokenizer, it begins a list of calls.",
     "<|python_tag|> begins a call of Llama 3.1.",
     "<tool_call> is the tag that opens a call.",
+    "<|tool_call_begin|> opens a call of Kimi.",
+    f"The model answers:\n{INVOKE}",
     f"Models of the Hermes family write\n<tool_call>\n{JSON_CALL}\n</tool_call>",
     f"Then the model answers:\n\n[TOOL_CALLS][{JSON_CALL}]",
     f"You would write:\n{QWEN_CODER}",

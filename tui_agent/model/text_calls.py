@@ -1,7 +1,8 @@
 """Reads tool calls that a model wrote into its answer as text, where its server returned no native calls.
 
-Formats: bare or fenced JSON, Hermes and Qwen ``<tool_call>`` tags, Qwen-Coder's ``<function=…><parameter=…>``,
-Mistral's ``[TOOL_CALLS]``, Llama's ``<|python_tag|>``. Sources are the chat templates of these models.
+Formats: bare or fenced JSON, Hermes and Qwen ``<tool_call>`` tags, Qwen-Coder's ``<function=…><parameter=…>`` and its
+like with ``<invoke name="…">``, Mistral's ``[TOOL_CALLS]``, Llama's ``<|python_tag|>``. Sources are the chat templates
+of these models. Other marks (DeepSeek, GLM, Kimi) are known as calls that can't be read.
 
 A call counts only at the end of an answer and only where the answer doesn't talk about calls: JSON without a mark has
 to be the whole answer, or follow a sentence like "I'll read the file:".
@@ -17,20 +18,23 @@ from tui_agent.json_text import loads
 from tui_agent.lazy import LazyPattern, dataclass
 from tui_agent.session.entries import ToolSchema
 
+_TAG = r"<(?:(?:minimax:)?tool_calls?|tools|function_calls?)>|<\|python_tag\|>|<[|｜]tool[\w▁]*begin[|｜]>"
 _MARK = LazyPattern(
-    r"^[ \t]*(?=<(?:tool_calls?|tools|function_call)>|<function=[\w.:-]+>|\[TOOL_CALLS\]|<\|python_tag\|>)",
+    rf"^[ \t]*(?={_TAG}|<function=[\w.:-]+>|<invoke name=|\[TOOL_CALLS\])",
     re.MULTILINE,
 )
 _FENCE = LazyPattern(r"^[ \t]*```[\w-]*[ \t]*\n", re.MULTILINE)
 _BARE = LazyPattern(r"^\[?\{\s*\"(?:name|tool|function|type|tool_calls)\"\s*:", re.MULTILINE)
 _FENCED = LazyPattern(r"\s*```[\w-]*[ \t]*\n(.*?)(?:\s*```\s*(?=\n|\Z)|\Z)", re.DOTALL)
-_OPENING = LazyPattern(r"\s*(?:<(?:tool_calls?|tools|function_call)>|<\|python_tag\|>)\s*")
-_BETWEEN = LazyPattern(r"(?:\s|[;,]|</(?:tool_calls?|tools|function_call|function)>)*")
-_LEAKED = LazyPattern(r"\s*(?:(?:<\|(?!python_tag)\w+\|>|</s>|<tool_response>).*)?\Z", re.DOTALL)
+_OPENING = LazyPattern(rf"\s*(?:{_TAG})\s*")
+_BETWEEN = LazyPattern(r"(?:\s|[;,]|</(?:(?:minimax:)?tool_calls?|tools|function_calls?|function|invoke)>)*")
+_LEAKED = LazyPattern(r"\s*(?:(?:<\|(?!python_tag|tool)\w+\|>|</s>|<tool_response>).*)?\Z", re.DOTALL)
 """Nothing, or what a server should have cut: a stop token, and the result the model imagined."""
-_FUNCTION = LazyPattern(r"\s*<function=([\w.:-]+)>\s*")
+_FUNCTION = LazyPattern(r"\s*<(?:function=|invoke name=)\"?([\w.:-]+)\"?>\s*")
 _PARAMETER = LazyPattern(
-    r"\s*<parameter=([^>\n]+)>\n?(.*?)\n?</parameter>(?=\s*(?:<parameter=|</function>|</tool_call>|\Z))", re.DOTALL
+    r"\s*<parameter(?:=| name=\")([^>\n\"]+)\"?>\n?(.*?)\n?</parameter>"
+    r"(?=\s*(?:<parameter\b|</(?:function|invoke|tool_call)>|\Z))",
+    re.DOTALL,
 )
 _MISTRAL = LazyPattern(r"\s*\[TOOL_CALLS\]\s*(?:([\w.:-]+)(?:\[CALL_ID\]\w+)?(?:\[ARGS\])?\s*(?=\{))?")
 _NAMED = LazyPattern(r"[{\[\s]*['\"](?:name|function|tool)['\"]\s*:\s*['\"]([\w.:-]+)['\"]")
@@ -196,15 +200,15 @@ class _Scanner:
             key = parameter[1].strip()
             values[key] = _typed(parameter[2], properties.get(key))
             self._at = parameter.end()
-        if self._text[self._at :].lstrip().startswith("<parameter="):
-            raise _UnreadableError(f"{name}: a <parameter=…> isn't closed.")
+        if self._text[self._at :].lstrip().startswith("<parameter"):
+            raise _UnreadableError(f"{name}: a <parameter> isn't closed.")
         return json.dumps(values, ensure_ascii=False)
 
     def _value(self) -> Any:
         while self._text[self._at : self._at + 1].isspace():
             self._at += 1
         if self._text[self._at : self._at + 1] not in {"{", "["}:
-            raise _NoCallError
+            raise _UnreadableError("It isn't JSON.") if self._marked else _NoCallError
         try:
             value, self._at = _DECODER.raw_decode(self._text, self._at)
         except (ValueError, RecursionError) as error:

@@ -53,14 +53,16 @@ class SandboxState:
             case None:
                 return f"Commands run without a sandbox: {self.reason}. {UNPROTECTED}"
             case "landlock":
-                return f"Commands are held by Landlock only, {_UNLAYERED}: {self.reason}."
+                return f"Commands are held by Landlock only, without a copy-on-write layer: {self.reason}. {_UNLAYERED}"
             case "bubblewrap" if not self.layered:
-                return f"Commands run in the sandbox {_UNLAYERED}: {self.reason}."
+                return f"Commands run in a sandbox without a copy-on-write layer: {self.reason}. {_UNLAYERED}"
             case _:
                 return ""
 
 
-_UNLAYERED = "without a copy-on-write layer, so plan lets them write nothing and build only existing output directories"
+_UNLAYERED = (
+    "In plan mode they can change nothing in the project, in build mode only output directories that are there."
+)
 
 
 @lru_cache(maxsize=8)
@@ -75,7 +77,8 @@ def find_sandbox(outside: Path | None = None) -> SandboxState:
     programs = list(bubblewraps(outside))
     if found := find_bubblewrap(programs):
         return found
-    reason = ", and ".join(_bubblewrap(program)[1] for program in programs) or "bubblewrap is not installed"
+    failures = dict.fromkeys(_bubblewrap(program)[1] for program in programs)
+    reason = ", and ".join(failures) or "bubblewrap is not installed"
     advice = _advice(next(iter(programs), None), None)
     if (version := landlock.abi()) >= landlock.MIN_ABI:
         failed = _tried_landlock()
