@@ -98,6 +98,17 @@ async def test_a_line_typed_before_the_question_was_seen_answers_nothing(tmp_pat
     assert results(plain)[0].status is ToolStatus.DENIED
 
 
+async def test_a_defect_in_reading_lines_ends_the_program(tmp_path: Path) -> None:
+    plain = plain_with(tmp_path)
+
+    async def read() -> str:
+        raise KeyError("a defect")
+
+    frontend = PlainFrontend(plain.harness.services(), read, out=plain.out)
+    with pytest.raises(KeyError):
+        await asyncio.wait_for(frontend.run(FirstView()), 30)
+
+
 async def test_the_end_of_the_input_refuses_what_nobody_can_allow(tmp_path: Path) -> None:
     plain = plain_with(tmp_path, Reply(calls=(WRITE,)), Reply("Then not."))
     text = await plain.play(("You: ", "go"), ("Answer with a number", None))

@@ -185,6 +185,7 @@ class PlainFrontend(Frontend):
         """Open the session and take lines until the user quits or the input ends; returns the exit code."""
         self._print("tui-agent, plain mode. Write a message and press Enter; /help lists commands, /quit quits.")
         reading = asyncio.ensure_future(self._take_lines())
+        reading.add_done_callback(lambda _: self.leave())
         with (
             listening(self._interrupt, signal.SIGINT),
             listening(lambda _: self.leave(), signal.SIGTERM, signal.SIGHUP),
@@ -203,6 +204,8 @@ class PlainFrontend(Frontend):
         if self._is_prompted:
             say("", file=self._out)
         await self.controller.close()
+        if reading.done() and not reading.cancelled():
+            reading.result()
         return ExitCode.DONE
 
     async def _ask_for_trust(self) -> None:
@@ -240,7 +243,6 @@ class PlainFrontend(Frontend):
         while self.controller.agent is not None and self.controller.agent.running:
             self._ended.clear()
             await self._ended.wait()
-        self.leave()
 
     def _interrupt(self, _number: int) -> None:
         """Cancel the question, else stop the agent; twice while idle quits."""
