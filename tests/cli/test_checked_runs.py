@@ -120,6 +120,18 @@ def test_a_finished_run_says_it_again_without_a_request(tmp_path: Path) -> None:
         assert all(outcome is not None and outcome.exit_code == 0 for outcome in rows.values())
 
 
+def test_a_run_that_ended_red_says_so_again_without_a_request(tmp_path: Path) -> None:
+    call = ModelCall("write", {"path": "made.txt", "content": "made\n"})
+    with ModelServer() as server:
+        server.play(Turn(tool_calls=(call,)), *[Turn(text="I can't.")] * 2)
+        arguments = ("--key", "task", "--check", "false", "--check-rounds", "1")
+        first = start(tmp_path, server, *arguments)
+        told = first.communicate(timeout=200)
+        again = start(tmp_path, server, *arguments)
+        assert again.communicate(timeout=200)[0] == told[0]
+    assert (first.returncode, again.returncode, len(server.calls)) == (1, 1, 3), told
+
+
 def test_the_same_key_at_the_same_time_waits_for_the_other_and_says_what_it_said(tmp_path: Path) -> None:
     with ModelServer(lambda _request: Turn(text="All is done.", first_delay=5.0)) as server:
         first = start(tmp_path, server, "--key", "task")
