@@ -386,14 +386,13 @@ def _is_fenced(text: str) -> bool:
 
 def _find_counting(text: str, tail: str) -> Repetition | None:
     """Return a sentence that is repeated with numbers in it that count."""
-    # Most texts end in words that were not said before, which is told sooner than that numbers were.
-    if tail.count(max(_DIGITS.split(tail[-_SUFFIX:]), key=len)) < _PHRASE_ROUNDS - 1:
+    if "\n" in tail[-_COUNTED_CHARS:]:
         return None
     end = _DIGITS.sub("0", tail[-_NEAR_CHARS:])
     period = _period(end)
     unit = end[-period:] if period else ""
     each = unit.count("0")
-    if not each or "\n" in unit or len(_WORD.findall(unit)) < _COUNTED_WORDS:
+    if not each or len(_WORD.findall(unit)) < _COUNTED_WORDS:
         return None
     plain = _DIGITS.sub("0", tail)
     rounds = 1
