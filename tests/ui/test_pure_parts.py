@@ -39,7 +39,7 @@ from tui_agent.app.run_state import RunState, describe, describe_run
 from tui_agent.context.budget import ContextSize
 from tui_agent.session.entries import AssistantEntry, ToolMetadata, Usage
 from tui_agent.ui.gauge_reading import cache_share, with_live
-from tui_agent.ui.inbox import WORDS_SECONDS, Inbox
+from tui_agent.ui.inbox import Inbox
 from tui_agent.ui.prompting.completion import (
     Candidate,
     CommandName,
@@ -349,11 +349,12 @@ def test_a_call_is_shown_with_what_follows_it_while_that_comes_at_once() -> None
 
 
 def test_the_words_of_an_answer_are_shown_before_what_its_end_changes() -> None:
-    receiver = Receiver()
-    inbox = Inbox(receiver)  # type: ignore[arg-type]
+    receiver, pause = Receiver(), 0.0
+    inbox = Inbox(receiver, pause=lambda: pause)  # type: ignore[arg-type]
     ending = EntryAppended(AssistantEntry(parts=(), model="m")), RunEnded("done")
     inbox.put(AnswerDelta("a"))
     assert (receiver.posted, inbox.take()) == (1, [AnswerDelta("a")])
+    pause = 0.1
     for event in ending:
         inbox.put(event)
     assert (receiver.posted, len(receiver.timers)) == (1, 1)
@@ -370,13 +371,13 @@ def test_what_happens_between_two_runs_waits_for_nothing() -> None:
 
 
 def test_what_is_streamed_waits_for_more_of_it_and_nothing_else_waits() -> None:
-    receiver, now = Receiver(), 100.0
-    inbox = Inbox(receiver, clock=lambda: now)  # type: ignore[arg-type]
+    receiver, pause = Receiver(), 0.0
+    inbox = Inbox(receiver, pause=lambda: pause)  # type: ignore[arg-type]
     inbox.put(AnswerDelta("a"))
     assert (receiver.posted, receiver.timers) == (1, []), "the first word is shown at once"
     inbox.take()
 
-    now += WORDS_SECONDS / 2
+    pause = 0.1
     inbox.put(AnswerDelta("b"))
     inbox.put(AnswerDelta("c"))
     assert (receiver.posted, len(receiver.timers)) == (1, 1)
@@ -387,7 +388,7 @@ def test_what_is_streamed_waits_for_more_of_it_and_nothing_else_waits() -> None:
     inbox.put(RunEnded("done"))
     assert (receiver.posted, inbox.take()) == (3, [AnswerDelta("d"), RunEnded("done")])
 
-    now += WORDS_SECONDS
+    pause = 0.0
     inbox.put(AnswerDelta("e"))
     assert (receiver.posted, receiver.timers) == (4, [])
 

@@ -1,7 +1,6 @@
 """Brings the agent's events to a screen as messages, many at once when they come faster than the screen."""
 
 from collections.abc import Callable, Mapping, Sequence
-from time import monotonic
 from typing import Final
 
 from textual.message import Message
@@ -33,8 +32,6 @@ The next request goes out first, as both need the one thread: a call may be over
 """
 ENDING_SECONDS: Final = 0.02
 """How long the entry of an answer waits after its last words, which are painted before all that the end changes."""
-WORDS_SECONDS: Final = 0.1
-"""Time from one look at words that are streamed to the next; they are painted no more often."""
 
 _Words = AnswerDelta | ReasoningProgress | CompactionProgress
 
@@ -50,20 +47,19 @@ class Inbox:
     """Collects events from the agent's callback until the screen gets to them.
 
     A burst of deltas costs one message and one text, however many there are, and a key pressed meanwhile stands
-    before the next burst in the screen's queue. Words that come faster than ``WORDS_SECONDS`` wait for more of them,
+    before the next burst in the screen's queue. Words wait for more of them as long as ``pause`` says, in seconds,
     because waking the screen costs more than what they say; what ``HELD_SECONDS`` names waits for what follows, and
     the end of an answer until its words are painted.
     """
 
-    def __init__(self, receiver: MessagePump, *, clock: Callable[[], float] = monotonic) -> None:
+    def __init__(self, receiver: MessagePump, *, pause: Callable[[], float] = lambda: 0.0) -> None:
         self._receiver = receiver
-        self._clock = clock
+        self._pause = pause
         self._events: list[AgentEvent] = []
         self._is_told = False
         self._timer: Timer | None = None
         self._holds_words = False
         """Whether the timer is one of words, which nothing else waits for."""
-        self._next_words = 0.0
 
     def put(self, event: AgentEvent) -> None:
         """Take an event; on the event loop's thread."""
@@ -81,11 +77,10 @@ class Inbox:
             self._tell()
 
     def _wait_for(self, event: AgentEvent) -> float:
-        until_words = self._next_words - self._clock()
         if isinstance(event, _Words):
-            return until_words
+            return self._pause()
         if isinstance(event, EntryAppended):
-            return ENDING_SECONDS if until_words > 0 else 0.0
+            return ENDING_SECONDS if self._pause() > 0 else 0.0
         return HELD_SECONDS.get(type(event), 0.0)
 
     def _tell(self) -> None:
@@ -103,8 +98,6 @@ class Inbox:
         self._stop_waiting()
         self._is_told = False
         events, self._events = self._events, []
-        if any(isinstance(event, _Words) for event in events):
-            self._next_words = self._clock() + WORDS_SECONDS
         joined: list[AgentEvent] = []
         for event in events:
             merged = _join(joined[-1], event) if joined else None

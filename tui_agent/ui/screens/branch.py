@@ -66,7 +66,7 @@ class BranchScreen(Page[None]):
         self._number = getattr(page, "number", 0)
         self._asking = ""
         self._timer: Timer | None = None
-        self._inbox = Inbox(self)
+        self._inbox = Inbox(self, pause=lambda: self.transcript.pause)
 
     def body(self) -> ComposeResult:
         yield Transcript()

@@ -34,6 +34,10 @@ def how_it_is(state: JobState, now: float) -> str:
     return f"ended after {took}" + (f", exit {state.exit_code}" if state.exit_code else "")
 
 
+WORDS_SECONDS = 0.5
+"""Time for which what the agent says meanwhile, which changes nothing here, is kept together."""
+
+
 class JobsScreen(PanePage):
     """Shows jobs over the conversation; it follows what they do."""
 
@@ -51,7 +55,7 @@ class JobsScreen(PanePage):
     def __init__(self, agent: Agent) -> None:
         super().__init__()
         self._agent = agent
-        self._inbox = Inbox(self)
+        self._inbox = Inbox(self, pause=lambda: WORDS_SECONDS)
 
     def body(self) -> ComposeResult:
         yield Options(id="files", compact=True)

@@ -8,11 +8,14 @@ made of it.
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 
+from rich.color import Color as RichColor
+from rich.segment import Segment
 from rich.style import Style
 from textual.color import Color
 from textual.containers import Container
 from textual.filter import LineFilter
 from textual.geometry import Region
+from textual.scrollbar import ScrollBar, ScrollBarRender
 from textual.strip import Strip
 from textual.widget import Widget
 
@@ -38,6 +41,25 @@ class Room(Container):
 
     def render_lines(self, crop: Region) -> list[Strip]:
         return empty_lines(self, crop) or super().render_lines(crop)
+
+
+class PlainBar(ScrollBar):
+    """A scroll bar beside what is painted like that: its cells are of five kinds."""
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        match self.render():
+            case ScrollBarRender(style=Style(color=RichColor() as colour, bgcolor=RichColor() as back)) as bar:
+                look = bar.virtual_size, bar.window_size, bar.position, bar.thickness
+                cells = bar.render_bar(self.size.height, *look, True, back, colour).segments  # noqa: FBT003
+                base = self.rich_style
+                return plain_lines(self, crop, lambda y: _cell(cells[y], base)) or super().render_lines(crop)
+            case _:
+                return super().render_lines(crop)
+
+
+@lru_cache(64)
+def _cell(segment: Segment, base: Style) -> Strip:
+    return Strip(Segment.apply_style([segment], base))
 
 
 def _is_plain(widget: Widget) -> bool:

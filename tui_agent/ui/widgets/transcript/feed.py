@@ -63,8 +63,8 @@ class LiveFeed:
 
     @property
     def pending(self) -> bool:
-        """Whether something waits to be shown."""
-        return bool(self._pending or self._pending_calls or self._pending_output or self.changed)
+        """Whether something waits for :meth:`flush`."""
+        return bool(self._pending or self._pending_calls or self._pending_output)
 
     # -- the answer being streamed
 

@@ -246,6 +246,8 @@ class Transcript(BlockPane, can_focus=True):
             if self._standings_changed:
                 self._standings_changed = False
                 self.refresh_standings()
+            if self._feed.pending:
+                self._flush_soon()
             self._show_changes()
 
     # -- what happens
@@ -323,11 +325,16 @@ class Transcript(BlockPane, can_focus=True):
 
     # -- flushing
 
+    @property
+    def pause(self) -> float:
+        """Seconds until it looks again at what is streamed; what comes before is better kept together."""
+        return self._next_flush - self._clock()
+
     def _flush_soon(self) -> None:
         """Flush now when there was nothing for a while, else when the pause is over."""
-        if self._flush_timer is not None:
+        if self._flush_timer is not None or self._holds_changes:
             return
-        wait = self._next_flush - self._clock()
+        wait = self.pause
         if wait <= 0:
             self._flush()
         else:

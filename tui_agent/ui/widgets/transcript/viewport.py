@@ -6,13 +6,14 @@ from textual.cache import LRUCache
 from textual.geometry import Region, Size
 from textual.reactive import var
 from textual.scroll_view import ScrollView
+from textual.scrollbar import ScrollBar
 from textual.selection import Selection
 from textual.strip import Strip
 from textual.widget import Widget
 
 from tui_agent.context.context_status import Standing
 from tui_agent.lazy import dataclass
-from tui_agent.ui.widgets.plain import plain_lines
+from tui_agent.ui.widgets.plain import PlainBar, plain_lines
 from tui_agent.ui.widgets.transcript.blocks import Block
 from tui_agent.ui.widgets.transcript.lines import Line
 from tui_agent.ui.widgets.transcript.model import Position, Row, TranscriptModel
@@ -57,10 +58,19 @@ class Viewport(ScrollView):
         self._bar_extent = Size(0, 0)
         self._bar_look = (0, False, 0, 0)
         self._settling = False
-        self._painting = False
+        self._painting = self._has_highlights = False
         self._prefetch_asked = False
 
     # -- size and scroll position
+
+    @property
+    def vertical_scrollbar(self) -> ScrollBar:
+        """The bar at the right, made when it is first asked for."""
+        if self._vertical_scrollbar is None:
+            self._vertical_scrollbar = bar = PlainBar(name="vertical", thickness=self.scrollbar_size_vertical)
+            bar.display = False
+            self.app._start_widget(self, bar)  # noqa: SLF001 - as Textual starts its own
+        return self._vertical_scrollbar
 
     @property
     def page(self) -> int:
@@ -219,6 +229,7 @@ class Viewport(ScrollView):
     def render_lines(self, crop: Region) -> list[Strip]:
         """Paint rows; only here selection offsets are left out, which nobody reads from what is on screen."""
         self._painting = True
+        self._has_highlights = bool(self.query_text or self.text_selection)
         try:
             return plain_lines(self, crop, self.render_line) or super().render_lines(crop)
         finally:
@@ -232,7 +243,7 @@ class Viewport(ScrollView):
             return Strip.blank(width, self._palette["text"])
         if not self._painting:
             return offset_strip(row.line, width, row_id(row.index, row.item_line))
-        highlights = self._highlights(row)
+        highlights = self._highlights(row) if self._has_highlights else ()
         focused = self._number_of(row) if self.has_focus and self._is_focused(row) else None
         standing = row.block.standing if row.block is not None else None
         if highlights:
