@@ -18,7 +18,7 @@ from typing import Any, Literal
 from tui_agent.files.atomic import write_atomically
 from tui_agent.files.inside import is_inside, read_inside
 from tui_agent.lazy import dataclass
-from tui_agent.path_checks import is_file
+from tui_agent.path_checks import is_directory, is_file
 from tui_agent.places import ACTING, FOLDER, PLACES
 
 CONFIG = "config.toml"
@@ -105,8 +105,10 @@ class TrustStore:
 
 
 def named_files(project: Path, command: str) -> Iterator[Path]:
-    for word in dict.fromkeys(re.findall(r"[^\s'\"=;|&<>()$`]+", command)):
-        path = project / word
+    """Yield the files of a project that a command names, there or in a directory that it names, too."""
+    words = dict.fromkeys(re.findall(r"[^\s'\"=;|&<>()$`]+", command))
+    places = [project, *(project / word for word in words if is_directory(project / word))]
+    for path in dict.fromkeys(place / word for place in places for word in words):
         if is_file(path) and is_inside(project, path):
             yield path
 

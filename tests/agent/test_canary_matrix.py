@@ -35,10 +35,10 @@ cat .env keys/server.pem sub/.env.local link-env; cp .env build/copy; cat build/
 cat /proc/[0-9]*/environ /proc/[0-9]*/root{home}/.netrc | tr '\\0' '\\n'; env
 echo evil > {home}/other/notes.txt; echo evil >> {home}/.bashrc; echo evil > {home}/.profile; echo evil > link-out/new
 ln {home}/other/notes.txt build/hard && echo evil > build/hard; rm -rf {home}/other {home}/.local
-mkdir -p build/.git build/.vscode build/bare/objects build/bare/refs .husky .claude .idea
+mkdir -p build/.git build/.vscode build/.zed build/bare/objects build/bare/refs .husky .claude .idea
 for place in .git/config .git/hooks/pre-commit .husky/pre-commit .vscode/tasks.json .envrc .mcp.json \\
-    .claude/settings.json build/.envrc build/.git/config build/.vscode/tasks.json build/bare/HEAD \\
-    .idea/workspace.xml nest/.git/config; do
+    .claude/settings.json build/.envrc build/.git/config build/.vscode/tasks.json build/.zed/tasks.json build/bare/HEAD \\
+    .idea/workspace.xml nest/.git/config build/.exrc; do
   echo evil > $place
 done
 git config core.fsmonitor 'touch {home}/ran'; mv .git away; mv .husky away

@@ -244,7 +244,7 @@ async def test_a_script_of_the_project_that_the_users_hook_runs_is_trusted_as_it
     guard.parent.mkdir()
     guard.write_text("exit 0\n")
     store = TrustStore(tmp_path / "trust.json")
-    commands = ["sh scripts/guard.sh", "echo fine"]
+    commands = ["cd scripts && sh guard.sh", "echo fine"]
     state = project_state(tmp_path, store, commands=commands)
     assert [(item.kind, item.name) for item in state.items] == [("program", "scripts/guard.sh")]
     assert state.is_held_back

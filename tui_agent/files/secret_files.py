@@ -5,6 +5,7 @@ secrets are left out and the rest is shown. Source code, text for people and fil
 (``.env.example``) count by their names only: what looks like a key there is made up for a test or an example.
 """
 
+import codecs
 import os
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
@@ -28,6 +29,10 @@ _CODE = frozenset({
     ".exs", ".erl", ".hs", ".ml", ".clj", ".dart", ".zig", ".sql", ".css", ".scss", ".html", ".md", ".rst", ".lock",
 })  # fmt: skip
 
+_WIDE = (
+    (codecs.BOM_UTF32_LE, "utf-32"), (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"),
+)  # fmt: skip
 _MAX_PROGRAM_NAMES = 4_000
 _MAX_PROGRAM_DEPTH = 5
 _MAX_SETTINGS_BYTES = 4_096
@@ -172,9 +177,10 @@ def _content(path: Path, _modified: int, size: int) -> _Content:
     from tui_agent.secret_detector import REMOVED, find_secrets
 
     data = read_regular(path, MAX_BYTES) or b""
-    if b"\0" in data[:8_192]:
+    encoding = next((name for mark, name in _WIDE if data.startswith(mark)), "utf-8")
+    if b"\0" in data[:8_192] and encoding == "utf-8":
         return _NOTHING
-    text = data.decode("utf-8", "replace")
+    text = data.decode(encoding, "replace")
     touched, pieces, end = set[int](), list[str](), 0
     found = find_secrets(text)
     for secret in found:
