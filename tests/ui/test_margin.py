@@ -21,7 +21,9 @@ from tui_agent.agent.events import (
     RunEnded,
     RunStarted,
 )
-from tui_agent.context.budget import ContextSize
+from tui_agent.context.budget import ContextSize, ModelLimits, measure
+from tui_agent.context.settings import ContextSettings
+from tui_agent.context.tokens import TokenCounter
 from tui_agent.model.errors import ErrorKind
 from tui_agent.model.protocol import ModelError
 from tui_agent.session.entries import (
@@ -352,8 +354,7 @@ async def test_the_gauge_says_nothing_before_it_knows_and_how_much_left(tmp_path
     stage = make_stage(tmp_path)
     async with stage.run((120, 24)):
         gauge = stage.main.gauge
-        unknown = ContextSize(0, 3, 3, 200_000, 20_000, 160_000, None, estimated=True)
-        gauge.reading = GaugeReading(unknown)
+        gauge.reading = GaugeReading(measure([], ModelLimits("m", 200_000), ContextSettings(), TokenCounter("m")))
         assert "… / 200k" in gauge.render().plain
         for total in (84_200, 76_400):
             size = ContextSize(500, total - 500, total, 200_000, 20_000, 160_000, None, estimated=False)

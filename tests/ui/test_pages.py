@@ -4,13 +4,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from textual.content import Content
 
 from tests.support.ui_app import Stage, make_stage, screen_text, until
 from tui_agent.app.copy_commands import USAGE, last_code
+from tui_agent.app.frontend import LongText, TextLine
 from tui_agent.app.reports import todo_lines
 from tui_agent.app.services import FileTransfer
 from tui_agent.session.entries import AssistantEntry, ShellEntry, TextPart, ToolResultEntry, ToolStatus, UserEntry
-from tui_agent.ui.screens.dialogs import ReportScreen
+from tui_agent.trust import ProjectState
+from tui_agent.ui.screens.dialogs import ChoiceScreen, LineScreen, LongTextScreen, ReportScreen, TrustScreen
 
 ANSWER = "First:\n\n```python\nold = 1\n```\n\nthen\n\n~~~sh\nmake test\n\nmake\n~~~\n\nDone."
 
@@ -84,3 +87,33 @@ async def test_the_doctor_reports_in_the_program(tmp_path: Path) -> None:
 def test_pages() -> None:
     lines = todo_lines([("done", "read"), ("in_progress", "write"), ("pending", "test")])
     assert lines == ["1 of 3 done", "", "● read", "◐ write  (now)", "○ test"]
+
+
+@pytest.mark.parametrize("size", [(40, 12), (80, 24), (120, 35), (200, 50)])
+@pytest.mark.parametrize(
+    "dialog",
+    [
+        lambda: ReportScreen("Long", Content("\n".join(f"line {number} of a report" for number in range(90)))),
+        lambda: ChoiceScreen("Which?", [(str(number), f"answer {number} " * 5) for number in range(20)], "why " * 60),
+        lambda: LineScreen(TextLine("What?", "text", details="why " * 60)),
+        lambda: LongTextScreen(LongText("All of it", "\n".join(map(str, range(90))))),
+        lambda: TrustScreen("/home/ada/shop", ProjectState()),
+    ],
+    ids=["report", "choice", "line", "long text", "trust"],
+)
+async def test_a_dialog_shows_its_title_and_its_keys_in_any_size(
+    tmp_path: Path, size: tuple[int, int], dialog: Any
+) -> None:
+    stage = make_stage(tmp_path)
+    async with stage.run(size) as pilot:
+        shown = dialog()
+        stage.app.push_screen(shown)
+        await until(lambda: stage.app.screen is shown, pilot)
+        await pilot.pause()
+        box, keys = shown.query_one(".dialog").region, shown.keys.region
+        assert 0 <= box.y < box.bottom <= size[1]
+        assert keys.bottom == box.bottom - (size[1] > 12)
+        assert shown._title.split()[0] in screen_text(stage)
+        assert "esc back" in screen_text(stage)
+        last = max(part.region.bottom for part in shown.query(".dialog > *") if part is not shown.keys)
+        assert last == keys.y

@@ -301,12 +301,15 @@ async def test_words_sent_while_a_question_waits_say_no_and_what_instead(tmp_pat
         assert stage.main.prompt.text == ""
 
 
-async def test_a_question_on_a_tiny_screen_shows_what_changes_and_every_answer(tmp_path: Path) -> None:
+@pytest.mark.parametrize("size", [(40, 12), (60, 18), (60, 20)])
+async def test_a_question_on_a_small_screen_shows_what_changes_and_every_answer(
+    tmp_path: Path, size: tuple[int, int]
+) -> None:
     context = "".join(f" before {number}\n" for number in range(9))
     diff = f"--- a/x.py\n+++ b/x.py\n@@ -1,10 +1,10 @@\n{context}-old line\n+new line\n"
     request = replace(edit(), needs=(PermissionNeed(Permission.EDIT, "x.py", diff, "diff"),))
     stage = make_stage(tmp_path)
-    async with stage.run((40, 12)) as pilot:
+    async with stage.run(size) as pilot:
         stage.agent.emit(RunStarted(), PermissionAsked(request))
         await until(lambda: "old line" in screen_text(stage), pilot)
         for answer in ("1 yes, once", "2 always", "3 no", "4 no, and", "5 always", "6 change"):
@@ -314,14 +317,17 @@ async def test_a_question_on_a_tiny_screen_shows_what_changes_and_every_answer(t
             await until(lambda answer=answer: answer in screen_text(stage), pilot)
 
 
-async def test_a_long_diff_scrolls_and_leaves_the_answers_in_sight(tmp_path: Path) -> None:
+@pytest.mark.parametrize("size", [(80, 24), (80, 28), (120, 35), (200, 50)])
+async def test_a_long_diff_scrolls_and_leaves_the_answers_in_sight(tmp_path: Path, size: tuple[int, int]) -> None:
     diff = "@@ -0,0 +1,300 @@\n" + "\n".join(f"+line {number}" for number in range(300))
     request = replace(edit(), needs=(PermissionNeed(Permission.EDIT, "x.py", diff, "diff"),))
     stage = make_stage(tmp_path)
-    async with stage.run((80, 24)) as pilot:
+    async with stage.run(size) as pilot:
         stage.agent.emit(RunStarted(), PermissionAsked(request))
         await pilot.pause()
         assert "1 yes, once" in screen_text(stage)
+        assert "6 change the rule first" in screen_text(stage)
+        assert stage.view.transcript.size.height > 1
         assert "line 0" in screen_text(stage)
         await pilot.press("pagedown", "pagedown")
         await pilot.pause()

@@ -29,15 +29,15 @@ def compaction_text(plan: CompactionPlan, forecast: Commit, dollars: float | Non
     ends = f" · up to #{goes[-1].id}" if goes else ""
     price = f", for at most {money(dollars)}" if dollars else ""
     rows = [
+        ("History", f"{tokens(before)} → at most {tokens(most)} tokens"),
         ("Summarised", f"{_counts(goes)} · {tokens(max(0, before - plan.tokens_kept))} tokens{ends}"),
         ("Kept as is", f"{_counts(kept)} · {tokens(plan.tokens_kept)} tokens{_first(kept)}"),
         ("Also kept", f"your messages, the plan, pins, files, to-dos, facts · {tokens(carried)} tokens"),
         ("Summary", f"at most {tokens(plan.summary_tokens)} tokens{price}"),
-        ("History", f"{tokens(before)} → at most {tokens(most)} tokens"),
     ]
     if plan.prunes:
         count = sum(len(prune.targets) for prune in plan.prunes)
-        rows.insert(2, ("Cleared", f"{plural(count, 'old output')}; recall brings them back"))
+        rows.insert(3, ("Cleared", f"{plural(count, 'old output')}; recall brings them back"))
     return "\n".join(f"{name:<12}{text}" for name, text in rows)
 
 

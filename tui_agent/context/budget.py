@@ -32,6 +32,9 @@ from tui_agent.session.entries import (
 from tui_agent.session.path_queries import newest, place_of_newest
 from tui_agent.session.records import Reported
 
+_NO_HEAD = 4 * REQUEST_TOKENS
+"""What a request without a prompt and tools weighs at most, in any model's tokens."""
+
 
 @dataclass(frozen=True, slots=True)
 class ModelLimits:
@@ -69,7 +72,7 @@ class ContextSize:
     @property
     def is_known(self) -> bool:
         """Whether the prompt and the tools are counted, or the provider reported a size."""
-        return bool(self.fixed) or self.exact_until is not None
+        return self.fixed > _NO_HEAD or self.exact_until is not None
 
     @property
     def percent(self) -> float:

@@ -66,7 +66,6 @@ class CompactScreen(Dialog[None]):
     """Plans, summarises and commits a compaction. Until it is applied, nothing has changed."""
 
     AUTO_FOCUS = None
-    VERTICAL_BREAKPOINTS = [(0, "-short"), (28, "-tall")]  # noqa: RUF012 - as inherited
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "summarise", "summarise", show=False),
         Binding("up", "boundary(-1)", "end earlier", show=False),

@@ -32,6 +32,8 @@ class Dialog(ModalScreen[ResultT | None], PageScreen[ResultT | None], Generic[Re
     """Dismissed with None by Escape."""
 
     KEYS: ClassVar[str] = "esc back"
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (70, "-normal")]  # noqa: RUF012 - as inherited
+    VERTICAL_BREAKPOINTS = [(0, "-tiny"), (18, "-short"), (28, "-tall"), (45, "-huge")]  # noqa: RUF012 - as inherited
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "back", "back", show=False)]
 
     keys = getters.query_one(".dialog-keys", KeyLine)
@@ -49,6 +51,15 @@ class Dialog(ModalScreen[ResultT | None], PageScreen[ResultT | None], Generic[Re
                     yield Static(self._text, markup=False)
             yield from self.body()
             yield KeyLine(self.KEYS, classes="dialog-keys")
+
+    def on_resize(self) -> None:
+        self.remove_class("-full")
+        self.call_after_refresh(self._fill)
+
+    def _fill(self) -> None:
+        """Take all of the screen where the body needs more than there is, so that it scrolls."""
+        parts = self.query(".dialog > *").exclude(".dialog-keys")
+        self.set_class(max(part.region.bottom for part in parts) > self.keys.region.y, "-full")
 
     def body(self) -> ComposeResult:
         """Yield the parts between the text and the keys."""

@@ -82,7 +82,7 @@ class MainScreen(BoundedScreen[None], Frontend):
     has_screen = True
     AUTO_FOCUS = "Prompt"
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (70, "-normal"), (120, "-wide")]  # noqa: RUF012 - as inherited
-    VERTICAL_BREAKPOINTS = [(0, "-tiny"), (18, "-short"), (24, "-tall")]  # noqa: RUF012 - as inherited
+    VERTICAL_BREAKPOINTS = [(0, "-tiny"), (18, "-short"), (23, "-low"), (28, "-tall"), (40, "-huge")]  # noqa: RUF012 - as inherited
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "interrupt", "interrupt", key_display="esc"),
         Binding("escape", "to_prompt", "prompt", key_display="esc"),
