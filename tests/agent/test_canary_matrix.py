@@ -37,8 +37,8 @@ echo evil > {home}/other/notes.txt; echo evil >> {home}/.bashrc; echo evil > {ho
 ln {home}/other/notes.txt build/hard && echo evil > build/hard; rm -rf {home}/other {home}/.local
 mkdir -p build/.git build/.vscode build/.zed build/bare/objects build/bare/refs .husky .claude .idea
 for place in .git/config .git/hooks/pre-commit .husky/pre-commit .vscode/tasks.json .envrc .mcp.json \\
-    .claude/settings.json build/.envrc build/.git/config build/.vscode/tasks.json build/.zed/tasks.json build/bare/HEAD \\
-    .idea/workspace.xml nest/.git/config build/.exrc; do
+    .claude/settings.json build/.envrc build/.git/config build/.vscode/tasks.json build/bare/HEAD \\
+    .idea/workspace.xml nest/.git/config build/.exrc build/.zed/tasks.json; do
   echo evil > $place
 done
 git config core.fsmonitor 'touch {home}/ran'; mv .git away; mv .husky away
