@@ -195,7 +195,7 @@ CLAUDE = (
     claude("user", "side", "a4", isSidechain=True, message={"role": "user", "content": "task"}),
     claude("user", "u2", "u1", message={"role": "user", "content": "edited question"}),
     claude("system", "cb", None, subtype="compact_boundary", logicalParentUuid="a4",
-           compactMetadata={"trigger": "auto", "preTokens": 155000}),
+           compactMetadata={"trigger": "auto", "preTokens": 155000, "preservedSegment": {"headUuid": "a4"}}),
     claude("user", "u3", "cb", isCompactSummary=True, message={"role": "user", "content": "summary of it all"}),
     claude("user", "u4", "u3", isMeta=True, message={"role": "user", "content": "caveat"}),
     claude("assistant", "a5", "u4", isApiErrorMessage=True, message={
@@ -222,11 +222,8 @@ def test_a_session_of_claude_code_becomes_a_tree_without_false_branches(tmp_path
     assert (read.tool, read.title, read.metadata.read_files, read.output) == ("read", "a.py", ("a.py",), "text of a")
     assert (bash.tool, bash.title, bash.output) == ("bash", "ls", "a.py")
     compaction, meta, failed = session.entries[6:]
-    assert (compaction.summary, compaction.tokens_before, compaction.trigger) == (
-        "summary of it all",
-        155000,
-        "threshold",
-    )
+    told = (compaction.summary, compaction.tokens_before, compaction.trigger, compaction.first_kept_id)
+    assert told == ("summary of it all", 155000, "threshold", 5)
     assert (meta.synthetic, failed.error, failed.finish) == ("claude-code:meta", "API Error: overloaded", "error")
     assert (session.title, session.cwd, session.leaf) == ("Fixing the shop", "/shop", 9)
     assert session.left_out["line of a subagent"] == 1

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tui_agent.context.tokens import TokenCounter
-from tui_agent.session.entries import ReasoningPart
+from tui_agent.session.entries import ReasoningPart, UserEntry
 from tui_agent.session.formats import native, pi_writer
 from tui_agent.session.formats.copies import copies_of, copy_of
 from tui_agent.session.formats.importing import ImportChange, find_sessions, import_file, read_file
@@ -97,6 +97,23 @@ def codex_user(text: str) -> str:
     return codex_line("response_item", type="message", role="user", content=content) + codex_line(
         "event_msg", type="user_message", message=text
     )
+
+
+def test_what_codex_writes_around_an_image_is_no_text_of_the_users(tmp_path: Path) -> None:
+    around = ('<image name=[Image #1] path="red.png">', "</image>", "What is <image>?")
+    texts = [{"type": "input_text", "text": text} for text in around]
+    image = {"type": "input_image", "image_url": "data:image/png;base64,iVBORw0KGgo="}
+    path = tmp_path / "rollout-2026-01-02T03-04-05-a.jsonl"
+    path.write_text(
+        codex_line("session_meta", id="a", cwd="/shop", timestamp="2026-01-02T03:04:05.000Z")
+        + codex_line("response_item", type="message", role="user", content=[texts[0], image, *texts[1:]])
+        + codex_line("event_msg", type="user_message", message=around[2])
+    )
+    [session] = read_file(path)
+    [user] = session.entries
+    assert isinstance(user, UserEntry)
+    assert [part.type for part in user.parts] == ["image", "text"]
+    assert user.text == around[2]
 
 
 def test_a_turn_that_was_taken_back_in_codex_is_a_branch(tmp_path: Path) -> None:

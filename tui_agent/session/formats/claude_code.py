@@ -210,7 +210,10 @@ class _Reader:
     def _compaction(self, summary: str, parent: int | None, at: int) -> int:
         facts = self._boundary.node("compactMetadata") if self._boundary is not None else Node({}, "")
         by_itself = facts.text("trigger", "") == "auto"
-        entry = summary_of(summary, at, before=facts.number("preTokens"), by_itself=by_itself)
+        # What it keeps beside the summary stands before it in the file, but for a fork, which begins with the summary.
+        head = facts.node("preservedSegment").text("headUuid", "")
+        kept = self._make.place(head) if self._make.knows(head) else None
+        entry = summary_of(summary, at, before=facts.number("preTokens"), by_itself=by_itself, first_kept_id=kept)
         self._boundary = None
         return self._make.add(entry, parent)
 

@@ -17,7 +17,7 @@ from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import LazyPattern, dataclass
 from tui_agent.session.entries import (
     AssistantEntry,
     AssistantPart,
@@ -47,6 +47,8 @@ _NAME_BEGINS = "rollout-"
 _NAME_HEAD = len("rollout-2026-11-23T09-37-46-")
 _LOOKED_AT = 200
 """Files beside one with a name of its own whose beginnings are searched for its thread."""
+_AROUND_IMAGE = LazyPattern(r"<image(?: name=[^>]*)?>|</image>")
+"""What Codex writes around an image of the user's."""
 _LINEAGE = 100
 """Forks of forks that are followed."""
 
@@ -289,6 +291,8 @@ class _Reader:
         parts: list[TextPart | ImagePart] = []
         for part in item.nodes(key):
             match kind := part.text("type", ""):
+                case "input_text" if _AROUND_IMAGE.fullmatch(part.text("text", "")):
+                    pass
                 case "input_text" | "output_text" | "text":
                     parts.append(TextPart(text=part.text("text", "")))
                 case "input_image":
