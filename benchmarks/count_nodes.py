@@ -15,7 +15,7 @@ async def count(session: str) -> int:
     """Return the widgets of the main screen with the session open."""
     async with Wiring(parse(["-r", session])) as wiring:
         screen = ControllerWiring(wiring)
-        app = TuiAgentApp(screen.services(), screen.start())
+        app = TuiAgentApp(screen, screen.start())
         async with app.run_test(size=SIZE) as pilot, asyncio.timeout(60):
             while app.main.agent is None:
                 await pilot.pause()

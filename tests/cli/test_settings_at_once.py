@@ -56,7 +56,7 @@ def test_the_agent_of_the_open_session_follows(program: Any) -> None:
         "permissions",
         "ui.cursor_blink",
     }
-    assert screen.services().config().ui.cursor_blink
+    assert screen.config().ui.cursor_blink
     assert agent.context_size().threshold == 5_000 != before.threshold
     assert agent.inspector.map().size.threshold == 5_000
     assert (agent.ports.max_steps, agent.ports.retry.attempts) == (3, 1)
@@ -129,9 +129,9 @@ def test_a_project_that_changed_since_it_was_trusted_gives_no_new_settings(place
 
 async def test_the_program_s_own_reading_is_what_the_screen_opens_with(place: Path) -> None:
     wiring = Wiring(arguments(place, "--max-steps", "8"))
-    rows = {row.key: row for row in ControllerWiring(wiring).services().settings_rows()}
+    rows = {row.key: row for row in ControllerWiring(wiring).settings_rows()}
     assert (rows["max_steps"].value, rows["max_steps"].origin) == ("8", "flag")
-    session = ControllerWiring(wiring).open(OpenRequest(demo=True))
+    session = ControllerWiring(wiring).open_session(OpenRequest(demo=True))
     wiring.close(session)  # type: ignore[arg-type]
     wiring.store.close()
 

@@ -85,7 +85,7 @@ def main() -> None:
                     agent.append(*conversation())
             return agent
 
-        object.__setattr__(stage.services, "make_agent", acting)
+        stage.services.make_agent = acting
         stage.app.run()
 
 

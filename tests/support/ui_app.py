@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -180,24 +180,24 @@ def make_stage(
     async def find_servers() -> Sequence[LocalServer]:
         return servers
 
-    given = app_services(
-        store=store,
-        open_session=open_session,
-        make_agent=make_agent,
-        close_session=close_session,
-        cwd=cwd,
-        clock=lambda: NOW,
-        config=lambda: Config(ui=settings, keys=dict(keys)),
-        save_setting=saved.__setitem__,
-        config_path=Path("~/.config/tui-agent/config.toml"),
-        state_dir=tmp_path / "state",
-        models=lambda: MODELS,
-        provider_keys=lambda: KEYS,
-        find_servers=find_servers,
-        list_files=list_files,
-        branch=branch,
-    )
-    given = replace(given, **services)
+    parts: dict[str, Any] = {
+        "store": store,
+        "open_session": open_session,
+        "make_agent": make_agent,
+        "close_session": close_session,
+        "cwd": cwd,
+        "clock": lambda: NOW,
+        "config": lambda: Config(ui=settings, keys=dict(keys)),
+        "save_setting": saved.__setitem__,
+        "config_path": Path("~/.config/tui-agent/config.toml"),
+        "state_dir": tmp_path / "state",
+        "models": lambda: MODELS,
+        "provider_keys": lambda: KEYS,
+        "find_servers": find_servers,
+        "list_files": list_files,
+        "branch": branch,
+    }
+    given = app_services(**parts | services)
     return Stage(TuiAgentApp(given, start), given, store, agents, saved, requests=requests, closed=closed)
 
 

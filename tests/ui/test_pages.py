@@ -48,7 +48,7 @@ def talked(stage: Stage) -> None:
 
 async def test_copying(tmp_path: Path) -> None:
     stage = make_stage(tmp_path)
-    object.__setattr__(stage.services, "transfer", FileTransfer(stage.store))
+    stage.services.transfer = FileTransfer(stage.store)
     async with stage.run() as pilot:
         talked(stage)
         await pilot.pause()

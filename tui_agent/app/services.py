@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import os
+import time
 from dataclasses import field
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from tui_agent.lazy import dataclass
 from tui_agent.path_checks import is_directory, is_there
 
 if TYPE_CHECKING:
     # Only for annotations: this module is there before the first paint, and entries take long to import .
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Sequence
 
     from tui_agent.agent.agent import Agent
+    from tui_agent.agent.permissions import Rule
     from tui_agent.app.exporting import ExportOrder
     from tui_agent.app.logins import LoginController
     from tui_agent.config import Config
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from tui_agent.session.session import Session
     from tui_agent.session.store import Store
     from tui_agent.setting_rows import SettingRow
+    from tui_agent.trust import ProjectState
 
 
 class OpenHow(StrEnum):
@@ -166,79 +169,159 @@ class FileTransfer:
         return ImportOutcome(told, imported[0].session_id if len(imported) == 1 else None, failed)
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class AppServices:
-    """Everything the application is given.
-
-    ``open_session`` raises ``SessionHeld`` when another live program has the session, or another ``StoreError``.
-    """
+    """Everything the application is given. What is here finds, asks and keeps nothing."""
 
     store: Store
-    open_session: Callable[[OpenRequest], Session]
-    make_agent: Callable[[Session], Agent]
     cwd: Path
     """Where the program was started."""
-    clock: Callable[[], float]
-    """Seconds since the epoch."""
-    close_session: Callable[[Session], None]
-    """Lets go of a session, after its agent was closed."""
-    config: Callable[[], Config]
-    """Returns the settings as last read."""
-    save_setting: Callable[[str, object], None]
-    """Keeps a setting (``ui.theme``, ``model``) in the user's configuration file."""
-    settings_rows: Callable[[], Sequence[SettingRow]]
-    """Every setting as it is in the file and the environment now."""
-    reread_settings: Callable[[], Sequence[str]]
-    """Reads the settings again, applies them to the open session's agent and returns the keys of those that changed.
-
-    Raises ``ConfigError`` if they can't be used."""
-    warnings: Sequence[str]
-    """What is odd about the settings and arguments, to be told at the start."""
-    doctor: Callable[[], Sequence[str]]
-    """The lines of ``tui-agent doctor``; called in a thread."""
     config_path: Path
     state_dir: Path
     """Where copies that no clipboard took are saved."""
-    models: Callable[[], Sequence[ModelRow]]
-    """The catalog; called in a thread."""
-    ask_servers: Callable[[str | None], Awaitable[Sequence[str]]]
-    """Asks the servers of the settings, or that of one model, what they have; returns how it went, a line each."""
-    judge_model: Callable[[str], NameVerdict | None]
-    """What can be said of a model's name; called in a thread."""
-    reread_cost: Callable[[str, int], float | None]
-    """What it costs more, in US dollars, when a model reads so many tokens anew instead of from its cache."""
-    price: Callable[[str, Reported], float | None]
-    """What a model takes for a request, in US dollars."""
-    check_command: Callable[[Path], str]
-    """The command that checks what runners did in a project, "" when none is remembered."""
-    keep_check: Callable[[Path, str], None]
-    """Remembers it for a project, in the user's settings."""
-    provider_keys: Callable[[], Sequence[KeyStatus]]
+    warnings: Sequence[str] = ()
+    """What is odd about the settings and arguments, to be told at the start."""
     logins: LoginController
     """The keys a user enters in the program."""
-    own_servers: Callable[[], Sequence[LocalServer]]
-    """The servers of the settings; nobody is asked whether they run."""
-    find_servers: Callable[[], Awaitable[Sequence[LocalServer]]]
-    """Looks for model servers on their default ports and at the addresses of the settings; only ever called when the
-    user asks."""
-    use_server: Callable[[LocalServer, str], str]
-    """Adds a server's model to the configuration and returns the model's id."""
-    list_files: Callable[[Path], Awaitable[Sequence[str]]]
-    """Lists the project's files, relative to the directory given, ignored ones left out."""
-    branch: Callable[[Path], Awaitable[str | None]]
-    """Names the branch checked out, with ``*`` after it when files are changed; None outside of a repository."""
-    trust_question: Callable[[], Any]
-    """What the project brings along that isn't trusted (``trust.ProjectState``), None when there is no question."""
-    answer_trust: Callable[[str | None], None]
-    """Takes the answer, ``trusted``, ``refused`` or None, before a session is opened."""
-    forget_rule: Callable[[Any], str | None]
-    """Removes a permission rule from where it is kept; returns why that can't be done."""
-    keep_rule: Callable[[Any], str | None]
-    """Keeps a permission rule in the user's configuration; returns why that can't be done."""
     transfer: FileTransfer
     """Writes sessions to files and takes them in."""
-    on_ready: Callable[[], None]
-    """Called once after the first paint: the moment to start what is slow."""
+
+    def clock(self) -> float:
+        """Return the seconds since the epoch."""
+        return time.time()
+
+    def on_ready(self) -> None:
+        """Start what is slow; called once after the first paint."""
+
+    # -- sessions -------------------------------------------------------------------------------------------------
+
+    def open_session(self, request: OpenRequest) -> Session:
+        """Open what is asked for.
+
+        Raises:
+            SessionHeld: another live program has it, and the request doesn't say what to do then.
+            StoreError: it can't be opened.
+        """
+        raise NotImplementedError
+
+    def make_agent(self, session: Session) -> Agent:
+        """Return the agent of an opened session."""
+        raise NotImplementedError
+
+    def close_session(self, session: Session) -> None:
+        """Let go of a session, after its agent was closed."""
+
+    # -- settings -------------------------------------------------------------------------------------------------
+
+    def config(self) -> Config:
+        """Return the settings as last read."""
+        from tui_agent.config import Config
+
+        return Config()
+
+    def save_setting(self, key: str, value: object) -> None:
+        """Keep a setting (``ui.theme``, ``model``) in the user's configuration file."""
+
+    def settings_rows(self) -> Sequence[SettingRow]:
+        """Return every setting as it is in the file and the environment now."""
+        return ()
+
+    def reread_settings(self) -> Sequence[str]:
+        """Read the settings again, apply them to the open session's agent and return the keys of those that changed.
+
+        Raises:
+            ConfigError: they can't be used; everything stays as it was.
+        """
+        return ()
+
+    def doctor(self) -> Sequence[str]:
+        """Return the lines of ``tui-agent doctor``; call it in a thread."""
+        return ()
+
+    def trust_question(self) -> ProjectState | None:
+        """Return what the project brings along, when the user has not answered yet whether it may act."""
+        return None
+
+    def answer_trust(self, answer: str | None) -> None:
+        """Take the answer, ``trusted``, ``refused`` or None, before a session is opened."""
+
+    def forget_rule(self, rule: Rule) -> str | None:
+        """Remove a permission rule from where it is kept; return why that can't be done."""
+        del rule
+        return None
+
+    def keep_rule(self, rule: Rule) -> str | None:
+        """Keep a permission rule in the user's configuration; return why that can't be done."""
+        del rule
+        return None
+
+    def check_command(self, project: Path) -> str:
+        """Return the command that checks what was done in a project, "" when none is remembered."""
+        del project
+        return ""
+
+    def keep_check(self, project: Path, command: str) -> None:
+        """Remember the command for a project, in the user's file.
+
+        Raises:
+            ConfigError, OSError: it can't be written.
+        """
+
+    # -- models ---------------------------------------------------------------------------------------------------
+
+    def models(self) -> Sequence[ModelRow]:
+        """List the models of the catalog, those that can be used first; call it in a thread."""
+        return ()
+
+    async def ask_servers(self, model: str | None = None) -> Sequence[str]:
+        """Ask the servers that know what the catalog can't for their models, or only the one of a model.
+
+        One model's server is asked when nothing is known of it or that is a day old. Returns how it went, a line each.
+        """
+        del model
+        return ()
+
+    def judge_model(self, name: str) -> NameVerdict | None:
+        """Return what can be said of a model's name; call it in a thread."""
+        del name
+        return None
+
+    def reread_cost(self, model: str, tokens: int) -> float | None:
+        """Return what reading tokens anew costs more than reading them from the provider's cache, in US dollars."""
+        del model, tokens
+        return None
+
+    def price(self, model: str, usage: Reported) -> float | None:
+        """Return what a model takes for a request, in US dollars."""
+        del model, usage
+        return None
+
+    def provider_keys(self) -> Sequence[KeyStatus]:
+        """Return whether the best known providers and those with a key have one."""
+        return ()
+
+    def own_servers(self) -> Sequence[LocalServer]:
+        """Return the servers of the settings with their models; nobody is asked whether they run."""
+        return ()
+
+    async def find_servers(self) -> Sequence[LocalServer]:
+        """Look for model servers on this machine and at the addresses of the settings; only when the user asks."""
+        return ()
+
+    def use_server(self, server: LocalServer, model: str) -> str:
+        """Put a server's model into the configuration and return its id; what the server says of it is no setting."""
+        return f"{server.name}/{model}"
+
+    # -- files ----------------------------------------------------------------------------------------------------
+
+    async def list_files(self, root: Path) -> Sequence[str]:
+        """List the files below a directory, relative to it, ignored ones left out."""
+        del root
+        return ()
+
+    async def branch(self, cwd: Path) -> str | None:
+        """Name the branch checked out, with ``*`` after it when tracked files are changed; None outside of git."""
+        del cwd
+        return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,7 +102,7 @@ class WiredSessionFactory:
         return bool(self._wiring.arguments.demo)
 
     def services(self, cwd: Path, servers: Mapping[str, McpServerSettings]) -> AppServices:
-        return ControllerWiring(self._wiring, cwd, servers).services()
+        return ControllerWiring(self._wiring, cwd, servers)
 
     async def models(self, *, anew: bool = False) -> Sequence[str]:
         """Return the models with a key, or configured; read once, and ``anew`` where a key may have been set."""

@@ -8,7 +8,6 @@ import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -46,6 +45,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from tui_agent.agent.permissions import Rule
+    from tui_agent.config import Config
+    from tui_agent.model.naming import NameVerdict
+    from tui_agent.session.records import Reported
     from tui_agent.setting_rows import SettingRow
 
 
@@ -58,8 +61,8 @@ TYPING_PAUSE = 0.7
 WELCOME_PROVIDERS = ("anthropic", "openai", "gemini", "mistral", "deepseek", "openrouter", "groq", "xai")
 
 
-class ControllerWiring:
-    """Builds what one controller is given.
+class ControllerWiring(AppServices):
+    """What one controller is given.
 
     ``cwd`` is where its new sessions are, the program's own directory by default; ``servers`` are MCP servers of an
     editor beside the configured ones.
@@ -70,6 +73,11 @@ class ControllerWiring:
     ) -> None:
         self._wiring = wiring
         self._cwd = cwd
+        self.store, self.cwd = wiring.store, cwd or wiring.cwd
+        self.config_path, self.state_dir = wiring.loaded.path, data_dir()
+        self.warnings = wiring.loaded.warnings
+        self.logins = LoginController(wiring.logins, self.config, self.reread_settings, wiring.default_model)
+        self.transfer = FileTransfer(wiring.store)
         self._servers = dict(servers or {})
         self._agent: Agent | None = None
         self._last_typed: Callable[[], float] = lambda: 0.0
@@ -84,49 +92,30 @@ class ControllerWiring:
         """Know from now on when the user last pressed a key, in seconds since the epoch."""
         self._last_typed = last_typed
 
-    def services(self) -> AppServices:
-        wiring = self._wiring
-        return AppServices(
-            store=wiring.store,
-            open_session=self.open,
-            make_agent=self.make_agent,
-            cwd=self._cwd or wiring.cwd,
-            clock=time.time,
-            close_session=self.close,
-            config=lambda: wiring.loaded.config,
-            settings_rows=self.settings_rows,
-            warnings=wiring.loaded.warnings,
-            doctor=doctor_lines,
-            reread_settings=self.reread_settings,
-            save_setting=lambda key, value: void(set_value(key, value)),
-            config_path=wiring.loaded.path,
-            state_dir=data_dir(),
-            models=self.models,
-            ask_servers=self.ask_servers,
-            judge_model=lambda name: judge(name, wiring.catalog),
-            reread_cost=self.reread_cost,
-            price=lambda model, usage: self._wiring.catalog.info(model).cost(usage),
-            check_command=self.check_command,
-            keep_check=self.keep_check,
-            provider_keys=self.provider_keys,
-            logins=LoginController(
-                wiring.logins, lambda: wiring.loaded.config, self.reread_settings, wiring.default_model
-            ),
-            own_servers=self.own_servers,
-            find_servers=self.find_servers,
-            use_server=self.use_server,
-            list_files=list_files,
-            branch=branch,
-            trust_question=self.trust_question,
-            answer_trust=self.answer_trust,
-            forget_rule=partial(forget_rule, project=find_project(wiring.cwd)),
-            keep_rule=partial(keep_rule, project=find_project(wiring.cwd)),
-            transfer=FileTransfer(wiring.store),
-            on_ready=self.on_ready,
-        )
+    def config(self) -> Config:
+        return self._wiring.loaded.config
+
+    def save_setting(self, key: str, value: object) -> None:
+        set_value(key, value)
+
+    def doctor(self) -> Sequence[str]:
+        from tui_agent.cli.doctor import findings, lines_of
+
+        return [line for finding in findings() for line in lines_of(finding)]
+
+    def forget_rule(self, rule: Rule) -> str | None:
+        return forget_rule(rule, project=find_project(self._wiring.cwd))
+
+    def keep_rule(self, rule: Rule) -> str | None:
+        return keep_rule(rule, project=find_project(self._wiring.cwd))
+
+    def judge_model(self, name: str) -> NameVerdict | None:
+        return judge(name, self._wiring.catalog)
+
+    def price(self, model: str, usage: Reported) -> float | None:
+        return self._wiring.catalog.info(model).cost(usage)
 
     def settings_rows(self) -> Sequence[SettingRow]:
-        """Return every setting as it is in the file and the environment now."""
         from tui_agent.setting_rows import setting_rows
 
         return setting_rows(self._wiring.read_config())
@@ -136,20 +125,10 @@ class ControllerWiring:
         return "" if own is None else own.check
 
     def keep_check(self, project: Path, command: str) -> None:
-        """Remember the command for a project, in the user's file.
-
-        Raises:
-            ConfigError, OSError: it can't be written.
-        """
         set_value(f"projects.{json.dumps(str(real_path(project)), ensure_ascii=False)}.check", command)
         self._wiring.reload()
 
     def reread_settings(self) -> tuple[str, ...]:
-        """Read the settings again, apply them to the open session's agent and return the keys that changed.
-
-        Raises:
-            ConfigError: they can't be used; everything stays as it was.
-        """
         changed = self._wiring.reload()
         if self._agent is not None:
             self._agent.adopt(self._wiring.adjustable(self._agent.ports))
@@ -171,20 +150,13 @@ class ControllerWiring:
         return FirstView(screen="welcome")
 
     def trust_question(self) -> ProjectState | None:
-        """Return what the project brings along, when the user has not answered yet whether it may act."""
         state = self._wiring.project_state
         return state if state.is_held_back and not state.refused else None
 
     def answer_trust(self, answer: str | None) -> None:
-        """Take the answer; it holds before the first session is opened."""
         self._wiring.answer_trust("trusted" if answer == "trusted" else "refused" if answer == "refused" else None)
 
-    def open(self, request: OpenRequest) -> Session:
-        """Open what the application asks for.
-
-        Raises:
-            SessionHeld: another live program has it, and the request doesn't say what to do then.
-        """
+    def open_session(self, request: OpenRequest) -> Session:
         wiring = self._wiring
         if request.session_id is None and self._cwd is not None and not request.demo:
             return wiring.hold(wiring.open(wiring.store.create_session(self._cwd).id))
@@ -199,12 +171,11 @@ class ControllerWiring:
                 return wiring.hold(wiring.open(request.session_id), take_over=how is OpenHow.TAKE_OVER)
 
     def make_agent(self, session: Session) -> Agent:
-        """Return the agent of an opened session and get its model ready."""
         self._agent = self._wiring.make_agent(session, self._servers)
         self.on_ready()
         return self._agent
 
-    def close(self, session: Session) -> None:
+    def close_session(self, session: Session) -> None:
         self.way_back = self._wiring.way_back(session)
         (self._wiring.close_failed if self.failed else self._wiring.close)(session)
 
@@ -255,10 +226,6 @@ class ControllerWiring:
         return sorted(rows, key=lambda row: not row.has_key)
 
     async def ask_servers(self, model: str | None = None) -> Sequence[str]:
-        """Ask the servers that know what the catalog can't for their models, or only the one of a model.
-
-        One model's server is asked when nothing is known of it or that is a day old. Returns how it went, a line each.
-        """
         from tui_agent.model.discovery import refresh, servers
         from tui_agent.model.sign_in import renew_due
 
@@ -275,7 +242,6 @@ class ControllerWiring:
         return [describe_reply(outcome, catalog) for outcome in outcomes]
 
     def reread_cost(self, model: str, tokens: int) -> float | None:
-        """Return what reading tokens anew costs more than reading them from the provider's cache, in US dollars."""
         info = self._wiring.catalog.info(model)
         if not info.prices:
             return None
@@ -293,7 +259,6 @@ class ControllerWiring:
         ]
 
     def own_servers(self) -> Sequence[LocalServer]:
-        """Return the servers of the settings with their models; nobody is asked whether they run."""
         config = self._wiring.loaded.config
         urls = {model: config.models[model].base_url or "" for model in own_models(config)}
         return [
@@ -302,7 +267,6 @@ class ControllerWiring:
         ]
 
     async def find_servers(self) -> Sequence[LocalServer]:
-        """Look for model servers on this machine and at the addresses of the settings."""
         from tui_agent.model.discovery import discover
 
         found = await discover(own=self._wiring.loaded.config.models, catalog=self._wiring.catalog)
@@ -314,41 +278,26 @@ class ControllerWiring:
         ]
 
     def use_server(self, server: LocalServer, model: str) -> str:
-        """Put a server's model into the configuration and return its id; what the server says of it is no setting."""
         if model not in self._wiring.loaded.config.models:
             self._wiring.router.add(model, ModelSettings(base_url=server.base_url))
             set_value(f'models."{model}".base_url', server.base_url)
         set_value("model", model)
         return model
 
+    async def list_files(self, root: Path) -> Sequence[str]:
+        found: list[str] = []
 
-def doctor_lines() -> Sequence[str]:
-    from tui_agent.cli.doctor import findings, lines_of
+        def take(lines: list[bytes]) -> None:
+            if len(found) < MAX_FILES:
+                found.extend(line.decode(errors="replace") for line in lines)
 
-    return [line for finding in findings() for line in lines_of(finding)]
+        with contextlib.suppress(NoRipgrepError, OSError):
+            await run_ripgrep(["--files", "--hidden", "--glob", "!.git"], root, take)
+        return sorted(found)
 
-
-def void(_value: object) -> None:
-    """Take a value and give nothing back."""
-
-
-async def list_files(root: Path) -> Sequence[str]:
-    """List the files below a directory, ignored ones left out."""
-    found: list[str] = []
-
-    def take(lines: list[bytes]) -> None:
-        if len(found) < MAX_FILES:
-            found.extend(line.decode(errors="replace") for line in lines)
-
-    with contextlib.suppress(NoRipgrepError, OSError):
-        await run_ripgrep(["--files", "--hidden", "--glob", "!.git"], root, take)
-    return sorted(found)
-
-
-async def branch(cwd: Path) -> str | None:
-    """Name the branch checked out, with ``*`` after it when tracked files are changed; None outside of a repository."""
-    project = find_project(cwd)
-    name = branch_of(project)
-    if name is not None and await asyncio.to_thread(is_modified, project, BRANCH_SECONDS):
-        return f"{name}*"
-    return name
+    async def branch(self, cwd: Path) -> str | None:
+        project = find_project(cwd)
+        name = branch_of(project)
+        if name is not None and await asyncio.to_thread(is_modified, project, BRANCH_SECONDS):
+            return f"{name}*"
+        return name

@@ -1,13 +1,8 @@
 """A run without a screen: the same controller, what it says and its agent's events as text or as JSON lines."""
 
 import asyncio
-import contextlib
-import hashlib
-import json
 import sys
-import time
-from collections.abc import Callable, Coroutine
-from pathlib import Path
+from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 from tui_agent.agent.agent import Agent
@@ -49,7 +44,6 @@ from tui_agent.cli import events
 from tui_agent.cli.ending import ENDING, listening
 from tui_agent.cli.output import ExitCode, say, say_json
 from tui_agent.errors import CommandError, UserFacingError
-from tui_agent.files.atomic import write_atomically
 from tui_agent.lazy import dataclass
 from tui_agent.session.entries import AssistantEntry, RunnerState, TextPart, ToolResultEntry, ToolStatus
 from tui_agent.session.errors import SessionHeld
@@ -119,37 +113,6 @@ class KeyedRun:
         return outcome.exit_code
 
 
-DAY = 24 * 3600
-"""Seconds after which something is told again."""
-
-
-class DailyNotices:
-    """Remembers in a file what was told and when. ``about`` is what it depends on, such as the servers' settings."""
-
-    def __init__(self, path: Path, about: str, clock: Callable[[], float] = time.time) -> None:
-        self._path = path
-        self._about = about
-        self._clock = clock
-
-    def is_news(self, text: str) -> bool:
-        """Whether a text was not told within a day; from now on it was. What can't be remembered is news."""
-        now = self._clock()
-        digest = hashlib.sha256(f"{self._about}\n{text}".encode()).hexdigest()[:16]
-        told = {key: at for key, at in self._read().items() if 0 <= now - at < DAY}
-        if digest in told:
-            return False
-        with contextlib.suppress(OSError):
-            write_atomically(self._path, json.dumps({**told, digest: now}).encode(), mode=0o600)
-        return True
-
-    def _read(self) -> dict[str, float]:
-        try:
-            known = json.loads(self._path.read_bytes())
-        except (OSError, ValueError):
-            return {}
-        return {key: at for key, at in known.items() if isinstance(at, int | float)} if isinstance(known, dict) else {}
-
-
 T = TypeVar("T")
 
 NOBODY_TO_ASK = "Nobody can be asked in this run. Work within what is allowed, or say what would have to be allowed."
@@ -167,12 +130,9 @@ class HeadlessRun(Frontend):
         as_json: bool,
         out: TextIO | None = None,
         err: TextIO | None = None,
-        notices: DailyNotices | None = None,
     ) -> None:
-        """Make a run. ``notices`` knows what the runs before said of servers; without it everything is said."""
         self.controller = Controller(self, self._on_event)
         self.controller.attach(services)
-        self._notices = notices
         self._as_json = as_json
         self._out = out or sys.stdout
         self._err = err or sys.stderr
@@ -443,9 +403,8 @@ class HeadlessRun(Frontend):
             case RetryScheduled(seconds=seconds, reason=reason, loading=waited) if not self._as_json:
                 if not waited:
                     say(reason if waited == 0 else f"{reason} Trying again in {seconds:.0f} s.", file=self._err)
-            case Notice(message=text, action=action) if not self._as_json:
-                if action != "mcp" or self._notices is None or self._notices.is_news(text):
-                    say(text, file=self._err)
+            case Notice(message=text) if not self._as_json:
+                say(text, file=self._err)
             case _:
                 pass
 

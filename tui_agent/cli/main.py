@@ -120,9 +120,8 @@ def _headless(arguments: Namespace) -> int:
     skip_plugins()
     from tui_agent.cli.controller_wiring import ControllerWiring
     from tui_agent.cli.ending import run_to_end
-    from tui_agent.cli.headless import GO_ON, DailyNotices, HeadlessRun, KeyedRun
+    from tui_agent.cli.headless import GO_ON, HeadlessRun, KeyedRun
     from tui_agent.cli.wiring import Wiring
-    from tui_agent.paths import data_dir
 
     message, piped = arguments.print, _piped()
     if not message.strip() and not piped.strip():
@@ -133,8 +132,7 @@ def _headless(arguments: Namespace) -> int:
             for warning in wiring.loaded.warnings:
                 print(warning, file=sys.stderr)
             parts = ControllerWiring(wiring)
-            told = DailyNotices(data_dir() / "told.json", repr(wiring.loaded.config.mcp))
-            run = HeadlessRun(parts.services(), as_json=arguments.json, notices=told)
+            run = HeadlessRun(parts, as_json=arguments.json)
             code: int = ExitCode.FAILED
             keyed = await KeyedRun.find(wiring.store, arguments.key) if arguments.key else None
             if keyed is not None and keyed.is_finished:

@@ -655,7 +655,7 @@ async def _run(arguments: Namespace) -> int:
     async with Wiring(arguments) as wiring:
         parts = ControllerWiring(wiring)
         reader = LineReader(sys.stdin.fileno())
-        frontend = PlainFrontend(parts.services(), reader.next, hidden=reader.hidden)
+        frontend = PlainFrontend(parts, reader.next, hidden=reader.hidden)
         for warning in wiring.loaded.warnings:
             frontend.say(warning, "warning")
         try:

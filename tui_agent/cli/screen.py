@@ -46,7 +46,7 @@ async def _run(arguments: Namespace) -> int:
         screens.append(screen)
         prompt = app.main.prompt
         screen.watch_typing(lambda: prompt.last_typed)
-        return screen.services(), screen.start()
+        return screen, screen.start()
 
     app = TuiAgentApp(load, look=first_look(), memory=BackgroundMemory(cache_dir()))
 
