@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tui_agent.app.controller import Controller
-    from tui_agent.app.logins import LoginController
-    from tui_agent.app.services import LoginRow
+    from tui_agent.app.logins import LoginController, LoginRow
     from tui_agent.model.key_trial import Trial
     from tui_agent.model.logins import Login
     from tui_agent.model.sign_in import BrowserSignIn, DeviceSignIn

@@ -5,8 +5,8 @@ import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Literal
 
-from tui_agent.app.services import LoginRow
 from tui_agent.config import Config, set_value
+from tui_agent.lazy import dataclass
 from tui_agent.model.addresses import Addresses, AddressSetting
 from tui_agent.model.keys import Keys
 from tui_agent.model.logins import SOURCE, Login, Logins, system_keyring
@@ -20,6 +20,27 @@ if TYPE_CHECKING:
 
 FIRST = ("anthropic", "openai", "gemini", "openrouter", "mistral", "deepseek", "groq", "xai")
 """The best known providers, which stand first."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoginRow:
+    """A provider one can enter a key of. ``source`` says where its key comes from now, "" when it has none."""
+
+    id: str
+    name: str
+    variable: str
+    """The environment variable its key is looked for in."""
+    page: str = ""
+    """Where its keys are made."""
+    source: str = ""
+    is_kept: bool = False
+    """Whether a key was entered in the program."""
+    missing: tuple[str, ...] = ()
+    """Variables that it needs beside a key and that are not set."""
+    ways: tuple[Literal["browser", "device"], ...] = ()
+    """How one can sign in to it: in a browser that comes back, or with a code entered in one elsewhere."""
+    note: str = ""
+    """A sentence about signing in to it."""
 
 
 class LoginController:

@@ -76,27 +76,6 @@ class KeyStatus:
 
 
 @dataclass(frozen=True, slots=True)
-class LoginRow:
-    """A provider one can enter a key of. ``source`` says where its key comes from now, "" when it has none."""
-
-    id: str
-    name: str
-    variable: str
-    """The environment variable its key is looked for in."""
-    page: str = ""
-    """Where its keys are made."""
-    source: str = ""
-    is_kept: bool = False
-    """Whether a key was entered in the program."""
-    missing: tuple[str, ...] = ()
-    """Variables that it needs beside a key and that are not set."""
-    ways: tuple[Literal["browser", "device"], ...] = ()
-    """How one can sign in to it: in a browser that comes back, or with a code entered in one elsewhere."""
-    note: str = ""
-    """A sentence about signing in to it."""
-
-
-@dataclass(frozen=True, slots=True)
 class LocalServer:
     """A model server on this machine, or one of the settings."""
 

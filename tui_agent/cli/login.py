@@ -11,8 +11,7 @@ from functools import partial
 from threading import Thread
 from typing import TYPE_CHECKING
 
-from tui_agent.app.logins import LoginController
-from tui_agent.app.services import LoginRow
+from tui_agent.app.logins import LoginController, LoginRow
 from tui_agent.cli.arguments import UsageError
 from tui_agent.cli.output import say
 from tui_agent.config import load_config

@@ -12,7 +12,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from dataclasses import field
 from http import HTTPStatus
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self, TextIO
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TextIO
 
 from tui_agent.agent.mcp.content import Reader
 from tui_agent.agent.mcp.questions import Answer, Host, ServerForm, question_of
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
         ElicitResult,
         LoggingMessageNotificationParams,
     )
+
 
 MAX_BYTES = 1_000_000
 """Size at which the older half of a log is dropped."""
@@ -153,22 +154,16 @@ class ConnectionContext:
         return self.log_dir / f"mcp-{portable_name('', server).strip('_')}.log"
 
 
-@dataclass(frozen=True, slots=True)
-class Listener:
-    """Who hears of a connection: ``lost`` when it ended by itself, ``changed`` when what it offers is different now.
+class Listener(Protocol):
+    """Who hears of a connection."""
 
-    ``login`` is given the address at which the user is to log in, ``refused`` the HTTP status of an answer that is one,
-    ``said`` a message for people, ``noise`` what a program wrote to its standard output that is not the protocol.
-    """
-
-    lost: Callable[[], None]
-    changed: Callable[[], None]
-    login: ShowLogin
-    refused: Callable[[int], None]
-    said: Callable[[ServerMessage], None]
-    noise: Callable[[str], None]
-    host: Callable[[], Host | None]
-    """Returns the session whose person and model are asked; None where there is no person."""
+    def host(self) -> Host | None: ...
+    def lost(self) -> None: ...
+    def changed(self) -> None: ...
+    async def login(self, url: str) -> None: ...
+    def refused(self, status: int) -> None: ...
+    def said(self, message: ServerMessage) -> None: ...
+    def noise(self, text: str) -> None: ...
 
 
 async def load_sdk() -> None:

@@ -29,7 +29,7 @@ from tui_agent.agent.mcp.records import (
     portable_name,
     shortened,
 )
-from tui_agent.agent.mcp.server import McpServer, Owner, Timeouts
+from tui_agent.agent.mcp.server import McpServer, Timeouts
 from tui_agent.agent.mcp.settings import FoundServers, McpConfigError, McpServerSettings, ServerSpec
 from tui_agent.errors import ToolError
 from tui_agent.json_text import loads
@@ -81,7 +81,7 @@ class McpTool(DynamicTool):
     async def run(self, arguments: RawInput, context: ToolContext) -> ToolResult:
         reader = Reader(context.put_blob, vision=context.vision)
         try:
-            content = await self.server.call(self.info.name, arguments.values, reader, context.report)
+            content = await self.server.connection().call(self.info.name, arguments.values, reader, context.report)
         except McpError as error:
             raise ToolError(str(error)) from None
         output = Output(
@@ -324,7 +324,7 @@ class McpHub:
         except McpConfigError as error:
             raise McpError(str(error)) from None
         server.spec = replace(server.spec, settings=settings)
-        self._changed()
+        self.on_change()
         return settings
 
     async def aclose(self) -> None:
@@ -341,7 +341,7 @@ class McpHub:
                     spec,
                     self._around,
                     self._patience,
-                    Owner(self._on_state, self._changed, self._on_login, lambda: host_of(self._hosts)),
+                    self,
                 )
                 self._servers[spec.name].start()
 
@@ -406,7 +406,7 @@ class McpHub:
             McpError: there is no such server.
         """
         await self._server(name).set_log_level(level)
-        self._changed()
+        self.on_change()
 
     # -- what screens and commands show -----------------------------------------------------------------------
 
@@ -446,7 +446,7 @@ class McpHub:
         Raises:
             McpError: it cannot be had.
         """
-        content = await self._server(server).prompt(name, arguments, Reader(put_blob))
+        content = await self._server(server).connection().prompt(name, arguments, Reader(put_blob))
         text: tuple[UserPart, ...] = (TextPart(text=content.text),) if content.text else ()
         return (*text, *content.images)
 
@@ -457,7 +457,7 @@ class McpHub:
             McpError: it cannot be had.
         """
         server, _separator, uri = mention.partition(":")
-        content: Content = await self._server(server).read(uri, Reader(put_blob))
+        content: Content = await self._server(server).connection().read(uri, Reader(put_blob))
         images: tuple[ImagePart, ...] = tuple(image.model_copy(update={"path": mention}) for image in content.images)
         text: tuple[UserPart, ...] = (FilePart(path=mention, text=content.text),) if content.text else ()
         return (*text, *images)
@@ -518,11 +518,17 @@ class McpHub:
 
     # -- what servers tell ------------------------------------------------------------------------------------
 
-    def _on_state(self, server: McpServer) -> None:
-        self._publish_state(server)
-        self._changed()
+    def host(self) -> Host | None:
+        """Return the session that servers may ask something, None where there is none."""
+        return host_of(self._hosts)
 
-    def _changed(self) -> None:
+    def on_state(self, server: McpServer) -> None:
+        """Take note of a server's new state."""
+        self._publish_state(server)
+        self.on_change()
+
+    def on_change(self) -> None:
+        """Tell watchers that ``status`` may be different."""
         for watcher in tuple(self._watchers):
             watcher()
 
@@ -544,7 +550,8 @@ class McpHub:
             case _:
                 pass
 
-    def _on_login(self, name: str, url: str) -> None:
+    def on_login(self, name: str, url: str) -> None:
+        """Tell the user where to log in to a server."""
         text = f"The MCP server {name} wants you to log in with your browser: {url}"
         self._notify(Notice(text, "warning", action="mcp"))
 

@@ -3,19 +3,18 @@
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable
 from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
 from http import HTTPStatus
-from typing import Any
+from typing import Protocol
 
 from pydantic import ValidationError
 
-from tui_agent.agent.mcp.connection import Connection, ConnectionContext, Listener, connect, load_sdk
-from tui_agent.agent.mcp.content import Reader
+from tui_agent.agent.mcp.connection import Connection, ConnectionContext, connect, load_sdk
 from tui_agent.agent.mcp.oauth import LOGIN_SECONDS
 from tui_agent.agent.mcp.questions import Host
-from tui_agent.agent.mcp.records import Content, LogLevel, McpError, ServerMessage, ServerOffer, ServerState
+from tui_agent.agent.mcp.records import LogLevel, McpError, ServerMessage, ServerOffer, ServerState
 from tui_agent.agent.mcp.settings import McpConfigError, ServerSpec
 from tui_agent.lazy import dataclass
 from tui_agent.safe_text import one_line
@@ -149,17 +148,13 @@ class Timeouts:
     healthy: float = 60
 
 
-@dataclass(frozen=True, slots=True)
-class Owner:
-    """Who runs a server: hears of every change of state, that it sent a message, and where to log in.
+class Owner(Protocol):
+    """Who runs a server."""
 
-    ``host`` returns the session that the server may ask something, None where there is none.
-    """
-
-    told: Callable[["McpServer"], None]
-    told_more: Callable[[], None]
-    login: Callable[[str, str], None]
-    host: Callable[[], Host | None]
+    def host(self) -> Host | None: ...
+    def on_state(self, server: "McpServer") -> None: ...
+    def on_change(self) -> None: ...
+    def on_login(self, name: str, url: str) -> None: ...
 
 
 class McpServer:
@@ -219,32 +214,6 @@ class McpServer:
         await asyncio.wait([self._task])
         self._set(ServerState.STOPPED)
 
-    async def call(
-        self, tool: str, arguments: dict[str, Any], reader: Reader, report: Callable[[str], None]
-    ) -> Content:
-        """Call a tool of the server.
-
-        Raises:
-            McpError: it is not there, refused, or took too long.
-        """
-        return await self._connected().call(tool, arguments, reader, report)
-
-    async def prompt(self, name: str, arguments: Mapping[str, str], reader: Reader) -> Content:
-        """Return one of its prompts, filled in.
-
-        Raises:
-            McpError: as for ``call``.
-        """
-        return await self._connected().prompt(name, arguments, reader)
-
-    async def read(self, uri: str, reader: Reader) -> Content:
-        """Return what one of its resources holds.
-
-        Raises:
-            McpError: as for ``call``.
-        """
-        return await self._connected().read(uri, reader)
-
     async def set_log_level(self, level: LogLevel) -> None:
         """Ask for messages from a level on, now and when it is started again.
 
@@ -255,7 +224,12 @@ class McpServer:
         if self._connection is not None:
             await self._connection.set_log_level(level)
 
-    def _connected(self) -> Connection:
+    def connection(self) -> Connection:
+        """Return what reaches the server.
+
+        Raises:
+            McpError: it is not there.
+        """
         if self._connection is None:
             why = f": {self.detail}" if self.detail else ""
             raise McpError(f"The MCP server {self.name} is not there ({self.state.value}{why}). Do without it.")
@@ -291,15 +265,6 @@ class McpServer:
     async def _live_once(self) -> tuple[bool, Trouble]:
         """Connect and stay so until the connection ends; returns whether it was ready, and why it ended."""
         self._lost = self._changed = False
-        listener = Listener(
-            self._on_lost,
-            self._on_changed,
-            self._on_login,
-            self._on_refused,
-            self._on_said,
-            self._on_noise,
-            self._owner.host,
-        )
         ready = False
         self._deadline = self._refusal = None
         self._noise = ""
@@ -307,7 +272,7 @@ class McpServer:
             await load_sdk()
             async with AsyncExitStack() as stack:
                 async with asyncio.timeout(self._patience.start) as self._deadline:
-                    connection = await stack.enter_async_context(connect(self.spec, self._around, listener))
+                    connection = await stack.enter_async_context(connect(self.spec, self._around, self))
                 stack.callback(self._disconnected)
                 self._connection = connection
                 await self._within(self._take_offer(connection))
@@ -343,42 +308,53 @@ class McpServer:
         self._refusal = None
         self._set(ServerState.READY)
 
-    def _on_lost(self) -> None:
+    # -- what its connection tells --------------------------------------------------------------------------
+
+    def host(self) -> Host | None:
+        """Return the session whose person is asked; None where there is no person."""
+        return self._owner.host()
+
+    def lost(self) -> None:
+        """The connection ended by itself."""
         self._lost = True
         self._wake.set()
 
-    def _on_changed(self) -> None:
+    def changed(self) -> None:
+        """What it offers is different now."""
         self._changed = True
         self._wake.set()
 
-    def _on_refused(self, status: int) -> None:
+    def refused(self, status: int) -> None:
+        """Take the HTTP status of an answer that is a refusal."""
         if self.state is not ServerState.READY:
             self._refusal = status
 
-    def _on_said(self, message: ServerMessage) -> None:
+    def said(self, message: ServerMessage) -> None:
+        """Keep a message for people."""
         self.messages.append(message)
-        self._owner.told_more()
+        self._owner.on_change()
 
-    def _on_noise(self, text: str) -> None:
-        """Keep the first line that is no message; it tells most about what the program is."""
+    def noise(self, text: str) -> None:
+        """Keep the first line of standard output that is not the protocol: it tells most about what the program is."""
         if not self._noise:
             self._noise = one_line(text, 120) or "empty lines"
             self.messages.append(ServerMessage("warning", f"standard output holds what is no message: {self._noise}"))
-            self._owner.told_more()
+            self._owner.on_change()
 
-    async def _on_login(self, url: str) -> None:
+    async def login(self, url: str) -> None:
+        """Tell the address at which the user is to log in."""
         if self._deadline is not None:
             # The clock is the user's now.
             with suppress(RuntimeError):
                 self._deadline.reschedule(asyncio.get_running_loop().time() + LOGIN_SECONDS)
         self._set(ServerState.LOGIN, url)
-        self._owner.login(self.name, url)
+        self._owner.on_login(self.name, url)
 
     def _set(self, state: ServerState, detail: str = "", advice: str = "") -> None:
         self.state, self.detail, self.advice = state, detail, advice
         if state not in {ServerState.STARTING, ServerState.LOGIN}:
             self._settled.set()
-        self._owner.told(self)
+        self._owner.on_state(self)
 
     def _why(self, error: Exception | None) -> Trouble:
         """Say why it ended; what the server itself wrote last tells more than a closed pipe."""
