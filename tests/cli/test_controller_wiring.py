@@ -30,6 +30,12 @@ class Parts:
         self.ready = asyncio.Event()
         self.headless = False
         self.client = SimpleNamespace(warm=lambda model: self.asked.append(f"host for {model}"))
+        self.store = self.logins = None
+        self.cwd = Path("/work")
+        self.loaded = SimpleNamespace(path=Path("config.toml"), warnings=(), config=SimpleNamespace(models={}))
+        self.default_model = str
+        self.added: list[tuple[str, ModelSettings]] = []
+        self.router = SimpleNamespace(add=lambda *given: self.added.append(given))
 
     def make_agent(self, _session: Session, _servers: Any) -> Any:
         async def warm() -> None:
@@ -90,17 +96,14 @@ def test_of_a_chosen_server_only_the_address_becomes_a_setting(
     parts: Parts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TUI_AGENT_CONFIG_DIR", str(tmp_path))
-    added: list[tuple[str, ModelSettings]] = []
-    loaded = SimpleNamespace(config=SimpleNamespace(models={}))
-    wired = SimpleNamespace(loaded=loaded, router=SimpleNamespace(add=lambda *given: added.append(given)))
     url = "http://127.0.0.1:8080/v1"
 
-    chosen = ControllerWiring(cast("Any", wired)).use_server(
+    chosen = ControllerWiring(cast("Any", parts)).use_server(
         LocalServer("llama.cpp", url, ("openai/smol",)), "openai/smol"
     )
 
     assert chosen == "openai/smol"
-    assert added == [("openai/smol", ModelSettings(base_url=url))]
+    assert parts.added == [("openai/smol", ModelSettings(base_url=url))]
     table = tomllib.loads((tmp_path / "config.toml").read_text())
     assert table == {"model": "openai/smol", "models": {"openai/smol": {"base_url": url}}}
 

@@ -74,28 +74,35 @@ class RunCheck:
     rounds: int = DEFAULT_ROUNDS
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, kw_only=True)
 class Adjustable:
-    """What of the ports follows the user's settings while the program runs. Each is described at ``AgentPorts``."""
+    """What of the ports follows the user's settings while the program runs."""
 
-    settings: ContextSettings
-    retry: RetrySettings
-    rules: tuple[Rule, ...]
-    max_steps: int
-    budget: RunBudget
-    diagnostics: DiagnosticSettings
-    parallel_calls: int
-    small_model: str | None
-    sandbox: Sandbox | None
-    preset_effort: Callable[[str], Effort | None]
+    settings: ContextSettings = field(default_factory=ContextSettings)
+    retry: RetrySettings = field(default_factory=RetrySettings)
+    rules: tuple[Rule, ...] = ()
+    """Permission rules in order of rising precedence."""
+    max_steps: int = 200
+    budget: RunBudget = RunBudget()
+    """What a run may use up."""
+    diagnostics: DiagnosticSettings = DiagnosticSettings(enabled=False)
+    """What looks over edited files."""
+    parallel_calls: int = 8
+    """Calls of one answer that run side by side, where they may."""
+    small_model: str | None = None
+    """A cheap model for titles; None is the conversation's."""
+    sandbox: Sandbox | None = None
+    """What commands of the model run in."""
+    preset_effort: Callable[[str], Effort | None] = lambda _model: None
+    """How much a model is to think by the settings, None to leave it to the model."""
 
 
-@dataclass(slots=True)
-class AgentPorts:
+@dataclass(slots=True, kw_only=True)
+class AgentPorts(Adjustable):
     """Everything an agent works with besides its session.
 
     ``clock`` returns milliseconds since the epoch, ``sleep`` waits seconds. ``environment`` is what child
-    processes get, secrets already taken out. ``rules`` are permission rules in order of rising precedence.
+    processes get, secrets already taken out.
     """
 
     client: ModelClient
@@ -107,24 +114,12 @@ class AgentPorts:
     put_blob: Callable[[bytes], str]
     blob: Callable[[str], bytes | None]
     environment: Mapping[str, str] = field(default_factory=dict)
-    sandbox: Sandbox | None = None
-    """What commands of the model run in."""
-    settings: ContextSettings = field(default_factory=ContextSettings)
-    retry: RetrySettings = field(default_factory=RetrySettings)
-    rules: tuple[Rule, ...] = ()
     keep_here: Callable[[Rule], str | None] = lambda _rule: None
     """Keeps a rule of the user's for this project; returns why that can't be done."""
-    max_steps: int = 200
-    budget: RunBudget = RunBudget()
-    """What a run may use up."""
-    diagnostics: DiagnosticSettings = DiagnosticSettings(enabled=False)
-    """What looks over edited files."""
     meter: BudgetMeter = field(default_factory=BudgetMeter)
     """What the run that is going on has used up; subagents have their agent's."""
     check: RunCheck | None = None
     """What runs when the model says that it is done."""
-    parallel_calls: int = 8
-    """Calls of one answer that run side by side, where they may."""
     agents: tuple[AgentSpec, ...] = ()
     """Kinds of subagents that can be given tasks."""
     kind: AgentSpec | None = None
@@ -133,10 +128,6 @@ class AgentPorts:
     """Whether the agent works for another one, and starts none itself."""
     cache_session: str = ""
     """The name under which the provider caches requests; empty: the session's."""
-    small_model: str | None = None
-    """A cheap model for titles; None is the conversation's."""
-    preset_effort: Callable[[str], Effort | None] = lambda _model: None
-    """How much a model is to think by the settings, None to leave it to the model."""
     titles: bool = False
     """Whether a model is asked for a title."""
     knowledge: Knowledge = field(default_factory=Knowledge)
