@@ -38,7 +38,7 @@ commands:
   tui-agent models [NAME]                      list the models you can use; --all: every one that is known
   tui-agent login|logout [PROVIDER]            enter a provider's key or sign in, or remove it
   tui-agent config path|get|set|unset          show and change settings
-  tui-agent mcp list|add|remove|test|import    manage MCP servers
+  tui-agent mcp list|add|remove|test           manage MCP servers
   tui-agent acp                                serve an editor over standard input and output
   tui-agent doctor                             check the setup: what was found where, and what is missing
   tui-agent schema                             print the JSON schema of the events of --json

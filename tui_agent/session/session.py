@@ -1,6 +1,5 @@
 """A session: the facade through which everything above reads and extends one tree of entries."""
 
-import sqlite3
 from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -49,54 +48,6 @@ __all__ = [
     "SessionInfo",
     "WriteAccess",
 ]
-
-
-def _hold(
-    connection: sqlite3.Connection,
-    session: int,
-    writer: str,
-    *,
-    identity: tuple[int, str],
-    at: int,
-    alive: Callable[[str | None], bool] | None,
-) -> None:
-    """Make a writer the holder. ``alive`` tells whether the present one lives; None takes the session over.
-
-    Raises:
-        SessionHeld: another live writer holds it.
-    """
-    row = connection.execute(
-        "SELECT id, holder, holder_pid, holder_host, held_since FROM sessions WHERE number = ?", (session,)
-    ).fetchone()
-    if row is None:
-        raise SessionNotFound(str(session))
-    session_id, holder, pid, host, since = row
-    if holder == writer:
-        return
-    if alive is not None and alive(holder):
-        raise SessionHeld(session_id, pid, host, since)
-    connection.execute(
-        "UPDATE sessions SET holder = ?, holder_pid = ?, holder_host = ?, held_since = ? WHERE number = ?",
-        (writer, *identity, at, session),
-    )
-
-
-def _release(connection: sqlite3.Connection, session: int, writer: str) -> None:
-    connection.execute("UPDATE sessions SET holder = NULL WHERE number = ? AND holder = ?", (session, writer))
-
-
-def _check_holder(connection: sqlite3.Connection, session: int, writer: str) -> None:
-    """Make sure that a writer still holds a session.
-
-    Raises:
-        SessionTakenOver: another one does.
-        SessionNotFound: the session was deleted for good.
-    """
-    row = connection.execute("SELECT id, holder FROM sessions WHERE number = ?", (session,)).fetchone()
-    if row is None:
-        raise SessionNotFound(str(session))
-    if row[1] != writer:
-        raise SessionTakenOver(row[0])
 
 
 class WriteAccess:
@@ -152,7 +103,9 @@ class WriteAccess:
         """Let others hold the session; a draft that is left over becomes nobody's."""
         if (self._holding or has_draft) and self._store.read_only is None:
             with self._store.writer() as connection:
-                _release(connection, self._number, self._writer)
+                connection.execute(
+                    "UPDATE sessions SET holder = NULL WHERE number = ? AND holder = ?", (self._number, self._writer)
+                )
                 drafts.orphan(connection, self._number, self._writer)
         self._holding = False
 
@@ -182,25 +135,32 @@ class WriteAccess:
             yield connection
 
     def _hold(self, alive: Callable[[str | None], bool] | None) -> None:
+        """Make this writer the holder. ``alive`` tells whether the present one lives; None takes the session over."""
         self.announce()
         with self._store.writer() as connection:
-            _hold(
-                connection,
-                self._number,
-                self._writer,
-                identity=self._store.identity(),
-                at=self._clock(),
-                alive=alive,
-            )
+            row = connection.execute(
+                "SELECT holder, holder_pid, holder_host, held_since FROM sessions WHERE number = ?", (self._number,)
+            ).fetchone()
+            if row is None:
+                raise SessionNotFound(self._id)
+            holder, pid, host, since = row
+            if holder != self._writer:
+                if alive is not None and alive(holder):
+                    raise SessionHeld(self._id, pid, host, since)
+                connection.execute(
+                    "UPDATE sessions SET holder = ?, holder_pid = ?, holder_host = ?, held_since = ? WHERE number = ?",
+                    (self._writer, *self._store.identity(), self._clock(), self._number),
+                )
         self._holding = True
         self._taken_over = False
 
     def _check(self, connection: Connection) -> None:
-        try:
-            _check_holder(connection, self._number, self._writer)
-        except SessionTakenOver:
+        row = connection.execute("SELECT holder FROM sessions WHERE number = ?", (self._number,)).fetchone()
+        if row is None:
+            raise SessionNotFound(self._id)
+        if row[0] != self._writer:
             self._taken_over = True
-            raise
+            raise SessionTakenOver(self._id)
 
     def _refuse_if_read_only(self) -> None:
         if self._store.read_only is not None:
