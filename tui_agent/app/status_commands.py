@@ -72,9 +72,12 @@ def status_lines(agent: Agent, sandbox: str) -> Iterator[str]:
     yield Heading("Cost")
     costs, side = agent.session.costs(), info.side_cost
     on_path = sum(costs.get(entry_id, 0.0) for entry_id in agent.session.path_outline().ids)
-    known = bool(costs or side)
-    yield _row("this branch", money(on_path) if known else "nothing yet")
-    yield _row("all branches", f"{money(sum(costs.values()) + side)} (/cost)" if known else "nothing yet")
+    asked = agent.session.requests()
+    # What is free costs nothing; what has no price may.
+    known = bool(costs or side) or (asked and all(request.cost is not None for request in asked))
+    without = "unknown (/cost)" if asked else "nothing yet"
+    yield _row("this branch", money(on_path) if known else without)
+    yield _row("all branches", f"{money(sum(costs.values()) + side)} (/cost)" if known else without)
 
 
 def _diagnostics_state(agent: Agent) -> str:

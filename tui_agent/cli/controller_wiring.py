@@ -204,7 +204,7 @@ class ControllerWiring(AppServices):
             await agent.warm()
 
     def models(self) -> Sequence[ModelRow]:
-        """List the models of the catalog, those that can be used first."""
+        """List the models of the catalog: those that can be used, then by provider as /login lists them."""
         available = self._wiring.router.keys.available()
         rows = [
             ModelRow(
@@ -223,7 +223,8 @@ class ControllerWiring(AppServices):
             for info in map(self._wiring.directory.with_learnt, self._wiring.catalog.models())
         ]
         rows.append(ModelRow(DEMO_MODEL, "demo", self._wiring.catalog.info(DEMO_MODEL).context_window, has_key=True))
-        return sorted(rows, key=lambda row: not row.has_key)
+        places = {name: place for place, name in enumerate(PROVIDERS)}
+        return sorted(rows, key=lambda row: (not row.has_key, places.get(row.provider, len(places)), row.id))
 
     async def ask_servers(self, model: str | None = None) -> Sequence[str]:
         from tui_agent.model.discovery import refresh, servers

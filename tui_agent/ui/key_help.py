@@ -9,15 +9,15 @@ from textual.screen import Screen
 from tui_agent.ui.keymap import MAIN, Rebindable, checked, rebindable
 
 PROMPT_KEYS: tuple[tuple[str, str], ...] = (
-    ("enter", "send; while the agent works: steer it after its current step"),
-    ("alt+enter", "while the agent works: send when it is done"),
-    ("escape ctrl+c", "stop the agent; twice in an empty prompt: go back (escape), quit (ctrl+c)"),
-    ("tab", "go into the conversation: j k next block, space folds, o opens, y copies, e edits"),
+    ("enter", "send; while it works: steer it after the current step"),
+    ("alt+enter", "while it works: send when it is done"),
+    ("escape ctrl+c", "stop the agent; twice, prompt empty: go back, or quit"),
+    ("tab", "into the conversation: j k move, space folds, o opens"),
     ("shift+enter ctrl+j", "new line"),
     ("up down", "earlier messages, from the first or last line"),
-    ("/name @file #12", "commands, files, entries of this session; tab completes"),
-    ("!command", "run a command yourself; !!command keeps it from the model"),
-    ("pageup pagedown", "scroll the conversation; ctrl+home and ctrl+end go to its ends"),
+    ("/name @file #12", "a command, a file, an entry; tab completes"),
+    ("!command", "run a command; !!command keeps it from the model"),
+    ("pageup pagedown", "scroll; ctrl+home and ctrl+end go to the ends"),
     ("ctrl+p", "find a command, a key or a setting"),
     ("alt+up", "take back the last message that waits"),
     ("any other letter", "in the conversation: begins a message, as long as it does nothing to the block"),

@@ -12,6 +12,7 @@ from tui_agent.app.command_use import counts
 from tui_agent.app.format import one_line
 from tui_agent.config import ConfigError
 from tui_agent.lazy import dataclass
+from tui_agent.setting_rows import UNSET
 from tui_agent.ui.key_help import PROMPT_KEYS, rebindable_actions
 from tui_agent.ui.screens.picker import PickerRow, PickerScreen, word_offsets
 
@@ -48,7 +49,7 @@ class HelpRow:
 def help_rows(controller: Controller, own: Sequence[BindingType], keymap: Mapping[str, str]) -> Iterator[HelpRow]:
     """Yield commands, the most used first, then keys, then settings; ``own`` are bindings of the main screen."""
     used = counts(controller.services.state_dir)
-    for command in sorted(controller.commands, key=lambda row: -used[row.name]):
+    for command in sorted(controller.commands, key=lambda row: -used[row.name] * (row.name != "help")):
         name = f"/{command.name} {command.argument}".strip()
         keys = keymap.get(command.name, command.key)
         yield HelpRow(f"/{command.name}", name, keys, command.help, command.name, "", command.takes_argument)
@@ -61,7 +62,9 @@ def help_rows(controller: Controller, own: Sequence[BindingType], keymap: Mappin
     except ConfigError:
         return
     for row in settings:
-        yield HelpRow(f"setting {row.key}", row.key, one_line(row.value, 12), row.description, "settings", row.key)
+        value = "" if row.value == UNSET else one_line(row.value, 12)
+        told = row.description.replace("``", "")
+        yield HelpRow(f"setting {row.key}", row.key, value, told, "settings", row.key)
 
 
 class HelpScreen(PickerScreen[HelpRow]):

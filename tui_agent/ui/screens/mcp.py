@@ -205,8 +205,8 @@ class McpScreen(Page[None]):
             return
         found = self._agent.mcp.status()
         self.show_facts(facts_text(found, self._agent.context_size().window))
-        self.servers.display = bool(found)
         self.servers.show(found)
+        self.keys.show(self.KEYS if found else "ctrl+r reload  esc back")
         self._tell()
 
     @on(LineList.Highlighted)

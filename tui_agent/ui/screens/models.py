@@ -28,16 +28,16 @@ def price(row: ModelRow) -> str:
         return ""
     if not row.input_price and not row.output_price:
         return "free"
-    return f"${row.input_price:g} / ${row.output_price:g}"
+    return f"${row.input_price:.3g} / ${row.output_price:.3g}"
 
 
 def order(models: Sequence[ModelRow], current: str, used: Sequence[str] = ()) -> list[ModelRow]:
-    """Return models as listed without a filter: the current one, those used last, those with a key, then the rest."""
+    """Return models as listed without a filter: the current one, those used last, those with a key, then the others."""
     places = {model: place for place, model in enumerate(used)}
     last = len(used)
     return sorted(
         models,
-        key=lambda row: (row.id != current, places.get(row.id, last), not row.has_key, row.provider, row.id),
+        key=lambda row: (row.id != current, places.get(row.id, last), not row.has_key),
     )
 
 
@@ -120,8 +120,8 @@ class ModelPicker(PickerScreen[str]):
         name = self.marked(row.id, offsets)
         window = tokens(row.window) if row.window else ""
         wide, narrow = self.size.width >= 100, self.size.width < 72
-        facts = f"{window:>6}  " if narrow else f"{window:>6}  {price(row):<14}"
-        room = max(16, min(56, self.size.width - (60 if wide else 25 if narrow else 39)))
+        facts = f"{window:>6}  " if narrow else f"{window:>6}  {price(row):<17}"
+        room = max(16, min(56, self.size.width - (63 if wide else 25 if narrow else 42)))
         if len(row.id) > room:
             name = name.truncate(room, ellipsis=True)
         gap = " " * max(1, room - len(row.id) + 1)

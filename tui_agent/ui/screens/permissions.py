@@ -34,7 +34,7 @@ _EXPLAINED = (
 class PermissionsScreen(PickerScreen[None]):
     """Rules in the order in which they are asked, the strongest source first."""
 
-    HEADING = "Permissions: stronger sources first, in each the last rule that matches counts; a denial stays"
+    HEADING = "Permissions"
     KEYS = "↑↓ move  enter remove or keep  ctrl+z take a removal back  esc back"
     EMPTY = "No rule matches."
 
@@ -47,6 +47,9 @@ class PermissionsScreen(PickerScreen[None]):
         self._services = services
         self._removed: list[Rule] = []
         self._shown: dict[str, Rule] = {}
+
+    def on_mount(self) -> None:
+        self.show_facts("From the top, the first rule that matches counts. What a rule below denies stays denied.")
 
     def refill(self, query: str) -> None:
         """Show the rules that hold the query."""

@@ -127,5 +127,7 @@ class FindBar(Horizontal, can_focus=True):
 
     def _tell(self) -> None:
         line = f", line {self._line + 1} of {len(self._lines)}" if len(self._lines) > 1 else ""
-        keys = f"  {WRITING_KEYS if self.field.has_focus else KEYS}" if self.size.width >= 70 else ""
-        self.told.update(f"{self._at + 1} of {len(self._found)}{line}{keys}")
+        keys = WRITING_KEYS if self.field.has_focus else KEYS
+        if self.size.width < 70:
+            line, keys = "", "esc back"
+        self.told.update(f"{self._at + 1} of {len(self._found)}{line}  {keys}")

@@ -126,6 +126,10 @@ class StatusLine(Widget):
     def render(self) -> Content:
         """Draw the left part, then as many hints as fit."""
         left = self._left()
+        if self.block and self.hints:
+            # The way back to the prompt is in sight in any width.
+            way_back = cell_len(f"{self.hints[0].key} {self.hints[0].label}") + 2
+            left = left.truncate(self.size.width - way_back, ellipsis=True)
         room = self.size.width - left.cell_length - 2
         right = self._right(room)
         gap = max(1, self.size.width - left.cell_length - right.cell_length)
