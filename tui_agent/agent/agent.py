@@ -42,6 +42,7 @@ from tui_agent.context.pruning import Moment, PrunePlan
 from tui_agent.context.view import resolve
 from tui_agent.session.effort import Effort
 from tui_agent.session.entries import (
+    OF_A_TURN,
     ContextEditEntry,
     EffortChangeEntry,
     Entry,
@@ -450,9 +451,11 @@ class Agent:
             self.channel.emit(CostKnown())
         self.ports.mcp.start()
         await self.ports.hooks.warm()
-        await asyncio.to_thread(self._warm_tools)
+        await asyncio.to_thread(self._load)
 
-    def _warm_tools(self) -> None:
+    def _load(self) -> None:
+        for kind in OF_A_TURN:
+            kind.model_rebuild()
         for tool in self.ports.own_tools:
             tool.warm(self.ports.environment)
 

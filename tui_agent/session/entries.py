@@ -748,6 +748,9 @@ KINDS: Final[Mapping[str, type[EntryBase]]] = {
 }
 """The class of each kind, by its name: what a header or an outline knows of an entry is its kind alone."""
 
+OF_A_TURN: Final = (TextPart, UserEntry, Usage, ToolCallPart, AssistantEntry, ToolMetadata, ToolResultEntry)
+"""What any turn makes. How each is checked is built with the first of them, unless ``model_rebuild`` did it before."""
+
 
 def kinds(holds: Callable[[type[EntryBase]], bool | None]) -> tuple[str, ...]:
     return tuple(kind for kind, entry in KINDS.items() if holds(entry))

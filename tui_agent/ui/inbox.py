@@ -21,7 +21,7 @@ from tui_agent.agent.events import (
 from tui_agent.lazy import dataclass
 
 HELD_SECONDS: Final[Mapping[type, float]] = {
-    RunStarted: 0.02,
+    RunStarted: 0.05,
     ToolCallProgress: 0.05,
     ToolStarted: 0.05,
     ToolOutput: 0.05,

@@ -325,7 +325,7 @@ class Hooks:
     async def user_prompt(self, prompt: str, *, mid_run: bool) -> UserPromptAnswer:
         """Ask about a message: the first refusal counts, what is to be told is put together."""
         if not await self.wanted("user_prompt"):
-            return UserPromptAnswer()
+            return UserPromptAnswer.model_construct()
         payload = UserPrompt(about=self.about, prompt=prompt, mid_run=mid_run)
         answers = await self._ask(payload, UserPromptAnswer, stop=lambda answer: answer.block)
         if answers and answers[-1].block:
