@@ -17,6 +17,7 @@ from tests.support.model_script import Call as ModelCall
 from tests.support.model_script import Fault, Turn
 from tests.support.model_server import ModelServer
 from tests.support.scripted_client import Call, Reply, ScriptedClient
+from tui_agent.agent import shell
 from tui_agent.agent.permissions import Action, Rule
 from tui_agent.agent.ports import RunCheck
 from tui_agent.cli.output import ExitCode
@@ -60,11 +61,17 @@ async def test_a_run_that_stays_red_ends_after_the_rounds(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize(
     ("command", "exit_code", "shown"),
-    [("no-such-command-here", 127, "not found"), ("seq 1 400000; exit 3", 3, "400000")],
+    [
+        ("no-such-command-here", 127, "not found"),
+        ("seq 1 400000; exit 3", 3, "400000"),
+        ("echo begun; sleep 300", -15, "Give a longer timeout"),
+    ],
 )
-async def test_a_check_that_is_missing_or_floods_is_told(
-    tmp_path: Path, command: str, exit_code: int, shown: str
+async def test_a_check_that_is_missing_floods_or_hangs_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, exit_code: int, shown: str
 ) -> None:
+    if exit_code < 0:
+        monkeypatch.setattr(shell, "CHECK_SECONDS", 1)
     replies = [writing("x"), Reply("Done."), Reply("I can't.")]
     code, checks, told, _ = await checked(tmp_path, RunCheck(command, rounds=1), *replies)
     assert (code, checks[0].exit_code) == (ExitCode.FAILED, exit_code)
