@@ -138,6 +138,15 @@ async def test_a_remark_in_the_middle_is_acknowledged_and_the_task_goes_on(talk:
     assert calls == ()
 
 
+async def test_what_checkers_found_is_no_remark(talk: Conversation) -> None:
+    talk.say("run the tests")
+    _, calls = await talk.answer()
+    talk.results(calls, "OK")
+    talk.say(f"{prompt('diagnostics')}\n1 new problem:\nshop/cart.py:1: unused import (ruff)")
+    text, _ = await talk.answer()
+    assert text.startswith("All tests pass")
+
+
 async def test_only_the_words_of_a_remark_are_quoted(talk: Conversation) -> None:
     talk.say("run the tests")
     _, calls = await talk.answer()
@@ -175,6 +184,11 @@ async def test_it_summarises_and_names_sessions_when_the_program_asks(talk: Conv
     talk.tools = ()
     talk.say("Summarise the conversation so far.")
     assert "## Goal" in (await talk.answer())[0]
+    talk.tools = TOOLS
+    for name in ("compaction", "compaction_update"):
+        talk.say(prompt(name))
+        assert "## Goal" in (await talk.answer())[0]
+    talk.tools = ()
     talk.messages = [message("system", "Give this session a title of a few words.")]
     assert "subtotal" in (await talk.answer())[0]
 

@@ -1,5 +1,6 @@
 """The context in the conversation: the margin, the rule of a summary, what the model sees, and a calm screen."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -360,6 +361,8 @@ async def test_the_gauge_says_nothing_before_it_knows_and_how_much_left(tmp_path
             size = ContextSize(500, total - 500, total, 200_000, 20_000, 160_000, None, estimated=False)
             gauge.measure(GaugeReading(size))
         assert "76.4k / 200k 38%  −7.8k" in gauge.render().plain
+        gauge.measure(GaugeReading(replace(size, total=77_000)))
+        assert "−" not in gauge.render().plain
 
 
 async def test_the_light_theme_is_white(tmp_path: Path) -> None:

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from tui_agent.app.controller import Controller
     from tui_agent.context.branch_summary import MovePlan
 
-    Go = Callable[[], Awaitable[bool]]
-    """Moves; returns whether that went well."""
+    Go = Callable[[], Awaitable[str]]
+    """Moves; returns the sentence that says so."""
 
 MAX_FILES_LISTED = 6
 """Files listed; the rest is counted."""
@@ -80,10 +80,11 @@ async def move_with_files(
         if answer is None:
             return
         along = answer == RESTORE
-    if await go() and plan.steps:
+    said = await go()
+    if plan.steps:
         files.remember(here, target, along=bool(along))
         if along:
-            await files.restore(plan)
+            await files.restore(plan, said)
 
 
 def _path(path: str) -> str:

@@ -29,14 +29,14 @@ async def undo(controller: Controller, _argument: str) -> None:
     if step.entry is not None and isinstance(session.entry(step.entry), CheckpointEntry):
         agent.files.remember(step.end, step.start, along=True)
 
-    async def go() -> bool:
+    async def go() -> str:
         await agent.navigator.undo()
-        controller.say(f"Undone: {name}. /redo brings it back.")
+        controller.say(said := f"Undone: {name}. /redo brings it back.")
         if text is None:
             controller.frontend.withdraw_message("")
         else:
             controller.frontend.restore_message(text)
-        return True
+        return said
 
     pair = (step.end, step.start) if step.move is None else (step.move.start, step.move.end)
     await move_with_files(controller, agent, step.start, go, pair=pair)
@@ -53,12 +53,12 @@ async def redo(controller: Controller, _argument: str) -> None:
         return
     name = name_of_step(session, step)
 
-    async def go() -> bool:
+    async def go() -> str:
         await agent.navigator.redo()
-        controller.say(f"Redone: {name}.")
+        controller.say(said := f"Redone: {name}.")
         # The turn that is undone still has its message in the prompt, as after its own undo.
         controller.frontend.withdraw_message(_typed(session, session.history.next()) or "")
-        return True
+        return said
 
     pair = (step.end, step.start) if step.move is None else (step.move.start, step.move.end)
     await move_with_files(controller, agent, step.end, go, pair=pair)

@@ -20,6 +20,8 @@ from tui_agent.lazy import dataclass
 from tui_agent.session.entries import INTERRUPTED_OUTPUT
 
 _REMINDER = re.compile(r"\s*<system-reminder>(.*)</system-reminder>\s*", re.DOTALL)
+_SUMMARISE = "handover note of a coding session"
+"""What is said to a model that is to summarise the conversation it is in."""
 _DENIED = re.compile(r"\b(denied|declined|rejected|did not allow|not allowed|not run)\b", re.IGNORECASE)
 _CALL_ID = re.compile(r"demo_([a-z]+)_([a-z]+)_\d+_[0-9a-f]+")
 _DENIAL_LENGTH = 160
@@ -152,6 +154,9 @@ def next_turn(script: DemoScript, request: ModelRequest, take: int = 0) -> DemoT
         if "title" in wish and "summar" not in wish:
             return DemoTurn(script.title)
         return DemoTurn(script.summary.strip())
+    last = request.messages[-1]
+    if last.role == "user" and _SUMMARISE in last.text:
+        return DemoTurn(script.summary.strip())
     if request.tool_choice == "none":
         return DemoTurn(script.wrap_up.strip())
     scenario, step = _where(script, request.messages, take)
@@ -222,7 +227,7 @@ def _chosen(script: DemoScript, prompt: Message) -> Scenario:
 
 
 def _is_prompt(messages: tuple[Message, ...], index: int) -> bool:
-    if _REMINDER.fullmatch(messages[index].text) is None:
+    if _REMINDER.match(messages[index].text) is None:
         return True
     before = messages[index - 1] if index else None
     return before is not None and before.role == "assistant" and not before.tool_calls
@@ -238,7 +243,7 @@ def _addressed(script: DemoScript, messages: tuple[Message, ...], text: str) -> 
     if all(message.role != "assistant" for message in messages):
         return f"{script.greeting.strip()}\n\n{text}"
     last = messages[-1]
-    if last.role == "user" and not _is_prompt(messages, len(messages) - 1):
+    if last.role == "user" and _REMINDER.fullmatch(last.text) and not _is_prompt(messages, len(messages) - 1):
         remark = " ".join(_unwrapped(last.text).split())
         return f"{script.steered.strip().replace('{message}', remark[:80])}\n\n{text}"
     return text

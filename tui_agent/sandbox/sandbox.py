@@ -348,7 +348,9 @@ class Sandbox:
         network = await self._own_network()
         launch = await asyncio.to_thread(self._laid_out, cwd, project, view, dict(environment), live=live)
         others = (
-            Mount(place, MountKind.READ, other) for place, other in replaced.items() if place not in launch.hidden
+            Mount(self._seen(place, project), MountKind.READ, other)
+            for place, other in replaced.items()
+            if place not in launch.hidden
         )
         launch.layout = replace(launch.layout, mounts=(*launch.layout.mounts, *others))
         launch.gateway = Gateway(view.grants.hosts, allow_host)
@@ -360,6 +362,12 @@ class Sandbox:
             await asyncio.to_thread(self._clear_up, launch)
             raise
         return launch
+
+    def _seen(self, place: Path, project: Path) -> Path:
+        """Return where commands see a place of the project: a copy's stand where those of the project are."""
+        if self._copy is None or self.state.kind != "bubblewrap":
+            return place
+        return self._copy.of / place.relative_to(project)
 
     async def finish(
         self, launch: Launch, output: str, exit_code: int | None, recorded: Recorded | None = None

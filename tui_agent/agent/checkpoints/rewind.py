@@ -84,13 +84,13 @@ class FileRewind:
         omitted = sum(entry.omitted for entry in (*back, *forth))
         return await asyncio.to_thread(self._restorer.plan, found, omitted)
 
-    async def restore(self, plan: RestorePlan) -> Restored:
-        """Restore the files of a plan and tell the user what came of it."""
+    async def restore(self, plan: RestorePlan, said: str = "") -> Restored:
+        """Restore the files of a plan and tell the user what came of it, after what was ``said`` of the move."""
         if self._restorer is None or not plan:
             return Restored()
         done = await asyncio.to_thread(self._restorer.carry_out, plan)
         stay = (*done.failed, *plan.conflicts)
-        sentence = f"Restored {_count(len(done.done))}."
+        sentence = f"{said} Restored {_count(len(done.done))}.".lstrip()
         if stay:
             named = ", ".join(f"{conflict.path} ({conflict.reason})" for conflict in stay[:_NAMED])
             more = f" and {len(stay) - _NAMED} more" if len(stay) > _NAMED else ""

@@ -63,10 +63,11 @@ class Check:
     is_users: bool = False
 
     def command(self, files: Sequence[Path]) -> tuple[str, ...]:
+        """Return the words to run. Files are named from where it runs: a sandbox may show that at another place."""
+        names = [os.path.join(".", path.relative_to(self.where)) for path in files]  # noqa: PTH118 - keeps the dot
         if self.is_users:
-            quoted = " ".join(shlex.quote(str(path)) for path in files)
-            return ("/bin/sh", "-c", self.words[0].replace(FILES, quoted))
-        return tuple(part for word in self.words for part in (map(str, files) if word == FILES else (word,)))
+            return ("/bin/sh", "-c", self.words[0].replace(FILES, shlex.join(names)))
+        return tuple(part for word in self.words for part in (names if word == FILES else (word,)))
 
 
 def checks_for(path: Path, root: Path, settings: DiagnosticSettings) -> list[Check]:

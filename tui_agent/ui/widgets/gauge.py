@@ -208,6 +208,8 @@ class Gauge(Widget):
         if before is None or reading is None or not before.size.is_known or before.size.window != reading.size.window:
             return
         fallen = before.size.total - reading.size.total
+        if fallen < 0:
+            self._fall = 0, 0.0
         if fallen >= LEAST_FALL:
             self._fall = fallen, self._clock() + FALL_SECONDS
             self.set_timer(FALL_SECONDS + 0.01, self.refresh)
