@@ -16,8 +16,8 @@ IMAGE_TYPES = {
 """Image files by suffix, as providers take them."""
 
 # Each begins with a plain character, which is found in a paste of megabytes in no time; see ``_words``.
-_FILE = re.compile(r'@(?:"([^"\n]+)"|([^\s"]+))')
-_ENTRY = re.compile(r"#(\d{1,9})(?![\w-])")
+_FILE = LazyPattern(r'@(?:"([^"\n]+)"|([^\s"]+))')
+_ENTRY = LazyPattern(r"#(\d{1,9})(?![\w-])")
 _RANGE = LazyPattern(r"(.+?):(\d{1,9})(?:-(\d{1,9}))?")
 _END = ".,;:!?)"
 _SURROUNDING_CHARS = 200
@@ -92,7 +92,7 @@ def _is_code(text: str, match: re.Match[str]) -> bool:
     )
 
 
-def _words(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
+def _words(pattern: LazyPattern, text: str) -> Iterator[re.Match[str]]:
     for match in pattern.finditer(text):
         before = text[match.start() - 1] if match.start() else " "
         if before.isspace() or before in "([":

@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from tui_agent.app.commands import Command
+from tui_agent.lazy import LazyPattern
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from tui_agent.app.controller import Controller
     from tui_agent.session.entries import Entry
 
-_CODE = re.compile(r"^ {0,3}(`{3,}|~{3,})[^\n]*\n(.*?)(?:^ {0,3}\1[`~]*[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
+_CODE = LazyPattern(r"^ {0,3}(`{3,}|~{3,})[^\n]*\n(.*?)(?:^ {0,3}\1[`~]*[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
 USAGE = "Write /copy, /copy code, /copy all or /copy #12."
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 import tempfile
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tui_agent.files.atomic import write_atomically
+from tui_agent.lazy import LazyPattern
 from tui_agent.path_checks import is_file
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 MAX_KEPT = 50
 """Images kept; those of messages that were sent are in the store as well."""
 
-NAME = re.compile(r"clipboard-[0-9a-f]{8}\.(?:png|jpg|gif|webp)")
+NAME = LazyPattern(r"clipboard-[0-9a-f]{8}\.(?:png|jpg|gif|webp)")
 """How such an image is named in a message, after the ``@``."""
 
 _BEGINNINGS = ((b"\x89PNG\r\n\x1a\n", "png"), (b"\xff\xd8\xff", "jpg"), (b"GIF8", "gif"))

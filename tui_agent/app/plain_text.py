@@ -1,19 +1,20 @@
 """What the model wrote in one line without the marks of Markdown, for lists that show a line of it."""
 
-import re
 from typing import Final
 
-_LEAD: Final = re.compile(r"^(?:#{1,6}\s+|>\s+|[-*+]\s+(?:\[[ xX]\]\s+)?)+")
-_FENCE: Final = re.compile(r"```\w*\s*|~~~\w*\s*")
-_HEADING: Final = re.compile(r"(?<=\s)#{2,6}\s+(?=\S)")
-_LINK: Final = re.compile(r"!?\[([^\]\n]*)\]\([^()\s]*\)")
-_STRONG: Final = re.compile(r"(\*\*|__|~~)(?=\S)(.+?)(?<=\S)\1")
-_EMPHASIS: Final = re.compile(r"(?<![\w*/])([*_])(?=\w)([^*_]+?)(?<=[\w.,;:!?)])\1(?![\w*/])")
-_OPEN: Final = re.compile(r"(?<!\S)\*\*(?=\w)")
-_CODE: Final = re.compile(r"(`+)(.+?)\1")
-_RULE: Final = re.compile(r"\|(?:\s*:?-{2,}:?\s*\|?)+")
-_BORDERS: Final = re.compile(r"(?:\s*\|)+\s*")
-_CALL: Final = re.compile(r'(^| · )(\w+) \{(?:"\w+": "((?:[^"\\]|\\.)*))?.*?(?="?\}(?: · |$)|$)"?\}?')
+from tui_agent.lazy import LazyPattern
+
+_LEAD: Final = LazyPattern(r"^(?:#{1,6}\s+|>\s+|[-*+]\s+(?:\[[ xX]\]\s+)?)+")
+_FENCE: Final = LazyPattern(r"```\w*\s*|~~~\w*\s*")
+_HEADING: Final = LazyPattern(r"(?<=\s)#{2,6}\s+(?=\S)")
+_LINK: Final = LazyPattern(r"!?\[([^\]\n]*)\]\([^()\s]*\)")
+_STRONG: Final = LazyPattern(r"(\*\*|__|~~)(?=\S)(.+?)(?<=\S)\1")
+_EMPHASIS: Final = LazyPattern(r"(?<![\w*/])([*_])(?=\w)([^*_]+?)(?<=[\w.,;:!?)])\1(?![\w*/])")
+_OPEN: Final = LazyPattern(r"(?<!\S)\*\*(?=\w)")
+_CODE: Final = LazyPattern(r"(`+)(.+?)\1")
+_RULE: Final = LazyPattern(r"\|(?:\s*:?-{2,}:?\s*\|?)+")
+_BORDERS: Final = LazyPattern(r"(?:\s*\|)+\s*")
+_CALL: Final = LazyPattern(r'(^| · )(\w+) \{(?:"\w+": "((?:[^"\\]|\\.)*))?.*?(?="?\}(?: · |$)|$)"?\}?')
 
 
 def plain(text: str) -> str:

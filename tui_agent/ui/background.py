@@ -15,6 +15,7 @@ from textual.keys import _character_to_key
 from textual.message import Message
 
 from tui_agent.files.atomic import write_atomically
+from tui_agent.lazy import LazyPattern
 
 log = logging.getLogger(__name__)
 
@@ -30,16 +31,16 @@ _PIECE_WAITS: Final = 0.25
 _MUTE: Final = frozenset({"", "dumb", "linux"})
 """Terminals that know no such question."""
 
-_ANSWER: Final = re.compile(
+_ANSWER: Final = LazyPattern(
     r"\x1b\]11;rgba?:([0-9a-fA-F]{1,4})/([0-9a-fA-F]{1,4})/([0-9a-fA-F]{1,4})[^\x07\x1b]{0,8}(?:\x07|\x1b\\)"
 )
-_OTHER: Final = re.compile(r"\x1b\]1[01];[^\x07\x1b]{0,80}(?:\x07|\x1b\\)")
+_OTHER: Final = LazyPattern(r"\x1b\]1[01];[^\x07\x1b]{0,80}(?:\x07|\x1b\\)")
 """An answer that says nothing here, or the question as some terminals echo it; nobody types that."""
-_MARKED: Final = re.compile(
+_MARKED: Final = LazyPattern(
     r"(?P<escapes>\x1b*)\x1b(?:\[20(?P<end>[01])~|(?P<letter>[^\x1b\[\]OPNX^_\\\x00-\x1f\x7f-\x9f]))"
 )
 """Where a paste begins (0) or ends (1), and Escape before what begins no sequence."""
-_PIECE: Final = re.compile(r"\x1b\](?:1(?:1(?:;[^\x07\x1b]{0,40}\x1b?)?)?)?\Z")
+_PIECE: Final = LazyPattern(r"\x1b\](?:1(?:1(?:;[^\x07\x1b]{0,40}\x1b?)?)?)?\Z")
 
 
 class BackgroundKnown(Message):

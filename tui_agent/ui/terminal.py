@@ -8,8 +8,9 @@ from enum import Enum
 from textual._ansi_sequences import ANSI_SEQUENCES_KEYS
 
 from tui_agent.app.format import one_line
+from tui_agent.lazy import LazyPattern
 
-_UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f]")
+_UNSAFE = LazyPattern("[\x00-\x1f\x7f-\x9f]")
 
 
 class EnterKeys(Enum):
@@ -62,16 +63,16 @@ def _osc_99(title: str, body: str) -> str:
     return f"\x1b]99;i=tui-agent:d=0;{title}\x1b\\\x1b]99;i=tui-agent:d=1:p=body;{body}\x1b\\"
 
 
-_NOTIFYING: tuple[tuple[str, re.Pattern[str], Callable[[str, str], str]], ...] = (
-    ("KITTY_WINDOW_ID", re.compile(""), _osc_99),
-    ("ITERM_SESSION_ID", re.compile(""), _osc_9),
-    ("WEZTERM_PANE", re.compile(""), _osc_777),
-    ("GHOSTTY_RESOURCES_DIR", re.compile(""), _osc_777),
-    ("LC_TERMINAL", re.compile("iTerm2"), _osc_9),
-    ("TERM_PROGRAM", re.compile("iTerm.app"), _osc_9),
-    ("TERM_PROGRAM", re.compile("WezTerm|ghostty|contour|rio"), _osc_777),
-    ("TERM", re.compile("xterm-kitty"), _osc_99),
-    ("TERM", re.compile("foot|rxvt-unicode|contour|xterm-ghostty|wezterm"), _osc_777),
+_NOTIFYING: tuple[tuple[str, LazyPattern, Callable[[str, str], str]], ...] = (
+    ("KITTY_WINDOW_ID", LazyPattern(""), _osc_99),
+    ("ITERM_SESSION_ID", LazyPattern(""), _osc_9),
+    ("WEZTERM_PANE", LazyPattern(""), _osc_777),
+    ("GHOSTTY_RESOURCES_DIR", LazyPattern(""), _osc_777),
+    ("LC_TERMINAL", LazyPattern("iTerm2"), _osc_9),
+    ("TERM_PROGRAM", LazyPattern("iTerm.app"), _osc_9),
+    ("TERM_PROGRAM", LazyPattern("WezTerm|ghostty|contour|rio"), _osc_777),
+    ("TERM", LazyPattern("xterm-kitty"), _osc_99),
+    ("TERM", LazyPattern("foot|rxvt-unicode|contour|xterm-ghostty|wezterm"), _osc_777),
 )
 """Terminals with notifications, by what they put into the environment, and how each is asked for one.
 

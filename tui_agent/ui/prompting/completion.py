@@ -8,7 +8,7 @@ from typing import Literal
 from textual.fuzzy import FuzzySearch
 
 from tui_agent.agent.mentions import IMAGE_TYPES
-from tui_agent.lazy import dataclass
+from tui_agent.lazy import LazyPattern, dataclass
 from tui_agent.ui.fuzzy import fuzzy_match
 
 LIMIT = 50
@@ -18,8 +18,8 @@ _SCORED = 300
 
 SIGNS = frozenset("/@#")
 """What a word begins with that can be completed."""
-_MENTION = re.compile(r'(?:^|(?<=[\s(]))@(?:"([^"\n]*)|([^\s"]*))$')
-_ENTRY = re.compile(r"(?:^|(?<=[\s(\[]))#([^\s#]*)$")
+_MENTION = LazyPattern(r'(?:^|(?<=[\s(]))@(?:"([^"\n]*)|([^\s"]*))$')
+_ENTRY = LazyPattern(r"(?:^|(?<=[\s(\[]))#([^\s#]*)$")
 
 
 @dataclass(frozen=True, slots=True)

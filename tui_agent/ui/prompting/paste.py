@@ -6,6 +6,7 @@ from pathlib import Path
 from tui_agent.agent.mentions import IMAGE_TYPES
 from tui_agent.app.format import tokens
 from tui_agent.app.pasted_images import NAME
+from tui_agent.lazy import LazyPattern
 from tui_agent.path_checks import is_file
 
 FOLD_LINES = 12
@@ -13,7 +14,7 @@ FOLD_LINES = 12
 FOLD_CHARACTERS = 2_000
 """A paste of more characters than this becomes a chip."""
 
-_CHIP = re.compile(rf"\[pasted (?:\d+ lines|[\d.]+[kM]? characters)(?: #\d+)?\]|@{NAME.pattern}")
+_CHIP = LazyPattern(rf"\[pasted (?:\d+ lines|[\d.]+[kM]? characters)(?: #\d+)?\]|@{NAME.pattern}")
 
 
 def is_large(text: str) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -17,12 +16,13 @@ from textual.timer import Timer
 from textual.widget import Widget
 
 from tui_agent.app.format import one_line
+from tui_agent.lazy import LazyPattern
 
 PAUSE = 0.3
 """Seconds after a change in which others may follow."""
 SECONDS = 5.0
 """Seconds the command may take."""
-_STYLES = re.compile(r"\x1b\[[0-9;:]*m")
+_STYLES = LazyPattern(r"\x1b\[[0-9;:]*m")
 """Colours, which scripts for other programs write; everything else that acts is made visible."""
 
 
