@@ -105,13 +105,10 @@ def apply_event(transcript: "Transcript", event: AgentEvent) -> None:  # noqa: C
 FLUSH_SECONDS: Final = 0.1
 """Least time between two looks at what was streamed."""
 
-FAST_FLUSH_SECONDS: Final = 0.2
-"""The same where more comes than anyone reads along: ``FAST_CHARS`` a second."""
+MAX_FLUSH_SECONDS: Final = 0.25
+"""Most time between them, also where more comes than anyone reads along: ``FAST_CHARS`` a second."""
 
 FAST_CHARS: Final = 1_500
-
-MAX_FLUSH_SECONDS: Final = 0.25
-"""Most time between them."""
 
 FLUSH_SHARE: Final = 19
 """A flush is followed by a pause of so many times its cost, where that is between those: 5 % of one core."""
@@ -350,7 +347,7 @@ class Transcript(BlockPane, can_focus=True):
         now = self._clock()
         written, seconds = self._feed.written - self._seen_written, now - self._seen_at
         self._seen_written, self._seen_at = self._feed.written, now
-        least = FAST_FLUSH_SECONDS if written > FAST_CHARS * seconds else FLUSH_SECONDS
+        least = MAX_FLUSH_SECONDS if written > FAST_CHARS * seconds else FLUSH_SECONDS
         self._next_flush = now + min(max(least, FLUSH_SHARE * (now - started)), MAX_FLUSH_SECONDS)
 
     def _show_changes(self) -> None:
