@@ -11,7 +11,7 @@ from tui_agent.context.commit_plan import Commit, Measures, plan_commit, plan_cu
 from tui_agent.context.compaction import CompactionPlan, PlanOptions, plan_compaction
 from tui_agent.context.compaction_policy import is_due
 from tui_agent.context.pruning import Moment, Occasion, PruneRules, occasion, plan_prune, under_pressure
-from tui_agent.context.recalling import names_in_use, shown_part
+from tui_agent.context.recalling import names_in_use, recall_limits, shown_part
 from tui_agent.context.settings import ContextSettings
 from tui_agent.context.truncation import OutputLimits, limits_for, truncate
 from tui_agent.context.view import resolve
@@ -74,7 +74,7 @@ class Ours(Policy):
         addresses = {int(number) for number in _ADDRESS.findall(text)}
         addresses |= {entry.id for entry in view.entries if entry.id in self._born_cut}
         names = names_in_use(view, tool_traits())
-        limits = self._limits()
+        limits = recall_limits(self._limits())
         found = (self._texts[one] for one in sorted(addresses) if one in self._texts)
         return "\n".join(shown_part(text, names, limits) for text in found)
 

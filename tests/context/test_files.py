@@ -1,7 +1,7 @@
 import pytest
 
 from tests.support.session_paths import PathBuilder, metadata
-from tui_agent.context.files import FileOperations, call_path, file_operations, shown_paths
+from tui_agent.context.files import FileOperations, call_path, file_operations
 from tui_agent.context.rendering import carried_blocks
 from tui_agent.session.entries import FilePart, StateText, SummaryDetails, ToolStatus, UserEntry
 from tui_agent.tools.registry import tool_traits
@@ -47,13 +47,28 @@ def test_arguments_without_a_path(arguments):
 
 def test_only_the_newest_files_of_a_long_list_are_shown():
     operations = FileOperations(read=tuple(f"r{n}" for n in range(100)), modified=tuple(f"m{n}" for n in range(3)))
-    shown = shown_paths(operations, 20, lambda _path: 1)
-    assert shown == 7  # three pairs at 4 tokens, then reads alone at 2
+    shown = operations.shown(12, lambda text: len(text.split("\n")))
+    assert shown == 8
     details = SummaryDetails(read_files=operations.read, modified_files=operations.modified, shown_files=shown)
     text = carried_blocks(details)
-    assert "<read-files>\n(93 earlier files not listed)\nr93\n" in text
-    assert "r92\n" not in text
+    assert "<read-files>\n(92 earlier files not listed)\nr92\n" in text
+    assert "r91\n" not in text
     assert "<modified-files>\nm0\nm1\nm2\n</modified-files>" in text
+
+
+def test_a_file_is_listed_with_the_newest_entry_that_told_of_it():
+    build = PathBuilder()
+    for path in ("/home/someone/project/src/a.py", "/home/someone/project/b.py", "/home/someone/project/src/a.py"):
+        build.run("read", {"path": path}, "text")
+    newest, other = build.path[-1].id, build.path[-3].id
+    operations = file_operations(build.path, tool_traits(), SummaryDetails(read_files=("/home/someone/project/c.py",)))
+    details = SummaryDetails(read_files=operations.read, file_ids=dict(operations.ids))
+    assert carried_blocks(details) == (
+        f"<read-files>\n/home/someone/project/\nc.py\nb.py #{other}\nsrc/a.py #{newest}\n</read-files>"
+    )
+
+    later = file_operations([], tool_traits(), details)
+    assert later.ids == operations.ids
 
 
 def test_state_is_shown_with_the_summary():

@@ -4,8 +4,9 @@ A file's last touch decides its place: lists run from the longest untouched to t
 budget is cut from the front.
 """
 
-from collections.abc import Callable, Iterable
-from itertools import zip_longest
+import posixpath
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import field
 
 from tui_agent.context.arguments import parse_object
 from tui_agent.lazy import dataclass
@@ -24,18 +25,49 @@ from tui_agent.session.entries import (
 from tui_agent.session.tool_traits import ToolTraits, TraitsByName
 
 _PATH_KEYS = ("path", "file_path", "filePath", "filename")
+_LONG_DIRECTORY = 12
+"""Characters of a directory that is told once for all paths in it."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileOperations:
-    """Paths read and paths modified, each once, oldest touch first. A modified file is not listed as read."""
+    """Paths read and paths modified, each once, oldest touch first. A modified file is not listed as read.
+
+    ``ids`` are the newest entries that told of them.
+    """
 
     read: tuple[str, ...] = ()
     modified: tuple[str, ...] = ()
+    ids: Mapping[str, int] = field(default_factory=dict, compare=False)
 
     def newest(self, number: int) -> tuple[str, ...]:
         """Return the newest ``number`` paths of each list."""
         return (*self.read[max(0, len(self.read) - number) :], *self.modified[max(0, len(self.modified) - number) :])
+
+    def shown(self, budget: int, count: Callable[[str], int]) -> int:
+        """Return how many of the newest paths of each list are told in ``budget`` tokens together."""
+        most = max(len(self.read), len(self.modified))
+        low, high = 0, most
+        while low < high:
+            number = (low + high + 1) // 2
+            rows = [row for paths in (self.read, self.modified) for row in path_rows(paths, number, self.ids)]
+            low, high = (number, high) if count("\n".join(rows)) <= budget else (low, number - 1)
+        return low
+
+
+def path_rows(paths: Sequence[str], number: int | None, ids: Mapping[str, int]) -> list[str]:
+    """Return a list of files as a summary tells it: the newest ``number``, with their entries."""
+    hidden = 0 if number is None else max(0, len(paths) - number)
+    rows = [f"({hidden} earlier files not listed)"] if hidden else []
+    if not ids:
+        return [*rows, *paths[hidden:]]
+    listed = paths[hidden:]
+    directory = posixpath.dirname(posixpath.commonprefix(listed)) if len(listed) > 1 else ""
+    if len(directory) >= _LONG_DIRECTORY:
+        rows.append(f"{directory}/")
+        listed = [path.removeprefix(f"{directory}/") for path in listed]
+    told = zip(listed, paths[hidden:], strict=True)
+    return [*rows, *(f"{shown} #{ids[path]}" if path in ids else shown for shown, path in told)]
 
 
 def call_path(arguments: str) -> str | None:
@@ -65,25 +97,14 @@ def file_operations(
             case ToolResultEntry():
                 _result(entry, calls.get(entry.call_id, ""), tools[entry.tool], touched)
             case CheckpointEntry():
-                touched.modify(change.path for change in entry.files)
+                touched.modify((change.path for change in entry.files), 0)
             case UserEntry():
-                touched.look(part.path for part in entry.parts if isinstance(part, FilePart) and part.is_file)
+                touched.look((p.path for p in entry.parts if isinstance(p, FilePart) and p.is_file), entry.id)
             case CompactionEntry() | BranchSummaryEntry():
                 touched.details(entry.details)
             case _:
                 continue
     return touched.operations()
-
-
-def shown_paths(operations: FileOperations, budget: int, count: Callable[[str], int]) -> int:
-    """Return how many of the newest paths of each list fit into ``budget`` tokens together."""
-    shown = 0
-    for read, modified in zip_longest(reversed(operations.read), reversed(operations.modified)):
-        budget -= sum(count(path) + 1 for path in (read, modified) if path is not None)
-        if budget < 0:
-            break
-        shown += 1
-    return shown
 
 
 class _Touched:
@@ -92,41 +113,44 @@ class _Touched:
     def __init__(self) -> None:
         self._read: dict[str, None] = {}
         self._modified: dict[str, None] = {}
+        self._ids: dict[str, int] = {}
 
-    def look(self, paths: Iterable[str]) -> None:
-        _touch(self._read, paths)
+    def look(self, paths: Iterable[str], entry_id: int) -> None:
+        self._touch(self._read, paths, entry_id)
 
-    def modify(self, paths: Iterable[str]) -> None:
-        _touch(self._modified, paths)
+    def modify(self, paths: Iterable[str], entry_id: int) -> None:
+        self._touch(self._modified, paths, entry_id)
 
     def details(self, details: SummaryDetails) -> None:
-        self.look(details.read_files)
-        self.modify(details.modified_files)
+        self.look(details.read_files, 0)
+        self.modify(details.modified_files, 0)
+        self._ids.update(details.file_ids)
 
     def operations(self) -> FileOperations:
         read = tuple(path for path in self._read if path not in self._modified)
-        return FileOperations(read=read, modified=tuple(self._modified))
+        return FileOperations(read=read, modified=tuple(self._modified), ids=self._ids)
 
-
-def _touch(seen: dict[str, None], paths: Iterable[str]) -> None:
-    for path in paths:
-        name = path.removeprefix("./")
-        seen.pop(name, None)
-        seen[name] = None
+    def _touch(self, seen: dict[str, None], paths: Iterable[str], entry_id: int) -> None:
+        for path in paths:
+            name = path.removeprefix("./")
+            seen.pop(name, None)
+            seen[name] = None
+            if entry_id:
+                self._ids[name] = entry_id
 
 
 def _result(entry: ToolResultEntry, arguments: str, traits: ToolTraits, touched: _Touched) -> None:
     if entry.status is not ToolStatus.COMPLETED:
-        touched.modify(entry.metadata.modified_files)
+        touched.modify(entry.metadata.modified_files, entry.id)
         return
-    touched.look(entry.metadata.read_files)
-    touched.modify(entry.metadata.modified_files)
+    touched.look(entry.metadata.read_files, entry.id)
+    touched.modify(entry.metadata.modified_files, entry.id)
     if entry.metadata.read_files or entry.metadata.modified_files:
         return
     path = entry.metadata.path or call_path(arguments)
     if path is None:
         return
     if traits.reads:
-        touched.look([path])
+        touched.look([path], entry.id)
     elif traits.writes:
-        touched.modify([path])
+        touched.modify([path], entry.id)

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 
 from tui_agent.context.anchors import find_anchors
-from tui_agent.context.files import FileOperations, shown_paths
+from tui_agent.context.files import FileOperations
 from tui_agent.context.kept_lines import Source, choose_lines, decode_lines, encode_lines, title_of
 from tui_agent.context.settings import CompactionSettings
 from tui_agent.lazy import dataclass
@@ -32,7 +32,7 @@ from tui_agent.session.tool_traits import TraitsByName
 CountText = Callable[[str], int]
 """Counts text in tokens."""
 
-FILES_SHARE = 0.02
+FILES_SHARE = 0.04
 """Share of the history budget for the lists of files."""
 STATE_SHARE = 0.05
 """Share of the history budget for to-dos and loaded skills."""
@@ -94,8 +94,9 @@ def carry(
     messages = _select_messages(_messages(entries, earlier.user_messages), budgets.user_messages, count)
     state = _select_state(_state(entries, earlier.state, tools), budgets.state, count, tools)
     anchors = find_anchors(entries, tools, earlier.remembered)
-    count_files = shown_paths(files, budgets.files, count)
-    known = "\n".join([shown, *messages, *(item.text for item in state), *files.newest(count_files)])
+    count_files = files.shown(budgets.files, count)
+    listed = files.newest(count_files)
+    known = "\n".join([shown, *messages, *(item.text for item in state), *listed])
     before = decode_lines(earlier.anchors)
     titles = {**before.titles, **{entry.id: title for entry in entries if (title := title_of(entry))}}
     lines = choose_lines(anchors, Source.of(entries, before.lines), budgets.anchors - _TAG_TOKENS, count, known)
@@ -106,6 +107,7 @@ def carry(
         user_messages=messages,
         state=state,
         shown_files=count_files if count_files < max(len(files.read), len(files.modified)) else None,
+        file_ids={path: files.ids[path] for path in listed if path in files.ids},
         remembered=tuple(anchor.encode() for anchor in anchors),
     )
 

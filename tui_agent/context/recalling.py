@@ -1,17 +1,22 @@
-"""What ``recall`` shows of an entry that is longer than one output may be: its beginning, and the lines in use.
+"""What ``recall`` shows of an entry that is longer than one output may be: its beginning, the lines in use, an outline.
 
 The same text, names and limits give the same lines.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import replace
+from heapq import heapify, heappop, heapreplace
 
 from tui_agent.context.anchors import Anchor, find_anchors, names_in
 from tui_agent.context.truncation import NOTE_BYTES, OutputLimits, fitting_bytes, utf8_size
 from tui_agent.context.view import ContextView
 from tui_agent.session.tool_traits import TraitsByName
 
-_HEAD_SHARE = 0.4
+_HEAD_SHARE = 0.1
 """Share of the room for the beginning of the text."""
+_USED_SHARE = 0.25
+"""Share of what is left of it for lines in which names in use stand."""
 _NUMBER_BYTES = 8
 """About what a line's number takes."""
 _JUDGED = 200
@@ -24,6 +29,15 @@ def names_in_use(view: ContextView, tools: TraitsByName) -> dict[str, float]:
     """Return the names that a view's messages hold, with how likely each is to be used again."""
     anchors: Sequence[Anchor] = find_anchors(view.entries, tools)
     return {anchor.text: anchor.score for anchor in anchors}
+
+
+_ROOMY = 6_000
+"""Tokens up to which an entry that was asked for may take twice what an output may."""
+
+
+def recall_limits(limits: OutputLimits) -> OutputLimits:
+    """Return the limits of an entry that the model asked for, where those are the limits of any output."""
+    return replace(limits, tokens=max(limits.tokens, min(2 * limits.tokens, _ROOMY)))
 
 
 def shown_part(text: str, names: Mapping[str, float], limits: OutputLimits) -> str:
@@ -40,39 +54,65 @@ def fits(lines: Sequence[str], limits: OutputLimits) -> bool:
 def lines_to_show(lines: Sequence[str], names: Mapping[str, float], limits: OutputLimits) -> list[int]:
     """Return the positions of the lines to show of a text that is too long, ascending.
 
-    The beginning first; then the lines in which names in use stand, those worth most for what they take. A name that
-    stands in many lines says less of each. What is left of the room goes on from the beginning.
+    The beginning first; then the lines in which names in use stand, those worth most for what they take (a name that
+    stands in many lines says less of each); then those that hold most names that are not shown yet, as an outline.
     """
     room = _room(lines, limits) - NOTE_BYTES
-    most = limits.lines
-    head = _fitting(lines, range(len(lines)), round(room * _HEAD_SHARE), most)
-    left = room - sum(utf8_size(lines[at]) + 1 for at in head)
+    head = _fitting(lines, range(len(lines)), round(room * _HEAD_SHARE), limits.lines)
     chosen = set(head)
-    for at in _by_value(lines, len(head), names):
-        cost = utf8_size(lines[at]) + _NUMBER_BYTES
-        if cost <= left and len(chosen) < most:
+    left = room - sum(utf8_size(lines[at]) + 1 for at in head)
+    names_of = {at: names_in(line) for at, line in enumerate(lines) if len(line) <= _LONGEST}
+    spared = round(left * (1 - _USED_SHARE))
+    for at in _by_value(lines, names_of, names):
+        cost = _cost(lines[at])
+        if at not in chosen and left - cost >= spared and len(chosen) < limits.lines:
             chosen.add(at)
             left -= cost
-    return sorted(chosen | set(_fitting(lines, range(len(head), len(lines)), left, most - len(chosen))))
+    for at in _by_new_names(lines, names_of, frozenset(chosen)):
+        cost = _cost(lines[at])
+        if cost > left or len(chosen) >= limits.lines:
+            break
+        chosen.add(at)
+        left -= cost
+    return sorted(chosen | set(_fitting(lines, range(len(head), len(lines)), left, limits.lines - len(chosen))))
 
 
 def _room(lines: Sequence[str], limits: OutputLimits) -> int:
     return fitting_bytes("\n".join(lines[:_JUDGED]), limits)
 
 
-def _by_value(lines: Sequence[str], start: int, names: Mapping[str, float]) -> list[int]:
-    """Return the positions from ``start`` on of lines that hold names, those worth most for their length first."""
+def _cost(line: str) -> int:
+    return utf8_size(line) + _NUMBER_BYTES
+
+
+def _by_value(lines: Sequence[str], names_of: Mapping[int, set[str]], used: Mapping[str, float]) -> list[int]:
+    """Return the positions of lines that hold names in use, those worth most for their length first."""
     places: dict[str, list[int]] = {}
-    for at in range(start, len(lines)):
-        if len(lines[at]) <= _LONGEST:
-            for name in names_in(lines[at]):
-                if name in names:
-                    places.setdefault(name, []).append(at)
+    for at, names in names_of.items():
+        for name in names & used.keys():
+            places.setdefault(name, []).append(at)
     values: dict[int, float] = {}
-    for name, found in places.items():
+    for name, found in sorted(places.items()):
         for at in found:
-            values[at] = values.get(at, 0.0) + names[name] / len(found)
-    return sorted(values, key=lambda at: (-values[at] / (utf8_size(lines[at]) + _NUMBER_BYTES), at))
+            values[at] = values.get(at, 0.0) + used[name] / len(found)
+    return sorted(values, key=lambda at: (-values[at] / _cost(lines[at]), at))
+
+
+def _by_new_names(lines: Sequence[str], names_of: Mapping[int, set[str]], shown: AbstractSet[int]) -> Iterator[int]:
+    """Yield the positions of lines with names that those before do not have, most names for their length first."""
+    known = {name for at in shown for name in names_of.get(at, ())}
+    heap = [(-len(names) / _cost(lines[at]), at) for at, names in names_of.items() if names and at not in shown]
+    heapify(heap)
+    while heap:
+        worth, at = heap[0]
+        now = -len(names_of[at] - known) / _cost(lines[at])
+        if not now:
+            heappop(heap)
+        elif now > worth:
+            heapreplace(heap, (now, at))
+        else:
+            known |= names_of[at]
+            yield heappop(heap)[1]
 
 
 def _fitting(lines: Sequence[str], places: range, room: int, most: int) -> list[int]:

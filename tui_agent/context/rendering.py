@@ -5,10 +5,11 @@ Everything that is sent passes ``valid``: half surrogate pairs can't be encoded 
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from tui_agent.context.arguments import LONG_ARGUMENT_CHARS, parse_object
+from tui_agent.context.files import path_rows
 from tui_agent.context.request import ContentText, ImageRef
 from tui_agent.context.templates import Templates, fill
 from tui_agent.context.truncation import cut_middle
@@ -210,21 +211,14 @@ def branch_text(entry: BranchSummaryEntry, shown: Shown, templates: Templates) -
 def carried_blocks(details: SummaryDetails, pinned: Iterable[PinnedText] = ()) -> str:
     """Return the blocks of a summary message that code, not a model, wrote; empty ones are left out."""
     blocks = [
-        _block("read-files", _newest_paths(details.read_files, details.shown_files)),
-        _block("modified-files", _newest_paths(details.modified_files, details.shown_files)),
+        _block("read-files", path_rows(details.read_files, details.shown_files, details.file_ids)),
+        _block("modified-files", path_rows(details.modified_files, details.shown_files, details.file_ids)),
         _block("anchors", details.anchors),
         _block("user-messages", [f"<message>\n{text}\n</message>" for text in details.user_messages]),
         _block("pinned", [f'<entry id="#{pin.id}">\n{pin.text}\n</entry>' for pin in pinned]),
         *(_block(item.tool, [item.name, item.text] if item.name else [item.text]) for item in details.state),
     ]
     return "\n\n".join(block for block in blocks if block)
-
-
-def _newest_paths(paths: Sequence[str], number: int | None) -> list[str]:
-    if number is None or number >= len(paths):
-        return list(paths)
-    hidden = len(paths) - number
-    return [f"({hidden} earlier files not listed)", *paths[hidden:]]
 
 
 def pinned_text(entry: Entry, templates: Templates) -> PinnedText:

@@ -213,6 +213,8 @@ class SummaryDetails(_Record):
     state: tuple[StateText, ...] = ()
     shown_files: int | None = None
     """Newest paths of each file list that the model is shown; None is all."""
+    file_ids: dict[str, int] = Field(default_factory=dict, exclude_if=lambda ids: not ids)
+    """The newest entries that told of those files, which the model is shown beside them."""
     hook: str = Field(default="", exclude_if=lambda hook: not hook)
     """What a hook wanted to be kept with it, as JSON; the model is not shown it."""
     remembered: tuple[str, ...] = ()

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from tui_agent.context.recalling import fits, lines_to_show
+from tui_agent.context.recalling import fits, lines_to_show, recall_limits
 from tui_agent.errors import ToolError
 from tui_agent.permission import PermissionNeed
 from tui_agent.session.entries import ToolMetadata
@@ -59,7 +59,8 @@ class RecallTool(Tool[RecallInput]):
                 first, last = sorted((int(address[2]), int(address[3])))
                 span = {"offset": max(first, 1), "limit": max(last - max(first, 1) + 1, 1)}
                 arguments = arguments.model_copy(update=span)
-            return await self._entry(int(address[1]), arguments, context)
+            roomy = replace(context, limits=recall_limits(context.limits))
+            return await self._entry(int(address[1]), arguments, roomy)
         found = await asyncio.to_thread(context.archive.search, arguments.what, MAX_HITS)
         if not found:
             raise ToolError(f"Nothing in this session matches {arguments.what!r}; try other words.")
@@ -120,11 +121,11 @@ class RecallTool(Tool[RecallInput]):
 
 
 def _part(entry_id: int, lines: list[str], shown: list[int], before: int) -> Output:
-    """Return the beginning of a text and the lines after it that are in use, numbered where they are not already."""
+    """Return the beginning of a text and the lines after it that tell most, numbered where they are not already."""
     head = next((at for at, place in enumerate(shown) if at != place), len(shown))
     told = [lines[at] for at in shown[:head]]
     told += [lines[at] if _NUMBERED.match(lines[at]) else f"{at + 1}: {lines[at]}" for at in shown[head:]]
-    more = ", and those that hold names in use" if len(shown) > head else ""
+    more = ", and those that hold names in use or new ones" if len(shown) > head else ""
     first, last = before + 1, before + len(lines)
     footer = f'[Lines {first}-{before + head} of {last}{more}. For others: "#{entry_id} {first}-{last}", or grep.]'
     return Output("\n".join(told), f"#{entry_id}", footer=footer, metadata=ToolMetadata(count=len(lines)), stored=False)
