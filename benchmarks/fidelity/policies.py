@@ -9,9 +9,8 @@ from typing import Literal
 from benchmarks.fidelity.traces import COUNTER
 from tui_agent.context.budget import RequestModel, ViewWeights, estimate_path
 from tui_agent.context.commit_plan import provisional
-from tui_agent.context.digest import digest
 from tui_agent.context.files import FileOperations
-from tui_agent.context.preserved import Budgets, Summarised, carry
+from tui_agent.context.preserved import Budgets, Summarised, carry, digest
 from tui_agent.context.projection import ModelTraits, project
 from tui_agent.context.request import Message
 from tui_agent.context.settings import ContextSettings

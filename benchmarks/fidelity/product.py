@@ -11,7 +11,7 @@ from tui_agent.context.commit_plan import Commit, Measures, plan_commit, plan_cu
 from tui_agent.context.compaction import CompactionPlan, PlanOptions, plan_compaction
 from tui_agent.context.compaction_policy import is_due
 from tui_agent.context.pruning import Moment, Occasion, PruneRules, occasion, plan_prune, under_pressure
-from tui_agent.context.recalling import names_in_use, recall_limits, shown_part
+from tui_agent.context.recalling import fits, lines_to_show, names_in_use, recall_limits
 from tui_agent.context.settings import ContextSettings
 from tui_agent.context.truncation import OutputLimits, limits_for, truncate
 from tui_agent.context.view import resolve
@@ -76,7 +76,12 @@ class Ours(Policy):
         names = names_in_use(view, tool_traits())
         limits = recall_limits(self._limits())
         found = (self._texts[one] for one in sorted(addresses) if one in self._texts)
-        return "\n".join(shown_part(text, names, limits) for text in found)
+        told: list[str] = []
+        for whole in found:
+            lines = whole.split("\n")
+            shown = range(len(lines)) if fits(lines, limits) else lines_to_show(lines, names, limits)
+            told += [lines[at] for at in shown]
+        return "\n".join(told)
 
     def append(self, entry: Entry) -> None:
         """Take one recorded entry, and remember all of it as the store does."""

@@ -11,7 +11,8 @@ from tests.support.scripted_client import Call, Reply, ScriptedClient
 from tui_agent.agent.agent import Agent
 from tui_agent.agent.agent_specs import AgentSpec
 from tui_agent.agent.events import Notice
-from tui_agent.context.request import Effort, ModelRequest
+from tui_agent.context.request import ModelRequest
+from tui_agent.session.effort import Effort
 from tui_agent.session.entries import AssistantEntry, CompactionEntry, EffortChangeEntry
 from tui_agent.session.session import Session
 

@@ -9,7 +9,7 @@ from tests.support.agents import Harness, make_agent
 from tests.support.knowledge import knowledge, skill, write
 from tests.support.mcp_place import QUICK, Place
 from tests.support.scripted_client import Reply, ScriptedClient
-from tui_agent.context.context_map import ContextBlock
+from tui_agent.agent.context_map import ContextBlock
 from tui_agent.session.entries import SystemEntry
 from tui_agent.tools.registry import builtin_tools
 from tui_agent.tools.skill import SkillTool

@@ -25,7 +25,7 @@ UNUSED = {
     "exact counts of tokens": ("tiktoken",),
     "making room": ("tui_agent.agent.compactor", "tui_agent.context.compaction", "tui_agent.context.summariser"),
     "moving about": ("tui_agent.agent.navigator", "tui_agent.context.branch_summary"),
-    "looking at the context": ("tui_agent.agent.context_inspector", "tui_agent.context.context_map"),
+    "looking at the context": ("tui_agent.agent.context_inspector", "tui_agent.agent.context_map"),
     "the demo": ("tui_agent.model.demo_script",),
     "edits and commands": ("tui_agent.editing.matching", "tree_sitter_bash"),
 }

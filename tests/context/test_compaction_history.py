@@ -1,7 +1,7 @@
 """How often a path was compacted and pruned, for whoever asks how the session fares."""
 
 from tests.support.session_paths import PathBuilder
-from tui_agent.context.compaction_history import room_made
+from tui_agent.agent.context_inspector import room_made
 
 
 def test_compactions_and_prunes_are_counted_and_the_newest_is_named() -> None:

@@ -3,11 +3,8 @@ import pytest
 from tests.support.session_paths import PathBuilder
 from tui_agent.context.budget import ContextSize
 from tui_agent.context.compaction_policy import (
-    CHOICES,
     NO_FAILURES,
-    AfterOverflow,
     HoldReason,
-    after_overflow,
     hold,
     is_due,
 )
@@ -73,8 +70,3 @@ def test_compaction_is_due_above_the_threshold_only():
     assert is_due(size(91, 90))
     assert not is_due(size(90, 90))
     assert not is_due(size(1_000, None))
-
-
-def test_the_second_overflow_in_a_row_stops_with_choices():
-    assert [after_overflow(failures) for failures in (1, 2)] == [AfterOverflow.COMPACT_AND_RETRY, AfterOverflow.STOP]
-    assert {choice.command for choice in CHOICES} >= {"/compact", "/model", "/context"}

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from tests.support.entry_strategies import MODELS, paths
 from tests.support.thoroughness import EXAMPLES
+from tui_agent.agent.context_map import context_map
 from tui_agent.context.budget import ModelLimits, estimate_tokens
 from tui_agent.context.calibration import Calibration
-from tui_agent.context.context_map import context_map
 from tui_agent.context.settings import ContextSettings
 from tui_agent.context.tokens import TokenCounter
 from tui_agent.context.view import EntryState

@@ -1,6 +1,5 @@
 from tests.support.session_paths import PathBuilder, metadata
-from tui_agent.context.digest import digest
-from tui_agent.context.preserved import fit
+from tui_agent.context.preserved import digest, fit
 from tui_agent.session.entries import ToolStatus
 
 

@@ -93,15 +93,15 @@ def test_lines_that_were_kept_before_are_kept_on_while_their_names_matter():
     later = PathBuilder(first_id=50)
     later.say("nothing to see")
     anchors = find_anchors(later.path, tool_traits(), [anchor.encode() for anchor in first])
-    again = choose_lines(anchors, Source({50: "nothing to see"}, earlier=decode_lines(carried).lines), 100, words, "")
+    again = choose_lines(anchors, Source({50: "nothing to see"}, earlier=decode_lines(carried)[0]), 100, words, "")
     assert encode_lines(again) == carried
 
 
 def test_lines_survive_being_written_down():
     chosen = {3: ["a: b", "c"], 12: ["#4 is meant"]}
-    decoded = decode_lines([*encode_lines(chosen, {12: "src/app.py"}), "no address", "#x: y"])
-    assert decoded.lines == ((3, "a: b"), (3, "c"), (12, "#4 is meant"))
-    assert decoded.titles == {12: "src/app.py"}
+    lines, titles = decode_lines([*encode_lines(chosen, {12: "src/app.py"}), "no address", "#x: y"])
+    assert lines == [(3, "a: b"), (3, "c"), (12, "#4 is meant")]
+    assert titles == {12: "src/app.py"}
 
 
 @given(paths(max_size=25), st.integers(0, 400))

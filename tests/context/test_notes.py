@@ -6,7 +6,7 @@ from tests.support.request_validator import validate
 from tests.support.session_paths import PathBuilder
 from tests.support.thoroughness import EXAMPLES
 from tui_agent.context.anchors import find_anchors
-from tui_agent.context.notes import write_notes
+from tui_agent.context.kept_lines import write_notes
 from tui_agent.context.projection import ModelTraits, project
 from tui_agent.context.pruning import PrunePlan, PruneRules, plan_prune
 from tui_agent.context.request import request_bytes

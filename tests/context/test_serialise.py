@@ -5,9 +5,8 @@ from tests.support.session_paths import PathBuilder
 from tests.support.thoroughness import EXAMPLES
 from tui_agent.context.budget import ContextSize
 from tui_agent.context.compaction import CompactionPlan, PlanOptions, plan_compaction
-from tui_agent.context.serialise import serialise
+from tui_agent.context.serialise import compaction_tasks, serialise
 from tui_agent.context.settings import ContextSettings
-from tui_agent.context.summary_tasks import compaction_tasks
 from tui_agent.session.entries import FilePart, ImagePart, ReasoningPart, TextPart, ToolCallPart, UserEntry
 from tui_agent.tools.registry import tool_traits
 
@@ -64,7 +63,7 @@ def test_results_and_arguments_are_cut_at_both_ends():
     assert len(call) < 1_100
     assert result.startswith("[Tool result]: HEAD")
     assert result.endswith("TAIL")
-    assert "[... 7008 characters left out ...]" in result
+    assert "characters left out] …" in result
     assert len(result) < 2_100
 
 

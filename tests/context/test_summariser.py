@@ -3,7 +3,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.thoroughness import EXAMPLES
-from tui_agent.context.request import ContentText, Message, ModelRequest, ToolSchema
+from tui_agent.context.request import ContentText, Message, ModelRequest
 from tui_agent.context.summariser import (
     ATTEMPTS,
     SummariserLimits,
@@ -19,6 +19,7 @@ from tui_agent.context.summariser import (
     summarise,
 )
 from tui_agent.resources import prompt
+from tui_agent.session.entries import ToolSchema
 
 PROMPTS = SummaryPrompts("COMPACT", "UPDATE", "PREFIX", "BRANCH", "MERGE")
 LIMITS = SummariserLimits(window=100_000, summary=1_000)

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from tests.support.big_session import big_session
 from tests.support.long_walk import walked
+from tui_agent.agent.timeline import CHANGING_KINDS, Mark, ModelScale, PathShape, Step, marks_after, steps_of
 from tui_agent.context.cache import BreakCause
-from tui_agent.context.timeline import CHANGING_KINDS, Mark, ModelScale, PathShape, Step, marks_after, steps_of
 from tui_agent.session.entries import (
     AssistantEntry,
     CompactionEntry,

@@ -23,8 +23,7 @@ from tui_agent.agent.events import (
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.agent.preparing import Prepared
 from tui_agent.context.budget import ContextSize
-from tui_agent.context.effort import EffortInForce
-from tui_agent.session.effort import Effort
+from tui_agent.session.effort import Effort, EffortInForce
 from tui_agent.session.entries import Entry, ShellEntry, TextPart, UserEntry, UserPart
 from tui_agent.session.session import Session
 from tui_agent.tools.registry import builtin_tools

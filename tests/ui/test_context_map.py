@@ -8,8 +8,8 @@ import pytest
 from tests.support.real_stage import RealStage, looks, real_stage, working_script, write_modules
 from tests.support.scripted_client import Reply
 from tests.support.ui_app import until
+from tui_agent.agent.context_map import ContextBlock
 from tui_agent.app.edit_cost import Edit, plan_edit, question
-from tui_agent.context.context_map import ContextBlock
 from tui_agent.context.view import EntryState
 from tui_agent.session.entries import ContextEditEntry, TextPart, ToolResultEntry, UserEntry
 from tui_agent.ui.screens.context import ContextScreen

@@ -6,7 +6,7 @@ from typing import Any
 from tests.support.long_walk import walked
 from tests.support.real_stage import RealStage, real_stage, working_script, write_modules
 from tests.support.ui_app import until
-from tui_agent.context.timeline import Mark
+from tui_agent.agent.timeline import Mark
 from tui_agent.session.entries import AssistantEntry
 from tui_agent.ui.screens.context import ContextScreen
 from tui_agent.ui.screens.tree import TreeScreen

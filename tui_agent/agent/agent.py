@@ -37,10 +37,9 @@ from tui_agent.agent.subagents import Subagents
 from tui_agent.agent.titles import Titles
 from tui_agent.agent.tool_runner import ToolRunner
 from tui_agent.context.budget import ContextSize
-from tui_agent.context.effort import EffortInForce
 from tui_agent.context.pruning import Moment, PrunePlan
 from tui_agent.context.view import resolve
-from tui_agent.session.effort import Effort
+from tui_agent.session.effort import Effort, EffortInForce
 from tui_agent.session.entries import (
     OF_A_TURN,
     ContextEditEntry,

@@ -34,9 +34,9 @@ from tui_agent.context.compaction import (
     plan_compaction,
 )
 from tui_agent.context.compaction_policy import NO_FAILURES, FailureRecord, changes_since, newest_user_id
-from tui_agent.context.digest import digest
-from tui_agent.context.preserved import CountText
+from tui_agent.context.preserved import CountText, digest
 from tui_agent.context.request import ModelRequest
+from tui_agent.context.serialise import blocks_of, compaction_tasks
 from tui_agent.context.settings import ContextSettings
 from tui_agent.context.summariser import (
     SummariserLimits,
@@ -50,7 +50,6 @@ from tui_agent.context.summariser import (
     request_before,
     summarise,
 )
-from tui_agent.context.summary_tasks import blocks_of, compaction_tasks
 from tui_agent.context.templates import Templates
 from tui_agent.context.view import resolve
 from tui_agent.lazy import dataclass

@@ -4,27 +4,62 @@ Nothing here changes a session.
 """
 
 import asyncio
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from tui_agent.agent.context_keeper import ContextKeeper
+from tui_agent.agent.context_map import ContextBlock, ContextMap, context_map, with_cached
 from tui_agent.agent.ports import AgentPorts
+from tui_agent.agent.timeline import CHANGING_KINDS, ModelScale, PathShape, Step, marks_after, steps_of
 from tui_agent.context.budget import RequestModel, SwitchAhead, Weights, measure, within
 from tui_agent.context.cache import CacheMiss, CacheState, PrefixBreak, cached_origins, ever_cached
-from tui_agent.context.compaction_history import ROOM_KINDS, RoomMade, room_made
-from tui_agent.context.context_map import ContextBlock, ContextMap, context_map, with_cached
 from tui_agent.context.context_status import Standing
 from tui_agent.context.context_status_cache import Standings, shares
 from tui_agent.context.projection import project
 from tui_agent.context.pruning import Moment
 from tui_agent.context.request import ModelRequest
 from tui_agent.context.templates import Templates
-from tui_agent.context.timeline import CHANGING_KINDS, ModelScale, PathShape, Step, marks_after, steps_of
 from tui_agent.context.view import resolve
-from tui_agent.session.entries import AssistantEntry, Entry, SystemEntry
+from tui_agent.lazy import dataclass
+from tui_agent.session.entries import AssistantEntry, CompactionEntry, Entry, PruneEntry, SystemEntry, kinds
 from tui_agent.session.path_queries import place_of_newest
 from tui_agent.session.records import Outlines
 from tui_agent.session.session import Session
+
+ROOM_KINDS = kinds(lambda kind: kind.frees_room)
+"""Kinds of entries that make room."""
+
+
+@dataclass(frozen=True, slots=True)
+class RoomMade:
+    """How often a path was compacted and pruned, the newest compaction, and the tokens that prunes freed."""
+
+    compactions: int = 0
+    prunes: int = 0
+    freed: int = 0
+    newest: CompactionEntry | None = None
+
+    @property
+    def sentence(self) -> str:
+        """What a person is told, "" when nothing was done."""
+        parts = []
+        if self.newest is not None:
+            times = "once" if self.compactions == 1 else f"{self.compactions} times"
+            sizes = f"{self.newest.tokens_before:,} → {self.newest.tokens_after:,} tokens of history"
+            parts.append(f"compacted {times}, last at #{self.newest.id} ({sizes})")
+        if self.prunes:
+            times = "once" if self.prunes == 1 else f"{self.prunes} times"
+            parts.append(f"cleared old outputs {times} ({self.freed:,} tokens)")
+        return f"So far {', '.join(parts)}." if parts else ""
+
+
+def room_made(path: Iterable[Entry]) -> RoomMade:
+    """Return what made room on a path; entries of other kinds may be left out of it."""
+    entries = list(path)
+    compactions = [entry for entry in entries if isinstance(entry, CompactionEntry)]
+    prunes = [entry for entry in entries if isinstance(entry, PruneEntry)]
+    newest = compactions[-1] if compactions else None
+    return RoomMade(len(compactions), len(prunes), sum(prune.tokens_freed for prune in prunes), newest)
 
 
 class ContextInspector:

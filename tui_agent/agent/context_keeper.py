@@ -37,16 +37,13 @@ from tui_agent.context.cache import (
     prefix_break,
 )
 from tui_agent.context.compaction_policy import (
-    CHOICES,
-    AfterOverflow,
+    OVERFLOW_ATTEMPTS,
     HoldReason,
-    after_overflow,
     hold,
     is_due,
     kept_ahead,
     tokens_per_step,
 )
-from tui_agent.context.effort import EffortInForce
 from tui_agent.context.projection import project
 from tui_agent.context.pruning import (
     Moment,
@@ -67,7 +64,7 @@ from tui_agent.errors import UserFacingError
 from tui_agent.lazy import dataclass
 from tui_agent.model.errors import concerns_roles
 from tui_agent.model.protocol import ModelError
-from tui_agent.session.effort import Effort
+from tui_agent.session.effort import Effort, EffortInForce
 from tui_agent.session.entries import (
     AssistantEntry,
     EffortChangeEntry,
@@ -369,7 +366,7 @@ class ContextKeeper:
         """
         self._learn_from_overflow(error)
         self._overflows += 1
-        if after_overflow(self._overflows) is AfterOverflow.STOP:
+        if self._overflows >= OVERFLOW_ATTEMPTS:
             raise ContextFullError(error.message)
         from tui_agent.agent.compactor import CompactionOutcome
 
@@ -628,6 +625,14 @@ def never_sent(path: Sequence[Entry], plan: PrunePlan, settings: ImageSettings) 
     return f"{what} not sent: a request holds at most {most} (settings: images)."
 
 
+_WAYS_OUT = {
+    "/compact": "summarise the history now, with a focus if you like",
+    "/context": "see what takes the room, and drop or mask some of it",
+    "/model": "switch to a model with a larger window",
+    "/tree": "go back to an earlier point of the session",
+}
+
+
 class ContextFullError(UserFacingError):
     """The next request does not fit and nothing more may be done unasked; the message offers choices.
 
@@ -635,8 +640,7 @@ class ContextFullError(UserFacingError):
     """
 
     def __init__(self, why: str, *, compacted: bool = False) -> None:
-        offered = [choice for choice in CHOICES if not (compacted and choice.command == "/compact")]
-        choices = "; ".join(f"{choice.command}: {choice.label[:1].lower()}{choice.label[1:]}" for choice in offered)
+        choices = "; ".join(f"{command}: {does}" for command, does in list(_WAYS_OUT.items())[compacted:])
         super().__init__(f"{why} What you can do: {choices}.")
 
 

@@ -24,7 +24,7 @@ async def compact(controller: Controller, argument: str) -> None:
 
     ``#412`` before the focus is the entry to end before.
     """
-    from tui_agent.context.compaction_history import room_made
+    from tui_agent.agent.context_inspector import room_made
     from tui_agent.errors import CommandError
 
     agent = controller.agent

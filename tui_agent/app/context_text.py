@@ -2,10 +2,10 @@
 
 import json
 
+from tui_agent.agent.context_map import ContextBlock, ContextMap
 from tui_agent.app.format import age, money, plural, tokens
 from tui_agent.context.budget import head_sections
 from tui_agent.context.cache import BreakCause, CacheMiss, CacheState, PrefixBreak
-from tui_agent.context.context_map import ContextBlock, ContextMap
 from tui_agent.context.context_status import Standing
 from tui_agent.context.context_status_cache import Standings
 from tui_agent.context.request import ModelRequest, wire_message, wire_tool

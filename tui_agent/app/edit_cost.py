@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Literal
 
+from tui_agent.agent.context_map import ContextBlock
 from tui_agent.app.format import money, plural, tokens
 from tui_agent.context.budget import PLACEHOLDER_TOKENS
-from tui_agent.context.context_map import ContextBlock
 from tui_agent.context.view import EntryState
 from tui_agent.lazy import dataclass
 

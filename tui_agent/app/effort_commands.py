@@ -12,7 +12,7 @@ from tui_agent.session.effort import DEFAULT_EFFORT, Effort
 if TYPE_CHECKING:
     from tui_agent.agent.agent import Agent
     from tui_agent.app.controller import Controller
-    from tui_agent.context.effort import EffortInForce
+    from tui_agent.session.effort import EffortInForce
 
 _HELP: Final = {
     Effort.OFF: "no thinking before the answer",

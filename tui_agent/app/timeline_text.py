@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from datetime import datetime
 
+from tui_agent.agent.context_map import ContextBlock, MapChange
+from tui_agent.agent.timeline import Mark, Step
 from tui_agent.app.context_text import CAUSES
 from tui_agent.app.format import money, plural, short_model, tokens
-from tui_agent.context.context_map import ContextBlock, MapChange
-from tui_agent.context.timeline import Mark, Step
 from tui_agent.plot import Series
 
 MARKS: dict[Mark, str] = {

@@ -11,6 +11,8 @@ from typing import Any
 
 from tui_agent.agent.agent import Agent
 from tui_agent.agent.checkpoints.recorder import SnapshotStore
+from tui_agent.agent.context_inspector import RoomMade, room_made
+from tui_agent.agent.context_map import ContextMap, context_map
 from tui_agent.agent.events import CompactionProgress
 from tui_agent.app.plain_text import plain_preview
 from tui_agent.app.results import BRANCH, ResultError, SessionResult, pull_request_command
@@ -24,8 +26,6 @@ from tui_agent.config import load_config
 from tui_agent.context.budget import ContextSize, ModelLimits
 from tui_agent.context.commit_plan import Commit
 from tui_agent.context.compaction import CompactionPlan, Refusal
-from tui_agent.context.compaction_history import RoomMade, room_made
-from tui_agent.context.context_map import ContextMap, context_map
 from tui_agent.context.projection import project
 from tui_agent.context.request import request_bytes
 from tui_agent.context.templates import Templates

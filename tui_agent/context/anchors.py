@@ -223,7 +223,7 @@ class _Finder:
         self._command(command, 0 if code is None else code, "assistant", entry.id)
 
     def _command(self, command: str, code: int | None, source: str, entry_id: int) -> None:
-        line = _one_line(command, _COMMAND_CHARS)
+        line = one_line(command, _COMMAND_CHARS)
         self._refer(
             "command", f"`{line}` → exit {code}" if code is not None else f"`{line}`", entry_id, _WEIGHTS[source]
         )
@@ -237,7 +237,7 @@ class _Finder:
             return
         for sentence in _SENTENCE.split(text):
             if sentence and len(sentence) <= 4 * _LINE_CHARS and _RULE.search(sentence):
-                self._refer("rule", _one_line(sentence, 2 * _LINE_CHARS), entry_id, _WEIGHTS[source])
+                self._refer("rule", one_line(sentence, 2 * _LINE_CHARS), entry_id, _WEIGHTS[source])
 
 
 def _remembering(function: Callable[[str], T]) -> Callable[[str], T]:
@@ -287,12 +287,13 @@ def _error_lines(text: str) -> tuple[str, ...]:
     for match in islice(_ERROR.finditer(text), _ERROR_LINES):
         start = text.rfind("\n", 0, match.start()) + 1
         end = text.find("\n", match.end())
-        lines.append(_one_line(text[start : end if end >= 0 else len(text)], _LINE_CHARS))
+        lines.append(one_line(text[start : end if end >= 0 else len(text)], _LINE_CHARS))
     return tuple(lines)
 
 
-def _one_line(text: str, limit: int) -> str:
-    line = " ".join(text[: limit * 2].split())
+def one_line(text: str, limit: int) -> str:
+    """Return the beginning of a text in one line of at most so many characters."""
+    line = " ".join(text[: limit * 4].split())
     return line if len(line) <= limit else f"{line[: limit - 1]}…"
 
 

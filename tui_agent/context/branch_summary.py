@@ -6,9 +6,9 @@ from dataclasses import replace
 from tui_agent.context.compaction import fit_summary
 from tui_agent.context.files import file_operations
 from tui_agent.context.preserved import Budgets, CountText, Summarised, carry, fit
+from tui_agent.context.serialise import blocks_of
 from tui_agent.context.settings import ContextSettings
 from tui_agent.context.summariser import SummaryTask
-from tui_agent.context.summary_tasks import blocks_of
 from tui_agent.context.view import ContextView, resolve
 from tui_agent.lazy import dataclass
 from tui_agent.session.entries import (

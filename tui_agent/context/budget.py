@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Literal
 
 from tui_agent.context.arguments import LONG_ARGUMENT_CHARS, parse_object, strings_in
+from tui_agent.context.rendering import short_count
 from tui_agent.context.request import ContentText, ImageRef, Message
 from tui_agent.context.settings import ContextSettings
 from tui_agent.context.tokens import REQUEST_TOKENS, TokenCounter, images_of
@@ -725,12 +726,8 @@ def overhead_parts(parts: Sequence[FixedPart]) -> tuple[tuple[str, int], ...]:
 def describe_overhead(fixed: int, window: int, parts: Sequence[tuple[str, int]]) -> str:
     """Return a sentence that names what leaves no room: ``Fixed overhead 21k of 32k: tools 12k, AGENTS.md 7k``."""
     largest = sorted(parts, key=lambda part: -part[1])[:3]
-    told = ", ".join(f"{name} {_thousands(tokens)}" for name, tokens in largest)
-    return f"Fixed overhead {_thousands(fixed)} of {_thousands(window)}{f': {told}' if told else ''}."
-
-
-def _thousands(tokens: int) -> str:
-    return str(tokens) if tokens < 1_000 else f"{tokens / 1_000:.1f}".removesuffix(".0") + "k"
+    told = ", ".join(f"{name} {short_count(tokens)}" for name, tokens in largest)
+    return f"Fixed overhead {short_count(fixed)} of {short_count(window)}{f': {told}' if told else ''}."
 
 
 def head_parts(system: SystemEntry, counter: TokenCounter) -> list[FixedPart]:

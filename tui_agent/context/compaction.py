@@ -13,9 +13,9 @@ from typing import Literal, NamedTuple
 
 from tui_agent.context.budget import ContextSize, CountEntry, ViewWeights, describe_overhead, stored_tokens, too_large
 from tui_agent.context.cutting import cut_outputs
-from tui_agent.context.digest import digest
 from tui_agent.context.files import FileOperations, file_operations
-from tui_agent.context.preserved import Budgets, CountText, Summarised, carry, fit, shown_text
+from tui_agent.context.kept_lines import shown_text
+from tui_agent.context.preserved import Budgets, CountText, Summarised, carry, digest, fit
 from tui_agent.context.pruning import Occasion, PrunePlan, PruneRules, plan_prune
 from tui_agent.context.rendering import pinned_text
 from tui_agent.context.settings import ContextSettings

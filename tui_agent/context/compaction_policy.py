@@ -141,32 +141,3 @@ def newest_user_id(path: Sequence[Entry]) -> int:
     """Return the id of the newest message a person wrote, 0 when there is none."""
     typed = newest_typed(path)
     return 0 if typed is None else typed.id
-
-
-class AfterOverflow(StrEnum):
-    """What to do when the provider refused a request as too long."""
-
-    COMPACT_AND_RETRY = "compact_and_retry"
-    STOP = "stop"
-
-
-@dataclass(frozen=True, slots=True)
-class RecoveryOption:
-    """A way out of a full context: the command that does it and what it does."""
-
-    command: str
-    label: str
-
-
-CHOICES = (
-    RecoveryOption("/compact", "Summarise the history now, with a focus if you like"),
-    RecoveryOption("/context", "See what takes the room, and drop or mask some of it"),
-    RecoveryOption("/model", "Switch to a model with a larger window"),
-    RecoveryOption("/tree", "Go back to an earlier point of the session"),
-)
-"""What is offered when the agent stops at the limit."""
-
-
-def after_overflow(failures: int) -> AfterOverflow:
-    """Return what to do after so many overflows in a row: compact once and retry, then stop with ``CHOICES``."""
-    return AfterOverflow.COMPACT_AND_RETRY if failures < OVERFLOW_ATTEMPTS else AfterOverflow.STOP

@@ -1,4 +1,4 @@
-"""Which lines of what leaves the view stay in it: those that names still in use stand in, best first.
+"""Which lines of what leaves the view stay in it, told by summaries and placeholders: those with names in use.
 
 A name alone tells that something is there; the line tells what. So each name brings the line it stood in last, and a
 line is worth the sum of its names for each token it takes. Names whose line is too long or too dear stand by
@@ -11,6 +11,7 @@ from collections.abc import Set as AbstractSet
 
 from tui_agent.context.anchors import Anchor
 from tui_agent.context.arguments import parse_object, strings_in
+from tui_agent.context.view import ContextView
 from tui_agent.lazy import dataclass
 from tui_agent.session.entries import (
     AssistantEntry,
@@ -32,6 +33,8 @@ _ADDRESS_TOKENS = 12
 """About what the number and the title of an entry take."""
 _TITLE_CHARS = 60
 _CARRIED = re.compile(r"#(\d{1,9})(?: \(([^)\n]*)\))?: ")
+_NOTED = frozenset({"path", "name", "hash", "number", "error"})
+"""Kinds of anchors that a placeholder's note tells."""
 _BARE_SHARE = 0.15
 """Share of the budget that names by themselves may take before lines are chosen."""
 
@@ -40,6 +43,11 @@ OWN_SHARE = 0.3
 """Share of the budget for what the agent stated, found and decided itself: nobody can read that again."""
 _SHARES: Mapping[str, float] = {"rule": 0.2, "command": 0.2, "error": 0.2}
 """Largest share of the budget of the kinds whose anchors are lines themselves."""
+
+
+def shown_text(entries: Iterable[Entry]) -> str:
+    """Return all text of entries that stay in view, to look up what needs no line."""
+    return "\n".join(map(texts_of, entries))
 
 
 def texts_of(entry: Entry) -> str:
@@ -185,6 +193,28 @@ def _line_of(anchor: Anchor, texts: Mapping[int, str], kept: Sequence[tuple[int,
     return (anchor.entry_id, line) if len(line) <= LONGEST_LINE else None
 
 
+def write_notes(
+    view: ContextView, targets: Sequence[int], budget: int, count: Callable[[str], int], anchors: Sequence[Anchor]
+) -> tuple[str, ...]:
+    """Return a note per target of a prune, all together of at most ``budget`` tokens; empty where nothing is to say.
+
+    It is told beneath the gist in the target's placeholder, and stored, so that a placeholder never changes.
+    ``anchors`` are those of the whole view. A line goes to the target that held its name last, unless the name stands
+    in what stays in view.
+    """
+    gone = set(targets)
+    stays = shown_text(
+        entry
+        for entry in view.entries
+        if entry.id not in gone and (view.is_open(entry.id) or isinstance(entry, AssistantEntry))
+    )
+    source = Source.of(entry for entry in view.entries if entry.id in gone)
+    known = "\n".join([stays, *(note for target, note in view.notes.items() if target not in gone)])
+    of_outputs = [anchor for anchor in anchors if anchor.kind in _NOTED and anchor.entry_id in gone]
+    notes = choose_lines(of_outputs, source, budget, count, known)
+    return tuple("\n".join(notes.get(target, ())) for target in targets)
+
+
 def encode_lines(chosen: Mapping[int, Sequence[str]], titles: Mapping[int, str] | None = None) -> tuple[str, ...]:
     """Return lines as a summary carries them: one text per entry, its address first, then its title if it has one."""
     titles = titles or {}
@@ -192,16 +222,11 @@ def encode_lines(chosen: Mapping[int, Sequence[str]], titles: Mapping[int, str] 
     return tuple(f"#{entry_id}{named[entry_id]}: " + "\n".join(chosen[entry_id]) for entry_id in sorted(chosen))
 
 
-@dataclass(frozen=True, slots=True)
-class CarriedLines:
-    """The lines that an earlier summary carried, with their entries, and the titles of those."""
+def decode_lines(carried: Iterable[str]) -> tuple[list[tuple[int, str]], dict[int, str]]:
+    """Return the lines of texts that ``encode_lines`` made, with their entries, and the titles of those.
 
-    lines: Sequence[tuple[int, str]]
-    titles: Mapping[int, str]
-
-
-def decode_lines(carried: Iterable[str]) -> CarriedLines:
-    """Return the lines of texts that ``encode_lines`` made; what has no address is left out."""
+    What has no address is left out.
+    """
     lines: list[tuple[int, str]] = []
     titles: dict[int, str] = {}
     for text in carried:
@@ -210,7 +235,7 @@ def decode_lines(carried: Iterable[str]) -> CarriedLines:
             lines += [(entry_id, row) for row in text[found.end() :].split("\n")]
             if found[2]:
                 titles[entry_id] = found[2]
-    return CarriedLines(tuple(lines), titles)
+    return lines, titles
 
 
 def title_of(entry: Entry) -> str:

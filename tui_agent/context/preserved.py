@@ -1,13 +1,13 @@
 """What code, not a model, carries through a summary: the user's words, files, anchors, to-dos and skills.
 
 Each has its own budget. They are rebuilt at every compaction from the entries and from what the previous compaction
-stored, so nothing passes through a model twice.
+stored, so nothing passes through a model twice. Where no model has summarised, `digest` stands in.
 """
 
 import re
 from collections.abc import Callable, Iterable, Sequence
 
-from tui_agent.context.anchors import find_anchors
+from tui_agent.context.anchors import find_anchors, one_line
 from tui_agent.context.files import FileOperations
 from tui_agent.context.kept_lines import Source, choose_lines, decode_lines, encode_lines, title_of
 from tui_agent.context.settings import CompactionSettings
@@ -16,6 +16,7 @@ from tui_agent.session.entries import (
     PLAN_PATH,
     SKILL_PREFIX,
     AssistantEntry,
+    BranchSummaryEntry,
     Entry,
     FilePart,
     ImagePart,
@@ -23,6 +24,7 @@ from tui_agent.session.entries import (
     StateText,
     SummaryDetails,
     TextPart,
+    ToolCallPart,
     ToolResultEntry,
     ToolStatus,
     UserEntry,
@@ -32,8 +34,8 @@ from tui_agent.session.tool_traits import TraitsByName
 CountText = Callable[[str], int]
 """Counts text in tokens."""
 
-FILES_SHARE = 0.04
-"""Share of the history budget for the lists of files."""
+FILES_SHARE, _SMALL_FILES_SHARE, _SMALL_FILES = 0.02, 0.05, 250
+"""Share of the history budget for the lists of files, and that of a small one up to so many tokens."""
 STATE_SHARE = 0.05
 """Share of the history budget for to-dos and loaded skills."""
 MIN_TEXT_TOKENS = 24
@@ -42,6 +44,8 @@ SKILL_LEFT_OUT = "(loaded earlier, too long to repeat here: load it again with t
 """Stands for a skill that is over the budget."""
 PLAN = "plan"
 """What the plan that the user approved last is called beside the states of tools."""
+_TEXT_CHARS, _CALL_CHARS = 160, 100
+"""Characters of an answer and of a call in a summary by rule."""
 _FINISHED = ("[x]", "[-]")
 _TAG_TOKENS = 8
 """About what the tags around one piece take."""
@@ -66,9 +70,9 @@ class Budgets:
     @classmethod
     def of(cls, settings: CompactionSettings, budget: int) -> "Budgets":
         return cls(
-            user_messages=settings.user_messages_tokens(budget),
-            anchors=settings.anchors_tokens(budget),
-            files=round(budget * FILES_SHARE),
+            user_messages=round(budget * settings.user_messages_share),
+            anchors=round(budget * settings.anchors_share),
+            files=max(round(budget * FILES_SHARE), min(round(budget * _SMALL_FILES_SHARE), _SMALL_FILES)),
             state=round(budget * STATE_SHARE),
         )
 
@@ -97,9 +101,9 @@ def carry(
     count_files = files.shown(budgets.files, count)
     listed = files.newest(count_files)
     known = "\n".join([shown, *messages, *(item.text for item in state), *listed])
-    before = decode_lines(earlier.anchors)
-    titles = {**before.titles, **{entry.id: title for entry in entries if (title := title_of(entry))}}
-    lines = choose_lines(anchors, Source.of(entries, before.lines), budgets.anchors - _TAG_TOKENS, count, known)
+    before, titles = decode_lines(earlier.anchors)
+    titles |= {entry.id: title for entry in entries if (title := title_of(entry))}
+    lines = choose_lines(anchors, Source.of(entries, before), budgets.anchors - _TAG_TOKENS, count, known)
     return SummaryDetails(
         read_files=files.read,
         modified_files=files.modified,
@@ -127,24 +131,6 @@ def fit(text: str, budget: int, count: CountText) -> str:
             return shown
         keep = min(keep * budget // tokens, keep * 19 // 20)
     return ""
-
-
-def shown_text(entries: Iterable[Entry]) -> str:
-    """Return all text of entries that stay in view, to look up what needs no anchor."""
-    texts: list[str] = []
-    for entry in entries:
-        match entry:
-            case UserEntry():
-                texts += [part.text for part in entry.parts if isinstance(part, TextPart | FilePart)]
-            case AssistantEntry():
-                texts += [entry.text, *(call.arguments for call in entry.tool_calls)]
-            case ToolResultEntry():
-                texts.append(entry.output)
-            case ShellEntry():
-                texts += [entry.command, entry.output]
-            case _:
-                continue
-    return "\n".join(texts)
 
 
 def _without_middle(text: str, keep: int) -> str:
@@ -266,3 +252,46 @@ def _shorter_list(text: str, budget: int, count: CountText) -> str:
             return shown
         kept.pop()
     return ""
+
+
+def digest(entries: Sequence[Entry], budget: int, count: CountText) -> str:
+    """Return what happened in ``entries`` in at most ``budget`` tokens; the newest lines are kept, in order.
+
+    The user's messages are not in it: they are carried word for word elsewhere.
+    """
+    chosen: list[str] = []
+    for line in reversed(list(_digest_lines(entries))):
+        cost = count(line) + 1
+        if cost > budget:
+            break
+        chosen.append(line)
+        budget -= cost
+    return "\n".join(reversed(chosen))
+
+
+def _digest_lines(entries: Sequence[Entry]) -> Iterable[str]:
+    results = {entry.call_id: entry for entry in entries if isinstance(entry, ToolResultEntry)}
+    for entry in entries:
+        match entry:
+            case AssistantEntry():
+                text = one_line(entry.text, _TEXT_CHARS)
+                if text:
+                    yield f"- #{entry.id} {text}"
+                for call in entry.tool_calls:
+                    yield _call_line(entry.id, call, results.get(call.call_id))
+            case ShellEntry() if not entry.excluded:
+                yield f"- #{entry.id} user ran `{one_line(entry.command, _CALL_CHARS)}` → exit {entry.exit_code}"
+            case BranchSummaryEntry():
+                yield f"- #{entry.id} summary of a branch: {one_line(entry.summary, _TEXT_CHARS)}"
+            case _:
+                continue
+
+
+def _call_line(entry_id: int, call: ToolCallPart, result: ToolResultEntry | None) -> str:
+    what = one_line((result.title if result else "") or call.arguments, _CALL_CHARS)
+    if result is None:
+        return f"- #{entry_id} {call.tool} {what} → interrupted"
+    code = result.metadata.exit_code
+    failed = result.status is not ToolStatus.COMPLETED
+    ending = f"exit {code}" if code else str(result.status) if failed else "ok"
+    return f"- #{result.id} {call.tool} {what} → {ending}"

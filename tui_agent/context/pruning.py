@@ -215,7 +215,7 @@ def block_values(anchors: Sequence[Anchor]) -> dict[int, float]:
 def _with_notes(
     view: ContextView, rules: PruneRules, blocks: Sequence[_Block], anchors: Sequence[Anchor], reason: str
 ) -> PrunePlan:
-    from tui_agent.context.notes import write_notes
+    from tui_agent.context.kept_lines import write_notes
 
     freed = sum(block.freed for block in blocks)
     ordered = sorted(blocks, key=lambda block: (not block.superseded, block.entry_id))

@@ -40,13 +40,6 @@ def recall_limits(limits: OutputLimits) -> OutputLimits:
     return replace(limits, tokens=max(limits.tokens, min(2 * limits.tokens, _ROOMY)))
 
 
-def shown_part(text: str, names: Mapping[str, float], limits: OutputLimits) -> str:
-    lines = text.split("\n")
-    if fits(lines, limits):
-        return text
-    return "\n".join(lines[at] for at in lines_to_show(lines, names, limits))
-
-
 def fits(lines: Sequence[str], limits: OutputLimits) -> bool:
     return len(lines) <= limits.lines and sum(utf8_size(line) + 1 for line in lines) <= _room(lines, limits)
 

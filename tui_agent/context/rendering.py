@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+from tui_agent.context.anchors import one_line
 from tui_agent.context.arguments import LONG_ARGUMENT_CHARS, parse_object
 from tui_agent.context.files import path_rows
 from tui_agent.context.request import ContentText, ImageRef
@@ -265,15 +266,15 @@ def gist(entry: Entry) -> str:
         case ToolResultEntry():
             failed = entry.metadata.exit_code not in (None, 0)
             ending = f"exit {entry.metadata.exit_code}" if failed else _STATUS[entry.status]
-            subject = _line(entry.title or entry.metadata.path or "")
+            subject = one_line(entry.title or entry.metadata.path or "", GIST_CHARS)
             return _join(f"{entry.tool} {subject}".strip(), _lines(entry.output), _tokens(entry), ending)
         case ShellEntry():
             ending = "" if entry.exit_code is None else f"exit {entry.exit_code}"
-            return _join(f"$ {_line(entry.command)}", _lines(entry.output), _tokens(entry), ending)
+            return _join(f"$ {one_line(entry.command, GIST_CHARS)}", _lines(entry.output), _tokens(entry), ending)
         case UserEntry():
-            return _join(f"user message “{_line(entry.text)}”", _tokens(entry))
+            return _join(f"user message “{one_line(entry.text, GIST_CHARS)}”", _tokens(entry))
         case AssistantEntry():
-            return _join(f"answer “{_line(entry.text)}”", _tokens(entry))
+            return _join(f"answer “{one_line(entry.text, GIST_CHARS)}”", _tokens(entry))
         case CompactionEntry() | BranchSummaryEntry():
             return _join("summary", _tokens(entry))
         case _:
@@ -335,11 +336,6 @@ def _shortened(value: Any, most: int, entry_id: int) -> Any:
     if isinstance(value, dict):
         return {valid(key): _shortened(item, most, entry_id) for key, item in value.items()}
     return value
-
-
-def _line(text: str) -> str:
-    line = " ".join(text[: GIST_CHARS * 4].split())
-    return line if len(line) <= GIST_CHARS else f"{line[: GIST_CHARS - 1]}…"
 
 
 def line_count(text: str) -> int:

@@ -10,23 +10,7 @@ from typing import Any, Literal
 
 from tui_agent.lazy import dataclass
 from tui_agent.session.effort import Effort
-from tui_agent.session.entries import ToolSchema, Usage
-
-__all__ = [
-    "CacheTtl",
-    "ContentText",
-    "Effort",
-    "ImageRef",
-    "Message",
-    "ModelRequest",
-    "RequestToolCall",
-    "ToolSchema",
-    "Usage",
-    "request_bytes",
-    "wire_message",
-    "wire_tool",
-]
-
+from tui_agent.session.entries import ToolSchema
 
 CacheTtl = Literal["5m", "1h"]
 """How long a cache mark asks a provider to keep what stands before it."""

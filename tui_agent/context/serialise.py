@@ -1,9 +1,17 @@
-"""Turns a stretch of the conversation into plain text that a summariser describes instead of continuing it."""
+"""What a summariser is to do for a compaction or a branch, and the conversation as plain text for it to describe."""
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Literal
 
 from tui_agent.context.arguments import parse_object
+from tui_agent.context.compaction import CompactionPlan
+from tui_agent.context.rendering import image_label, masked_text
+from tui_agent.context.settings import CompactionSettings
+from tui_agent.context.summariser import InputMode, SummaryTask
+from tui_agent.context.templates import Templates
+from tui_agent.context.truncation import cut_middle
+from tui_agent.context.view import ContextView, EntryState
 from tui_agent.session.entries import (
     INTERRUPTED_OUTPUT,
     AssistantEntry,
@@ -20,22 +28,62 @@ from tui_agent.session.entries import (
     UserEntry,
 )
 
+_PREFIX_SHARE = 0.3
+"""Part of a summary's length that the earlier part of a split turn gets, when there is history before it."""
 RESULT_CHARS = 2_000
 """Characters of a tool result a summariser reads."""
 ARGUMENT_CHARS = 1_000
 """Characters of one call's arguments a summariser reads."""
 
 
-def cut(text: str, limit: int) -> str:
-    """Return ``text`` within about ``limit`` characters: its start, what is missing, and its end.
+def compaction_tasks(
+    plan: CompactionPlan, mode: InputMode, templates: Templates | None = None
+) -> tuple[SummaryTask, ...]:
+    """Return the tasks of a compaction: the history, and the turn's earlier part when the cut splits a turn.
 
-    Both ends stay because a command's error is at its end and a file's purpose at its start.
+    A live conversation is summarised in one go, whether or not the turn is split. With a previous summary the task
+    is to update it.
     """
-    if len(text) <= limit:
-        return text
-    tail = limit // 3
-    missing = len(text) - limit
-    return f"{text[: limit - tail]}\n[... {missing} characters left out ...]\n{text[len(text) - tail :]}"
+    focus = plan.instructions or ""
+    previous = plan.previous_summary
+    history = blocks_of(plan.history, plan.view, plan.settings.compaction, templates)
+    prefix = blocks_of(plan.turn_prefix, plan.view, plan.settings.compaction, templates)
+    prompt: Literal["compaction", "compaction_update"] = "compaction_update" if previous else "compaction"
+    if mode == "live":
+        return (SummaryTask(prompt, (*history, *prefix), previous, focus, live=True),)
+    if not prefix:
+        return (SummaryTask(prompt, history, previous, focus),)
+    note = SummaryTask("turn_prefix", prefix, focus=focus, share=_PREFIX_SHARE if history or previous else 1.0)
+    if not history and not previous:
+        return (note,)
+    return (SummaryTask(prompt, history, previous, focus, share=1 - _PREFIX_SHARE), note)
+
+
+def blocks_of(
+    entries: Sequence[Entry], view: ContextView, settings: CompactionSettings, templates: Templates | None = None
+) -> tuple[str, ...]:
+    """Return entries as text for a summariser, without what the user took out of the model's view."""
+    replaced = {
+        entry.id: None if view.state(entry.id) is EntryState.DROPPED else masked_text(entry, templates or Templates())
+        for entry in entries
+        if view.state(entry.id) in {EntryState.DROPPED, EntryState.MASKED}
+    }
+    return serialise(
+        entries,
+        result_chars=settings.result_chars,
+        argument_chars=settings.argument_chars,
+        replaced=replaced,
+        hidden_calls=_calls_of_dropped_results(view),
+    )
+
+
+def _calls_of_dropped_results(view: ContextView) -> set[tuple[int, str]]:
+    return {
+        (entry_id, result.call_id)
+        for entry_id, row in view.results.items()
+        for result in row
+        if result is not None and view.state(result.id) is EntryState.DROPPED
+    }
 
 
 def serialise(
@@ -98,7 +146,7 @@ def _message(entry: UserEntry | ShellEntry | BranchSummaryEntry | CompactionEntr
             if entry.excluded:
                 return []
             code = "" if entry.exit_code is None else f" (exit code {entry.exit_code})"
-            return [f"[User]: ran `{entry.command}`{code}\n{cut(entry.output, result_chars)}".rstrip()]
+            return [f"[User]: ran `{entry.command}`{code}\n{cut_middle(entry.output, result_chars)}".rstrip()]
         case BranchSummaryEntry():
             return [f"[Summary of a branch that was left]: {entry.summary}"]
         case CompactionEntry():
@@ -110,15 +158,9 @@ def _user_part(part: TextPart | FilePart | ImagePart, limit: int) -> str:
         case TextPart():
             return part.text
         case FilePart():
-            return f"@{part.path}\n{cut(part.text, limit)}"
+            return f"@{part.path}\n{cut_middle(part.text, limit)}"
         case ImagePart():
-            return image_note(part)
-
-
-def image_note(image: ImagePart) -> str:
-    """Return what stands for an image in plain text."""
-    size = f", {image.width}x{image.height}" if image.width and image.height else ""
-    return f"[image: {image.path or image.blob[:12]}{size}]"
+            return image_label(part)
 
 
 def _assistant(entry: AssistantEntry, calls: Sequence[ToolCallPart], argument_chars: int) -> list[str]:
@@ -136,14 +178,14 @@ def _assistant(entry: AssistantEntry, calls: Sequence[ToolCallPart], argument_ch
 def _call(call: ToolCallPart, limit: int) -> str:
     arguments = parse_object(call.arguments)
     if arguments is None:
-        return f"{call.tool}({cut(call.arguments, limit)})"
+        return f"{call.tool}({cut_middle(call.arguments, limit)})"
     pairs = ", ".join(f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in arguments.items())
-    return f"{call.tool}({cut(pairs, limit)})"
+    return f"{call.tool}({cut_middle(pairs, limit)})"
 
 
 def _output(entry: ToolResultEntry, limit: int) -> str:
-    images = [image_note(image) for image in entry.attachments]
-    return "\n".join([cut(entry.output, limit), *images]) if images else cut(entry.output, limit)
+    images = [image_label(image) for image in entry.attachments]
+    return "\n".join([cut_middle(entry.output, limit), *images]) if images else cut_middle(entry.output, limit)
 
 
 def _interrupted(open_calls: Iterable[str]) -> list[str]:

@@ -186,14 +186,6 @@ class CompactionSettings(_Settings):
         """Return the tokens a branch's summary may take, for a history budget."""
         return max(64, round(budget * self.branch_summary_share))
 
-    def anchors_tokens(self, budget: int) -> int:
-        """Return the tokens anchors may take, for a history budget."""
-        return round(budget * self.anchors_share)
-
-    def user_messages_tokens(self, budget: int) -> int:
-        """Return the tokens verbatim user messages may take, for a history budget."""
-        return round(budget * self.user_messages_share)
-
     def target_tokens(self, before: int, budget: int) -> int:
         """Return the most tokens history may have after a compaction (its postcondition)."""
         return min(round(before * self.target_of_before), round(budget * self.target_of_budget))

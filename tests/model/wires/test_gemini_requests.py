@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from tests.support.wire_rounds import Heard, answered, first_path, read, request_of, route_to
-from tui_agent.context.request import ContentText, Effort, ImageRef, Message, ModelRequest, RequestToolCall
+from tui_agent.context.request import ContentText, ImageRef, Message, ModelRequest, RequestToolCall
 from tui_agent.model.wires import gemini
+from tui_agent.session.effort import Effort
 
 OLD, NEW = "gemini/gemini-2.5-flash", "gemini/gemini-3-flash-preview"
 

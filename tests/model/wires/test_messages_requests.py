@@ -13,11 +13,12 @@ from tests.support.messages_rules import check
 from tests.support.thoroughness import examples
 from tests.support.wire_rounds import first_path, request_of, route_to
 from tui_agent.context.projection import ModelTraits, project
-from tui_agent.context.request import ContentText, Effort, ImageRef, Message, ModelRequest, RequestToolCall
+from tui_agent.context.request import ContentText, ImageRef, Message, ModelRequest, RequestToolCall
 from tui_agent.model.catalog import Catalog
 from tui_agent.model.route import Router
 from tui_agent.model.wires import messages
 from tui_agent.model.wires.wire import Call
+from tui_agent.session.effort import Effort
 from tui_agent.session.entries import (
     AssistantEntry,
     CompactionEntry,

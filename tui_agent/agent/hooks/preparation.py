@@ -7,8 +7,8 @@ from tui_agent.agent.hooks.payloads import About, AfterCompact, BeforeCompact, B
 from tui_agent.context.branch_summary import MovePlan
 from tui_agent.context.compaction import CompactionPlan
 from tui_agent.context.files import FileOperations, file_operations
+from tui_agent.context.serialise import blocks_of
 from tui_agent.context.settings import CompactionSettings
-from tui_agent.context.summary_tasks import blocks_of
 from tui_agent.context.templates import Templates
 from tui_agent.context.view import ContextView, resolve
 from tui_agent.session.entries import CompactionEntry, Entry

@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from tui_agent.context.request import Effort, Message, ModelRequest, wire_tool
+from tui_agent.context.request import Message, ModelRequest, wire_tool
 from tui_agent.model.errors import Failure, classify
 from tui_agent.model.hosted import lines
 from tui_agent.model.hosted.lines import Event, size_of
@@ -18,6 +18,7 @@ from tui_agent.model.protocol import ErrorKind, ModelError, ModelEvent
 from tui_agent.model.route import Route
 from tui_agent.model.settings import HostSettings
 from tui_agent.model.wires.wire import Reader, chat_part, one_system_message
+from tui_agent.session.effort import Effort
 
 _MARK = {"type": "ephemeral"}
 _MARKS_ON_CALLS = {"anthropic", "vertex_ai", "azure_ai"}

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
-from tui_agent.context.request import ContentText, Effort, ImageRef, Message, ModelRequest
+from tui_agent.context.request import ContentText, ImageRef, Message, ModelRequest
 from tui_agent.json_text import loads
 from tui_agent.lazy import dataclass
 from tui_agent.model.claude import BUDGETS, MIN_BUDGET, Claude, claude
@@ -42,6 +42,7 @@ from tui_agent.model.wires.wire import (
     parse,
 )
 from tui_agent.model.written_calls import CallIds, is_object
+from tui_agent.session.effort import Effort
 
 ContentBlock = dict[str, Any]
 """A content block as the format has it, or what holds the place of one in a blob."""

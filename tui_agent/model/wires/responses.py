@@ -12,15 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import field
 from typing import Any, Literal
 
-from tui_agent.context.request import (
-    ContentText,
-    Effort,
-    ImageRef,
-    Message,
-    ModelRequest,
-    RequestToolCall,
-    ToolSchema,
-)
+from tui_agent.context.request import ContentText, ImageRef, Message, ModelRequest, RequestToolCall
 from tui_agent.lazy import dataclass
 from tui_agent.model.errors import Failure
 from tui_agent.model.protocol import (
@@ -49,6 +41,8 @@ from tui_agent.model.wires.wire import (
     progress_of,
 )
 from tui_agent.model.written_calls import CallIds, is_object
+from tui_agent.session.effort import Effort
+from tui_agent.session.entries import ToolSchema
 
 _PATH = "/responses"
 _MIN_OUTPUT_TOKENS = 16

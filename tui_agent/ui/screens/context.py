@@ -19,12 +19,12 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from tui_agent.agent.agent import Agent
+from tui_agent.agent.context_map import ContextMap, MapChange, change_between
 from tui_agent.agent.events import AgentEvent, CompactionEnded, EntryAppended, LeafMoved, RunEnded
 from tui_agent.agent.navigator import NavigationError
 from tui_agent.app import context_text, edit_cost, timeline_text
 from tui_agent.app.edit_cost import Edit, EditAction
 from tui_agent.app.format import plural, tokens
-from tui_agent.context.context_map import ContextMap, MapChange, change_between
 from tui_agent.session.entries import ContextEditEntry
 from tui_agent.session.errors import StoreError
 from tui_agent.ui.screens.page import Page
@@ -38,8 +38,8 @@ from tui_agent.ui.widgets.transcript import sanitize
 if TYPE_CHECKING:
     from textual.timer import Timer
 
+    from tui_agent.agent.timeline import Step
     from tui_agent.context.request import ModelRequest
-    from tui_agent.context.timeline import Step
 
 _CHARS_PER_CELL = 2
 

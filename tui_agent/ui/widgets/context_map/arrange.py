@@ -3,7 +3,7 @@
 from collections.abc import Callable, Container, Sequence
 from enum import StrEnum
 
-from tui_agent.context.context_map import ContextBlock
+from tui_agent.agent.context_map import ContextBlock
 from tui_agent.lazy import dataclass
 
 

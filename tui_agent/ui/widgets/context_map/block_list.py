@@ -5,10 +5,10 @@ from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 
+from tui_agent.agent.context_map import ContextBlock, ContextMap
 from tui_agent.app.format import plural, tokens
 from tui_agent.app.plain_text import plain_preview
 from tui_agent.app.status_marks import GLYPHS, style_of
-from tui_agent.context.context_map import ContextBlock, ContextMap
 from tui_agent.ui.widgets.context_map.arrange import (
     HEAD,
     REST,
