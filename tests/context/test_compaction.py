@@ -183,7 +183,7 @@ def test_names_the_fixed_overhead_that_leaves_no_room():
     full = ContextSize(21_000, 500, 21_500, 32_000, 11_000, 21_000, None, estimated=True)
     found = plan_compaction(four_turns().path, SETTINGS, full, PlanOptions(tool_traits(), overhead=overhead))
     assert isinstance(found, Refusal)
-    assert found.message == "Fixed overhead 21k of 32k: tools 12k, AGENTS.md 7k, skills 1.7k."
+    assert found.message == "Fixed overhead 21k of 32k: tools 12k, AGENTS.md 7.0k, skills 1.7k."
 
 
 def test_an_oversized_newest_result_is_cut_no_further_than_has_to_be():

@@ -150,8 +150,6 @@ def is_early(limits: ModelLimits, settings: ContextSettings) -> bool:
     return compaction.auto and compaction.threshold is None and 0 < least < limits.window
 
 
-# -- an estimate of each entry ------------------------------------------------------------------------
-
 _STAND_IN = Message("tool", (ContentText(INTERRUPTED_OUTPUT),))
 
 
@@ -322,9 +320,6 @@ def _newest_answer(path: Sequence[Entry]) -> int | None:
     return place_of_newest(path, AssistantEntry)
 
 
-# -- the measure ---------------------------------------------------------------------------------------
-
-
 def measure(
     path: Sequence[Entry],
     limits: ModelLimits,
@@ -492,8 +487,6 @@ def _is_valid(entry: AssistantEntry) -> bool:
     return judge(entry.usage, entry.estimate) is Report.USABLE
 
 
-# -- what the provider reports ------------------------------------------------------------------------
-
 MIN_SHARE = 1 / 3
 """Reported over estimated tokens of a request below which a report is not its size: tokenizers differ by about 2."""
 SLACK_BELOW = 200
@@ -605,8 +598,6 @@ def complaint(answer: AssistantEntry, window: int) -> str | None:
     return f"{told}; its count is not used."
 
 
-# -- weights for plans --------------------------------------------------------------------------------
-
 PLACEHOLDER_TOKENS = 40
 """About what a placeholder takes."""
 _BYTES_PER_TOKEN = 3
@@ -624,7 +615,7 @@ class ViewWeights:
     """Weighs the entries of one view."""
 
     def __init__(self, view: ContextView, count: CountEntry = stored_tokens) -> None:
-        self._view = view
+        self.view = view
         self._count = count
         self._answered = view.answered()
 
@@ -632,48 +623,44 @@ class ViewWeights:
         """Return the tokens the entry takes as the model sees it; 0 when it is not shown at all."""
         if not entry.is_sent or entry.kind == "compaction" or not self.is_paired(entry):
             return 0
-        state = self._view.state(entry.id)
+        state = self.view.state(entry.id)
         if state is EntryState.DROPPED:
             return 0
         if state in (EntryState.LIVE, EntryState.PINNED):
             return self._count(entry)
         if isinstance(entry, AssistantEntry) and state is EntryState.PRUNED:
-            kept = self._view.kept_chars.get(entry.id)
+            kept = self.view.kept_chars.get(entry.id)
             return round(self._count(entry) * (1 - long_share(entry, kept or LONG_ARGUMENT_CHARS, words=bool(kept))))
-        note = len(self._view.notes.get(entry.id, "")) // _BYTES_PER_TOKEN
+        note = len(self.view.notes.get(entry.id, "")) // _BYTES_PER_TOKEN
         return min(self._count(entry), PLACEHOLDER_TOKENS + note + self._left(entry, state))
 
     def _left(self, entry: Entry, state: EntryState) -> int:
         """Return the tokens of the text that stays beside a placeholder."""
         match entry:
             case UserEntry() if state is EntryState.PRUNED:
-                most = self._view.kept_chars.get(entry.id)
+                most = self.view.kept_chars.get(entry.id)
                 texts = (part.text[:most] for part in entry.parts if not isinstance(part, ImagePart))
                 return sum(map(utf8_size, texts)) // _BYTES_PER_TOKEN
             case ToolResultEntry() | ShellEntry():
-                kept = min(len(entry.output), self._view.kept_chars.get(entry.id, 0))
+                kept = min(len(entry.output), self.view.kept_chars.get(entry.id, 0))
                 return utf8_size(entry.output[:kept]) // _BYTES_PER_TOKEN
             case _:
                 return 0
 
     def all(self) -> list[int]:
         """Return what each entry of the view takes, in order."""
-        return [self.of(entry) for entry in self._view.entries]
+        return [self.of(entry) for entry in self.view.entries]
 
     def is_paired(self, entry: Entry) -> bool:
         """Whether the entry is no tool result, or one that answers a call."""
         return not isinstance(entry, ToolResultEntry) or entry.id in self._answered
 
-    def is_live(self, entry: Entry) -> bool:
-        """Whether nothing was done to the entry yet."""
-        return self._view.state(entry.id) is EntryState.LIVE
-
     def has_output(self, entry: Entry) -> bool:
         """Whether the model sees output of this tool result, whole or cut, that it may lose."""
         if not isinstance(entry, ToolResultEntry) or entry.id not in self._answered:
             return False
-        state = self._view.state(entry.id)
-        return state is EntryState.LIVE or (state is EntryState.PRUNED and entry.id in self._view.kept_chars)
+        state = self.view.state(entry.id)
+        return state is EntryState.LIVE or (state is EntryState.PRUNED and entry.id in self.view.kept_chars)
 
 
 def too_large(entries: Sequence[Entry], tokens: Sequence[int], most: int) -> str:
@@ -695,8 +682,6 @@ def long_share(entry: AssistantEntry, keep_chars: int, *, words: bool = False) -
     excess = sum(len(text) - keep_chars for text in long if len(text) > keep_chars * 5 // 4)
     return excess / (sum(map(len, texts)) + len(entry.text)) if excess else 0.0
 
-
-# -- the head -----------------------------------------------------------------------------------------
 
 _SECTION = re.compile(r"<([a-z][\w-]*)((?:\s[^<>]*)?)>\n?(.*?)</\1>", re.DOTALL)
 _PATH = re.compile(r'(?:path|name|file)="([^"]*)"')

@@ -226,7 +226,8 @@ def plan_compaction(  # noqa: PLR0911 - one for each way it can end
     view = resolve(path)
     if options.boundary is not None:
         return _plan_up_to(options.boundary, view, settings, size, options)
-    if view.compaction is not None and not _said_since(path, view.compaction):
+    last = newest_sent(path)
+    if view.compaction is not None and last is not None and last.id == view.compaction.id:
         return Refusal(RefusalReason.ALREADY_COMPACTED, "Nothing was said since the last compaction.")
     if size.budget <= 0:
         return Refusal(RefusalReason.FIXED_OVERHEAD, describe_overhead(size.fixed, size.window, options.overhead))
@@ -240,7 +241,8 @@ def plan_compaction(  # noqa: PLR0911 - one for each way it can end
     before, total = sum(shown[:cut]), sum(shown)
     # No answer has seen what the newest step brought: it gets all the room that what stands for the rest leaves.
     target = round(settings.compaction.target_of_budget * size.budget)
-    room = max(keep, round(target * _FILLED) - min(before, _stand_in(settings, size.budget)))
+    stand_in = settings.compaction.summary_tokens(size.budget) + Budgets.of(settings.compaction, size.budget).total
+    room = max(keep, round(target * _FILLED) - min(before, stand_in))
     oversized = cut_outputs(view, view.entries[cut:], room, options.count) if is_over else ()
     if not before:
         after = " once old outputs are pruned" if pruned is not None else ""
@@ -253,7 +255,8 @@ def plan_compaction(  # noqa: PLR0911 - one for each way it can end
             return Refusal(RefusalReason.FIXED_OVERHEAD, message)
         if culprit := too_large(view.entries, shown, size.budget // 2):
             message = f"There is nothing to summarise. {culprit}"
-        return Refusal(RefusalReason.NOTHING_TO_COMPACT, message, oversized or _worthwhile(pruned, settings, size))
+        enough = pruned is not None and pruned.tokens_freed >= settings.prune.worthwhile_tokens(size.budget)
+        return Refusal(RefusalReason.NOTHING_TO_COMPACT, message, oversized or ((pruned,) if pruned and enough else ()))
     if oversized and before + keep <= target:
         message = f"The newest tool outputs take {total - before:,} of {total:,} tokens; cutting them is enough."
         return Refusal(RefusalReason.NOTHING_TO_COMPACT, message, oversized)
@@ -409,11 +412,6 @@ def fit_summary(summary: str, budget: int, count: CountText) -> str:
     return fit(text.strip(), budget, count)
 
 
-def _said_since(path: Sequence[Entry], compaction: CompactionEntry) -> bool:
-    last = newest_sent(path)
-    return last is None or last.id != compaction.id
-
-
 def _uncut(view: ContextView, settings: ContextSettings, size: ContextSize, tools: TraitsByName) -> CompactionPlan:
     return CompactionPlan(
         view=view,
@@ -464,17 +462,6 @@ def _thin_out(view: ContextView, settings: ContextSettings, budget: int, options
         return None
     rules = PruneRules(settings.prune, budget, options.tools, pressure=True, minimum=1, count=options.count)
     return plan_prune(view, rules, Occasion.COMPACTION)
-
-
-def _worthwhile(prune: PrunePlan | None, settings: ContextSettings, size: ContextSize) -> tuple[PrunePlan, ...]:
-    """Return the prune if it is worth breaking the cache without a compaction."""
-    enough = prune is not None and prune.tokens_freed >= settings.prune.worthwhile_tokens(size.budget)
-    return (prune,) if prune is not None and enough else ()
-
-
-def _stand_in(settings: ContextSettings, budget: int) -> int:
-    """Return the most tokens that stand for what is summarised: the summary, and what is carried beside it."""
-    return settings.compaction.summary_tokens(budget) + Budgets.of(settings.compaction, budget).total
 
 
 def _pinned(plan: CompactionPlan, templates: Templates) -> tuple[PinnedText, ...]:

@@ -11,6 +11,7 @@ from tui_agent.context.anchors import find_anchors, one_line
 from tui_agent.context.files import FileOperations
 from tui_agent.context.kept_lines import Source, choose_lines, decode_lines, encode_lines, title_of
 from tui_agent.context.settings import CompactionSettings
+from tui_agent.context.truncation import cut_middle
 from tui_agent.lazy import dataclass
 from tui_agent.session.entries import (
     PLAN_PATH,
@@ -125,17 +126,12 @@ def fit(text: str, budget: int, count: CountText) -> str:
         return ""
     keep = len(text) * budget // tokens
     while keep > 20:
-        shown = _without_middle(text, keep)
+        shown = cut_middle(text, keep)
         tokens = count(shown)
         if tokens <= budget:
             return shown
         keep = min(keep * budget // tokens, keep * 19 // 20)
     return ""
-
-
-def _without_middle(text: str, keep: int) -> str:
-    tail = keep // 3
-    return f"{text[: keep - tail]} [… {len(text) - keep} characters …] {text[len(text) - tail :]}"
 
 
 def _messages(entries: Iterable[Entry], earlier: Iterable[str]) -> list[tuple[int, str]]:

@@ -235,12 +235,9 @@ class _Zones:
         self._turns = 0
         self._steps = 0
         self._output = 0
-        self._protected = rules.settings.protected_tokens(rules.budget)
-        self._protected_steps = rules.settings.protected_steps(rules.budget)
-
-    def _is_protected(self, tool: str) -> bool:
-        chosen = self._rules.settings.protected_tools
-        return self._rules.tools[tool].protected if chosen is None else tool in chosen
+        settings, budget = rules.settings, rules.budget
+        self._protected = min(settings.protect_tokens, round(budget * settings.protect_share))
+        self._protected_steps = min(settings.protect_steps, max(1, budget // max(1, settings.step_budget)))
 
     def exposed(self, entry: Entry, *, repeated: bool) -> int:
         """Return the tokens that clearing the entry frees, 0 for none; call it once for every entry, newest first."""
@@ -249,9 +246,10 @@ class _Zones:
         elif isinstance(entry, AssistantEntry) and entry.tool_calls:
             self._steps += 1
             return self._arguments(entry)
-        if not isinstance(entry, ToolResultEntry) or self._is_protected(entry.tool):
+        if not isinstance(entry, ToolResultEntry) or not self._weights.has_output(entry):
             return 0
-        if not self._weights.has_output(entry):
+        chosen = self._rules.settings.protected_tools
+        if self._rules.tools[entry.tool].protected if chosen is None else entry.tool in chosen:
             return 0
         tokens = self._weights.of(entry)
         if not repeated:
@@ -259,18 +257,15 @@ class _Zones:
         in_steps = self._steps < self._protected_steps
         if tokens < MIN_OUTPUT_TOKENS or (in_steps and (repeated or self._rules.pressure)):
             return 0
-        beyond = repeated or (not self._in_turns and self._output > self._protected)
+        in_turns = not self._rules.pressure and self._turns < self._rules.settings.protect_turns
+        beyond = repeated or (not in_turns and self._output > self._protected)
         return tokens - PLACEHOLDER_TOKENS if beyond else 0
-
-    @property
-    def _in_turns(self) -> bool:
-        return not self._rules.pressure and self._turns < self._rules.settings.protect_turns
 
     def _arguments(self, entry: AssistantEntry) -> int:
         """Return the tokens of an old step's long arguments, which are on the disk or in the session."""
         if not self._rules.pressure or self._steps <= self._protected_steps or self._output <= self._protected:
             return 0
-        if not self._weights.is_live(entry):
+        if self._weights.view.state(entry.id) is not EntryState.LIVE:
             return 0
         freed = round(self._weights.of(entry) * long_share(entry, LONG_ARGUMENT_CHARS))
         return freed if freed >= MIN_OUTPUT_TOKENS else 0

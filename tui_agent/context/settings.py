@@ -240,13 +240,6 @@ class PruneSettings(_Settings):
         """Whether pruning happens without being asked for."""
         return self.when != "off"
 
-    def protected_tokens(self, budget: int) -> int:
-        """Return the tokens of newest tool output that are protected, for a history budget."""
-        return min(self.protect_tokens, round(budget * self.protect_share))
-
-    def protected_steps(self, budget: int) -> int:
-        return min(self.protect_steps, max(1, budget // max(1, self.step_budget)))
-
     def worthwhile_tokens(self, budget: int) -> int:
         """Return the least tokens a prune must free, for a history budget."""
         return min(self.minimum_tokens, round(budget * self.minimum_share))
