@@ -276,16 +276,13 @@ def _cause(
     pair = (previous.messages[index], *new.messages[index : index + 1])
     if any(message.role == "system" for message in pair) or (index == 1 and "system" in newest):
         return BreakCause.HEAD, newest.get("system")
-    if _is_stand_in(pair[0]) and pair[-1].role == "tool":
+    is_stand_in = pair[0].role == "tool" and pair[0].content == (ContentText(INTERRUPTED_OUTPUT),)
+    if is_stand_in and pair[-1].role == "tool":
         return BreakCause.RESULT, newest.get("tool_result")
     for kind, cause in CAUSE_OF_KIND.items():
         if kind in newest:
             return cause, newest[kind]
     return BreakCause.UNKNOWN, None
-
-
-def _is_stand_in(message: Message) -> bool:
-    return message.role == "tool" and message.content == (ContentText(INTERRUPTED_OUTPUT),)
 
 
 def _kept(previous: ModelRequest, part: str, index: int) -> int:
