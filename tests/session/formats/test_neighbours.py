@@ -203,11 +203,17 @@ def test_a_chat_of_gemini_that_was_resumed_is_one_path(tmp_path: Path) -> None:
 def test_a_chat_of_gemini_goes_back_before_a_message(tmp_path: Path) -> None:
     path = tmp_path / "session.jsonl"
     thanks = json.loads((DATA / "gemini-chat.jsonl").read_text().splitlines()[-4])["id"]
-    undone = json.dumps({"$rewindTo": thanks})
+    lines = map(json.loads, (DATA / "gemini-chat.jsonl").read_text().splitlines())
+    written = {line["id"]: line for line in lines if "id" in line}
+    left = [line for name, line in written.items() if name != thanks][:-1]
+    # The list that follows has no context any more.
+    undone = json.dumps({"$rewindTo": thanks}) + "\n" + json.dumps({"$set": {"messages": left}})
     again = json.dumps({"id": "n", "timestamp": "2026-11-22T12:03:00Z", "type": "user", "content": "instead"})
     path.write_text((DATA / "gemini-chat.jsonl").read_text() + f"{undone}\n{again}\n")
     [session] = read_file(path)
     assert said(session)[-2:] == ["model: <**Looking**\n\nI should look.> Done, answer 6.", "user: instead"]
+    assert [entry.parent_id for entry in session.entries].count(None) == 1
+    assert len(session.entries) == 8
 
 
 def test_a_chat_of_qwen_code_is_no_session_of_claude_code() -> None:

@@ -218,8 +218,14 @@ class _Reader:
         return self._make.finish(name=name, cwd=cwd, title=title, created_at=created)
 
     def _become(self, messages: list[Node]) -> None:
-        """Let the chat be a list of messages: along those that are here in this order, then with what is new."""
-        self._make.pass_over(None, None)
+        """Let the chat be a list of messages: along those that are here in this order, then with what is new.
+
+        After going back a list begins behind the context that Gemini CLI tells first.
+        """
+        start = self._spans.get(messages[0].text("id", ""), (None, None))[0] if messages else None
+        context = self._make.entry(start) if start is not None else None
+        told = isinstance(context, UserEntry) and context.synthetic is not None
+        self._make.pass_over(None, start if told else None)
         for message in messages:
             name = message.text("id", "")
             before, after = self._spans.get(name, (None, None))
