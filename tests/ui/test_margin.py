@@ -361,7 +361,8 @@ async def test_the_gauge_says_nothing_before_it_knows_and_how_much_left(tmp_path
             size = ContextSize(500, total - 500, total, 200_000, 20_000, 160_000, None, estimated=False)
             gauge.measure(GaugeReading(size))
         assert "76.4k / 200k 38%  −7.8k" in gauge.render().plain
-        gauge.measure(GaugeReading(replace(size, total=77_000)))
+        for total, estimated in ((77_000, True), (70_000, False)):
+            gauge.measure(GaugeReading(replace(size, total=total, estimated=estimated)))
         assert "−" not in gauge.render().plain
 
 

@@ -210,7 +210,9 @@ class Gauge(Widget):
         fallen = before.size.total - reading.size.total
         if fallen < 0:
             self._fall = 0, 0.0
-        if fallen >= LEAST_FALL:
+        # What a report corrects has not left.
+        corrected = before.size.estimated and not reading.size.estimated
+        if fallen >= LEAST_FALL and not corrected:
             self._fall = fallen, self._clock() + FALL_SECONDS
             self.set_timer(FALL_SECONDS + 0.01, self.refresh)
 
