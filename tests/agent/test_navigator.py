@@ -7,7 +7,7 @@ import pytest
 from tests.support.agents import Harness, make_agent
 from tests.support.scripted_client import Reply, ScriptedClient
 from tui_agent.agent.navigator import NavigationError
-from tui_agent.context.request import request_bytes
+from tui_agent.context.request import ModelRequest, request_bytes
 from tui_agent.model.protocol import ErrorKind, ModelError
 from tui_agent.session.entries import BranchSummaryEntry, UserEntry
 
@@ -67,6 +67,27 @@ async def test_a_summary_of_what_is_left_is_told_to_the_other_branch(tmp_path: P
     assert "try middleware" not in sent
     asked = next(r for r in harness.agent.ports.client.requests if summarises(r))
     assert "why it failed" in asked.messages[-1].text
+
+
+async def test_a_long_branch_is_read_where_the_provider_remembers_it(tmp_path: Path) -> None:
+    """That costs a tenth of it; a branch of a few words is written out for less."""
+    asked: list[ModelRequest] = []
+
+    def answer(request: ModelRequest) -> Reply:
+        asked.append(request)
+        is_summary = "begins-with" in request.messages[-1].text or summarises(request)
+        return Reply(SUMMARY) if is_summary else Reply("An answer at length. " * 600)
+
+    harness = make_agent(tmp_path, ScriptedClient(answer))
+    for text in ("first question", "try middleware", "go on", "and on"):
+        await harness.say(text)
+    before = asked[-1]
+    await harness.agent.navigator.move(harness.agent.navigator.plan(user(harness, "try middleware").id), focus="")
+    live = asked[-1]
+    assert live.tools == before.tools
+    assert request_bytes(live).startswith(request_bytes(before))
+    assert "<begins-with>\n[Assistant]: An answer at length." in live.messages[-1].text
+    assert isinstance(harness.path()[-1], BranchSummaryEntry)
 
 
 async def test_a_failed_summary_changes_nothing(tmp_path: Path) -> None:

@@ -60,7 +60,7 @@ def moved(path, target, **fields) -> MovePlan:
 
 
 def summary(move: MovePlan, path, room: int = 10_000, **fields):
-    abandoned = loading(path)(move.ids)
+    abandoned = loading(path)(list(move.abandoned.ids))
     return plan_branch_summary(move, abandoned, SETTINGS, BranchBudget(room, 40_000, tokens), tool_traits(), **fields)
 
 

@@ -23,10 +23,17 @@ from tui_agent.context.branch_summary import (
     plan_move,
 )
 from tui_agent.context.budget import measure
-from tui_agent.context.summariser import SummariserLimits, SummaryFailure, SummaryPrompts, summarise
+from tui_agent.context.summariser import (
+    InputMode,
+    SummariserLimits,
+    SummaryFailure,
+    SummaryPrompts,
+    choose_input,
+    summarise,
+)
 from tui_agent.context.templates import Templates
 from tui_agent.errors import UserFacingError
-from tui_agent.session.entries import BranchSummaryEntry, Entry
+from tui_agent.session.entries import BranchSummaryEntry, CompactionEntry, Entry
 from tui_agent.tools.registry import tool_traits
 
 
@@ -175,7 +182,7 @@ class Navigator:
 
     async def _left(self, plan: MovePlan) -> list[Entry]:
         """Read what a move leaves: a thread's work, because it may be a long session."""
-        return await asyncio.to_thread(self._session.load, plan.ids)
+        return await asyncio.to_thread(self._session.load, list(plan.abandoned.ids))
 
     async def _summarise(
         self, move: MovePlan, focus: str, progress: Callable[[str], None] | None, supplied: str = ""
@@ -187,12 +194,28 @@ class Navigator:
         count = self._ports.directory.counter(model).text
         if supplied:
             return await asyncio.to_thread(branch_summary_entry, plan, supplied, count)
-        calls = SummaryCalls(self._ports.client, model, progress=progress or (lambda _text: None))
-        summary = await calls.run(summarise((plan.task(),), self._prompts, limits, count))
+        order = self._context.order("manual") if self._is_live(plan, model) else None
+        mode: InputMode = "serialised"
+        if order is not None:
+            mode = choose_input(
+                plan.settings.compaction.input,
+                limits,
+                live_tokens=self._context.size().total,
+                serialised_tokens=sum(map(count, plan.blocks)),
+                cache_warm=order.cache_warm,
+            )
+        live = None if order is None else order.live
+        calls = SummaryCalls(self._ports.client, model, live, progress or (lambda _text: None))
+        summary = await calls.run(summarise((plan.task(mode),), self._prompts, limits, count))
         if isinstance(summary, SummaryFailure):
             raise NavigationError(summary.reason)
         entry = await asyncio.to_thread(branch_summary_entry, plan, summary, count)
         return entry.model_copy(update={"model": model, "usage": calls.spent.usage, "cost": calls.spent.cost})
+
+    def _is_live(self, plan: BranchSummaryPlan, model: str) -> bool:
+        """Whether the conversation's next request has all of the branch, so that its model may read it there."""
+        whole = not plan.omitted and not any(isinstance(entry, CompactionEntry) for entry in plan.entries)
+        return whole and plan.from_id == self._session.leaf and model == self._context.model
 
     async def _plan_summary(self, move: MovePlan, focus: str) -> tuple[BranchSummaryPlan | None, str, SummariserLimits]:
         directory = self._ports.directory

@@ -3,12 +3,13 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from tui_agent.context.anchors import one_line
 from tui_agent.context.compaction import fit_summary
 from tui_agent.context.files import file_operations
 from tui_agent.context.preserved import Budgets, CountText, Summarised, carry, fit
 from tui_agent.context.serialise import blocks_of
 from tui_agent.context.settings import ContextSettings
-from tui_agent.context.summariser import SummaryTask
+from tui_agent.context.summariser import InputMode, SummaryTask
 from tui_agent.context.view import ContextView, resolve
 from tui_agent.lazy import dataclass
 from tui_agent.session.entries import (
@@ -27,6 +28,8 @@ _MESSAGES = frozenset(kinds(lambda kind: kind.is_message))
 _UNSURE = kinds(lambda kind: kind.is_message is None)
 _SUMMARIES_SHARE = 0.5
 """Part of the input that summaries on the way may take before messages get their turn."""
+_BEGINS_CHARS = 200
+"""Characters of a branch's first message by which a summariser finds it in the live conversation."""
 _MIN_BLOCK_TOKENS = 200
 """Tokens a message that does not fit is at least cut to."""
 
@@ -47,11 +50,6 @@ class MovePlan:
     asks: bool
     """Whether there is something a summary could tell of, so that the user is asked."""
     prompt: tuple[UserPart, ...] = ()
-
-    @property
-    def ids(self) -> list[int]:
-        """The entries that leave the path, oldest first."""
-        return list(self.abandoned.ids)
 
 
 LoadEntries = Callable[[Sequence[int]], Sequence[Entry]]
@@ -106,8 +104,10 @@ class BranchSummaryPlan:
     omitted: int = 0
     focus: str = ""
 
-    def task(self) -> SummaryTask:
-        return SummaryTask("branch_summary", self.blocks, focus=self.focus)
+    def task(self, mode: InputMode = "serialised") -> SummaryTask:
+        """Return what a summariser is to do; one that reads the live conversation is told where the branch begins."""
+        begins = next((one_line(block, _BEGINS_CHARS) for block in self.blocks), "")
+        return SummaryTask("branch_summary", self.blocks, focus=self.focus, live=mode == "live", begins=begins)
 
 
 @dataclass(frozen=True, slots=True)

@@ -502,7 +502,6 @@ NOTICED_SHARE = 1 / 3
 SMALLEST_CUT = 1_000
 """Tokens of the smallest window that a server is believed to have; a smaller report was not counted properly."""
 
-
 _SAME_SIZE = 0.01
 """Share by which two requests may differ in size and be reported with the same number of tokens."""
 

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 OVERFLOW_ATTEMPTS = 2
 """Requests that may end in an overflow, one after the other, before the agent stops and asks."""
 
-
 STEPS_AHEAD = 6
 """Steps before the threshold at which a summary is begun beside the work."""
 _MEASURED_STEPS = 4

@@ -38,7 +38,6 @@ _NOTED = frozenset({"path", "name", "hash", "number", "error"})
 _BARE_SHARE = 0.15
 """Share of the budget that names by themselves may take before lines are chosen."""
 
-
 OWN_SHARE = 0.3
 """Share of the budget for what the agent stated, found and decided itself: nobody can read that again."""
 _SHARES: Mapping[str, float] = {"rule": 0.2, "command": 0.2, "error": 0.2}

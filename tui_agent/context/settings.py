@@ -14,7 +14,6 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 _PERCENT = re.compile(r"(-?\d{1,3}(?:\.\d+)?)\s*%")
 _NUMBER = re.compile(r"-?\d[\d_]*")
 
-
 MIN_THRESHOLD = 1_024
 """Tokens used below which no threshold makes sense: the prompt alone takes more."""
 _THRESHOLDS = (
@@ -48,7 +47,6 @@ Share = Annotated[float, Field(ge=0, le=1)]
 
 Tokens = Annotated[int, Field(ge=0)]
 """A number of tokens."""
-
 
 FIXED: Final = object()
 """Marks a field that is no setting: a constant of the rules that benchmarks and tests vary."""

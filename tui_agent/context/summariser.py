@@ -68,7 +68,8 @@ class SummaryTask:
     """What is to be summarised: text blocks of a conversation, by one of the prompts.
 
     ``share`` is the part of the summary's length it may take. ``live`` asks for the live conversation first; the
-    blocks are used when its answer is rejected. Without blocks, ``previous`` is the result as it is.
+    blocks are used when its answer is rejected. Without blocks, ``previous`` is the result as it is. ``begins`` is the
+    message with which the part of a live conversation begins that is meant.
     """
 
     prompt: Literal["compaction", "compaction_update", "turn_prefix", "branch_summary"]
@@ -77,6 +78,7 @@ class SummaryTask:
     focus: str = ""
     share: float = 1.0
     live: bool = False
+    begins: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +243,8 @@ class _Controller:
     count: CountText
 
     def live_call(self, task: SummaryTask) -> SummaryCall:
-        return self._call(getattr(self.prompts, task.prompt), self._frame(task), live=True)
+        begins = _tagged("begins-with", task.begins)
+        return self._call(getattr(self.prompts, task.prompt), begins, self._frame(task), live=True)
 
     def calls(self, task: SummaryTask) -> tuple[SummaryCall, ...]:
         """Return one call, or one per chunk when the conversation does not fit into the summariser's window."""

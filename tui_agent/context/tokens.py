@@ -48,7 +48,6 @@ TOOLS_TOKENS = 12
 UNKNOWN_IMAGE_TOKENS = 1_100
 """An image of unknown size: between the smallest and the largest of the usual providers."""
 
-
 CHUNK_CHARS = 32_768
 """Text is encoded in pieces: a single run without spaces costs more than its length."""
 EXACT_CHARS = 262_144
@@ -84,7 +83,6 @@ _PATTERNS = {
 }
 _CL100K_MODEL = re.compile(r"(?:^|/)(?:gpt-4(?![.o\d])(?!-?5)|gpt-3\.5|gpt-35|text-embedding)")
 _CLAUDE = re.compile(r"claude-(?:[a-z]+-)?(\d+)(?:[-.](\d{1,2})(?!\d))?")
-
 
 _ALONE = resolve(())
 

@@ -295,7 +295,7 @@ async def test_the_preparation_holds_everything_a_summary_is_made_of(tmp_path: P
     move = given[1]
     assert isinstance(move, BeforeTree)
     assert (move.leaf, move.old_leaf, move.common_ancestor, move.wants_summary) == (here, left, here, False)
-    assert [row.id for row in move.entries] == plan.ids
+    assert [row.id for row in move.entries] == list(plan.abandoned.ids)
 
 
 async def test_an_automatic_compaction_that_is_cancelled_is_not_made_behind_the_hooks_back(tmp_path: Path) -> None:
