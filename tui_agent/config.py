@@ -34,6 +34,7 @@ from tui_agent.files.atomic import write_atomically
 from tui_agent.files.inside import OutsideError, read_inside
 from tui_agent.lazy import dataclass
 from tui_agent.model.settings import HostSettings, ModelSettings, ProviderSettings, RetrySettings
+from tui_agent.path_checks import is_file, is_there
 from tui_agent.paths import config_dir
 from tui_agent.sandbox.settings import SandboxSettings
 from tui_agent.session.effort import Effort
@@ -368,6 +369,8 @@ def read_table(path: Path) -> Table:
     Raises:
         ConfigError: it is not valid TOML or cannot be read.
     """
+    if is_there(path) and not is_file(path):
+        raise ConfigError(f"{path} is no regular file. Move it away.")
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:

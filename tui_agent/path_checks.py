@@ -17,9 +17,19 @@ def is_file(path: str | os.PathLike[str]) -> bool:
     return os.path.isfile(path)  # noqa: PTH113 - the one of pathlib raises
 
 
+def is_link(path: str | os.PathLike[str]) -> bool:
+    """Return whether a symbolic link is there."""
+    return os.path.islink(path)  # noqa: PTH114 - the one of pathlib raises
+
+
 def is_there(path: str | os.PathLike[str]) -> bool:
     """Return whether anything is there, links followed."""
     return os.path.exists(path)  # noqa: PTH110 - the one of pathlib raises
+
+
+def at_home(text: str) -> Path:
+    """Return the path a text names, with ``~`` and ``~name`` as the shell has them: of a user there isn't they stay."""
+    return Path(os.path.expanduser(text))  # noqa: PTH111 - the one of pathlib raises
 
 
 def real_path(path: str | os.PathLike[str]) -> Path:

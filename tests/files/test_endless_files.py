@@ -1,6 +1,7 @@
 """Ripgrep and git in a repository whose ignore files never end. Every run is under a memory limit of its own."""
 
 import asyncio
+import json
 import os
 import resource
 from collections.abc import Iterator
@@ -8,9 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.agents import make_agent
+from tests.support.scripted_client import Call, Reply, ScriptedClient
 from tests.support.tooling import Workspace
+from tui_agent.config import ConfigError, read_table
 from tui_agent.files import ripgrep
 from tui_agent.files.own_git import run_git
+from tui_agent.session.entries import ToolResultEntry, ToolStatus
 from tui_agent.tools.glob import GlobTool
 from tui_agent.tools.grep import GrepTool
 
@@ -50,6 +55,28 @@ async def test_an_ignore_file_that_is_a_pipe_holds_up_nothing(
         assert found.output == "a.txt:1: needle\nbelow/b.txt:1: needle"
         listed = await space.call(GlobTool(), pattern="**/*.txt")
     assert sorted(listed.output.split()) == ["a.txt", "below/b.txt"]
+
+
+@pytest.mark.parametrize("kind", ["device", "pipe"])
+async def test_a_change_of_what_is_no_file_ends(tmp_path: Path, kind: str) -> None:
+    """Edits are watched by checkers, which look at what was there before."""
+    path = "/dev/full" if kind == "device" else str(tmp_path / "pipe")
+    if kind == "pipe":
+        os.mkfifo(path)
+    calls = (
+        Call("write", json.dumps({"path": path, "content": "x"})),
+        Call("edit", json.dumps({"path": path, "edits": [{"old": "a", "new": "b"}]})),
+    )
+    harness = make_agent(tmp_path, ScriptedClient([Reply(calls=calls), Reply("Done.")]))
+    assert (await harness.say("go")).reason == "done"
+    results = [entry for entry in harness.path() if isinstance(entry, ToolResultEntry)]
+    assert [entry.status for entry in results] == [ToolStatus.ERROR, ToolStatus.ERROR]
+
+
+def test_settings_that_never_end_are_no_settings(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").symlink_to("/dev/zero")
+    with pytest.raises(ConfigError, match="no regular file"):
+        read_table(tmp_path / "config.toml")
 
 
 def test_git_is_given_no_more_memory_than_it_needs(space: Workspace) -> None:

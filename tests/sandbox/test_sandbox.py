@@ -441,6 +441,14 @@ async def test_a_path_outside_that_is_missed_is_wanted(project: Contained) -> No
 # -- repositories ---------------------------------------------------------------------------------------------
 
 
+async def test_a_path_that_the_system_refuses_to_look_at_is_not_wanted(project: Contained, tmp_path: Path) -> None:
+    (tmp_path / "closed").mkdir(mode=0)
+    for path in (f"/{'x' * 300}", tmp_path / "closed/x", "~nobody-of-that-name/x"):
+        ran = await project.run(f"cat {path}")
+        assert ran.code == 1
+        assert not ran.outcome.wanted
+
+
 async def test_a_commit_wants_the_repository_and_then_works_without_its_hooks_and_settings(project: Contained) -> None:
     identity = "git -c user.name=n -c user.email=e@x"
     project.file("src/new.py", "x\n")

@@ -59,6 +59,7 @@ from tui_agent.app.frontend import (
 from tui_agent.app.intent import CommandIntent, parse
 from tui_agent.app.services import AppServices, OpenRequest
 from tui_agent.app.status_commands import job_lines
+from tui_agent.files.inside import read_regular
 from tui_agent.session.entries import AssistantEntry, EffortChangeEntry, ModeChangeEntry, ModelChangeEntry
 
 if TYPE_CHECKING:
@@ -183,9 +184,10 @@ class UnsavedText:
 
 def _read(path: Path) -> str | None:
     """Return a file's text, None for what no editor would show as such."""
+    data = read_regular(path, MAX_BYTES + 1)
     try:
-        return path.read_text(encoding="utf-8") if path.stat().st_size <= MAX_BYTES else None
-    except (OSError, UnicodeDecodeError):
+        return data.decode() if data is not None and len(data) <= MAX_BYTES else None
+    except UnicodeDecodeError:
         return None
 
 

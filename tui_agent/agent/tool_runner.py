@@ -6,6 +6,7 @@ else runs in the order the model asked.
 """
 
 import asyncio
+import logging
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import groupby
@@ -60,6 +61,8 @@ from tui_agent.tools.arguments import parse_arguments
 from tui_agent.tools.base import SubagentHost, Tool, ToolContext, ToolInput, ToolResult
 from tui_agent.tools.reads import FileReads
 from tui_agent.tools.registry import find_tool, tool_traits
+
+log = logging.getLogger(__name__)
 
 MAX_CALLS = 64
 """Calls of one answer that are run."""
@@ -221,8 +224,8 @@ class ToolRunner:
             # How long the user thought about it is not how long it took.
             call.started_at = self._ports.clock()
             result = await self._execute(call, call.tool, checked, context)
-        except ToolError as error:
-            self._append(call, ToolStatus.ERROR, ToolResult(str(error)))
+        except (ToolError, OSError) as error:
+            self._append(call, ToolStatus.ERROR, _failed(call.tool, error))
         else:
             self._append(call, ToolStatus.ERROR if result.is_error else ToolStatus.COMPLETED, result)
 
@@ -283,8 +286,8 @@ class ToolRunner:
         began = self._ports.clock()
         try:
             result = await self._run_tool(tool, checked.arguments, context)
-        except ToolError as error:
-            result = ToolResult(str(error), is_error=True)
+        except (ToolError, OSError) as error:
+            result = _failed(tool, error)
         seconds = (self._ports.clock() - began) / 1_000
         return await self._ports.hooks.add_to_result(call.part.call_id, tool, checked, result, seconds)
 
@@ -490,6 +493,13 @@ class ToolRunner:
         seconds = (now - entry.started_at) / 1000
         self._channel.emit(ToolFinished(call.part.call_id, call.part.tool, status.value, metadata, seconds))
         return entry
+
+
+def _failed(tool: Tool[Any], error: ToolError | OSError) -> ToolResult:
+    """Return the result of a call that failed. What the system refuses is an answer to the call and ends no run."""
+    if isinstance(error, OSError):
+        log.warning("%s failed", tool.name, exc_info=error)
+    return ToolResult(str(error), is_error=True)
 
 
 def _interrupted_text(call: _Call) -> str:

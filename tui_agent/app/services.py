@@ -144,7 +144,7 @@ class FileTransfer:
         """
         from tui_agent.app.importing import import_all
 
-        told, imported, failed = import_all(self._store, path.expanduser())
+        told, imported, failed = import_all(self._store, path)
         return ImportOutcome(told, imported[0].session_id if len(imported) == 1 else None, failed)
 
 

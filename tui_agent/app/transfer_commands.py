@@ -11,7 +11,7 @@ from tui_agent.app.commands import Command
 from tui_agent.app.format import one_line, plural, short_path, visible
 from tui_agent.app.frontend import Choice, Report, Severity
 from tui_agent.errors import CommandError
-from tui_agent.path_checks import is_directory
+from tui_agent.path_checks import at_home, is_directory
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -116,10 +116,8 @@ def _place(controller: Controller, text: str) -> Path:
 
     An imported session's directory may be another machine's: then it is the one the program was started in.
     """
-    from pathlib import Path
-
     base = controller.cwd if is_directory(controller.cwd) else controller.services.cwd
-    return base / Path(text).expanduser()
+    return base / at_home(text)
 
 
 async def result(controller: Controller, argument: str) -> None:

@@ -11,6 +11,7 @@ from tui_agent.files.ignore import IgnoreRules
 from tui_agent.files.own_git import run_git
 from tui_agent.files.sensitive import is_sensitive
 from tui_agent.lazy import dataclass
+from tui_agent.path_checks import is_file
 from tui_agent.safe_text import one_line
 from tui_agent.sandbox.layer import ChangeKind, LayerChange
 from tui_agent.sandbox.layout import Layout, MountKind
@@ -49,7 +50,7 @@ class ProjectFacts:
     def runs(self, path: Path) -> bool:
         """Whether commands see a program at a path outside, which they can't change: environments lead to Python."""
         real = Path(os.path.realpath(path))
-        return self._layout.put_at(real) is MountKind.READ and real.is_file() and os.access(real, os.X_OK)
+        return self._layout.put_at(real) is MountKind.READ and is_file(real) and os.access(real, os.X_OK)
 
     def ignored(self, path: str) -> bool:
         """Whether a new file would be ignored."""

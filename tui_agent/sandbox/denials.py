@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from tui_agent.lazy import LazyPattern
+from tui_agent.path_checks import at_home, is_there
 from tui_agent.sandbox.plan import OWN_PLACES, unrestorable
 from tui_agent.sandbox.project_scan import ProjectScan, is_repository
 from tui_agent.sandbox.view import Grants, View
@@ -54,9 +55,9 @@ def refused_paths(output: str, cwd: Path) -> Iterator[tuple[Path, int]]:
         rest = _WHO.sub("", f"{line[: refusal.start()]} {line[refusal.end() :]}")
         for text in dict.fromkeys([*_QUOTED.findall(rest), *_PATH.findall(rest)]):
             try:
-                path = Path(os.path.normpath(cwd / Path(text.rstrip(".")).expanduser()))
+                path = Path(os.path.normpath(cwd / at_home(text.rstrip("."))))
                 known = "/" in text or os.path.lexists(path)
-            except (RuntimeError, ValueError):
+            except ValueError:
                 continue
             if known:
                 yield path, _WORDS[refusal[0]]
@@ -79,16 +80,13 @@ def _inside(path: Path, refusal: int, view: View, seen: ProjectScan) -> Grants:
 
 
 def _could_write(path: Path) -> bool:
-    return os.access(path if os.path.lexists(path) else path.parent, os.W_OK)
+    return os.access(path if is_there(path) else path.parent, os.W_OK)
 
 
 def _outside(path: Path, refusal: int, shows: Callable[[Path], bool]) -> Grants:
-    there = path if path.exists() else path.parent
     if refusal == errno.ENOENT:
         return Grants(read=frozenset({path})) if os.path.lexists(path) and not shows(path) else Grants()
-    if not there.exists() or not os.access(there, os.W_OK):
-        return Grants()
-    return Grants(write=frozenset({path}))
+    return Grants(write=frozenset({path})) if _could_write(path) else Grants()
 
 
 def named(files: tuple[Path, ...], root: Path, output: str) -> frozenset[Path]:

@@ -14,6 +14,7 @@ from tui_agent.files.ripgrep import NoRipgrepError, list_files
 from tui_agent.files.secret_files import MAX_BYTES, file_holds_secret
 from tui_agent.files.sensitive import is_sensitive
 from tui_agent.lazy import dataclass
+from tui_agent.path_checks import at_home, is_file, is_there, real_path
 from tui_agent.sandbox.change_policy import MAX_FILE_BYTES
 from tui_agent.sandbox.detection import SandboxKind, system_mounts
 from tui_agent.sandbox.layer import Layer
@@ -117,8 +118,8 @@ class ViewPlan:
             name = path.relative_to(root).as_posix()
             if path in opened or any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns):
                 continue
-            real = path.resolve() if path.is_symlink() else path
-            if real.is_file() and real.is_relative_to(root) and real not in opened:
+            real = real_path(path) if path.is_symlink() else path
+            if is_file(real) and real.is_relative_to(root) and real not in opened:
                 found[real] = None
         held = held_as_they_are(root, found)
         return tuple(path for path in found if path not in held)
@@ -203,9 +204,9 @@ class ViewPlan:
         stand_in = self.room.closed if grants.repository else None
         yield from (Mount(path, MountKind.HIDDEN_FILE, stand_in) for path in self.hidden())
         if not self.whole:
-            yield from (Mount(path, MountKind.WRITE) for path in grants.protected if path.exists())
-        yield from (Mount(path, MountKind.READ) for path in grants.read if path.exists())
-        yield from (Mount(path, MountKind.WRITE) for path in grants.write if path.exists())
+            yield from (Mount(path, MountKind.WRITE) for path in grants.protected if is_there(path))
+        yield from (Mount(path, MountKind.READ) for path in grants.read if is_there(path))
+        yield from (Mount(path, MountKind.WRITE) for path in grants.write if is_there(path))
 
     def _kept(self) -> list[Path]:
         """Return what stays as it is in a project that a command works on itself."""
@@ -264,8 +265,8 @@ def expanded(texts: Iterable[str], home: Path) -> Iterator[Path]:
     """Yield the paths that settings name and that are there; names of files of the project are something else."""
     for text in texts:
         if text.startswith(("/", "~", "$")):
-            path = home / text[2:] if text.startswith("~/") else Path(os.path.expandvars(text)).expanduser()
-            if path.is_absolute() and path.exists():
+            path = home / text[2:] if text.startswith("~/") else at_home(os.path.expandvars(text))
+            if path.is_absolute() and is_there(path):
                 yield path
 
 

@@ -17,6 +17,7 @@ from tui_agent.files.own_git import tracked_files
 from tui_agent.files.secret_files import is_data, may_hold_secret
 from tui_agent.files.sensitive import PROTECTED_DIRECTORIES, PROTECTED_NAMES, is_sensitive
 from tui_agent.lazy import dataclass
+from tui_agent.path_checks import is_file
 
 MAX_ENTRIES = 200_000
 """A project with more can't be gone through; what runs in it asks as if there were no sandbox."""
@@ -200,7 +201,7 @@ def _is_planted(row: "os.DirEntry[str]", state: os.stat_result, root: Path) -> b
         return True
     if stat.S_ISLNK(mode):
         real = Path(os.path.realpath(row.path))
-        runs = real.is_file() and os.access(real, os.X_OK)
+        runs = is_file(real) and os.access(real, os.X_OK)
         return not real.is_relative_to(root) and not runs
     return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)) or bool(mode & (stat.S_ISUID | stat.S_ISGID))
 

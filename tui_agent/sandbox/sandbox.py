@@ -24,6 +24,7 @@ from tui_agent.files.ignore import IgnoreRules
 from tui_agent.files.own_git import tracked_files
 from tui_agent.files.secret_files import file_holds_secret
 from tui_agent.lazy import dataclass
+from tui_agent.path_checks import is_directory
 from tui_agent.safe_text import one_line
 from tui_agent.sandbox import landlock
 from tui_agent.sandbox.change_policy import JudgedChanges, ProjectFacts, judge, names_of, needs_knowledge
@@ -514,7 +515,7 @@ class Sandbox:
     def _made(self, root: Path, view: View, *, needed: bool) -> Iterator[Path]:
         """Make, and yield, what has to be there to be opened: files outside, output directories of a live project."""
         for path in view.grants.write:
-            if not os.path.lexists(path) and path.parent.is_dir() and not path.is_relative_to(root):
+            if not os.path.lexists(path) and is_directory(path.parent) and not path.is_relative_to(root):
                 with contextlib.suppress(OSError):
                     path.touch(exist_ok=False)
                     yield path

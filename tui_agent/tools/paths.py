@@ -10,7 +10,7 @@ from tui_agent.files.ignore import walk_files
 from tui_agent.files.secret_files import is_secret_file
 from tui_agent.files.sensitive import is_sensitive
 from tui_agent.lazy import dataclass
-from tui_agent.path_checks import is_directory
+from tui_agent.path_checks import is_directory, is_link
 from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.safe_text import valid
 from tui_agent.tools.base import ToolContext
@@ -128,7 +128,7 @@ def path_needs(permission: Permission, location: Location) -> tuple[PermissionNe
 def missing(location: Location, context: ToolContext) -> ToolError:
     """Return the error for a path that does not exist, with the names that were probably meant."""
     shown = _cut(location.shown)
-    if location.path.is_symlink():
+    if is_link(location.path):
         return ToolError(f"{shown} is a link to {valid(str(location.path.readlink()))}, which does not exist.")
     if not _WILD.isdisjoint(shown):
         return ToolError(f"{shown} does not exist. To find files by a pattern use glob.")

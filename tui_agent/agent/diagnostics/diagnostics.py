@@ -30,6 +30,7 @@ from tui_agent.agent.diagnostics.settings import DiagnosticSettings
 from tui_agent.agent.events import AgentEvent, ChecksAwaited, Notice
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.editing.diffs import line_origins
+from tui_agent.files.inside import read_regular
 from tui_agent.lazy import dataclass
 from tui_agent.path_checks import is_file
 from tui_agent.processes.capture import plain_text
@@ -39,6 +40,7 @@ from tui_agent.sandbox import Sandbox
 from tui_agent.sandbox.sandbox import SandboxError
 from tui_agent.sandbox.view import View, Writes
 from tui_agent.session.entries import DIAGNOSTICS_PREFIX, FilePart, TextPart, UserEntry
+from tui_agent.tools.changes import MAX_CHANGED_BYTES
 
 log = logging.getLogger(__name__)
 
@@ -323,10 +325,7 @@ def _told(lines: Sequence[str]) -> str:
 
 
 def _content(path: Path) -> bytes | None:
-    try:
-        return path.read_bytes()
-    except OSError:
-        return None
+    return read_regular(path, MAX_CHANGED_BYTES)
 
 
 def _written(place: Path, edited: Before) -> dict[Path, Path]:

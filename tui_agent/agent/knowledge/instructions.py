@@ -10,6 +10,7 @@ from tui_agent.agent.knowledge.folders import Folders
 from tui_agent.files.globs import compile_glob
 from tui_agent.files.ignore import IgnoreRules
 from tui_agent.lazy import dataclass
+from tui_agent.path_checks import at_home
 from tui_agent.places import places_of
 
 NAMES = tuple(place.project for place in places_of("instructions"))
@@ -156,7 +157,7 @@ def _matching(project: Path, pattern: str) -> Iterator[Path]:
     """Yield the files a pattern names, relative to the project; ``~`` and absolute ones as they are."""
     import glob
 
-    found = glob.iglob(str(Path(pattern).expanduser()), root_dir=project, recursive=True)  # noqa: PTH207 - any root
+    found = glob.iglob(str(at_home(pattern)), root_dir=project, recursive=True)  # noqa: PTH207 - any root
     for count, name in enumerate(found):
         if count > MAX_FILES * 20:
             return

@@ -11,7 +11,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 
 from tui_agent.errors import ToolError
-from tui_agent.path_checks import real_path
+from tui_agent.path_checks import at_home, real_path
 from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.processes.environment import command_environment
 from tui_agent.sandbox import Grants, Sandbox, View, Writes
@@ -174,5 +174,5 @@ def view_of_file(path: Path, context: ToolContext, sandbox: Sandbox | None) -> V
 
 def _place(text: str) -> Path | None:
     """Return a path outside of the project, None for one in it."""
-    path = Path(text).expanduser()
+    path = at_home(text)
     return Path(os.path.realpath(path)) if path.is_absolute() else None
