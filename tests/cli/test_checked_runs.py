@@ -143,11 +143,15 @@ def test_the_same_key_at_the_same_time_waits_for_the_other_and_says_what_it_said
     with ModelServer(lambda _request: Turn(text="All is done.", first_delay=5.0)) as server:
         first = start(tmp_path, server, "--key", "task")
         assert server.wait(lambda server: len(server.calls) == 1, 200)
+        first.send_signal(signal.SIGSTOP)
         second = start(tmp_path, server, "--key", "task")
-        out, errors = second.communicate(timeout=200)
+        assert second.stderr is not None
+        said = second.stderr.readline()
+        first.send_signal(signal.SIGCONT)
+        out, _ = second.communicate(timeout=200)
         first.communicate(timeout=200)
     assert (second.returncode, out) == (0, "All is done.\n")
-    assert "Waiting for the run with the key" in errors
+    assert "Waiting for the run with the key" in said
     assert len(server.calls) == 1
 
 
