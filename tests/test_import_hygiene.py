@@ -20,7 +20,6 @@ HEAVY = {
     "tree_sitter_bash",
     "mcp",
     "requests",
-    "detect_secrets",
     "tokenizers",
 }
 """Packages that take long to import and that no first paint needs. Textual itself loads tree_sitter (0.7 ms)."""

@@ -1,9 +1,8 @@
 """Finds secrets in text: the one place that decides what looks like one.
 
-Three kinds of rules. *Shapes*: how the keys of known services begin; those of the detect-secrets package count too.
-*Named*: what is assigned to a name, a header or an option that is for a secret. *Wrapped*: private keys, and any of
-these in base64. A text is looked through only for what it has a literal trace of, so most cost nothing but a search for
-a few words; detect-secrets is imported when a text has such a trace, never before. Nothing is ever verified with a
+Three kinds of rules. *Shapes*: how the keys of known services begin. *Named*: what is assigned to a name, a header or
+an option that is for a secret. *Wrapped*: private keys, and any of these in base64. A text is looked through only for
+what it has a literal trace of, so most cost nothing but a search for a few words. Nothing is ever verified with a
 service.
 
 Text without secrets stays as it is: code that passes a password on, a type, a placeholder or a sentence about keys is
@@ -15,7 +14,6 @@ import binascii
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from importlib import import_module
 from itertools import pairwise
 
 from tui_agent.lazy import dataclass
@@ -80,6 +78,7 @@ _SHAPES = (
     *(_Shape(begin, 16) for begin in ("pypi-Ag", "pypi-")),
     _Shape("rubygems_", 32, "[a-f0-9]"),
     _Shape("dckr_pat_", 16),
+    _Shape("AKCp", 60, _WORD),
     _Shape("ATATT3x", 16, r"[A-Za-z0-9_\-=]"),
     _Shape("ATBB", 24, r"[A-Za-z0-9_\-=]", strict=True),
     *(_Shape(begin, 20, r"[A-Za-z0-9_\-+/=]") for begin in ("sntrys_", "sntryu_", "glsa_", "glc_")),
@@ -115,110 +114,104 @@ class _Rule:
 
     kind: str
     traces: tuple[str, ...]
-    pattern: re.Pattern[str]
+    pattern: str
     random: bool = False
     """What it finds has to have letters and digits."""
 
 
 _HASH = "hash of a password"
 _RULES = (
-    _Rule(
-        "token", ("eyJ",), re.compile(r"(?<![A-Za-z0-9_\-])eyJ[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]*")
-    ),
-    _Rule("token", ("eyJ",), re.compile(r"(?<![A-Za-z0-9_\-])eyJ[A-Za-z0-9_\-]{8,}\.eyJ[A-Za-z0-9_\-]{8,}")),
+    _Rule("token", ("eyJ",), r"(?<![A-Za-z0-9_\-])eyJ[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]*"),
+    _Rule("token", ("eyJ",), r"(?<![A-Za-z0-9_\-])eyJ[A-Za-z0-9_\-]{8,}\.eyJ[A-Za-z0-9_\-]{8,}"),
     _Rule(
         "webhook",
         ("hooks.slack",),
-        re.compile(r"hooks\.slack(?:-gov)?\.com/(?:services|workflows|triggers)/([A-Za-z0-9_/+\-]{16,})"),
+        r"hooks\.slack(?:-gov)?\.com/(?:services|workflows|triggers)/([A-Za-z0-9_/+\-]{16,})",
     ),
+    _Rule("webhook", ("/api/webhooks/",), r"discord(?:app)?\.com/api/(?:v\d+/)?webhooks/\d{5,}/([A-Za-z0-9_\-]{20,})"),
+    _Rule("webhook", ("webhook.office",), r"webhook\.office\.com/webhookb2/([^\s\"'<>]{20,})"),
     _Rule(
-        "webhook",
-        ("/api/webhooks/",),
-        re.compile(r"discord(?:app)?\.com/api/(?:v\d+/)?webhooks/\d{5,}/([A-Za-z0-9_\-]{20,})"),
+        "bot token",
+        ("iscord", "ISCORD", "bot", "BOT"),
+        r"(?<![\w\-])[MNO][\w\-]{23,25}\.[\w\-]{6}\.[\w\-]{27,38}(?![\w\-])",
+        random=True,
     ),
-    _Rule("webhook", ("webhook.office",), re.compile(r"webhook\.office\.com/webhookb2/([^\s\"'<>]{20,})")),
-    _Rule("bot token", (":AA",), re.compile(r"(?<!\d)\d{6,12}:AA[A-Za-z0-9_\-]{30,40}(?![A-Za-z0-9_\-])")),
+    _Rule("key", ("-us",), r"(?<![0-9a-z])[0-9a-f]{32}-us\d{1,2}(?!\d)", random=True),
+    _Rule("bot token", (":AA",), r"(?<!\d)\d{6,12}:AA[A-Za-z0-9_\-]{30,40}(?![A-Za-z0-9_\-])"),
     _Rule(
         "account key",
         ("AccountKey", "SharedAccess", "accountkey", "accountKey"),
-        re.compile(r"(?i)(?:AccountKey|SharedAccessKey|SharedAccessSignature)\s*=\s*([^;\s\"'&]{12,})"),
+        r"(?i)(?:AccountKey|SharedAccessKey|SharedAccessSignature)\s*=\s*([^;\s\"'&]{12,})",
     ),
-    _Rule("client secret", ("8Q~",), re.compile(r"(?<![\w~.\-])([\w~.\-]{3}8Q~[\w~.\-]{31,34})(?![\w~.\-])")),
-    _Rule(
-        "database credentials",
-        ("://",),
-        re.compile(r"://[^/\s:@\"'<>{}$*]{0,100}:([^/\s@\"'<>{}$]{1,300})@(?=[\w\[.])"),
-    ),
-    _Rule(
-        "credentials",
-        ("://",),
-        re.compile(r"://([A-Za-z0-9_\-.~%]{16,300})(?::(?:x-oauth-basic)?)?@(?=[\w\[.])"),
-        random=True,
-    ),
+    _Rule("client secret", ("8Q~",), r"(?<![\w~.\-])([\w~.\-]{3}8Q~[\w~.\-]{31,34})(?![\w~.\-])"),
+    _Rule("database credentials", ("://",), r"://[^/\s:@\"'<>{}$*]{0,100}:([^/\s@\"'<>{}$]{1,300})@(?=[\w\[.])"),
+    _Rule("credentials", ("://",), r"://([A-Za-z0-9_\-.~%]{16,300})(?::(?:x-oauth-basic)?)?@(?=[\w\[.])", random=True),
     _Rule(
         "part of an address",
         ("?", "&"),
-        re.compile(
-            r"(?i)[?&](?:amp;)?(?:(?:api|access|auth|private|secret)?[-_]?(?:key|token|secret)|sig|signature|"
-            r"x-amz-signature|x-amz-security-token|x-goog-signature|client_secret|password|passwd|pwd|jwt)="
-            r"([^&\s\"'<>`{}$\\()\[\]]{4,})"
-        ),
+        r"(?i)[?&](?:amp;)?(?:(?:api|access|auth|private|secret)?[-_]?(?:key|token|secret)|sig|signature|"
+        r"x-amz-signature|x-amz-security-token|x-goog-signature|client_secret|password|passwd|pwd|jwt)="
+        r"([^&\s\"'<>`{}$\\()\[\]]{4,})",
     ),
-    _Rule(
-        _HASH,
-        ("$2", "$5$", "$6$", "$y$", "$argon2"),
-        re.compile(r"\$(?:2[aby]|5|6|y|argon2id?)\$[A-Za-z0-9./$=,+]{20,}"),
-    ),
+    _Rule(_HASH, ("$2", "$5$", "$6$", "$y$", "$argon2"), r"\$(?:2[aby]|5|6|y|argon2id?)\$[A-Za-z0-9./$=,+]{20,}"),
     _Rule(
         "bearer token",
         ("earer ", "EARER ", "oken "),
-        re.compile(r"(?i)\b(?:bearer|authorization:\s*token)\s+([A-Za-z0-9._~+/\-]{8,}=*)"),
+        r"(?i)\b(?:bearer|authorization:\s*token)\s+([A-Za-z0-9._~+/\-]{8,}=*)",
         random=True,
+    ),
+    _Rule(
+        "header",
+        ("uthorization", "UTHORIZATION"),
+        r"(?i)\bauthorization[\"']?\s*[:=]\s*[\"']?(?:bearer|basic|token|digest|apikey|negotiate)\s+([\w.~+/=:\-]{8,})",
+    ),
+    _Rule(
+        "header",
+        ("uthorization", "UTHORIZATION"),
+        r"(?i)\bauthorization[\"']?\s*[:=]\s*[\"']?([\w.~+/=:\-]{6,})",
+        random=True,
+    ),
+    _Rule(
+        "password",
+        ("machine ", "default "),
+        r"\b(?:machine\s+\S+|default)\s+(?:login\s+\S+\s+)?(?:account\s+\S+\s+)?password\s+(\S+)",
+    ),
+    _Rule("password", ("password",), r"(?m)^[ \t]*password[ \t]+([^\s:=]\S*)[ \t]*$", random=True),
+    # Options of programs that take a password.
+    _Rule(
+        "option",
+        ("curl ", "http ", "https ", "wget ", "xh "),
+        r"\b(?:curl|https?|wget|xh)\s.{0,300}?(?<=\s)(?:-u|--user|-U|--proxy-user)[\s=]*[\"']?[^\s:\"'$]+:([^\s\"'$]+)",
+    ),
+    _Rule("option", ("sshpass ",), r"\bsshpass\s+(?:-\w+\s+)*-p\s*[\"']?([^\s\"'$]+)"),
+    _Rule("option", ("mysql", "mariadb"), r"\b(?:mysql|mariadb)[\w-]*\s.{0,300}?(?<=\s)-p[\"']?([^\s\"'$]+)"),
+    _Rule("option", ("redis-cli ",), r"\bredis-cli\s.{0,300}?(?<=\s)-a\s+[\"']?([^\s\"'$]+)"),
+    _Rule(
+        "option",
+        (" login ",),
+        r"\b(?:docker|podman|helm|az|oc)\s.{0,300}?\blogin\s.{0,300}?(?<=\s)-p[\s=]+[\"']?([^\s\"'$]+)",
+    ),
+    _Rule(
+        "option", ("sqlcmd ", "unzip ", "bcp "), r"\b(?:sqlcmd|unzip|bcp)\s.{0,300}?(?<=\s)-P\s*[\"']?([^\s\"'$]{4,})"
+    ),
+    _Rule("option", ("smbclient ",), r"\bsmbclient\s.{0,300}?(?<=\s)-U\s*[\"']?[^\s%\"']+%([^\s\"'$]+)"),
+    _Rule("option", ("ldap",), r"\bldap\w+\s.{0,300}?(?<=\s)-w\s*[\"']?([^\s\"'$]{4,})"),
+    _Rule("option", (" -pass",), r"\s-pass(?:in|out)?\s+[\"']?pass:([^\s\"'$]+)"),
+    _Rule(
+        "option",
+        ("--",),
+        r"(?<![\w-])--(?:[a-z]+-)*(?:passw(?:or)?d|passphrase|token|secret|api-?key|(?:access|secret)-key)"
+        r"[ =][\"']?([^\s\"'$<>\[\]{}()|,`-][^\s\"'$<>\[\]{}()|,`]{5,})",
     ),
 )
 
 _TELLING = (
-    "pass", "pwd", "secret", "token", "key", "auth", "cred", "cookie", "login", "curl", "wget", "mysql", "mariadb",
-    "redis-cli", "aws", "pat=", "session",
+    "pass", "pwd", "secret", "token", "key", "auth", "cred", "cookie", "login", "aws", "pat=", "session",
 )  # fmt: skip
 """A line with none of these, whatever the case, has nothing that is named as a secret."""
 
-_HEADER = re.compile(
-    r"(?i)\b(?:proxy-)?authorization[\"']?\s*[:=]\s*[\"']?(?:(bearer|basic|token|digest|apikey|negotiate)\s+)?"
-)
-_HEADER_VALUE = re.compile(r"[A-Za-z0-9._~+/=:\-]{6,}")
-_BASIC = re.compile(r"(?i)\bbasic\s+([A-Za-z0-9+/]{6,}={0,2})(?![A-Za-z0-9+/])")
 _COOKIES = re.compile(r"(?i)\b(set-)?cookie[\"']?\s*:\s*[\"']?([^\r\n\"']{4,})")
 _PAIR = re.compile(r"([^=;\s]{1,80})=([^;\s\"',]{6,})")
-_NETRC = re.compile(r"(?i)\b(?:machine\s+\S+|default)\s+(?:login\s+\S+\s+)?(?:account\s+\S+\s+)?password\s+(\S+)")
-_NETRC_LINE = re.compile(r"(?i)^\s*password[ \t]+([^\s:=]\S*)[ \t]*$")
-_OPTIONS: tuple[tuple[tuple[str, ...], re.Pattern[str]], ...] = (
-    (
-        ("curl", "http", "wget"),
-        re.compile(
-            r"\b(?:curl|http|https|wget|xh)\b.{0,300}?\s(?:-u|--user|-U|--proxy-user)[\s=]*[\"']?[^\s:\"'$]+:([^\s\"'$]+)"
-        ),
-    ),
-    (("sshpass",), re.compile(r"\bsshpass\s+(?:-\w+\s+)*-p\s*[\"']?([^\s\"'$]+)")),
-    (("mysql", "mariadb"), re.compile(r"\b(?:mysql|mariadb)[\w-]*\b.{0,300}?\s-p[\"']?([^\s\"'$]+)")),
-    (("redis-cli",), re.compile(r"\bredis-cli\b.{0,300}?\s-a\s+[\"']?([^\s\"'$]+)")),
-    (
-        ("login",),
-        re.compile(r"\b(?:docker|podman|helm|az|oc)\b.{0,300}?\blogin\b.{0,300}?\s-p[\s=]+[\"']?([^\s\"'$]+)"),
-    ),
-    (("sqlcmd", "unzip", "bcp"), re.compile(r"\b(?:sqlcmd|unzip|bcp)\b.{0,300}?\s-P\s*[\"']?([^\s\"'$]{4,})")),
-    (("smbclient",), re.compile(r"\bsmbclient\b.{0,300}?\s-U\s*[\"']?[^\s%\"']+%([^\s\"'$]+)")),
-    (("ldap",), re.compile(r"\b(?:ldap\w+)\b.{0,300}?\s-w\s*[\"']?([^\s\"'$]{4,})")),
-    ((" -pass",), re.compile(r"\s-pass(?:in|out)?\s+[\"']?pass:([^\s\"'$]+)")),
-    (
-        ("--",),
-        re.compile(
-            r"(?<![\w-])--(?:[a-z]+-)*(?:password|passwd|passphrase|token|secret|api-?key|access-key|secret-key|auth-token)"
-            r"[ =][\"']?([^\s\"'$<>\[\]{}()|,`-][^\s\"'$<>\[\]{}()|,`]{5,})"
-        ),
-    ),
-)
-"""Options of programs that take a password."""
 
 _ASSIGNED = re.compile(
     r"""
@@ -286,19 +279,6 @@ _KEY_LINE = re.compile(
 """A line of a private key: as it is, or with the number, mark or quotes that a listing puts around it."""
 _PUTTY = re.compile(r"Private-Lines: \d+\s+((?:[A-Za-z0-9+/=]{16,}\s*)+)")
 
-# Rules of detect-secrets that know more than the shapes above: module, class, and what a text has a trace of that has
-# anything for them.
-_PLUGINS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
-    ("artifactory", "ArtifactoryDetector", ("AKC",)),
-    ("cloudant", "CloudantDetector", ("cloudant", "CLOUDANT")),
-    ("discord", "DiscordBotTokenDetector", ("iscord", "ISCORD", "bot", "BOT")),
-    ("ibm_cloud_iam", "IbmCloudIamDetector", ("ibm", "IBM")),
-    ("ibm_cos_hmac", "IbmCosHmacDetector", ("cos", "COS", "ibm", "IBM")),
-    ("mailchimp", "MailchimpDetector", ("-us",)),
-    ("softlayer", "SoftlayerDetector", ("softlayer", "SOFTLAYER")),
-    ("telegram_token", "TelegramBotTokenDetector", ("elegram", "ELEGRAM")),
-)
-
 
 def find_secrets(text: str) -> list[Secret]:
     """Return the secrets in a text in their order; none overlaps another."""
@@ -314,15 +294,8 @@ def find_secrets(text: str) -> list[Secret]:
 
 
 def has_secret(text: str) -> bool:
+    """Return whether there is a secret in a text. Imports nothing: it is asked for every variable of an environment."""
     return next(_found(text), None) is not None
-
-
-def is_secret_value(value: str) -> bool:
-    """Return whether the value of a variable is a secret by itself, or holds one as an address may.
-
-    Imports nothing, as it is asked for every variable of an environment.
-    """
-    return len(value) >= 8 and any(True for _ in (*_own(value), *_wrapped(value)))
 
 
 def is_secret_name(name: str) -> bool:
@@ -343,25 +316,19 @@ def remove_secrets(text: str) -> str:
 
 
 def _found(text: str) -> Iterator[Secret]:
-    if len(text) < 8:
-        return
-    yield from _plain(text)
-    yield from _wrapped(text)
+    if len(text) >= 8:
+        yield from _plain(text)
+        yield from _wrapped(text)
 
 
 def _plain(text: str) -> Iterator[Secret]:
-    yield from _own(text)
-    yield from _of_plugins(text)
-
-
-def _own(text: str) -> Iterator[Secret]:
-    """Yield what the rules of this module find."""
     yield from _private_keys(text)
     yield from _shaped(text)
     for rule in _RULES:
         if any(trace in text for trace in rule.traces):
-            for match in rule.pattern.finditer(text):
-                group = 1 if rule.pattern.groups else 0
+            pattern = _compiled(rule.pattern)
+            for match in pattern.finditer(text):
+                group = 1 if pattern.groups else 0
                 if _is_removed(match[group]) or (rule.random and not _is_mixed(match[group])):
                     continue
                 if rule.kind != _HASH and _PLACEHOLDER.match(match[group]):
@@ -373,9 +340,9 @@ def _own(text: str) -> Iterator[Secret]:
 # -- shapes -------------------------------------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=32)
-def _body(characters: str) -> re.Pattern[str]:
-    return re.compile(f"{characters}*")
+@lru_cache(maxsize=128)
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern)
 
 
 def _shaped(text: str) -> Iterator[Secret]:
@@ -392,7 +359,7 @@ def _shaped(text: str) -> Iterator[Secret]:
 
 
 def _key_of(shape: _Shape, text: str, start: int) -> Secret | None:
-    match = _body(shape.body).match(text, start + len(shape.begin))
+    match = _compiled(f"{shape.body}*").match(text, start + len(shape.begin))
     assert match is not None  # noqa: S101 - it may be empty
     body, end = match[0], match.end()
     rest = _REST.match(text, end) if len(body) >= 2 else None
@@ -408,92 +375,34 @@ def _is_escape(text: str, end: int) -> bool:
     return text[max(0, end - 2) : end] in {"\\n", "\\r", "\\t"}
 
 
-def _of_plugins(text: str) -> Iterator[Secret]:
-    for module, name, traces in _PLUGINS:
-        if not any(trace in text for trace in traces):
-            continue
-        for pattern in _patterns(module, name):
-            for match in pattern.finditer(text):
-                # Of an assignment the value is a group; groups of a few characters are parts of a prefix.
-                groups = [number for number in range(1, (match.lastindex or 0) + 1) if len(match[number] or "") >= 20]
-                start, end = match.span(groups[-1] if groups else 0)
-                value = text[start:end]
-                if _is_mixed(value) and not _is_removed(value):
-                    yield Secret(start + len(value) - len(value.lstrip(' \t\r\n=:"')), end, name)
-
-
-@lru_cache(maxsize=32)
-def _patterns(module: str, name: str) -> Sequence[re.Pattern[str]]:
-    plugin = getattr(import_module(f"detect_secrets.plugins.{module}"), name)
-    return tuple(plugin.denylist)
-
-
 # -- what is named as a secret --------------------------------------------------------------------------------------
 
 
 def _named(text: str) -> Iterator[Secret]:
-    for start, end in _telling_lines(text):
-        line = text[start:end]
-        for first, last, kind in _in_line(line):
-            if not _is_removed(line[first:last]):
-                yield Secret(start + first, start + last, kind)
+    for start, line in _pieces(text):
+        lower = line.lower()
+        if any(word in lower for word in _TELLING):
+            for first, last, kind in (*_cookies(line), *_assigned(line)):
+                if not _is_removed(line[first:last]):
+                    yield Secret(start + first, start + last, kind)
 
 
-def _telling_lines(text: str) -> Iterator[Span]:
-    """Yield the lines that have a word which tells of secrets, a few lines at once where they belong together."""
-    lower = text.lower()
-    if len(lower) != len(text):
-        # Some letters have lower forms of another length; positions would be wrong.
-        lower = re.sub("[A-Z]+", lambda match: match[0].lower(), text)
-    places: set[Span] = set()
-    for word in _TELLING:
-        at = lower.find(word)
-        while at >= 0:
-            # Lines that are too long are looked at in pieces that overlap.
-            piece = at - at % _MAX_LINE_CHARS
-            start = max(text.rfind("\n", max(0, piece - _OVERLAP), at) + 1, piece - _OVERLAP, 0)
-            end = text.find("\n", at, piece + _MAX_LINE_CHARS + _OVERLAP)
-            if end < 0:
-                end = min(len(text), piece + _MAX_LINE_CHARS + _OVERLAP)
-            if word == "login" and "password" in lower[end : end + 100]:
-                # A netrc may have a line for each word.
-                start, end = max(0, start - 200), min(len(text), end + 200)
-            places.add((start, end))
-            at = lower.find(word, max(at + len(word), end - _OVERLAP if end - at > _OVERLAP else end))
-    yield from sorted(places)
+def _pieces(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the lines of a text with where they begin, long ones in pieces that overlap."""
+    at = 0
+    for line in text.split("\n"):
+        for piece in range(0, len(line), _MAX_LINE_CHARS):
+            begin = max(0, piece - _OVERLAP)
+            yield at + begin, line[begin : piece + _MAX_LINE_CHARS + _OVERLAP]
+        at += len(line) + 1
 
 
-def _in_line(line: str) -> Iterator[tuple[int, int, str]]:
-    lower = line.lower()
-    if "authorization" in lower and (match := _HEADER.search(line)):
-        value = _HEADER_VALUE.match(line, match.end())
-        if value and (_is_mixed(value[0]) or (match[1] and len(value[0]) >= 8 and not _PLACEHOLDER.match(value[0]))):
-            yield (*value.span(), "header")
-    for match in _BASIC.finditer(line) if "basic" in lower else ():
-        if ":" in _decoded(match[1]):
-            yield (*match.span(1), "header")
-    for match in _COOKIES.finditer(line) if "cookie" in lower else ():
+def _cookies(line: str) -> Iterator[tuple[int, int, str]]:
+    for match in _COOKIES.finditer(line):
         pairs = list(_PAIR.finditer(line, *match.span(2)))
         for pair in pairs[:1] if match[1] else pairs:
             if len(pair[2]) >= 8 and not _PLACEHOLDER.match(pair[2]):
                 yield (*pair.span(2), "cookie")
-    if "password" in lower:
-        yield from _of_netrc(line)
-    for traces, option in _OPTIONS:
-        if (
-            any(trace in line for trace in traces)
-            and (match := option.search(line))
-            and not _PLACEHOLDER.match(match[1])
-        ):
-            yield (*match.span(1), "option")
-    yield from _assigned(line)
-
-
-def _of_netrc(line: str) -> Iterator[tuple[int, int, str]]:
-    for match in _NETRC.finditer(line):
-        yield (*match.span(1), "password")
-    if (alone := _NETRC_LINE.match(line)) and _is_mixed(alone[1]):
-        yield (*alone.span(1), "password")
 
 
 def _assigned(line: str) -> Iterator[tuple[int, int, str]]:
@@ -520,78 +429,39 @@ def _is_for_secret(name: str) -> bool:
     return name not in _KEPT and _NAME.search(last) is not None
 
 
-@dataclass(frozen=True, slots=True)
-class _Assignment:
-    """What is assigned to a name in a line."""
-
-    name: str
-    sign: str
-    value: str
-    following: str
-    """The character after the value."""
-    marked: bool
-    """The name is in quotes, as in data."""
-    alone: bool
-    """There is nothing else in the line."""
-
-    @property
-    def tight(self) -> bool:
-        """Whether it is written without spaces, as in a shell."""
-        return self.sign.strip() == self.sign
-
-    @property
-    def of_variable(self) -> bool:
-        """Whether it is written as variables of the environment are: no code looks like that."""
-        return self.name.isupper() and self.tight
-
-    @property
-    def for_password(self) -> bool:
-        """Whether the name is one of a password, which may be a plain word."""
-        return _PASSWORD_NAME.search(_upper(self.name)) is not None
-
-
-def _is_value(match: re.Match[str], group: str, line: str) -> bool:
+def _is_value(match: re.Match[str], group: str, line: str) -> bool:  # noqa: PLR0911 - one test after the other
     """Whether what is assigned to the name of a secret is one, and not code, a placeholder or a sentence."""
-    value, rest = match[group], line[match.end(group) :]
+    name, sign, value, rest = match["name"], match["sign"], match[group], line[match.end(group) :]
+    # Written as variables of the environment are: no code looks like that.
+    is_variable = name.isupper() and sign.strip() == sign
+    is_password = _PASSWORD_NAME.search(_upper(name)) is not None
     if _PLACEHOLDER.match(value) or _is_removed(value):
         return False
-    alone = line.strip().startswith(match["name"]) and not rest.strip()
-    found = _Assignment(match["name"], match["sign"], value, rest[:1], match["mark"] is not None, alone)
     if _NUMBER.fullmatch(value):
-        return value.isdigit() and found.for_password
-    return _is_plain_value(found) if group == "plain" else _is_quoted_value(found)
-
-
-def _is_plain_value(found: _Assignment) -> bool:
-    value = found.value.rstrip(".:")
-    if found.following in {"(", "[", "{", "<"} or _TYPES.fullmatch(value):
+        return value.isdigit() and is_password
+    if group == "quoted" and (" " in value or "\t" in value):
+        words = len(value.split()) if not re.search(r"[.,:;!?()<>{}=]", value) else 0
+        sentence = is_password and match["mark"] is not None and words in range(2, 9)
+        return (words > 0 or _is_mixed(value)) if is_variable else sentence
+    if group == "quoted":
+        if is_variable or not _IDENTIFIER.fullmatch(value) or _is_mixed(value):
+            return is_variable or (len(value) >= 6 and "{" not in value and not value.startswith("/"))
+        return match["mark"] is not None and len(value) >= 6 and value.lower() not in name.lower()
+    value = value.rstrip(".:")
+    if rest[:1] in {"(", "[", "{", "<"} or _TYPES.fullmatch(value):
         return False
     if not _IDENTIFIER.fullmatch(value):
-        return _is_mixed(value) or found.for_password or found.of_variable
+        return _is_mixed(value) or is_password or is_variable
     # A word: a value where only data can be, a name where there may be code.
-    if value.lower() in found.name.lower() or found.following in {",", ")", "]"}:
+    if value.lower() in name.lower() or rest[:1] in {",", ")", "]"}:
         return False
-    if not found.alone or len(value) < 6:
-        return found.of_variable and "=" in found.sign
-    likely = found.for_password or _is_mixed(value)
-    if "=" in found.sign:
-        return found.of_variable or (found.tight and likely)
+    if not line.strip().startswith(name) or rest.strip() or len(value) < 6:
+        return is_variable and "=" in sign
+    likely = is_password or _is_mixed(value)
+    if "=" in sign:
+        return is_variable or (sign.strip() == sign and likely)
     annotation = value[:1].isupper() and not any(map(str.isdigit, value))
-    return not annotation and found.sign.endswith(" ") and (likely or "-" in found.name)
-
-
-def _is_quoted_value(found: _Assignment) -> bool:
-    value = found.value
-    if " " in value or "\t" in value:
-        words = len(value.split()) if not re.search(r"[.,:;!?()<>{}=]", value) else 0
-        if found.of_variable:
-            return words > 0 or _is_mixed(value)
-        return found.for_password and found.marked and words in range(2, 9)
-    if found.of_variable:
-        return True
-    if _IDENTIFIER.fullmatch(value) and not _is_mixed(value):
-        return found.marked and len(value) >= 6 and value.lower() not in found.name.lower()
-    return len(value) >= 6 and "{" not in value and not value.startswith("/")
+    return not annotation and sign.endswith(" ") and (likely or "-" in name)
 
 
 # -- what is wrapped --------------------------------------------------------------------------------------------------

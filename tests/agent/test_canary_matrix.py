@@ -16,9 +16,9 @@ from tui_agent.agent.gate import needs_of
 from tui_agent.agent.hooks.hooks import Containment, Hooks, from_settings
 from tui_agent.agent.hooks.settings import HookSettings
 from tui_agent.agent.permissions import DEFAULT_RULES, Action, decide_in_mode, view_in_mode
+from tui_agent.files.sensitive import steers_programs
 from tui_agent.sandbox import Launch
 from tui_agent.sandbox.layout import MountKind
-from tui_agent.sandbox.project_scan import is_protected, is_repository
 from tui_agent.session.entries import ToolSchema
 from tui_agent.tools.base import RawInput, ToolContext
 from tui_agent.tools.bash import BashInput, BashTool
@@ -104,7 +104,7 @@ def harm(aviary: Aviary, said: str, mode: str, *, sandboxed: bool = True) -> lis
             kind = path.lstat().st_mode
             leads_out = path.is_symlink() and not path.resolve().is_relative_to(aviary.project)
             special = not (stat.S_ISREG(kind) or stat.S_ISDIR(kind) or stat.S_ISLNK(kind)) or kind & 0o6000
-            if is_repository(path.name) or is_protected(path.name) or path.name == "HEAD" or leads_out or special:
+            if steers_programs(path.name) or path.name == "HEAD" or leads_out or special:
                 planted.append(f"leaves {path.relative_to(aviary.project)}")
     changed = [f"changes {n}" for n in aviary.changed() if not may_change(n, mode, sandboxed=sandboxed)]
     return found + planted + changed

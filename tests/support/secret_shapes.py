@@ -94,5 +94,10 @@ MORE: dict[str, tuple[str, str]] = {
     "pgpassword": ("PGPASSWORD={} psql", "swordfish"),
     "double quotes in json": ('{{"command": "export API_TOKEN=\\"{}\\" && x"}}', "two words here"),
     "hash": ("root:{}:19000:0:99999:7:::", "$6$" + made(8) + "$" + made(60)),
+    "artifactory": ("use {} here", "AKCp" + made(69)),
+    "discord bot": ("bot: {}", "M" + made(23) + "." + made(6) + "." + made(38)),
+    "mailchimp": ("call {} for it", made(32, HEX) + "-us14"),
+    "ibm": ('ibm_api_key: "{}"', made(44)),
+    "softlayer": ("softlayer_api_key={}", made(64, HEX)),
     "docker": ("docker login -u me -p {} registry", "hunter2x"),
 }

@@ -33,12 +33,11 @@ SENSITIVE_NAMES = (
 HARMLESS_NAMES = ("*.example", "*.sample", "*.template", "*.dist")
 """Names that look like the above but are made to be shared."""
 
-PROTECTED_DIRECTORIES = frozenset(
-    {".git", ".hg", ".svn", ".jj", ".husky", ".githooks", ".vscode", ".idea", ".zed", ".fleet", ".vs", ".devcontainer"}
+_REPOSITORIES = frozenset({".git", "git~1", ".hg", ".svn", ".jj"})
+_PROTECTED = frozenset(
+    {".husky", ".githooks", ".vscode", ".idea", ".zed", ".fleet", ".vs", ".devcontainer"}
     | {".claude", ".agents", ".opencode", ".cursor", ".codex", ".gemini", ".windsurf", ".kiro", ".tui-agent"}
-)
-PROTECTED_NAMES = frozenset(
-    {".mcp.json", ".envrc", ".gitmodules", ".gitattributes", ".gitconfig"}
+    | {".mcp.json", ".envrc", ".gitmodules", ".gitattributes", ".gitconfig"}
     | {".exrc", ".vimrc", ".nvimrc", ".nvim.lua", ".dir-locals.el", ".gdbinit", ".lldbinit"}
 )
 """What other programs execute or obey later, in lower case: changed only when that very file was allowed."""
@@ -52,14 +51,21 @@ def is_sensitive(path: str | os.PathLike[str]) -> bool:
     return _sensitive_name(os.path.basename(path).lower())  # noqa: PTH119 - called for every search hit
 
 
-def rules_programs(path: PurePath) -> bool:
-    """Return whether a file rules what programs do: the repository's settings, editors' tasks, a cache's tag, our own.
+@lru_cache(maxsize=16_384)
+def is_repository(name: str) -> bool:
+    """Whether some file system takes a name for a repository's data: case and what has no shape don't count."""
+    return "".join(filter(str.isascii, name)).casefold().rstrip(". ") in _REPOSITORIES
 
-    Letter case does not matter: on some systems ``.GIT/config`` is the same file.
-    """
-    parts = [part.lower() for part in path.parts]
-    name = path.name.lower()
-    return not PROTECTED_DIRECTORIES.isdisjoint(parts) or name in PROTECTED_NAMES or name == _CACHE_TAG
+
+@lru_cache(maxsize=16_384)
+def steers_programs(name: str) -> bool:
+    """Whether other programs execute or obey what has this name, or what is in a directory of this name."""
+    return name.lower() in _PROTECTED or is_repository(name)
+
+
+def rules_programs(path: PurePath) -> bool:
+    """Return whether a file rules what programs do: repositories' settings, editors' tasks, a cache's tag, our own."""
+    return any(map(steers_programs, path.parts)) or path.name.lower() == _CACHE_TAG
 
 
 @lru_cache(maxsize=4_096)

@@ -91,9 +91,9 @@ def safe_environment(environ: Mapping[str, str], *, keep: Iterable[str] = ()) ->
 
 def holds_secret(name: str, value: str) -> bool:
     """Return whether a variable holds a secret: its name says so, or its value looks like one."""
-    from tui_agent.secret_detector import is_secret_name, is_secret_value
+    from tui_agent.secret_detector import has_secret, is_secret_name
 
-    return is_secret_name(name) or is_secret_value(value)
+    return is_secret_name(name) or has_secret(value)
 
 
 def withheld_from(environment: Mapping[str, str], command: str, output: str, *, failed: bool) -> str:

@@ -3,13 +3,12 @@
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import field
-from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
 from tui_agent.files.ignore import IgnoreRules
-from tui_agent.files.own_git import run_git
-from tui_agent.files.sensitive import is_sensitive
+from tui_agent.files.own_git import tracked_files
+from tui_agent.files.sensitive import is_repository, is_sensitive, steers_programs
 from tui_agent.lazy import dataclass
 from tui_agent.path_checks import is_file
 from tui_agent.safe_text import one_line
@@ -20,8 +19,6 @@ from tui_agent.sandbox.project_scan import (
     NEVER_KEPT,
     is_output_name,
     is_product,
-    is_protected,
-    is_repository,
 )
 from tui_agent.sandbox.view import Grants, View
 
@@ -41,11 +38,8 @@ class ProjectFacts:
         self._layout = layout
         self._rules: dict[str, IgnoreRules] = {"": IgnoreRules.above(root).entering(root)}
 
-    @cached_property
-    def tracked(self) -> frozenset[str]:
-        """The paths that are in the repository."""
-        listed = run_git(self.root, "ls-files", "-z")
-        return frozenset(map(os.fsdecode, listed.split(b"\0"))) if listed else frozenset()
+    def is_tracked(self, path: str) -> bool:
+        return f"{self.root}/{path}" in tracked_files(self.root)
 
     def runs(self, path: Path) -> bool:
         """Whether commands see a program at a path outside, which they can't change: environments lead to Python."""
@@ -136,7 +130,7 @@ def _steering(path: PurePosixPath, change: LayerChange, root: Path) -> Grants:
     if change.repository or any(map(is_repository, path.parts)):
         return Grants(repository=True)
     for depth, part in enumerate(path.parts):
-        if is_protected(part):
+        if steers_programs(part):
             first = path.parts[: depth + 1] if change.directory or depth + 1 == len(path.parts) else path.parts
             return Grants(protected=frozenset({root.joinpath(*first)}))
     if not change.directory and not change.output and is_sensitive(path.name):
@@ -176,8 +170,8 @@ def _is_output(change: LayerChange, path: PurePosixPath, known: ProjectFacts) ->
     if change.directory or not change.regular:
         return False
     if named and change.path not in known.shared:
-        return change.path not in known.tracked
-    return change.kind is ChangeKind.CHANGED and is_product(change.head) and change.path not in known.tracked
+        return not known.is_tracked(change.path)
+    return change.kind is ChangeKind.CHANGED and is_product(change.head) and not known.is_tracked(change.path)
 
 
 def _can_be_taken_back(change: LayerChange, known: ProjectFacts) -> bool:

@@ -6,10 +6,11 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from tui_agent.files.sensitive import is_repository
 from tui_agent.lazy import LazyPattern
 from tui_agent.path_checks import at_home, is_there
 from tui_agent.sandbox.plan import OWN_PLACES, unrestorable
-from tui_agent.sandbox.project_scan import ProjectScan, is_repository
+from tui_agent.sandbox.project_scan import ProjectScan
 from tui_agent.sandbox.view import Grants, View
 
 _LINES = 200

@@ -155,7 +155,7 @@ def _bubblewrap(program: str) -> tuple[BubblewrapForm | None, str]:
 
 
 def _tried_landlock() -> str:
-    descriptor = landlock.specification(_trial(), fixed_modes=True)
+    descriptor = landlock.specification(_trial())
     try:
         return _tried(landlock.start_command(descriptor, ["true"]), (descriptor,))
     finally:

@@ -96,14 +96,9 @@ def _packages() -> str:
     return str(Path(landlockpy.__file__).parent.parent)
 
 
-def specification(layout: Layout, *, fixed_modes: bool) -> int:
-    """Return the descriptor of a file in memory that tells what a command is allowed.
-
-    Args:
-        layout: its view.
-        fixed_modes: permissions and owners of files stay as they are.
-    """
-    told = json.dumps({"grants": grants(layout), "fixed_modes": fixed_modes}).encode("utf-8", "surrogateescape")
+def specification(layout: Layout) -> int:
+    """Return the descriptor of a file in memory that tells what a command with a view is allowed."""
+    told = json.dumps(grants(layout)).encode("utf-8", "surrogateescape")
     descriptor = os.memfd_create("view")
     os.write(descriptor, told)
     os.lseek(descriptor, 0, os.SEEK_SET)

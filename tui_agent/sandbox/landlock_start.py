@@ -17,7 +17,6 @@ import signal
 import struct
 import sys
 import time
-from typing import Any
 
 _ERRNO = 0x00050000
 _ALLOW = 0x7FFF0000
@@ -59,14 +58,13 @@ _SOL_SOCKET, _SCM_RIGHTS = 1, 1
 _PAGE = 4_096
 
 
-def filter_of(machine: str, *, fixed_modes: bool) -> bytes:
+def filter_of(machine: str) -> bytes:
     """Return the filter: no sockets, no looking into processes, no changing of owners, nothing of another machine's.
 
     Raises:
         KeyError: the machine is not known.
     """
     architecture, numbers = _MACHINES[machine]
-    asked = () if fixed_modes else _ASKED
     rows = [
         (_LOAD, 0, 0, 4), (_EQUAL, 1, 0, architecture), (_RETURN, 0, 0, _ERRNO | _EPERM),
         (_LOAD, 0, 0, 0), (_AT_LEAST, 0, 1, _X32), (_RETURN, 0, 0, _ERRNO | _EPERM),
@@ -74,13 +72,13 @@ def filter_of(machine: str, *, fixed_modes: bool) -> bytes:
     for name, number in numbers.items():
         if name != "seccomp":
             # What unpacks and copies files goes on where there are no attributes; owners stay as they are.
-            error = _EOPNOTSUPP if "xattr" in name else 0 if "chown" in name and not fixed_modes else _EACCES
-            rows += [(_EQUAL, 0, 1, number), (_RETURN, 0, 0, _NOTIFY if name in asked else _ERRNO | error)]
+            error = _EOPNOTSUPP if "xattr" in name else 0 if "chown" in name else _EACCES
+            rows += [(_EQUAL, 0, 1, number), (_RETURN, 0, 0, _NOTIFY if name in _ASKED else _ERRNO | error)]
     rows.append((_RETURN, 0, 0, _ALLOW))
     return b"".join(struct.pack("HBBI", *row) for row in rows)
 
 
-def restrict(told: dict[str, Any]) -> int:
+def restrict(grants: list[tuple[str, str]]) -> int:
     """Give up everything that is not granted, for good; returns where the system calls that wait are told of.
 
     Raises:
@@ -95,14 +93,14 @@ def restrict(told: dict[str, Any]) -> int:
     write |= AccessFS.MAKE_SOCK | AccessFS.MAKE_FIFO | AccessFS.MAKE_SYM | AccessFS.REFER
     rights = {"list": AccessFS.READ_DIR, "read": read, "write": write}
     with Ruleset(scoped=Scope.ABSTRACT_UNIX_SOCKET | Scope.SIGNAL) as ruleset:
-        for path, right in told["grants"]:
+        for path, right in grants:
             wanted = rights[right]
             try:
                 ruleset.allow_path(path, wanted if os.path.isdir(path) else wanted & of_file)  # noqa: PTH112 - starts fast
             except FileNotFoundError:
                 continue
         ruleset.restrict()
-    return _filter(filter_of(platform.machine(), fixed_modes=told["fixed_modes"]))
+    return _filter(filter_of(platform.machine()))
 
 
 def _filter(rows: bytes) -> int:
@@ -206,7 +204,7 @@ def main() -> None:
     packages, specification, *command = sys.argv[1:]
     sys.path.append(packages)
     with open(specification, "rb") as file:  # noqa: PTH123 - a descriptor of who started it
-        told = json.load(file)
+        grants = json.load(file)
     import _socket
 
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
@@ -214,7 +212,7 @@ def main() -> None:
     child = os.fork()
     if child == 0:
         try:
-            listener = restrict(told)
+            listener = restrict(grants)
             theirs.sendmsg([b"x"], [(_SOL_SOCKET, _SCM_RIGHTS, array.array("i", [listener]))])
             for number in (signal.SIGPIPE, signal.SIGXFSZ):
                 signal.signal(number, signal.SIG_DFL)  # Python ignores them, and what it becomes would, too
@@ -228,9 +226,7 @@ def main() -> None:
         signal.signal(number, signal.SIG_IGN)
     _data, found, _flags, _address = ours.recvmsg(1, 64)
     for _level, _kind, data in found:
-        writable = tuple(
-            f"{path}/" for path, right in told["grants"] if right == "write" and not path.startswith("/dev")
-        )
+        writable = tuple(f"{path}/" for path, right in grants if right == "write" and not path.startswith("/dev"))
         serve(int.from_bytes(data[:4], sys.byteorder), child, writable)
     _pid, status = os.waitpid(child, 0)
     _end_others()

@@ -21,8 +21,9 @@ from enum import Enum
 from itertools import count, islice
 from pathlib import Path
 
+from tui_agent.files.sensitive import steers_programs
 from tui_agent.lazy import dataclass
-from tui_agent.sandbox.project_scan import BARE_REPOSITORY, MAX_DEPTH, is_output_directory, steers_programs
+from tui_agent.sandbox.project_scan import BARE_REPOSITORY, MAX_DEPTH, is_output_directory
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _HEAD_BYTES = 16

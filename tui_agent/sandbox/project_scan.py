@@ -8,14 +8,13 @@ import os
 import stat
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import field
-from functools import lru_cache
 from pathlib import Path
 
 from tui_agent.files.ignore import IgnoreRules
 from tui_agent.files.inside import read_regular
 from tui_agent.files.own_git import tracked_files
 from tui_agent.files.secret_files import is_data, may_hold_secret
-from tui_agent.files.sensitive import PROTECTED_DIRECTORIES, PROTECTED_NAMES, is_sensitive
+from tui_agent.files.sensitive import is_repository, is_sensitive, steers_programs
 from tui_agent.lazy import dataclass
 from tui_agent.path_checks import is_file
 
@@ -70,22 +69,8 @@ NEVER_KEPT = frozenset({"__pycache__"})
 """Directories made again in no time, and run by the next Python without being looked at."""
 BARE_REPOSITORY = frozenset({"HEAD", "objects", "refs"})
 """What makes git take a directory for a repository, whatever it is called."""
-_REPOSITORIES = frozenset({".git", "git~1", ".hg", ".svn", ".jj"})
 STEERING = frozenset({"config", "config.worktree", "hooks", "commondir", "alternates", "attributes", "include"})
 """What in a repository tells git what to run and where to look."""
-
-
-@lru_cache(maxsize=16_384)
-def is_repository(name: str) -> bool:
-    """Whether some file system takes a name for a repository's data: case and what has no shape don't count."""
-    return "".join(filter(str.isascii, name)).casefold().rstrip(". ") in _REPOSITORIES
-
-
-@lru_cache(maxsize=16_384)
-def is_protected(name: str) -> bool:
-    """Whether other programs execute or obey what has this name, or what is in a directory of this name."""
-    plain = name.lower()
-    return plain in PROTECTED_DIRECTORIES or plain in PROTECTED_NAMES
 
 
 def is_output_name(name: str, *, directory: bool) -> bool:
@@ -101,34 +86,34 @@ def is_output_directory(name: str) -> bool:
     return name not in NEVER_KEPT and is_output_name(name, directory=True)
 
 
-def steers_programs(name: str) -> bool:
-    return is_repository(name) or is_protected(name)
-
-
 def is_product(head: bytes) -> bool:
     """Whether a file that begins so was written by a compiler or linker."""
     return head.startswith(_PRODUCT_MAGIC)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ProjectScan:
     """A project at a moment. Paths are absolute, without links on the way from the root of the project."""
 
     root: Path
-    repositories: tuple[Path, ...] = ()
+    repositories: list[Path] = field(default_factory=list)
     """Repositories' own data: ``.git`` directories and files, bare repositories."""
-    elsewhere: tuple[Path, ...] = ()
+    elsewhere: list[Path] = field(default_factory=list)
     """Directories outside of the project in which linked worktrees and submodules keep their repository."""
-    protected: tuple[Path, ...] = ()
+    protected: list[Path] = field(default_factory=list)
     """What other programs execute or obey."""
-    secrets: tuple[Path, ...] = ()
-    outputs: tuple[Path, ...] = ()
+    secrets: list[Path] = field(default_factory=list)
+    outputs: list[Path] = field(default_factory=list)
     """Directories that are made again, outermost ones only."""
-    environments: tuple[Path, ...] = ()
+    environments: list[Path] = field(default_factory=list)
     """Python's virtual environments."""
-    too_large: bool = False
-    looked_at: tuple[tuple[str, int], ...] = field(default=(), repr=False)
+    count: int = 0
+    looked_at: list[tuple[str, int]] = field(default_factory=list, repr=False)
     """Every directory, and every file whose content counted, with when it last changed; nobody can set that back."""
+
+    @property
+    def too_large(self) -> bool:
+        return self.count > MAX_ENTRIES
 
     def holds(self) -> bool:
         """Whether nothing was added or taken away since."""
@@ -145,9 +130,10 @@ def scan_project(root: Path, holds_secret: Callable[[Path], bool]) -> ProjectSca
         root: the project, without links.
         holds_secret: tells whether a file that nobody shares holds a secret, by what is in it.
     """
-    found = _Found(root, holds_secret)
-    found.go_through(str(root), _rules_at(root), depth_in_output=0)
-    return found.scan_project()
+    found = ProjectScan(root)
+    _Scanner(found, holds_secret).go_through(str(root), IgnoreRules.above(root).entering(root), depth_in_output=0)
+    found.elsewhere += dict.fromkeys(path for link in found.repositories for path in _linked_repositories(link))
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,43 +192,20 @@ def _is_planted(row: "os.DirEntry[str]", state: os.stat_result, root: Path) -> b
     return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)) or bool(mode & (stat.S_ISUID | stat.S_ISGID))
 
 
-def _rules_at(root: Path) -> IgnoreRules:
-    return IgnoreRules.above(root).entering(root)
-
-
-class _Found:
-    def __init__(self, root: Path, holds_secret: Callable[[Path], bool]) -> None:
-        self._root = root
+class _Scanner:
+    def __init__(self, found: ProjectScan, holds_secret: Callable[[Path], bool]) -> None:
+        self._found = found
+        self._root = str(found.root)
         self._holds_secret = holds_secret
-        self._tracked = tracked_files(root)
+        self._tracked = tracked_files(found.root)
         self._unread = MAX_UNTRACKED_BYTES
-        self._count = 0
-        self._looked_at: list[tuple[str, int]] = []
-        self.repositories: list[Path] = []
-        self.protected: list[Path] = []
-        self.secrets: list[Path] = []
-        self.outputs: list[Path] = []
-        self.environments: list[Path] = []
-
-    def scan_project(self) -> ProjectScan:
-        return ProjectScan(
-            self._root,
-            tuple(self.repositories),
-            tuple(dict.fromkeys(path for link in self.repositories for path in _linked_repositories(link))),
-            tuple(self.protected),
-            tuple(self.secrets),
-            tuple(self.outputs),
-            tuple(self.environments),
-            too_large=self._count > MAX_ENTRIES,
-            looked_at=tuple(self._looked_at),
-        )
 
     def go_through(self, directory: str, rules: IgnoreRules, depth_in_output: int) -> None:
         """Look at a directory and everything below; ``depth_in_output`` is not 0 in what is made again."""
-        too_deep = directory.count("/", len(str(self._root))) > MAX_DEPTH
+        too_deep = directory.count("/", len(self._root)) > MAX_DEPTH
         if too_deep and not depth_in_output:
-            self._count = MAX_ENTRIES + 1
-        if self._count > MAX_ENTRIES or too_deep:
+            self._found.count = MAX_ENTRIES + 1
+        if self._found.count > MAX_ENTRIES or too_deep:
             return
         try:
             modified = os.stat(directory).st_ctime_ns  # noqa: PTH116 - called for every directory of a project
@@ -250,24 +213,24 @@ class _Found:
                 rows = list(scanned)
         except OSError:
             return
-        self._looked_at.append((directory, modified))
-        self._count += len(rows)
+        self._found.looked_at.append((directory, modified))
+        self._found.count += len(rows)
         names = {row.name for row in rows}
         if names >= BARE_REPOSITORY:
-            self.repositories.append(Path(directory))
+            self._found.repositories.append(Path(directory))
             return
         if not depth_in_output and CACHE_TAG in names and self._is_cache(directory, rules):
-            self.outputs.append(Path(directory))
+            self._found.outputs.append(Path(directory))
             depth_in_output = 1
-        if not depth_in_output and not _IGNORE_FILES.isdisjoint(names) and directory != str(self._root):
+        if not depth_in_output and not _IGNORE_FILES.isdisjoint(names) and directory != self._root:
             rules = rules.entering(directory)
         if "pyvenv.cfg" in names:
-            self.environments.append(Path(directory))
+            self._found.environments.append(Path(directory))
         self._entries(rows, rules, depth_in_output)
 
     def _is_cache(self, directory: str, rules: IgnoreRules) -> bool:
         """Whether a directory is a cache by its tag: one that git has is not, whoever wrote the tag."""
-        return directory != str(self._root) and rules.ignored(directory, directory=True) and _is_tagged(directory)
+        return directory != self._root and rules.ignored(directory, directory=True) and _is_tagged(directory)
 
     def _entries(self, rows: Iterable["os.DirEntry[str]"], rules: IgnoreRules, depth_in_output: int) -> None:
         for row in rows:
@@ -275,23 +238,23 @@ class _Found:
             if name in _IGNORE_FILES:
                 self._note(row)
             if is_repository(name):
-                self.repositories.append(Path(row.path))
-            elif is_protected(name):
-                self.protected.append(Path(row.path))
+                self._found.repositories.append(Path(row.path))
+            elif steers_programs(name):
+                self._found.protected.append(Path(row.path))
             elif row.is_dir(follow_symlinks=False):
                 self._directory(row, rules, depth_in_output)
             elif is_sensitive(name) or (
                 not depth_in_output and may_hold_secret(name) and self._is_informative(row, rules)
             ):
-                self.secrets.append(Path(row.path))
+                self._found.secrets.append(Path(row.path))
 
     def _directory(self, row: "os.DirEntry[str]", rules: IgnoreRules, depth_in_output: int) -> None:
         output = depth_in_output or self._is_output(row, rules)
         if output and not depth_in_output:
-            self.outputs.append(Path(row.path))
+            self._found.outputs.append(Path(row.path))
         if row.name in _OTHERS and output:
             if os.path.lexists(os.path.join(row.path, "pyvenv.cfg")):  # noqa: PTH118 - as scandir names it
-                self.environments.append(Path(row.path))
+                self._found.environments.append(Path(row.path))
             return
         self.go_through(row.path, rules, int(bool(output)))
 
@@ -314,7 +277,7 @@ class _Found:
 
     def _note(self, row: "os.DirEntry[str]") -> None:
         """Remember a file whose content counts: another one makes another scan."""
-        self._looked_at.append((row.path, row.stat(follow_symlinks=False).st_ctime_ns))
+        self._found.looked_at.append((row.path, row.stat(follow_symlinks=False).st_ctime_ns))
 
 
 def _is_tagged(directory: str) -> bool:

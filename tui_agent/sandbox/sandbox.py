@@ -23,6 +23,7 @@ from types import MappingProxyType
 from tui_agent.files.ignore import IgnoreRules
 from tui_agent.files.own_git import tracked_files
 from tui_agent.files.secret_files import file_holds_secret
+from tui_agent.files.sensitive import is_repository, steers_programs
 from tui_agent.lazy import dataclass
 from tui_agent.path_checks import is_directory
 from tui_agent.safe_text import one_line
@@ -68,10 +69,8 @@ from tui_agent.sandbox.project_scan import (
     STEERING,
     OutputsFound,
     ProjectScan,
-    is_repository,
     look_into,
     scan_project,
-    steers_programs,
 )
 from tui_agent.sandbox.settings import SandboxSettings
 from tui_agent.sandbox.view import AllowHost, Grants, View, Writes
@@ -505,8 +504,7 @@ class Sandbox:
                 port = network.proxy.port if network is not None else 0
                 launch.arguments = seatbelt_command(self.state.program, layout, command, port)
             case "landlock":
-                fixed = launch.view.writes is Writes.NOTHING and not launch.view.changes_sources
-                descriptor = landlock.specification(layout, fixed_modes=fixed)
+                descriptor = landlock.specification(layout)
                 launch.owned += (descriptor,)
                 launch.arguments = landlock.start_command(descriptor, command)
             case None:
