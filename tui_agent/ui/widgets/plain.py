@@ -7,6 +7,7 @@ made of it.
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from rich.color import Color as RichColor
 from rich.segment import Segment
@@ -15,9 +16,11 @@ from textual.color import Color
 from textual.containers import Container
 from textual.filter import LineFilter
 from textual.geometry import Region
-from textual.scrollbar import ScrollBar, ScrollBarRender
 from textual.strip import Strip
 from textual.widget import Widget
+
+if TYPE_CHECKING:
+    from textual.scrollbar import ScrollBar
 
 
 def plain_lines(widget: Widget, crop: Region, line: Callable[[int], Strip]) -> list[Strip] | None:
@@ -43,18 +46,18 @@ class Room(Container):
         return empty_lines(self, crop) or super().render_lines(crop)
 
 
-class PlainBar(ScrollBar):
-    """A scroll bar beside what is painted like that: its cells are of five kinds."""
+def bar_lines(bar: "ScrollBar", crop: Region) -> list[Strip]:
+    """Return the lines of a scroll bar beside what is painted like that: its cells are of five kinds."""
+    from textual.scrollbar import ScrollBarRender  # as late as Textual loads it
 
-    def render_lines(self, crop: Region) -> list[Strip]:
-        match self.render():
-            case ScrollBarRender(style=Style(color=RichColor() as colour, bgcolor=RichColor() as back)) as bar:
-                look = bar.virtual_size, bar.window_size, bar.position, bar.thickness
-                cells = bar.render_bar(self.size.height, *look, True, back, colour).segments  # noqa: FBT003
-                base = self.rich_style
-                return plain_lines(self, crop, lambda y: _cell(cells[y], base)) or super().render_lines(crop)
-            case _:
-                return super().render_lines(crop)
+    match bar.render():
+        case ScrollBarRender(style=Style(color=RichColor() as colour, bgcolor=RichColor() as back)) as drawn:
+            look = drawn.virtual_size, drawn.window_size, drawn.position, drawn.thickness
+            cells = drawn.render_bar(bar.size.height, *look, True, back, colour).segments  # noqa: FBT003
+            base = bar.rich_style
+            return plain_lines(bar, crop, lambda y: _cell(cells[y], base)) or type(bar).render_lines(bar, crop)
+        case _:
+            return type(bar).render_lines(bar, crop)
 
 
 @lru_cache(64)

@@ -1,19 +1,19 @@
 """The window onto a transcript's lines: what is visible, where it stays when heights change, and how it is painted."""
 
-from typing import ClassVar, Final
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual.cache import LRUCache
 from textual.geometry import Region, Size
 from textual.reactive import var
 from textual.scroll_view import ScrollView
-from textual.scrollbar import ScrollBar
 from textual.selection import Selection
 from textual.strip import Strip
 from textual.widget import Widget
 
 from tui_agent.context.context_status import Standing
 from tui_agent.lazy import dataclass
-from tui_agent.ui.widgets.plain import PlainBar, plain_lines
+from tui_agent.ui.widgets.plain import bar_lines, plain_lines
 from tui_agent.ui.widgets.transcript.blocks import Block
 from tui_agent.ui.widgets.transcript.lines import Line
 from tui_agent.ui.widgets.transcript.model import Position, Row, TranscriptModel
@@ -21,6 +21,9 @@ from tui_agent.ui.widgets.transcript.paint import Highlight, find_all, offset_st
 from tui_agent.ui.widgets.transcript.palette import COMPONENT_CLASSES, Palette
 from tui_agent.ui.widgets.transcript.selecting import row_id, selected_text
 from tui_agent.ui.widgets.transcript.source import LIVE_ID
+
+if TYPE_CHECKING:
+    from textual.scrollbar import ScrollBar
 
 _KEPT_STRIPS: Final = 1_500
 
@@ -64,13 +67,12 @@ class Viewport(ScrollView):
     # -- size and scroll position
 
     @property
-    def vertical_scrollbar(self) -> ScrollBar:
+    def vertical_scrollbar(self) -> "ScrollBar":
         """The bar at the right, made when it is first asked for."""
-        if self._vertical_scrollbar is None:
-            self._vertical_scrollbar = bar = PlainBar(name="vertical", thickness=self.scrollbar_size_vertical)
-            bar.display = False
-            self.app._start_widget(self, bar)  # noqa: SLF001 - as Textual starts its own
-        return self._vertical_scrollbar
+        bar = super().vertical_scrollbar
+        if "render_lines" not in vars(bar):
+            bar.render_lines = partial(bar_lines, bar)  # type: ignore[method-assign]
+        return bar
 
     @property
     def page(self) -> int:
