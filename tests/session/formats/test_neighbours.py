@@ -294,6 +294,18 @@ def test_a_database_of_opencode(tmp_path: Path) -> None:
     ]
     assert (session.title, session.cwd) == ("A short answer 7", "/home/ann/shop")
     assert (session.entries[1].model, session.entries[1].usage.input) == ("local/scripted", 808)
+    assert session.leaf == len(session.entries)
+
+
+def test_a_message_that_opencode_took_back_is_behind_the_leaf(tmp_path: Path) -> None:
+    path = opencode(tmp_path)
+    with sqlite3.connect(path) as connection:
+        rows = connection.execute("SELECT id, data FROM message ORDER BY time_created, id").fetchall()
+        last = [name for name, data in rows if json.loads(data)["role"] == "user"][-1]
+        connection.execute("UPDATE session SET revert = ?", (json.dumps({"messageID": last}),))
+    [session] = read_file(path)
+    assert said(session)[session.leaf - 1] == "model: <All is well.> Done, answer 10."
+    assert len(session.entries) == 6
 
 
 def test_a_session_of_vibe() -> None:

@@ -98,6 +98,7 @@ def _export(document: Node, limits: ImportLimits) -> IncomingSession:
         cwd=info.text("directory", ""),
         title=info.text("title", ""),
         created_at=info.node("time").time("created"),
+        undone=info.node("revert").text("messageID", ""),
     )
     if not len(session.entries):
         raise NoConversation(f"{document.where} holds no messages.")
@@ -107,7 +108,7 @@ def _export(document: Node, limits: ImportLimits) -> IncomingSession:
 def _database(source: SourceFile) -> Iterator[IncomingSession]:
     with source.database() as connection:
         for row in connection.execute(
-            "SELECT id, parent_id, directory, title, time_created FROM session ORDER BY time_created, id"
+            "SELECT id, parent_id, directory, title, time_created, revert FROM session ORDER BY time_created, id"
         ).fetchall():
             session = source.attempt(partial(_of_row, connection, row, source))
             if session is not None and len(session.entries):
@@ -122,6 +123,7 @@ def _of_row(connection: sqlite3.Connection, row: sqlite3.Row, source: SourceFile
         cwd=str(row["directory"] or ""),
         title=str(row["title"] or ""),
         created_at=int(row["time_created"] or 0),
+        undone=parse_object(_bytes(row["revert"] or "{}"), where).text("messageID", ""),
     )
     if row["parent_id"]:
         at = connection.execute("SELECT time_created FROM session WHERE id = ?", (row["parent_id"],)).fetchone()
@@ -139,7 +141,7 @@ def _stored_messages(connection: sqlite3.Connection, session: str, where: str) -
         info = parse_object(_bytes(row["data"]), place)
         parts = connection.execute("SELECT id, data FROM part WHERE message_id = ? ORDER BY id", (row["id"],))
         found = [{**parse_object(_bytes(part["data"]), place).value, "id": part["id"]} for part in parts]
-        return Node({"info": info.value, "parts": found}, place)
+        return Node({"info": {**info.value, "id": row["id"]}, "parts": found}, place)
 
     for number, row in enumerate(messages, 1):
         place = f"{where}, message {number}"
@@ -187,6 +189,7 @@ def _stored(source: SourceFile) -> IncomingSession:
         cwd=info.text("directory", ""),
         title=info.text("title", ""),
         created_at=info.node("time").time("created"),
+        undone=info.node("revert").text("messageID", ""),
     )
     if not len(session.entries):
         raise NoConversation(f"{path.name} holds no messages.")
@@ -202,15 +205,21 @@ class _Reader:
     def __init__(self, limits: ImportLimits, *, skip_damaged: bool = False) -> None:
         self._make = Builder(_PROGRAM, limits)
         self._skip = skip_damaged
+        self._leaf: int | None = None
 
-    def read(self, messages: Iterable[_Lazy], *, name: str, cwd: str, title: str, created_at: int) -> IncomingSession:
+    def read(
+        self, messages: Iterable[_Lazy], *, name: str, cwd: str, title: str, created_at: int, undone: str
+    ) -> IncomingSession:
+        """Return the session; ``undone`` is the first message that is taken back, which goes with the next one."""
         for where, message in messages:
-            self._make.tolerate(partial(self._message, message), where, skip=self._skip)
-        return self._make.finish(name=name, cwd=cwd, title=title, created_at=created_at)
+            self._make.tolerate(partial(self._message, message, undone), where, skip=self._skip)
+        return self._make.finish(name=name, cwd=cwd, title=title, created_at=created_at, leaf=self._leaf)
 
-    def _message(self, read: Callable[[], Node]) -> None:
+    def _message(self, read: Callable[[], Node], undone: str) -> None:
         message = read()
         info = message.node("info")
+        if undone and info.text("id", "") == undone:
+            self._leaf = self._make.last
         match role := info.text("role"):
             case "user":
                 self._user(info, message)
