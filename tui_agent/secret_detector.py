@@ -12,7 +12,7 @@ none.
 import base64
 import binascii
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from itertools import pairwise
 
@@ -267,7 +267,10 @@ _TYPES = re.compile(
     re.IGNORECASE,
 )
 
-_LONG = re.compile(r"(?<![A-Za-z0-9+/_\-=.])[A-Za-z0-9+/_\-]{24,}={0,2}")
+_LONG = re.compile(
+    r"(?<![A-Za-z0-9+/_\-=.])(?:(?:[A-Za-z0-9+/]{60,76}\r?\n[ \t]*)+[A-Za-z0-9+/]{4,}|[A-Za-z0-9+/_\-]{24,})={0,2}"
+)
+"""What may be base64, in lines or in one."""
 _BLOCK_LINE = re.compile(r"[A-Za-z0-9+/]{16,}={0,2}")
 _PEM = re.compile(r"-----BEGIN ([A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?)-----")
 _PEM_END = re.compile(r"-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----")
@@ -518,26 +521,11 @@ def _block_before(text: str, end: int) -> Iterator[Secret]:
 
 def _wrapped(text: str) -> Iterator[Secret]:
     """Yield secrets in base64, and keys of Amazon's, which have no shape but their length."""
-    block: list[Span] = []
     for match in _LONG.finditer(text):
         if match.end() - match.start() == 40 and _is_random(match[0]):
             yield Secret(*match.span(), "key of 40 characters")
-        if block and not text[block[-1][1] : match.start()].strip() and block[-1][1] - block[-1][0] >= 60:
-            block.append(match.span())
-            continue
-        yield from _decoded_block(text, block)
-        block = [match.span()]
-    yield from _decoded_block(text, block)
-
-
-def _decoded_block(text: str, block: Sequence[Span]) -> Iterator[Secret]:
-    if not block:
-        return
-    start, end = block[0][0], block[-1][1]
-    last = _BLOCK_LINE.match(text, end + 1) if text[end : end + 1] == "\n" and end - block[-1][0] >= 60 else None
-    inner = _decoded("".join(text[start:end].split()))
-    if inner and any(True for _ in _plain(inner)):
-        yield Secret(start, last.end() if last else end, "secret in base64")
+        elif (inner := _decoded("".join(match[0].split()))) and any(True for _ in _plain(inner)):
+            yield Secret(*match.span(), "secret in base64")
 
 
 def _decoded(text: str) -> str:

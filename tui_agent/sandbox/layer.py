@@ -275,7 +275,7 @@ def _whole(written: str, path: str) -> Iterator[LayerChange]:
             elif is_directory:
                 pending.append((row.path, name))
             elif stat.S_ISREG(now.st_mode):
-                _owned_by_nobody(row.path, now)
+                drop_owner_bits(row.path, now)
             else:
                 yield LayerChange(
                     name, ChangeKind.NEW, regular=False, output=True, inside=True, link=_target(row.path, now),
@@ -288,7 +288,7 @@ def _check_depth(path: str) -> None:
         raise RecursionError(path)
 
 
-def _owned_by_nobody(written: str, now: os.stat_result) -> os.stat_result:
+def drop_owner_bits(written: str, now: os.stat_result) -> os.stat_result:
     """Take the permission to run as its owner or group from a file of a layer; returns what it is like then."""
     if stat.S_ISREG(now.st_mode) and now.st_mode & (stat.S_ISUID | stat.S_ISGID):
         os.chmod(written, stat.S_IMODE(now.st_mode) & ~(stat.S_ISUID | stat.S_ISGID))  # noqa: PTH101 - as scandir names it
@@ -310,7 +310,7 @@ def _file(
     output: bool,
 ) -> Iterator[LayerChange]:
     """Yield what happened to a file. Of an output its time counts: programs go by those of what they made."""
-    now = _owned_by_nobody(written, now)
+    now = drop_owner_bits(written, now)
     regular, link = stat.S_ISREG(now.st_mode), _target(written, now)
     new = LayerChange(
         path, ChangeKind.NEW, regular=regular, head=_head(written) if regular else b"", output=output, link=link,

@@ -38,6 +38,7 @@ from tui_agent.sandbox.layer import (
     LayerChange,
     changes_in,
     discard,
+    drop_owner_bits,
     keep,
     make_layer,
     make_own_directory,
@@ -517,7 +518,7 @@ class Sandbox:
                 with contextlib.suppress(OSError):
                     path.touch(exist_ok=False)
                     yield path
-        if not needed or not view.writes_outputs or view.changes_sources_itself:
+        if not needed or not view.writes_outputs or view.grants.sources or view.grants.repository:
             return
         rules = IgnoreRules.above(root).entering(root)
         for name in sorted(OUTPUT_DIRECTORIES - NEVER_KEPT):
@@ -764,11 +765,12 @@ def _is_of_repository(path: Path) -> bool:
 
 def _lost_owner_bits(path: Path) -> bool:
     """Take the permission to run as its owner or group from a file; returns whether that was all it had."""
-    mode = path.lstat().st_mode
-    if not stat.S_ISREG(mode) or not mode & (stat.S_ISUID | stat.S_ISGID):
-        return False
-    path.chmod(stat.S_IMODE(mode) & ~(stat.S_ISUID | stat.S_ISGID))
-    return not steers_programs(path.name) and not _is_of_repository(path)
+    before = path.lstat()
+    return (
+        drop_owner_bits(str(path), before) is not before
+        and not steers_programs(path.name)
+        and not _is_of_repository(path)
+    )
 
 
 def _names(paths: Iterable[Path], root: Path) -> str:

@@ -83,10 +83,5 @@ class View:
         """Whether what is made again is kept."""
         return self.writes is not Writes.NOTHING or self.changes_sources
 
-    @property
-    def changes_sources_itself(self) -> bool:
-        """Whether a command that is on no layer can change the project's files."""
-        return self.grants.sources or self.grants.repository
-
     def opened(self, grants: Grants) -> "View":
         return View(self.writes, self.grants | grants)

@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 
-from tui_agent.lazy import dataclass
 from tui_agent.shell.reader import Word, listed
 
 _TABLE = Path(__file__).with_suffix(".txt")
@@ -28,41 +27,30 @@ _BRANCHES = listed("fetch pull")
 """Subcommands of git whose operands name remotes and branches; an address would reach another machine."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Family:
-    """The words that name a family, and whether everything else in the command is of it."""
-
-    words: tuple[str, ...]
-    known: bool = True
-
-    @property
-    def pattern(self) -> str:
-        return f"{' '.join(self.words)} *"
+_Family = tuple[tuple[str, ...], bool]
+"""The words that name a family, and whether everything else in the command is of it."""
 
 
 def family(words: Sequence[Word]) -> str:
     """Return the pattern of the rule that "always" creates for a simple command."""
     exact = escaped(" ".join(word.shown for word in words))
     found = _family_of(words)
-    if found is None or not found.known:
+    if found is None or not found[1]:
         return exact
     # A task as it stands is what was asked about; with arguments it is a family.
-    return exact if len(found.words) == len(words) and _is_task(found.words) else found.pattern
+    is_task = found[0][0] in _TASKS and "run" in found[0]
+    return exact if len(found[0]) == len(words) and is_task else f"{' '.join(found[0])} *"
 
 
 def exceeded_family(words: Sequence[Word]) -> str:
     """Return the pattern of the family that a command would belong to but for an option; "" where there is none."""
     found = _family_of(words)
-    return "" if found is None or found.known else found.pattern
+    return "" if found is None or found[1] else f"{' '.join(found[0])} *"
 
 
 def _family_of(words: Sequence[Word]) -> _Family | None:
     found = _named([word.value if word.value is not None else "$" for word in words])
-    return found if found is not None and all(map(_PLAIN.fullmatch, found.words)) else None
-
-
-def _is_task(words: Sequence[str]) -> bool:
-    return words[0] in _TASKS and "run" in words
+    return found if found is not None and all(map(_PLAIN.fullmatch, found[0])) else None
 
 
 def run_by(words: Sequence[str]) -> list[str]:
@@ -82,20 +70,20 @@ def _named(words: Sequence[str]) -> _Family | None:
         size = runner.count(" ") + 1
         if " ".join(words[:size]) == runner:
             inner = _named(words[size:])
-            return _Family((*words[:size], *inner.words), inner.known) if inner else None
+            return ((*words[:size], *inner[0]), inner[1]) if inner else None
     program, second = (*words, "", "")[:2]
     if program in _TASKS and second == "run" and len(words) > 2:
-        return _Family(tuple(words[:3]), _knows(f"{program} run", words[3:]))
+        return tuple(words[:3]), _knows(f"{program} run", words[3:])
     for size in (3, 2, 1):
         name = " ".join(words[:size])
         if len(words) >= size and name in option_table() and name not in _MODULES_ONLY:
-            return _Family(tuple(words[:size]), _knows(name, words[size:]))
+            return tuple(words[:size]), _knows(name, words[size:])
     if _SCRIPTED.fullmatch(program):
         if second == "-m" and words[2:3] and words[2] in _MODULES:
             module = " ".join(words[2:4]) if words[2] == "ruff" else words[2]
-            return _Family(tuple(words[:3]), _knows(module, words[2 + len(module.split()) :]))
-        return _Family(tuple(words[:2])) if "." in second and not second.startswith("-") else None
-    return _Family((program,)) if program.startswith("./") and len(program) > 2 else None
+            return tuple(words[:3]), _knows(module, words[2 + len(module.split()) :])
+        return (tuple(words[:2]), True) if "." in second and not second.startswith("-") else None
+    return ((program,), True) if program.startswith("./") and len(program) > 2 else None
 
 
 _MODULES_ONLY = listed("unittest doctest compileall coverage build")
