@@ -63,12 +63,21 @@ def test_a_file_is_listed_with_the_newest_entry_that_told_of_it():
     newest, other = build.path[-1].id, build.path[-3].id
     operations = file_operations(build.path, tool_traits(), SummaryDetails(read_files=("/home/someone/project/c.py",)))
     details = SummaryDetails(read_files=operations.read, file_ids=dict(operations.ids))
-    assert carried_blocks(details) == (
-        f"<read-files>\n/home/someone/project/\nc.py\nb.py #{other}\nsrc/a.py #{newest}\n</read-files>"
-    )
-
-    later = file_operations([], tool_traits(), details)
-    assert later.ids == operations.ids
+    assert carried_blocks(details).split("\n")[1:-1] == [
+        "/home/someone/project/c.py",
+        f"/home/someone/project/b.py #{other}",
+        f"/home/someone/project/src/a.py #{newest}",
+    ]
+    assert file_operations([], tool_traits(), details).ids == operations.ids
+    # Where the room is short, their directory is told once.
+    number = operations.shown(80, len)
+    short = carried_blocks(details.model_copy(update={"shown_files": number}))
+    assert short.split("\n")[1:-1] == [
+        "/home/someone/project/",
+        "c.py",
+        f"b.py #{other}",
+        f"src/a.py #{newest}",
+    ]
 
 
 def test_state_is_shown_with_the_summary():

@@ -40,34 +40,37 @@ class FileOperations:
     modified: tuple[str, ...] = ()
     ids: Mapping[str, int] = field(default_factory=dict, compare=False)
 
-    def newest(self, number: int) -> tuple[str, ...]:
-        """Return the newest ``number`` paths of each list."""
+    def newest(self, number: int | None) -> tuple[str, ...]:
+        """Return the newest ``number`` paths of each list, None for all."""
+        number = len(self.read) + len(self.modified) if number is None else number
         return (*self.read[max(0, len(self.read) - number) :], *self.modified[max(0, len(self.modified) - number) :])
 
-    def shown(self, budget: int, count: Callable[[str], int]) -> int:
-        """Return how many of the newest paths of each list are told in ``budget`` tokens together."""
-        most = max(len(self.read), len(self.modified))
-        low, high = 0, most
+    def shown(self, budget: int, count: Callable[[str], int]) -> int | None:
+        """Return how many of the newest paths of each list are told in ``budget`` tokens together; None for all."""
+
+        def fits(number: int | None) -> bool:
+            rows = (row for paths in (self.read, self.modified) for row in path_rows(paths, number, self.ids))
+            return count("\n".join(rows)) <= budget
+
+        if fits(None):
+            return None
+        low, high = 0, max(len(self.read), len(self.modified))
         while low < high:
             number = (low + high + 1) // 2
-            rows = [row for paths in (self.read, self.modified) for row in path_rows(paths, number, self.ids)]
-            low, high = (number, high) if count("\n".join(rows)) <= budget else (low, number - 1)
+            low, high = (number, high) if fits(number) else (low, number - 1)
         return low
 
 
 def path_rows(paths: Sequence[str], number: int | None, ids: Mapping[str, int]) -> list[str]:
-    """Return a list of files as a summary tells it: the newest ``number``, with their entries."""
+    """Return a list of files with their entries: all, or the newest ``number``, their common directory told once."""
     hidden = 0 if number is None else max(0, len(paths) - number)
     rows = [f"({hidden} earlier files not listed)"] if hidden else []
-    if not ids:
-        return [*rows, *paths[hidden:]]
     listed = paths[hidden:]
-    directory = posixpath.dirname(posixpath.commonprefix(listed)) if len(listed) > 1 else ""
-    if len(directory) >= _LONG_DIRECTORY:
-        rows.append(f"{directory}/")
-        listed = [path.removeprefix(f"{directory}/") for path in listed]
-    told = zip(listed, paths[hidden:], strict=True)
-    return [*rows, *(f"{shown} #{ids[path]}" if path in ids else shown for shown, path in told)]
+    directory = posixpath.dirname(posixpath.commonprefix(listed)) if ids and number is not None and listed[1:] else ""
+    if len(directory) < _LONG_DIRECTORY:
+        return [*rows, *(f"{path} #{ids[path]}" if path in ids else path for path in listed)]
+    names = [f"{path.removeprefix(f'{directory}/')} #{ids.get(path, '')}".removesuffix(" #") for path in listed]
+    return [*rows, f"{directory}/", *names]
 
 
 def call_path(arguments: str) -> str | None:

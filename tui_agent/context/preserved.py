@@ -111,7 +111,7 @@ def carry(
         anchors=encode_lines(lines, titles),
         user_messages=messages,
         state=state,
-        shown_files=count_files if count_files < max(len(files.read), len(files.modified)) else None,
+        shown_files=count_files,
         file_ids={path: files.ids[path] for path in listed if path in files.ids},
         remembered=tuple(anchor.encode() for anchor in anchors),
     )
