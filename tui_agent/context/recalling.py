@@ -13,9 +13,9 @@ from tui_agent.context.truncation import NOTE_BYTES, OutputLimits, fitting_bytes
 from tui_agent.context.view import ContextView
 from tui_agent.session.tool_traits import TraitsByName
 
-_HEAD_SHARE = 0.1
+_HEAD_SHARE = 0.05
 """Share of the room for the beginning of the text."""
-_USED_SHARE = 0.25
+_USED_SHARE = 0.1
 """Share of what is left of it for lines in which names in use stand."""
 _NUMBER_BYTES = 8
 """About what a line's number takes."""
