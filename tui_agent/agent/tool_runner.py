@@ -59,6 +59,7 @@ from tui_agent.session.entries import (
 )
 from tui_agent.tools.arguments import parse_arguments
 from tui_agent.tools.base import SubagentHost, Tool, ToolContext, ToolInput, ToolResult
+from tui_agent.tools.paths import explain
 from tui_agent.tools.reads import FileReads
 from tui_agent.tools.registry import find_tool, tool_traits
 
@@ -499,6 +500,7 @@ def _failed(tool: Tool[Any], error: ToolError | OSError) -> ToolResult:
     """Return the result of a call that failed. What the system refuses is an answer to the call and ends no run."""
     if isinstance(error, OSError):
         log.warning("%s failed", tool.name, exc_info=error)
+        error = explain(error, str(error.filename or tool.name))
     return ToolResult(str(error), is_error=True)
 
 
