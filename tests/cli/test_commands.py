@@ -352,8 +352,10 @@ def test_models_of_a_gateway_are_asked_for_and_kept(capsys: pytest.CaptureFixtur
     assert gateway.asked[0][1]["authorization"] == "Bearer sk-gateway-secret"
 
     gateway.answers["/v1/models"] = 500
+    run(["config", "set", "model", "openai/unlisted"])
     assert run(["models", "openai/"]) == 0
     shown = capsys.readouterr()
+    assert "openai/unlisted" in shown.out
     assert "openai/team-model" in shown.out
     assert "says 500; what it said just now is shown" in shown.err
     assert not [path for path in data_dir().rglob("*") if path.is_file() and b"sk-gateway" in path.read_bytes()]

@@ -93,7 +93,11 @@ def run_models(arguments: Namespace) -> int:
     catalog.forget()
     available = keys.available()
     shown = 0
-    for info in map(directory_of(catalog).with_learnt, catalog.models()):
+    listed = catalog.models()
+    if config.model and catalog.place(config.model).is_own and config.model not in {info.id for info in listed}:
+        # A server may take names that it does not list.
+        listed.insert(0, catalog.info(config.model))
+    for info in map(directory_of(catalog).with_learnt, listed):
         usable = is_usable(info, available, catalog)
         if (not usable and not arguments.all) or arguments.filter.lower() not in info.id.lower():
             continue
