@@ -25,7 +25,6 @@ from tui_agent import errors
 from tui_agent.app.services import (
     AppServices,
     FirstView,
-    KeyStatus,
     LocalServer,
     ModelRow,
     OpenHow,
@@ -54,12 +53,6 @@ MODELS = (
     ModelRow("openai/gpt-5-mini", "openai", 400_000, 0.25, 2.0, ("tools", "vision"), False),
     ModelRow("ollama/qwen3:4b", "ollama", 32_768, 0.0, 0.0, ("tools",), True),
     ModelRow("mistral/devstral-medium", "mistral", 128_000, 0.4, 2.0, ("tools",), False),
-)
-KEYS = (
-    KeyStatus("Anthropic", "ANTHROPIC_API_KEY", found=False),
-    KeyStatus("OpenAI", "OPENAI_API_KEY", found=False),
-    KeyStatus("Google", "GEMINI_API_KEY", found=False),
-    KeyStatus("Mistral", "MISTRAL_API_KEY", found=False),
 )
 
 
@@ -192,7 +185,6 @@ def make_stage(
         "config_path": Path("~/.config/tui-agent/config.toml"),
         "state_dir": tmp_path / "state",
         "models": lambda: MODELS,
-        "provider_keys": lambda: KEYS,
         "find_servers": find_servers,
         "list_files": list_files,
         "branch": branch,

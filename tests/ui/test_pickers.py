@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.thoroughness import NIGHTLY
 from tests.support.ui_app import HOME, MODELS, Stage, make_stage, screen_text, until, write
-from tui_agent.app.services import FirstView, KeyStatus, LocalServer, ModelRow, OpenHow, OpenRequest
+from tui_agent.app.services import FirstView, LocalServer, ModelRow, OpenHow, OpenRequest
 from tui_agent.model.naming import NameStanding, NameVerdict
 from tui_agent.session.entries import TextPart, UserEntry
 from tui_agent.session.session import Session
@@ -453,7 +453,7 @@ async def test_welcome_offers_the_models_of_the_settings_when_none_is_chosen(tmp
 
 @pytest.mark.parametrize("found", [True, False])
 async def test_welcome_offers_models_only_with_a_key(tmp_path: Path, *, found: bool) -> None:
-    keys = (KeyStatus("OpenAI", "OPENAI_API_KEY", found=found),)
+    keys = {"OpenAI": "OPENAI_API_KEY"} if found else {}
     stage = make_stage(tmp_path, start=FirstView(screen="welcome"), provider_keys=lambda: keys)
     async with stage.run() as pilot:
         await until(lambda: "Welcome" in screen_text(stage), pilot)

@@ -324,7 +324,7 @@ class Controller:
             return
         race, self.race = self.race, None
         if race is not None:
-            await race.aclose()
+            await self.attempt(race.aclose())
         if self._unsubscribe is not None:
             self._unsubscribe()
         await agent.aclose()

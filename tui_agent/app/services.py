@@ -14,7 +14,7 @@ from tui_agent.path_checks import is_directory, is_there
 
 if TYPE_CHECKING:
     # Only for annotations: this module is there before the first paint, and entries take long to import .
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from tui_agent.agent.agent import Agent
     from tui_agent.agent.permissions import Rule
@@ -64,15 +64,6 @@ class ModelRow:
     """Short words: tools, vision, reasoning, ..."""
     has_key: bool = False
     """Whether requests to it can be authorised now (a key was found, or none is needed)."""
-
-
-@dataclass(frozen=True, slots=True)
-class KeyStatus:
-    """Whether a provider's key was found, and where it was looked for."""
-
-    provider: str
-    variable: str
-    found: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,9 +265,9 @@ class AppServices:
         del model, usage
         return None
 
-    def provider_keys(self) -> Sequence[KeyStatus]:
-        """Return whether the best known providers and those with a key have one."""
-        return ()
+    def provider_keys(self) -> Mapping[str, str]:
+        """Return where the key of each provider that can be used comes from, by the provider's name."""
+        return {}
 
     def own_servers(self) -> Sequence[LocalServer]:
         """Return the servers of the settings with their models; nobody is asked whether they run."""

@@ -20,7 +20,6 @@ from tui_agent.app.services import (
     AppServices,
     FileTransfer,
     FirstView,
-    KeyStatus,
     LocalServer,
     ModelRow,
     OpenHow,
@@ -58,7 +57,6 @@ BRANCH_SECONDS = 3.0
 
 TYPING_PAUSE = 0.7
 """Seconds without a key after which loading something is not noticed."""
-WELCOME_PROVIDERS = ("anthropic", "openai", "gemini", "mistral", "deepseek", "openrouter", "groq", "xai")
 
 
 class ControllerWiring(AppServices):
@@ -250,14 +248,9 @@ class ControllerWiring(AppServices):
         anew = prices.cache_write if info.cache_marks else prices.input
         return max(0.0, tokens * (anew - prices.cache_read))
 
-    def provider_keys(self) -> Sequence[KeyStatus]:
-        available = self._wiring.router.keys.available()
-        shown = dict.fromkeys((*WELCOME_PROVIDERS, *available))
-        return [
-            KeyStatus(PROVIDERS[name].name, next(iter(PROVIDERS[name].keys), ""), name in available)
-            for name in shown
-            if name in PROVIDERS
-        ]
+    def provider_keys(self) -> Mapping[str, str]:
+        found = self._wiring.router.keys.available()
+        return {PROVIDERS[name].name if name in PROVIDERS else name: source for name, source in found.items()}
 
     def own_servers(self) -> Sequence[LocalServer]:
         config = self._wiring.loaded.config

@@ -74,11 +74,11 @@ class WelcomeScreen(Page[WelcomeChoice]):
     # -- text -------------------------------------------------------------------------------------------------
 
     def _found(self) -> Content:
-        found = [key for key in self._services.provider_keys() if key.found]
+        found = self._services.provider_keys()
         lines = [Content(f"tui-agent needs a model. {self._state(keys_found=bool(found))}")]
-        for key in found[:KEYS_SHOWN]:
-            where = self._styled(key.variable, "faint")
-            lines.append(Content.assemble("  ", self._styled("✓ ", "good"), f"{one_line(key.provider, 18):<18}", where))
+        for name, source in list(found.items())[:KEYS_SHOWN]:
+            where = self._styled(one_line(source, 60), "faint")
+            lines.append(Content.assemble("  ", self._styled("✓ ", "good"), f"{one_line(name, 18):<18}", where))
         if len(found) > KEYS_SHOWN:
             lines.append(self._styled(f"    and {plural(len(found) - KEYS_SHOWN, 'other provider')}", "faint"))
         return Content("\n").join(lines)
@@ -110,7 +110,7 @@ class WelcomeScreen(Page[WelcomeChoice]):
             for number, server in enumerate(self._servers)
             for model in server.models[:8]
         ]
-        if any(key.found for key in self._services.provider_keys()):
+        if self._services.provider_keys():
             rows.append(("models", "Choose a model"))
         rows.append(("login", "l  Log in: paste a provider's key, or name the variable that holds it"))
         rows.append(("search", "s  Look for a model server on this machine"))
