@@ -164,6 +164,8 @@ def test_a_subcommand_that_is_told_nothing_does_what_it_usually_does(
     assert printed(capsys, "config") == printed(capsys, "config", "get")
     assert printed(capsys, "tree") == printed(capsys, "tree", recorded)
     assert printed(capsys, "context") == printed(capsys, "context", recorded)
+    for line in ("tree --json", "cost --json", "context --json --at 4"):
+        assert printed(capsys, *line.split()) == printed(capsys, "-c", "-p", f"/{line}"), "one implementation"
     assert "always kept whole" in printed(capsys, "compact", "--preview", code=1)
 
 

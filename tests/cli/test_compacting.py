@@ -1,42 +1,42 @@
-"""``tui-agent compact`` says what it did in the numbers that the session keeps of it."""
+"""``/compact`` without a screen says what it did in the numbers that the session keeps of it."""
 
+import io
 from pathlib import Path
 
-import pytest
-
-from tests.support.agents import make_agent
+from tests.support.agents import Harness, make_agent
+from tests.support.headless import run_headless
 from tests.support.scripted_client import Reply, ScriptedClient
-from tui_agent.cli.context import compact
 from tui_agent.session.entries import CompactionEntry, UserEntry
 
 LONG = "Fine. " + " ".join(f"word{number}" for number in range(400))
 """An answer that fills the window and does not repeat itself."""
+SUMMARY = "## Goal\nFind out why the redirect loses its query string, and write a test that holds it."
 
 
-async def test_the_numbers_are_those_of_the_entry_and_the_way_back_leads_before_it(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    client = ScriptedClient(lambda request: Reply(LONG if request.tools else "## Goal\nWords."))
-    harness = make_agent(tmp_path, client, window=20_000)
+async def talked(tmp_path: Path) -> Harness:
+    client = ScriptedClient(lambda request: Reply(LONG if request.tools else SUMMARY))
+    harness = make_agent(tmp_path, client, window=20_000, answer=None)
     for number in range(6):
         await harness.say(f"Question {number}")
-    before = harness.session.leaf
-    assert await compact(harness.agent) == 0
+    return harness
+
+
+async def test_the_numbers_are_those_of_the_entry(tmp_path: Path) -> None:
+    harness, err, out = await talked(tmp_path), io.StringIO(), io.StringIO()
+    before = len(harness.path())
+    assert await run_headless(harness, "/compact --preview", out=out) == 0
+    assert "Summarised: " in out.getvalue()
+    assert len(harness.path()) == before
+    assert await run_headless(harness, "/compact", err=err) == 0
     entry = harness.path()[-1]
     assert isinstance(entry, CompactionEntry)
-    told = capsys.readouterr().out
-    assert f"{entry.tokens_before:,} → {entry.tokens_after:,} tokens of history." in told
-    assert f"#{before} in /tree" in told
+    assert f"{entry.tokens_before:,} → {entry.tokens_after:,} tokens of history" in err.getvalue()
 
 
 async def test_it_ends_where_it_is_told_to(tmp_path: Path) -> None:
-    summary = "## Goal\nFind out why the redirect loses its query string, and write a test that holds it."
-    client = ScriptedClient(lambda request: Reply(LONG if request.tools else summary))
-    harness = make_agent(tmp_path, client, window=20_000)
-    for number in range(4):
-        await harness.say(f"Question {number}")
+    harness = await talked(tmp_path)
     third = [entry.id for entry in harness.path() if isinstance(entry, UserEntry)][2]
-    assert await compact(harness.agent, up_to=third) == 0
+    assert await run_headless(harness, f"/compact #{third}") == 0
     entry = harness.path()[-1]
     assert isinstance(entry, CompactionEntry)
     assert entry.first_kept_id == third

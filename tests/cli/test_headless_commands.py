@@ -94,7 +94,7 @@ async def test_mode_effort_and_title_are_kept(place: Place) -> None:
 async def test_a_report_is_the_output(place: Place) -> None:
     assert await place.run("/help") == ExitCode.DONE
     assert "/undo" in place.out.getvalue()
-    assert "show all branches" not in place.out.getvalue()
+    assert "change the colours" not in place.out.getvalue()
     assert "(f5)" not in place.out.getvalue()
     assert await place.run("/cost", as_json=True) == ExitCode.DONE
     rows = [json.loads(line) for line in place.out.getvalue().splitlines()]
@@ -125,7 +125,8 @@ async def test_a_run_that_a_command_starts_is_waited_for(place: Place) -> None:
         ("/mode nonsense", "There is no mode"),
         ("/label", "Nobody can be asked in this run"),
         ("/effort", "The answers are: default"),
-        ("/tree", "needs the full-screen program"),
+        ("/permissions", "needs the full-screen program"),
+        ("/context --at", "--at needs a value"),
         ("/sessions 1234", "tui-agent -r 1234"),
     ],
 )

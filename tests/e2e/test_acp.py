@@ -303,14 +303,15 @@ async def test_commands_of_the_desk_work_in_an_editor(running: Running, place: P
         await typed("hello there")
         offered = {row.name for row in editor.of("available_commands_update")[0].available_commands}
         assert {"undo", "redo", "mode", "fork", "prune", "cost", "rename", "compact"} <= offered
-        assert not {"quit", "theme", "tree", "settings"} & offered
+        assert not {"quit", "theme", "settings"} & offered
         assert "turn “hello there”" in await typed("/undo")
         assert "Redone" in await typed("/redo")
         assert "plan: changes nothing" in await typed("/mode plan")
         assert editor.of("current_mode_update")[-1].current_mode_id == "plan"
         assert "1 request" in await typed("/cost")
         assert "No old tool output" in await typed("/prune")
-        assert "full-screen program" in await typed("/tree")
+        assert "◀ here" in await typed("/tree")
+        assert "full-screen program" in await typed("/permissions")
         assert "There is no mode" in await typed("/mode nonsense")
 
 

@@ -7,31 +7,83 @@ from typing import TYPE_CHECKING
 
 from tui_agent.app.commands import Command
 from tui_agent.app.format import plural
-from tui_agent.app.frontend import CompactPage, ContextPage, LongText, SettingsPage
+from tui_agent.app.frontend import CompactPage, ContextPage, LongText, Output, SettingsPage
+from tui_agent.errors import CommandError
 
 if TYPE_CHECKING:
+    from tui_agent.agent.agent import Agent
     from tui_agent.app.controller import Controller
 
 
-async def context(controller: Controller, _argument: str) -> None:
-    """Show the next request block by block."""
-    if controller.agent is not None:
+async def context(controller: Controller, argument: str) -> None:
+    """Show the next request block by block; without a screen as lines, as ``--json``, or the exact ``--request``.
+
+    ``--at N``, ``--model NAME`` and ``--window TOKENS`` show another one.
+    """
+    if (agent := controller.agent) is None:
+        return
+    if controller.frontend.has_screen:
         controller.show(ContextPage())
+        return
+    from tui_agent.agent.context_inspector import room_made
+    from tui_agent.agent.context_map import context_map
+    from tui_agent.app import session_reports
+    from tui_agent.context.budget import ModelLimits
+    from tui_agent.context.projection import project
+    from tui_agent.context.request import request_bytes
+    from tui_agent.context.templates import Templates
+
+    options, ports, session = _options(argument), agent.ports, agent.session
+    path = session.path() if "at" not in options else session.path(int(options["at"]))
+    model, directory = options.get("model") or agent.model, ports.directory
+    if not path and (head := await agent.inspector.first_head()) is not None:
+        path = [head]
+    if "request" in options:
+        sent = request_bytes(project(path, directory.traits(model), Templates.load(ports.prompt)))
+        controller.show(Output("The next request", sent.decode("utf-8", "surrogatepass").removesuffix("\n")))
+        return
+    limits = directory.limits(model)
+    if "window" in options:
+        limits = ModelLimits(model, int(options["window"]), limits.max_output, "config", limits.vision)
+    shown, made = context_map(path, limits, ports.settings, directory.counter(model)), room_made(path)
+    if "json" in options:
+        controller.show(Output("The context map", session_reports.context_json(shown, made, model)))
+    else:
+        controller.show(ContextPage(session_reports.context_lines(shown, made, model)))
+
+
+def _options(argument: str) -> dict[str, str]:
+    """Return the options of ``/context``; those that take nothing are ""."""
+    words, found = argument.split(), dict[str, str]()
+    while words:
+        name = words.pop(0).removeprefix("--")
+        takes_value = name in {"at", "window", "model"}
+        if not takes_value and name not in {"json", "request"}:
+            raise CommandError("Use /context, with --at N, --model NAME, --window TOKENS, --json or --request.")
+        if takes_value and not (words and (name == "model" or words[0].isdigit())):
+            raise CommandError(f"--{name} needs a value.")
+        found[name] = words.pop(0) if takes_value else ""
+    return found
 
 
 async def compact(controller: Controller, argument: str) -> None:
     """Summarise the history: with a focus at once, otherwise after a look at what goes and what stays.
 
-    ``#412`` before the focus is the entry to end before.
+    ``#412`` before the focus is the entry to end before. ``--preview`` says what it would do, ``--json`` as JSON.
     """
     from tui_agent.agent.context_inspector import room_made
-    from tui_agent.errors import CommandError
 
     agent = controller.agent
     if agent is None or not controller.may_change():
         return
+    words = argument.split()
+    if preview := "--preview" in words:
+        argument = " ".join(word for word in words if word not in {"--preview", "--json"})
     named = re.match(r"#(\d+)(?:\s+|$)", argument)
     boundary, focus = (int(named[1]), argument[named.end() :]) if named else (None, argument)
+    if preview:
+        await _preview(controller, agent, focus, boundary, as_json="--json" in words)
+        return
     if boundary is not None and controller.frontend.has_screen:
         await compact_up_to(controller, boundary, focus)
         return
@@ -46,6 +98,23 @@ async def compact(controller: Controller, argument: str) -> None:
         if outcome.problem:
             raise CommandError(outcome.problem)
         controller.say(room_made(agent.session.active_path()).sentence)
+
+
+async def _preview(controller: Controller, agent: Agent, focus: str, boundary: int | None, *, as_json: bool) -> None:
+    """Say what a compaction would do; no model is asked, so the summary is a room that it may take."""
+    from tui_agent.app import session_reports
+    from tui_agent.context.compaction import Refusal
+
+    order = agent.context.order("manual", focus or None, boundary)
+    plan = await agent.compactor.plan(order)
+    if isinstance(plan, Refusal):
+        raise CommandError(plan.message)
+    commit = await agent.compactor.forecast(plan, order)
+    lines = session_reports.compaction_lines(plan, commit)
+    text = session_reports.compaction_json(plan, commit) if as_json else "\n".join(lines)
+    controller.show(Output("The compaction preview", text))
+    if isinstance(commit, Refusal):
+        raise CommandError(commit.message)
 
 
 async def compact_up_to(controller: Controller, entry_id: int, focus: str = "") -> None:
@@ -190,7 +259,6 @@ COMMANDS = (
         context,
         "Context window",
         key="ctrl+g",
-        needs_screen=True,
         place=240,
     ),
     Command(

@@ -174,16 +174,19 @@ class Output(Page):
 
 @dataclass(frozen=True, slots=True)
 class TreePage(Page):
-    """All branches of the session, the cursor at an entry or at the leaf."""
+    """All branches of the session, the cursor at an entry or at the leaf; ``lines`` where there is no screen."""
 
     at: int | None = None
+    lines: Sequence[str] = ()
     title: str = "The session tree"
 
 
+@dataclass(frozen=True, slots=True)
 class ContextPage(Page):
-    """The next request, block by block."""
+    """The next request, block by block. ``lines`` are for where there is no screen."""
 
-    title = "The context map"
+    lines: Sequence[str] = ()
+    title: str = "The context map"
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,6 +330,8 @@ class Frontend:
                 self.say(f"**{page.title}**\n\n{page.text}")
             case Output():
                 self.say(f"```\n{page.text}\n```")
+            case TreePage() | ContextPage():
+                self.say("\n".join([f"**{page.title}**\n\n```", *page.lines, "```"]))
             case DiffPage():
                 self.say(f"**{page.title}**\n\n```diff\n{diff_text(page.files)[:MAX_DIFF_CHARS]}\n```")
             case _:

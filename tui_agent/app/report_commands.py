@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 from tui_agent.app.commands import Command
 from tui_agent.app.format import visible
-from tui_agent.app.frontend import CostPage, Heading, HelpPage, Report
+from tui_agent.app.frontend import CostPage, Heading, HelpPage, Output, Report
 
 if TYPE_CHECKING:
     from tui_agent.app.controller import Controller
 
 
-async def cost(controller: Controller, _argument: str) -> None:
-    """Say what was spent, all branches. It is read in a thread: in a long session that takes a second."""
+async def cost(controller: Controller, argument: str) -> None:
+    """Say what was spent, all branches; ``--json`` as figures. Read in a thread: long sessions take a second."""
     from tui_agent.app import spending
 
     if controller.agent is None:
@@ -26,6 +26,13 @@ async def cost(controller: Controller, _argument: str) -> None:
     found, names = await asyncio.to_thread(
         spending.look_up, session, services.store, records, departures, services.price
     )
+    if not controller.frontend.is_attended or argument == "--json":
+        from tui_agent.app import session_reports
+
+        as_json = argument == "--json"
+        text = session_reports.cost_json(found) if as_json else "\n".join(session_reports.cost_lines(found, names))
+        controller.show(Output("Cost of this session", text))
+        return
     lines: list[str] = []
     for heading, rows in spending.spending_sections(found, names):
         lines += [*([""] if lines else []), Heading(heading), *rows]

@@ -118,10 +118,21 @@ async def choose_model(controller: Controller, name: str) -> bool:
 
 
 async def tree(controller: Controller, argument: str) -> None:
-    """Show all branches of the session, the cursor at the leaf or at an entry (``#412``)."""
-    if controller.agent is not None:
-        entry = argument.removeprefix("#")
-        controller.show(TreePage(int(entry) if entry.isdigit() else None))
+    """Show all branches of the session, the cursor at the leaf or at an entry (``#412``); ``--json`` tells them."""
+    if controller.agent is None:
+        return
+    entry = argument.removeprefix("#")
+    at = int(entry) if entry.isdigit() else None
+    if controller.frontend.has_screen:
+        controller.show(TreePage(at))
+        return
+    from tui_agent.app import session_reports
+
+    session = controller.agent.session
+    if argument == "--json":
+        controller.show(Output("The session tree", session_reports.tree_json(session)))
+    else:
+        controller.show(TreePage(at, session_reports.tree_lines(session)))
 
 
 async def retry(controller: Controller, _argument: str) -> None:
@@ -210,9 +221,7 @@ COMMANDS = (
         needs_screen=True,
         place=30,
     ),
-    Command(
-        "tree", "show all branches of this session", tree, "Session tree", key="ctrl+t", needs_screen=True, place=40
-    ),
+    Command("tree", "show all branches of this session", tree, "Session tree", key="ctrl+t", place=40),
     Command("fork", "continue in a copy of this session", fork, "Fork session", place=60),
     Command("rename", "give this session a title", rename, "Rename session", argument="[TITLE]", place=70),
     Command("label", "label where you are, to find it in /tree", label, "Label", argument="[TEXT]", place=100),

@@ -92,6 +92,20 @@ def parse(argv: list[str]) -> argparse.Namespace:
     return arguments
 
 
+def named_run(arguments: Namespace) -> Namespace:
+    """Return the run that a subcommand is a name of: ``tui-agent tree ID`` is ``tui-agent -r ID -p /tree``."""
+    given = {name: value for name, value in vars(arguments).items() if value}
+    words = [f"/{arguments.command}", *(f"#{given[name]}" for name in ("up_to",) if name in given)]
+    flags = [f"--{name}" for name in ("preview", "request", "json") if name in given]
+    values = [f"--{name} {given[name]}" for name in ("at", "window") if name in given]
+    model = ["-m", given["model"]] if "model" in given and arguments.command == "compact" else []
+    values += [f"--model {given['model']}"] if "model" in given and not model else []
+    words += [*values, *flags, *([given["focus"]] if "focus" in given else [])]
+    run = parse([*(["-r", given["id"]] if "id" in given else ["-c"]), *model, "-p", " ".join(words)])
+    run.is_named, run.read_only, run.debug = True, arguments.command != "compact", arguments.debug
+    return run
+
+
 def _check_key(arguments: argparse.Namespace) -> None:
     """Refuse options that name a session another way."""
     if arguments.print is None:
@@ -170,6 +184,7 @@ def _run_parser() -> argparse.ArgumentParser:
 
 
 def _add_run(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(is_named=False, read_only=False)
     parser.add_argument("-V", "--version", action="version", version=f"tui-agent {__version__}")
     session = parser.add_argument_group("session")
     session.add_argument(
@@ -303,10 +318,6 @@ def _add_commands(parser: argparse.ArgumentParser, *, required: bool) -> None:
     compact.add_argument("--up-to", type=_positive, metavar="N", help="summarise only what is before entry N")
     compact.add_argument("--preview", action="store_true", help="show what it would do and change nothing")
     compact.add_argument("--json", action="store_true", help="print JSON; goes with --preview")
-    for sub in (context, compact):
-        sub.set_defaults(cwd=Path.cwd(), allow=[], deny=[], mode=None, effort=None, trust=False)
-        sub.set_defaults(**dict.fromkeys(RUN_LIMITS))
-        sub.set_defaults(no_session=False, demo=False, print=None)
 
     models = commands.add_parser("models", help="list the models you can use")
     models.add_argument("filter", nargs="?", default="", help="list only names that contain this")

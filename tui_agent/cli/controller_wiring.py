@@ -135,6 +135,7 @@ class ControllerWiring(AppServices):
     def start(self) -> FirstView:
         arguments, wiring = self._wiring.arguments, self._wiring
         how = OpenHow.TAKE_OVER if arguments.take_over else OpenHow.OPEN
+        how = OpenHow.READ_ONLY if arguments.read_only else how
         if arguments.continue_:
             return FirstView(OpenRequest(wiring.last_session(), how), prompt=arguments.prompt or "")
         if arguments.fork:
@@ -182,6 +183,8 @@ class ControllerWiring(AppServices):
         if self._agent is None or self._agent is self._getting_ready:
             return
         self._getting_ready = self._agent
+        if self._agent.session.read_only and self._wiring.headless:
+            return
         self._wiring.client.warm(self._agent.model)
         if self._wiring.headless:
             return

@@ -25,6 +25,7 @@ from tui_agent.app.controller import Controller
 from tui_agent.app.format import one_line, plural
 from tui_agent.app.frontend import (
     Choice,
+    ContextPage,
     DiffPage,
     Frontend,
     Heading,
@@ -35,6 +36,7 @@ from tui_agent.app.frontend import (
     Remedy,
     Report,
     Severity,
+    TreePage,
     diff_text,
 )
 from tui_agent.app.intent import CommandIntent, parse
@@ -329,6 +331,8 @@ class HeadlessRun(Frontend):
                 self.show(Output(page.title, diff_text(page.files)))
             case RacePage():
                 self.show(Output(page.title, page.text))
+            case TreePage() | ContextPage():
+                self.show(Output(page.title, "\n".join(page.lines)))
             case _:
                 self._failed = True
                 super().show(page)

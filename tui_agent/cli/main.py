@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 
-from tui_agent.cli.arguments import UsageError, parse
+from tui_agent.cli.arguments import UsageError, named_run, parse
 from tui_agent.cli.output import ExitCode, discard_output, provide_streams, say
 
 MAX_STDIN_CHARS = 2_000_000
@@ -23,7 +23,7 @@ USAGE_ERRORS = {"UsageError", "ConfigError", "RuleError", "UnknownModelError"}
 """By name, so that the modules they come from are not imported for every run."""
 
 _MODULES = {
-    "tree": "context", "compact": "context", "cost": "context", "result": "context", "logout": "login",
+    "logout": "login",
     "config": "settings", "schema": "events", "completion": "arguments",
 }  # fmt: skip
 """Modules of subcommands that are not called like them."""
@@ -65,6 +65,8 @@ def _command(arguments: Namespace) -> Callable[[Namespace], int]:
     name = arguments.command
     if name == "run":
         return _full_screen if arguments.print is None else _headless
+    if name in {"tree", "cost", "context", "compact"}:
+        return lambda named: _headless(named_run(named))
     run: Callable[[Namespace], int] = getattr(import_module(f"tui_agent.cli.{_MODULES.get(name, name)}"), f"run_{name}")
     return run
 
@@ -123,7 +125,7 @@ def _headless(arguments: Namespace) -> int:
     from tui_agent.cli.headless import GO_ON, HeadlessRun, KeyedRun
     from tui_agent.cli.wiring import Wiring
 
-    message, piped = arguments.print, _piped()
+    message, piped = arguments.print, "" if arguments.is_named else _piped()
     if not message.strip() and not piped.strip():
         raise UsageError("There is no prompt: write one after -p, or pipe it in.")
 

@@ -1,0 +1,166 @@
+"""What ``/tree``, ``/context``, ``/cost`` and ``/compact --preview`` say where there is no screen, as lines or JSON."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from tui_agent.agent.context_inspector import RoomMade
+from tui_agent.agent.context_map import ContextMap
+from tui_agent.app.plain_text import plain_preview
+from tui_agent.app.spending import Spending, Spent, day_series, spending_sections, step_series
+from tui_agent.context.budget import ContextSize
+from tui_agent.context.commit_plan import Commit
+from tui_agent.context.compaction import CompactionPlan, Refusal
+from tui_agent.plot import picture
+from tui_agent.session.records import EntryHeader, children
+from tui_agent.session.session import Session
+
+_WIDTH, _HEIGHT = 72, 6
+"""Of a plot, in cells."""
+
+
+def tree_json(session: Session) -> str:
+    """Return a line for each entry of all branches."""
+    labels, leaf, active = session.labels(), session.leaf, set(session.path_outline().ids)
+    rows = (
+        {**header._asdict(), "label": labels.get(header.id), "active": header.id in active, "leaf": header.id == leaf}
+        for header in session.skeleton()
+    )
+    return "\n".join(json.dumps(row, ensure_ascii=False) for row in rows)
+
+
+def tree_lines(session: Session) -> list[str]:
+    """Return the tree: straight runs flat, only branch points indented.
+
+    ``•`` marks the current path, ``◀ here`` its leaf. A subagent's branch is one line.
+    """
+    labels, leaf, active = session.labels(), session.leaf, set(session.path_outline().ids)
+    calls = {entry.id: entry.call for entry in session.subagents()}
+    headers = [header._replace(parent_id=calls.get(header.id, header.parent_id)) for header in session.skeleton()]
+    below = children(headers)
+    by_id: dict[int, EntryHeader] = {header.id: header for header in headers}
+    lines: list[str] = []
+    stack: list[tuple[int, str, str]] = [(root, "", "") for root in reversed(below.get(None, []))]
+    while stack:
+        entry_id, first, rest = stack.pop()
+        header = by_id[entry_id]
+        label = f" [{labels[entry_id]}]" if entry_id in labels else ""
+        here = "  ◀ here" if entry_id == leaf else ""
+        mark = "•" if entry_id in active else "·"
+        kind = "files changed" if header.kind == "checkpoint" else header.kind.replace("_", " ")
+        text = f"{kind}: {plain_preview(header.kind, header.preview)[:80]}"
+        lines.append(f"{first}{mark} #{entry_id} {text}{label}{here}")
+        subagents = [child for child in below.get(entry_id, []) if by_id[child].kind == "subagent"]
+        if header.kind == "subagent":
+            lines[-1] += f" ({_count(below, entry_id)} entries)"
+            continue
+        offspring = [child for child in below.get(entry_id, []) if child not in subagents]
+        if len(offspring) == 1:
+            stack.append((offspring[0], rest, rest))
+        else:
+            for child in reversed(offspring):
+                last = child == offspring[-1]
+                stack.append((child, f"{rest}{'└─' if last else '├─'}", f"{rest}{'  ' if last else '│ '}"))
+        stack += [(child, f"{rest}{'├─' if offspring else '└─'}", rest) for child in reversed(subagents)]
+    return lines
+
+
+def _count(below: Mapping[int | None, list[int]], entry_id: int) -> int:
+    found = [entry_id]
+    for one in found:
+        found += below.get(one, [])
+    return len(found)
+
+
+def cost_lines(found: Spending, names: Mapping[int, str]) -> list[str]:
+    sections = spending_sections(found, names)
+    if not sections:
+        return ["Nothing was sent yet."]
+    lines: list[str] = []
+    for heading, rows in sections:
+        lines += [heading, *(f"  {line}" for row in rows for line in row.split("\n")), ""]
+    if not found.can_plot:
+        return lines[:-1]
+    lines += ["By request", *(f"  {line}" for line in picture(step_series(found), _WIDTH, _HEIGHT))]
+    if len(found.days) > 1:
+        first, last = min(found.days), max(found.days)
+        lines += ["", f"By day, {first} to {last}"]
+        lines += [f"  {line}" for line in picture(day_series(found), _WIDTH, _HEIGHT)]
+    return lines
+
+
+def cost_json(found: Spending) -> str:
+    def all_of(sums: Mapping[Any, Spent]) -> dict[str, Any]:
+        return {str(name): asdict(spent) for name, spent in sums.items()}
+
+    value = {
+        "total": asdict(found.total),
+        "branches": {("current" if not key else f"#{key}"): asdict(spent) for key, spent in found.branches.items()},
+        "models": all_of(found.models),
+        "kinds": all_of(found.purposes),
+        "days": {day.isoformat(): cost for day, cost in sorted(found.days.items())},
+        "requests": [record._asdict() for record in found.steps],
+    }
+    return json.dumps(value, ensure_ascii=False)
+
+
+def compaction_lines(plan: CompactionPlan, commit: Commit | Refusal) -> list[str]:
+    result = (
+        f"{commit.tokens_before:,} → {commit.tokens_after:,} tokens of history, and a summary of at most "
+        f"{plan.summary_tokens:,}"
+        if isinstance(commit, Commit)
+        else f"would be refused: {commit.message}"
+    )
+    first = f"#{plan.kept[0].id}" if plan.kept else "nothing"
+    goes = len(plan.history) + len(plan.turn_prefix)
+    return [
+        f"Summarised: {goes} entries, {plan.tokens_summarised:,} tokens",
+        f"Kept as is: from {first} on, {len(plan.kept)} entries, {plan.tokens_kept:,} tokens",
+        f"History:    {result}",
+    ]
+
+
+def compaction_json(plan: CompactionPlan, commit: Commit | Refusal) -> str:
+    value: dict[str, Any] = {
+        "summarised": [entry.id for entry in (*plan.history, *plan.turn_prefix)],
+        "kept": [entry.id for entry in plan.kept],
+        "first_kept_id": plan.first_kept_id,
+        "tokens_summarised": plan.tokens_summarised,
+        "tokens_kept": plan.tokens_kept,
+        "summary_tokens": plan.summary_tokens,
+    }
+    if isinstance(commit, Commit):
+        value |= {"tokens_before": commit.tokens_before, "tokens_after": commit.tokens_after}
+    else:
+        value["refused"] = commit.message
+    return json.dumps(value, ensure_ascii=False)
+
+
+def context_json(shown: ContextMap, made: RoomMade, model: str) -> str:
+    size = asdict(shown.size) | {"percent": round(shown.size.percent, 1), "budget": shown.size.budget}
+    newest = made.newest.id if made.newest is not None else None
+    room = {"compactions": made.compactions, "last_compaction": newest, "prunes": made.prunes, "freed": made.freed}
+    blocks = [asdict(block) for block in shown.blocks]
+    return json.dumps({"model": model, "size": size, "made_room": room, "blocks": blocks})
+
+
+def context_lines(shown: ContextMap, made: RoomMade, model: str) -> list[str]:
+    lines = [f"{model or 'no model'}: {_gauge(shown.size)}", *filter(None, [made.sentence]), ""]
+    for block in shown.blocks:
+        address = f"#{block.origin[0]}" if block.origin else ""
+        hidden = f", {block.hidden:,} hidden" if block.hidden else ""
+        state = "" if block.state == "live" else f" [{block.state}{hidden}]"
+        what = " ".join(filter(None, [block.kind.replace("_", " "), block.tool, block.path]))
+        lines.append(f"{block.tokens:>8,}  {address:>6}  {what:<28}  {' '.join(block.label.split())[:60]}{state}")
+    return lines
+
+
+def _gauge(size: ContextSize) -> str:
+    about = "~" if size.estimated else ""
+    threshold = f", compacts at {size.threshold:,}" if size.threshold is not None else ", never compacts by itself"
+    assumed = f" ({size.window_origin})" if size.window_origin != "catalog" else ""
+    return (
+        f"{about}{size.total:,} of {size.window:,} tokens{assumed} ({size.percent:.0f} %): "
+        f"fixed {size.fixed:,}, history {size.history:,}{threshold}"
+    )

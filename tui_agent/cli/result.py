@@ -1,0 +1,42 @@
+"""``tui-agent result``: what a session changed in its project, as a patch or on a branch."""
+
+import sys
+from argparse import Namespace
+from pathlib import Path
+
+from tui_agent.agent.checkpoints.recorder import SnapshotStore
+from tui_agent.app.results import BRANCH, ResultError, SessionResult, pull_request_command
+from tui_agent.cli.arguments import UsageError
+from tui_agent.cli.output import say, say_json
+from tui_agent.cli.sessions import named_or_last, open_store
+from tui_agent.session.session import Session
+
+
+def run_result(arguments: Namespace) -> int:
+    """Print the patch, write it to a file, or commit the changes to a branch."""
+    name, _, number = arguments.id.partition("#")
+    if number and not number.isdigit():
+        raise UsageError(f"“{arguments.id}” is not a session: write ID, or ID#N for the branch that leads to entry N.")
+    if arguments.pr and not arguments.branch:
+        raise UsageError("--pr goes with --branch.")
+    with open_store() as store:
+        info = named_or_last(store, name, Path.cwd())
+        session = Session(store, info.id, estimate=lambda _entry: 0, read_only=True)
+        snapshots = SnapshotStore(store.put_blob, store.blob)
+        found = SessionResult.of(session, snapshots, int(number) if number else None)
+        if arguments.json:
+            say_json(found.as_json())
+            return 0
+        if not arguments.branch and not arguments.output:
+            if not found:
+                raise ResultError(f"This session changed no file of {found.project}.{found.remarks()}")
+            sys.stdout.buffer.write(found.patch())
+            sys.stdout.flush()
+            if remarks := found.remarks().strip():
+                say(remarks, file=sys.stderr)
+            return 0
+        target = f"{BRANCH}{arguments.branch}" if arguments.branch else str(arguments.output)
+        say(found.write(target), file=sys.stderr)
+        if arguments.pr:
+            say(pull_request_command(arguments.branch, found.message()))
+    return 0
