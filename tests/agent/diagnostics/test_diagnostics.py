@@ -251,6 +251,7 @@ async def test_a_file_that_no_pattern_matches_runs_nothing(tmp_path: Path) -> No
     harness = make_checked(tmp_path, [[write("a.md", "BAD\n")]], {})
     await harness.say("go")
     assert (harness.agent.diagnostics.checkers, notices(harness)) == ({}, [])
+    await harness.agent.aclose()
 
 
 async def test_it_is_switched_off_by_a_setting_and_for_a_session(tmp_path: Path) -> None:
@@ -261,6 +262,7 @@ async def test_it_is_switched_off_by_a_setting_and_for_a_session(tmp_path: Path)
     assert harness.agent.diagnostics.enabled
     harness.agent.diagnostics.switch(on=False)
     assert not harness.agent.diagnostics.enabled
+    await harness.agent.aclose()
 
 
 async def test_programs_of_a_project_run_in_a_sandbox_only(tmp_path: Path) -> None:
