@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from textual.content import Content
+from textual.widgets import Static
 
 from tests.support.ui_app import Stage, make_stage, screen_text, until
 from tui_agent.app.copy_commands import USAGE, last_code
@@ -113,7 +114,8 @@ async def test_a_dialog_shows_its_title_and_its_keys_in_any_size(
         box, keys = shown.query_one(".dialog").region, shown.keys.region
         assert 0 <= box.y < box.bottom <= size[1]
         assert keys.bottom == box.bottom - (size[1] > 12)
-        assert shown._title.split()[0] in screen_text(stage)
+        title = str(shown.query_one(".dialog-title", Static).content)
+        assert title.split(maxsplit=1)[0] in screen_text(stage)
         assert "esc back" in screen_text(stage)
         last = max(part.region.bottom for part in shown.query(".dialog > *") if part is not shown.keys)
         assert last == keys.y
