@@ -189,9 +189,8 @@ def _outermost(path: PurePosixPath, known: ProjectFacts) -> PurePosixPath:
     return path
 
 
-def names_of(changes: Sequence[LayerChange], most: int = 5) -> str:
+def listed(names: Sequence[str], most: int = 5) -> str:
     """Return some of the paths that changed, for a sentence."""
-    files = [change.path for change in changes if not change.directory] or [change.path for change in changes]
-    more = f" and {len(files) - most} more" if len(files) > most else ""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
     # A name is whatever a command called it: it may not go on as a line of ours.
-    return ", ".join(one_line(name) for name in files[:most]) + more
+    return ", ".join(map(one_line, names[:most])) + more

@@ -240,8 +240,11 @@ class ViewPlan:
     def _settings_with_secrets(self) -> Iterator[Path]:
         """Yield settings of repositories in which somebody wrote a password: git can't do without the rest of them."""
         for repository in (*self.seen.repositories, *self.seen.elsewhere):
-            found = steering_in(repository)
-            yield from (path for path in found if path.is_file() and not path.is_symlink() and file_holds_secret(path))
+            own = (repository / name for name in ("config", "config.worktree", "credentials"))
+            others = (path for name in ("modules", "worktrees") for path in steering_in(repository / name))
+            for path in (*own, *others):
+                if path.is_file() and not path.is_symlink() and file_holds_secret(path):
+                    yield path
 
     def _without_secrets(self, settings: Path) -> Path:
         """Return a copy of a file that says where secrets were."""

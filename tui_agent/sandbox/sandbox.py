@@ -26,9 +26,8 @@ from tui_agent.files.secret_files import file_holds_secret
 from tui_agent.files.sensitive import is_repository, steers_programs
 from tui_agent.lazy import dataclass
 from tui_agent.path_checks import is_directory
-from tui_agent.safe_text import one_line
 from tui_agent.sandbox import landlock
-from tui_agent.sandbox.change_policy import JudgedChanges, ProjectFacts, judge, names_of, needs_knowledge
+from tui_agent.sandbox.change_policy import JudgedChanges, ProjectFacts, judge, listed, needs_knowledge
 from tui_agent.sandbox.denials import lacking, named
 from tui_agent.sandbox.detection import TRIAL_SECONDS, SandboxState, find_sandbox, system_mounts
 from tui_agent.sandbox.layer import (
@@ -755,7 +754,11 @@ def _tidied(launch: Launch) -> list[str]:
         (new - kept, "Not kept, as other programs obey it or it leads outside: {}."),
         (kept, "New, and other programs obey it: {}. Tell the user to look at it."),
     )
-    return [f"[{text.format(_names(paths, root))}]" for paths, text in rows if paths]
+    return [
+        f"[{text.format(listed([os.path.relpath(path, root) for path in sorted(paths)]))}]"
+        for paths, text in rows
+        if paths
+    ]
 
 
 def _is_of_repository(path: Path) -> bool:
@@ -773,15 +776,11 @@ def _lost_owner_bits(path: Path) -> bool:
     )
 
 
-def _names(paths: Iterable[Path], root: Path) -> str:
-    shown = (os.path.relpath(path, root) for path in sorted(paths)[:5])
-    return ", ".join(map(one_line, shown))
-
-
 def _notes_on(judged: JudgedChanges, view: View) -> list[str]:
     if not judged.lost:
         return []
-    names = names_of(judged.lost)
+    files = [change.path for change in judged.lost if not change.directory]
+    names = listed(files or [change.path for change in judged.lost])
     if view.writes is Writes.NOTHING:
         return [f"[Thrown away, the files are as they were: {names}.]"]
     return [f"[Not kept, the files are as they were: {names}.]"]

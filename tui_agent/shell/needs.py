@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tui_agent.files.secret_files import file_holds_secret
 from tui_agent.files.sensitive import is_sensitive
-from tui_agent.lazy import LazyPattern, dataclass
+from tui_agent.lazy import LazyPattern
 from tui_agent.path_checks import is_directory
 from tui_agent.permission import Change, Permission, PermissionNeed
 from tui_agent.shell.families import escaped, exceeded_family, family, run_by
@@ -97,46 +97,27 @@ def command_needs(command: str, cwd: Path, project: Path) -> tuple[PermissionNee
     script = read_script(command)
     if not script.problems and is_free(command, folder, root):
         return tuple(_need(simple, harmless=True) for simple in script.commands)
-    return tuple(dict.fromkeys(_CommandAnalyzer(command, *_grounds(script, command, root, folder)).judge(script)))
+    return tuple(dict.fromkeys(_CommandAnalyzer(command, root, _folders(script, command, folder)).judge(script)))
 
 
-@dataclass(frozen=True, slots=True)
-class _PathContext:
-    """Where a command runs. ``folders`` are the directories it may be in by the time it does."""
-
-    project: Path
-    folders: tuple[Path, ...]
-
-    def real(self, text: str) -> Iterator[Path]:
-        """Yield where a path leads from each of the directories, links followed."""
-        for folder in self.folders:
-            yield Path(os.path.realpath(os.path.join(folder, text)))  # noqa: PTH118 - called for every word
-
-    def shown(self, real: Path) -> str:
-        """Return a path as rules know it: relative to the project inside of it."""
-        return real.relative_to(self.project).as_posix() if real.is_relative_to(self.project) else real.as_posix()
-
-
-def _grounds(script: ParsedLine, command: str, root: Path, folder: Path) -> tuple[_PathContext, _PathContext]:
-    """Return where ``cd`` runs, and where everything else does: in every place that one may lead to."""
+def _folders(script: ParsedLine, command: str, folder: Path) -> tuple[Path, ...]:
+    """Return the directories that a command may be in by the time it runs: every place a ``cd`` may lead to."""
     found = [folder]
     for simple in script.commands:
         target = simple.words[1].value if len(simple.words) == 2 and simple.words[0].value == "cd" else None
         if target is not None and not simple.words[1].glob:
             found.append(Path(os.path.realpath(found[-1] / _home(target))))
     sure = len(found) == 2 and _MOVED_FIRST.match(command) and not _NOT_A_CHAIN.search(command)
-    return _PathContext(root, tuple(dict.fromkeys(found))), _PathContext(
-        root, tuple(dict.fromkeys(found[1:] if sure else found))
-    )
+    return tuple(dict.fromkeys(found[1:] if sure else found))
 
 
 class _CommandAnalyzer:
     """Judges one command line with everything nested in it."""
 
-    def __init__(self, command: str, moving: _PathContext, ground: _PathContext) -> None:
+    def __init__(self, command: str, project: Path, folders: tuple[Path, ...]) -> None:
         self._command = command
-        self._moving = moving
-        self._ground = ground
+        self._project = project
+        self._folders = folders
 
     def judge(self, script: ParsedLine) -> Iterator[PermissionNeed]:
         for problem in script.problems:
@@ -154,13 +135,21 @@ class _CommandAnalyzer:
             if simple.words:
                 yield from self._simple(simple, writes=writes)
 
+    def _real(self, text: str) -> Iterator[Path]:
+        """Yield where a path leads from each of the directories, links followed."""
+        for folder in self._folders:
+            yield Path(os.path.realpath(os.path.join(folder, text)))  # noqa: PTH118 - called for every word
+
+    def _shown(self, real: Path) -> str:
+        """Return a path as rules know it: relative to the project inside of it."""
+        return real.relative_to(self._project).as_posix() if real.is_relative_to(self._project) else real.as_posix()
+
     def _simple(self, simple: SimpleCommand, *, writes: bool) -> Iterator[PermissionNeed]:
         """Yield what one command needs. With a file to write to, what it says is no longer without consequence."""
-        ground = self._moving if simple.words[0].value == "cd" else self._ground
         text = simple.source.partition("<<")[0] if simple.fed else simple.source
         # The grammar of the parser may lose a dash that stands alone; what it leaves is not all there is.
         plain = not writes and not simple.assignments and not _LONE_DASH.search(self._command)
-        free = plain and all(is_free(text, folder, ground.project) for folder in ground.folders)
+        free = plain and all(is_free(text, folder, self._project) for folder in self._folders)
         yield _need(simple, harmless=free)
         if not free:
             yield from self._places(simple.words)
@@ -178,15 +167,15 @@ class _CommandAnalyzer:
             yield from self._places((redirect.target,))
         elif value not in HARMLESS_DEVICES:
             text = _home(value) if redirect.target.tilde else value
-            for real in self._ground.real(text):
-                yield PermissionNeed(Permission.EDIT, self._ground.shown(real), written)
-                if not real.is_relative_to(self._ground.project):
+            for real in self._real(text):
+                yield PermissionNeed(Permission.EDIT, self._shown(real), written)
+                if not real.is_relative_to(self._project):
                     yield outside(real)
 
     def _places(self, words: Iterable[Word]) -> Iterator[PermissionNeed]:
         """Yield what it takes to reach what words name: directories outside, files with secrets."""
-        for folder in self._ground.folders:
-            if not folder.is_relative_to(self._ground.project):
+        for folder in self._folders:
+            if not folder.is_relative_to(self._project):
                 yield outside(folder)
         for word in words:
             for text in _path_texts(word):
@@ -201,22 +190,22 @@ class _CommandAnalyzer:
         # With anything but stars in the last part of the path, every name is one that it may stand for.
         last = pattern.removeprefix(f"{directory}/" if "/" in start else "")
         plain = re.fullmatch(r"[\w.*?-]+", last, re.ASCII) is not None
-        for place in self._ground.real(directory or "."):
+        for place in self._real(directory or "."):
             with contextlib.suppress(OSError):
                 for found in filter(is_sensitive, os.listdir(place)):  # noqa: PTH208 - names are all that is wanted
                     if (found.startswith(".") and not name.startswith(".")) or (plain and not fnmatchcase(found, last)):
                         continue
-                    yield PermissionNeed(Permission.READ, self._ground.shown(place / found))
+                    yield PermissionNeed(Permission.READ, self._shown(place / found))
 
     def _place(self, text: str) -> Iterator[PermissionNeed]:
         if text in HARMLESS_DEVICES or "\0" in text:
             return
-        for real in self._ground.real(text):
-            if not real.is_relative_to(self._ground.project) and not str(real).startswith(SYSTEM_PROGRAMS):
+        for real in self._real(text):
+            if not real.is_relative_to(self._project) and not str(real).startswith(SYSTEM_PROGRAMS):
                 yield outside(real)
             named = is_sensitive(real) or is_sensitive(text)
-            if named or (real.is_relative_to(self._ground.project) and file_holds_secret(real)):
-                yield PermissionNeed(Permission.READ, self._ground.shown(real), secret=not named)
+            if named or (real.is_relative_to(self._project) and file_holds_secret(real)):
+                yield PermissionNeed(Permission.READ, self._shown(real), secret=not named)
 
 
 def outside(real: Path) -> PermissionNeed:
