@@ -19,10 +19,9 @@ from tests.support.parsed import parsed
 from tests.support.tooling import Workspace
 from tui_agent.agent.hooks.hooks import Containment, Hooks, LoadedHooks, from_settings
 from tui_agent.agent.hooks.settings import HookSettings
-from tui_agent.agent.mcp.connection import ConnectionContext
 from tui_agent.agent.mcp.hub import McpHub
 from tui_agent.agent.mcp.records import ServerState
-from tui_agent.agent.mcp.settings import FoundServers, McpServerSettings, ServerSpec
+from tui_agent.agent.mcp.settings import ConnectionContext, FoundServers, McpServerSettings, ServerSpec
 from tui_agent.cli.extensions import state_of_project
 from tui_agent.config import load_config
 from tui_agent.processes.jobs import Jobs

@@ -13,11 +13,9 @@ import uvicorn
 from mcp.server.mcpserver import MCPServer
 
 from tui_agent.agent.events import Notice
-from tui_agent.agent.mcp.connection import ConnectionContext
 from tui_agent.agent.mcp.hub import McpHub
 from tui_agent.agent.mcp.records import ServerState
-from tui_agent.agent.mcp.server import Timeouts
-from tui_agent.agent.mcp.settings import FoundServers, McpServerSettings, ServerSpec
+from tui_agent.agent.mcp.settings import ConnectionContext, FoundServers, McpServerSettings, ServerSpec, Timeouts
 from tui_agent.context.truncation import OutputLimits
 from tui_agent.tools.arguments import parse_arguments
 from tui_agent.tools.base import ToolContext, ToolResult

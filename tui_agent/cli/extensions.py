@@ -7,13 +7,13 @@ from importlib.metadata import entry_points
 from pathlib import Path
 
 from tui_agent.agent.hooks.hooks import ENTRY_POINTS, Hooks, LoadedHooks, from_entry_points, from_settings
-from tui_agent.agent.mcp.connection import ConnectionContext
 from tui_agent.agent.mcp.hub import McpHub
-from tui_agent.agent.mcp.server import Timeouts
 from tui_agent.agent.mcp.settings import (
+    ConnectionContext,
     FoundServers,
     McpServerSettings,
     ServerSpec,
+    Timeouts,
     find_servers,
     read_project_file,
 )

@@ -12,7 +12,7 @@ from tests.support.scripted_client import Call, Reply, ScriptedClient
 from tui_agent.agent.agent import Agent
 from tui_agent.agent.events import Notice, PermissionAsked
 from tui_agent.agent.mcp.records import ServerState
-from tui_agent.agent.mcp.server import Timeouts
+from tui_agent.agent.mcp.settings import Timeouts
 from tui_agent.agent.preparing import prepare
 from tui_agent.context.request import request_bytes
 from tui_agent.errors import CommandError

@@ -13,7 +13,7 @@ import pytest_asyncio
 from tests.support.mcp_place import Place, served, until
 from tests.support.mcp_server import PIXEL, make_server
 from tui_agent.agent.mcp.records import McpError, ServerState
-from tui_agent.agent.mcp.server import Timeouts
+from tui_agent.agent.mcp.settings import Timeouts
 from tui_agent.errors import ToolError
 from tui_agent.session.entries import FilePart, TextPart
 from tui_agent.tools.arguments import parse_arguments

@@ -8,8 +8,7 @@ import pytest
 from tests.support.mcp_login import OpenDoor, make_closed_server
 from tests.support.mcp_place import QUICK, Place, served, until
 from tui_agent.agent.mcp.records import LoginState, McpError, ServerState
-from tui_agent.agent.mcp.server import Timeouts
-from tui_agent.agent.mcp.settings import McpConfigError, McpServerSettings
+from tui_agent.agent.mcp.settings import McpConfigError, McpServerSettings, Timeouts
 from tui_agent.errors import ToolError
 from tui_agent.web.callback import free_port
 

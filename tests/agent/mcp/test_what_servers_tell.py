@@ -14,7 +14,7 @@ from tests.support.mcp_place import Place, served, until
 from tests.support.scripted_client import Reply, ScriptedClient
 from tui_agent.agent.mcp.connection import DROPPED, MAX_BYTES, MAX_DESCRIPTION
 from tui_agent.agent.mcp.records import ServerState, shortened
-from tui_agent.agent.mcp.server import Timeouts
+from tui_agent.agent.mcp.settings import Timeouts
 from tui_agent.session.entries import FilePart, SystemEntry
 from tui_agent.web.callback import free_port
 

@@ -27,14 +27,13 @@ from tui_agent.agent.mcp.records import (
     ServerMessage,
     ServerOffer,
     ToolInfo,
-    portable_name,
     shortened,
     tidy_schema,
 )
-from tui_agent.agent.mcp.settings import McpServerSettings, ServerSpec, expanded
+from tui_agent.agent.mcp.settings import ConnectionContext, McpServerSettings, ServerSpec, expanded
 from tui_agent.lazy import dataclass
 from tui_agent.processes.own_programs import find_program
-from tui_agent.sandbox import Sandbox, SandboxError, View
+from tui_agent.sandbox import SandboxError, View
 from tui_agent.version import __version__
 
 if TYPE_CHECKING:
@@ -131,27 +130,6 @@ _NOT_STREAMABLE = frozenset(
 _LOST = frozenset({"Session terminated", "Connection closed"})
 
 ShowLogin = Callable[[str], Awaitable[None]]
-
-
-@dataclass(frozen=True, slots=True)
-class ConnectionContext:
-    """Where servers live.
-
-    ``environ`` fills in ``${NAME}`` in their settings; ``environment`` is what their processes get, secrets taken
-    out. Logs of their error output and their login tokens are kept in the two directories.
-    """
-
-    environ: Mapping[str, str]
-    environment: Mapping[str, str]
-    log_dir: Path
-    token_dir: Path
-    sandbox: Callable[[Path], Sandbox] | None = None
-    """Returns what servers of a project run in."""
-    changed: Callable[[Path, str], str] = lambda _project, _command: ""
-    """Names a file of a project that a command runs and that is not as it was trusted."""
-
-    def log_path(self, server: str) -> Path:
-        return self.log_dir / f"mcp-{portable_name('', server).strip('_')}.log"
 
 
 class Listener(Protocol):

@@ -1,4 +1,9 @@
-"""All servers of a project and their tools: started in the background, never waited for longer than a moment."""
+"""All servers of a project and their tools: started in the background, never waited for longer than a moment.
+
+Most projects have none: what runs them is loaded with the first.
+"""
+
+from __future__ import annotations
 
 import asyncio
 import json
@@ -7,12 +12,9 @@ import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from tui_agent.agent.events import Notice
-from tui_agent.agent.mcp.connection import ConnectionContext
-from tui_agent.agent.mcp.content import PutBlob, Reader
-from tui_agent.agent.mcp.oauth import TokenFile, token_file
 from tui_agent.agent.mcp.questions import Host, host_of
 from tui_agent.agent.mcp.records import (
     Content,
@@ -29,8 +31,14 @@ from tui_agent.agent.mcp.records import (
     portable_name,
     shortened,
 )
-from tui_agent.agent.mcp.server import McpServer, Timeouts
-from tui_agent.agent.mcp.settings import FoundServers, McpConfigError, McpServerSettings, ServerSpec
+from tui_agent.agent.mcp.settings import (
+    ConnectionContext,
+    FoundServers,
+    McpConfigError,
+    McpServerSettings,
+    ServerSpec,
+    Timeouts,
+)
 from tui_agent.errors import ToolError
 from tui_agent.json_text import loads
 from tui_agent.permission import Permission, PermissionNeed
@@ -38,6 +46,11 @@ from tui_agent.safe_text import one_line
 from tui_agent.session.entries import FilePart, ImagePart, TextPart, ToolSchema, UserPart
 from tui_agent.tools.base import DynamicTool, RawInput, Tool, ToolContext, ToolInput, ToolResult
 from tui_agent.tools.outputs import FILTER_OUTPUT, Output, finish
+
+if TYPE_CHECKING:
+    from tui_agent.agent.mcp.content import PutBlob
+    from tui_agent.agent.mcp.oauth import TokenFile
+    from tui_agent.agent.mcp.server import McpServer
 
 SEARCH_TOOL = "mcp"
 """The name of the tool that stands for all others."""
@@ -79,6 +92,8 @@ class McpTool(DynamicTool):
         return (PermissionNeed(Permission.MCP, self.name, sent),)
 
     async def run(self, arguments: RawInput, context: ToolContext) -> ToolResult:
+        from tui_agent.agent.mcp.content import Reader
+
         reader = Reader(context.put_blob, vision=context.vision)
         try:
             content = await self.server.connection().call(self.info.name, arguments.values, reader, context.report)
@@ -335,6 +350,8 @@ class McpHub:
             self._notify(Notice(problem, "warning"))
         for spec in found.specs:
             if spec.name not in self._servers:
+                from tui_agent.agent.mcp.server import McpServer
+
                 if self._around is None:
                     raise McpError("There is nowhere to run a server.")
                 self._servers[spec.name] = McpServer(
@@ -446,6 +463,8 @@ class McpHub:
         Raises:
             McpError: it cannot be had.
         """
+        from tui_agent.agent.mcp.content import Reader
+
         content = await self._server(server).connection().prompt(name, arguments, Reader(put_blob))
         text: tuple[UserPart, ...] = (TextPart(text=content.text),) if content.text else ()
         return (*text, *content.images)
@@ -457,6 +476,8 @@ class McpHub:
             McpError: it cannot be had.
         """
         server, _separator, uri = mention.partition(":")
+        from tui_agent.agent.mcp.content import Reader
+
         content: Content = await self._server(server).connection().read(uri, Reader(put_blob))
         images: tuple[ImagePart, ...] = tuple(image.model_copy(update={"path": mention}) for image in content.images)
         text: tuple[UserPart, ...] = (FilePart(path=mention, text=content.text),) if content.text else ()
@@ -499,6 +520,8 @@ class McpHub:
         settings = server.spec.settings
         if self._around is None or settings.url is None or settings.is_authorized:
             return None
+        from tui_agent.agent.mcp.oauth import token_file
+
         return token_file(server.name, settings.url, self._around.token_dir)
 
     def _login_of(self, server: McpServer) -> LoginState:

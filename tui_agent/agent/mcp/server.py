@@ -11,11 +11,11 @@ from typing import Protocol
 
 from pydantic import ValidationError
 
-from tui_agent.agent.mcp.connection import Connection, ConnectionContext, connect, load_sdk
+from tui_agent.agent.mcp.connection import Connection, connect, load_sdk
 from tui_agent.agent.mcp.oauth import LOGIN_SECONDS
 from tui_agent.agent.mcp.questions import Host
 from tui_agent.agent.mcp.records import LogLevel, McpError, ServerMessage, ServerOffer, ServerState
-from tui_agent.agent.mcp.settings import McpConfigError, ServerSpec
+from tui_agent.agent.mcp.settings import ConnectionContext, McpConfigError, ServerSpec, Timeouts
 from tui_agent.lazy import dataclass
 from tui_agent.safe_text import one_line
 
@@ -133,19 +133,6 @@ log = logging.getLogger(__name__)
 _LOG_TAIL = 4_000
 MESSAGES_KEPT = 50
 """Messages of a server that can be looked at beside its log."""
-
-
-@dataclass(frozen=True, slots=True)
-class Timeouts:
-    """How long things may take, in seconds. ``pauses`` come before each new start of a server that died.
-
-    A server that was up for ``healthy`` seconds has all its starts back.
-    """
-
-    start: float = 30
-    settle: float = 2
-    pauses: tuple[float, ...] = (0.5, 4, 20)
-    healthy: float = 60
 
 
 class Owner(Protocol):

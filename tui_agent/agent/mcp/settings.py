@@ -2,16 +2,19 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from tui_agent.agent.mcp.records import LogLevel
+from tui_agent.agent.mcp.records import LogLevel, portable_name
 from tui_agent.files.inside import OutsideError, read_inside
 from tui_agent.lazy import LazyPattern, dataclass
+
+if TYPE_CHECKING:
+    from tui_agent.sandbox import Sandbox
 
 PROJECT_FILE = ".mcp.json"
 
@@ -177,3 +180,37 @@ def expanded(settings: McpServerSettings, environ: Mapping[str, str]) -> McpServ
             "headers": {name: one(text) for name, text in settings.headers.items()},
         }
     )
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionContext:
+    """Where servers live.
+
+    ``environ`` fills in ``${NAME}`` in their settings; ``environment`` is what their processes get, secrets taken
+    out. Logs of their error output and their login tokens are kept in the two directories.
+    """
+
+    environ: Mapping[str, str]
+    environment: Mapping[str, str]
+    log_dir: Path
+    token_dir: Path
+    sandbox: "Callable[[Path], Sandbox] | None" = None
+    """Returns what servers of a project run in."""
+    changed: Callable[[Path, str], str] = lambda _project, _command: ""
+    """Names a file of a project that a command runs and that is not as it was trusted."""
+
+    def log_path(self, server: str) -> Path:
+        return self.log_dir / f"mcp-{portable_name('', server).strip('_')}.log"
+
+
+@dataclass(frozen=True, slots=True)
+class Timeouts:
+    """How long things may take, in seconds. ``pauses`` come before each new start of a server that died.
+
+    A server that was up for ``healthy`` seconds has all its starts back.
+    """
+
+    start: float = 30
+    settle: float = 2
+    pauses: tuple[float, ...] = (0.5, 4, 20)
+    healthy: float = 60
