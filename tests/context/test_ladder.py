@@ -208,7 +208,7 @@ def test_a_small_budget_names_the_fixed_overhead():
     _, refusal = attempt(build, 900, keep=100, trigger="manual")
     assert isinstance(refusal, Refusal)
     assert refusal.reason is RefusalReason.FIXED_OVERHEAD
-    assert refusal.message.endswith("Fixed overhead 1k of 2.4k: tools 700, AGENTS.md 200.")
+    assert refusal.message.endswith("Fixed overhead 1.0k of 2.4k: tools 700, AGENTS.md 200.")
 
 
 def test_pins_that_take_the_room_are_named():
