@@ -12,6 +12,7 @@ from textual.pilot import Pilot
 
 from benchmarks.report import Row, milliseconds
 from tests.support.transcript_samples import ANSWER, GeneratedSource
+from tui_agent.agent.events import AnswerDelta, EntryAppended
 from tui_agent.context.context_status_cache import Standings
 from tui_agent.resources import style_path
 from tui_agent.session.entries import AssistantEntry, TextPart
@@ -103,11 +104,11 @@ async def _streams() -> list[Row]:
             size = len(text) // CHUNKS + 1
             start, cpu = time.perf_counter(), time.process_time()
             for place in range(0, len(text), size):
-                pane.live_text(text[place : place + size])
+                pane.apply(AnswerDelta(text[place : place + size]))
                 await asyncio.sleep(0)
             sent = time.perf_counter()
             entry = AssistantEntry(id=LONGEST, parts=(TextPart(text=text),), model="demo")
-            pane.append_entry(entry)
+            pane.apply(EntryAppended(entry))
             await _painted(app)
             after, used = time.perf_counter() - sent, time.process_time() - cpu
             note = f"{sent - start:.2f} s to send {CHUNKS:,} chunks; CPU {used:.2f} s in all"
@@ -121,7 +122,7 @@ async def _rate(what: str, text: str, seconds: int) -> Row:
         cpu, start = time.process_time(), time.perf_counter()
         size = len(text) // (seconds * 100) + 1
         for number, place in enumerate(range(0, len(text), size)):
-            pane.live_text(text[place : place + size])
+            pane.apply(AnswerDelta(text[place : place + size]))
             await asyncio.sleep(max(start + (number + 1) / 100 - time.perf_counter(), 0))
         await _painted(app)
         share = (time.process_time() - cpu) / (time.perf_counter() - start) * 100
@@ -129,7 +130,7 @@ async def _rate(what: str, text: str, seconds: int) -> Row:
 
 
 def _append(pane: Transcript, number: int) -> None:
-    pane.append_entry(AssistantEntry(id=LONGEST + number, parts=(TextPart(text=ANSWER),), model="demo"))
+    pane.apply(EntryAppended(AssistantEntry(id=LONGEST + number, parts=(TextPart(text=ANSWER),), model="demo")))
 
 
 @asynccontextmanager

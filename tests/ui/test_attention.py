@@ -82,21 +82,6 @@ async def test_nobody_is_called_for_less(
         assert stage.app.sub_title == title
 
 
-async def test_a_question_is_told_however_short_the_run(tmp_path: Path) -> None:
-    stage, _ = a_stage(tmp_path)
-    async with stage.run() as pilot:
-        await look(stage, pilot, here=False)
-        stage.agent.emit(RunStarted())
-        request = question_bash()
-        stage.agent.emit(PermissionAsked(request))
-        await pilot.pause()
-        assert len(calls(stage)) == 1
-        assert stage.app.sub_title == "?"
-        stage.agent.emit(PermissionSettled(request.call_id, Decision.ONCE))
-        await pilot.pause()
-        assert stage.app.sub_title == "◐"
-
-
 async def test_where_the_terminal_says_nothing_of_focus_no_key_for_a_while_counts(tmp_path: Path) -> None:
     stage, clock = a_stage(tmp_path)
     async with stage.run() as pilot:

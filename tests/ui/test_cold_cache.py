@@ -90,15 +90,6 @@ async def test_it_is_told_again_when_the_cache_cools_again(tmp_path: Path) -> No
             assert FORGOTTEN in stage.text()
 
 
-async def test_it_is_told_when_a_session_is_opened(tmp_path: Path) -> None:
-    clock = Clock()
-    stage = a_stage(tmp_path, clock)
-    await stage.harness.say("Hello.")
-    clock.now += 3600
-    async with stage.run() as pilot:
-        await stage.until_text(FORGOTTEN, pilot)
-
-
 async def test_it_is_told_at_the_moment_the_cache_cools(tmp_path: Path) -> None:
     clock = Clock()
     stage = a_stage(tmp_path, clock)
@@ -189,14 +180,3 @@ async def test_a_switch_asks_what_it_makes_the_provider_read_anew(tmp_path: Path
             await until(lambda: not isinstance(stage.screen, ChoiceScreen), pilot)
             now = stage.harness.agent.effort.chosen if command == "effort" else stage.harness.agent.model
             assert now == before
-
-
-async def test_of_a_server_that_tells_of_no_cache_nothing_is_said(tmp_path: Path) -> None:
-    clock = Clock()
-    stage = a_stage(tmp_path, clock, usage=Usage(input=3_000, output=20))
-    async with stage.run() as pilot:
-        await stage.say("Hello.", pilot)
-        reading = stage.main.gauge.reading
-        assert reading is not None
-        assert reading.warm_until is None
-        assert "warm" not in stage.text()

@@ -10,9 +10,6 @@ from tests.support.scripted_client import Reply
 from tests.support.ui_app import until, write
 from tui_agent.agent.events import CompactionEnded, CompactionStarted, Notice
 from tui_agent.app.run_state import Phase as RunPhase
-from tui_agent.app.session_commands import block_action
-from tui_agent.context.commit_plan import Commit
-from tui_agent.context.compaction import CompactionPlan
 from tui_agent.context.settings import CompactionSettings, ContextSettings, PruneSettings
 from tui_agent.model.protocol import ErrorKind, ModelError
 from tui_agent.session.entries import CompactionEntry, PruneEntry, TextPart, UserEntry
@@ -83,17 +80,6 @@ async def test_the_summary_is_edited_and_applied(tmp_path: Path) -> None:
         assert stage.screen is stage.main
 
 
-async def test_escape_in_the_editor_leaves_everything_as_it_was(tmp_path: Path) -> None:
-    stage = a_stage(tmp_path)
-    async with stage.run(after=looks(TURNS)) as pilot:
-        before = ids(stage)
-        await drafted(stage, pilot)
-        await pilot.press("escape")
-        await pilot.pause()
-        assert stage.screen is stage.main
-        assert ids(stage) == before
-
-
 async def test_an_edited_summary_is_not_discarded_unasked(tmp_path: Path) -> None:
     stage = a_stage(tmp_path)
     async with stage.run(after=looks(TURNS)) as pilot:
@@ -147,18 +133,6 @@ async def test_a_failed_summary_says_why_and_can_be_tried_again(tmp_path: Path) 
         await until(lambda: stage.screen.phase is CompactPhase.EDIT, pilot)
 
 
-async def test_a_refusal_is_a_sentence(tmp_path: Path) -> None:
-    (tmp_path / "stage").mkdir()
-    stage = real_stage(tmp_path, [Reply("Hello.")])
-    async with stage.run() as pilot:
-        await stage.say("hi", pilot)
-        await pilot.press("f4")
-        await pilot.pause()
-        assert "The messages take only" in stage.text()
-        await pilot.press("escape")
-        assert stage.screen is stage.main
-
-
 async def test_what_could_not_help_is_refused_before_a_model_is_asked(tmp_path: Path) -> None:
     settings = BY_HAND.model_copy(update={"compaction": CompactionSettings(target_of_before=0.01)})
     stage = a_stage(tmp_path, settings=settings)
@@ -171,23 +145,6 @@ async def test_what_could_not_help_is_refused_before_a_model_is_asked(tmp_path: 
         await pilot.pause()
         assert len(stage.client.requests) == asked
         assert ids(stage) == before
-
-
-async def test_what_is_foretold_adds_up(tmp_path: Path) -> None:
-    stage = a_stage(tmp_path)
-    async with stage.run(after=looks(TURNS)):
-        agent = stage.harness.agent
-        compactor, order = agent.compactor, agent.context.order("manual")
-        plan = await compactor.plan(order)
-        assert isinstance(plan, CompactionPlan)
-        forecast = await compactor.forecast(plan, order)
-        assert isinstance(forecast, Commit)
-        outcome = await stage.harness.agent.compact()
-        assert outcome.problem is None
-        last = stage.harness.path()[-1]
-        assert isinstance(last, CompactionEntry)
-        assert last.tokens_before == forecast.tokens_before
-        assert last.tokens_after <= forecast.tokens_after + plan.summary_tokens
 
 
 async def test_a_summary_that_would_not_help_is_not_applied(tmp_path: Path) -> None:
@@ -236,14 +193,6 @@ async def test_what_an_automatic_compaction_failed_for_is_told_once(tmp_path: Pa
         await stage.until_text("Nothing was said since.", pilot)
 
 
-async def test_a_compaction_by_focus_is_committed_and_the_status_is_idle_again(tmp_path: Path) -> None:
-    stage = a_stage(tmp_path)
-    async with stage.run(after=looks(TURNS)) as pilot:
-        await stage.main.controller.run("compact", "the tests")
-        await until(lambda: isinstance(stage.harness.path()[-1], CompactionEntry), pilot)
-        assert stage.main.status.state.phase is RunPhase.IDLE
-
-
 async def test_during_a_run_it_waits_for_the_next_step(tmp_path: Path) -> None:
     (tmp_path / "stage").mkdir()
     stage = real_stage(tmp_path, [Reply("working", hang=True)])
@@ -255,23 +204,6 @@ async def test_during_a_run_it_waits_for_the_next_step(tmp_path: Path) -> None:
         assert stage.screen is stage.main
         assert "before the next step" in stage.text()
         assert not stage.harness.of(CompactionStarted)
-
-
-async def test_undoing_a_compaction_goes_to_its_parent_and_redo_comes_back(tmp_path: Path) -> None:
-    stage = a_stage(tmp_path)
-    async with stage.run(after=looks(TURNS)) as pilot:
-        before = ids(stage)
-        dialog = await drafted(stage, pilot)
-        assert dialog.phase is CompactPhase.EDIT
-        await pilot.press("ctrl+s")
-        await pilot.pause()
-        after = ids(stage)
-        await block_action(stage.main.controller, "undo", after[-1])
-        await pilot.pause()
-        assert ids(stage) == before
-        await stage.main.controller.run("redo", "")
-        await pilot.pause()
-        assert ids(stage) == after
 
 
 # -- prune --------------------------------------------------------------------------------------------------------
@@ -292,21 +224,6 @@ async def test_prune_asks_nothing_because_undo_brings_everything_back(tmp_path: 
         assert told.endswith("/undo brings them back.")
         await stage.main.controller.run("undo", "")
         assert ids(stage) == before
-
-
-async def test_a_pruned_output_comes_back_from_its_marker(tmp_path: Path) -> None:
-    stage = a_stage(tmp_path, settings=BY_HAND)
-    async with stage.run(after=looks(TURNS)) as pilot:
-        assert await stage.harness.agent.prune()
-        await pilot.pause()
-        view = stage.main.view
-        assert view is not None
-        view.transcript.focus()
-        await pilot.press("k", "b")
-        await pilot.pause()
-        assert "in the context again" in stage.text()
-        states = {block.state for block in stage.harness.agent.inspector.map().blocks}
-        assert "pruned" not in states
 
 
 async def test_nothing_to_prune_is_said(tmp_path: Path) -> None:

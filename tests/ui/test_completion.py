@@ -28,15 +28,6 @@ async def test_slash_offers_commands_and_enter_runs_the_highlighted_one(tmp_path
         assert stage.main.prompt.text == ""
 
 
-async def test_tab_completes_a_command_without_running_it(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
-    async with stage.run() as pilot:
-        await pilot.press("slash", "r", "e", "n", "tab")
-        await pilot.pause()
-        assert stage.main.prompt.text == "/rename "
-        assert offered(stage) == []
-
-
 async def test_enter_on_a_command_that_needs_an_argument_waits_for_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -104,14 +95,6 @@ async def test_a_click_takes_a_completion(tmp_path: Path) -> None:
         await pilot.pause()
         assert stage.main.prompt.text == "@src/auth/models.py "
         assert stage.main.prompt.has_focus
-
-
-async def test_no_completion_inside_a_word_or_for_an_address(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
-    async with stage.run() as pilot:
-        await write(pilot, "me@views and a/b")
-        await pilot.pause()
-        assert offered(stage) == []
 
 
 async def test_a_word_that_names_nothing_is_said_to_and_enter_sends(tmp_path: Path) -> None:

@@ -3,8 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.support.real_stage import RealStage, looks, real_stage, working_script, write_modules
 from tests.support.scripted_client import Reply
 from tests.support.ui_app import until
@@ -15,7 +13,7 @@ from tui_agent.session.entries import ContextEditEntry, TextPart, ToolResultEntr
 from tui_agent.ui.screens.context import ContextScreen
 from tui_agent.ui.screens.race_start import RaceStartScreen
 from tui_agent.ui.screens.viewer import ViewerScreen
-from tui_agent.ui.widgets.context_map.arrange import REST, Grouping, ListedBlock, ListedGroup, SortOrder, arrange
+from tui_agent.ui.widgets.context_map.block_list import REST, Grouping, ListedBlock, ListedGroup, SortOrder, arrange
 
 
 async def opened(stage: RealStage, pilot: Any) -> ContextScreen:
@@ -331,14 +329,6 @@ def test_orders_and_groups() -> None:
         ("a.py", 900, False),
         ("no file", 520, True),
     ]
-
-
-@pytest.mark.parametrize(
-    ("action", "freed", "reread"),
-    [("drop", 900, 60), ("mask", 860, 60), ("pin", 0, 0)],
-)
-def test_the_price_is_what_is_cached_behind_the_first_change(action: Any, freed: int, reread: int) -> None:
-    assert plan_edit(blocks(), [4], action) == Edit(action, (4,), (4,), freed, reread)
 
 
 def test_what_is_there_already_costs_nothing_because_nothing_happens() -> None:

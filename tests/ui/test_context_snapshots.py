@@ -48,12 +48,6 @@ async def _timeline(stage: RealStage, pilot: Any) -> None:
     await until(lambda: not stage.screen.is_waiting, pilot)
 
 
-async def _cost(stage: RealStage, pilot: Any) -> None:
-    walked(stage.harness.session, model=stage.harness.agent.model)
-    await stage.main.controller.run("cost", "")
-    await pilot.pause()
-
-
 async def _request(stage: RealStage, pilot: Any) -> None:
     await pilot.press("ctrl+g", "o", "slash", *"module_1")
 
@@ -116,7 +110,6 @@ SCENES: dict[str, Act] = {
     "map": _map,
     "map_asks": _map_asks,
     "timeline": _timeline,
-    "cost": _cost,
     "request": _request,
     "compact": _compact,
     "summary": _summary,
@@ -128,14 +121,11 @@ SCENES: dict[str, Act] = {
 PICTURES = pictures(
     *((name, SMALL, DARK) for name in SCENES),
     *(("timeline", size, DARK) for size in (PHONE, LARGE)),
-    ("cost", WIDE, LIGHT),
     ("compact", NARROW, DARK),
     ("map_asks", LARGE, LIGHT),
     ("panel", SMALL, ANSI),
     nightly=(
-        *(("cost", size, DARK) for size in (PHONE, LARGE)),
         *(("timeline", size, LIGHT) for size in (SMALL, WIDE)),
-        ("cost", SMALL, LIGHT),
         *((name, NARROW, DARK) for name in ("map_asks", "summary")),
         *((name, LARGE, DARK) for name in ("map", "summary", "markers", "panel")),
         *((name, LARGE, LIGHT) for name in ("compact", "settings")),
@@ -194,18 +184,6 @@ def test_picture(snap_compare: Any, tmp_path: Path, name: str, size: tuple[int, 
         await play(stage, pilot, name)
 
     assert snap_compare(stage.stage.app, terminal_size=size, run_before=act)
-
-
-def test_without_colour_the_timeline_still_tells_everything_apart(
-    snap_compare: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("NO_COLOR", "1")
-    stage = scene_stage(tmp_path, DARK)
-
-    async def act(pilot: Pilot[Any]) -> None:
-        await play(stage, pilot, "timeline")
-
-    assert snap_compare(stage.stage.app, terminal_size=SMALL, run_before=act)
 
 
 def test_without_colour_the_map_still_tells_everything_apart(

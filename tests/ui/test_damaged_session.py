@@ -27,11 +27,3 @@ async def test_what_could_not_be_read_is_counted_and_told(tmp_path: Path) -> Non
         await stage.until_text("Recovered 6 of 7 entries", pilot)
         assert "Message 2." in stage.text()
         assert "could not be read; the rest is there" in stage.text()
-
-
-async def test_a_whole_session_says_nothing(tmp_path: Path) -> None:
-    stage = a_stage(tmp_path)
-    await stage.harness.say("Message.")
-    async with stage.run() as pilot:
-        await stage.until_text("Message.", pilot)
-        assert not stage.main.notice.message

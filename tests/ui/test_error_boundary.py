@@ -12,12 +12,10 @@ from textual.reactive import reactive
 from textual.screen import Screen
 from textual.widgets import Input, OptionList, Static
 
-from tests.support.real_stage import looks, real_stage, working_script, write_modules
 from tests.support.ui_app import Stage, make_stage, press_at_once, screen_text, until
 from tests.ui.test_race_start import form
 from tui_agent.errors import UserFacingError
 from tui_agent.ui.error_boundary import PageScreen
-from tui_agent.ui.screens.compact import CompactScreen
 from tui_agent.ui.screens.help import HelpScreen
 from tui_agent.ui.screens.race_start import RaceStartScreen
 
@@ -202,29 +200,6 @@ async def test_keys_before_the_help_has_a_list(tmp_path: Path) -> None:
         press_at_once(stage.app, "ctrl+p", "pagedown", "down", "pageup")
         await until(lambda: isinstance(stage.app.screen, HelpScreen), pilot)
         await pilot.pause()
-
-
-async def test_compacting_is_left_while_it_is_planned(tmp_path: Path) -> None:
-    (tmp_path / "stage").mkdir()
-    write_modules(tmp_path, 2)
-    stage = real_stage(tmp_path, working_script(2), window=16_000)
-    async with stage.run(after=looks(2)) as pilot:
-        compactor, planning, go_on = stage.harness.agent.compactor, asyncio.Event(), asyncio.Event()
-        boundaries = compactor.boundaries
-
-        async def slowly(model: str) -> Any:
-            planning.set()
-            await go_on.wait()
-            return await boundaries(model)
-
-        compactor.boundaries = slowly  # type: ignore[method-assign]
-        page = CompactScreen(stage.harness.agent, stage.stage.services.price)
-        stage.app.push_screen(page)
-        await planning.wait()
-        await pilot.press("escape")
-        go_on.set()
-        await until(lambda: not page.is_running, pilot)
-        assert stage.screen is stage.main
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,6 @@ from tests.support.fake_agent import FakeAgent
 from tests.support.ui_app import STILL, make_stage, press_at_once, screen_text, until, write
 from tui_agent.agent.events import (
     AnswerDelta,
-    CostKnown,
     Notice,
     QueueChanged,
     RequestStarted,
@@ -30,11 +29,10 @@ from tui_agent.agent.events import (
 )
 from tui_agent.app.commands import command_table
 from tui_agent.app.controller import READ_ONLY
-from tui_agent.app.services import AppServices, FirstView, Look, OpenHow, OpenRequest
+from tui_agent.app.services import AppServices, FirstView, Look, OpenRequest
 from tui_agent.resources import style_path
 from tui_agent.session.entries import (
     AssistantEntry,
-    CompactionEntry,
     Entry,
     ShellEntry,
     TextPart,
@@ -150,14 +148,6 @@ async def test_a_failed_answer_is_told_once_in_the_conversation(tmp_path: Path) 
         assert stage.agent.calls == ["retry"]
 
 
-async def test_a_notice_with_an_action_names_the_command(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
-    async with stage.run() as pilot:
-        stage.agent.emit(Notice("The window is nearly full.", "warning", "compact"))
-        await pilot.pause()
-        assert "▲ The window is nearly full.  /compact" in screen_text(stage)
-
-
 async def test_warnings_that_a_run_takes_from_the_screen_can_be_read_again(tmp_path: Path) -> None:
     stage = make_stage(tmp_path)
     async with stage.run((100, 24)) as pilot:
@@ -213,16 +203,6 @@ async def test_what_waits_when_a_run_is_stopped_comes_back_into_the_prompt(tmp_p
         assert stage.main.notice.message == "The 2 messages that waited are back in the prompt, not sent."
         assert not stage.view.waiting.display
         assert not stage.agent.queue.steer
-
-
-async def test_a_stopped_countdown_leaves_its_reason_and_the_key_to_try_again(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
-    async with stage.run() as pilot:
-        left = AssistantEntry(parts=(), model="m", finish="interrupted", interrupted=True, error="Nothing answers.")
-        stage.agent.append(UserEntry(parts=(TextPart(text="go"),)), left)
-        await pilot.pause()
-        assert "Interrupted while waiting to try again: Nothing answers." in screen_text(stage)
-        assert "retry" in screen_text(stage)
 
 
 async def test_the_conversation_knows_its_width_however_early_it_was_opened(tmp_path: Path) -> None:
@@ -355,55 +335,6 @@ async def test_it_starts_with_a_prompt_of_the_command_line(tmp_path: Path) -> No
         assert stage.agent.sent == [("do it", False)]
 
 
-async def test_the_host_is_warmed_after_the_first_paint(tmp_path: Path) -> None:
-    ready: list[bool] = []
-    stage = make_stage(tmp_path, on_ready=lambda: ready.append(stage.main.size.width > 0))
-    async with stage.run() as pilot:
-        await until(lambda: ready, pilot)
-        assert ready == [True]
-
-
-async def test_a_cost_added_up_later_is_shown(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
-    async with stage.run() as pilot:
-        stage.agent.cost = 12.34
-        stage.agent.emit(CostKnown())
-        await pilot.pause()
-        assert "$12.34" in screen_text(stage)
-
-
-async def test_new_closes_the_session_that_was_open(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
-    async with stage.run() as pilot:
-        first = stage.agent
-        first.append(user("old"))
-        await write(pilot, "/new")
-        await pilot.press("enter")
-        await until(lambda: len(stage.agents) == 2, pilot)
-        assert first.calls == ["aclose"]
-        assert stage.closed == [first.session.id]
-        await pilot.pause()
-        assert "New session" in screen_text(stage)
-        first.emit(Notice("late word of a closed session"))
-        await pilot.pause()
-        assert "late word" not in screen_text(stage)
-
-
-async def test_a_session_somebody_holds_can_be_forked(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
-    other = Session(stage.store, stage.store.create_session("/home/ada/src/shop").id, estimate=lambda _entry: 1)
-    other.append(user("theirs"))
-    other.hold()
-    async with stage.run() as pilot:
-        await stage.main.controller.open(OpenRequest(other.id))
-        await pilot.pause()
-        assert "Read it only" in screen_text(stage)
-        await pilot.press("down", "enter")
-        await until(lambda: len(stage.agents) == 2, pilot)
-        assert stage.requests[-1] == OpenRequest(other.id, OpenHow.FORK)
-        assert stage.agent.session.id != other.id
-
-
 async def test_one_goes_on_writing_while_a_long_session_is_forked_or_added_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -491,53 +422,11 @@ async def test_every_command_runs_without_an_argument(tmp_path: Path) -> None:
         assert stage.app.is_running
 
 
-async def test_compact_takes_a_focus(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
-    async with stage.run() as pilot:
-        await write(pilot, "/compact the tests")
-        await pilot.press("enter")
-        await pilot.pause()
-        assert stage.agent.calls == ["compact the tests"]
-
-
 async def test_the_compact_button_is_clicked(tmp_path: Path) -> None:
     stage = make_stage(tmp_path)
     async with stage.run((100, 24)) as pilot:
         await pilot.click("Gauge", offset=(94, 0))
         await until(lambda: isinstance(stage.app.screen, CompactScreen), pilot)
-
-
-async def test_undo_takes_the_last_turn_into_the_prompt_and_redo_brings_it_back(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
-    async with stage.run() as pilot:
-        stage.agent.append(user("first"), answer("a"), user("second"), answer("b"))
-        await stage.main.controller.run("undo", "")
-        await pilot.pause()
-        assert stage.agent.session.leaf == 2
-        assert stage.main.prompt.text == "second"
-        assert "Undone: turn “second”" in stage.main.notice.message
-        await stage.main.controller.run("undo", "")
-        assert stage.agent.session.leaf is None
-        await stage.main.controller.run("redo", "")
-        await stage.main.controller.run("redo", "")
-        await pilot.pause()
-        assert stage.agent.session.leaf == 4
-        assert stage.main.prompt.text == ""
-        assert stage.main.notice.message == "Redone: turn “second”."
-
-
-async def test_undo_of_a_compaction_at_the_end_leaves_the_prompt_alone(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
-    async with stage.run() as pilot:
-        stage.agent.append(user("first"), answer("a"))
-        stage.agent.append(
-            CompactionEntry(summary="s", first_kept_id=2, tokens_before=9, tokens_after=3, trigger="manual")
-        )
-        await stage.main.controller.run("undo", "")
-        await pilot.pause()
-        assert stage.agent.session.leaf == 2
-        assert stage.main.prompt.text == ""
-        assert stage.main.notice.message.startswith("Undone: compaction of 9 tokens to 3")
 
 
 async def test_letters_that_do_nothing_to_a_block_go_to_the_prompt(tmp_path: Path) -> None:

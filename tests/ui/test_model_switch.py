@@ -76,14 +76,6 @@ async def test_a_model_without_a_key_is_not_the_default_and_says_so(tmp_path: Pa
         assert stage.stage.saved == {}
 
 
-async def test_nothing_is_said_of_an_empty_conversation(tmp_path: Path) -> None:
-    stage = a_stage(tmp_path)
-    async with stage.run() as pilot:
-        await choose(stage, pilot)
-        assert stage.harness.agent.model == "test/small"
-        assert not stage.main.notice.message
-
-
 async def test_without_a_screen_what_does_not_fit_is_switched_and_says_so(tmp_path: Path) -> None:
     harness = make_agent(tmp_path, ScriptedClient([Reply(TALK, usage=None)]), answer=None)
     harness.directory.windows["test/small"] = 8_192

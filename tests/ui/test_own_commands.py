@@ -4,11 +4,10 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.fake_agent import FakeAgent
-from tests.support.ui_app import Stage, make_stage, press_at_once, screen_text, until, write
-from tui_agent.agent.events import Notice, TitleChanged
+from tests.support.ui_app import Stage, make_stage, screen_text, until, write
+from tui_agent.agent.events import Notice
 from tui_agent.agent.knowledge.knowledge import CommandRow
 from tui_agent.agent.preparing import Prepared
-from tui_agent.errors import CommandError
 from tui_agent.session.entries import TextPart
 from tui_agent.ui.screens.dialogs import ChoiceScreen
 from tui_agent.ui.screens.help import HelpScreen
@@ -102,14 +101,6 @@ async def test_one_is_sent_filled_in_with_the_model_and_agent_it_wants(tmp_path:
         assert "Not attached: x.md." in stage.toasts
 
 
-async def test_why_one_cannot_be_used_is_said(tmp_path: Path) -> None:
-    stage, agents = make(tmp_path, review=CommandError("Trust it first."))
-    async with stage.run() as pilot:
-        await enter(pilot, "/review")
-        await until(lambda: "Trust it first." in str(stage.main.notice.render()), pilot)
-        assert agents[0].sent == []
-
-
 async def test_a_command_whose_file_is_new_works_and_a_wrong_name_is_said(tmp_path: Path) -> None:
     stage, agents = make(tmp_path, fresh=Prepared((TextPart(text="New."),)))
     async with stage.run() as pilot:
@@ -117,25 +108,6 @@ async def test_a_command_whose_file_is_new_works_and_a_wrong_name_is_said(tmp_pa
         await until(lambda: agents[0].sent, pilot)
         await enter(pilot, "/revview")
         await until(lambda: "Did you mean /review" in str(stage.main.notice.render()), pilot)
-
-
-async def test_keys_that_come_faster_than_the_list_follows_are_not_lost(tmp_path: Path) -> None:
-    stage, agents = make(tmp_path)
-    async with stage.run() as pilot:
-        await write(pilot, "/re")
-        press_at_once(stage.app, *"view", "space", *"main", "enter")
-        await until(lambda: agents[0].asked, pilot)
-        assert agents[0].asked == [("review", "main")]
-
-
-async def test_init_asks_for_agents_md(tmp_path: Path) -> None:
-    parts = (TextPart(text="Write it."),)
-    stage, agents = make(tmp_path, init=Prepared(parts))
-    async with stage.run() as pilot:
-        await enter(pilot, "/init mention the linter")
-        await until(lambda: agents[0].sent, pilot)
-        assert agents[0].asked == [("init", "mention the linter")]
-        assert agents[0].sent == [(parts, False)]
 
 
 async def test_agent_changes_to_another_kind_and_lists_them(tmp_path: Path) -> None:
@@ -166,14 +138,6 @@ async def test_skills_are_listed_with_what_they_are_for(tmp_path: Path) -> None:
         shown = "\n".join(str(widget.render()) for widget in stage.app.screen.query("Static"))
         assert "reads and fills in PDFs" in shown
         assert "look at the change" not in shown
-
-
-async def test_a_new_title_is_shown(tmp_path: Path) -> None:
-    stage, agents = make(tmp_path)
-    async with stage.run() as pilot:
-        agents[0].session.set_title("Fix the race")
-        agents[0].emit(TitleChanged("Fix the race"))
-        await until(lambda: stage.main.header.title == "Fix the race", pilot)
 
 
 async def test_warnings_that_come_together_are_all_shown(tmp_path: Path) -> None:

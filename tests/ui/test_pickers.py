@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from tests.support.thoroughness import NIGHTLY
 from tests.support.ui_app import HOME, MODELS, Stage, make_stage, screen_text, until, write
 from tui_agent.app.services import FirstView, LocalServer, ModelRow, OpenHow, OpenRequest
 from tui_agent.model.naming import NameStanding, NameVerdict
@@ -147,19 +146,6 @@ async def test_the_second_press_is_asked_for_by_name_and_any_other_key_keeps(tmp
             await pilot.press(*["v"] * (other == "v"))
             await rows(stage, pilot, 2)
         assert len(stage.store.sessions()) == 2
-
-
-async def test_moving_away_keeps_what_was_marked(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path, start=FirstView(screen="sessions"))
-    make_session(stage, "one")
-    make_session(stage, "two")
-    async with stage.run() as pilot:
-        await rows(stage, pilot, 3)
-        await pilot.press("end", "x")
-        await pilot.press("up", "x", "up")
-        await pilot.pause()
-        assert "x again" not in screen_text(stage)
-        assert len(stage.store.sessions()) == 3
 
 
 async def test_the_open_session_is_not_deleted(tmp_path: Path) -> None:
@@ -331,19 +317,6 @@ async def test_a_name_newer_than_the_catalog_is_asked_about(tmp_path: Path, keys
         assert stage.agent.model == (model or "anthropic/claude-sonnet-4-5")
 
 
-async def test_escape_in_a_picker_changes_nothing(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
-    async with stage.run() as pilot:
-        await write(pilot, "draft")
-        await pilot.press("f2")
-        await rows(stage, pilot, 5)
-        await pilot.press("down", "escape")
-        await pilot.pause()
-        assert stage.agent.model == "anthropic/claude-sonnet-4-5"
-        assert stage.main.prompt.text == "draft"
-        assert stage.main.prompt.has_focus
-
-
 async def test_a_theme_is_previewed_and_escape_restores(tmp_path: Path) -> None:
     stage = make_stage(tmp_path)
     async with stage.run() as pilot:
@@ -370,15 +343,6 @@ async def test_a_theme_that_is_picked_is_kept(tmp_path: Path) -> None:
         assert stage.saved == {"ui.theme": "gruvbox"}
 
 
-async def test_every_built_in_theme_draws_the_main_screen(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
-    async with stage.run() as pilot:
-        for name in sorted(stage.app.available_themes)[:: 1 if NIGHTLY else 4]:
-            stage.app.theme = name
-            await pilot.pause()
-            assert "claude-sonnet-4-5" in screen_text(stage)
-
-
 # -- welcome ------------------------------------------------------------------------------------------------
 
 
@@ -393,15 +357,6 @@ async def test_welcome_says_what_was_found_and_what_to_do(tmp_path: Path) -> Non
         assert "~/.config/tui-agent/config.toml" in text
         assert 'model = "openai/my-model"' in text
         assert 'base_url = "http://localhost:8080/v1"' in text
-
-
-async def test_the_demo_starts_from_welcome(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path, start=FirstView(screen="welcome"))
-    async with stage.run() as pilot:
-        await until(lambda: "Welcome" in screen_text(stage), pilot)
-        await pilot.press("down", "down", "enter")
-        await until(lambda: len(stage.agents) == 2, pilot)
-        assert stage.requests[-1] == OpenRequest(demo=True)
 
 
 async def test_local_servers_are_looked_for_only_when_asked_and_can_be_used(tmp_path: Path) -> None:
@@ -428,14 +383,6 @@ async def test_local_servers_are_looked_for_only_when_asked_and_can_be_used(tmp_
         await pilot.pause()
         assert used == [(server, "devstral")]
         assert stage.agent.model == "ollama/devstral"
-
-
-async def test_no_server_is_a_sentence(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path, start=FirstView(screen="welcome"))
-    async with stage.run((80, 30)) as pilot:
-        await until(lambda: "Welcome" in screen_text(stage), pilot)
-        await pilot.press("down", "enter")
-        await until(lambda: "No server answered" in screen_text(stage), pilot)
 
 
 async def test_welcome_offers_the_models_of_the_settings_when_none_is_chosen(tmp_path: Path) -> None:

@@ -59,16 +59,6 @@ async def test_an_edited_recalled_message_becomes_the_draft(tmp_path: Path) -> N
         assert stage.main.prompt.text == "twox"
 
 
-async def test_what_was_sent_is_the_newest_in_the_history(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
-    async with stage.run() as pilot:
-        await write(pilot, "first")
-        await pilot.press("enter")
-        await pilot.pause()
-        await pilot.press("up")
-        assert stage.main.prompt.text == "first"
-
-
 # -- what was not sent --------------------------------------------------------------------------------------
 
 

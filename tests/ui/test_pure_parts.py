@@ -130,11 +130,6 @@ def test_the_word_being_completed(line: str, kind: str, query: str) -> None:
     assert (token.kind, token.query) == (kind, query)
 
 
-@pytest.mark.parametrize("line", ["a/b", "/usr/lib", "me@there", "/help me", "plain", "C#", "# heading", "##"])
-def test_nothing_to_complete(line: str) -> None:
-    assert token_at([line], 0, len(line)) is None
-
-
 def test_files_rank_by_name_before_directory() -> None:
     paths = ["views/deep/other.py", "src/auth/views.py", "a/v/i/e/w/s.txt", "tests/test_views.py"]
     assert [found.label for found in rank_files("views", paths)][:2] == ["src/auth/views.py", "tests/test_views.py"]
@@ -228,11 +223,6 @@ def test_the_warmth_is_told_in_minutes_and_changes_once_a_minute(left: float, te
     assert until_change(left) == change
 
 
-def test_a_cold_cache_never_changes() -> None:
-    assert warmth(-1) == "cold"
-    assert until_change(0) is None
-
-
 # -- what goes on -------------------------------------------------------------------------------------------
 
 
@@ -308,17 +298,6 @@ def test_a_burst_of_deltas_is_one_event_and_keeps_its_order() -> None:
     assert inbox.take() == []
 
 
-def test_the_beginning_of_a_run_is_shown_after_its_request() -> None:
-    receiver = Receiver()
-    inbox = Inbox(receiver)  # type: ignore[arg-type]
-    inbox.put(RunStarted())
-    inbox.put(RequestStarted(1, "m"))
-    assert (receiver.posted, len(receiver.timers)) == (0, 1)
-    receiver.timers[0]()
-    assert (receiver.posted, receiver.timers) == (1, [])
-    assert inbox.take() == [RunStarted(), RequestStarted(1, "m")]
-
-
 def test_the_first_word_of_an_answer_waits_for_nothing_and_comes_after_what_was_before_it() -> None:
     receiver = Receiver()
     inbox = Inbox(receiver)  # type: ignore[arg-type]
@@ -360,14 +339,6 @@ def test_the_words_of_an_answer_are_shown_before_what_its_end_changes() -> None:
     assert (receiver.posted, len(receiver.timers)) == (1, 1)
     receiver.timers[0]()
     assert (receiver.posted, inbox.take()) == (2, list(ending))
-
-
-def test_what_happens_between_two_runs_waits_for_nothing() -> None:
-    receiver = Receiver()
-    inbox = Inbox(receiver)  # type: ignore[arg-type]
-    inbox.put(RunEnded("done"))
-    inbox.put(RunStarted())
-    assert (receiver.posted, receiver.timers) == (1, [])
 
 
 def test_what_is_streamed_waits_for_more_of_it_and_nothing_else_waits() -> None:

@@ -78,11 +78,3 @@ async def test_files_alone_go_back_and_undo_brings_them_again(tmp_path: Path) ->
         assert stage.session.leaf == stage.names["leaf"]
         await stage.stage.main.controller.run("redo", "")
         await until(lambda: on_disk(root) == BEFORE, pilot)
-
-
-async def test_escape_twice_is_nothing_while_something_is_written(tmp_path: Path) -> None:
-    stage = tree_stage(tmp_path)
-    async with stage.run() as pilot:
-        await pilot.press("a", "escape", "escape")
-        assert stage.top is stage.stage.main
-        assert stage.stage.main.prompt.text == "a"

@@ -8,12 +8,11 @@ import pytest
 
 from tests.support.ui_app import HOME, Stage, make_stage, screen_text, until, write
 from tui_agent.app.exporting import ExportFormat, ExportOrder
-from tui_agent.app.services import FileTransfer, FirstView, ImportOutcome, OpenHow, OpenRequest
+from tui_agent.app.services import FileTransfer, FirstView, ImportOutcome, OpenRequest
 from tui_agent.session.entries import AssistantEntry, TextPart, UserEntry
 from tui_agent.session.session import Session
 from tui_agent.session.store import Store
 from tui_agent.ui.screens.sessions import SessionPicker
-from tui_agent.ui.session_rows import find
 
 
 def say(text: str) -> UserEntry:
@@ -102,30 +101,6 @@ async def test_rows_and_the_line_below_tell_sizes_and_costs(tmp_path: Path) -> N
         assert "2 entries · $1.50 · opus" in rows[row]
         await pilot.press(*["down"] * row)
         await until(lambda: "/home/ada/src/shop · opus · ~2k tokens · $1.50" in screen_text(stage), pilot)
-
-
-async def test_f_goes_on_in_a_copy(tmp_path: Path) -> None:
-    stage = listed(tmp_path)
-    session = make_session(stage.store, "original")
-    async with stage.run() as pilot:
-        rows = await shown(stage, pilot, 2)
-        await pilot.press(*["down"] * next(n for n, text in enumerate(rows) if "original" in text), "f")
-        await until(lambda: len(stage.agents) == 2, pilot)
-        assert stage.requests[-1] == OpenRequest(session.id, OpenHow.FORK)
-
-
-async def test_a_shows_this_directory_only_and_all_again(tmp_path: Path) -> None:
-    stage = listed(tmp_path)
-    make_session(stage.store, "here")
-    make_session(stage.store, "there", cwd="/other")
-    async with stage.run() as pilot:
-        await shown(stage, pilot, 3)
-        await pilot.press("v")
-        rows = await shown(stage, pilot, 2)
-        assert not [row for row in rows if "there" in row]
-        assert "Sessions of this directory" in screen_text(stage)
-        await pilot.press("v")
-        await shown(stage, pilot, 3)
 
 
 async def test_subagents_sessions_are_found_and_named_as_such(tmp_path: Path) -> None:
@@ -267,14 +242,3 @@ def test_files_are_really_written_and_read(tmp_path: Path) -> None:
         outcome = FileTransfer(other).import_files(folder)
         assert outcome.failed == 1
         assert outcome.told[-1] == "1 already here, 1 could not be read."
-
-
-def test_this_directory_comes_first_however_many_there_are(tmp_path: Path) -> None:
-    clock = iter(range(1_000, 10_000_000))
-    with Store(tmp_path / "s.db", clock=lambda: next(clock)) as store:
-        mine = make_session(store, "mine")
-        for number in range(250):
-            make_session(store, f"other {number}", cwd="/elsewhere")
-        found = find(store, "", HOME, only_here=False).sessions
-        assert found[0].id == mine.id, "the newest 200 of all don't hold it"
-        assert len(found) == 201

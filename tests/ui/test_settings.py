@@ -10,11 +10,9 @@ from tests.support.ui_app import STILL, Stage, make_stage, screen_text, until, w
 from tui_agent.agent.events import RunStarted
 from tui_agent.config import Config, ConfigError, load_config, set_value
 from tui_agent.setting_rows import setting_rows
-from tui_agent.ui.key_help import rebindable_actions
-from tui_agent.ui.keymap import Rebindable, checked, is_key
+from tui_agent.ui.key_help import Rebindable, checked, is_key
 from tui_agent.ui.screens.dialogs import ChoiceScreen, ReportScreen
-from tui_agent.ui.screens.help import HelpScreen, help_rows
-from tui_agent.ui.screens.main import MainScreen
+from tui_agent.ui.screens.help import HelpScreen
 from tui_agent.ui.screens.models import ModelPicker
 from tui_agent.ui.screens.picker import ThemePicker
 from tui_agent.ui.screens.settings import COMMON, SettingsScreen
@@ -266,14 +264,6 @@ async def test_an_action_has_the_users_key_and_its_own_no_longer(tmp_path: Path)
         assert stage.app.screen is stage.main
         await pilot.press("f12")
         await until(lambda: isinstance(stage.app.screen, HelpScreen), pilot)
-
-
-async def test_the_help_names_every_key_that_can_be_changed(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
-    async with stage.run():
-        rows = list(help_rows(stage.main.controller, MainScreen.BINDINGS, {"compact": "f6"}))
-    assert {action.id for action in rebindable_actions(MainScreen.BINDINGS)} <= {row.name for row in rows}
-    assert next(row.keys for row in rows if row.name == "compact") == "f6"
 
 
 # -- following ----------------------------------------------------------------------------------------------------

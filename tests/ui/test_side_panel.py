@@ -176,12 +176,6 @@ def test_what_lies_below_the_leaf_is_a_branch_and_stays_one_when_something_is_ap
     assert extended(rows, asked) == outline(Headers.of([*straight, header(5, 2)]), 5, {})
 
 
-def test_appending_gives_the_same_rows_as_making_them_anew() -> None:
-    rows = outline(Headers.of(TREE), 7, {})
-    asked = UserEntry(id=8, parent_id=7, preview="user 8", parts=(TextPart(text="x"),))
-    assert extended(rows, asked) == outline(Headers.of([*TREE, header(8, 7)]), 8, {})
-
-
 def test_an_entry_that_is_told_of_late_is_not_shown_twice() -> None:
     rows = outline(Headers.of(TREE), 7, {})
     late = UserEntry(id=6, parent_id=3, preview="user 6", parts=(TextPart(text="x"),))

@@ -41,16 +41,6 @@ def step(screen: ContextScreen) -> Any:
     return screen.steps[screen.plot.cursor]
 
 
-async def test_it_begins_at_the_next_request_and_says_so(tmp_path: Path) -> None:
-    stage = a_stage(tmp_path)
-    async with stage.run() as pilot:
-        screen = await opened(stage, pilot)
-        assert step(screen).answer is None
-        assert screen.blocks.shown == stage.harness.agent.inspector.map()
-        assert f"Next request, after {len(screen.steps) - 1} steps" in stage.text()
-        assert "◆ compaction  ◇ prune  ↩ move  × cache miss" in stage.text()
-
-
 async def test_the_map_shows_the_request_of_the_step_under_the_cursor(tmp_path: Path) -> None:
     stage = a_stage(tmp_path)
     async with stage.run() as pilot:

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from tui_agent.agent.race.specs import RunnerSpec
     from tui_agent.agent.subagents import FinishedSubagent
     from tui_agent.app.services import OpenRequest
-    from tui_agent.app.spending import Spending
     from tui_agent.config import Config
     from tui_agent.session.entries import RaceEntry
 
@@ -155,13 +154,6 @@ class Report(Page):
     def text(self) -> str:
         """The lines as Markdown, for where there is no screen."""
         return "\n".join(f"**{line}**" if isinstance(line, Heading) else line for line in self.lines)
-
-
-@dataclass(frozen=True, slots=True)
-class CostPage(Report):
-    """What a session has cost, as lines and as what can be plotted."""
-
-    found: Spending
 
 
 @dataclass(frozen=True, slots=True)

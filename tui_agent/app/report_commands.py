@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from tui_agent.app.commands import Command
 from tui_agent.app.format import visible
-from tui_agent.app.frontend import CostPage, Heading, HelpPage, Output, Report
+from tui_agent.app.frontend import Heading, HelpPage, Output, Report
 
 if TYPE_CHECKING:
     from tui_agent.app.controller import Controller
@@ -36,7 +36,7 @@ async def cost(controller: Controller, argument: str) -> None:
     lines: list[str] = []
     for heading, rows in spending.spending_sections(found, names):
         lines += [*([""] if lines else []), Heading(heading), *rows]
-    controller.show(CostPage("Cost of this session", lines or ["Nothing was sent yet."], found))
+    controller.show(Report("Cost of this session", lines or ["Nothing was sent yet."]))
 
 
 async def todo(controller: Controller, _argument: str) -> None:

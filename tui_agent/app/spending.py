@@ -136,22 +136,6 @@ def day_series(found: Spending) -> Series:
     return Series((costs,), max(costs, default=0.0) or 1.0)
 
 
-def step_words(found: Spending, at: int) -> str:
-    """Return what is known of the cost of one request."""
-    record = found.steps[at]
-    cost = "price unknown" if record.cost is None else money(record.cost)
-    when = f"{datetime.fromtimestamp(record.created_at / 1000).astimezone():%Y-%m-%d %H:%M}"
-    share = f" ({record.cache_read / record.prompt:.0%} from the cache)" if record.prompt else ""
-    size = f"{tokens(record.prompt)} sent{share}, {tokens(record.output)} answered"
-    what = "" if KINDS[record.kind].is_dialogue else f" {record.kind.replace('_', ' ')}"
-    return f"{cost} · request {at + 1} of {len(found.steps)}{what} · #{record.id} · {size} · {when}"
-
-
-def day_words(found: Spending, at: int) -> str:
-    day = sorted(found.days)[at]
-    return f"{money(found.days[day])} · {day:%A, %Y-%m-%d} · day {at + 1} of {len(found.days)}"
-
-
 def look_up(
     session: Session, store: Store, records: Sequence[RequestRecord], departures: Mapping[int, int], price: Price
 ) -> tuple[Spending, dict[int, str]]:

@@ -2,7 +2,6 @@
 
 import asyncio
 import gc
-import sys
 import tomllib
 from argparse import Namespace
 from contextlib import suppress
@@ -66,7 +65,7 @@ async def _run(arguments: Namespace) -> int:
     with suppress(OSError):  # a terminal that is gone
         for way in filter(None, (screen.way_back for screen in screens)):
             # In a browser standard output belongs to the packets; the server shows the other.
-            print(f"Go on with: {way}", file=sys.stderr if app.is_web else sys.stdout, flush=True)
+            print(f"Go on with: {way}", flush=True)
     return app.return_code or 0
 
 

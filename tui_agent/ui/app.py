@@ -86,8 +86,6 @@ LoadServices = Callable[[], Awaitable[tuple[AppServices, FirstView]]]
 
 
 def _having(services: AppServices, start: FirstView) -> LoadServices:
-    """Return a ``LoadServices`` for ports that are there already."""
-
     async def load() -> tuple[AppServices, FirstView]:
         return services, start
 
@@ -182,7 +180,6 @@ class TuiAgentApp(ErrorBoundary[int]):
         return readable_variables(super().get_css_variables())
 
     def get_default_screen(self) -> Screen[object]:
-        """Show the main screen from the first frame on."""
         self.main.fit(self.size)
         return self.main  # type: ignore[return-value]  # its result is of another type
 
@@ -266,7 +263,6 @@ class TuiAgentApp(ErrorBoundary[int]):
         return True
 
     def on_terminal_gone(self, _message: TerminalGone) -> None:
-        """Leave: nobody can see anything any more."""
         self.end(signal.SIGHUP)
 
     async def _read_styles(self, names: Iterable[str]) -> None:
@@ -288,7 +284,6 @@ class TuiAgentApp(ErrorBoundary[int]):
         return super().push_screen(*given, **named)
 
     def show_welcome(self) -> None:
-        """Show the ways to get a model over the main screen."""
         from tui_agent.ui.screens.welcome import WelcomeChoice, WelcomeScreen
 
         def chosen(choice: WelcomeChoice | None) -> None:
@@ -321,7 +316,7 @@ class TuiAgentApp(ErrorBoundary[int]):
         """
         if self.screen_stack and event.size == self.screen.size:
             self.screen.refresh()
-        if self.is_headless or self.is_web:
+        if self.is_headless:
             return
         self._hasty = self._settling is not None
         if self._settling is not None:
@@ -371,8 +366,6 @@ class TuiAgentApp(ErrorBoundary[int]):
     def action_suspend_process(self) -> None:
         """Stop until the shell brings the program back."""
         if not isinstance(self._driver, TerminalDriver):
-            if self.is_web:
-                self.notify("A browser has no shell to go back to.", markup=False)
             return
         self._write(terminal.progress(terminal.Progress.NONE) + terminal.POP_TITLE)
         stopped = self._driver.suspend_to_shell()

@@ -85,30 +85,24 @@ class Attention:
         self.sign = Sign.IDLE
 
     def focus_told(self) -> None:
-        """Take note that the terminal says when it has the focus, and when not."""
         self._is_focus_known = True
 
     def looked(self) -> None:
-        """Take note that somebody looks."""
         if self.sign in {Sign.DONE, Sign.FAILED}:
             self._show(Sign.IDLE)
 
     def run_started(self) -> None:
-        """Follow the agent: it works."""
         self._since = self._main.clock()
         self._show(Sign.WORKING)
 
     def asked(self, request: PermissionRequest) -> None:
-        """Follow the agent: it waits for an answer."""
         self._show(Sign.ASKING)
         self._call("asks", f"asks about {one_line(request.tool, 20)}: {one_line(request.title, 100)}")
 
     def settled(self) -> None:
-        """Follow the agent: it has its answer."""
         self._show(Sign.WORKING)
 
     def run_ended(self, ended: RunEnded) -> None:
-        """Follow the agent: it is idle."""
         took = self._main.clock() - self._since
         if ended.reason == "interrupted" or (took < LONG and self._is_looked_at):
             self._show(Sign.IDLE)
@@ -121,7 +115,6 @@ class Attention:
             self._call(event, f"{'is done' if event == 'done' else event} after {seconds(took)}{why}", took)
 
     def forget(self) -> None:
-        """Begin anew: another session is open."""
         self._show(Sign.IDLE)
 
     @property

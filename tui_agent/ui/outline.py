@@ -8,6 +8,7 @@ from tui_agent.lazy import dataclass
 from tui_agent.processes.jobs import JobState
 from tui_agent.session.entries import (
     BranchSummaryEntry,
+    CheckpointEntry,
     CompactionEntry,
     Entry,
     ToolResultEntry,
@@ -145,7 +146,7 @@ def facts_of(path: Sequence[Entry], jobs: Iterable[JobState] = ()) -> PanelFacts
     return PanelFacts(
         todos=tuple((str(todo.status), todo.content) for todo in todos),
         todo_entry=newest_list.id if newest_list is not None else None,
-        files=_files(path),
+        files=tuple(changed_files(entry for entry in path if entry.kind != "checkpoint").values())[-MAX_FILES:],
         jobs=running(jobs),
     )
 
@@ -167,24 +168,24 @@ def running(jobs: Iterable[JobState]) -> tuple[tuple[int, str], ...]:
     return tuple((job.id, job.command) for job in jobs if job.running)
 
 
-def _files(path: Sequence[Entry]) -> tuple[ChangedFile, ...]:
+def changed_files(entries: Iterable[Entry]) -> dict[str, ChangedFile]:
+    """Return the files that entries changed by their paths, oldest change first."""
     found: dict[str, ChangedFile] = {}
-    for entry in path:
+    for entry in entries:
         match entry:
             case CompactionEntry() | BranchSummaryEntry():
                 for name in entry.details.modified_files:
                     found.setdefault(name, ChangedFile(name, entry_id=entry.id))
-            case ToolResultEntry(metadata=metadata):
-                changed = metadata.modified_files or ((metadata.path,) if metadata.diff and metadata.path else ())
-                for name in changed:
-                    before = found.pop(name, ChangedFile(name))
-                    alone = len(changed) == 1
-                    found[name] = ChangedFile(
-                        name,
-                        before.additions + (metadata.additions if alone else 0),
-                        before.deletions + (metadata.deletions if alone else 0),
-                        entry.id,
-                    )
+            case CheckpointEntry():
+                for change in entry.files:
+                    found.setdefault(change.path, ChangedFile(change.path, entry_id=entry.id))
+            case ToolResultEntry(metadata=data):
+                of_one = bool(data.path and (data.diff or data.additions or data.deletions))
+                names = data.modified_files or ((data.path or "",) if of_one else ())
+                for name in names:
+                    before, counts = found.pop(name, ChangedFile(name)), len(names) == 1 or name == data.path
+                    added, removed = (data.additions, data.deletions) if counts else (0, 0)
+                    found[name] = ChangedFile(name, before.additions + added, before.deletions + removed, entry.id)
             case _:
                 pass
-    return tuple(found.values())[-MAX_FILES:]
+    return found

@@ -58,12 +58,6 @@ def screen_for(question: frontend.Question[Any], controller: Controller) -> Scre
 def screen_of(page: frontend.Page, controller: Controller) -> Screen[Any]:  # noqa: C901, PLR0911, PLR0912 - one arm per page
     agent = controller.agent
     match page:
-        case frontend.CostPage():
-            from tui_agent.ui.screens.cost import CostScreen
-
-            return CostScreen(
-                page.title, _content(page), page.found, lambda entry: controller.show(frontend.TreePage(entry))
-            )
         case frontend.Report():
             from tui_agent.ui.screens.dialogs import ReportScreen
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.transcript_samples import DIFF, ListSource, every_kind
+from tests.support.transcript_samples import DIFF, ListSource
 from tui_agent.context.context_status import Standing
 from tui_agent.permission import with_note
 from tui_agent.session.entries import (
@@ -13,8 +13,6 @@ from tui_agent.session.entries import (
     ContextEditEntry,
     Entry,
     FilePart,
-    ImagePart,
-    ReasoningPart,
     ShellEntry,
     SummaryDetails,
     TextPart,
@@ -96,21 +94,6 @@ def test_what_a_tool_in_a_file_prints_is_shown_while_it_runs() -> None:
     card.finish(ToolStatus.COMPLETED, ToolMetadata(), 1.25)
     card.set_result(result("six words"))
     assert len(rows(card)) == 1
-
-
-@pytest.mark.parametrize(
-    ("status", "icon", "word"),
-    [
-        (ToolStatus.COMPLETED, "●", ""),
-        (ToolStatus.ERROR, "✗", "error"),
-        (ToolStatus.DENIED, "⊘", "denied"),
-        (ToolStatus.INTERRUPTED, "◌", "interrupted"),
-    ],
-)
-def test_a_status_is_told_by_icon_and_word(status: ToolStatus, icon: str, word: str) -> None:
-    head = rows(CardBlock(CALL, result("text", status)))[0]
-    assert head.startswith(icon)
-    assert word in head
 
 
 def test_a_refused_call_tells_the_users_words_on_its_head() -> None:
@@ -207,14 +190,6 @@ def test_lines_of_a_diff_that_look_like_its_head_are_lines() -> None:
     ]
 
 
-def test_hunks_and_files_of_a_diff_are_told_apart() -> None:
-    one = "--- a/{0}\n+++ b/{0}\n@@ -1 +1 @@\n-a\n+b\n@@ -9 +9 @@\n-c\n+d\n"
-    shown = [row(line) for line in body_lines(DiffBody(one.format("x") + one.format("y")), 60, Window(None))]
-    assert shown[0] == "  x"
-    assert shown[3] == "  ⋯"
-    assert "  y" in shown
-
-
 def test_one_hidden_line_is_shown_instead_of_told() -> None:
     body = TextBody("1\n2\n3\n4")
     assert len(list(body_lines(body, 20, Window(3)))) == 4
@@ -233,27 +208,11 @@ def test_a_very_long_body_ends_with_an_offer() -> None:
 # -- other blocks -------------------------------------------------------------------------------------------
 
 
-def test_a_message_of_the_user_keeps_its_lines_and_names_attachments() -> None:
-    image = ImagePart(blob="0", mime="image/png", width=4, height=3, path="a.png")
-    block = only(UserEntry(parts=(TextPart(text="one\n  two"), image), mid_run=True))
-    assert rows(block) == ["You  sent while working · one", "       two", "  [image · 4×3] a.png"]
-    assert block.copy_text() == "one\n  two"
-
-
 def test_a_very_long_message_is_shown_in_part() -> None:
     block = only(UserEntry(parts=(TextPart(text="\n".join(map(str, range(100)))),)))
     assert rows(block)[-1] == "  … 76 more lines"
     block.cycle()
     assert len(rows(block)) == 100
-
-
-def test_reasoning_is_folded_and_opens() -> None:
-    block, _ = blocks_of(
-        AssistantEntry(parts=(ReasoningPart(text="I *think*."), TextPart(text="So.")), model="m"), BuildContext()
-    )
-    assert rows(block) == ["▸ Thought · 2 words"]
-    block.cycle()
-    assert rows(block) == ["▾ Thought · 2 words", "  I think."]
 
 
 def test_a_compaction_tells_what_it_did_and_can_be_undone() -> None:
@@ -294,11 +253,6 @@ def test_other_entries_are_one_line_or_nothing() -> None:
     assert rows(edit) == ["── Dropped #5 in the context ────────────────────────── undo · jump ──"]
     shell = only(ShellEntry(command="ls", output="a", exit_code=2, excluded=True))
     assert rows(shell)[0].split("  ")[-2:] == ["exit 2 · not shown to the model", "▾"]
-
-
-def test_every_kind_of_entry_has_blocks() -> None:
-    for entry in every_kind():
-        assert all(block.lines(40) for block in blocks_of(entry, BuildContext()))
 
 
 @given(st.text(st.characters(exclude_categories=[]), max_size=120), st.integers(12, 90))

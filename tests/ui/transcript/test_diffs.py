@@ -107,7 +107,8 @@ class Host(App[None]):
     CSS_PATH = style_path("transcript.tcss")
 
     def compose(self) -> ComposeResult:
-        yield LineView(diff_lines(DIFF))
+        yield (view := LineView())
+        view.show(diff_lines(DIFF))
 
 
 async def test_a_selection_copies_the_text_without_numbers_and_signs() -> None:

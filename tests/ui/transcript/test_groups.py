@@ -2,6 +2,7 @@
 
 from tests.support.transcript import HeldTimers, shown
 from tests.support.transcript_samples import ListSource
+from tui_agent.agent.events import EntryAppended, ToolFinished, ToolStarted
 from tui_agent.context.context_status import Standing
 from tui_agent.context.context_status_cache import Standings
 from tui_agent.session.entries import (
@@ -148,15 +149,15 @@ async def test_the_row_tells_what_runs_and_for_how_long() -> None:
     async with shown(ListSource(steps("read", "grep")), clock=lambda: now) as view:
         timers = HeldTimers(view.pane)
         call = ToolCallPart(call_id="live", tool="ls", arguments="{}")
-        view.pane.append_entry(AssistantEntry(id=50, parts=(call,), model="m"))
-        view.pane.tool_started("live", "ls", "src", "{}")
+        view.pane.apply(EntryAppended(AssistantEntry(id=50, parts=(call,), model="m")))
+        view.pane.apply(ToolStarted("live", "ls", "src", "{}"))
         now = 112.4
         timers.go_off()
         await view.settled()
         row = view.screen()[view.row_of("read 1 file")]
         assert row.startswith("  ◐ read 1 file, grep 1 pattern, ls 1 folder  file1.py, file2.py, src")
         assert row.endswith("12 s  ▸")
-        view.pane.tool_finished("live", "error", ToolMetadata(), 13.0)
+        view.pane.apply(ToolFinished("live", "bash", "error", ToolMetadata(), 13.0))
         await view.settled()
         assert " ✗ ls src" in view.text()
         assert " ● grep file2.py" in view.text()

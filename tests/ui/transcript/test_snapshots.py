@@ -8,11 +8,10 @@ from textual.pilot import Pilot
 
 from tests.support.transcript import TranscriptHost
 from tests.support.transcript_samples import ANSWER, CJK, ListSource, every_kind
-from tui_agent.agent.events import LiveAnswer
+from tui_agent.agent.events import AnswerDelta, ReasoningProgress, RunEnded, ToolFinished, ToolOutput, ToolStarted
 from tui_agent.context.context_status import Standing
 from tui_agent.context.context_status_cache import Standings
 from tui_agent.session.entries import Entry, TextPart, ToolMetadata, UserEntry
-from tui_agent.ui.widgets.transcript.transcript import show_live
 
 Compare = Callable[..., bool]
 
@@ -57,8 +56,8 @@ def test_wide_characters(snap_compare: Compare) -> None:
     app = host([UserEntry(id=1, parts=(TextPart(text=f"{CJK}\n\n| 列 | 内容 |"),))])
 
     async def answer(pilot: Pilot[Any]) -> None:
-        show_live(app.pane, LiveAnswer(text=f"{CJK}\n\n| 列一 | 内容 |\n|---|---|\n| 中文 | {CJK[:30]} |"))
-        app.pane.end_live()
+        app.pane.apply(AnswerDelta(f"{CJK}\n\n| 列一 | 内容 |\n|---|---|\n| 中文 | {CJK[:30]} |"))
+        app.pane.apply(RunEnded("done"))
         await pilot.pause()
 
     assert snap_compare(app, terminal_size=(60, 30), run_before=answer)
@@ -68,12 +67,13 @@ def test_an_answer_and_a_call_in_the_middle(snap_compare: Compare) -> None:
     app = TranscriptHost(ListSource(every_kind()[:3]), clock=lambda: 0.0)
 
     async def stream(pilot: Pilot[Any]) -> None:
-        show_live(app.pane, LiveAnswer(text=ANSWER[:700], reasoning="Let me see."))
-        app.pane.end_live()
-        app.pane.tool_started("x", "bash", "make test", "{}")
-        app.pane.tool_output("x", "building\n10%\r60%")
-        app.pane.tool_started("y", "webfetch", "https://example.com", "{}")
-        app.pane.tool_finished("y", "error", ToolMetadata(), 2.5)
+        app.pane.apply(ReasoningProgress("Let me see."))
+        app.pane.apply(AnswerDelta(ANSWER[:700]))
+        app.pane.apply(RunEnded("done"))
+        app.pane.apply(ToolStarted("x", "bash", "make test", "{}"))
+        app.pane.apply(ToolOutput("x", "building\n10%\r60%"))
+        app.pane.apply(ToolStarted("y", "webfetch", "https://example.com", "{}"))
+        app.pane.apply(ToolFinished("y", "bash", "error", ToolMetadata(), 2.5))
         await pilot.pause()
 
     assert snap_compare(app, terminal_size=(80, 40), run_before=stream)

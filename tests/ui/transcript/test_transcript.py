@@ -30,7 +30,8 @@ from tui_agent.session.entries import (
     ToolResultEntry,
     ToolStatus,
 )
-from tui_agent.ui.widgets.transcript.transcript import ELAPSED_SECONDS, FLUSH_SECONDS, SPINNER_SECONDS, Transcript
+from tui_agent.ui.widgets.transcript import messages
+from tui_agent.ui.widgets.transcript.transcript import ELAPSED_SECONDS, FLUSH_SECONDS, SPINNER_SECONDS
 
 
 def result(number: int, call: ToolCallPart, output: str = "done") -> ToolResultEntry:
@@ -62,17 +63,17 @@ async def test_it_opens_at_the_end_and_loads_only_what_is_near() -> None:
 
 async def test_it_follows_what_is_added_until_the_user_scrolls_up() -> None:
     async with shown(ListSource([answer(n, f"answer {n}") for n in range(1, 40)])) as view:
-        view.pane.append_entry(answer(40, "the newest"))
+        view.pane.apply(EntryAppended(answer(40, "the newest")))
         await view.settled()
         assert view.screen()[-1] == "  the newest"
         await view.pilot.press("pageup")
         await view.settled()
         before = view.screen()
-        view.pane.append_entry(answer(41, "unseen"))
+        view.pane.apply(EntryAppended(answer(41, "unseen")))
         await view.settled()
         assert view.screen() == before
         assert view.pane.has_new
-        assert [message.has_new for message in view.sent(Transcript.NewBelow)] == [True]
+        assert [message.has_new for message in view.sent(messages.NewBelow)] == [True]
         await view.pilot.press("end")
         await view.settled()
         assert view.screen()[-1] == "  unseen"
@@ -81,17 +82,9 @@ async def test_it_follows_what_is_added_until_the_user_scrolls_up() -> None:
 
 async def test_an_entry_that_is_shown_already_is_not_shown_twice() -> None:
     async with shown(ListSource([user(1), answer(2, "only once")])) as view:
-        view.pane.append_entry(answer(2, "only once"))
+        view.pane.apply(EntryAppended(answer(2, "only once")))
         await view.settled()
         assert view.text().count("only once") == 1
-
-
-async def test_scrolling_back_to_the_end_follows_again() -> None:
-    async with shown(ListSource([answer(n, f"answer {n}") for n in range(1, 40)])) as view:
-        await view.pilot.press("up", "up")
-        assert not view.pane.following
-        await view.pilot.press("down", "down")
-        assert view.pane.following
 
 
 async def test_the_wheel_scrolls_and_unfollows() -> None:
@@ -171,11 +164,11 @@ async def test_opening_another_path_keeps_the_place_if_it_is_there() -> None:
 async def test_a_finished_answer_looks_as_it_did_while_it_came() -> None:
     async with shown(ListSource([user(1)]), (80, 60)) as view:
         for place in range(0, len(ANSWER), 11):
-            view.pane.live_text(ANSWER[place : place + 11])
-        view.pane.end_live()
+            view.pane.apply(AnswerDelta(ANSWER[place : place + 11]))
+        view.pane.apply(RunEnded("done"))
         await view.settled()
         before = view.screen()
-        view.pane.append_entry(answer(2, ANSWER))
+        view.pane.apply(EntryAppended(answer(2, ANSWER)))
         await view.settled()
         assert view.screen() == before
         view.pane.set_entries(ListSource([user(1), answer(2, ANSWER)]))
@@ -188,7 +181,7 @@ async def test_a_thousand_chunks_are_a_few_looks() -> None:
     async with shown(ListSource([user(1)]), clock=lambda: now) as view:
         timers = HeldTimers(view.pane)
         for _ in range(500):
-            view.pane.live_text("word ")
+            view.pane.apply(AnswerDelta("word "))
         await view.settled()
         assert view.text().count("word") == 1
         assert [timer.seconds for timer in timers.waiting] == [pytest.approx(FLUSH_SECONDS)]
@@ -198,18 +191,11 @@ async def test_a_thousand_chunks_are_a_few_looks() -> None:
         await view.settled()
         assert view.text().count("word") > 100
         for _ in range(500):
-            view.pane.live_text("word ")
+            view.pane.apply(AnswerDelta("word "))
         assert len(timers.waiting) == 1
-        view.pane.append_entry(answer(2, "word " * 1_000))
+        view.pane.apply(EntryAppended(answer(2, "word " * 1_000)))
         await view.settled()
         assert view.text().count("word") > 100
-
-
-async def test_the_first_chunk_is_shown_at_once() -> None:
-    async with shown(ListSource([user(1)])) as view:
-        view.pane.live_text("Hello")
-        await view.settled()
-        assert "Hello" in view.text()
 
 
 async def test_idle_has_no_timers() -> None:
@@ -219,10 +205,10 @@ async def test_idle_has_no_timers() -> None:
         view.pane.set_entries(ListSource(every_kind()))
         await view.settled()
         assert timers.waiting == []
-        view.pane.tool_started("c1", "bash", "make", "{}")
+        view.pane.apply(ToolStarted("c1", "bash", "make", "{}"))
         await view.settled()
         assert [timer.seconds for timer in timers.waiting] == [SPINNER_SECONDS]
-        view.pane.tool_finished("c1", "completed", ToolMetadata(), 1.0)
+        view.pane.apply(ToolFinished("c1", "bash", "completed", ToolMetadata(), 1.0))
         await view.settled()
         assert timers.waiting == []
 
@@ -231,7 +217,7 @@ async def test_nothing_turns_when_motion_is_not_wanted_and_nothing_ticks_out_of_
     now = 0.0
     async with shown(GeneratedSource(400), clock=lambda: now) as view:
         timers = HeldTimers(view.pane)
-        view.pane.tool_started("c1", "bash", "make", "{}")
+        view.pane.apply(ToolStarted("c1", "bash", "make", "{}"))
         await view.settled()
         assert [timer.seconds for timer in timers.waiting] == [ELAPSED_SECONDS]
         now = 71.0
@@ -247,19 +233,6 @@ async def test_nothing_turns_when_motion_is_not_wanted_and_nothing_ticks_out_of_
         await view.pilot.press("end")
         await view.settled()
         assert [timer.seconds for timer in timers.waiting] == [SPINNER_SECONDS]
-
-
-async def test_reasoning_then_text_then_a_call_are_blocks_of_one_answer() -> None:
-    async with shown(ListSource([user(1)])) as view:
-        view.pane.live_reasoning("hm ")
-        view.pane.live_reasoning("hm")
-        view.pane.live_text("Let me look.")
-        view.pane.live_tool_call("c2", "grep", '{"pattern": "ne')
-        view.pane.live_tool_call("c2", "grep", '{"pattern": "next"}')
-        view.pane.end_live()
-        await view.settled()
-        assert view.screen()[2:6] == ["  ▸ Thought · 2 words", "", "  Let me look.", ""]
-        assert view.screen()[6].startswith("  ○ grep next")
 
 
 async def test_an_attempt_that_is_made_again_leaves_nothing_behind() -> None:
@@ -343,7 +316,7 @@ async def test_calls_without_a_result_are_interrupted_when_the_run_ends() -> Non
 async def test_a_message_sent_in_between_stands_before_the_answer_that_is_coming() -> None:
     async with shown(ListSource([user(1)])) as view:
         await play(view, AnswerDelta("Coming"), EntryAppended(user(2, "wait")), AnswerDelta(" along"))
-        view.pane.end_live()
+        view.pane.apply(RunEnded("done"))
         await view.settled()
         assert view.row_of("wait") < view.row_of("Coming along")
 
@@ -372,8 +345,8 @@ async def test_an_agent_can_be_opened_in_the_middle_of_a_run() -> None:
     agent = FakeAgent([user(1), answer(2, "", BASH)])
     async with shown() as view:
         view.pane.open(agent)  # type: ignore[arg-type]
-        view.pane.live_text(" and on")
-        view.pane.end_live()
+        view.pane.apply(AnswerDelta(" and on"))
+        view.pane.apply(RunEnded("done"))
         await view.settled()
         assert view.screen()[view.row_of("bash")].startswith("█ ○")
         assert "so far and on" in view.text()
@@ -445,26 +418,14 @@ async def test_jumping_shows_and_focuses_an_entry() -> None:
         assert not view.pane.jump_to(200_000)
 
 
-@pytest.mark.parametrize("theme", ["textual-light", "nord", "ansi-dark", "ansi-light"])
-async def test_a_theme_changes_colours_and_nothing_else(theme: str) -> None:
-    async with shown(ListSource(every_kind()), (80, 60)) as view:
-        view.pane.action_top()
-        await view.settled()
-        text, strips = view.screen(), view.pane.render_lines(view.pane.size.region)
-        view.app.theme = theme
-        await view.settled()
-        assert view.screen() == text
-        assert view.pane.render_lines(view.pane.size.region) != strips
-
-
 async def test_a_command_of_the_user_is_one_block_while_it_runs_and_after() -> None:
     async with shown(ListSource([user(1)])) as view:
-        view.pane.tool_started("shell:7", "$", "make all", "")
-        view.pane.tool_output("shell:7", "compiling\n")
+        view.pane.apply(ToolStarted("shell:7", "$", "make all", ""))
+        view.pane.apply(ToolOutput("shell:7", "compiling\n"))
         await view.settled()
         assert "compiling" in view.text()
-        view.pane.tool_finished("shell:7", "completed", ToolMetadata(exit_code=0), 0.1)
-        view.pane.append_entry(ShellEntry(id=2, command="make all", output="compiled", exit_code=0))
+        view.pane.apply(ToolFinished("shell:7", "bash", "completed", ToolMetadata(exit_code=0), 0.1))
+        view.pane.apply(EntryAppended(ShellEntry(id=2, command="make all", output="compiled", exit_code=0)))
         await view.settled()
         assert view.text().count("make all") == 1
         assert "compiled" in view.text()

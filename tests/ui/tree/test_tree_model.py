@@ -170,13 +170,6 @@ def test_only_branch_points_indent() -> None:
     assert drawn(Outline(index, TreeOptions())) == ["1", "2", "├─3", "│ 4", "└─5", "  6"]
 
 
-def test_a_branch_that_was_left_is_folded_at_first() -> None:
-    trunk, other = chain("user", "assistant"), chain("user", "assistant", "user", first=3, parent=1)
-    index = tree_of([*trunk, *other], 2)
-    assert drawn(Outline(index, TreeOptions())) == ["1", "├─2", "└─3", "  ⊞"]
-    assert drawn(Outline(index, TreeOptions().folded(3, folded=False))) == ["1", "├─2", "└─3", "  4", "  5"]
-
-
 def test_a_branch_the_filter_hides_takes_its_branch_point_along() -> None:
     trunk = chain("user", "assistant")
     tools, answer = chain("tool_result", first=3, parent=2), chain("user", "assistant", first=4, parent=2)
@@ -206,17 +199,6 @@ def test_several_roots_are_branches_of_nothing() -> None:
     assert drawn(Outline(index, TreeOptions())) == ["├─1", "│ 2", "└─3"]
 
 
-def test_calls_in_a_row_are_one_row_and_open_call_by_call() -> None:
-    headers = Headers.of(chain("user", "call", "tool_result", "checkpoint", "call", "tool_result", "assistant"))
-    rows = rows_of(headers, Filter.DEFAULT, {})
-    assert [(row.first, row.last, row.is_run) for row in rows] == [(0, 0, False), (1, 5, True), (6, 6, False)]
-    opened = rows_of(headers, Filter.DEFAULT, {}, {2})
-    assert [(row.first, row.is_run) for row in opened] == [(0, False), (2, True), (5, True), (6, False)]
-    assert [row.first for row in rows_of(headers, Filter.NO_TOOLS, {})] == [0, 6]
-    assert [row.first for row in rows_of(headers, Filter.USER_ONLY, {})] == [0]
-    assert [row.first for row in rows_of(headers, Filter.LABELLED, {3: "x"})] == [2]
-
-
 def test_an_answer_that_says_something_before_its_calls_has_a_row() -> None:
     headers = [*chain("user", "assistant"), *chain("tool_result", first=3, parent=2)]
     assert [row.first for row in rows_of(Headers.of(headers), Filter.DEFAULT, {})] == [0, 1, 2]
@@ -233,16 +215,6 @@ def test_very_deep_trees_stay_on_screen() -> None:
     assert deepest is not None
     assert len(deepest.guide) <= 2 * MAX_DEPTH
     assert deepest.guide.startswith("‥")
-
-
-def test_jumps_between_branch_points() -> None:
-    trunk = chain("user", "assistant", "user")
-    one, other = chain("user", "assistant", first=4, parent=3), chain("user", first=6, parent=3)
-    outline = Outline(tree_of([*trunk, *one, *other], 5), TreeOptions())
-    assert drawn(outline) == ["1", "2", "3", "├─4", "│ 5", "└─6"]
-    assert [outline.branch_point_below(y) for y in range(6)] == [2, 2, 3, 4, 5, 5]
-    assert [outline.head_of(y) for y in range(6)] == [0, 0, 0, 3, 3, 5]
-    assert [outline.branch_point_above(y) for y in (3, 4, 5)] == [2, 2, 2]
 
 
 def test_the_leaf_is_shown_at_the_nearest_row_when_it_has_none() -> None:

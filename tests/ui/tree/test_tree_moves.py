@@ -8,7 +8,7 @@ from tests.support.scripted_client import Reply
 from tests.support.tree_stage import SUMMARY, answered, said, tree_stage
 from tests.support.ui_app import until, write
 from tui_agent.model.protocol import ErrorKind, ModelError
-from tui_agent.session.entries import BranchSummaryEntry, PruneEntry
+from tui_agent.session.entries import BranchSummaryEntry
 from tui_agent.session.session import Session
 from tui_agent.ui.app import TuiAgentApp
 from tui_agent.ui.screens.dialogs import ChoiceScreen, ReportScreen
@@ -30,14 +30,6 @@ async def test_a_message_of_the_user_goes_back_into_the_prompt(tmp_path: Path) -
             lambda: "built from a constant" in stage.conversation() and "added tests" not in stage.conversation(), pilot
         )
         assert not stage.client.requests
-
-
-async def test_what_was_said_before_a_move_is_gone_after_it(tmp_path: Path) -> None:
-    stage = tree_stage(tmp_path)
-    async with stage.opened(at="test") as pilot:
-        stage.stage.main.say("That was about the other branch.")
-        await stage.go()
-        await until(lambda: not stage.stage.main.notice.message, pilot)
 
 
 async def test_c_continues_from_a_message_of_the_user(tmp_path: Path) -> None:
@@ -135,15 +127,6 @@ async def test_escape_at_any_point_changes_nothing(tmp_path: Path, keys: tuple[s
         await stage.closed()
         assert stage.stored() == before
         assert stage.stage.main.prompt.text == ""
-
-
-async def test_a_draft_in_the_prompt_is_kept(tmp_path: Path) -> None:
-    stage = tree_stage(tmp_path)
-    async with stage.run() as pilot:
-        await write(pilot, "half a thought")
-        await stage.open(at="test")
-        await stage.go()
-        assert stage.stage.main.prompt.text == "write a test for it\nhalf a thought"
 
 
 async def test_going_while_the_agent_works_asks_to_interrupt_it(tmp_path: Path) -> None:
@@ -270,26 +253,6 @@ async def test_label_command_labels_the_leaf(tmp_path: Path) -> None:
         await until(lambda: stage.session.labels().get(stage.names["leaf"]) == "works", pilot)
 
 
-async def test_undo_takes_a_move_back_and_redo_makes_it_again(tmp_path: Path) -> None:
-    stage = tree_stage(tmp_path)
-    names = stage.names
-    async with stage.run() as pilot:
-        await stage.agent.navigator.move(stage.agent.navigator.plan(names["xylophone"]), focus="")
-        summary = stage.session.leaf
-        await stage.stage.main.controller.run("undo", "")
-        assert stage.session.leaf == names["leaf"], "with the summary that came along"
-        assert stage.stage.main.prompt.text == ""
-        await stage.stage.main.controller.run("redo", "")
-        assert stage.session.leaf == summary
-        await stage.stage.main.controller.run("undo", "")
-        await stage.stage.main.controller.run("undo", "")
-        assert stage.session.leaf == names["end"], "then the move before, by which one came here"
-        assert stage.stage.main.prompt.text == ""
-        await stage.stage.main.controller.run("redo", "")
-        assert stage.session.leaf == names["leaf"]
-        await pilot.pause()
-
-
 async def test_undo_twice_after_a_move_and_a_turn_takes_back_the_turn_and_then_the_move(tmp_path: Path) -> None:
     stage = tree_stage(tmp_path, [Reply("Done instead.")])
     names, controller = stage.names, stage.stage.main.controller
@@ -315,25 +278,6 @@ async def test_undo_twice_after_a_move_and_a_turn_takes_back_the_turn_and_then_t
         await pilot.pause()
 
 
-async def test_undo_after_a_message_that_replaced_an_undone_one_goes_further_back(tmp_path: Path) -> None:
-    def two_turns(session: Session) -> dict[str, int]:
-        added = session.append_many([said("look"), answered("Seen."), said("write a test"), answered("Done.")])
-        return {"before": added[0].id}
-
-    stage = tree_stage(tmp_path, [Reply("Tested.")], planting=two_turns)
-    controller = stage.stage.main.controller
-    async with stage.run() as pilot:
-        await controller.run("undo", "")
-        stage.stage.main.prompt.reset()
-        await controller.outbox.send("write two tests")
-        await stage.agent.wait_idle()
-        await pilot.pause()
-        await controller.run("undo", "")
-        await controller.run("undo", "")
-        assert stage.stage.main.prompt.text == "look"
-        assert stage.session.leaf is None, "the turn that was undone at first does not come back"
-
-
 async def test_a_message_that_moves_put_into_the_prompt_is_there_once(tmp_path: Path) -> None:
     stage = tree_stage(tmp_path)
     async with stage.opened(at="test"):
@@ -354,24 +298,3 @@ async def test_the_conversation_follows_a_move_and_shows_nothing_twice(tmp_path:
         await until(lambda: stage.conversation().count("Summary of the branch") == 1, pilot)
         await stage.agent.navigator.go(stage.names["which"])
         await until(lambda: "Which one?" in stage.conversation() and "added tests" not in stage.conversation(), pilot)
-
-
-async def test_undo_of_a_prune_at_the_end_brings_the_outputs_back(tmp_path: Path) -> None:
-    stage = tree_stage(tmp_path)
-    async with stage.run() as pilot:
-        stage.session.append(PruneEntry(targets=(stage.names["run"],), tokens_freed=10, reason="asked"))
-        await stage.stage.main.controller.run("undo", "")
-        assert stage.session.leaf == stage.names["leaf"]
-        await pilot.pause()
-
-
-async def test_nothing_is_undone_while_the_agent_works(tmp_path: Path) -> None:
-    stage = tree_stage(tmp_path, [Reply("working on", hang=True)])
-    async with stage.run():
-        await stage.agent.navigator.go(stage.names["fork"])
-        stage.agent.submit("go on")
-        await stage.client.hanging.wait()
-        leaf = stage.session.leaf
-        await stage.open("u", "ctrl+r")
-        assert stage.session.leaf == leaf
-        assert stage.agent.running

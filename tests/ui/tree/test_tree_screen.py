@@ -4,7 +4,6 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from textual.widgets import Input
 
 from tests.support.tree_stage import answered, said, tree_stage
 from tests.support.ui_app import until, write
@@ -130,14 +129,6 @@ async def test_a_small_terminal_shows_the_preview_when_asked(tmp_path: Path) -> 
         assert stage.tree.has_focus
 
 
-async def test_it_is_usable_in_a_tiny_terminal(tmp_path: Path) -> None:
-    stage = tree_stage(tmp_path)
-    async with stage.opened(size=(80, 24)) as pilot:
-        for size in ((20, 6), (10, 3), (60, 20), (200, 60)):
-            await pilot.resize_terminal(*size)
-            await until(lambda width=size[0]: all(len(row) <= width for row in stage.rows()), pilot)
-
-
 async def test_entries_that_come_while_one_looks_are_shown(tmp_path: Path) -> None:
     stage = tree_stage(tmp_path)
     async with stage.opened("home") as pilot:
@@ -222,16 +213,6 @@ async def test_n_goes_from_hit_to_hit_and_around(tmp_path: Path) -> None:
         await pilot.press("escape")
         assert stage.is_open
         assert stage.tree.hits is None
-
-
-async def test_down_goes_to_the_next_hit_while_typing(tmp_path: Path) -> None:
-    stage = tree_stage(tmp_path)
-    async with stage.opened("home", "slash") as pilot:
-        await write(pilot, "make")
-        await until(lambda: stage.tree.hits is not None and stage.tree.hits.total == 1, pilot)
-        await pilot.press("down", "up")
-        assert isinstance(stage.stage.app.focused, Input)
-        assert "1 match" in str(stage.screen.heading.content)
 
 
 async def test_a_search_says_what_the_filter_hides(tmp_path: Path) -> None:

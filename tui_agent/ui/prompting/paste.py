@@ -18,7 +18,6 @@ _CHIP = LazyPattern(rf"\[pasted (?:\d+ lines|[\d.]+[kM]? characters)(?: #\d+)?\]
 
 
 def is_large(text: str) -> bool:
-    """Return whether a paste should be folded."""
     return len(text) > FOLD_CHARACTERS or text.count("\n") >= FOLD_LINES
 
 
@@ -60,7 +59,6 @@ class PasteStore:
         return next((chip.end() for chip in self._chips(line) if chip.start() == column), None)
 
     def clear(self) -> None:
-        """Forget everything: the message is sent."""
         self._texts.clear()
 
     def _chips(self, line: str) -> list[re.Match[str]]:

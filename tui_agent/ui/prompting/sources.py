@@ -38,7 +38,6 @@ _ROLE_NAMES = {
 
 
 def sources(controller: Controller, files: FileSource) -> tuple[CompletionSource, ...]:
-    """Return everything that can be mentioned on the main screen."""
     return (
         CompletionSource("mention", files.find),
         CompletionSource("mention", NamedSource(controller).find),
@@ -77,7 +76,6 @@ class NamedSource:
         self._controller = controller
 
     async def find(self, query: str) -> Sequence[Candidate]:
-        """Return those whose name fits."""
         agent = self._controller.agent
         if agent is None:
             return ()

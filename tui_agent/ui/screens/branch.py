@@ -13,14 +13,13 @@ from tui_agent.agent.agent import Agent
 from tui_agent.agent.events import PermissionAsked, PermissionSettled, RunEnded
 from tui_agent.app import race_text
 from tui_agent.app.format import money, one_line, plural, short_model, visible
-from tui_agent.app.frontend import TextLine
 from tui_agent.app.services import OpenRequest
 from tui_agent.errors import UserFacingError
 from tui_agent.session.entries import AssistantEntry, SubagentEntry
 from tui_agent.ui.gauge_reading import gauge_reading
 from tui_agent.ui.inbox import AgentEvents, Inbox
 from tui_agent.ui.screens.page import Page
-from tui_agent.ui.screens.race import REFRESH_SECONDS, RaceScreen, take_runner
+from tui_agent.ui.screens.race import REFRESH_SECONDS, RaceScreen, steer_runner, take_runner
 from tui_agent.ui.widgets.gauge import Gauge
 from tui_agent.ui.widgets.transcript import messages
 from tui_agent.ui.widgets.transcript.transcript import Transcript
@@ -73,7 +72,6 @@ class BranchScreen(Page[None]):
         yield Gauge(self._controller.clock)
 
     def on_mount(self) -> None:
-        """Show what there is, and what comes."""
         self.when_left(self._close)
         self.when_left(self._watched.subscribe(self._inbox.put))
         if self._race is not None:
@@ -142,7 +140,6 @@ class BranchScreen(Page[None]):
 
     @on(AgentEvents)
     def _on_subagent_event(self, message: AgentEvents) -> None:
-        message.stop()
         for event in message.inbox.take():
             self.transcript.apply(event)
             match event:
@@ -174,13 +171,8 @@ class BranchScreen(Page[None]):
         return allowed.get(action, True) and super().check_action(action, parameters)
 
     def action_steer(self) -> None:
-        """Send the runner a message: while it works for its next step, afterwards it begins to work again."""
-        if self._race is not None and self._runner is not None:
-            self._controller.soon(self._done(self._steer(self._race, self._runner.name)))
-
-    async def _steer(self, race: RaceView, name: str) -> None:
-        if text := await self._controller.ask(TextLine(f"Message to {name}", confirm="send")):
-            await race.steer(self._number, text)
+        if self._race is not None:
+            self._controller.soon(self._done(steer_runner(self._controller, self._race, self._number)))
 
     def action_stop(self) -> None:
         if self._race is not None:
@@ -205,26 +197,19 @@ class BranchScreen(Page[None]):
         except UserFacingError as error:
             self.notice.say_briefly(str(error))
 
-    @on(Gauge.Pressed)
-    def _gauge_pressed(self, message: Gauge.Pressed) -> None:
-        message.stop()
-
     # -- what the conversation asks for
 
     @on(messages.CopyRequested)
     def _copy_block(self, message: messages.CopyRequested) -> None:
-        message.stop()
         self.app.copy_to_clipboard(message.text)
 
     @on(messages.LinkClicked)
     def _link_clicked(self, message: messages.LinkClicked) -> None:
-        message.stop()
         self.app.open_url(message.href)
 
     @on(messages.ActionRequested)
     def _block_action(self, message: messages.ActionRequested) -> None:
         from tui_agent.app.session_commands import open_output
 
-        message.stop()
         if message.action == "open":
             open_output(self._controller, self._watched.session.entry(message.entry_id))

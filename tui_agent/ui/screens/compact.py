@@ -48,18 +48,12 @@ class CompactPhase(StrEnum):
     REFUSED = "refused"
 
 
-KEYS: dict[CompactPhase, tuple[tuple[str, str, str], ...]] = {
-    CompactPhase.PLAN: (
-        ("enter", "summarise", "screen.summarise"),
-        ("↑/↓", "move where it ends", ""),
-        ("pgup pgdn", "by a turn", ""),
-        ("esc", "back", "screen.back"),
-    ),
-    CompactPhase.WRITING: (("esc", "stop", "screen.back"),),
-    CompactPhase.EDIT: (("ctrl+s", "apply", "screen.apply"), ("esc", "back", "screen.back")),
-    CompactPhase.REFUSED: (("esc", "back", "screen.back"),),
+KEYS = {
+    CompactPhase.PLAN: "enter summarise  ↑/↓ move where it ends  pgup/pgdn by a turn  esc back",
+    CompactPhase.WRITING: "esc stop",
+    CompactPhase.EDIT: "ctrl+s apply  esc back",
+    CompactPhase.REFUSED: "esc back",
 }
-"""Keys of each phase: key, what it does, action for the mouse."""
 
 
 class CompactScreen(Dialog[None]):
@@ -162,12 +156,12 @@ class CompactScreen(Dialog[None]):
         self.remove_class(*(f"-{other}" for other in CompactPhase))
         self.add_class(f"-{phase}")
         self._say(line, severity)
-        hints = list(KEYS[phase])
+        keys = KEYS[phase]
         if phase is CompactPhase.REFUSED and self._refusal is not None and self._refusal.prunes:
-            hints.insert(0, ("enter", "prune old outputs instead", "screen.summarise"))
+            keys = f"enter prune old outputs instead  {keys}"
         if phase is CompactPhase.REFUSED and self._boundaries:
-            hints.insert(0, ("↑/↓", "choose where it ends", ""))
-        self.keys.show(hints)
+            keys = f"↑/↓ choose where it ends  {keys}"
+        self.keys.show(keys)
         match phase:
             case CompactPhase.PLAN:
                 self.field.focus()
@@ -189,6 +183,7 @@ class CompactScreen(Dialog[None]):
 
     # -- summarising ------------------------------------------------------------------------------------------
 
+    @on(Input.Submitted)
     def action_summarise(self) -> None:
         """Have the summary written; where none is possible, prune old outputs instead."""
         if self._agent.running:
@@ -249,8 +244,7 @@ class CompactScreen(Dialog[None]):
     # -- editing ----------------------------------------------------------------------------------------------
 
     @on(TextArea.Changed)
-    def _edited(self, event: TextArea.Changed) -> None:
-        event.stop()
+    def _edited(self) -> None:
         if self.phase is CompactPhase.EDIT:
             self._end_stream()
             self._timer = self.set_timer(WEIGH_SECONDS, self._start_weighing)
@@ -260,7 +254,6 @@ class CompactScreen(Dialog[None]):
         self.run_worker(self._weigh(), group="weigh", exclusive=True)
 
     async def _weigh(self) -> None:
-        """Say what the summary would come to as it is now."""
         if self._draft is None or self.phase is not CompactPhase.EDIT:
             return
         weighed = await self._agent.compactor.weigh(self._draft, self.editor.text)
@@ -270,7 +263,6 @@ class CompactScreen(Dialog[None]):
             self._say(plans.weighed_text(weighed, self._draft))
 
     async def action_apply(self) -> None:
-        """Commit the summary as it is now."""
         if self.phase is not CompactPhase.EDIT or self._draft is None:
             return
         if self._agent.running:
@@ -309,8 +301,3 @@ class CompactScreen(Dialog[None]):
 
         answers = [("keep", "Go on editing"), ("discard", "Discard the summary and what you changed in it")]
         self.app.push_screen(ChoiceScreen("Discard the summary you edited?", answers), answered)
-
-    @on(Input.Submitted)
-    def _focus_given(self, event: Input.Submitted) -> None:
-        event.stop()
-        self.action_summarise()

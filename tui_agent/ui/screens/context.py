@@ -24,12 +24,11 @@ from tui_agent.agent.events import AgentEvent, CompactionEnded, EntryAppended, L
 from tui_agent.agent.navigator import NavigationError
 from tui_agent.app import context_text, edit_cost, timeline_text
 from tui_agent.app.edit_cost import Edit, EditAction
-from tui_agent.app.format import plural, tokens
+from tui_agent.app.format import plural
 from tui_agent.session.entries import ContextEditEntry
 from tui_agent.session.errors import StoreError
 from tui_agent.ui.screens.page import Page
-from tui_agent.ui.widgets.context_map.arrange import HEAD, REST, Grouping, SortOrder
-from tui_agent.ui.widgets.context_map.block_list import BlockList
+from tui_agent.ui.widgets.context_map.block_list import HEAD, REST, BlockList, Grouping, SortOrder
 from tui_agent.ui.widgets.gauge import Gauge, GaugeReading
 from tui_agent.ui.widgets.line_list import LineList
 from tui_agent.ui.widgets.plot import Plot
@@ -56,13 +55,11 @@ class BlockPreview(Widget):
         self._text = ""
 
     def show(self, facts: str, text: str) -> None:
-        """Show another block."""
         self._facts = sanitize.line(facts)
         self._text = text
         self.refresh()
 
     def render(self) -> Content:
-        """Draw what fits; more is not even looked at."""
         room = self.size.width * self.size.height * _CHARS_PER_CELL
         text = sanitize.output(self._text[:room]).expandtabs(4)
         lines = text.split("\n")[: self.size.height]
@@ -175,14 +172,13 @@ class ContextScreen(Page[None]):
         self._stale = False
 
     def body(self) -> ComposeResult:
-        yield Plot(lambda height: tokens(round(height)))
+        yield Plot()
         yield Static("", id="legend", markup=False)
         yield Gauge()
         yield Container(id="parts")
         yield Static("", id="line", markup=False)
 
     async def on_mount(self) -> None:
-        """Look, and look again whenever something happens to the session."""
         # What a container composes may come later than this; what is mounted here is there.
         await self.query_exactly_one("#parts").mount(BlockList(), BlockPreview())
         self.when_left(self._agent.subscribe(self._agent_said))
@@ -208,11 +204,9 @@ class ContextScreen(Page[None]):
 
     @property
     def workers_idle(self) -> bool:
-        """Whether nothing is being added up."""
         return not any(worker.node is self and worker.is_running for worker in self.workers)
 
     def _look(self) -> None:
-        """Show the next request as it is now."""
         self._stale = False
         self._request = None
         if not self.is_attached or not self._at_next:
@@ -253,7 +247,6 @@ class ContextScreen(Page[None]):
 
     @on(Plot.Highlighted)
     def _step_highlighted(self, message: Plot.Highlighted) -> None:
-        message.stop()
         if (step := self._step) is None:
             return
         was_next, self._at_next = self._at_next, step.answer is None
@@ -300,8 +293,7 @@ class ContextScreen(Page[None]):
         self.plot.action_move(steps)
 
     @on(Plot.Chosen)
-    def _step_chosen(self, message: Plot.Chosen) -> None:
-        message.stop()
+    def _step_chosen(self) -> None:
         step = self._step
         target = None if step is None else step.leaf if step.answer is None else step.answer
         if target is not None:
@@ -319,8 +311,7 @@ class ContextScreen(Page[None]):
         self.line.set_class(asks, "-asking")
 
     @on(LineList.Highlighted)
-    def _highlighted(self, message: LineList.Highlighted) -> None:
-        message.stop()
+    def _highlighted(self) -> None:
         if self._asking is not None or self.blocks.cursor != self._said_at:
             self._asking = None
             self._say("")
@@ -347,7 +338,6 @@ class ContextScreen(Page[None]):
         return context_text.text_of(block, self._request, entry)
 
     def _request_shown(self) -> ModelRequest:
-        """Return the request that the map shows."""
         step = self._step
         inspector = self._agent.inspector
         return inspector.next_request() if step is None or step.answer is None else inspector.request_of(step)
@@ -370,7 +360,6 @@ class ContextScreen(Page[None]):
         self._say("")
 
     def action_request(self) -> None:
-        """Show the request as it would go out."""
         from tui_agent.ui.screens.viewer import ViewerScreen
 
         request = self._request_shown()
@@ -382,8 +371,7 @@ class ContextScreen(Page[None]):
         self.app.push_screen(ReportScreen("Keys of the context map", Content(ALL_KEYS)))
 
     @on(LineList.Chosen)
-    def _chosen(self, message: LineList.Chosen) -> None:
-        message.stop()
+    def _chosen(self) -> None:
         if self._asking is not None:
             self.action_confirm()
         elif (group := self.blocks.group) is not None:
@@ -435,7 +423,6 @@ class ContextScreen(Page[None]):
             self._race_without(edit.targets)
 
     def action_confirm(self) -> None:
-        """Make the edit that was asked about."""
         edit, self._asking = self._asking, None
         if edit is None:
             return

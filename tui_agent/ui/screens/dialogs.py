@@ -112,7 +112,6 @@ class ChoiceScreen(Dialog[str]):
 
     @on(OptionList.OptionSelected)
     def _selected(self, event: OptionList.OptionSelected) -> None:
-        event.stop()
         self.answer(event.option_id)
 
     def answer(self, key: str | None) -> None:
@@ -219,7 +218,6 @@ class LineScreen(Dialog[str]):
 
     @on(Input.Submitted)
     def _submitted(self, event: Input.Submitted) -> None:
-        event.stop()
         self.dismiss(event.value.strip())
 
 

@@ -45,7 +45,6 @@ class DiffScreen(PanePage):
 
     @on(OptionList.OptionHighlighted)
     def _highlighted(self, event: OptionList.OptionHighlighted) -> None:
-        event.stop()
         file = self._files[event.option_index]
         note = self.query_one("#note", Static)
         note.display = not file.diff or len(file.diff) > MAX_DRAWN

@@ -85,7 +85,6 @@ class HelpScreen(PickerScreen[HelpRow]):
         yield from super().body()
 
     def refill(self, query: str) -> None:
-        """Show the rows that have every word."""
         words = query.lower().split()
         self.query_one("#here").display = self._with_keys and not words and self.app.size.height >= ROOM_FOR_KEYS
         found = [row for row in self._rows.values() if all(word in _text(row) for word in words)]
@@ -94,7 +93,6 @@ class HelpScreen(PickerScreen[HelpRow]):
         self.show([PickerRow(row.id, self._row(row, words)) for row in found])
 
     def pick(self, key: str) -> None:
-        """Run it."""
         self.dismiss(self._rows[key])
 
     def _row(self, row: HelpRow, words: Sequence[str]) -> Content:

@@ -63,19 +63,16 @@ class JobsScreen(PanePage):
             yield Static(id="output", markup=False)
 
     def on_mount(self) -> None:
-        """Show the jobs, and follow them."""
         self.when_left(self._agent.subscribe(self._inbox.put))
         self.set_interval(1.0, self._show_times)
         self._show()
 
     @on(AgentEvents)
     def _on_agent_event(self, message: AgentEvents) -> None:
-        message.stop()
         if any(isinstance(event, JobsChanged) for event in message.inbox.take()):
             self._show()
 
     def _show(self) -> None:
-        """Show the jobs, newest last, and the output of the highlighted one."""
         jobs, at = list(self._agent.jobs), self.listing.highlighted
         if [str(job.id) for job in jobs] != [option.id for option in self.listing.options]:
             self.listing.set_options(Option("", id=str(job.id)) for job in jobs)
@@ -101,8 +98,7 @@ class JobsScreen(PanePage):
         return int(option.id) if option is not None and option.id else None
 
     @on(OptionList.OptionHighlighted)
-    def _highlighted(self, event: OptionList.OptionHighlighted) -> None:
-        event.stop()
+    def _highlighted(self) -> None:
         self._show_output()
         self.pane.scroll_end(animate=False)
 

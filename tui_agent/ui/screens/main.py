@@ -122,7 +122,6 @@ class MainScreen(BoundedScreen[None], Frontend):
         self._cooled_at: float | None = None
 
     def compose(self) -> ComposeResult:
-        """Header, room for the session, prompt, gauge, status."""
         popup = CompletionPopup(self._command_names, sources(self.controller, self._files))
         yield SessionHeader(short_path(Path.cwd()))
         with Room(id="body"):
@@ -173,7 +172,6 @@ class MainScreen(BoundedScreen[None], Frontend):
 
     @property
     def agent(self) -> Agent | None:
-        """The agent of the open session; None until the first is open."""
         return self.controller.agent
 
     def update_node_styles(self, animate: bool = True) -> None:  # noqa: FBT001, FBT002 - as inherited
@@ -240,7 +238,6 @@ class MainScreen(BoundedScreen[None], Frontend):
             return None
 
     def show(self, page: Page) -> None:
-        """Show a page over whatever is on the screen."""
         if isinstance(page, HelpPage):
             self._show_help(with_keys=page.with_keys)
             return
@@ -253,7 +250,6 @@ class MainScreen(BoundedScreen[None], Frontend):
             self.app.push_screen(pages.screen_of(page, self.controller))
 
     def opening(self) -> None:
-        """Keep what is written for the session that is left."""
         self.unsent.save()
 
     def opened(self, agent: Agent, entry: int | None = None) -> None:
@@ -309,7 +305,6 @@ class MainScreen(BoundedScreen[None], Frontend):
         self._user_status.changed()
 
     def show_race(self) -> None:
-        """Show how the race that goes on stands."""
         from tui_agent.app.race_text import at_work
 
         race = self.controller.race
@@ -339,17 +334,14 @@ class MainScreen(BoundedScreen[None], Frontend):
         self.warn(message.problem)
 
     def show_title(self) -> None:
-        """Have the terminal's title say what goes on, and in which session."""
         title = one_line(self.agent.session.info.title, 60) if self.agent is not None else ""
         self.app.sub_title = f"{self.attention.sign}{title}".strip()
 
     @property
     def copies_selection(self) -> bool:
-        """Whether text selected with the mouse is copied at once."""
         return self.view is not None and self.controller.services.config().ui.copy_on_select
 
     def apply_settings(self, config: Config) -> None:
-        """Apply the settings that concern looks and keys."""
         settings = config.ui
         self._apply_look(Look(settings.theme, settings.reduced_motion))
         if config.keys or self._keymap:
@@ -364,7 +356,6 @@ class MainScreen(BoundedScreen[None], Frontend):
 
     @property
     def keymap(self) -> Mapping[str, str]:
-        """The user's own keys, by the name of what they do."""
         return self._keymap
 
     def _show_help(self, *, with_keys: bool) -> None:
@@ -402,12 +393,10 @@ class MainScreen(BoundedScreen[None], Frontend):
         return self.view is not None and self.view.toggle_view()
 
     def toggle_panel(self) -> None:
-        """Show or hide the side panel."""
         if self.view is not None:
             self.view.toggle_panel()
 
     def clear_notice(self) -> None:
-        """Show nothing above the prompt."""
         self.notice.clear()
 
     def warnings_read(self) -> None:
@@ -415,25 +404,20 @@ class MainScreen(BoundedScreen[None], Frontend):
         self.notice.clear()
 
     def copy(self, text: str) -> None:
-        """Put a text into the clipboard."""
         self.app.copy_to_clipboard(text)
 
     def open_page(self, url: str) -> None:
-        """Open an address in the user's browser."""
         self.app.open_url(url)
 
     def leave(self) -> None:
-        """End the program."""
         self.app.exit()
 
     @property
     def draft(self) -> str:
-        """What the user is writing."""
         # The screen is emptied before it is told so: what is written has to be asked of the widget itself.
         return self._writing.draft
 
     def set_draft(self, text: str) -> None:
-        """Put a text into the prompt in place of what is there."""
         self.prompt.replace_draft(text)
 
     def put_back(self, text: str) -> None:

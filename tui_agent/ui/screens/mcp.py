@@ -62,7 +62,6 @@ class McpList(LineList):
 
     @property
     def tool(self) -> McpToolRow | None:
-        """The tool under the cursor."""
         return self._rows[self.cursor][1] if self._rows else None
 
     def show(self, servers: Sequence[McpServerStatus]) -> None:
@@ -74,7 +73,6 @@ class McpList(LineList):
         self._arrange()
 
     def action_fold(self, folded: bool) -> None:  # noqa: FBT001 - as the binding says it
-        """Fold or unfold the server the cursor is in."""
         if self.server is None:
             return
         name = self.server.name
@@ -105,7 +103,6 @@ class McpList(LineList):
     # -- rows
 
     def row(self, index: int, width: int) -> Sequence[StyledSpan]:
-        """Return a server's or a tool's row."""
         server, tool = self._rows[index]
         return self._server_row(server, width) if tool is None else _tool_row(server, tool, width)
 
@@ -187,7 +184,6 @@ class McpScreen(Page[None]):
         yield Static("", id="about", markup=False)
 
     def on_mount(self) -> None:
-        """Look, and again whenever a server changes."""
         self.when_left(self._agent.ports.mcp.watch(self._changed))
         self._agent.ports.mcp.start()
         self._look()
@@ -210,10 +206,6 @@ class McpScreen(Page[None]):
         self._tell()
 
     @on(LineList.Highlighted)
-    def _highlighted(self, message: LineList.Highlighted) -> None:
-        message.stop()
-        self._tell()
-
     def _tell(self) -> None:
         server, tool = self.servers.server, self.servers.tool
         if server is None:
@@ -227,8 +219,7 @@ class McpScreen(Page[None]):
     # -- keys
 
     @on(LineList.Chosen)
-    def _chosen(self, message: LineList.Chosen) -> None:
-        message.stop()
+    def _chosen(self) -> None:
         server, tool = self.servers.server, self.servers.tool
         if tool is None:
             self.servers.toggle_fold()
@@ -357,7 +348,6 @@ def server_text(server: McpServerStatus) -> Content:
 
 
 def tool_text(server: McpServerStatus, tool: McpToolRow) -> Content:
-    """Return what a tool is about."""
     state = "" if tool.on else " · off: the model can't call it"
     head = Content(visible(f"{tool.name}{state}")).stylize("bold")
     about = Content(one_line(tool.description or "It says nothing about itself.", 1_000))

@@ -54,7 +54,6 @@ class Page(PageScreen[ResultT | None], Generic[ResultT]):
         raise NotImplementedError
 
     def show_facts(self, facts: str) -> None:
-        """Show lines below the title."""
         self.facts.update(facts)
         self.facts.display = bool(facts)
 

@@ -52,7 +52,6 @@ class PermissionsScreen(PickerScreen[None]):
         self.show_facts("From the top, the first rule that matches counts. What a rule below denies stays denied.")
 
     def refill(self, query: str) -> None:
-        """Show the rules that hold the query."""
         wanted = query.lower().split()
         self._shown = {}
         # The same rule may be given twice; a row stands for one of them.
@@ -85,7 +84,6 @@ class PermissionsScreen(PickerScreen[None]):
         return rows
 
     def action_undo(self) -> None:
-        """Put back the rule that was removed last."""
         if not self._removed:
             self.notify("Nothing was removed here.", markup=False)
             return
@@ -102,7 +100,6 @@ class PermissionsScreen(PickerScreen[None]):
         return Content.assemble(action, f"{_kind(rule):<{kinds}}  {pattern}{gap}", origin)
 
     def pick(self, key: str) -> None:
-        """Ask what to do with a rule."""
         if key.startswith("words"):
             self.notify(_EXPLAINED, markup=False)
             return

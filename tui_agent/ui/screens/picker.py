@@ -16,7 +16,7 @@ from textual.widgets.option_list import Option
 from tui_agent.app.format import one_line, visible
 from tui_agent.app.frontend import Pick, PickRow
 from tui_agent.lazy import dataclass
-from tui_agent.ui.fuzzy import fuzzy_match
+from tui_agent.ui.prompting.completion import fuzzy_match
 from tui_agent.ui.screens.page import Page, ResultT
 from tui_agent.ui.widgets.options import Options
 
@@ -148,7 +148,6 @@ class PickerScreen(Page[ResultT], Generic[ResultT]):
 
     @property
     def highlighted(self) -> str | None:
-        """The key of the highlighted row."""
         option = self.listing.highlighted_option
         return option.id if option is not None and self.listing.display else None
 
@@ -174,24 +173,20 @@ class PickerScreen(Page[ResultT], Generic[ResultT]):
 
     @on(Input.Changed, "#filter")
     def _filter_changed(self, event: Input.Changed) -> None:
-        event.stop()
         self.refill(event.value.strip())
 
     @on(Input.Submitted, "#filter")
-    def _filter_submitted(self, event: Input.Submitted) -> None:
-        event.stop()
+    def _filter_submitted(self) -> None:
         if (key := self.highlighted) is not None:
             self.pick(key)
 
     @on(OptionList.OptionSelected, "#rows")
     def _row_selected(self, event: OptionList.OptionSelected) -> None:
-        event.stop()
         if event.option_id is not None:
             self.pick(event.option_id)
 
     @on(OptionList.OptionHighlighted, "#rows")
     def _row_highlighted(self, event: OptionList.OptionHighlighted) -> None:
-        event.stop()
         self.highlight(event.option_id)
 
 

@@ -75,6 +75,12 @@ async def take_runner(controller: Controller, race: RaceView, number: int) -> bo
     return await race.take(number)
 
 
+async def steer_runner(controller: Controller, race: RaceView, number: int) -> None:
+    """Send a runner a message: while it works for its next step, afterwards it begins to work again."""
+    if text := await controller.ask(TextLine(f"Message to {race.runners[number - 1].name}", confirm="send")):
+        await race.steer(number, text)
+
+
 class RaceScreen(PanePage):
     """Follows a race. Leaving it stops nothing."""
 
@@ -109,7 +115,6 @@ class RaceScreen(PanePage):
             yield HangingText("", id="details", markup=False)
 
     def on_mount(self) -> None:
-        """Show how it stands, and follow it."""
         self.when_left(self._race.subscribe(self._look_soon))
         self.set_interval(REFRESH_SECONDS, self._tick)
         # What a container composes may come later than this.
@@ -159,7 +164,6 @@ class RaceScreen(PanePage):
 
     @property
     def number(self) -> int | None:
-        """The number of the highlighted runner."""
         if not self._numbers:
             return None
         cursor = self.table.cursor
@@ -167,14 +171,9 @@ class RaceScreen(PanePage):
 
     @property
     def runner(self) -> RaceRunner | None:
-        """The highlighted runner as it is now."""
         return None if self.number is None else self._race.runners[self.number - 1]
 
     @on(LineList.Highlighted)
-    def _highlighted(self, message: LineList.Highlighted) -> None:
-        message.stop()
-        self._tell()
-
     def _tell(self) -> None:
         """Tell more of the highlighted runner, and which keys act on it."""
         if (runner := self.runner) is None or self.number is None:
@@ -228,8 +227,7 @@ class RaceScreen(PanePage):
         self._look()
 
     @on(LineList.Chosen)
-    def _chosen(self, message: LineList.Chosen) -> None:
-        message.stop()
+    def _chosen(self) -> None:
         self._do(self._race.watch)
 
     @property
@@ -262,12 +260,7 @@ class RaceScreen(PanePage):
             self._race.stop(None)
 
     def action_steer(self) -> None:
-        self._do(self._steer)
-
-    async def _steer(self, number: int) -> None:
-        question = TextLine(f"Message to {self._race.runners[number - 1].name}", confirm="send")
-        if text := await self._controller.ask(question):
-            await self._race.steer(number, text)
+        self._do(partial(steer_runner, self._controller, self._race))
 
     def action_go_on(self) -> None:
         self._do(self._race.go_on)

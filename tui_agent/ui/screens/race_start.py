@@ -19,8 +19,7 @@ from tui_agent.app.frontend import Choice, ModelChoice
 from tui_agent.session.effort import Effort
 from tui_agent.ui.screens.page import Page
 from tui_agent.ui.widgets.line_list import LineList
-from tui_agent.ui.widgets.table_list import TableList
-from tui_agent.ui.widgets.transcript.columns import Column
+from tui_agent.ui.widgets.table_list import Column, TableList
 
 if TYPE_CHECKING:
     from textual import events
@@ -75,7 +74,6 @@ class PickField(Static, can_focus=True):
         self.action_step(0)
 
     def action_step(self, by: int) -> None:
-        """Choose the next, or another."""
         picks = list(PICKS)
         self.pick = picks[(picks.index(self.pick) + by) % len(picks)]
         self.update(f"‹ {PICKS[self.pick]} ›")
@@ -148,7 +146,6 @@ class RaceStartScreen(Page["RaceOrder"]):
 
     @property
     def order(self) -> RaceOrder:
-        """What is asked for now."""
         return replace(
             self._form.order,
             prompt=self.prompt.text.strip(),
@@ -191,7 +188,6 @@ class RaceStartScreen(Page["RaceOrder"]):
     # -- the runners ------------------------------------------------------------------------------------------
 
     def action_add(self) -> None:
-        """Add a runner like the highlighted one, below it."""
         if len(self._specs) == MOST_RUNNERS:
             self.notice.say_briefly(f"A race has at most {MOST_RUNNERS} runners.")
             return
@@ -200,7 +196,6 @@ class RaceStartScreen(Page["RaceOrder"]):
         self._show(at + 1)
 
     def action_remove(self) -> None:
-        """Remove the highlighted runner."""
         if len(self._specs) == LEAST_RUNNERS:
             self.notice.say_briefly(f"A race has at least {LEAST_RUNNERS} runners.")
             return
@@ -208,10 +203,6 @@ class RaceStartScreen(Page["RaceOrder"]):
         self._show(min(self.runners.cursor, len(self._specs) - 1))
 
     @on(LineList.Chosen)
-    def _chosen(self, message: LineList.Chosen) -> None:
-        message.stop()
-        self._ask()
-
     def action_change(self) -> None:
         self._ask()
 

@@ -101,7 +101,6 @@ class SettingsScreen(PickerScreen[None]):
     # -- the list ---------------------------------------------------------------------------------------------
 
     def refill(self, query: str) -> None:
-        """Show the settings whose key or description holds every word."""
         words = query.lower().split()
         if not words:
             self.show(list(self._grouped()), at=self.highlighted)
@@ -161,7 +160,6 @@ class SettingsScreen(PickerScreen[None]):
         return "not set"
 
     def highlight(self, key: str | None) -> None:
-        """Say what the setting is about."""
         row = self._rows.get(key or "")
         about = (
             f"{row.description}\nAccepts {row.accepts}.{_when(row.key)} In config.toml: {row.key}."
@@ -221,7 +219,6 @@ class SettingsScreen(PickerScreen[None]):
 
     @on(Input.Submitted, "#value")
     def _submitted(self, event: Input.Submitted) -> None:
-        event.stop()
         if self._editing is not None:
             text = event.value.strip()
             row = self._rows[self._editing]
@@ -229,10 +226,6 @@ class SettingsScreen(PickerScreen[None]):
                 self._unchanged(self._editing)
                 return
             self._save(self._editing, None if not text else parse_value(text))
-
-    @on(Input.Changed, "#value")
-    def _changed(self, event: Input.Changed) -> None:
-        event.stop()
 
     def _save(self, key: str, value: object) -> None:
         """Save a value, None for the default; one that is not accepted changes nothing and is told of."""
@@ -297,7 +290,6 @@ class SettingsScreen(PickerScreen[None]):
         self.field.focus()
 
     def action_back(self) -> None:
-        """Leave the value as it was, or go back."""
         if self._editing is None:
             super().action_back()
             return

@@ -131,7 +131,6 @@ class SummaryDialog(Dialog[bool]):
 
     @on(OptionList.OptionSelected)
     def _selected(self, event: OptionList.OptionSelected) -> None:
-        event.stop()
         self.action_answer(event.option_index)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
@@ -153,7 +152,6 @@ class SummaryDialog(Dialog[bool]):
 
     @on(Input.Submitted)
     def _focus_given(self, event: Input.Submitted) -> None:
-        event.stop()
         self._begin(event.value.strip())
 
     def action_back(self) -> None:

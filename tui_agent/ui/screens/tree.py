@@ -28,6 +28,7 @@ from tui_agent.agent.events import (
 from tui_agent.agent.navigator import NavigationError
 from tui_agent.app import race_commands
 from tui_agent.app.controller import COPYING
+from tui_agent.app.format import money, tokens
 from tui_agent.app.frontend import Choice, RacePage
 from tui_agent.app.race_views import runners_by_leaf, watch_at
 from tui_agent.app.rewind_files import RESTORE, carry_out, files_question
@@ -47,7 +48,6 @@ from tui_agent.ui.screens.summarising import BranchChoice, SummaryDialog
 from tui_agent.ui.widgets.transcript import messages
 from tui_agent.ui.widgets.transcript.wording import count_text
 from tui_agent.ui.widgets.tree.facts import copy_text
-from tui_agent.ui.widgets.tree.heading import HINTS, KEYS, LABEL_HINTS, SEARCH_HINTS, facts_of_tree
 from tui_agent.ui.widgets.tree.outline import Outline
 from tui_agent.ui.widgets.tree.preview import EntryPreview, headers_of
 from tui_agent.ui.widgets.tree.rows import Filter
@@ -58,6 +58,35 @@ from tui_agent.ui.widgets.tree.session_tree import SessionTree
 if TYPE_CHECKING:
     from tui_agent.agent.agent import Agent
     from tui_agent.app.controller import Controller
+
+SEARCH_HINTS = "enter keep  ↓ next  ↑ previous  esc back"
+LABEL_HINTS = "enter keep, empty removes  esc back"
+HINTS = (
+    "enter go  ←→ fold  / search  ctrl+o filter  l label  M merge  s summarise up to here  f fork  r race  d diff"
+    "  y copy  u undo  space preview  ? keys  esc back"
+)
+"""As many as fit, the last two always."""
+
+KEYS = """\
+↑ ↓ pgup pgdn home end   move; j k g G too
+→                        unfold, open a row of calls, next branch
+←                        fold, back to where the branch goes off
+enter, double click      go there; your own message: edit it
+shift+enter, c           go there and continue after it
+/                        search all text; n and N: other hits
+ctrl+o                   show less, or everything
+space                    preview; tab goes into it
+l                        label
+M                        merge: summarise this branch where you are
+s                        summarise up to here: what is before it, after a look
+f                        fork: a new session that ends here
+d                        how files differ between the entry and here
+r                        race: one prompt several times at once, from here
+o                        open the session of a subagent, or the runner of a race
+y                        copy
+u, ctrl+r                undo and redo the last thing done, files too
+esc                      back, nothing changed"""
+"""All keys, for the help page."""
 
 PREVIEW_SECONDS = 0.05
 """The preview follows when the cursor rests for so long."""
@@ -138,7 +167,6 @@ class TreeScreen(Page[None]):
             yield Input(id="tree-field", compact=True)
 
     def on_mount(self) -> None:
-        """Show the tree, the cursor where the session is."""
         self.when_left(self._agent.subscribe(self._on_agent_event))
         self.reload(at=self._session.leaf if self._at is None else self._at)
         self.session_tree.centre()
@@ -147,7 +175,6 @@ class TreeScreen(Page[None]):
     # -- showing ----------------------------------------------------------------------------------------------
 
     def reload(self, *, at: int | None = None) -> None:
-        """Show the session as it is now, the cursor on the entry ``at`` or where it was."""
         session = self._session
         calls = {entry.id: entry.call for entry in session.subagents()}
         headers = session.skeleton().hung(calls)
@@ -217,14 +244,12 @@ class TreeScreen(Page[None]):
             self._pause = max(REFRESH_SECONDS, REFRESH_SHARE * (perf_counter() - start))
 
     def action_preview(self) -> None:
-        """Show or hide the preview."""
         self._wants_preview = not self.has_class("-preview")
         if not self._wants_preview:
             self.session_tree.focus()
         self._place()
 
     def action_filter(self) -> None:
-        """Show more, or less."""
         self.session_tree.change_filter()
         self._show_head()
 
@@ -252,7 +277,6 @@ class TreeScreen(Page[None]):
         self._open_field("Search", "in the text of all entries", "")
 
     def action_label(self) -> None:
-        """Label the entry under the cursor."""
         if (line := self.session_tree.line) is None or self._refused():
             return
         self._labelling = line.entry
@@ -276,13 +300,12 @@ class TreeScreen(Page[None]):
         if search is not None and not keep:
             self.session_tree.show_hits("", None)
             self.session_tree.see(search.view, at=search.entry)
-            self.session_tree.move_to(search.cursor)
+            self.session_tree.cursor = search.cursor
         self._show_head()
         self._show_keys()
 
     @on(Input.Changed, "#tree-field")
     def _field_changed(self, event: Input.Changed) -> None:
-        event.stop()
         if self._search is not None:
             self._look_for(event.value.strip())
 
@@ -310,7 +333,6 @@ class TreeScreen(Page[None]):
 
     @on(Input.Submitted, "#tree-field")
     def _field_submitted(self, event: Input.Submitted) -> None:
-        event.stop()
         if self._labelling is not None:
             self._session.label(self._labelling, event.value.strip() or None)
             self.reload()
@@ -336,7 +358,6 @@ class TreeScreen(Page[None]):
 
     @on(SessionTree.Chosen)
     def _chosen(self, message: SessionTree.Chosen) -> None:
-        message.stop()
         line = self.session_tree.line
         if line is not None and line.segment.is_beside:
             show_branch(self._controller, line.segment.last)
@@ -442,7 +463,6 @@ class TreeScreen(Page[None]):
         self._controller.say(FORKED)
 
     def action_compact(self) -> None:
-        """Summarise what is before the highlighted entry, after a look at it."""
         from tui_agent.app.context_commands import compact_up_to
 
         line = self.session_tree.line
@@ -505,7 +525,6 @@ class TreeScreen(Page[None]):
         return list(self._session.entries([header.id for header in headers]))
 
     def action_race(self) -> None:
-        """Run one prompt several times at once, from the highlighted entry."""
         if (line := self.session_tree.line) is not None and not self._refused():
             self._controller.soon(race_commands.ask_for_race(self._controller, start=line.entry))
 
@@ -515,12 +534,10 @@ class TreeScreen(Page[None]):
 
     @on(messages.CopyRequested)
     def _copy_block(self, message: messages.CopyRequested) -> None:
-        message.stop()
         self.app.copy_to_clipboard(message.text)
 
     @on(messages.ActionRequested)
     def _block_action(self, message: messages.ActionRequested) -> None:
-        message.stop()
         if message.action == "open":
             open_output(self._controller, self._session.entry(message.entry_id))
 
@@ -533,3 +550,24 @@ class TreeScreen(Page[None]):
     def say(self, sentence: str) -> None:
         """Tell why something was not done, where it covers nothing."""
         self.notice.say_briefly(sentence)
+
+
+def facts_of_tree(tree: SessionTree) -> list[str]:
+    """Return what a search found, what is shown, and what is said of the whole tree."""
+    index = tree.outline.index
+    facts = [_found(tree.hits)] if tree.hits is not None else []
+    if tree.view.filter is not Filter.DEFAULT:
+        facts.append(f"showing {tree.view.filter}")
+    if index.leaf is None and index.headers:
+        facts.append("at the beginning, before the first message")
+    facts.append(count_text(len(index.headers), "entry"))
+    facts.append(count_text(max(index.branches(tree.has_failed), 1), "branch"))
+    facts.append(f"{tokens(sum(root.tokens for root in index.roots))} tokens")
+    if cost := sum(root.cost for root in index.roots):
+        facts.append(money(cost))
+    return facts
+
+
+def _found(hits: Hits) -> str:
+    hidden = f", {hits.hidden:,} hidden by the filter" if hits.hidden else ""
+    return f"{count_text(hits.total, 'match') if hits.total else 'nothing found'}{hidden}"

@@ -80,7 +80,6 @@ class TextLines(LineList):
         return rows
 
     def _row_of(self, line: int, character: int) -> int:
-        """Return the row that shows a character of a line."""
         return max(0, bisect_right(self._rows, (line, character), key=lambda row: (row.line, row.start)) - 1)
 
     # -- scrolling
@@ -131,7 +130,6 @@ class TextLines(LineList):
     # -- painting
 
     def row(self, index: int, width: int) -> Sequence[StyledSpan]:  # noqa: ARG002 - wrapped before
-        """Return a row with what was searched marked."""
         row = self._rows[index]
         line = self.lines[row.line]
         runs: list[StyledSpan] = []
@@ -153,7 +151,6 @@ class TextLines(LineList):
         return marks
 
     def style_of(self, names: str, *, cursor: bool = False) -> RichStyle:  # noqa: ARG002 - no cursor is drawn
-        """Return the style of a run; there is no cursor to draw."""
         return super().style_of(names)
 
 
@@ -193,7 +190,6 @@ class ViewerScreen(Page[None]):
         self.field.focus()
 
     def action_back(self) -> None:
-        """End the search, or close when there is none."""
         if not self.field.display:
             self.dismiss(None)
             return
@@ -208,11 +204,9 @@ class ViewerScreen(Page[None]):
 
     @on(Input.Changed, "#search")
     def _searched(self, event: Input.Changed) -> None:
-        event.stop()
         count = self.text.find(event.value)
         self.keys.show(f"{plural(count, 'place')}  n next  N previous  esc back" if event.value else self.KEYS)
 
     @on(Input.Submitted, "#search")
-    def _go_on(self, event: Input.Submitted) -> None:
-        event.stop()
+    def _go_on(self) -> None:
         self.text.focus()

@@ -65,7 +65,6 @@ class WelcomeScreen(Page[WelcomeChoice]):
             yield Static(self._advice())
 
     def on_mount(self) -> None:
-        """Offer the ways to go on."""
         self.news.display = False
         self._offer()
         # The list has the focus and would be scrolled to; what was found comes first.
@@ -121,7 +120,6 @@ class WelcomeScreen(Page[WelcomeChoice]):
 
     @on(OptionList.OptionSelected)
     def _chosen(self, event: OptionList.OptionSelected) -> None:
-        event.stop()
         self.action_go(event.option_id or "")
 
     def action_go(self, way: str) -> None:
@@ -147,7 +145,6 @@ class WelcomeScreen(Page[WelcomeChoice]):
         self.post_message(self.Searched(tuple(await self._services.find_servers())))
 
     def on_welcome_screen_searched(self, message: Searched) -> None:
-        """Offer what was found."""
         self._searching = False
         answered = {model for server in message.servers for model in server.models}
         silent = (server for server in self._own if not answered.issuperset(server.models))

@@ -82,7 +82,6 @@ class AttachmentStrip(Widget):
             self._look(names)
 
     def look_again(self) -> None:
-        """Show the same for another model."""
         if self.names:
             self._look(self.names)
 
@@ -99,7 +98,6 @@ class AttachmentStrip(Widget):
         self.post_message(self.Found(tuple(item for item in found if item is not None), asked))
 
     def on_attachment_strip_found(self, message: Found) -> None:
-        """Show them."""
         message.stop()
         self.attachments, self._asked = message.attachments, message.asked
         self.display = bool(self.attachments)

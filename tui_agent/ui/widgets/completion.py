@@ -28,21 +28,9 @@ class CompletionPopup(Options, can_focus=False):
     class Changed(Message):
         """The list opened, closed or has other candidates."""
 
-        popup: "CompletionPopup"
-
-        @property
-        def control(self) -> "CompletionPopup":
-            return self.popup
-
     @dataclass
     class Picked(Message):
         """A candidate was clicked."""
-
-        popup: "CompletionPopup"
-
-        @property
-        def control(self) -> "CompletionPopup":
-            return self.popup
 
     @dataclass
     class Ranked(Message):
@@ -65,7 +53,6 @@ class CompletionPopup(Options, can_focus=False):
 
     @property
     def is_open(self) -> bool:
-        """Whether candidates are offered."""
         return bool(self.display)
 
     @property
@@ -127,7 +114,7 @@ class CompletionPopup(Options, can_focus=False):
     def _clicked(self, event: OptionList.OptionSelected) -> None:
         event.stop()
         self.highlighted = event.option_index
-        self.post_message(self.Picked(self))
+        self.post_message(self.Picked())
 
     def _offer(self, candidates: list[Candidate]) -> None:
         if not candidates:
@@ -149,12 +136,12 @@ class CompletionPopup(Options, can_focus=False):
     def _open(self) -> None:
         self.moved = False
         self.display = True
-        self.post_message(self.Changed(self))
+        self.post_message(self.Changed())
 
     def _close(self) -> None:
         if self.is_open:
             self.display = False
-            self.post_message(self.Changed(self))
+            self.post_message(self.Changed())
 
     def _row(self, item: Candidate, width: int) -> Content:
         label = Content(visible(item.label))

@@ -54,7 +54,6 @@ class FindBar(Horizontal, can_focus=True):
         yield Static("", id="find-told", markup=False)
 
     def begin(self, query: str) -> None:
-        """Search a text, or ask for it."""
         self.display = True
         self.field.value = query
         self.field.focus()
@@ -63,7 +62,6 @@ class FindBar(Horizontal, can_focus=True):
         self.field.focus()
 
     def action_end(self) -> None:
-        """Take the marks away."""
         self.display = False
         self.field.value = ""
         self._transcript.mark("")
@@ -77,7 +75,6 @@ class FindBar(Horizontal, can_focus=True):
 
     @on(Input.Submitted)
     def _submitted(self, event: Input.Submitted) -> None:
-        """From now on letters go through the places."""
         event.stop()
         self.focus()
         if self._found:

@@ -36,7 +36,6 @@ class FirstHints(Widget):
     """Stands over them."""
 
     def offer_demo(self) -> None:
-        """Say what the demo is and how to begin."""
         self.title = "This is the demo: a script plays the model, the tools are real. No key, no network."
         self.lines = (
             ("tour", "type it and press enter: two minutes through everything"),
@@ -64,11 +63,9 @@ class FirstHints(Widget):
         self.display = True
 
     def withdraw(self) -> None:
-        """Hide."""
         self.display = False
 
     def render(self) -> Content:
-        """Draw a line per hint."""
         title: tuple[str, Style] = (f"{self.title}\n", self.get_visual_style("first-hints--title", partial=True))
         key_style = self.get_visual_style("first-hints--key", partial=True)
         rows = [Content.assemble((f"  {keys:<11}", key_style), about) for keys, about in self.lines]

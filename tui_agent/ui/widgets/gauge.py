@@ -119,7 +119,6 @@ def _history_cells(size: ContextSize, width: int, scale: float, shares: Mapping[
 
 
 def level(size: ContextSize) -> str:
-    """Return "ok", "warning" or "error"."""
     return "error" if size.percent >= ERROR else "warning" if size.percent >= WARNING else "ok"
 
 
@@ -237,14 +236,7 @@ class Gauge(Widget):
     class Pressed(Message):
         """The gauge was clicked: the user wants to know what fills the window."""
 
-        gauge: Gauge
-
-        @property
-        def control(self) -> Gauge:
-            return self.gauge
-
     def render(self) -> Content:
-        """Draw the bar and the numbers that fit."""
         reading = self.reading
         if reading is None:
             return Content("")
@@ -289,4 +281,4 @@ class Gauge(Widget):
     def on_click(self, event: events.Click) -> None:
         """Tell that the bar was clicked; the button has its own action."""
         if "@click" not in event.style.meta:
-            self.post_message(self.Pressed(self))
+            self.post_message(self.Pressed())

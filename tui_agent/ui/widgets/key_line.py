@@ -15,9 +15,13 @@ Hint = tuple[str, str, str]
 """Key, what it does, and the action of a click; none when it is empty."""
 
 _GAP: Final = 2
-_NAMES: Final = {"esc": "escape", "/": "slash", "?": "question_mark"}
+_NAMES: Final = {"esc": "escape", "/": "slash", "?": "question_mark", "↑": "up", "↓": "down"}
 """Keys as Textual calls them, where they are shown in another way."""
-_PRESSABLE: Final = re.compile(r"[a-z]|(?:ctrl|shift|alt)\+\w+|f\d+|tab|space|enter|escape|slash|question_mark")
+_PRESSABLE: Final = re.compile(
+    r"[a-zA-Z]|(?:ctrl|shift|alt)\+\w+|f\d+|tab|space|enter|escape|up|down|slash|question_mark"
+)
+_ACTIONS: Final = {"←→ fold": "focused.toggle_branch"}
+"""What a click does on hints of two keys."""
 _OBVIOUS: Final = "↑↓"
 """Left out first: whoever sees a list tries them."""
 
@@ -28,7 +32,9 @@ def read_hints(text: str) -> tuple[Hint, ...]:
     for part in re.split(r" {2,}", text.strip()):
         key, _, label = part.partition(" ")
         name = _NAMES.get(key, key)
-        hints.append((key, label, f"app.simulate_key('{name}')" if _PRESSABLE.fullmatch(name) else ""))
+        hints.append(
+            (key, label, f"app.simulate_key('{name}')" if _PRESSABLE.fullmatch(name) else _ACTIONS.get(part, ""))
+        )
     return tuple(hint for hint in hints if hint[0])
 
 
@@ -60,19 +66,16 @@ class KeyLine(Widget):
         self._keep = keep
         self.set_reactive(KeyLine.hints, read_hints(text))
 
-    def show(self, hints: str | Sequence[Hint]) -> None:
-        self.hints = read_hints(hints) if isinstance(hints, str) else tuple(hints)
+    def show(self, text: str) -> None:
+        self.hints = read_hints(text)
 
     def get_content_width(self, container: Size, viewport: Size) -> int:  # noqa: ARG002 - as inherited
-        """Return the cells that all hints take."""
         return max(1, _width(self.hints))
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:  # noqa: ARG002 - as inherited
-        """Return one."""
         return 1
 
     def render(self) -> Content:
-        """Draw the hints that fit."""
         strong, faint = (self.get_visual_style(f"key-line--{name}", partial=True) for name in ("key", "label"))
         parts = []
         for key, label, action in fitting(self.hints, self.size.width, self._keep):

@@ -7,9 +7,9 @@ from rich.segment import Segment
 from rich.style import Style as RichStyle
 from textual import events
 from textual.binding import Binding, BindingType
-from textual.geometry import Size
+from textual.geometry import Region, Size
 from textual.message import Message
-from textual.reactive import reactive
+from textual.reactive import var
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
@@ -45,30 +45,20 @@ class LineList(ScrollView, can_focus=True):
         Binding("enter", "choose", "choose", show=False),
     ]
 
-    cursor: reactive[int] = reactive(0, init=False)
+    cursor: var[int] = var(0, init=False)
     """Which row the keys act on."""
 
     @dataclass
     class Highlighted(Message):
         """The cursor is on another row."""
 
-        line_list: "LineList"
         index: int
-
-        @property
-        def control(self) -> "LineList":
-            return self.line_list
 
     @dataclass
     class Chosen(Message):
         """A row was chosen with Enter or a click on the row under the cursor."""
 
-        line_list: "LineList"
         index: int
-
-        @property
-        def control(self) -> "LineList":
-            return self.line_list
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's name
         super().__init__(id=id)
@@ -82,24 +72,20 @@ class LineList(ScrollView, can_focus=True):
         raise NotImplementedError
 
     def heading(self, width: int) -> Sequence[StyledSpan]:  # noqa: ARG002 - for subclasses
-        """Return the line over the rows."""
         return ()
 
     # -- rows
 
     @property
     def count(self) -> int:
-        """How many rows there are."""
         return self._count
 
     @property
     def page(self) -> int:
-        """Rows on screen."""
         return max(1, self.scrollable_content_region.height - self.HEADED)
 
     @property
     def shows_cursor(self) -> bool:
-        """Whether the row under the cursor is marked."""
         return True
 
     def set_count(self, count: int, *, cursor: int | None = None) -> None:
@@ -112,23 +98,35 @@ class LineList(ScrollView, can_focus=True):
         self.refresh()
         if not moved:
             self._show_cursor()
-            self.post_message(self.Highlighted(self, place))
+            self.post_message(self.Highlighted(place))
 
     def validate_cursor(self, cursor: int) -> int:
         return min(max(0, cursor), max(0, self._count - 1))
 
-    def watch_cursor(self, cursor: int) -> None:
-        """Keep the cursor on screen, and tell."""
+    def watch_cursor(self, before: int, cursor: int) -> None:
+        """Keep the cursor on screen, repaint the two rows that change, and tell."""
         self._show_cursor()
-        self.refresh()
-        self.post_message(self.Highlighted(self, cursor))
+        self._refresh_row(before)
+        self._refresh_row(cursor)
+        self.post_message(self.Highlighted(cursor))
+
+    def _refresh_row(self, index: int) -> None:
+        y = index - self.scroll_offset.y + self.HEADED
+        if 0 <= y < self.size.height:
+            self.refresh(Region(0, y, self.size.width, 1))
 
     def _show_cursor(self) -> None:
         top, page = self.scroll_offset.y, self.page
         if self.cursor < top:
-            self.scroll_to(y=self.cursor, animate=False, immediate=True)
+            self.scroll_to(y=self.cursor, animate=False, immediate=True, force=True)
         elif self.cursor >= top + page:
-            self.scroll_to(y=self.cursor - page + 1, animate=False, immediate=True)
+            self.scroll_to(y=self.cursor - page + 1, animate=False, immediate=True, force=True)
+
+    def on_focus(self) -> None:
+        self._refresh_row(self.cursor)
+
+    def on_blur(self) -> None:
+        self._refresh_row(self.cursor)
 
     def on_resize(self) -> None:
         self.virtual_size = Size(self.scrollable_content_region.width, self._count + self.HEADED)
@@ -148,10 +146,9 @@ class LineList(ScrollView, can_focus=True):
 
     def action_choose(self) -> None:
         if self._count:
-            self.post_message(self.Chosen(self, self.cursor))
+            self.post_message(self.Chosen(self.cursor))
 
     def on_click(self, event: events.Click) -> None:
-        """Move the cursor; a second click chooses."""
         index = self.index_at(event.y)
         if index is None:
             return
@@ -160,19 +157,16 @@ class LineList(ScrollView, can_focus=True):
         self.cursor = index
 
     def index_at(self, y: int) -> int | None:
-        """Return the row at a line of the widget."""
         index = y - self.HEADED + self.scroll_offset.y
         return index if y >= self.HEADED and 0 <= index < self._count else None
 
     # -- painting
 
     def notify_style_update(self) -> None:
-        """Forget colours, because the theme or the widget's state changed."""
         super().notify_style_update()
         self._styles.clear()
 
     def style_of(self, names: str, *, cursor: bool = False) -> RichStyle:
-        """Return the style of a run."""
         key = f"{names} cursor" if cursor else names
         style = self._styles.get(key)
         if style is None:
@@ -181,7 +175,6 @@ class LineList(ScrollView, can_focus=True):
         return style
 
     def render_line(self, y: int) -> Strip:
-        """Return a line of the widget."""
         width = self.scrollable_content_region.width
         if self.HEADED and y == 0:
             return self._strip(self.heading(width), width)

@@ -39,7 +39,6 @@ class NoticeLine(Widget):
     """How many of the lines shown are warnings that nobody waited for."""
 
     def say(self, message: str, severity: Severity = "information", remedy: tuple[str, str, str] | None = None) -> None:
-        """Show a message in place of the one before."""
         if self._brief is not None:
             self._brief.stop()
         self.warnings = 0
@@ -58,24 +57,20 @@ class NoticeLine(Widget):
         self.message = "\n".join([*self.message.split("\n"), message][-MAX_WARNINGS:])
 
     def say_briefly(self, message: str) -> None:
-        """Show a message for some seconds, unless another takes its place."""
         self.say(message)
         self._brief = self.set_timer(BRIEF_SECONDS, self.clear)
 
     def clear(self) -> None:
-        """Show nothing."""
         self.warnings = 0
         self.message = ""
 
     def watch_message(self, message: str) -> None:
-        """Take room only when there is something to say."""
         self.display = bool(message)
 
     def watch_severity(self, severity: Severity) -> None:
         self.set_classes(f"-{severity}")
 
     def render(self) -> Content:
-        """Draw mark, message and key."""
         mark = self.get_visual_style("notice--mark", partial=True)
         pieces: list[tuple[str, Style] | str] = []
         for number, line in enumerate(self.message.split("\n")):

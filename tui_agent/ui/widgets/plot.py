@@ -1,6 +1,5 @@
-"""A plot of values over steps under a cursor: the context window in tokens, a session's cost in dollars."""
+"""A plot of tokens over steps under a cursor: the sizes of the requests of a path."""
 
-from collections.abc import Callable
 from itertools import accumulate
 from typing import ClassVar
 
@@ -14,6 +13,7 @@ from textual.reactive import reactive
 from textual.strip import Strip
 from textual.widget import Widget
 
+from tui_agent.app.format import tokens
 from tui_agent.lazy import dataclass
 from tui_agent.plot import FREE, Cell, Column, Series, columns, partial, stacked
 
@@ -56,28 +56,16 @@ class Plot(Widget, can_focus=True):
     class Highlighted(Message):
         """The cursor is on another step."""
 
-        plot: "Plot"
         index: int
-
-        @property
-        def control(self) -> "Plot":
-            return self.plot
 
     @dataclass
     class Chosen(Message):
         """A step was chosen with Enter or a double click."""
 
-        plot: "Plot"
         index: int
 
-        @property
-        def control(self) -> "Plot":
-            return self.plot
-
-    def __init__(self, label: Callable[[float], str], *, id: str | None = None) -> None:  # noqa: A002 - Textual's name
-        """``label`` says a height in words."""
-        super().__init__(id=id)
-        self._label = label
+    def __init__(self) -> None:
+        super().__init__()
         self._series = _EMPTY
         self._arranged = Size()
         self.columns: list[Column] = []
@@ -91,12 +79,11 @@ class Plot(Widget, can_focus=True):
         moved = self.validate_cursor(cursor) != self.cursor
         self.cursor = cursor
         if not moved:
-            self.post_message(self.Highlighted(self, self.cursor))
+            self.post_message(self.Highlighted(self.cursor))
         self.refresh()
 
     @property
     def series(self) -> Series:
-        """What is plotted."""
         return self._series
 
     def _arrange(self) -> None:
@@ -120,7 +107,7 @@ class Plot(Widget, can_focus=True):
 
     def watch_cursor(self, cursor: int) -> None:
         self.refresh()
-        self.post_message(self.Highlighted(self, cursor))
+        self.post_message(self.Highlighted(cursor))
 
     def action_move(self, steps: int) -> None:
         self.cursor += steps
@@ -139,10 +126,9 @@ class Plot(Widget, can_focus=True):
 
     def action_choose(self) -> None:
         if self._series.count:
-            self.post_message(self.Chosen(self, self.cursor))
+            self.post_message(self.Chosen(self.cursor))
 
     def on_click(self, event: events.Click) -> None:
-        """Go to the step that was clicked; a second click chooses it."""
         at = self._column_at(event.x - self._gutter)
         if at is None:
             return
@@ -165,7 +151,6 @@ class Plot(Widget, can_focus=True):
     # -- painting
 
     def notify_style_update(self) -> None:
-        """Forget colours, because the theme or the widget's state changed."""
         super().notify_style_update()
         self._styles.clear()
 
@@ -175,7 +160,6 @@ class Plot(Widget, can_focus=True):
         return self._styles[names]
 
     def render_line(self, y: int) -> Strip:
-        """Return a line of the plot; the last one has the marks."""
         if self._arranged != self.size:
             self._arrange()
         height = max(1, self.size.height - 1)
@@ -189,7 +173,7 @@ class Plot(Widget, can_focus=True):
         return Strip(segments).adjust_cell_length(self.size.width, self._style("axis"))
 
     def _axis(self, y: int, height: int) -> str:
-        text = self._label(self._series.top) if y == 0 else self._label(0) if y == height - 1 and height > 1 else ""
+        text = tokens(round(self._series.top)) if y == 0 else "0" if y == height - 1 and height > 1 else ""
         return f"{text:>{_GUTTER - 1}} "
 
     def _cell(self, cell: Cell, width: int, *, lit: bool) -> Segment:

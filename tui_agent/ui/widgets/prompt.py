@@ -68,15 +68,10 @@ class Prompt(TextArea):
     class Sent(Message):
         """The user sent a message."""
 
-        prompt: "Prompt"
         text: str
         """All of it, pastes included."""
         follow_up: bool
         """To be done when the agent is idle, not in the middle of a run."""
-
-        @property
-        def control(self) -> "Prompt":
-            return self.prompt
 
     @dataclass
     class QuitAsked(Message):
@@ -176,7 +171,6 @@ class Prompt(TextArea):
         self.screen.set_focus(self)
 
     def reset(self) -> None:
-        """Empty the prompt."""
         self._vi.reset()
         self._show_vi()
         self._pastes.clear()
@@ -186,7 +180,6 @@ class Prompt(TextArea):
     # -- sending ----------------------------------------------------------------------------------------------
 
     def action_send(self) -> None:
-        """Send, or take the highlighted completion."""
         self._catch_up()
         if self._popup.is_open and self._take_completion():
             return
@@ -203,7 +196,7 @@ class Prompt(TextArea):
         self._popup.follow(None)
         self._walk.add(text)
         self.reset()
-        self.post_message(self.Sent(self, text, follow_up))
+        self.post_message(self.Sent(text, follow_up))
 
     def action_newline(self) -> None:
         self.last_typed = self._clock()
@@ -216,7 +209,6 @@ class Prompt(TextArea):
             self.post_message(self.QuitAsked())
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Offer only what would do something now."""
         if action in {"complete", "close_completion"}:
             return self._popup.is_open
         if action == "queue":
@@ -356,7 +348,6 @@ class Prompt(TextArea):
         self.focus()
 
     def action_delete_left(self) -> None:
-        """Delete a character, or a whole chip."""
         row, column = self.cursor_location
         if self.selection.is_empty:
             start = self._pastes.chip_ending(self.document.get_line(row), column)
@@ -366,7 +357,6 @@ class Prompt(TextArea):
         super().action_delete_left()
 
     def action_delete_right(self) -> None:
-        """Delete a character, or a whole chip."""
         row, column = self.cursor_location
         if self.selection.is_empty:
             end = self._pastes.chip_starting(self.document.get_line(row), column)
@@ -416,7 +406,6 @@ class Prompt(TextArea):
             self._popup.follow(self._token())
 
     def _token(self) -> Token | None:
-        """Return the word at the cursor that can be completed."""
         row, column = self.cursor_location
         writes = self._vi.mode is Mode.INSERT
         usable = writes and self.selection.is_empty and not self.shell and not self._is_recalled
@@ -437,7 +426,6 @@ class Prompt(TextArea):
         self._popup.dismiss()
 
     def insert_choice(self) -> None:
-        """Replace the word at the cursor by the highlighted candidate."""
         if (choice := self._popup.choice) is None:
             return
         self._put_in(*choice)

@@ -50,8 +50,7 @@ from tui_agent.session.entries import AssistantEntry
 from tui_agent.ui.inbox import AgentEvents, Inbox
 from tui_agent.ui.widgets.find_bar import FindBar
 from tui_agent.ui.widgets.first_hints import MAX_BEGINNER_MESSAGES, FirstHints
-from tui_agent.ui.widgets.permission import PermissionPrompt
-from tui_agent.ui.widgets.permission.details import whole_page
+from tui_agent.ui.widgets.permission_prompt import PermissionPrompt, whole_page
 from tui_agent.ui.widgets.plain import Room
 from tui_agent.ui.widgets.prompt import PLACEHOLDER, READ_ONLY
 from tui_agent.ui.widgets.side_panel import MIN_WIDTH_FOR_PANEL, SidePanel
@@ -114,11 +113,9 @@ class QueueList(Widget):
     """What waits."""
 
     def watch_queue(self, queue: QueueChanged) -> None:
-        """Take room only when there is something to show."""
         self.display = bool(queue.steer or queue.follow_up)
 
     def render(self) -> Content:
-        """Draw the oldest messages; what goes in sooner stands first."""
         width = max(20, self.size.width - 12)
         lines = [f"↳ next   {one_line(text, width)}" for text in self.queue.steer]
         lines += [f"↳ later  {one_line(text, width)}" for text in self.queue.follow_up]
@@ -184,7 +181,6 @@ class SessionView(Room):
         """Where what the agent says waits for its turn."""
 
     def compose(self) -> ComposeResult:
-        """The conversation, and what may lie under it."""
         settings, prompt = self._services.config().ui, self._main.prompt
         transcript = Transcript()
         yield transcript
@@ -203,13 +199,11 @@ class SessionView(Room):
 
     @property
     def agent(self) -> Agent | None:
-        """The agent of the open session; None until the first is open."""
         return self._controller.agent
 
     # -- sessions ---------------------------------------------------------------------------------------------
 
     def show_opened(self, agent: Agent) -> None:
-        """Show another session."""
         self.inbox.take()
         self.question.clear()
         self.leave_question()
@@ -400,7 +394,6 @@ class SessionView(Room):
         return isinstance(entry, AssistantEntry) and bool(error) and entry.error == error
 
     def show_activity(self, state: RunState) -> None:
-        """Say at the end of the conversation what goes on."""
         clock = self._main.clock
         told = (lambda written: describe_run(state, clock(), written)) if state.active else None
         self.transcript.show_activity(told)
@@ -410,7 +403,6 @@ class SessionView(Room):
             status.told_elsewhere = following
 
     def on_mount(self) -> None:
-        """Follow what is shown over the conversation."""
         self.watch(self.transcript, "following", self._following_changed)
         self.app.screen_change_signal.subscribe(self, self._screen_changed)
         self.watch(self.app, "app_focus", self._focus_changed, init=False)
@@ -429,7 +421,6 @@ class SessionView(Room):
         show_question(self._main, self.question.request)
 
     def leave_question(self) -> None:
-        """Go back to the prompt when no question is left."""
         self.announce_question()
         if self.question.request is None and self.question.has_focus_within:
             self._main.prompt.focus()
@@ -465,14 +456,12 @@ class SessionView(Room):
         return seen
 
     def _told(self, entry_id: int) -> str:
-        """Return what the model is told of an entry."""
         if self.agent is None:
             return ""
         messages_sent = self.agent.inspector.next_request().messages
         return "\n".join(message.text for message in messages_sent if entry_id in message.origin)
 
     def toggle_panel(self) -> None:
-        """Show or hide the side panel, whatever the width."""
         self._wants_panel = not self.panel.display
         if not self._wants_panel and self.panel.has_focus:
             self._main.prompt.focus()

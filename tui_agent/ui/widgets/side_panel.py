@@ -67,7 +67,6 @@ class SidePanel(LineList):
     # -- what is shown
 
     def open(self, agent: Agent) -> None:
-        """Show another session."""
         self._agent = agent
         self._rows, self._summarised = [], (0, [])
         self._look_soon()
@@ -82,12 +81,10 @@ class SidePanel(LineList):
         self._look_soon()
 
     def show_jobs(self, jobs: Sequence[JobState]) -> None:
-        """Show the background jobs as they are now."""
         if running(jobs) != self._facts.jobs:
             self._look_soon()
 
     def show(self, *, shown: bool) -> None:
-        """Come up, with what was missed while hidden, or hide."""
         if self.display is not shown:
             self.display = shown
             if shown and self._stale:
@@ -188,7 +185,6 @@ class SidePanel(LineList):
         self.post_message(self.Left())
 
     def on_click(self, event: events.Click) -> None:
-        """Go to the entry that is clicked."""
         event.prevent_default()
         index = self.index_at(event.y)
         if index is not None:
@@ -198,7 +194,6 @@ class SidePanel(LineList):
     # -- painting
 
     def row(self, index: int, width: int) -> Sequence[StyledSpan]:
-        """Return a line."""
         line = self._lines[index]
         return spread(line.runs, line.tail, width - (0 if line.tail else 1))
 
@@ -206,12 +201,6 @@ class SidePanel(LineList):
     def shows_cursor(self) -> bool:
         """Whether the row under the cursor is marked: only while keys come here."""
         return self.has_focus
-
-    def on_focus(self) -> None:
-        self.refresh()
-
-    def on_blur(self) -> None:
-        self.refresh()
 
 
 _BLANK = _Line(())

@@ -124,7 +124,6 @@ class StatusLine(Widget):
             self.ticking = self.set_interval(1.0, self.refresh)
 
     def render(self) -> Content:
-        """Draw the left part, then as many hints as fit."""
         left = self._left()
         if self.block and self.hints:
             # The way back to the prompt is in sight in any width.

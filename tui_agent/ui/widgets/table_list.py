@@ -1,9 +1,55 @@
 """A table under a cursor, drawn by the line."""
 
 from collections.abc import Sequence
+from typing import Final
 
-from tui_agent.ui.widgets.line_list import LineList, StyledSpan
-from tui_agent.ui.widgets.transcript.columns import Cells, Column, table_row, widths
+from tui_agent.lazy import dataclass
+from tui_agent.ui.widgets.line_list import LineList
+from tui_agent.ui.widgets.transcript.lines import StyledSpan, cells, crop_runs, runs_width
+
+_GAP: Final = 2
+_MIN_GROWING: Final = 10
+"""Cells that the column which takes what is left has at least."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column. ``wanted`` says how much: the column with the least leaves first. One column ``grows``."""
+
+    title: str
+    wanted: int = 0
+    right: bool = False
+    grows: bool = False
+
+
+Cells = Sequence[StyledSpan]
+"""What a row has in each column."""
+
+
+def widths(columns: Sequence[Column], rows: Sequence[Cells], room: int) -> dict[int, int]:
+    natural = {
+        place: max([cells(column.title), *(cells(row[place][0]) for row in rows)])
+        for place, column in enumerate(columns)
+    }
+    natural = {place: width for place, width in natural.items() if any(row[place][0] for row in rows)}
+    least = {place: min(width, _MIN_GROWING) if columns[place].grows else width for place, width in natural.items()}
+    while len(least) > 1 and sum(least.values()) + _GAP * (len(least) - 1) > room:
+        del least[min(least, key=lambda place: columns[place].wanted)]
+    spare = room - sum(least.values()) - _GAP * (len(least) - 1)
+    return {
+        place: min(natural[place], width + max(spare, 0)) if columns[place].grows else width
+        for place, width in least.items()
+    }
+
+
+def table_row(columns: Sequence[Column], wide: dict[int, int], row: Cells) -> list[StyledSpan]:
+    runs: list[StyledSpan] = []
+    for place, width in wide.items():
+        cell = list(crop_runs([row[place]], width))
+        pad = (" " * (width - runs_width(cell)), "text")
+        runs += [(" " * _GAP, "text")] if runs else []
+        runs += [pad, *cell] if columns[place].right else [*cell, pad]
+    return runs
 
 
 class TableList(LineList):
@@ -34,7 +80,6 @@ class TableList(LineList):
         return self._wide[1]
 
     def heading(self, width: int) -> Sequence[StyledSpan]:
-        """Return the titles of the columns that are shown."""
         titles = [(column.title, "heading") for column in self._columns]
         return table_row(self._columns, self._widths(width), titles)
 

@@ -60,7 +60,6 @@ class UserStatusLine(Widget):
         self.display = False
 
     def use(self, command: str | None) -> None:
-        """Run a command from now on, None for none."""
         if command != self._command:
             self._command, self._has_failed, self._given = command or None, False, None
             self.text = ""
@@ -68,7 +67,6 @@ class UserStatusLine(Widget):
             self.changed()
 
     def changed(self) -> None:
-        """Run the command before long."""
         if self._command is not None and self._timer is None and self.is_mounted:
             self._timer = self.set_timer(PAUSE, self._due)
 

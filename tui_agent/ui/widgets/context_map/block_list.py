@@ -1,6 +1,7 @@
 """The list of the blocks of the next request, drawn by the line."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
+from enum import StrEnum
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
@@ -9,19 +10,116 @@ from tui_agent.agent.context_map import ContextBlock, ContextMap
 from tui_agent.app.format import plural, tokens
 from tui_agent.app.plain_text import plain_preview
 from tui_agent.app.status_marks import GLYPHS, style_of
-from tui_agent.ui.widgets.context_map.arrange import (
-    HEAD,
-    REST,
-    Grouping,
-    Listed,
-    ListedBlock,
-    ListedGroup,
-    SortOrder,
-    arrange,
-    kind_name,
-)
+from tui_agent.lazy import dataclass
 from tui_agent.ui.widgets.line_list import LineList, StyledSpan, spread
 from tui_agent.ui.widgets.transcript import sanitize
+
+
+class SortOrder(StrEnum):
+    """What blocks are sorted by, in the order the key goes through."""
+
+    REQUEST = "request order"
+    SIZE = "largest first"
+    AGE = "newest first"
+
+
+class Grouping(StrEnum):
+    """What blocks are gathered under, in the order the key goes through."""
+
+    NONE = "not grouped"
+    KIND = "by kind"
+    TOOL = "by tool"
+    FILE = "by file"
+
+
+@dataclass(frozen=True, slots=True)
+class ListedBlock:
+    """A row that is a block. ``place`` is where it stands in the request."""
+
+    place: int
+
+
+@dataclass(frozen=True, slots=True)
+class ListedGroup:
+    """A row that is a heading over blocks, given by their places."""
+
+    name: str
+    places: tuple[int, ...]
+    tokens: int
+    folded: bool
+
+
+Listed = ListedBlock | ListedGroup
+
+HEAD = "prompt and tools"
+"""The heading over the head, which is there in the list that is not grouped too."""
+REST = "not attributed"
+"""The last row, where what was measured is not the sum of the blocks."""
+
+
+def arrange(
+    blocks: Sequence[ContextBlock], order: SortOrder, grouping: Grouping, folded: Container[str] = frozenset()
+) -> list[Listed]:
+    """Return the rows for an order and a grouping; the blocks of groups named in ``folded`` are left out."""
+    places = _sorted(blocks, order)
+    if grouping is Grouping.NONE:
+        return _ungrouped(blocks, places, order, folded)
+    name_of = _NAMES[grouping]
+    groups: dict[str, list[int]] = {}
+    for place in places:
+        groups.setdefault(name_of(blocks[place]), []).append(place)
+    weights = {name: sum(blocks[place].tokens for place in found) for name, found in groups.items()}
+    names = sorted(groups, key=lambda name: -weights[name]) if order is SortOrder.SIZE else list(groups)
+    rows: list[Listed] = []
+    for name in names:
+        rows.append(ListedGroup(name, tuple(groups[name]), weights[name], name in folded))
+        if name not in folded:
+            rows.extend(ListedBlock(place) for place in groups[name])
+    return rows
+
+
+def _ungrouped(
+    blocks: Sequence[ContextBlock], places: Sequence[int], order: SortOrder, folded: Container[str]
+) -> list[Listed]:
+    """Return all blocks one under the other, the head's under a heading that stands where the head belongs."""
+    rows: list[Listed] = [ListedBlock(place) for place in places if not blocks[place].is_head]
+    head = tuple(place for place in places if blocks[place].is_head)
+    if not head:
+        return rows
+    weight = sum(blocks[place].tokens for place in head)
+    heading: list[Listed] = [ListedGroup(HEAD, head, weight, HEAD in folded)]
+    if HEAD not in folded:
+        heading.extend(ListedBlock(place) for place in head)
+    smaller = next((at for at, row in enumerate(rows) if _is_smaller(row, blocks, weight)), len(rows))
+    at = {SortOrder.REQUEST: 0, SortOrder.AGE: len(rows), SortOrder.SIZE: smaller}[order]
+    return rows[:at] + heading + rows[at:]
+
+
+def _is_smaller(row: Listed, blocks: Sequence[ContextBlock], weight: int) -> bool:
+    return isinstance(row, ListedBlock) and blocks[row.place].tokens < weight
+
+
+def _sorted(blocks: Sequence[ContextBlock], order: SortOrder) -> list[int]:
+    places = range(len(blocks))
+    match order:
+        case SortOrder.REQUEST:
+            return list(places)
+        case SortOrder.SIZE:
+            return sorted(places, key=lambda place: -blocks[place].tokens)
+        case SortOrder.AGE:
+            return sorted(places, key=lambda place: (blocks[place].is_head, blocks[place].age_entries, -place))
+
+
+def kind_name(block: ContextBlock) -> str:
+    return {"system": "prompt", "tool_schema": "tool"}.get(block.kind, block.kind.replace("_", " "))
+
+
+_NAMES: dict[Grouping, Callable[[ContextBlock], str]] = {
+    Grouping.KIND: kind_name,
+    Grouping.TOOL: lambda block: (block.tool or "no tool") if not block.is_head else HEAD,
+    Grouping.FILE: lambda block: block.path or "no file",
+}
+
 
 MIN_WIDTH_FOR_AGE = 64
 """Cells from which there is a column for the age: answers of the model since."""
@@ -76,7 +174,6 @@ class BlockList(LineList):
         self._arrange(kept if newest is None else self._address_of(newest))
 
     def sort_by(self, order: SortOrder) -> None:
-        """Use another order."""
         self.order = order
         self._arrange(self._address())
 
@@ -87,7 +184,6 @@ class BlockList(LineList):
         self._arrange(self._address())
 
     def action_fold(self, folded: bool) -> None:  # noqa: FBT001 - as the binding says it
-        """Fold or unfold the group the cursor is in."""
         at = next((at for at in range(self.cursor, -1, -1) if isinstance(self._at(at), ListedGroup)), None)
         group = self._at(at)
         if at is None or not isinstance(group, ListedGroup) or group.folded is folded:
@@ -108,7 +204,6 @@ class BlockList(LineList):
 
     @property
     def marked_places(self) -> tuple[int, ...]:
-        """Places in the request of the marked blocks that are still in it."""
         blocks = self.shown.blocks if self.shown is not None else ()
         return tuple(place for place, block in enumerate(blocks) if block.address in self._marked)
 
@@ -120,13 +215,11 @@ class BlockList(LineList):
 
     @property
     def block(self) -> ContextBlock | None:
-        """The block under the cursor."""
         row = self._at(self.cursor)
         return self.shown.blocks[row.place] if self.shown and isinstance(row, ListedBlock) else None
 
     @property
     def group(self) -> ListedGroup | None:
-        """The group whose heading is under the cursor."""
         row = self._at(self.cursor)
         return row if isinstance(row, ListedGroup) else None
 
@@ -165,14 +258,12 @@ class BlockList(LineList):
     # -- painting
 
     def heading(self, width: int) -> Sequence[StyledSpan]:
-        """Return the names of the columns."""
         if width < MIN_WIDTH_FOR_SHARE:
             return [(f"  {'tokens':>7}  {'entry':>7}  what", "heading")]
         age = "  age" if width >= MIN_WIDTH_FOR_AGE else ""
         return [(f"  {'tokens':>7}  {'share':<{self._bar_width(width)}}{age}  cache {'entry':>7}  what", "heading")]
 
     def row(self, index: int, width: int) -> Sequence[StyledSpan]:
-        """Return a block, or the heading over a group."""
         row = self._at(index)
         if isinstance(row, ListedGroup):
             return self._group_row(row, width)

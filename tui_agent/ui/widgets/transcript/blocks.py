@@ -95,7 +95,6 @@ class Block:
 
     @property
     def standing(self) -> Standing | None:
-        """How the model has it, None for what is no entry."""
         return self._standing
 
     def stand(self, standing: Standing | None, *, edited: bool = False) -> bool:
@@ -112,18 +111,15 @@ class Block:
         return False
 
     def lines(self, width: int) -> Sequence[Line]:
-        """Return the block as lines of at most ``width`` cells."""
         if self._laid_out != (width, self.fold):
             self._lines = self._layout(width)
             self._laid_out = (width, self.fold)
         return self._lines
 
     def changed(self) -> None:
-        """Forget the lines, because the content changed."""
         self._laid_out = None
 
     def cycle(self) -> None:
-        """Show more, or nothing more when everything is shown."""
         self.fold = Fold.CLOSED if self.fold is Fold.FULL else Fold.FULL
 
     def copy_text(self) -> str:
@@ -149,11 +145,9 @@ class UserBlock(Block):
         self.fold = Fold.PART if self.foldable else Fold.FULL
 
     def cycle(self) -> None:
-        """Change between the beginning and everything."""
         self.fold = Fold.PART if self.fold is Fold.FULL else Fold.FULL
 
     def copy_text(self) -> str:
-        """Return the message as typed."""
         return self._text
 
     def _layout(self, width: int) -> Sequence[Line]:
@@ -192,7 +186,6 @@ class AnswerBlock(Block):
         return self.document.finished and len(text) <= MAX_TEXT_WIDTH and "\n" not in text
 
     def copy_text(self) -> str:
-        """Return the Markdown source."""
         return sanitize.text(self.document.source)
 
     def _layout(self, width: int) -> Sequence[Line]:
@@ -224,7 +217,6 @@ class FoldingBlock(Block):
 
     @property
     def chevron(self) -> str:
-        """The icon that tells whether the block is open."""
         return CLOSED if self.fold is Fold.CLOSED else OPEN
 
 
@@ -402,7 +394,6 @@ class ActivityBlock(Block):
         self._frame = 0
 
     def tick(self, now: float, *, moving: bool) -> None:  # noqa: ARG002 - it has a clock of its own
-        """Say what is true now, and turn the icon if things may move."""
         self._frame += moving
         self.changed()
 
@@ -435,7 +426,6 @@ class ShiftedLine(Line):
         self._line = line
 
     def content(self) -> Sequence[StyledSpan]:
-        """Return the other line's text."""
         return self._line.content()
 
 

@@ -82,7 +82,6 @@ class TextBody:
         return len(self._rows)
 
     def row(self, index: int, width: int) -> Iterator[Line]:
-        """Yield the lines of a row, wrapped at spaces."""
         text = sanitize.code_line(self._rows[index])
         runs = [(text, self._style)] if text else []
         room = max(width - cells(self._prefix[0][0]), 1)
@@ -121,7 +120,6 @@ class MatchBody(TextBody):
     """Rows of matches: path, number, text."""
 
     def row(self, index: int, width: int) -> Iterator[Line]:
-        """Yield the lines of a match."""
         text = sanitize.code_line(self._rows[index])
         found = _MATCH.match(text)
         if found is None:

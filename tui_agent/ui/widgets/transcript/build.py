@@ -351,7 +351,6 @@ def cut_off_block(entry_id: int, said: str) -> CutOffBlock:
 
 
 def notice_block(key: str, message: str, severity: str = "information") -> MarkerBlock:
-    """Return a line for something that is no entry."""
     icon, style = {
         "information": ("·", "marker"),
         "warning": ("!", "status-warning"),

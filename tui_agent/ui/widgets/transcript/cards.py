@@ -98,7 +98,6 @@ class CardBlock(FoldingBlock):
 
     @property
     def running(self) -> bool:
-        """Whether the call runs now."""
         return self.status == RUNNING
 
     @property
@@ -118,11 +117,9 @@ class CardBlock(FoldingBlock):
 
     @property
     def path(self) -> str | None:
-        """The file that the call was about."""
         return self._metadata.path if self.traits.writes else None
 
     def tell_problems(self, count: int) -> None:
-        """Show how many problems checkers found that the call made."""
         self._problems = count
         self._changed()
 
@@ -139,7 +136,6 @@ class CardBlock(FoldingBlock):
     # -- what happens to a call
 
     def write(self, arguments: str) -> None:
-        """Show the arguments as far as the model has written them."""
         self.arguments = arguments
         self._changed()
 
@@ -164,7 +160,6 @@ class CardBlock(FoldingBlock):
         return self.tool == _OWN_COMMAND and self._title == command
 
     def add_output(self, text: str) -> None:
-        """Show what the running call prints."""
         self._live = (self._live + text)[-_LIVE_CHARS:]
         self._default_fold()
         self._changed()
@@ -175,13 +170,11 @@ class CardBlock(FoldingBlock):
         self._changed()
 
     def stop(self) -> None:
-        """No result comes any more."""
         if self.status in {RUNNING, WAITING}:
             self.status = ToolStatus.INTERRUPTED
             self._changed()
 
     def set_result(self, result: ToolResultEntry) -> None:
-        """Show the stored result."""
         self._result, self.entry = result, (result.id, result.kind)
         self.status, self._metadata = result.status, result.metadata
         self._title = result.title or self._title
@@ -388,7 +381,6 @@ class ShellBlock(FoldingBlock):
             self.fold = Fold((self.fold + 1) % len(Fold))
 
     def copy_text(self) -> str:
-        """Return the output, or the command when it printed nothing."""
         return self._output or sanitize.text(self._entry.command)
 
     def _head(self, width: int) -> Iterable[Line]:

@@ -52,7 +52,6 @@ class Code:
             del self._states[chunk]
 
     def runs(self, index: int) -> StyledSpans:
-        """Return the coloured text of a line."""
         chunk = index // CHUNK
         rows = self._chunks.get(chunk)
         if rows is None:
@@ -97,7 +96,6 @@ class CodeLine(Line):
         self._end = end
 
     def content(self) -> Sequence[StyledSpan]:
-        """Return the text with its colours."""
         runs = self._code.runs(self._index)
         if not self._start and self._end >= len(self._code.lines[self._index]):
             return runs
@@ -105,7 +103,6 @@ class CodeLine(Line):
 
     @property
     def text(self) -> str:
-        """The text without looking at colours."""
         return self._code.lines[self._index][self._start : self._end]
 
 
@@ -126,7 +123,6 @@ def code_cuts(line: str, width: int) -> Iterator[tuple[int, int]]:
 
 
 def part_of(runs: StyledSpans, start: int, end: int) -> StyledSpans:
-    """Return the runs of some characters."""
     found: list[StyledSpan] = []
     offset = 0
     for text, style in runs:

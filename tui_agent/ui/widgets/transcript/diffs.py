@@ -48,7 +48,6 @@ class DiffBody:
         return self._split
 
     def row(self, index: int, width: int) -> Iterator[Line]:
-        """Yield the lines of a row; number and sign are not part of the text."""
         row = self._rows[index]
         if row.told:
             yield _told(row)
@@ -75,7 +74,6 @@ class SplitBody:
         return len(self._pairs)
 
     def row(self, index: int, width: int) -> Iterator[Line]:
-        """Yield the lines of a pair."""
         old, new = self._pairs[index]
         if old is new and new is not None and new.told:
             yield _told(new)
@@ -109,12 +107,10 @@ class DiffLine(Line):
         self._cut = cut
 
     def content(self) -> Sequence[StyledSpan]:
-        """Return the text with the colours of its language and of what changed."""
         return _coloured(self._row, self._cut)
 
     @property
     def text(self) -> str:
-        """The text without looking at colours."""
         return self._row.text[self._cut[0] : self._cut[1]]
 
 
@@ -159,12 +155,10 @@ class SplitLine(Line):
         """Ignore what the base class sets: it is made when it is drawn."""
 
     def content(self) -> Sequence[StyledSpan]:
-        """Return the new text with its colours."""
         return () if self._right is None or self._right_cut is None else _coloured(self._right, self._right_cut)
 
     @property
     def text(self) -> str:
-        """The new text without looking at colours."""
         if self._right is None or self._right_cut is None:
             return ""
         return self._right.text[self._right_cut[0] : self._right_cut[1]]

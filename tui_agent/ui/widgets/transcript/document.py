@@ -79,12 +79,10 @@ class MarkdownDocument:
 
     @property
     def source(self) -> str:
-        """The text as it came."""
         return self._raw
 
     @property
     def finished(self) -> bool:
-        """Whether no more text comes."""
         return self._finished
 
     def append(self, text: str) -> None:

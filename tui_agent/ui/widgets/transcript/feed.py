@@ -7,13 +7,25 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from time import perf_counter
 
+from tui_agent.agent.events import (
+    AgentEvent,
+    AnswerDelta,
+    ReasoningProgress,
+    RequestStarted,
+    RetryScheduled,
+    RunEnded,
+    RunStarted,
+    ToolCallProgress,
+    ToolFinished,
+    ToolOutput,
+    ToolStarted,
+)
 from tui_agent.session.entries import (
     AssistantEntry,
     CompactionEntry,
     Entry,
     ShellEntry,
     ToolCallPart,
-    ToolMetadata,
     ToolResultEntry,
     UserEntry,
 )
@@ -42,7 +54,7 @@ class LiveFeed:
         self._clock = clock
         self._live: Item | None = None
         self._pending: list[tuple[str, str]] = []
-        self._pending_calls: dict[str, tuple[str, str]] = {}
+        self._pending_calls: dict[str, ToolCallProgress] = {}
         self._pending_output: dict[str, list[str]] = {}
         self._cards: dict[str, tuple[int, CardBlock]] = {}
         self._notices: dict[str, int] = {}
@@ -52,7 +64,6 @@ class LiveFeed:
         self.changed: set[int] = set()
 
     def clear(self) -> None:
-        """Forget everything, because other entries are shown."""
         self._live = self._activity = None
         self._pending.clear()
         self._pending_calls.clear()
@@ -68,26 +79,25 @@ class LiveFeed:
 
     # -- the answer being streamed
 
-    def text(self, delta: str) -> None:
-        """More of the answer."""
-        self.written += len(delta)
-        self._pending.append(("answer", delta))
-
-    def reasoning(self, delta: str) -> None:
-        self.written += len(delta)
-        self._pending.append(("reasoning", delta))
-
-    def tool_call(self, call_id: str, tool: str, arguments: str) -> None:
-        """A call as far as it has been written."""
-        self._pending_calls[call_id] = (tool, arguments)
+    def stream(self, event: AnswerDelta | ReasoningProgress | ToolCallProgress | ToolOutput) -> None:
+        """Keep what is shown with the next ``flush``."""
+        match event:
+            case AnswerDelta(text=text) | ReasoningProgress(text=text) if text:
+                self.written += len(text)
+                self._pending.append(("answer" if isinstance(event, AnswerDelta) else "reasoning", text))
+            case ToolCallProgress(call_id=call_id):
+                self._pending_calls[call_id] = event
+            case ToolOutput(call_id=call_id, text=text):
+                self._card(call_id, "")
+                self._pending_output.setdefault(call_id, []).append(text)
 
     def flush(self) -> None:
         """Bring what waits into the model's blocks."""
         for kind, delta in self._joined():
             self._document(kind).append(delta)
         self._pending.clear()
-        for call_id, (tool, arguments) in self._pending_calls.items():
-            self._write_call(call_id, tool, arguments)
+        for call in self._pending_calls.values():
+            self._write_call(call)
         self._pending_calls.clear()
         for call_id, texts in self._pending_output.items():
             index, card = self._cards[call_id]
@@ -128,16 +138,16 @@ class LiveFeed:
             self._append(LIVE_ID, LIVE, self._live)
         return self._live
 
-    def _write_call(self, call_id: str, tool: str, arguments: str) -> None:
+    def _write_call(self, call: ToolCallProgress) -> None:
         item = self._live_item()
         index = self._end - 1
-        known = self._cards.get(call_id)
+        known = self._cards.get(call.call_id)
         if known is None:
-            card = self._new_card(call_id, tool, arguments)
+            card = self._new_card(call.call_id, call.tool, call.arguments)
             item.blocks.append(card)
-            self._cards[call_id] = index, card
+            self._cards[call.call_id] = index, card
         else:
-            known[1].write(arguments)
+            known[1].write(call.arguments)
         self.changed.add(index)
 
     def end(self) -> None:
@@ -259,7 +269,6 @@ class LiveFeed:
         return len(self._model) - (self._activity is not None)
 
     def show_activity(self, block: ActivityBlock | None) -> None:
-        """Say at the end what goes on, or no more."""
         if self._activity is not None:
             self._model.remove_last()
             self.changed.discard(len(self._model))
@@ -272,7 +281,6 @@ class LiveFeed:
 
     @property
     def active(self) -> bool:
-        """Whether it is said what goes on."""
         return self._activity is not None
 
     @contextmanager
@@ -315,24 +323,30 @@ class LiveFeed:
 
     # -- running calls
 
-    def tool_started(self, call_id: str, tool: str, title: str, arguments: str) -> None:
-        """A call runs."""
-        index, card = self._card(call_id, tool)
-        card.start(title, arguments, self._clock())
-        self._model.pin(index)
-        self.changed.add(index)
-
-    def tool_output(self, call_id: str, text: str) -> None:
-        """A running call printed something."""
-        self._card(call_id, "")
-        self._pending_output.setdefault(call_id, []).append(text)
-
-    def tool_finished(self, call_id: str, status: str, metadata: ToolMetadata, seconds: float) -> None:
-        """A call ended."""
-        self.flush()
-        index, card = self._card(call_id, "")
-        card.finish(tool_status(status), metadata, seconds)
-        self.changed.add(index)
+    def apply(self, event: AgentEvent) -> None:
+        match event:
+            case RunStarted():
+                self._model.running = True
+                self.written = 0
+            case RequestStarted():
+                self.discard()
+            case RetryScheduled(kept=int(kept)):
+                self.set_aside(kept)
+            case ToolStarted():
+                index, card = self._card(event.call_id, event.tool)
+                card.start(event.title, event.arguments, self._clock())
+                self._model.pin(index)
+                self.changed.add(index)
+            case ToolFinished():
+                self.flush()
+                index, card = self._card(event.call_id, "")
+                card.finish(tool_status(event.status), event.metadata, event.seconds)
+                self.changed.add(index)
+            case RunEnded():
+                self._model.running = False
+                self.run_ended()
+            case _:
+                pass
 
     def run_ended(self) -> None:
         """Nothing runs any more: calls without a result won't get one."""
@@ -349,7 +363,6 @@ class LiveFeed:
                 self.changed.add(place or 0)
 
     def running(self) -> Iterator[tuple[int, CardBlock]]:
-        """Yield the cards of running calls and their places."""
         for index, card in self._cards.values():
             if card.running:
                 yield index, card
@@ -386,7 +399,6 @@ class LiveFeed:
         self.changed.add(index)
 
     def withdraw(self, key: str) -> None:
-        """Take the notice of a key away."""
         index = self._notices.pop(key, None)
         if index is not None and index < len(self._model):
             self._model.item(index).blocks.clear()

@@ -80,11 +80,9 @@ class LineBuilder:
         self._mark: tuple[int, Line | None, StyledSpans] = (0, None, ())
 
     def mark(self) -> None:
-        """Remember this state."""
         self._mark = (len(self.lines), self.lines[-1] if self.lines else None, self._open_row)
 
     def rewind(self) -> None:
-        """Go back to the remembered state."""
         count, last, self._open_row = self._mark
         del self.lines[count:]
         if last is not None:
@@ -92,7 +90,6 @@ class LineBuilder:
             self.lines.append(last)
 
     def feed(self, flow: Flow) -> None:
-        """Append a flow's lines."""
         joins = isinstance(flow, TextFlow) and flow.joins and bool(self.lines)
         if flow.gap and self.lines and not joins:
             self.lines.append(Line(prefix=flow.frame.outer))

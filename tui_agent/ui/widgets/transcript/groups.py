@@ -44,27 +44,22 @@ class GroupBlock(FoldingBlock):
 
     @property
     def cards(self) -> list[CardBlock]:
-        """The calls among its members."""
         return [block for block in self.members if isinstance(block, CardBlock)]
 
     @property
     def running(self) -> bool:
-        """Whether one of its calls runs now."""
         return any(card.running for card in self.cards)
 
     def tick(self, now: float, *, moving: bool) -> None:
-        """Show how long its running calls have been at it."""
         for card in self.cards:
             if card.running:
                 card.tick(now, moving=moving)
 
     @property
     def standing(self) -> Standing | None:
-        """How the model has its calls together."""
         return together(card.standing for card in self.cards if card.standing is not None)
 
     def take(self, members: Sequence[Block], places: frozenset[int]) -> None:
-        """Stand for these blocks."""
         self.members, self.places = tuple(members), places
         for block in members:
             block.within = self
@@ -78,7 +73,6 @@ class GroupBlock(FoldingBlock):
                 card.fold = Fold.CLOSED
 
     def copy_text(self) -> str:
-        """Return the calls, one a line."""
         return "\n".join(f"{card.tool} {card.title}" for card in self.cards)
 
     def _head(self, width: int) -> Iterable[Line]:

@@ -36,7 +36,6 @@ class HeightIndex:
             self.total += change
 
     def append(self, height: int) -> None:
-        """Add an item at the end."""
         if len(self._heights) % _CHUNK == 0:
             self._sums.append(0)
         self._heights.append(height)
@@ -44,7 +43,6 @@ class HeightIndex:
         self.total += height
 
     def pop(self) -> None:
-        """Take the last item away."""
         height = self._heights.pop()
         self._sums[-1] -= height
         self.total -= height

@@ -66,7 +66,6 @@ class Item:
         return [block for block in self.blocks if not block.hidden]
 
     def start_of(self, block: Block) -> int:
-        """Return the line at which a block begins."""
         return self.starts[self.blocks.index(block)]
 
     def block(self, key: str) -> Block | None:
@@ -98,7 +97,6 @@ class ItemCache:
         return len(self._items)
 
     def get(self, index: int) -> Item | None:
-        """Return a loaded item."""
         item = self._items.get(index)
         if item is not None:
             self._items.move_to_end(index)
@@ -119,7 +117,6 @@ class ItemCache:
         return self._items.pop(index, None)
 
     def clear(self) -> None:
-        """Forget everything."""
         self._items.clear()
         self.pinned.clear()
 

@@ -30,33 +30,29 @@ class LineView(Widget):
     COMPONENT_CLASSES: ClassVar[set[str]] = set(COMPONENT_CLASSES)
     DEFAULT_CSS = "LineView { height: auto; }"
 
-    def __init__(self, make: MakeLines | None = None, *, id: str | None = None) -> None:  # noqa: A002 - Textual's name
-        super().__init__(id=id)
-        self._make: MakeLines = make or (lambda _width: ())
+    def __init__(self) -> None:
+        super().__init__()
+        self._make: MakeLines = lambda _width: ()
         self._palette = Palette(self.get_visual_style)
         self._lines: Sequence[Line] = ()
         self._made_for = 0
         self._painting = False
 
     def show(self, make: MakeLines) -> None:
-        """Show other lines."""
         self._make = make
         self._made_for = 0
         self.refresh(layout=True)
 
     def lines(self, width: int) -> Sequence[Line]:
-        """Return the lines in a widget of ``width`` cells."""
         if width != self._made_for:
             self._lines = list(self._make(text_width(width)))
             self._made_for = width
         return self._lines
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:  # noqa: ARG002 - as inherited
-        """Return the number of lines."""
         return len(self.lines(width))
 
     def notify_style_update(self) -> None:
-        """Forget colours."""
         super().notify_style_update()
         self._palette.clear()
 

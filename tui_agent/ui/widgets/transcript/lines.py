@@ -66,12 +66,10 @@ class Line:
 
 
 def cells(text: str) -> int:
-    """Return the width of harmless text in terminal cells."""
     return len(text) if text.isascii() else cell_len(text)
 
 
 def runs_width(runs: Iterable[StyledSpan]) -> int:
-    """Return the width of runs in terminal cells."""
     return sum(cells(text) for text, _ in runs)
 
 

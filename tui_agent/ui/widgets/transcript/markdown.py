@@ -73,7 +73,6 @@ class TopBlock:
 
     @property
     def kind(self) -> str:
-        """The type of its first token without ``_open``."""
         return self.tokens[0].type.removesuffix("_open")
 
 
@@ -232,7 +231,6 @@ class FlowMaker:
         self.flows: list[Flow] = []
 
     def add(self, tokens: "Sequence[Token]") -> None:
-        """Append the flows of some blocks."""
         index = 0
         while index < len(tokens):
             index = self._block(tokens, index)

@@ -169,7 +169,6 @@ class TranscriptModel:
         return entry_id < found.boundary and found.of(entry_id, kind) in {Standing.SUMMARISED, Standing.UNSENT}
 
     def append(self, entry_id: int, kind: str, item: Item | None, *, size: int = 0) -> int:
-        """Add an item at the end and return its place."""
         index = len(self.ids)
         self.ids.append(entry_id)
         self.kinds.append(kind)
@@ -183,7 +182,6 @@ class TranscriptModel:
         return index
 
     def replace(self, index: int, entry_id: int, kind: str, item: Item) -> None:
-        """Put another item in a place."""
         self.ids[index], self.kinds[index] = entry_id, kind
         self._cache.pinned.discard(index)
         self._cache.put(index, item)
@@ -197,7 +195,6 @@ class TranscriptModel:
         return self._cache.pop(index)
 
     def pin(self, index: int, *, pinned: bool = True) -> None:
-        """Keep an item loaded, or no longer."""
         if pinned:
             self._cache.pinned.add(index)
         else:
@@ -235,7 +232,6 @@ class TranscriptModel:
         return item if item is not None else Item(self.ids[index], self.kinds[index], [])
 
     def loaded(self) -> list[tuple[int, Item]]:
-        """Return the items in memory."""
         return self._cache.loaded()
 
     def _load(self, index: int) -> None:
@@ -502,7 +498,6 @@ class TranscriptModel:
             index, line = index + 1, 0
 
     def row(self, index: int, line: int) -> Row:
-        """Return one line of an item."""
         item = self.item(index)
         if item.width != self.width:
             self.measure(index)

@@ -48,7 +48,6 @@ class Palette:
         self._cache: dict[str, RichStyle] = {}
 
     def clear(self) -> None:
-        """Forget the resolved styles."""
         self._cache.clear()
 
     def __getitem__(self, key: str) -> RichStyle:

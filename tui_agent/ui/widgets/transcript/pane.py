@@ -1,7 +1,7 @@
 """Blocks under keys and mouse: focus, folding, copying, selecting, and asking the app to act."""
 
 from collections.abc import Callable
-from typing import ClassVar, TypeAlias
+from typing import ClassVar
 
 from textual import events
 from textual.binding import Binding, BindingType
@@ -48,19 +48,12 @@ class BlockPane(Viewport):
         Binding("e", "request('edit')", "edit", id="transcript.edit"),
     ]
 
-    CopyRequested: TypeAlias = messages.CopyRequested
-    ActionRequested: TypeAlias = messages.ActionRequested
-    LinkClicked: TypeAlias = messages.LinkClicked
-    NewBelow: TypeAlias = messages.NewBelow
-    BlockFocused: TypeAlias = messages.BlockFocused
-
     # -- keys
 
     def action_move(self, lines: int) -> None:
         self.move_by(lines)
 
     def action_page(self, pages: int) -> None:
-        """Scroll by pages; one line stays for orientation."""
         self.move_by(pages * max(self.page - 1, 1))
 
     def action_top(self) -> None:
@@ -93,7 +86,7 @@ class BlockPane(Viewport):
     def action_copy_block(self) -> None:
         target = self._target()
         if target is not None:
-            self.post_message(self.CopyRequested(self, target[1].copy_text()))
+            self.post_message(messages.CopyRequested(target[1].copy_text()))
 
     def action_request(self, action: str) -> None:
         target = self._target()
@@ -101,7 +94,6 @@ class BlockPane(Viewport):
             self._request(*target, action)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Offer an action only when the focused block has it."""
         if action == "request":
             target = self._focused_on_screen()
             if target is None:
@@ -162,7 +154,7 @@ class BlockPane(Viewport):
         self._tell_focus()
 
     def on_blur(self) -> None:
-        self.post_message(self.BlockFocused(self, None))
+        self.post_message(messages.BlockFocused(None))
 
     def _tell_focus(self) -> None:
         target = self.focused_target()
@@ -171,7 +163,7 @@ class BlockPane(Viewport):
         index, block = target
         entry_id = block.entry[0] if block.entry is not None else self.model.ids[index]
         is_entry = block.is_told and (block.entry is not None or self.model.kinds[index] != LIVE)
-        self.post_message(self.BlockFocused(self, entry_id if is_entry else None))
+        self.post_message(messages.BlockFocused(entry_id if is_entry else None))
 
     def _bring_into_view(self, index: int, block: Block, *, at_top: bool) -> None:
         self.model.ensure(index)
@@ -237,7 +229,7 @@ class BlockPane(Viewport):
         action, _, named = action.partition(":")
         entry_id = int(named) if named else block.entry[0] if block.entry is not None else self.model.ids[index]
         call_id = block.call_id if isinstance(block, CardBlock) else ""
-        self.post_message(self.ActionRequested(self, action, entry_id, call_id))
+        self.post_message(messages.ActionRequested(action, entry_id, call_id))
 
     # -- mouse
 
@@ -265,7 +257,7 @@ class BlockPane(Viewport):
         action = action_at(row.line, offset.x, width)
         href = link_at(row.line, offset.x)
         if href:
-            self.post_message(self.LinkClicked(self, href))
+            self.post_message(messages.LinkClicked(href))
         elif action == "toggle":
             self.fold_or_unfold(row.index, row.block)
         elif action == "more":

@@ -5,10 +5,10 @@ from typing import Final
 
 from tui_agent.app import race_text
 from tui_agent.session.entries import RaceEntry, RaceRunner, RunnerState
+from tui_agent.ui.widgets.table_list import Column, table_row, widths
 from tui_agent.ui.widgets.transcript import sanitize
 from tui_agent.ui.widgets.transcript.blocks import Fold, MarkerBlock
 from tui_agent.ui.widgets.transcript.bodies import INDENT, TextBody, Window, body_lines
-from tui_agent.ui.widgets.transcript.columns import Column, table_row, widths
 from tui_agent.ui.widgets.transcript.lines import Line, StyledSpan
 
 COLUMNS: Final = (

@@ -16,17 +16,12 @@ from tui_agent.agent.events import (
     LeafMoved,
     LiveAnswer,
     ReasoningProgress,
-    RequestStarted,
-    RetryScheduled,
-    RunEnded,
-    RunStarted,
     ToolCallProgress,
-    ToolFinished,
     ToolOutput,
-    ToolStarted,
 )
 from tui_agent.context.context_status_cache import Standings, standings
-from tui_agent.session.entries import Entry, ToolMetadata
+from tui_agent.session.entries import Entry
+from tui_agent.ui.widgets.transcript import messages
 from tui_agent.ui.widgets.transcript.blocks import ActivityBlock, Block, Fold
 from tui_agent.ui.widgets.transcript.build import is_rule
 from tui_agent.ui.widgets.transcript.cards import CardBlock
@@ -54,52 +49,7 @@ class SessionSource:
         self.headers = session.path_outline()
 
     def load(self, ids: Sequence[int]) -> Sequence[Entry]:
-        """Return some entries."""
         return self._session.entries(ids)
-
-
-def show_live(transcript: "Transcript", live: LiveAnswer | None) -> None:
-    """Show what has been streamed before the transcript looked."""
-    if live is None:
-        return
-    if live.reasoning:
-        transcript.live_reasoning(live.reasoning)
-    if live.text:
-        transcript.live_text(live.text)
-    for call in live.calls:
-        transcript.live_tool_call(call.call_id, call.tool, call.arguments)
-
-
-def apply_event(transcript: "Transcript", event: AgentEvent) -> None:  # noqa: C901, PLR0912 - one arm per event
-    """Show an event; those that are no matter of the conversation are left to others."""
-    match event:
-        case RunStarted():
-            transcript.begin_run()
-        case RequestStarted():
-            transcript.discard_live()
-        case RetryScheduled(kept=int(kept)):
-            transcript.set_aside(kept)
-        case AnswerDelta(text=text):
-            transcript.live_text(text)
-        case ReasoningProgress(text=text):
-            transcript.live_reasoning(text)
-        case ToolCallProgress(call_id=call_id, tool=tool, arguments=arguments):
-            transcript.live_tool_call(call_id, tool, arguments)
-        case ToolStarted():
-            transcript.tool_started(event.call_id, event.tool, event.title, event.arguments)
-        case ToolOutput(call_id=call_id, text=text):
-            transcript.tool_output(call_id, text)
-        case ToolFinished():
-            transcript.tool_finished(event.call_id, event.status, event.metadata, event.seconds)
-        case EntryAppended(entry=entry):
-            transcript.append_entry(entry)
-            transcript.refresh_standings()
-        case LeafMoved():
-            transcript.reopen()
-        case RunEnded():
-            transcript.run_ended()
-        case _:
-            pass
 
 
 FLUSH_SECONDS: Final = 0.1
@@ -132,14 +82,8 @@ class Transcript(BlockPane, can_focus=True):
     has_new: var[bool] = var(False, init=False)  # noqa: FBT003 - how Textual spells it
     """Whether something arrived below while the user had scrolled up."""
 
-    def __init__(
-        self,
-        *,
-        id: str | None = None,  # noqa: A002 - Textual's name
-        classes: str | None = None,
-        clock: Callable[[], float] = perf_counter,
-    ) -> None:
-        super().__init__(id=id, classes=classes)
+    def __init__(self, *, clock: Callable[[], float] = perf_counter) -> None:
+        super().__init__()
         self._feed = LiveFeed(self.model, clock)
         self._clock = clock
         self._agent: ShownAgent | None = None
@@ -154,7 +98,6 @@ class Transcript(BlockPane, can_focus=True):
     # -- what is shown
 
     def open(self, agent: ShownAgent) -> None:
-        """Show an agent's session: its path, and the answer that is being streamed."""
         self._agent = agent
         self.model.forget_folds()
         self.reopen()
@@ -167,11 +110,14 @@ class Transcript(BlockPane, can_focus=True):
             source = SessionSource(self._agent.session)
             self.set_entries(source)
             self.set_standings(standings(self._agent.session.active_path()))
-            show_live(self, self._agent.live)
+            live = self._agent.live or LiveAnswer()
+            self.apply(ReasoningProgress(live.reasoning))
+            self.apply(AnswerDelta(live.text))
+            for call in live.calls:
+                self.apply(call)
             self.show_activity(self._activity)
 
     def refresh_standings(self) -> None:
-        """Show how the model has the agent's entries now."""
         if self._holds_changes:
             self._standings_changed = True
         elif self._agent is not None:
@@ -202,7 +148,6 @@ class Transcript(BlockPane, can_focus=True):
         return self.model.ids[self.top.index], self.top.line
 
     def set_standings(self, found: Standings | None) -> None:
-        """Tell how the model has the entries."""
         if found is self.model.standings:
             return
         for index in self.model.set_standings(found):
@@ -230,7 +175,22 @@ class Transcript(BlockPane, can_focus=True):
         self.settle()
 
     def apply(self, event: AgentEvent) -> None:
-        apply_event(self, event)
+        """Show an event; those that are no matter of the conversation are left to others."""
+        match event:
+            case LeafMoved():
+                self.reopen()
+            case AnswerDelta() | ReasoningProgress() | ToolCallProgress() | ToolOutput():
+                self._feed.stream(event)
+                self._flush_soon()
+            case EntryAppended(entry=entry):
+                # A path read anew after a move holds what was appended since, although the event of that comes later.
+                if entry.id not in self.model.ids[-MAX_REPEAT_DISTANCE:]:
+                    self._feed.append(entry)
+                self._show_changes()
+                self.refresh_standings()
+            case _:
+                self._feed.apply(event)
+                self._show_changes()
 
     @contextmanager
     def together(self) -> Iterator[None]:
@@ -246,70 +206,6 @@ class Transcript(BlockPane, can_focus=True):
             if self._feed.pending:
                 self._flush_soon()
             self._show_changes()
-
-    # -- what happens
-
-    def append_entry(self, entry: Entry) -> None:
-        """Show an entry that was committed at the end of the path; one that is shown already changes nothing."""
-        # A path read anew after a move holds what was appended since, although the event of that comes later.
-        if entry.id in self.model.ids[-MAX_REPEAT_DISTANCE:]:
-            return
-        self._feed.append(entry)
-        self._show_changes()
-
-    def live_text(self, delta: str) -> None:
-        """Show more of the answer that is being streamed."""
-        self._feed.text(delta)
-        self._flush_soon()
-
-    def live_reasoning(self, delta: str) -> None:
-        """Show more of the model's reasoning."""
-        self._feed.reasoning(delta)
-        self._flush_soon()
-
-    def live_tool_call(self, call_id: str, tool: str, arguments: str) -> None:
-        """Show a call as far as the model has written it."""
-        self._feed.tool_call(call_id, tool, arguments)
-        self._flush_soon()
-
-    def end_live(self) -> None:
-        """The stream ended; when its entry follows, nothing on screen changes."""
-        self._feed.end()
-        self._show_changes()
-
-    def discard_live(self) -> None:
-        """Take away what was streamed without becoming an entry, because the request is made again."""
-        self._feed.discard()
-        self._show_changes()
-
-    def set_aside(self, entry_id: int) -> None:
-        """Show what was streamed as cut off: the request is made again, and an entry beside the path keeps it."""
-        self._feed.set_aside(entry_id)
-        self._show_changes()
-
-    def tool_started(self, call_id: str, tool: str, title: str, arguments: str) -> None:
-        self._feed.tool_started(call_id, tool, title, arguments)
-        self._show_changes()
-
-    def tool_output(self, call_id: str, text: str) -> None:
-        """Show what a running call prints."""
-        self._feed.tool_output(call_id, text)
-        self._flush_soon()
-
-    def tool_finished(self, call_id: str, status: str, metadata: ToolMetadata, seconds: float) -> None:
-        self._feed.tool_finished(call_id, status, metadata, seconds)
-        self._show_changes()
-
-    def begin_run(self) -> None:
-        """The agent begins to work."""
-        self.model.running = True
-        self._feed.written = 0
-
-    def run_ended(self) -> None:
-        """Nothing runs any more."""
-        self.model.running = False
-        self._feed.run_ended()
-        self._show_changes()
 
     def show_notice(self, message: str, severity: str = "information", *, key: str = "") -> None:
         """Show a line that is no entry; a later one with the same key takes its place."""
@@ -387,7 +283,7 @@ class Transcript(BlockPane, can_focus=True):
             self.top = self._up(Position(row.index, line), y)
 
     def watch_has_new(self, has_new: bool) -> None:  # noqa: FBT001 - called by Textual
-        self.post_message(self.NewBelow(self, has_new))
+        self.post_message(messages.NewBelow(has_new))
 
     def watch_following(self, following: bool) -> None:  # noqa: FBT001 - called by Textual
         if following:

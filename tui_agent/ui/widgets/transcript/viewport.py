@@ -49,8 +49,8 @@ class Viewport(ScrollView):
     following: var[bool] = var(True, init=False)  # noqa: FBT003 - how Textual spells it
     """Whether the end is kept in view when something is added."""
 
-    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002 - Textual's name
-        super().__init__(id=id, classes=classes)
+    def __init__(self) -> None:
+        super().__init__()
         self.model = TranscriptModel()
         self.top = Position(0)
         self.focused_block: Focus | None = None
@@ -76,11 +76,9 @@ class Viewport(ScrollView):
 
     @property
     def page(self) -> int:
-        """Lines on screen."""
         return self.scrollable_content_region.height
 
     def on_resize(self) -> None:
-        """Lay out what is visible for the new width."""
         width = text_width(self.scrollable_content_region.width)
         if not self.page:
             return
@@ -212,18 +210,15 @@ class Viewport(ScrollView):
     # -- painting
 
     def visible_rows(self) -> list[Row]:
-        """Return the lines on screen."""
         if self._rows is None:
             self._rows = list(self.model.rows(self.top, self.page)) if self.page else []
         return self._rows
 
     def row_at(self, y: int) -> Row | None:
-        """Return the line at a row of the window."""
         rows = self.visible_rows()
         return rows[y] if 0 <= y < len(rows) else None
 
     def notify_style_update(self) -> None:
-        """Forget colours, because the theme or the widget's state changed."""
         super().notify_style_update()
         self._palette.clear()
         self._strips.clear()
@@ -238,7 +233,6 @@ class Viewport(ScrollView):
             self._painting = False
 
     def render_line(self, y: int) -> Strip:
-        """Return a row of the window."""
         width = self.scrollable_content_region.width
         row = self.row_at(y)
         if row is None:

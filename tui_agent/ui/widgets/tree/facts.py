@@ -6,7 +6,6 @@ from tui_agent.app import format as wording
 from tui_agent.session.entries import (
     AssistantEntry,
     BranchSummaryEntry,
-    CheckpointEntry,
     CompactionEntry,
     Entry,
     ShellEntry,
@@ -15,6 +14,7 @@ from tui_agent.session.entries import (
     UserEntry,
 )
 from tui_agent.session.path_queries import typed_text
+from tui_agent.ui.outline import changed_files
 from tui_agent.ui.widgets.transcript import sanitize
 
 _FILES = 6
@@ -50,32 +50,16 @@ def _who(entry: Entry) -> str:
 
 def files_of(entries: Iterable[Entry]) -> str:
     """Return the files that entries changed, with lines added and removed; "" when there are none."""
-    changed: dict[str, list[int]] = {}
-    for entry in entries:
-        if isinstance(entry, ToolResultEntry):
-            meta = entry.metadata
-            for path in meta.modified_files or (
-                (meta.path,) if meta.path and (meta.additions or meta.deletions) else ()
-            ):
-                lines = changed.setdefault(path, [0, 0])
-                if path == meta.path or len(meta.modified_files) == 1:
-                    lines[0] += meta.additions
-                    lines[1] += meta.deletions
-        elif isinstance(entry, CompactionEntry | BranchSummaryEntry):
-            for path in entry.details.modified_files:
-                changed.setdefault(path, [0, 0])
-        elif isinstance(entry, CheckpointEntry):
-            for change in entry.files:
-                changed.setdefault(change.path, [0, 0])
-    shown = [_file(path, *lines) for path, lines in list(changed.items())[:_FILES]]
+    changed = list(changed_files(entries).values())
+    shown = [
+        f"{sanitize.line(file.path)} +{file.additions} −{file.deletions}"
+        if file.additions or file.deletions
+        else sanitize.line(file.path)
+        for file in changed[:_FILES]
+    ]
     if len(changed) > _FILES:
         shown.append(f"{len(changed) - _FILES} more")
     return " · ".join(shown)
-
-
-def _file(path: str, added: int, removed: int) -> str:
-    lines = f" +{added} −{removed}" if added or removed else ""
-    return f"{sanitize.line(path)}{lines}"
 
 
 def copy_text(entries: Sequence[Entry]) -> str:

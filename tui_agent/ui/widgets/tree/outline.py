@@ -32,11 +32,9 @@ class TreeOptions:
     """First entries of the runs of tool calls shown call by call."""
 
     def folded(self, key: int, *, folded: bool) -> "TreeOptions":
-        """Return the view with a branch folded or not."""
         return replace(self, folds={**self.folds, key: folded})
 
     def toggled(self, run: int) -> "TreeOptions":
-        """Return the view with a run opened or closed."""
         return replace(self, opened=self.opened ^ {run})
 
 
@@ -69,7 +67,6 @@ class TreeLine(NamedTuple):
 
     @property
     def active(self) -> bool:
-        """Whether it is on the path to the leaf."""
         return self.what is not LineKind.FOLD and self.row.first < self.segment.active
 
 
@@ -238,7 +235,6 @@ class Outline:
         return 0
 
     def head_of(self, y: int) -> int:
-        """Return the first line of the branch a line belongs to."""
         placed = self._placed[bisect_right(self._starts, y) - 1]
         return self._placed[placed.head].start
 

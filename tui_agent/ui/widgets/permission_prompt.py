@@ -1,29 +1,207 @@
 """The permission question: what would run, why it asks, and exactly what each answer allows. In place, never modal."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import ClassVar
 
 from textual import events, on
 from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
 from textual.containers import VerticalGroup, VerticalScroll
 from textual.content import Content
 from textual.message import Message
 from textual.reactive import var
 from textual.widgets import Input, OptionList, Static
+from textual.widgets.option_list import Option
 
+from tui_agent.agent.checkpoints.restoring import ChangedFile
 from tui_agent.agent.events import Decision, PermissionAnswer, PermissionRequest
-from tui_agent.app.format import one_line, plural
-from tui_agent.app.permission_text import question
+from tui_agent.app.format import one_line, plural, visible
+from tui_agent.app.frontend import DiffPage, Output, Page
+from tui_agent.app.permission_text import answers, asked_parts, question
 from tui_agent.lazy import dataclass
-from tui_agent.ui.widgets.permission.choices import (
-    KEY_HOLD_SECONDS,
-    PermissionChoices,
-    PermissionNote,
-    PermissionPattern,
-    first_answer,
-    options_of,
-)
-from tui_agent.ui.widgets.permission.details import PermissionDetails
+from tui_agent.ui.widgets.options import Options
+from tui_agent.ui.widgets.transcript.bodies import INDENT, TextBody, Window, body_lines
+from tui_agent.ui.widgets.transcript.line_view import LineView, diff_lines
+from tui_agent.ui.widgets.transcript.lines import Line, crop_runs
+
+LOOP_RESULTS, LOOP_LINES = 3, 3
+"""Results of a repeated call that are shown, and lines of each."""
+
+
+def whole_page(request: PermissionRequest) -> Page:
+    diffs = [need for need in request.needs if need.detail_kind == "diff"]
+    if diffs:
+        return DiffPage(question(request), [ChangedFile("M", need.pattern, "", need.detail) for need in diffs])
+    told = [request.command, *(need.detail or need.pattern for need in request.needs), *request.loop]
+    return Output(question(request), "\n\n".join(dict.fromkeys(filter(None, told))))
+
+
+class PermissionDetails(LineView):
+    """The full command, diff or address, as the conversation would show it. Nothing in it is markup."""
+
+    def ask(self, request: PermissionRequest) -> None:
+        """Show what the call wants: for a loop what it gave so far, for a command all of it and what of it asks."""
+        if request.loop:
+            self.show(lambda width: _loop_lines(request, width))
+            return
+        if asked := asked_parts(request):
+            command = request.command.strip()
+            self.show(lambda width: [*_text_lines(command, "strong", width), *_asked_lines(asked, width)])
+            return
+        shown = dict.fromkeys((need.detail or need.pattern, need.detail_kind) for need in request.needs)
+        self.show(lambda width: [line for text, kind in shown if text for line in _detail_lines(text, kind, width)])
+
+    def first_change(self) -> int:
+        """Return the first line that adds or removes something; 0 where none does."""
+        lines = enumerate(self.lines(self.size.width))
+        return next((at for at, line in lines if line.fill.startswith(("added", "removed"))), 0)
+
+
+def _text_lines(text: str, style: str, width: int) -> Iterable[Line]:
+    return body_lines(TextBody(visible(text), style, ""), width, Window(None))
+
+
+def _detail_lines(text: str, kind: str, width: int) -> Iterable[Line]:
+    if kind == "diff":
+        return diff_lines(text)(width)
+    return _text_lines(text, "strong" if kind == "command" else "text", width)
+
+
+def _asked_lines(asked: Iterable[str], width: int) -> Iterator[Line]:
+    for text in asked:
+        yield Line(crop_runs([("asks for  ", "muted"), (text, "text")], width))
+
+
+def _loop_lines(request: PermissionRequest, width: int) -> Iterator[Line]:
+    """Yield the repeated call and its last results, shortened; of a repetitive answer the repeated text."""
+    yield from _text_lines(one_line(f"{request.tool} {request.title}", 400), "strong", width)
+    # A repetitive answer comes with its text twice.
+    first = len(request.loop) - 1 if request.question else max(0, len(request.loop) - LOOP_RESULTS)
+    for number, result in enumerate(request.loop[first:], first + 1):
+        kept = visible(result).strip().splitlines()
+        more = f"  … {len(kept) - LOOP_LINES} more lines" if len(kept) > LOOP_LINES else ""
+        name = "repeated text" if request.question else f"result {number} of {len(request.loop)}"
+        yield Line([(f"{name}{more}", "muted")])
+        for text in kept[:LOOP_LINES] or ["(nothing)"]:
+            yield Line(crop_runs([(one_line(text), "text")], width - len(INDENT)), prefix=((INDENT, "text"),))
+
+
+ANSWER_KEYS = {
+    "1": "once", "y": "once", "2": "session", "a": "session", "3": "deny", "n": "deny", "4": "note", "e": "note",
+    "5": "project", "p": "project", "6": "rule", "r": "rule", "s": "stop",
+}  # fmt: skip
+KEY_HOLD_SECONDS = 0.2
+"""Seconds an answer's key waits for another one."""
+
+
+class PermissionChoices(Options):
+    """The answers."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("1,y", "answer('once')", "yes", key_display="y"),
+        Binding("2,a", "answer('session')", "always", key_display="a"),
+        Binding("3,n", "answer('deny')", "no", key_display="n"),
+        Binding("4,e", "answer('note')", "no, but …", key_display="e"),
+        Binding("5,p", "answer('project')", "project", key_display="p", show=False),
+        Binding("6,r", "answer('rule')", "change the rule", key_display="r", show=False),
+        Binding("s", "answer('stop')", "stop", key_display="s", show=False),
+        Binding("pageup", "scroll_details(-1)", "details up", show=False),
+        Binding("pagedown", "scroll_details(1)", "details down", show=False),
+    ]
+
+    def __init__(self, question: "PermissionPrompt", *, hold: float) -> None:
+        """Make the choices; an answer's key waits ``hold`` seconds for another one: two in a row are text."""
+        super().__init__(compact=True)
+        self._question = question
+        self.hold = hold
+        self._held = ""
+        self.typed = False
+        """Whether text was typed since the question was armed; keys close behind are text, too, even answers' keys."""
+        self.touched = False
+        """Whether the user moved among the choices: only then does Enter take the highlighted one."""
+
+    def action_answer(self, name: str) -> None:
+        # A loop has no rules to keep: there the same digit stops the run.
+        self._question.answer("stop" if name == "project" and self._has("stop") else name)
+
+    def _has(self, name: str) -> bool:
+        return any(option.id == name and not option.disabled for option in self.options)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        if action == "answer" and self.option_count:
+            return self._has(str(parameters[0]))
+        return super().check_action(action, parameters)
+
+    def action_cursor_up(self) -> None:
+        """Move up; Enter means the highlighted choice from now on."""
+        self.touched = True
+        super().action_cursor_up()
+
+    def action_cursor_down(self) -> None:
+        self.touched = True
+        super().action_cursor_down()
+
+    def action_select(self) -> None:
+        if self.touched:
+            super().action_select()
+
+    async def _on_click(self, event: events.Click) -> None:  # noqa: ARG002 - as inherited
+        self.touched = True
+
+    async def _on_key(self, event: events.Key) -> None:
+        character = event.character if event.is_printable else None
+        if character is None:
+            await super()._on_key(event)
+            return
+        event.stop()
+        event.prevent_default()
+        answer = ANSWER_KEYS.get(character.lower())
+        if character == "o" and not (self.typed or self._held):
+            self._question.open()
+        elif answer is None or self.typed or self._held:
+            self.typed = True
+            held, self._held = self._held, ""
+            self._question.go_on(held + character)
+        elif self.hold:
+            self._held = character
+            self.set_timer(self.hold, self._answer_held)
+        else:
+            self.action_answer(answer)
+
+    def action_scroll_details(self, pages: int) -> None:
+        self._question.scroll_details(pages)
+
+    def _answer_held(self) -> None:
+        held, self._held = self._held, ""
+        if held:
+            self.action_answer(ANSWER_KEYS[held.lower()])
+
+
+def options_of(request: PermissionRequest, made: Sequence[str] = ()) -> list[Option]:
+    """Return the answers to a question with their digits, the rules as offered or as ``made`` of them."""
+    return [
+        Option(Content(f"{number} {answer.text}"), id=answer.name, disabled=not answer.is_possible)
+        for number, answer in enumerate(answers(request, made), 1)
+    ]
+
+
+def first_answer(request: PermissionRequest) -> int | None:
+    """Return the answer that is highlighted at first: of a loop the one that ends the run, else none."""
+    names = [option.id for option in options_of(request)]
+    return names.index("stop") if request.loop else None
+
+
+class PermissionField(Input):
+    """What the agent should do instead, or the pattern of a rule before it is made; what was written stays."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "back to the choices", show=False)]
+
+    class Left(Message):
+        """The user went back to the choices."""
+
+    def action_leave(self) -> None:
+        self.post_message(self.Left())
+
 
 WORDS_HINT = "enter sends your words as “no, but …” · tab: answer with a key"
 """Shown while the prompt has words."""
@@ -87,11 +265,11 @@ class PermissionPrompt(VerticalGroup):
         self._scroll = VerticalScroll(self._details, can_focus=False)
         self._has_draft = has_draft
         self._hint = Static("", classes="permission-hint", markup=False)
-        self._choices = PermissionChoices(hold=min(KEY_HOLD_SECONDS, grace))
-        self._note = PermissionNote(
+        self._choices = PermissionChoices(self, hold=min(KEY_HOLD_SECONDS, grace))
+        self._note = PermissionField(
             placeholder="What should it do instead?  Enter sends, Escape goes back", compact=True
         )
-        self._pattern = PermissionPattern(compact=True, select_on_focus=False)
+        self._pattern = PermissionField(compact=True, select_on_focus=False)
         self._made: list[str] = []
         self._changed = 0
         self.display = False
@@ -102,7 +280,6 @@ class PermissionPrompt(VerticalGroup):
         self._choices.hold = min(KEY_HOLD_SECONDS, grace)
 
     def compose(self) -> ComposeResult:
-        """Title, details, what is not seen of them, answers, note, rule."""
         yield self._title
         yield self._scroll
         yield self._hint
@@ -112,7 +289,6 @@ class PermissionPrompt(VerticalGroup):
 
     @property
     def request(self) -> PermissionRequest | None:
-        """The question shown."""
         return self._waiting[0] if self._waiting else None
 
     def ask(self, request: PermissionRequest) -> None:
@@ -142,7 +318,6 @@ class PermissionPrompt(VerticalGroup):
         return self.request is not None and self._clock() >= self._shown_at + self._grace
 
     def answer_in_words(self, text: str) -> None:
-        """Answer: no, and what to do instead."""
         self._settle_with(PermissionAnswer(Decision.DENY, text.strip()))
 
     def take_keys(self) -> None:
@@ -150,7 +325,6 @@ class PermissionPrompt(VerticalGroup):
             self._arm()
 
     def draft_changed(self) -> None:
-        """Follow whether the prompt has words."""
         if self.request is None or self.armed:
             return
         self._show_hint()
@@ -165,7 +339,6 @@ class PermissionPrompt(VerticalGroup):
             self._arm_or_wait()
 
     def clear(self) -> None:
-        """Drop every question: the run is over."""
         self._waiting.clear()
         self.display = self.armed = False
 
@@ -243,52 +416,41 @@ class PermissionPrompt(VerticalGroup):
     def _option_selected(self, event: OptionList.OptionSelected) -> None:
         event.stop()
         if event.option_id:
-            self._answer(event.option_id)
+            self.answer(event.option_id)
 
-    @on(PermissionChoices.Chosen)
-    def _key_chose(self, event: PermissionChoices.Chosen) -> None:
-        event.stop()
-        self._answer(event.name)
-
-    @on(PermissionChoices.Typed)
-    def _text_typed(self, event: PermissionChoices.Typed) -> None:
-        event.stop()
+    def go_on(self, text: str) -> None:
+        """Take text that is no answer for the prompt."""
         self.armed = False
-        self.post_message(self.Typed(event.text))
+        self.post_message(self.Typed(text))
 
-    @on(PermissionChoices.DetailsScrolled)
-    def _details_scrolled(self, event: PermissionChoices.DetailsScrolled) -> None:
-        event.stop()
-        self._scroll.scroll_relative(y=event.pages * max(1, self._scroll.size.height - 1), animate=False)
+    def scroll_details(self, pages: int) -> None:
+        self._scroll.scroll_relative(y=pages * max(1, self._scroll.size.height - 1), animate=False)
         self._show_hint()
 
-    @on(PermissionChoices.OpenAsked)
-    def _open_asked(self, event: PermissionChoices.OpenAsked) -> None:
-        event.stop()
+    def open(self) -> None:
+        """Show the whole of what the question is about."""
         if self.request is not None:
             self.post_message(self.OpenAsked(self.request))
 
-    @on(PermissionNote.Left)
-    def _note_left(self, event: PermissionNote.Left) -> None:
+    @on(Input.Submitted)
+    def _field_sent(self, event: Input.Submitted) -> None:
+        """Send the note; or take the pattern of one rule, and go on with the next until all are done."""
         event.stop()
-        self._write_in(None)
-        self._choices.focus()
-
-    @on(Input.Submitted, "PermissionPattern")
-    def _pattern_made(self, event: Input.Submitted) -> None:
-        """Take the pattern of one rule, and go on with the next until all are done."""
-        event.stop()
-        if pattern := event.value.strip():
-            self._made[self._changed] = _with_pattern(self._made[self._changed], pattern)
+        text = event.value.strip()
+        if event.input is self._note:
+            self._settle_with(PermissionAnswer(Decision.DENY, text))
+            return
+        if text:
+            self._made[self._changed] = _with_pattern(self._made[self._changed], text)
         if self._changed + 1 < len(self._made):
             self._change_rule(self._changed + 1)
         else:
-            self._leave_pattern()
+            self._leave_field()
 
-    @on(PermissionPattern.Left)
-    def _pattern_left(self, event: PermissionPattern.Left) -> None:
+    @on(PermissionField.Left)
+    def _field_left(self, event: PermissionField.Left) -> None:
         event.stop()
-        self._leave_pattern()
+        self._leave_field()
 
     def _write_in(self, field: Input | None) -> None:
         """Show a field in place of the choices, which a small screen has no room for beside it; None shows those."""
@@ -305,20 +467,16 @@ class PermissionPrompt(VerticalGroup):
         self._pattern.cursor_position = len(self._pattern.value)
         self._write_in(self._pattern)
 
-    def _leave_pattern(self) -> None:
+    def _leave_field(self) -> None:
+        is_rule = self._pattern.display
         self._write_in(None)
-        if (request := self.request) is not None:
+        if is_rule and (request := self.request) is not None:
             self._choices.set_options(options_of(request, self._made))
             self._choices.highlighted = 1
         self._choices.focus()
         self.refresh_bindings()
 
-    @on(Input.Submitted, "PermissionNote")
-    def _note_sent(self, event: Input.Submitted) -> None:
-        event.stop()
-        self._settle_with(PermissionAnswer(Decision.DENY, event.value.strip()))
-
-    def _answer(self, name: str) -> None:
+    def answer(self, name: str) -> None:
         request = self.request
         if request is None or not self.armed or (name in {"session", "project", "rule"} and not request.rules):
             return
