@@ -4,6 +4,8 @@ import io
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.support.agents import make_agent
 from tests.support.headless import run_headless
 from tests.support.real_stage import SUMMARY, RealStage, real_stage, write_modules
@@ -66,11 +68,12 @@ async def test_what_fits_is_switched_at_once_and_its_size_is_told(tmp_path: Path
         assert stage.stage.saved == {"model": "test/small"}
 
 
-async def test_a_model_without_a_key_is_not_the_default_and_says_so(tmp_path: Path) -> None:
+@pytest.mark.parametrize("said", [[], ["hello"]])
+async def test_a_model_without_a_key_is_not_the_default_and_says_so(tmp_path: Path, said: list[str]) -> None:
     (tmp_path / "stage").mkdir()
     row = ModelRow("test/small", "test", 64_000, None, None, (), has_key=False)
-    stage = real_stage(tmp_path, [], services={"models": lambda: (row,)})
-    async with stage.run() as pilot:
+    stage = real_stage(tmp_path, [Reply("Hello.")], services={"models": lambda: (row,)})
+    async with stage.run(after=said) as pilot:
         stage.main.controller.soon(use_model(stage.main.controller, "test/small"))
         await stage.until_text("has no key and is used in this session only", pilot)
         assert stage.stage.saved == {}

@@ -300,7 +300,7 @@ async def test_a_question_on_a_small_screen_shows_what_changes_and_every_answer(
 
 @pytest.mark.parametrize("size", [(80, 24), (80, 28), (120, 35), (200, 50)])
 async def test_a_long_diff_scrolls_and_leaves_the_answers_in_sight(tmp_path: Path, size: tuple[int, int]) -> None:
-    diff = "@@ -0,0 +1,300 @@\n" + "\n".join(f"+line {number}" for number in range(300))
+    diff = "@@ -0,0 +1,3000 @@\n" + "\n".join(f"+line {number}" for number in range(3000))
     request = replace(edit(), needs=(PermissionNeed(Permission.EDIT, "x.py", diff, "diff"),))
     stage = make_stage(tmp_path)
     async with stage.run(size) as pilot:
@@ -315,8 +315,11 @@ async def test_a_long_diff_scrolls_and_leaves_the_answers_in_sight(tmp_path: Pat
         assert "line 0 " not in screen_text(stage)
         assert "1 yes, once" in screen_text(stage)
         assert "more lines · PgDn · o opens" in screen_text(stage)
+        assert " 2,9" in screen_text(stage)
         await pilot.press("o")
         await until(lambda: isinstance(stage.app.screen, DiffScreen), pilot)
+        stage.app.screen.pane.scroll_end(animate=False)
+        await until(lambda: "line 2999" in screen_text(stage), pilot)
 
 
 def part_of_a_command() -> PermissionRequest:

@@ -23,39 +23,37 @@ async def use_model(controller: "Controller", model: str) -> bool:
     if agent is None:
         return False
     if model == agent.model or not agent.context_size().history:
-        await _switch(controller, model)
+        if note := await _switch(controller, model):
+            controller.say(note, "warning")
         return True
     ahead = await agent.inspector.ahead(model)
     if controller.agent is not agent:
         return False
     if ahead.fits or agent.running or agent.session.read_only:
         if may := await may_reread(controller, agent, f"Switch to {short_model(model)}?", model):
-            await _switch(controller, model)
-            controller.say(_told(controller, model, ahead))
+            note = await _switch(controller, model)
+            controller.say(f"{_told(controller, model, ahead)} {note}".rstrip(), "warning" if note else "information")
         return may
     answer = await _ask(controller, agent, model, ahead)
     if answer == "compact" and controller.agent is agent:
         return await _compact_then_switch(controller, agent, model)
-    if answer == "switch" and controller.agent is agent:
-        await _switch(controller, model)
+    if answer == "switch" and controller.agent is agent and (note := await _switch(controller, model)):
+        controller.say(note, "warning")
     return answer == "switch"
 
 
-async def _switch(controller: "Controller", model: str) -> None:
-    if controller.agent is not None:
-        controller.agent.change_model(model)
-        controller.frontend.refresh_facts()
-        await _keep(controller, model)
-        controller.soon(_learn_of(controller, model))
-
-
-async def _keep(controller: "Controller", model: str) -> None:
-    """Begin with the model at the next start, unless it has no key: then say so."""
+async def _switch(controller: "Controller", model: str) -> str:
+    """Use a model, at the next start too unless it has no key: return a sentence that says so."""
+    if controller.agent is None:
+        return ""
+    controller.agent.change_model(model)
+    controller.frontend.refresh_facts()
+    controller.soon(_learn_of(controller, model))
     rows = await asyncio.to_thread(controller.services.models)
-    if all(row.has_key for row in rows if row.id == model):
-        controller.services.save_setting("model", model)
-    else:
-        controller.say(f"{model} has no key and is used in this session only. /login adds a key.", "warning")
+    if any(not row.has_key for row in rows if row.id == model):
+        return f"{model} has no key and is used in this session only. /login adds a key."
+    controller.services.save_setting("model", model)
+    return ""
 
 
 async def _learn_of(controller: "Controller", model: str) -> None:
@@ -86,8 +84,8 @@ async def _compact_then_switch(controller: "Controller", agent: "Agent", model: 
     outcome = await agent.compact(for_model=model)
     if outcome.problem is not None:
         raise CommandError(f"Still with {old}: {outcome.problem}")
-    if controller.agent is agent:
-        await _switch(controller, model)
+    if controller.agent is agent and (note := await _switch(controller, model)):
+        controller.say(note, "warning")
     return controller.agent is agent
 
 

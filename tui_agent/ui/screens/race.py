@@ -179,7 +179,10 @@ class RaceScreen(PanePage):
         if (runner := self.runner) is None or self.number is None:
             return
         tells_one = self._is_over and not self._are_compared
-        self.details.update("\n".join(map(visible, self._details(runner) if tells_one else self._last_lines())))
+        told = [*self._details(runner)] if tells_one else self._last_lines()
+        if tells_one and runner.check is None:
+            told = [*told, *self._race.written(self.number).splitlines()]
+        self.details.update("\n".join(map(visible, told)))
         keys = HELD_UP_KEYS if runner.state in HELD_UP else OVER_KEYS
         self.keys.show(PAST_KEYS if self._race.is_past else keys if self._is_over else RUNNING_KEYS)
 

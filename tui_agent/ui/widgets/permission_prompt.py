@@ -15,7 +15,7 @@ from textual.widgets.option_list import Option
 
 from tui_agent.agent.checkpoints.restoring import ChangedFile
 from tui_agent.agent.events import Decision, PermissionAnswer, PermissionRequest
-from tui_agent.app.format import one_line, plural, visible
+from tui_agent.app.format import one_line, visible
 from tui_agent.app.frontend import DiffPage, Output, Page
 from tui_agent.app.permission_text import answers, asked_parts, question
 from tui_agent.lazy import dataclass
@@ -272,6 +272,7 @@ class PermissionPrompt(VerticalGroup):
         self._pattern = PermissionField(compact=True, select_on_focus=False)
         self._made: list[str] = []
         self._changed = 0
+        self._is_scrolled = False
         self.display = False
 
     def wait_for(self, *, grace: float, typing_pause: float) -> None:
@@ -348,6 +349,7 @@ class PermissionPrompt(VerticalGroup):
         self.armed = False
         self._shown_at = self._clock()
         self._details.ask(request)
+        self._is_scrolled = False
         self.call_after_refresh(self._show_first_change)
         self._choices.set_options(options_of(request))
         self._choices.highlighted = first_answer(request)
@@ -377,14 +379,14 @@ class PermissionPrompt(VerticalGroup):
         self._show_hint()
 
     def on_resize(self) -> None:
-        self.call_after_refresh(self._show_hint)
+        self.call_after_refresh(self._show_hint if self._is_scrolled else self._show_first_change)
 
     def _show_hint(self) -> None:
         """Say how much of the details is below, and what happens to words in the prompt."""
         below = round(self._scroll.max_scroll_y - self._scroll.scroll_target_y)
         words = self._has_draft() and not self.armed
         self.set_class(words, "-words")
-        keys = WORDS_HINT if words else f"{plural(below, 'more line')} · PgDn · o opens" if below > 0 else ""
+        keys = WORDS_HINT if words else f"{below:,} more line{'s' * (below > 1)} · PgDn · o opens" if below > 0 else ""
         self._hint.display = bool(keys)
         self._hint.update(keys)
 
@@ -424,6 +426,7 @@ class PermissionPrompt(VerticalGroup):
         self.post_message(self.Typed(text))
 
     def scroll_details(self, pages: int) -> None:
+        self._is_scrolled = True
         self._scroll.scroll_relative(y=pages * max(1, self._scroll.size.height - 1), animate=False)
         self._show_hint()
 

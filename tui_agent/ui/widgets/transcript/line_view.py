@@ -1,6 +1,7 @@
 """Lines outside the conversation, drawn as in it: the diff in a question, or between two places of the tree."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 from typing import ClassVar
 
 from textual.geometry import Region, Size
@@ -8,7 +9,6 @@ from textual.selection import Selection
 from textual.strip import Strip
 from textual.widget import Widget
 
-from tui_agent.ui.widgets.transcript.bodies import Window, body_lines
 from tui_agent.ui.widgets.transcript.diffs import diff_body
 from tui_agent.ui.widgets.transcript.lines import Line
 from tui_agent.ui.widgets.transcript.paint import offset_strip, paint, selected_part, text_width
@@ -19,8 +19,13 @@ MakeLines = Callable[[int], Iterable[Line]]
 
 
 def diff_lines(diff: str) -> MakeLines:
-    """Return what makes the lines of a unified diff: side by side where there is room, with numbers and colours."""
-    return lambda width: body_lines(diff_body(diff, width), width, Window(None))
+    """Return what makes all lines of a unified diff: side by side where there is room, with numbers and colours."""
+
+    def lines(width: int) -> Iterator[Line]:
+        body = diff_body(diff, width)
+        return chain.from_iterable(body.row(index, width) for index in range(len(body)))
+
+    return lines
 
 
 class LineView(Widget):
