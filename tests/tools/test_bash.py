@@ -4,6 +4,7 @@ import asyncio
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -200,6 +201,27 @@ async def test_nothing_is_left_of_a_cancelled_command(space: Workspace, pids: Pa
     with pytest.raises(asyncio.CancelledError):
         await task
     assert len(pids_in(pids)) >= 2
+    await eventually(lambda: not any(map(alive, pids_in(pids))), "something of the command is left")
+
+
+async def test_nothing_is_left_of_a_command_that_is_cancelled_before_its_start_is_known(
+    space: Workspace, pids: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ready, known, create = space.root / "ready", asyncio.Event(), asyncio.create_subprocess_exec
+
+    async def create_late(*given: Any, **named: Any) -> asyncio.subprocess.Process:
+        made = await create(*given, **named)
+        await known.wait()
+        return made
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", create_late)
+    task = asyncio.ensure_future(space.call(BASH, command=endless(STUBBORN + SPAWN, pids, ready)))
+    await eventually(ready.exists, "the command did not start")
+    task.cancel()
+    await asyncio.sleep(0)
+    known.set()
+    with pytest.raises(asyncio.CancelledError):
+        await task
     await eventually(lambda: not any(map(alive, pids_in(pids))), "something of the command is left")
 
 

@@ -319,13 +319,18 @@ async def start(command: Command, sink: Callable[[bytes], None], pause: float | 
     mark = secrets.token_hex(8)
     adopt_orphans()
     watch.starting(mark)
-    try:
-        process = await asyncio.create_subprocess_exec(
+    creating = asyncio.ensure_future(
+        asyncio.create_subprocess_exec(
             *command.arguments, cwd=command.cwd, env={**command.environment, MARK: mark},
             stdin=asyncio.subprocess.DEVNULL, stdout=writer, stderr=writer, start_new_session=True,
             pass_fds=command.descriptors,
-        )  # fmt: skip
-    except BaseException:
+        )
+    )  # fmt: skip
+    try:
+        process = await asyncio.shield(creating)
+    except BaseException as error:
+        if isinstance(error, asyncio.CancelledError):
+            await asyncio.shield(_end_created(creating, mark))
         os.close(reader)
         watch.ended(mark)
         raise
@@ -333,6 +338,14 @@ async def start(command: Command, sink: Callable[[bytes], None], pause: float | 
         os.close(writer)
     watch.started(mark, process.pid)
     return StartedCommand(process, _Pipe(reader, sink, _FLOOD_PAUSE_SECONDS if pause is None else pause), mark)
+
+
+async def _end_created(creating: "asyncio.Future[asyncio.subprocess.Process]", mark: str) -> None:
+    """End what was started before this program heard of it: asyncio would end the first process alone."""
+    with contextlib.suppress(OSError):
+        process = await creating
+        await end_tree(process.pid, mark)
+        await process.wait()
 
 
 async def run_command(command: Command, report: Callable[[str], None], run: FinishedCommand) -> None:
