@@ -49,7 +49,7 @@ class PermissionsScreen(PickerScreen[None]):
         self._shown: dict[str, Rule] = {}
 
     def on_mount(self) -> None:
-        self.show_facts("From the top, the first rule that matches counts. What a rule below denies stays denied.")
+        self.show_facts("The first rule that matches counts; a denial below it stays.")
 
     def refill(self, query: str) -> None:
         wanted = query.lower().split()
