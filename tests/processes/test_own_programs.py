@@ -14,9 +14,12 @@ import tui_agent
 from tests.support.parsed import parsed
 from tui_agent.agent.checkpoints.manifest import manifest_of
 from tui_agent.agent.checkpoints.preimages import Shelf
-from tui_agent.cli.controller_wiring import branch
+from tui_agent.cli.controller_wiring import ControllerWiring
 from tui_agent.files.own_git import branch_of, find_project, is_modified, repository_of, run_git
 from tui_agent.processes.own_programs import bare_environment, find_program
+
+branch = ControllerWiring.__new__(ControllerWiring).branch
+"""It asks nothing of the rest that a controller is given."""
 
 SOURCE = Path(tui_agent.__file__).parent
 
