@@ -15,6 +15,7 @@ from tui_agent.session.entries import (
     ToolStatus,
     UserEntry,
 )
+from tui_agent.ui.widgets.transcript import messages
 from tui_agent.ui.widgets.transcript.blocks import Fold
 from tui_agent.ui.widgets.transcript.cards import CardBlock
 from tui_agent.ui.widgets.transcript.feed import LiveFeed
@@ -131,7 +132,7 @@ async def test_the_row_opens_closes_and_copies_with_keys() -> None:
         assert [line.lstrip("▎ ") for line in view.screen()] == [line.lstrip() for line in before]
         await view.pilot.press("y")
         await view.settled()
-        assert view.sent(view.pane.CopyRequested)[-1].text == "read file1.py\ngrep file2.py\nls file3.py"
+        assert view.sent(messages.CopyRequested)[-1].text == "read file1.py\ngrep file2.py\nls file3.py"
 
 
 async def test_going_to_a_call_in_a_closed_row_opens_it() -> None:

@@ -177,7 +177,7 @@ class SessionView(Room):
         self._facts_changed = False
         """Whether what the main screen says of session and request is to be looked at again."""
         self._cold_cache = ColdCache(main.controller)
-        self.inbox = Inbox(self, pause=lambda: self.transcript.pause)
+        self.inbox = Inbox(self, pause=lambda: next((pane.pause for pane in self.query(Transcript)), 0.0))
         """Where what the agent says waits for its turn."""
 
     def compose(self) -> ComposeResult:
