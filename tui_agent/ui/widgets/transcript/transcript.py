@@ -111,8 +111,10 @@ class Transcript(BlockPane, can_focus=True):
             self.set_entries(source)
             self.set_standings(standings(self._agent.session.active_path()))
             live = self._agent.live or LiveAnswer()
-            self.apply(ReasoningProgress(live.reasoning))
-            self.apply(AnswerDelta(live.text))
+            if live.reasoning:
+                self.apply(ReasoningProgress(live.reasoning))
+            if live.text:
+                self.apply(AnswerDelta(live.text))
             for call in live.calls:
                 self.apply(call)
             self.show_activity(self._activity)
