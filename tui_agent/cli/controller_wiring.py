@@ -183,7 +183,7 @@ class ControllerWiring(AppServices):
         if self._agent is None or self._agent is self._getting_ready:
             return
         self._getting_ready = self._agent
-        if self._agent.session.read_only and self._wiring.headless:
+        if self._wiring.headless and self._agent.session.read_only:
             return
         self._wiring.client.warm(self._agent.model)
         if self._wiring.headless:
