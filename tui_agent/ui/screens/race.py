@@ -107,6 +107,7 @@ class RaceScreen(PanePage):
         self._numbers: list[int] = []
         self._marked: int | None = None
         self._was_over = self._is_over
+        """Whether all had ended when the rows were last put in order."""
         self._timer: Timer | None = None
 
     def body(self) -> ComposeResult:
@@ -178,13 +179,13 @@ class RaceScreen(PanePage):
         """Tell more of the highlighted runner, and which keys act on it."""
         if (runner := self.runner) is None or self.number is None:
             return
-        tells_one = self._is_over and not self._are_compared
+        tells_one = self._was_over and not self._are_compared
         told = [*self._details(runner)] if tells_one else self._last_lines()
         if tells_one and runner.check is None:
             told = [*told, *self._race.written(self.number).splitlines()]
         self.details.update("\n".join(map(visible, told)))
         keys = HELD_UP_KEYS if runner.state in HELD_UP else OVER_KEYS
-        self.keys.show(PAST_KEYS if self._race.is_past else keys if self._is_over else RUNNING_KEYS)
+        self.keys.show(PAST_KEYS if self._race.is_past else keys if self._was_over else RUNNING_KEYS)
 
     @property
     def _are_compared(self) -> bool:

@@ -51,7 +51,9 @@ def bar_lines(bar: "ScrollBar", crop: Region) -> list[Strip]:
     from textual.scrollbar import ScrollBarRender  # as late as Textual loads it
 
     match bar.render():
-        case ScrollBarRender(style=Style(color=RichColor() as colour, bgcolor=RichColor() as back)) as drawn:
+        case ScrollBarRender(style=Style(color=RichColor() as colour, bgcolor=RichColor() as back)) as drawn if (
+            crop.bottom <= bar.size.height  # a layout may ask for more lines than the bar had when it was last measured
+        ):
             look = drawn.virtual_size, drawn.window_size, drawn.position, drawn.thickness
             cells = drawn.render_bar(bar.size.height, *look, True, back, colour).segments  # noqa: FBT003
             base = bar.rich_style
