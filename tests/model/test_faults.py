@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.model_client import IMPATIENT, OPENAI_KEY, Provider, ask, collect
+from tests.support.model_client import HOSTED_MODEL, IMPATIENT, OPENAI_KEY, Provider, ask, collect
 from tests.support.model_server import OVERFLOWS, Call, Fault, ModelServer, Overflow, Turn, status
 from tui_agent.model.client import ProviderClient
 from tui_agent.model.protocol import ErrorKind, Finished
@@ -238,7 +238,7 @@ async def test_keys_reach_neither_messages_nor_the_log(
 ) -> None:
     server.play(status(401, f"Incorrect API key provided: {OPENAI_KEY}. Authorization: Bearer {OPENAI_KEY}"))
 
-    error = (await collect(client, ask("openai/gpt-4o"))).error
+    error = (await collect(client, ask(HOSTED_MODEL))).error
 
     assert error is not None
     assert OPENAI_KEY not in error.message
