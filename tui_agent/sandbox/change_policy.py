@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import field
+from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
@@ -38,8 +39,12 @@ class ProjectFacts:
         self._layout = layout
         self._rules: dict[str, IgnoreRules] = {"": IgnoreRules.above(root).entering(root)}
 
+    @cached_property
+    def _tracked(self) -> frozenset[str]:
+        return tracked_files(self.root)
+
     def is_tracked(self, path: str) -> bool:
-        return f"{self.root}/{path}" in tracked_files(self.root)
+        return f"{self.root}/{path}" in self._tracked
 
     def runs(self, path: Path) -> bool:
         """Whether commands see a program at a path outside, which they can't change: environments lead to Python."""
