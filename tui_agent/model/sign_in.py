@@ -255,7 +255,7 @@ async def renew(logins: Logins, provider: Provider, refused: str = "", now: Call
 async def renew_due(logins: Logins) -> None:
     """Renew what ends soon, before servers are asked for their models. What fails, the next request will tell."""
     for name in logins:
-        login, provider = logins.find(name), PROVIDERS.get(name)
+        login, provider = await asyncio.to_thread(logins.find, name), PROVIDERS.get(name)
         if login is not None and provider is not None and login.is_due("", time.time()):
             with contextlib.suppress(SignInError, LoginError):
                 await renew(logins, provider)
