@@ -22,6 +22,13 @@ FIRST = ("anthropic", "openai", "gemini", "openrouter", "mistral", "deepseek", "
 """The best known providers, which stand first."""
 
 
+def keys_of(config: Config, logins: Logins | None = None) -> Keys:
+    """Return the keys under these settings and this environment; ``logins`` are those entered, read when left out."""
+    return Keys(
+        os.environ, providers=config.providers, models=config.models, logins=Logins() if logins is None else logins
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class LoginRow:
     """A provider one can enter a key of. ``source`` says where its key comes from now, "" when it has none."""
@@ -153,8 +160,7 @@ class LoginController:
         return " ".join(filter(None, told))
 
     def _keys(self) -> Keys:
-        config = self._config()
-        return Keys(os.environ, providers=config.providers, models=config.models, logins=self._logins)
+        return keys_of(self._config(), self._logins)
 
     def _source(self, provider: str) -> str:
         key = self._keys().find(PROVIDERS[provider]) if provider in PROVIDERS else None

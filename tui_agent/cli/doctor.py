@@ -19,8 +19,9 @@ from tui_agent.agent.hooks.payloads import ANSWERS
 from tui_agent.agent.knowledge.folders import Folders
 from tui_agent.agent.knowledge.knowledge import Knowledge, Sources
 from tui_agent.agent.race.copies import abandoned_homes, remove_left
+from tui_agent.app.logins import keys_of
 from tui_agent.cli.extensions import Extensions, state_of_project
-from tui_agent.cli.models import catalog_of, choose_model, directory_of, keys_of, own_models
+from tui_agent.cli.models import catalog_of, choose_model, directory_of, own_models
 from tui_agent.cli.output import say, say_json
 from tui_agent.cli.sessions import DATABASE, open_store
 from tui_agent.config import Config, ConfigError, LoadedConfig, get_value, load_config

@@ -9,11 +9,11 @@ from collections.abc import Callable, Container
 from typing import TYPE_CHECKING, Any
 
 from tui_agent.agent.clients import NO_MODEL
+from tui_agent.app.logins import keys_of
 from tui_agent.config import Config, load_config
 from tui_agent.model.catalog import Catalog, ModelInfo
 from tui_agent.model.demo_catalog import DemoCatalog
 from tui_agent.model.directory import CatalogDirectory
-from tui_agent.model.keys import Keys
 from tui_agent.model.logins import Logins
 from tui_agent.model.served import ServedModels
 from tui_agent.paths import cache_dir, data_dir
@@ -46,13 +46,6 @@ def catalog_of(config: Config) -> DemoCatalog:
 def directory_of(catalog: DemoCatalog) -> CatalogDirectory:
     """Return what is known of models with what was learnt by using them."""
     return CatalogDirectory(catalog, data_dir() / LEARNT)
-
-
-def keys_of(config: Config, logins: Logins | None = None) -> Keys:
-    """Return the keys under these settings and this environment; ``logins`` are those entered, read when left out."""
-    return Keys(
-        os.environ, providers=config.providers, models=config.models, logins=Logins() if logins is None else logins
-    )
 
 
 def own_models(config: Config) -> tuple[str, ...]:

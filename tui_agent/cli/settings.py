@@ -107,7 +107,8 @@ def run_config(arguments: Namespace) -> int:
 
 
 def _what_instead(key: str, config: Config) -> str:
-    from tui_agent.cli.models import catalog_of, choose_model, keys_of
+    from tui_agent.app.logins import keys_of
+    from tui_agent.cli.models import catalog_of, choose_model
 
     if key != "model":
         return f"{key} is not set."
