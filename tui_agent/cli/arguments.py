@@ -95,7 +95,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
 def named_run(arguments: Namespace) -> Namespace:
     """Return the run that a subcommand is a name of: ``tui-agent tree ID`` is ``tui-agent -r ID -p /tree``."""
     given = {name: value for name, value in vars(arguments).items() if value}
-    words = [f"/{arguments.command}", *(f"#{given[name]}" for name in ("up_to",) if name in given)]
+    words = [f"/{arguments.command}", *([f"#{given['up_to']}"] if "up_to" in given else [])]
     flags = [f"--{name}" for name in ("preview", "request", "json") if name in given]
     values = [f"--{name} {given[name]}" for name in ("at", "window") if name in given]
     model = ["-m", given["model"]] if "model" in given and arguments.command == "compact" else []
