@@ -251,6 +251,7 @@ async def stage(root: Path, size: tuple[int, int], *, races: bool = False):  # t
         open_session=open_session,
         make_agent=make_agent,
         cwd=SHOWN,
+        state_dir=root,
         clock=lambda: float(NOW),
         config=lambda: Config(
             ui=UiSettings(

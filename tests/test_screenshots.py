@@ -12,7 +12,7 @@ from tests.support.thoroughness import NIGHTLY
 ROOT = Path(__file__).parent.parent
 
 
-SOME = () if NIGHTLY else ("conversation", "permission")
+SOME = () if NIGHTLY else ("tree", "conversation", "permission")
 """Pictures that are drawn, all if there are none."""
 
 
