@@ -30,5 +30,21 @@ def loads(text: str | bytes, *, strict: bool = True) -> Any:
         raise json.JSONDecodeError("A number has too many digits", whole, found.start() if found else 0) from None
 
 
+def read_literal(text: str) -> Any:
+    """Return the JSON value that Python's notation stands for: single quotes, True, None.
+
+    Raises:
+        ValueError: it stands for none.
+    """
+    import ast
+
+    try:
+        value = ast.literal_eval(text)
+        json.dumps(value)
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError) as error:
+        raise ValueError(str(error)) from None
+    return value
+
+
 def _text(text: str | bytes) -> str:
     return text if isinstance(text, str) else text.decode("utf-8", "replace")

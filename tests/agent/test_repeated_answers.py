@@ -6,7 +6,14 @@ import pytest
 
 from tests.support.agents import make_agent
 from tests.support.scripted_client import Reply, ScriptedClient
-from tui_agent.agent.events import Decision, Notice, PermissionAnswer, PermissionAsked
+from tui_agent.agent.events import (
+    AnswerDelta,
+    Decision,
+    Notice,
+    PermissionAnswer,
+    PermissionAsked,
+    ReasoningProgress,
+)
 from tui_agent.agent.permissions import Action, Rule
 from tui_agent.app.permission_text import question
 from tui_agent.session.entries import AssistantEntry, UserEntry
@@ -38,6 +45,8 @@ async def test_it_is_stopped_cut_and_asked_about(tmp_path: Path, part: str) -> N
     assert SENTENCE.strip() in asked.loop[0] * 2
     assert stopped.interrupted
     assert sum(len(getattr(p, "text", "")) for p in stopped.parts) < 7_000
+    streamed = (event.text for event in harness.events if isinstance(event, AnswerDelta | ReasoningProgress))
+    assert len("".join(streamed).partition(answer.text)[0]) < len(BEGINNING) + 1_500
     assert "Look at the cache." in told.text
     assert answer.text == "It was the cache."
 

@@ -5,8 +5,9 @@ that failed with content and is tried again stays in the tree beside the path, s
 """
 
 import asyncio
+from collections.abc import Iterator
 from contextlib import aclosing
-from dataclasses import field
+from dataclasses import field, replace
 
 from tui_agent.agent.channel import Journal
 from tui_agent.agent.doom_loop import CHECKED_CHARS, Repetition, find_repetition
@@ -216,9 +217,10 @@ class Answerer:
     async def _stream(self, request: ModelRequest, attempt: _Attempt) -> None:
         async with aclosing(self._ports.client.stream(request)) as events:
             async for event in events:
-                self._take(attempt, event)
-                if attempt.repetition is not None:
-                    return
+                for piece in _pieces(event) if self.watches_repetition else (event,):
+                    self._take(attempt, piece)
+                    if attempt.repetition is not None:
+                        return
         if attempt.finished is None:
             raise ModelError(ErrorKind.NETWORK, "The answer broke off before its end.")
         if not (attempt.has_content or attempt.reasoning or attempt.finished.reason == "content_filter"):
@@ -309,3 +311,12 @@ class Answerer:
         if self._draft_timer is not None:
             self._draft_timer.cancel()
             self._draft_timer = None
+
+
+def _pieces(event: ModelEvent) -> Iterator[ModelEvent]:
+    """Cut text that came in one burst, so that it is looked at for repetition as often as text that comes slowly."""
+    if not isinstance(event, TextDelta | ReasoningDelta) or len(event.text) <= CHECKED_CHARS:
+        yield event
+        return
+    for start in range(0, len(event.text), CHECKED_CHARS):
+        yield replace(event, text=event.text[start : start + CHECKED_CHARS])

@@ -4,7 +4,6 @@ What has only one meaning is taken for it: habits from other programs' tools, sl
 could mean two things is refused with a message that says what to send.
 """
 
-import ast
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,7 +14,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from tui_agent.errors import ToolError
-from tui_agent.json_text import loads
+from tui_agent.json_text import loads, read_literal
 from tui_agent.lazy import LazyPattern
 from tui_agent.tools.base import DynamicTool, RawInput, Tool, ToolInput
 
@@ -131,9 +130,8 @@ def _literal(text: str) -> dict[str, Any] | None:
     if not text.startswith("{") or len(text) > _LITERAL_CHARS:
         return None
     try:
-        value = ast.literal_eval(text)
-        json.dumps(value)
-    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+        value = read_literal(text)
+    except ValueError:
         return None
     return value if isinstance(value, dict) and all(isinstance(key, str) for key in value) else None
 
