@@ -2,8 +2,8 @@
 
 Formats: bare or fenced JSON, Hermes and Qwen ``<tool_call>`` tags, Qwen-Coder's ``<function=…><parameter=…>`` and its
 like with ``<invoke name="…">``, Mistral's ``[TOOL_CALLS]``, Llama's ``<|python_tag|>``, Gemma's fence ``tool_code``
-with Python in it. Sources are the chat templates of these models. Other marks (DeepSeek, GLM, Kimi) are known as calls that
-can't be read.
+with Python in it. Sources are the chat templates of these models. Other marks (DeepSeek, GLM, Kimi) are known as calls
+that can't be read.
 
 A call counts only at the end of an answer and only where the answer doesn't talk about calls: JSON without a mark has
 to be the whole answer, or follow a sentence like "I'll read the file:".
