@@ -1,11 +1,11 @@
-"""Writes the table of a real server in docs/models.md from what ``make neighbours`` recorded."""
+"""Writes the table of a real server in docs/measured.md from what ``make neighbours`` recorded."""
 
 import json
 from pathlib import Path
 
 from tests.support.llama_server import RESULTS
 
-DOCUMENT = Path(__file__).parents[1] / "docs" / "models.md"
+DOCUMENT = Path(__file__).parents[1] / "docs" / "measured.md"
 BEGIN, END = "<!-- real server: written by scripts/real_server_table.py -->\n", "<!-- end of real server -->\n"
 
 

@@ -5,8 +5,12 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import command_line
+
+if TYPE_CHECKING:
+    from tui_agent.model.providers import Provider
 
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "docs" / "reference"
@@ -89,14 +93,6 @@ def settings() -> str:
     return f"# Settings\n\n{told}\n\n{_table(('setting', 'default', 'takes', 'meaning'), cells)}\n"
 
 
-def exit_codes() -> str:
-    """Return the table of exit codes."""
-    from tui_agent.cli.output import ExitCode
-
-    rows = [(str(code.value), code.meaning) for code in ExitCode]
-    return f"# Exit codes\n\n{_table(('code', 'meaning'), rows)}\n"
-
-
 def events() -> str:
     """Return the kinds of lines that ``--json`` prints."""
     from tui_agent.cli.events import events_schema
@@ -112,11 +108,55 @@ def events() -> str:
         for name in names
     ]
     told = (
-        f"`--json` prints one of these per line. This is version {schema['version']}; "
-        "[events.schema.json](../events.schema.json) has the type of each field, [automation](../automation.md) shows "
-        "them in use."
+        f"`--json` prints one of these per line. `session` is the first, `run_ended` the last of a run. Times are "
+        "seconds, except `created_at` of an entry: milliseconds since 1970. "
+        "[events.schema.json](../events.schema.json), or `tui-agent schema`, has the type of each field; "
+        "[automation](../automation.md#events) shows an example. New types and fields may be added. If others change, "
+        f"so does `version` in the first line, now {schema['version']}."
     )
     return f"# Events\n\n{told}\n\n{_table(('type', 'fields', 'meaning'), rows)}\n"
+
+
+_FORMATS = {
+    "chat": "chat completions",
+    "responses": "Responses",
+    "messages": "Messages",
+    "gemini": "generateContent",
+    "ollama": "Ollama's own",
+    None: "litellm",
+}
+
+
+def providers() -> str:
+    """Return the providers with the variables for their keys and addresses."""
+    from tui_agent.model.providers import PROVIDERS
+
+    told = (
+        "Enter a key with `/login` or `tui-agent login`, or set the variable under *key*. The variable under *address* "
+        "sends requests to another address. [Models](../models.md) explains the rest. Providers marked *litellm* need "
+        "the extra of that name, which `make` installs. A provider that is not listed is called through litellm by "
+        "litellm's name for it, with its key in `<NAME>_API_KEY`."
+    )
+    rows = [_provider_row(provider) for provider in PROVIDERS.values()]
+    return f"# Providers\n\n{told}\n\n{_table(('models', 'provider', 'key', 'address', 'format'), rows)}\n"
+
+
+def _provider_row(provider: "Provider") -> tuple[str, ...]:
+    keys = _either(provider.keys)
+    if provider.local_url is not None:
+        keys = "none needed"
+    parameters = [variables[0] for name, variables in provider.variables.items() if name in provider.required]
+    if parameters:
+        keys = " and ".join(filter(None, [keys, *(f"`{name}`" for name in parameters)]))
+    address = _either(provider.url_variables) if provider.wire is not None else ""
+    if provider.local_url is not None:
+        address = f"`{provider.local_url.removeprefix('http://')}` or {address}"
+    formats = [_FORMATS[wire] for wire in dict.fromkeys((provider.wire, *(wire for _pattern, wire in provider.wires)))]
+    return f"`{provider.id}/…`", provider.name, keys, address, ", ".join(formats)
+
+
+def _either(names: tuple[str, ...]) -> str:
+    return " or ".join(f"`{name}`" for name in names)
 
 
 def options() -> str:
@@ -147,8 +187,8 @@ PAGES: dict[str, Callable[[], str]] = {
     "commands": commands,
     "settings": settings,
     "options": options,
-    "exit-codes": exit_codes,
     "events": events,
+    "providers": providers,
 }
 
 

@@ -1,12 +1,9 @@
 """What scripts around a run without a screen rely on: events, arguments, exit codes."""
 
-import dataclasses
 import io
 import os
-import re
 import subprocess
 import sys
-import typing
 from pathlib import Path
 
 import pytest
@@ -14,25 +11,11 @@ import pytest
 from tests.support.agents import make_agent
 from tests.support.headless import run_headless
 from tests.support.scripted_client import Call, Reply, ScriptedClient
-from tui_agent.cli import events, main
+from tui_agent.cli import main
 from tui_agent.cli.arguments import UsageError, parse
 from tui_agent.cli.output import ExitCode
 
 ROOT = Path(__file__).parents[2]
-WORD = re.compile(r"`(\w+)`")
-ROW = re.compile(r"^\| (`.+?`) \|(.*?)\| ", re.MULTILINE)
-
-
-def test_every_event_is_documented_with_its_fields() -> None:
-    text = (ROOT / "docs/headless.md").read_text()
-    told = {
-        name: re.findall(r"`(\w+)`", row[2]) for row in ROW.finditer(text) for name in re.findall(r"`(\w+)`", row[1])
-    }
-    known = {
-        events.event_name(kind): [field.name for field in dataclasses.fields(kind)]
-        for kind in typing.get_args(events.Line)
-    }
-    assert told == known
 
 
 @pytest.mark.parametrize(

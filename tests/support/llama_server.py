@@ -102,6 +102,6 @@ def gateway(server: LlamaServer, folder: Path) -> Iterator[str]:
 
 
 def record(name: str, *facts: Any) -> None:
-    """Keep a row for the table in docs/models.md, which ``scripts/real_server_table`` writes."""
+    """Keep a row for the table in docs/measured.md, which ``scripts/real_server_table`` writes."""
     known = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     RESULTS.write_text(json.dumps({**known, name: facts}, indent=1))

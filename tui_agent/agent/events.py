@@ -27,7 +27,7 @@ class EntryAppended:
 
 @dataclass(frozen=True, slots=True)
 class RequestStarted:
-    """A request went out; nothing has come back. ``step`` counts from 1 within the run."""
+    """A request was sent. ``step`` counts from 1 within the run."""
 
     step: int
     model: str
@@ -35,7 +35,7 @@ class RequestStarted:
 
 @dataclass(frozen=True, slots=True)
 class PromptProgress:
-    """The server is reading the request: ``processed`` of ``total`` tokens, those from its cache included."""
+    """The server (llama.cpp) has read ``processed`` of the request's ``total`` tokens, cached ones included."""
 
     processed: int
     total: int
@@ -43,21 +43,21 @@ class PromptProgress:
 
 @dataclass(frozen=True, slots=True)
 class AnswerDelta:
-    """More of the answer that is being streamed."""
+    """The next piece of the answer."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class ReasoningProgress:
-    """More of the model's reasoning."""
+    """The next piece of the model's reasoning."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class ToolCallProgress:
-    """A tool call is being written; ``arguments`` is all of its JSON text so far."""
+    """The model is writing a tool call; ``arguments`` is its JSON text so far."""
 
     call_id: str
     tool: str
@@ -66,7 +66,7 @@ class ToolCallProgress:
 
 @dataclass(frozen=True, slots=True)
 class ToolStarted:
-    """A call passed its permission check and runs."""
+    """A call is allowed and runs."""
 
     call_id: str
     tool: str
@@ -76,7 +76,7 @@ class ToolStarted:
 
 @dataclass(frozen=True, slots=True)
 class ToolOutput:
-    """Live output of a running call, raw (may hold control characters)."""
+    """Live output of a running call, raw: it may contain control characters."""
 
     call_id: str
     text: str
@@ -84,7 +84,7 @@ class ToolOutput:
 
 @dataclass(frozen=True, slots=True)
 class ToolFinished:
-    """A call ended; its ``tool_result`` entry follows as ``EntryAppended``."""
+    """A call ended; its result follows as an entry."""
 
     call_id: str
     tool: str
@@ -95,7 +95,7 @@ class ToolFinished:
 
 @dataclass(frozen=True, slots=True)
 class ChecksAwaited:
-    """The next request waits a moment for checkers of edited files, by their names."""
+    """The next request waits briefly for these checkers of edited files."""
 
     checkers: tuple[str, ...]
 
@@ -152,14 +152,14 @@ class PermissionRequest:
 
 @dataclass(frozen=True, slots=True)
 class PermissionAsked:
-    """The run waits for an answer, given with ``Agent.answer_permission(call_id, answer)``."""
+    """A call needs permission. The run waits for an answer; without a screen it is refused."""
 
     request: PermissionRequest
 
 
 @dataclass(frozen=True, slots=True)
 class PermissionSettled:
-    """The question is no longer open."""
+    """The permission question was answered."""
 
     call_id: str
     decision: Decision
@@ -167,21 +167,23 @@ class PermissionSettled:
 
 @dataclass(frozen=True, slots=True)
 class RetryScheduled:
-    """The request failed and will be tried again after ``seconds`` (counted from now)."""
+    """The request failed and is repeated after ``seconds``.
+
+    ``kept``: id of the entry with the failed attempt's text. ``loading``: seconds waited so far for a server that is
+    loading the model; such waits don't count as attempts.
+    """
 
     attempt: int
     attempts: int
     seconds: float
     reason: str
     kept: int | None = None
-    """The entry beside the path that holds what the failed attempt had said, if it had said anything."""
     loading: float | None = None
-    """Seconds waited so far for a server that loads the model; such waits aren't counted as attempts."""
 
 
 @dataclass(frozen=True, slots=True)
 class QueueChanged:
-    """The messages that wait: ``steer`` go in after the current tool batch, ``follow_up`` when idle."""
+    """Waiting messages: ``steer`` is sent after the current step, ``follow_up`` when the agent is idle."""
 
     steer: tuple[str, ...] = ()
     follow_up: tuple[str, ...] = ()
@@ -189,7 +191,7 @@ class QueueChanged:
 
 @dataclass(frozen=True, slots=True)
 class MessageRefused:
-    """A hook kept a message of the user's out of the conversation; ``text`` is what they typed."""
+    """A hook refused the user's message ``text``."""
 
     text: str
     reason: str
@@ -197,7 +199,7 @@ class MessageRefused:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """Something the user should know that is no entry. ``action`` names a command that helps."""
+    """A message for the user: information, warning or error. ``action`` names a command that helps."""
 
     message: str
     severity: Literal["information", "warning", "error"] = "information"
@@ -206,9 +208,9 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class CacheMissed:
-    """The provider read so many tokens of the last request anew that it was expected to have in its cache.
+    """The provider did not find ``tokens`` of the ``expected`` tokens in its cache.
 
-    ``cause`` is why, as far as it is known (a ``BreakCause``), None when the provider alone knows.
+    ``cause`` is the reason, None if unknown.
     """
 
     tokens: int
@@ -227,16 +229,16 @@ class CompactionStarted:
 
 @dataclass(frozen=True, slots=True)
 class CompactionProgress:
-    """More of the summary that is being written."""
+    """The next piece of the summary."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class CompactionEnded:
-    """Compaction committed (its entry was appended), or there is none for the reason ``error`` gives.
+    """The compaction was appended, or failed with ``error`` and changed nothing.
 
-    ``steps`` names what had to be done beside the summary. Without a commit the path is as it was.
+    ``steps`` names further measures that made room. ``trigger``: manual, threshold, overflow, model_switch or idle.
     """
 
     error: str | None = None
@@ -246,38 +248,38 @@ class CompactionEnded:
 
 @dataclass(frozen=True, slots=True)
 class LeafMoved:
-    """The session's leaf is elsewhere: look at the path again."""
+    """The session continues at another entry."""
 
     leaf: int | None
 
 
 @dataclass(frozen=True, slots=True)
 class JobsChanged:
-    """A background job started, ended or wrote something; all of the session's, oldest first."""
+    """A background job started, ended or printed something. All jobs of the session, oldest first."""
 
     jobs: tuple[JobState, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class TitleChanged:
-    """The session has a better title than its first message."""
+    """The session has a new title."""
 
     title: str
 
 
 @dataclass(frozen=True, slots=True)
 class HeadKnown:
-    """What a new session's first request begins with was read: measure it again."""
+    """The system text and tools of a new session's first request are known."""
 
 
 @dataclass(frozen=True, slots=True)
 class CostKnown:
-    """What a long session has cost so far was added up."""
+    """The cost of a long session was added up."""
 
 
 @dataclass(frozen=True, slots=True)
 class RaceStarted:
-    """A race began: its runners from ``start`` on, and the most it can cost in US dollars, None where nobody knows."""
+    """A race began at entry ``start``. ``most`` is its highest cost in US dollars, None if unknown."""
 
     race: str
     start: int | None
@@ -289,7 +291,7 @@ class RaceStarted:
 
 @dataclass(frozen=True, slots=True)
 class RunnerChanged:
-    """A runner of a race is further: another state, an entry, a figure. ``number`` counts from 1."""
+    """A runner's state, check or figures changed. ``number`` counts from 1."""
 
     race: str
     number: int
@@ -298,30 +300,30 @@ class RunnerChanged:
 
 @dataclass(frozen=True, slots=True)
 class RaceEnded:
-    """No runner of a race does anything any more; one may be taken. ``picked`` is who was first, if that was asked."""
+    """All runners of a race have ended. ``picked``: the runner chosen by ``--pick``.
+
+    ``saved``: estimated US dollars saved by stopping the others early.
+    """
 
     race: str
     picked: int | None = None
     saved: float = 0.0
-    """US dollars that stopping the others early saved, at the rate they were spending."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunEnded:
-    """The agent is idle. ``error`` is one sentence for a person when it ended for another reason than being done.
+    """The agent is idle. ``reason``: done, interrupted, error, step_limit, stopped, budget, or length.
 
-    ``length``: the last answer was cut off at the model's or the server's limit.
+    ``length``: the last answer was cut off at a limit. ``error``: one sentence. ``needs_key``: the provider's key is
+    missing or was refused. ``budget``: which one is used up, cost, tokens or time. ``check``: passed or failed.
     """
 
     reason: Literal["done", "length", "interrupted", "error", "step_limit", "stopped", "budget"]
     error: str | None = None
     steps: int = 0
     needs_key: bool = False
-    """The error is that the provider wants a key, or another one."""
     budget: Literal["cost", "tokens", "time"] | None = None
-    """What of its budget the run used up, where that is why it ended."""
     check: Literal["passed", "failed"] | None = None
-    """How the project's check ended last, where one ran."""
 
 
 AgentEvent = (

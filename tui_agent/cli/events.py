@@ -18,7 +18,7 @@ SCHEMA_ID = "https://json-schema.org/draft/2020-12/schema"
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Session:
-    """The first line: which session it is, where, with which model, and the version of these lines."""
+    """The first line: the session, its directory and model, and the version of these events."""
 
     id: str
     cwd: str
@@ -28,7 +28,7 @@ class Session:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Page:
-    """A report of a command."""
+    """The report of a command."""
 
     title: str
     text: str
