@@ -1,4 +1,4 @@
-"""The host's process: killed, hung, orphaned. Each test starts its own."""
+"""The host's process: killed, hung, orphaned, each test starts its own; and the lines between it and the program."""
 
 import asyncio
 import json
@@ -12,6 +12,8 @@ from typing import Any, cast
 
 import psutil
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.support.light_host import LIGHT_COMMAND
 from tests.support.model_client import HOSTED_MODEL, PATIENT, ask, collect, host_client
@@ -180,7 +182,7 @@ async def test_a_host_of_another_version_is_not_spoken_to(
     server: ModelServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A program that runs while it is updated would start the new version's."""
-    later = f'print(\'[0, [["ready", {{"version": {lines.VERSION + 1}, "pid": 1}}]]]\', flush=True); input()'
+    later = f'print(\'[0, ["ready", {{"version": {lines.VERSION + 1}, "pid": 1}}]]\', flush=True); input()'
     monkeypatch.setattr(link, "COMMAND", (sys.executable, "-c", later))
     client = host_client(server, log_path=tmp_path / "host.log")
 
@@ -263,6 +265,17 @@ async def test_stray_output_of_libraries_does_not_reach_the_lines(server: ModelS
     process.stdin.close()
     await asyncio.wait_for(process.wait(), 60)
 
-    number, [[name, facts]] = json.loads(first)
+    number, [name, facts] = json.loads(first)
     assert (number, name) == (lines.HOST, lines.READY)
     assert facts["pid"] == process.pid
+
+
+@given(st.lists(st.text(max_size=40), max_size=8), st.data())
+def test_lines_survive_any_cutting(texts: list[str], data: st.DataObject) -> None:
+    stream = b"".join(lines.encode([1, [lines.CHUNK, text]]) for text in texts)
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=6)))
+    reader, found = lines.LineReader(), []
+    for start, end in zip([0, *cuts], [*cuts, len(stream)], strict=True):
+        found += reader.feed(stream[start:end])
+
+    assert [event[1] for _number, event in found] == texts

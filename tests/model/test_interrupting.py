@@ -17,9 +17,8 @@ class SilentLink:
 
     def __init__(self) -> None:
         self.inbox = Inbox()
-        self.inbox.put([[lines.ACCEPTED]])
+        self.inbox.put_nowait([lines.ACCEPTED])
         self.given_up = False
-        self.ended = asyncio.Event()
 
     def open(self, _number: int) -> Inbox:
         return self.inbox
@@ -48,7 +47,7 @@ async def test_an_interrupt_that_comes_with_words_is_not_lost(
     reading = asyncio.create_task(collect(client, ask(HOSTED_MODEL)))
     for _ in range(20):
         await asyncio.sleep(0)
-    link.inbox.put([[lines.CHUNK, '{"choices": [{"delta": {"content": "a word"}}]}']])
+    link.inbox.put_nowait([lines.CHUNK, '{"choices": [{"delta": {"content": "a word"}}]}'])
     for _ in range(turns):
         await asyncio.sleep(0)
     reading.cancel()

@@ -2,22 +2,23 @@
 
 import asyncio
 import itertools
-import json
 import logging
 import time
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from tui_agent.context.request import Message, ModelRequest, wire_tool
 from tui_agent.model.errors import Failure, classify
 from tui_agent.model.hosted import lines
-from tui_agent.model.hosted.lines import Event, size_of
+from tui_agent.model.hosted.lines import Event
 from tui_agent.model.hosted.link import HostGoneError, Inbox, Link, install_command, is_installed, last_words, start
 from tui_agent.model.protocol import ErrorKind, ModelError, ModelEvent
 from tui_agent.model.route import Route
 from tui_agent.model.settings import HostSettings
-from tui_agent.model.wires.wire import Reader, chat_part, one_system_message
+from tui_agent.model.wires import chat
+from tui_agent.model.wires.wire import Reader, blobs, one_system_message
 from tui_agent.session.effort import Effort
 
 _MARK = {"type": "ephemeral"}
@@ -43,73 +44,33 @@ def build_call(request: ModelRequest, route: Route, *, with_reasoning: bool = Tr
 def build_messages(request: ModelRequest, route: Route, *, with_reasoning: bool = True) -> list[dict[str, Any]]:
     marked = route.info.cache_marks
     messages = request.messages if marked else one_system_message(request.messages)
-    return [_wire(message, request, route, marked=marked, with_reasoning=with_reasoning) for message in messages]
+    return [_message(message, request, route, with_reasoning=with_reasoning) for message in messages]
 
 
-def _wire(
-    message: Message, request: ModelRequest, route: Route, *, marked: bool, with_reasoning: bool
-) -> dict[str, Any]:
-    wire: dict[str, Any] = {"role": message.role}
-    parts = [chat_part(part, request) for part in message.content]
-    mark = marked and message.cache
-    mark_on_call = mark and bool(message.tool_calls) and route.provider.id in _MARKS_ON_CALLS
-    if message.role == "tool":
-        wire["tool_call_id"] = message.call_id
-    # Marks move on with every request. Where they may stand on text it is always sent in parts, so that what a mark has
-    # left is, to the byte, what it was.
-    if not (marked and parts) and all(part["type"] == "text" for part in parts):
-        # A call's message without text has no content at all; Bedrock refuses an empty one.
-        wire["content"] = "".join(part["text"] for part in parts) or (None if message.tool_calls else "")
-    else:
-        wire["content"] = parts
-    if mark and message.role == "tool":
-        # A tool's result is one block, whatever is in it.
-        wire["cache_control"] = _MARK
-    elif mark and not mark_on_call and parts:
-        parts[-1]["cache_control"] = _MARK
-    if message.tool_calls:
-        wire["tool_calls"] = _calls(message, mark=mark_on_call)
-    if with_reasoning and message.reasoning:
-        wire |= _reasoning(message.reasoning, route)
+def _message(message: Message, request: ModelRequest, route: Route, *, with_reasoning: bool) -> dict[str, Any]:
+    """Return a message as chat completions have it, with marks and reasoning where litellm looks for them."""
+    wire = chat.chat_message(replace(message, cache=False), request, route)
+    if message.cache and route.info.cache_marks:
+        if message.role == "tool":
+            # A tool's result is one block, whatever is in it.
+            wire["cache_control"] = _MARK
+        elif message.tool_calls and route.provider.id in _MARKS_ON_CALLS:
+            wire["tool_calls"][-1]["cache_control"] = _MARK
+        elif message.content:
+            wire["content"][-1]["cache_control"] = _MARK
+    for blob in blobs(message) if with_reasoning else ():
+        for name in ("thinking_blocks", "reasoning_details"):
+            if isinstance(blob.get(name), list):
+                wire.setdefault(name, []).extend(blob[name])
+        if isinstance(own := blob.get("provider_specific_fields"), dict):
+            wire["provider_specific_fields"] = own
+        text = blob.get("reasoning_content")
+        if isinstance(text, str) and route.provider.chat.reasoning_back == "reasoning_content":
+            wire["reasoning_content"] = wire.get("reasoning_content", "") + text
     return wire
 
 
-def _calls(message: Message, *, mark: bool) -> list[dict[str, Any]]:
-    calls: list[dict[str, Any]] = [
-        {"id": call.call_id, "type": "function", "function": {"name": call.tool, "arguments": call.arguments}}
-        for call in message.tool_calls
-    ]
-    if mark:
-        calls[-1]["cache_control"] = _MARK
-    return calls
-
-
-def _reasoning(blobs: Iterable[str], route: Route) -> dict[str, Any]:
-    """Return the fields that carry reasoning back, in the form it came."""
-    fields: dict[str, Any] = {}
-    for blob in blobs:
-        try:
-            data = json.loads(blob)
-        except ValueError:
-            continue
-        if not isinstance(data, dict):
-            continue
-        for name in ("thinking_blocks", "reasoning_details"):
-            if isinstance(data.get(name), list):
-                fields.setdefault(name, []).extend(data[name])
-        if isinstance(data.get("provider_specific_fields"), dict):
-            fields["provider_specific_fields"] = data["provider_specific_fields"]
-        if route.provider.chat.reasoning_back == "reasoning_content" and isinstance(data.get("reasoning_content"), str):
-            fields["reasoning_content"] = fields.get("reasoning_content", "") + data["reasoning_content"]
-    return fields
-
-
 log = logging.getLogger(__name__)
-
-_ACKNOWLEDGED_AT = lines.WINDOW // 4
-_RESTARTS = 3
-_RESTART_SPAN = 60.0
-"""Seconds in which an idle host is started anew at most ``_RESTARTS`` times before someone asks for it."""
 
 
 class HostClient:
@@ -134,8 +95,6 @@ class HostClient:
         self._numbers = itertools.count(1)
         self._link: Link | None = None
         self._starting: asyncio.Task[Link] | None = None
-        self._watching: asyncio.Task[None] | None = None
-        self._restarts: list[float] = []
         self._closed = False
 
     # -- requests ---------------------------------------------------------------------------------------------
@@ -147,16 +106,12 @@ class HostClient:
             ModelError: the request failed, before or in the middle of the answer.
             WireFailure: as the reader does.
         """
-        link, number, inbox = await self._submit(call, route)
-        last, unacknowledged = lines.ACCEPTED, 0
+        link, number, inbox = await self._submit(call)
+        last = lines.ACCEPTED
         try:
             while last not in lines.LAST:
                 event = await self._next(link, inbox)
                 last = event[0]
-                unacknowledged += size_of(event)
-                if unacknowledged >= _ACKNOWLEDGED_AT:
-                    link.send({"op": "ack", "id": number, "size": unacknowledged})
-                    unacknowledged = 0
                 if last == lines.FAILED:
                     raise classify(Failure(**event[1]), route.target, now=self._now())
                 if last == lines.CHUNK:
@@ -169,17 +124,17 @@ class HostClient:
                 link.cancel(number)
             link.close(number)
 
-    async def _submit(self, call: dict[str, Any], route: Route) -> tuple[Link, int, Inbox]:
+    async def _submit(self, call: dict[str, Any]) -> tuple[Link, int, Inbox]:
         """Hand a request to the host. One that died or hung unnoticed is replaced: the provider was sent nothing."""
         link = await self._connected()
         try:
-            return await self._hand_over(link, call, route)
+            return await self._hand_over(link, call)
         except ModelError as error:
             if error.kind is not ErrorKind.HOST or self._closed:
                 raise
-        return await self._hand_over(await self._connected(), call, route)
+        return await self._hand_over(await self._connected(), call)
 
-    async def _hand_over(self, link: Link, call: dict[str, Any], route: Route) -> tuple[Link, int, Inbox]:
+    async def _hand_over(self, link: Link, call: dict[str, Any]) -> tuple[Link, int, Inbox]:
         number = next(self._numbers)
         inbox = link.open(number)
         link.send(
@@ -191,7 +146,6 @@ class HostClient:
                     "connect": self.settings.connect_timeout,
                     "first_byte": self.settings.first_byte_timeout,
                     "stall": self.settings.stall_timeout,
-                    "lenient": route.is_small_server,
                 },
             }
         )
@@ -208,7 +162,7 @@ class HostClient:
         while True:
             try:
                 async with asyncio.timeout(self.settings.answer_timeout):
-                    return await inbox.get()
+                    return await inbox.take()
             except HostGoneError as error:
                 raise self._gone(str(error)) from None
             except TimeoutError:
@@ -245,10 +199,9 @@ class HostClient:
 
     async def aclose(self) -> None:
         self._closed = True
-        for task in (self._starting, self._watching):
-            if task is not None:
-                task.cancel()
-                await asyncio.gather(task, return_exceptions=True)
+        if (starting := self._starting) is not None:
+            starting.cancel()
+            await asyncio.gather(starting, return_exceptions=True)
         if self._link is not None:
             await self._link.aclose()
 
@@ -273,7 +226,6 @@ class HostClient:
         finally:
             self._starting = None
         self._link = link
-        self._watching = asyncio.create_task(self._watch(link))
         return link
 
     async def _wait_ready(self, link: Link) -> Link:
@@ -297,14 +249,3 @@ class HostClient:
         where = f" See {self._log_path}." if self._log_path is not None else ""
         said = f": {words}" if words else ""
         return ModelError(ErrorKind.HOST, f"The process that talks to providers can't start ({why}){said}.{where}")
-
-    async def _watch(self, link: Link) -> None:
-        """Start a new host when an idle one ends, so that the next request finds one."""
-        await link.ended.wait()
-        if self._closed or self._link is not link:
-            return
-        now = time.monotonic()
-        self._restarts = [moment for moment in self._restarts if now - moment < _RESTART_SPAN]
-        if len(self._restarts) < _RESTARTS:
-            self._restarts.append(now)
-            self.warm()

@@ -20,13 +20,13 @@ import threading
 import time
 import types
 import warnings
-from collections.abc import AsyncIterator, Callable
-from functools import reduce
-from typing import Any, Protocol
+from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial, reduce
+from typing import Any
 
 from tui_agent.model.errors import describe
 from tui_agent.model.hosted import lines
-from tui_agent.model.hosted.lines import WINDOW, Event, LineReader, encode, size_of
+from tui_agent.model.hosted.lines import LineReader, encode
 from tui_agent.model.redaction import RedactingFormatter
 
 log = logging.getLogger("tui_agent.host")
@@ -34,110 +34,8 @@ log = logging.getLogger("tui_agent.host")
 _READ = 1 << 18
 _SECRETS = ("api_key", "aws_access_key_id", "aws_secret_access_key", "aws_session_token")
 
-
-_MAX_WAITING_CHARS = 256 * 1024
-"""Characters of one request that wait for the reader before its provider has to wait too."""
-
-
-class Writer(Protocol):
-    """The part of ``asyncio.StreamWriter`` that is used."""
-
-    def write(self, data: bytes) -> None:
-        """Send bytes."""
-
-    async def drain(self) -> None:
-        """Wait until there is room for more."""
-
-
-class Channel:
-    """The events of one request on their way out."""
-
-    def __init__(self, outlet: "Outlet", number: int) -> None:
-        self._outlet = outlet
-        self.number = number
-        self._waiting: list[Event] = []
-        self._held = 0
-        self._unseen = 0
-        self._room = asyncio.Event()
-        self._room.set()
-
-    def send(self, event: Event) -> None:
-        self._held += size_of(event)
-        self._waiting.append(event)
-        if self._held > _MAX_WAITING_CHARS:
-            self._room.clear()
-        self._outlet.wake()
-
-    async def room(self) -> None:
-        """Wait until the reader has taken enough of what was sent."""
-        await self._room.wait()
-
-    def acknowledge(self, size: int) -> None:
-        """Note that the reader took events of that size."""
-        self._unseen = max(0, self._unseen - size)
-        self._outlet.wake()
-
-    def pull(self) -> list[Event]:
-        """Return what may be written now and forget it."""
-        if not self._waiting or self._unseen >= WINDOW:
-            return []
-        events, self._waiting = self._waiting, []
-        self._unseen += sum(size_of(event) for event in events)
-        self._held = 0
-        self._room.set()
-        return events
-
-    @property
-    def empty(self) -> bool:
-        return not self._waiting
-
-
-class Outlet:
-    """Writes what the channels hold as soon as the reader takes it."""
-
-    def __init__(self, writer: Writer) -> None:
-        self._writer = writer
-        self._channels: dict[int, Channel] = {}
-        self._closing: set[int] = set()
-        self._woken = asyncio.Event()
-
-    def open(self, number: int) -> Channel:
-        channel = self._channels[number] = Channel(self, number)
-        return channel
-
-    def close(self, number: int) -> None:
-        """End the events of a request once they are written."""
-        self._closing.add(number)
-        self.wake()
-
-    def drop(self, number: int) -> None:
-        """End the events of a request at once; nobody wants what still waits."""
-        self._channels.pop(number, None)
-
-    def acknowledge(self, number: int, size: int) -> None:
-        """Note that the reader took events of a request."""
-        if channel := self._channels.get(number):
-            channel.acknowledge(size)
-
-    def wake(self) -> None:
-        self._woken.set()
-
-    async def run(self) -> None:
-        """Write until cancelled.
-
-        Raises:
-            OSError: the reader is gone.
-        """
-        while True:
-            await self._woken.wait()
-            self._woken.clear()
-            for channel in list(self._channels.values()):
-                if events := channel.pull():
-                    self._writer.write(encode([channel.number, events]))
-                    await self._writer.drain()
-                if channel.number in self._closing and channel.empty:
-                    self._closing.discard(channel.number)
-                    self._channels.pop(channel.number, None)
+Send = Callable[..., Awaitable[None]]
+"""Sends an event of one request: its name and what belongs to it."""
 
 
 class SlowError(Exception):
@@ -149,82 +47,62 @@ class SlowError(Exception):
         self.seconds = seconds
 
 
-class Answerer(Protocol):
-    """What answers requests."""
-
-    async def answer(self, call: dict[str, Any], limits: dict[str, Any], channel: Channel) -> None: ...
-
-
 class Connection:
     """The program that talks to the host."""
 
-    def __init__(self, caller: Answerer, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def __init__(self, caller: "Caller", reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._caller = caller
         self._reader = reader
         self._writer = writer
-        self._outlet = Outlet(writer)
         self._tasks: dict[int, asyncio.Task[None]] = {}
 
     async def serve(self, ready: dict[str, Any]) -> None:
         """Serve until the program is gone or says so."""
-        self._host_says([lines.READY, ready])
-        writing = asyncio.create_task(self._outlet.run())
-        reading = asyncio.create_task(self._read())
+        await self._send(lines.HOST, lines.READY, ready)
         try:
-            await asyncio.wait({writing, reading}, return_when=asyncio.FIRST_COMPLETED)
+            await self._read()
         finally:
-            tasks = [writing, reading, *self._tasks.values()]
+            tasks = list(self._tasks.values())
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             self._writer.close()
 
+    async def _send(self, number: int, *event: Any) -> None:
+        """Send an event of a request; waits while the program takes none."""
+        self._writer.write(encode([number, event]))
+        await self._writer.drain()
+
     async def _read(self) -> None:
         incoming = LineReader()
         while data := await self._reader.read(_READ):
             for line in incoming.feed(data):
-                if line["op"] == "shutdown":
-                    return
-                self._take(line)
-
-    def _take(self, line: dict[str, Any]) -> None:
-        number = line["id"]
-        match line["op"]:
-            case "stream":
-                task = asyncio.create_task(self._answer(number, line["call"], line["limits"]))
-                self._tasks[number] = task
-                task.add_done_callback(lambda _task: self._tasks.pop(number, None))
-            case "cancel":
-                self._outlet.drop(number)
-                if task_of := self._tasks.get(number):
-                    task_of.cancel()
-            case "ack":
-                self._outlet.acknowledge(number, line["size"])
-            case "ping":
-                self._host_says([lines.PONG, number])
-
-    def _host_says(self, event: Event) -> None:
-        self._writer.write(encode([lines.HOST, [event]]))
+                match line:
+                    case {"op": "shutdown"}:
+                        return
+                    case {"op": "stream", "id": number}:
+                        answering = self._answer(number, line["call"], line["limits"])
+                        self._tasks[number] = asyncio.create_task(answering)
+                    case {"op": "cancel", "id": number}:
+                        if task := self._tasks.get(number):
+                            task.cancel()
+                    case {"op": "ping", "id": number}:
+                        await self._send(lines.HOST, lines.PONG, number)
 
     async def _answer(self, number: int, call: dict[str, Any], limits: dict[str, Any]) -> None:
-        channel = self._outlet.open(number)
-        channel.send([lines.ACCEPTED])
+        send = partial(self._send, number)
         try:
-            await self._caller.answer(call, limits, channel)
-        except asyncio.CancelledError:
-            self._outlet.drop(number)
-            raise
+            await send(lines.ACCEPTED)
+            await self._caller.answer(call, limits, send)
         except SlowError as slow:
-            channel.send([lines.FAILED, {"cause": slow.cause, "seconds": slow.seconds}])
+            await send(lines.FAILED, {"cause": slow.cause, "seconds": slow.seconds})
         except Exception as error:  # noqa: BLE001 - whatever a provider's adapter raises is the program's to judge
             failure = describe(error, [call[name] for name in _SECRETS if call.get(name)])
             log.warning("request %s failed: %s", number, failure)
-            channel.send([lines.FAILED, failure])
+            await send(lines.FAILED, failure)
         finally:
-            self._outlet.close(number)
+            self._tasks.pop(number, None)
 
-
-log = logging.getLogger("tui_agent.host")
 
 _ENCODING_MODULE = "litellm.litellm_core_utils.default_encoding"
 
@@ -253,15 +131,11 @@ def load() -> Any:
     # A model may well say the same thing a hundred times: rules of tables, for example.
     litellm.REPEATED_STREAMING_CHUNK_LIMIT = 1 << 30
     # Putting the whole answer together again at its end is for logs nobody writes.
-    litellm.stream_chunk_builder = _nothing
+    litellm.stream_chunk_builder = lambda *_, **__: None
     # It says "stop" to every piece of an answer of Gemini's, so that one that was cut looks whole.
     gemini = "litellm.llms.vertex_ai.gemini.vertex_and_google_ai_studio_gemini"
     _replace(gemini, "VertexGeminiConfig._check_finish_reason", _only_on_request)
     return litellm
-
-
-def _nothing(*_: object, **__: object) -> None:
-    return None
 
 
 def _replace(module: str, name: str, stand_in: Callable[[Any], Any]) -> None:
@@ -293,8 +167,6 @@ class _Encoding:
         return range(len(text) // 4)
 
 
-log = logging.getLogger("tui_agent.host")
-
 _TURN = 0.004
 """Seconds of one request's chunks that may be worked on before other requests and the reader get their turn."""
 
@@ -314,8 +186,8 @@ class Caller:
         self._litellm = litellm
         self._timeout = httpx.Timeout
 
-    async def answer(self, call: dict[str, Any], limits: dict[str, Any], channel: Channel) -> None:
-        """Answer one request into a channel.
+    async def answer(self, call: dict[str, Any], limits: dict[str, Any], send: Send) -> None:
+        """Answer one request.
 
         Raises:
             Exception: whatever litellm raises.
@@ -326,14 +198,13 @@ class Caller:
         try:
             async with _within(first, "timeout"):
                 stream = await self._begin(call)
-            finish = await self._pump(stream, channel, limits)
-            for usage in [
-                found for chunk in getattr(stream, "chunks", ()) if (found := _plain(getattr(chunk, "usage", None)))
-            ]:
-                channel.send([lines.CHUNK, json.dumps({"usage": usage}, default=str)])
+            finish = await self._pump(stream, send, limits)
+            for chunk in getattr(stream, "chunks", ()):
+                if usage := _plain(getattr(chunk, "usage", None)):
+                    await send(lines.CHUNK, json.dumps({"usage": usage}, default=str))
             if finish is not None:
-                channel.send([lines.CHUNK, json.dumps({"choices": [{"finish_reason": finish}]})])
-            channel.send([lines.FINISHED])
+                await send(lines.CHUNK, json.dumps({"choices": [{"finish_reason": finish}]}))
+            await send(lines.FINISHED)
         finally:
             await _close(stream)
 
@@ -355,7 +226,7 @@ class Caller:
             return await self._litellm.acompletion(**call, drop_params=True)
 
     @staticmethod
-    async def _pump(stream: Any, channel: Channel, limits: dict[str, Any]) -> str | None:
+    async def _pump(stream: Any, send: Send, limits: dict[str, Any]) -> str | None:
         """Pass an answer on without its reason to end; returns that, None where the provider said none.
 
         litellm says "stop" also of an answer whose connection ended.
@@ -381,9 +252,8 @@ class Caller:
             delta, reason = _delta_of(chunk)
             finish = reason or finish
             if delta:
-                channel.send([lines.CHUNK, json.dumps({"choices": [{"delta": delta}]}, default=str)])
+                await send(lines.CHUNK, json.dumps({"choices": [{"delta": delta}]}, default=str))
             wait, cause = limits["stall"], "stalled"
-            await channel.room()
             if time.monotonic() - turn_began > _TURN:
                 await asyncio.sleep(0)
                 turn_began = time.monotonic()

@@ -1,8 +1,8 @@
 """The lines between the program and the model host: JSON, one document a line.
 
-To the host: ``{"op": "stream", "id", "call", "limits"}``, ``{"op": "cancel", "id"}``, ``{"op": "ack", "id", "size"}``,
-``{"op": "ping", "id"}``, ``{"op": "shutdown"}``. From the host: ``[id, [event, ...]]``, id 0 being the host itself.
-An event is a list that begins with its name.
+To the host: ``{"op": "stream", "id", "call", "limits"}``, ``{"op": "cancel", "id"}``, ``{"op": "ping", "id"}``,
+``{"op": "shutdown"}``. From the host: ``[id, event]``, id 0 being the host itself. An event is a list that begins with
+its name.
 """
 
 import json
@@ -10,7 +10,7 @@ from typing import Any, Final
 
 Event = list[Any]
 
-VERSION: Final = 2
+VERSION: Final = 3
 """Of what is said here; it goes up when one end would misunderstand the other's."""
 
 HOST: Final = 0
@@ -36,18 +36,10 @@ FAILED: Final = "failed"
 
 LAST: Final = frozenset({FINISHED, FAILED})
 
-WINDOW: Final = 1 << 20
-"""Characters of events the host sends of one request before it waits for the program to take them."""
-
 
 def encode(document: Any) -> bytes:
     """Return a document as one line. ASCII, so that lone surrogates and odd line separators survive."""
     return json.dumps(document, separators=(",", ":")).encode("ascii") + b"\n"
-
-
-def size_of(event: Event) -> int:
-    """Return the weight of an event in characters, for flow control: both sides count alike."""
-    return 16 + sum(len(field) for field in event if isinstance(field, str))
 
 
 class LineReader:

@@ -6,7 +6,6 @@ import importlib.util
 import logging
 import os
 import sys
-from collections import deque
 from collections.abc import Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, requires
 from pathlib import Path
@@ -62,35 +61,20 @@ def host_environment(environ: Mapping[str, str]) -> dict[str, str]:
     return own(kept)
 
 
-class Inbox:
-    """The events of one request that wait to be taken."""
+class Inbox(asyncio.Queue[Event | HostGoneError]):
+    """The events of one request that wait to be taken; the last may be that nothing more comes."""
 
-    def __init__(self) -> None:
-        self._events: deque[Event] = deque()
-        self._arrived = asyncio.Event()
-        self._gone: HostGoneError | None = None
-
-    def put(self, events: list[Event]) -> None:
-        self._events.extend(events)
-        self._arrived.set()
-
-    def fail(self, error: HostGoneError) -> None:
-        """Let whoever waits know that nothing more comes."""
-        self._gone = error
-        self._arrived.set()
-
-    async def get(self) -> Event:
+    async def take(self) -> Event:
         """Return the next event.
 
         Raises:
             HostGoneError: the host ended before there was one.
         """
-        while not self._events:
-            if self._gone is not None:
-                raise self._gone
-            self._arrived.clear()
-            await self._arrived.wait()
-        return self._events.popleft()
+        event = await self.get()
+        if isinstance(event, HostGoneError):
+            self.put_nowait(event)
+            raise event
+        return event
 
 
 class Link:
@@ -109,7 +93,6 @@ class Link:
         self._reading = asyncio.create_task(self._read())
         self.pid = process.pid
         self._killed = False
-        self.ended = asyncio.Event()
 
     @property
     def is_alive(self) -> bool:
@@ -139,7 +122,7 @@ class Link:
         Raises:
             HostGoneError: it ended instead.
         """
-        event = await self._inboxes[lines.HOST].get()
+        event = await self._inboxes[lines.HOST].take()
         facts: dict[str, Any] = event[1]
         return facts
 
@@ -150,7 +133,7 @@ class Link:
             HostGoneError: the host ended.
         """
         self.send({"op": "ping", "id": number})
-        while await self._inboxes[lines.HOST].get() != [lines.PONG, number]:
+        while await self._inboxes[lines.HOST].take() != [lines.PONG, number]:
             pass
 
     def kill(self) -> None:
@@ -176,9 +159,9 @@ class Link:
         incoming = LineReader()
         try:
             while data := await self._reader.read(_READ):
-                for number, events in incoming.feed(data):
-                    if inbox := self._inboxes.get(number):
-                        inbox.put(events)
+                for number, event in incoming.feed(data):
+                    if number in self._inboxes:
+                        self._inboxes[number].put_nowait(event)
         except (OSError, ValueError):
             log.exception("reading the model host")
         await self._end()
@@ -192,8 +175,7 @@ class Link:
             status = await self._process.wait()
         ended = f"signal {-status}" if status < 0 else f"exit status {status}"
         for inbox in self._inboxes.values():
-            inbox.fail(HostGoneError(ended))
-        self.ended.set()
+            inbox.put_nowait(HostGoneError(ended))
 
 
 async def start(environ: Mapping[str, str], log_path: Path | None) -> Link:

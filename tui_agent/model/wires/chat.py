@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from tui_agent.context.request import Message, ModelRequest, wire_tool
+from tui_agent.context.request import ContentText, ImageRef, Message, ModelRequest, wire_tool
 from tui_agent.model.errors import Failure
 from tui_agent.model.protocol import (
     Finished,
@@ -24,12 +24,13 @@ from tui_agent.model.providers import ChatFormat
 from tui_agent.model.route import Route
 from tui_agent.model.usage import named_cost, usage_of
 from tui_agent.model.wires.wire import (
+    LOST_IMAGE,
     PROGRESS,
     Call,
     WireFailure,
     blobs,
     call_ids,
-    chat_part,
+    image_url,
     one_system_message,
     parse,
     progress_of,
@@ -91,7 +92,7 @@ def call(request: ModelRequest, route: Route, *, with_reasoning: bool = True) ->
     ids = _short_ids(request) if route.chat.short_call_ids else {}
     messages = request.messages if route.info.cache_marks else one_system_message(request.messages)
     body["messages"] = [
-        _message(message, request, route, ids, with_reasoning=with_reasoning and message.role == "assistant")
+        chat_message(message, request, route, ids, with_reasoning=with_reasoning and message.role == "assistant")
         for message in messages
     ]
     return Call("/chat/completions", body, headers, optional=_OPTIONAL)
@@ -119,13 +120,20 @@ def _effort(effort: Effort | None, route: Route) -> dict[str, Any]:  # noqa: PLR
             return {}
 
 
-def _message(
-    message: Message, request: ModelRequest, route: Route, ids: Mapping[str, str], *, with_reasoning: bool
+def chat_message(
+    message: Message,
+    request: ModelRequest,
+    route: Route,
+    ids: Mapping[str, str] | None = None,
+    *,
+    with_reasoning: bool = False,
 ) -> dict[str, Any]:
+    """Return a message of a request. ``ids`` are other ids that calls go by."""
     wire: dict[str, Any] = {"role": message.role}
+    ids = ids or {}
     if message.call_id is not None:
         wire["tool_call_id"] = ids.get(message.call_id, message.call_id)
-    parts = [chat_part(part, request) for part in message.content]
+    parts = [_part(part, request) for part in message.content]
     texts = [part["text"] for part in parts if part["type"] == "text"]
     # Marks move on with every request. Where they may stand on text it is always sent in parts, so that what a mark has
     # left is, to the byte, what it was.
@@ -151,6 +159,13 @@ def _message(
         _put_back(kept, wire, route.chat)
         _put_extras(kept, wire)
     return wire
+
+
+def _part(part: ContentText | ImageRef, request: ModelRequest) -> dict[str, Any]:
+    if isinstance(part, ContentText):
+        return {"type": "text", "text": part.text}
+    url = image_url(part, request)
+    return {"type": "text", "text": LOST_IMAGE} if url is None else {"type": "image_url", "image_url": {"url": url}}
 
 
 def _short_ids(request: ModelRequest) -> dict[str, str]:

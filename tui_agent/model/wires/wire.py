@@ -131,14 +131,6 @@ LOST_IMAGE = "[image: no longer available]"
 """Stands where an image was: a lost one must not end the conversation it was in."""
 
 
-def chat_part(part: ContentText | ImageRef, request: ModelRequest) -> dict[str, Any]:
-    """Return a part of a message as chat completions have it."""
-    if isinstance(part, ContentText):
-        return {"type": "text", "text": part.text}
-    url = image_url(part, request)
-    return {"type": "text", "text": LOST_IMAGE} if url is None else {"type": "image_url", "image_url": {"url": url}}
-
-
 def one_system_message(messages: Iterable[Message]) -> tuple[Message, ...]:
     """Join the system messages at the head: some servers' templates take one only. Cache marks need them apart."""
     messages = tuple(messages)
