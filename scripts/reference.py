@@ -80,7 +80,7 @@ def settings() -> str:
             _code(row.key),
             "" if row.value in {UNSET, ""} else _code(row.value.replace(str(Path.home()), "~")),
             row.accepts,
-            row.description,
+            row.description.replace("``", "`"),
         )
         for row in rows
     ]

@@ -22,7 +22,8 @@ from tui_agent.config import Config
 from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.shell.needs import command_needs
 
-PAGE = (Path(__file__).parents[2] / "docs" / "permissions.md").read_text(encoding="utf-8")
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = "".join((DOCS / name).read_text(encoding="utf-8") for name in ("sandbox.md", "permissions.md"))
 EXAMPLES = [tomllib.loads(block) for block in re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)]
 
 
