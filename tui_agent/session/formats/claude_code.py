@@ -5,35 +5,19 @@ line of their call. Both are one path here: lines of one answer become one entry
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from typing import ClassVar
 
-from tui_agent.session.entries import (
-    AssistantEntry,
-    TextPart,
-    ToolCallPart,
-    Usage,
-    UserEntry,
-)
-from tui_agent.session.formats.incoming import (
-    Builder,
-    CallFacts,
-    Content,
-    IncomingSession,
-    Spelling,
-    facts_of,
-    result_of,
-    summary_of,
-)
-from tui_agent.session.formats.reading import ImportLimits, NoConversation, Node, SourceFile
+from tui_agent.session.entries import AssistantEntry, ImagePart, TextPart, ToolCallPart, UserEntry
+from tui_agent.session.formats.incoming import BlockReader, IncomingSession, summary_of, usage_of
+from tui_agent.session.formats.reading import Node, SourceFile
 
 _FINISH = {"end_turn": "stop", "stop_sequence": "stop", "tool_use": "tool_calls", "max_tokens": "length"}
-_SPELLING = Spelling(
-    call="tool_use",
-    arguments="input",
-    image=lambda block: (block.node("source").text("data", ""), block.node("source").text("media_type", "")),
-    tools={name: name.lower() for name in ("Bash", "Edit", "Glob", "Grep", "LS", "Read", "Write")},
-    read_elsewhere=frozenset({"tool_result"}),
-)
+_USAGE = {
+    "input": "input_tokens",
+    "output": "output_tokens",
+    "cache_read": "cache_read_input_tokens",
+    "cache_write": "cache_creation_input_tokens",
+}
 _COMMAND = re.compile(r"<command-name>(.*?)</command-name>", re.DOTALL)
 _ARGUMENTS = re.compile(r"<command-args>(.*?)</command-args>", re.DOTALL)
 _CAVEAT = ("Caveat:", "<local-command-caveat>")
@@ -50,22 +34,20 @@ def is_line(node: Node) -> bool:
     return ("sessionId" in node.value and "type" in node.value) or (kind == "summary" and "leafUuid" in node.value)
 
 
-def read(source: SourceFile) -> Iterator[Sequence[IncomingSession]]:
-    """Yield the session of a file.
+class Reader(BlockReader):
+    """Puts lines of one answer, and the results of its calls, on one path."""
 
-    Raises:
-        ImportRefused: a line is not what it should be.
-    """
-    yield [_Reader(source.limits).read(source.lines())]
+    program = "Claude Code"
+    call_block = "tool_use"
+    arguments_key = "input"
+    tool_names: ClassVar = {name: name.lower() for name in ("Bash", "Edit", "Glob", "Grep", "LS", "Read", "Write")}
 
-
-class _Reader:
-    def __init__(self, limits: ImportLimits) -> None:
-        self._make = Builder("Claude Code", limits)
-        self._content = Content(self._make, _SPELLING)
+    def __init__(self, source: SourceFile) -> None:
+        super().__init__(source)
         self._answers: dict[str, int] = {}
         """Entry of each answer, by the id of the message."""
-        self._calls: dict[str, tuple[CallFacts, int]] = {}
+        self._callers: dict[str, int] = {}
+        """The answer that made each call."""
         self._tails: dict[int, int] = {}
         """The last of the results of an answer, by the answer."""
         self._answered: dict[int, int] = {}
@@ -76,25 +58,26 @@ class _Reader:
         self._runs_command = False
         """Whether the next command is one that Claude Code ran itself."""
 
-    def read(self, nodes: Iterable[Node | None]) -> IncomingSession:
+    def read(self) -> IncomingSession:
         leaf: int | None = None
-        for node in nodes:
-            if node is None:
-                continue
+        for node in self.nodes():
             kind = node.text("type", "")
             if kind in _TITLES:
                 self._titles[kind] = node.text(_TITLES[kind], "")
             elif not node.has("uuid"):
-                self._make.leave_out(f"“{kind[:40]}” line")
+                self.leave_out(f"“{kind[:40]}” line")
             elif node.flag("isSidechain"):
-                self._make.leave_out("line of a subagent")
+                self.leave_out("line of a subagent")
             else:
                 leaf = self._line(node, kind, leaf)
-        if not len(self._make.session.entries):
-            raise NoConversation("It holds no conversation of Claude Code.")
+        self.require_conversation()
         title = next((self._titles[kind] for kind in reversed(_TITLES) if self._titles.get(kind)), "")
         title = title or self._typed_title()
-        return self._make.finish(name=self._session, cwd=self._cwd, title=title, leaf=leaf)
+        return self.finish(name=self._session, cwd=self._cwd, title=title, leaf=leaf)
+
+    def image_in(self, block: Node) -> ImagePart | None:
+        source = block.node("source")
+        return self.image(block, source.text("data", ""), source.text("media_type", ""))
 
     def _typed_title(self) -> str:
         """Return a title for a session that begins with commands, which are kept in tags; "" for one that doesn't.
@@ -102,7 +85,7 @@ class _Reader:
         A command alone (/clear, /model) says less of a session than the first words after it.
         """
         alone = ""
-        for entry in self._make.session.entries:
+        for entry in self.session.entries:
             if not isinstance(entry, UserEntry) or entry.synthetic is not None:
                 continue
             if (command := _COMMAND.search(entry.text)) is None:
@@ -118,7 +101,7 @@ class _Reader:
         self._cwd = self._cwd or node.text("cwd", "")
         self._session = self._session or node.text("sessionId", "")
         above = node.text("parentUuid" if node.has("parentUuid") else "logicalParentUuid", "")
-        parent = self._make.place(above or None)
+        parent = self.place(above or None)
         if parent is not None:
             answer = self._answered.get(parent, parent)
             parent = self._tails.get(answer, answer)
@@ -132,10 +115,10 @@ class _Reader:
                 if kind == "system" and node.text("subtype", "") == "compact_boundary":
                     self._boundary = node
                 else:
-                    self._make.leave_out(f"“{kind[:40]}” line")
-                self._make.pass_over(uuid, parent)
+                    self.leave_out(f"“{kind[:40]}” line")
+                self.pass_over(uuid, parent)
                 return leaf
-        return self._make.last
+        return self.last
 
     def _user(self, node: Node, uuid: str, parent: int | None) -> None:
         at, message = node.time("timestamp"), node.node("message")
@@ -144,14 +127,14 @@ class _Reader:
                 if block.text("type") == "tool_result":
                     parent = self._result(block, parent, at)
         synthetic = "claude-code:meta" if node.flag("isMeta") else None
-        entry = UserEntry(parts=self._content.said(message), synthetic=synthetic, created_at=at)
+        entry = UserEntry(parts=self.said(message), synthetic=synthetic, created_at=at)
         if node.flag("isCompactSummary"):
             parent = self._compaction(entry.text, parent, at)
         elif self._is_own(entry):
-            self._make.leave_out("line that Claude Code wrote for itself")
+            self.leave_out("line that Claude Code wrote for itself")
         elif entry.parts:
-            parent = self._make.add(entry, parent)
-        self._make.pass_over(uuid, parent)
+            parent = self.add(entry, parent)
+        self.pass_over(uuid, parent)
 
     def _is_own(self, entry: UserEntry) -> bool:
         """Whether a message is none: a note, a command that the program ran, or what that command printed."""
@@ -163,11 +146,11 @@ class _Reader:
 
     def _result(self, part: Node, parent: int | None, at: int) -> int:
         call_id = part.text("tool_use_id")
-        call, answer = self._calls.get(call_id, (CallFacts(), None))
-        output, images = self._content.output(part)
-        entry = result_of(call, call_id, output, at, failed=part.flag("is_error"), attachments=images)
+        answer = self._callers.get(call_id)
+        output, images = self.output(part)
+        entry = self.result(call_id, output, at, failed=part.flag("is_error"), attachments=images)
         below = self._tails.get(answer, answer) if answer is not None else parent
-        entry_id = self._make.add(entry, below)
+        entry_id = self.add(entry, below)
         if answer is not None:
             self._tails[answer] = entry_id
             self._answered[entry_id] = answer
@@ -177,53 +160,39 @@ class _Reader:
         message = node.node("message")
         name = message.text("model", "")
         model = f"anthropic/{name}" if name and not name.startswith("<") else ""
-        parts, at = self._content.answered(message, model), node.time("timestamp")
+        parts, at = self.answered(message, model), node.time("timestamp")
         message_id = message.text("id", "")
         answer = self._answers.get(message_id) if message_id else None
-        known = self._make.entry(answer) if answer is not None else None
-        if answer is not None and isinstance(known, AssistantEntry):
+        usage = usage_of(message.node("usage"), _USAGE)
+        if known := self.answer(answer):
             stop = message.text("stop_reason", "")
-            update = {
-                "parts": (*known.parts, *parts),
-                "finish": _FINISH.get(stop, known.finish),
-                "usage": _usage(message.node("usage")) or known.usage,
-            }
-            self._make.replace(answer, known.model_copy(update=update))
+            finish = _FINISH.get(stop, known.finish)
+            self.change(known, parts=(*known.parts, *parts), finish=finish, usage=usage or known.usage)
+            answer = known.id
         else:
             failed = node.flag("isApiErrorMessage")
             text = "\n".join(part.text for part in parts if isinstance(part, TextPart))
             entry = AssistantEntry(
                 parts=() if failed else parts,
                 model=model,
-                usage=_usage(message.node("usage")),
+                usage=usage,
                 finish="error" if failed else _FINISH.get(message.text("stop_reason", ""), "stop"),
                 error=(text or "The request failed.") if failed else None,
                 created_at=at,
             )
-            answer = self._make.add(entry, parent)
+            answer = self.add(entry, parent)
             self._answers[message_id] = answer
         for part in parts:
             if isinstance(part, ToolCallPart):
-                self._calls[part.call_id] = (facts_of(part), answer)
-        self._make.pass_over(uuid, answer)
+                self._callers[part.call_id] = answer
+        self.pass_over(uuid, answer)
 
     def _compaction(self, summary: str, parent: int | None, at: int) -> int:
         facts = self._boundary.node("compactMetadata") if self._boundary is not None else Node({}, "")
         by_itself = facts.text("trigger", "") == "auto"
         # What it keeps beside the summary stands before it in the file, but for a fork, which begins with the summary.
         head = facts.node("preservedSegment").text("headUuid", "")
-        kept = self._make.place(head) if self._make.knows(head) else None
+        kept = self.place(head) if self.knows(head) else None
         entry = summary_of(summary, at, before=facts.number("preTokens"), by_itself=by_itself, first_kept_id=kept)
         self._boundary = None
-        return self._make.add(entry, parent)
-
-
-def _usage(usage: Node) -> Usage | None:
-    if not usage.value:
-        return None
-    return Usage(
-        input=int(usage.number("input_tokens")),
-        output=int(usage.number("output_tokens")),
-        cache_read=int(usage.number("cache_read_input_tokens")),
-        cache_write=int(usage.number("cache_creation_input_tokens")),
-    )
+        return self.add(entry, parent)

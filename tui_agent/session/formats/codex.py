@@ -11,7 +11,7 @@ an id of its own.
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from itertools import islice
@@ -21,27 +21,23 @@ from tui_agent.lazy import LazyPattern, dataclass
 from tui_agent.session.entries import (
     AssistantEntry,
     AssistantPart,
-    CompactionEntry,
     ImagePart,
     ModelChangeEntry,
     ReasoningPart,
     SummaryDetails,
     TextPart,
     ToolCallPart,
-    ToolResultEntry,
-    Usage,
     UserEntry,
 )
 from tui_agent.session.formats.incoming import (
-    Builder,
-    CallFacts,
     IncomingSession,
-    facts_of,
+    SessionReader,
     is_session_id,
-    result_of,
+    split,
     summary_of,
+    usage_of,
 )
-from tui_agent.session.formats.reading import ImportLimits, NoConversation, Node, SourceFile
+from tui_agent.session.formats.reading import Node, SourceFile
 
 _NAME_BEGINS = "rollout-"
 _NAME_HEAD = len("rollout-2026-11-23T09-37-46-")
@@ -139,20 +135,18 @@ _SYNTHETIC = "codex:context"
 _CALLS = {"function_call": "arguments", "custom_tool_call": "input"}
 """Items that call a tool, and where they say with what."""
 _RESULTS = frozenset({"function_call_output", "custom_tool_call_output"})
+_USAGE = {
+    "input": "input_tokens",
+    "output": "output_tokens",
+    "cache_read": "cached_input_tokens",
+    "cache_write": "cache_write_input_tokens",
+    "reasoning": "reasoning_output_tokens",
+}
 
 
 def is_line(node: Node) -> bool:
     value = node.value
     return isinstance(value.get("payload"), dict) and "timestamp" in value and "type" in value
-
-
-def read(source: SourceFile) -> Iterator[Sequence[IncomingSession]]:
-    """Yield the session of a rollout's thread: what earlier rollouts hold of it, then this one.
-
-    Raises:
-        ImportRefused: a line is not what it should be.
-    """
-    yield [_Reader(source.limits).read(rollouts_of(source))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,10 +158,13 @@ class _Position:
     turns: tuple[tuple[int | None, str], ...] = ()
 
 
-class _Reader:
-    def __init__(self, limits: ImportLimits) -> None:
-        self._make = Builder("Codex", limits)
-        self._calls: dict[str, CallFacts] = {}
+class Reader(SessionReader):
+    """Makes the session of a rollout's thread: what earlier rollouts hold of it, then this one."""
+
+    program = "Codex"
+
+    def __init__(self, source: SourceFile) -> None:
+        super().__init__(source)
         self._meta: Node | None = None
         self._cwd = self._model = self._title = ""
         self._provider = "openai"
@@ -182,25 +179,24 @@ class _Reader:
         self._positions: dict[tuple[str, int], _Position] = {}
         """Where later rollouts go on: by a rollout's name and an ordinal."""
         self._used = 0
-        self._talked = False
 
-    def read(self, rollouts: Sequence[Rollout]) -> IncomingSession:
+    def read(self) -> IncomingSession:
+        rollouts = rollouts_of(self.source)
         for number, rollout in enumerate(rollouts):
             base = rollout.base
             if base is not None and base not in self._positions:
-                self._make.leave_out("history before, which is in a file that is not here")
+                self.leave_out("history before, which is in a file that is not here")
             if number:
                 position = _Position() if base is None else self._positions.get(base, _Position())
                 self._answer = self._counted = self._unclaimed = None
-                self._make.pass_over(None, position.last)
+                self.pass_over(None, position.last)
                 self._model, self._turns = position.model, list(position.turns)
             wanted = {later.base[1] for later in rollouts if later.base is not None and later.base[0] == rollout.name}
             self._rollout(rollout, sorted(wanted), of_thread=rollout.thread == rollouts[-1].thread)
-        if not self._talked:
-            raise NoConversation("It holds no conversation of Codex.")
+        self.require_conversation()
         meta = self._meta.node("payload") if self._meta is not None else Node({}, "")
         created_at = meta.time("timestamp")
-        return self._make.finish(name=meta.text("id", ""), cwd=self._cwd, title=self._title, created_at=created_at)
+        return self.finish(name=meta.text("id", ""), cwd=self._cwd, title=self._title, created_at=created_at)
 
     def _rollout(self, rollout: Rollout, wanted: list[int], *, of_thread: bool) -> None:
         for node in rollout.source.lines():
@@ -217,7 +213,7 @@ class _Reader:
             self._remember(rollout, ordinal)
 
     def _remember(self, rollout: Rollout, ordinal: int) -> None:
-        self._positions[rollout.name, ordinal] = _Position(self._make.last, self._model, tuple(self._turns))
+        self._positions[rollout.name, ordinal] = _Position(self.last, self._model, tuple(self._turns))
 
     def _line(self, node: Node) -> None:
         payload, at = node.node("payload"), node.time("timestamp")
@@ -232,7 +228,7 @@ class _Reader:
                 if model and model != self._model:
                     self._answer = None
                     self._model = model
-                    self._add(ModelChangeEntry(model=self._model_name, created_at=at))
+                    self.follow(ModelChangeEntry(model=self._model_name, created_at=at))
             case "response_item":
                 self._item(payload, at)
             case "compacted":
@@ -245,7 +241,7 @@ class _Reader:
             case "session_meta" | "world_state":
                 pass
             case _:
-                self._make.leave_out(f"“{kind[:40]}” line")
+                self.leave_out(f"“{kind[:40]}” line")
 
     def _item(self, item: Node, at: int) -> None:
         kind = item.text("type", "")
@@ -264,7 +260,7 @@ class _Reader:
         elif kind in _RESULTS:
             self._result(item, at)
         else:
-            self._make.leave_out(f"“{kind[:40]}” item")
+            self.leave_out(f"“{kind[:40]}” item")
 
     @property
     def _model_name(self) -> str:
@@ -281,11 +277,10 @@ class _Reader:
             parts = self._said(item)
             if not parts:
                 return
-            text = "\n".join(part.text for part in parts if isinstance(part, TextPart))
-            entry = self._add(UserEntry(parts=parts, synthetic=_SYNTHETIC, created_at=at))
-            self._unclaimed = (entry, text)
+            entry = self.follow(UserEntry(parts=parts, synthetic=_SYNTHETIC, created_at=at))
+            self._unclaimed = (entry, split(parts)[0])
         else:
-            self._make.leave_out(f"message of “{role[:40]}”")
+            self.leave_out(f"message of “{role[:40]}”")
 
     def _said(self, item: Node, key: str = "content") -> tuple[TextPart | ImagePart, ...]:
         parts: list[TextPart | ImagePart] = []
@@ -299,42 +294,36 @@ class _Reader:
                     head, separator, data = part.text("image_url", "").partition(";base64,")
                     mime = head.removeprefix("data:")
                     if not separator:
-                        self._make.leave_out("image that is not in the file")
-                    elif image := self._make.image(part, data, mime):
+                        self.leave_out("image that is not in the file")
+                    elif image := self.image(part, data, mime):
                         parts.append(image)
                 case _:
-                    self._make.leave_out(f"“{kind[:40]}” part of a message")
+                    self.leave_out(f"“{kind[:40]}” part of a message")
         return tuple(parts)
 
     def _say(self, part: AssistantPart, at: int) -> None:
-        known = self._make.entry(self._answer) if self._answer is not None else None
         calls = isinstance(part, ToolCallPart)
-        if self._answer is not None and isinstance(known, AssistantEntry):
-            update = {"parts": (*known.parts, part), "finish": "tool_calls" if calls else known.finish}
-            self._make.replace(self._answer, known.model_copy(update=update))
+        if known := self.answer(self._answer):
+            self.change(known, parts=(*known.parts, part), finish="tool_calls" if calls else known.finish)
             return
         entry = AssistantEntry(
             parts=(part,), model=self._model_name, finish="tool_calls" if calls else "stop", created_at=at
         )
-        self._answer = self._counted = self._add(entry)
+        self._answer = self._counted = self.follow(entry)
 
     def _call(self, item: Node, tool: str, arguments: object, at: int) -> None:
         call_id = item.text("call_id", "") or item.text("id", "")
         if not isinstance(arguments, str):
-            arguments = json.dumps(arguments or {}, ensure_ascii=False)
+            arguments = arguments or {}
         elif item.text("type") == "custom_tool_call":
             # A tool that takes plain text: other providers know only objects.
-            arguments = json.dumps({"input": arguments}, ensure_ascii=False)
-        call = ToolCallPart(call_id=call_id, tool=tool, arguments=arguments)
-        self._calls[call_id] = facts_of(call)
-        self._say(call, at)
+            arguments = {"input": arguments}
+        self._say(self.call(call_id, tool, arguments), at)
 
     def _result(self, item: Node, at: int) -> None:
         self._answer = None
-        call_id = item.text("call_id", "")
-        call = self._calls.pop(call_id, CallFacts())
         output, failed, images = self._output(item)
-        self._add(result_of(call, call_id, output, at, failed=failed, attachments=images))
+        self.follow(self.result(item.text("call_id", ""), output, at, failed=failed, attachments=images))
 
     def _output(self, item: Node) -> tuple[str, bool, tuple[ImagePart, ...]]:
         """Return a result's text, whether the tool failed, and images."""
@@ -343,9 +332,8 @@ class _Reader:
             inner = item.node("output")
             return inner.text("content", ""), inner.value.get("success") is False, ()
         if isinstance(output, list):
-            parts = self._said(item, "output")
-            text = "\n".join(part.text for part in parts if isinstance(part, TextPart))
-            return text, False, tuple(part for part in parts if isinstance(part, ImagePart))
+            text, images = split(self._said(item, "output"))
+            return text, False, images
         text = item.text("output", "")
         try:
             told = json.loads(text) if text.startswith('{"output":') else None
@@ -367,7 +355,7 @@ class _Reader:
                     self._count(event.node("info").node("last_token_usage"))
                 self._answer = None
             case "turn_aborted":
-                self._make.interrupt(self._answer)
+                self.interrupt(self._answer)
                 self._answer = None
             case "task_complete" if event.has("error"):
                 self._failed(event.node("error").text("message", ""), at)
@@ -377,7 +365,7 @@ class _Reader:
                 turns = int(event.number("num_turns"))
                 self._answer = self._counted = self._unclaimed = None
                 if 0 < turns <= len(self._turns):
-                    self._make.pass_over(None, self._turns[-turns][0])
+                    self.pass_over(None, self._turns[-turns][0])
                     del self._turns[-turns:]
             case "thread_name_updated":
                 self._title = event.text("thread_name", "") or self._title
@@ -390,30 +378,22 @@ class _Reader:
             return
         entry_id, said = self._unclaimed
         self._unclaimed = None
-        entry = self._make.entry(entry_id)
+        entry = self.entry(entry_id)
         self._turns.append((entry.parent_id, said))
-        self._make.replace(entry_id, entry.model_copy(update={"synthetic": None}))
+        self.change(entry, synthetic=None)
 
     def _count(self, usage: Node) -> None:
         """Set the tokens of the last answer; Codex counts what was cached as sent, too."""
-        total = int(usage.number("input_tokens"))
-        if self._counted is None or not total:
+        if self._counted is None or not usage.number("input_tokens"):
             return
-        cached, written = int(usage.number("cached_input_tokens")), int(usage.number("cache_write_input_tokens"))
-        tokens = Usage(
-            input=max(0, total - cached - written),
-            output=int(usage.number("output_tokens")),
-            cache_read=cached,
-            cache_write=written,
-            reasoning=int(usage.number("reasoning_output_tokens")),
-        )
-        self._used = tokens.total
-        self._make.replace(self._counted, self._make.entry(self._counted).model_copy(update={"usage": tokens}))
+        if tokens := usage_of(usage, _USAGE, cached_is_sent=True):
+            self._used = tokens.total
+            self.change(self.entry(self._counted), usage=tokens)
         self._counted = None
 
     def _failed(self, why: str, at: int) -> None:
         self._answer = None
-        self._add(AssistantEntry(parts=(), model=self._model_name, finish="error", error=why or None, created_at=at))
+        self.follow(AssistantEntry(parts=(), model=self._model_name, finish="error", error=why or None, created_at=at))
 
     def _compaction(self, payload: Node, at: int) -> None:
         self._answer = self._counted = None
@@ -425,8 +405,4 @@ class _Reader:
         persons = {text for _place, text in self._turns}
         details = SummaryDetails(user_messages=tuple(text for text in kept if text in persons))
         summary = payload.text("message", "") or "\n\n".join(text for text in kept if text)
-        self._add(summary_of(summary, at, before=self._used, by_itself=True, details=details))
-
-    def _add(self, entry: AssistantEntry | CompactionEntry | ModelChangeEntry | ToolResultEntry | UserEntry) -> int:
-        self._talked = self._talked or not isinstance(entry, ModelChangeEntry)
-        return self._make.follow(entry)
+        self.follow(summary_of(summary, at, before=self._used, by_itself=True, details=details))

@@ -1,11 +1,15 @@
 """A session as it leaves: everything of it that is exported, read once and in order."""
 
+import base64
+import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
+from tui_agent.json_text import loads
 from tui_agent.lazy import dataclass
 from tui_agent.session import entry_table
-from tui_agent.session.entries import Entry, ToolResultEntry
+from tui_agent.session.entries import Entry, FilePart, ImagePart, TextPart, ToolResultEntry, UserPart
 from tui_agent.session.records import LeafMove, SessionInfo
 from tui_agent.session.rows import blobs_of
 from tui_agent.session.session import Session
@@ -40,6 +44,19 @@ class SessionCopy:
             if (content := self.blob(digest)) is not None:
                 yield digest, content
 
+    def shown(self, part: UserPart) -> TextPart | ImagePart:
+        """Return a part as other programs can keep it: files and images that are gone as text."""
+        match part:
+            case FilePart(path=path, text=text):
+                return TextPart(text=f'<file path="{path}">\n{text}\n</file>')
+            case ImagePart() if self.blob(part.blob) is None:
+                return TextPart(text=f"[Image {part.path or part.mime}: no longer there]")
+            case _:
+                return part
+
+    def base64(self, part: ImagePart) -> str:
+        return base64.b64encode(self.blob(part.blob) or b"").decode("ascii")
+
 
 def copy_of(store: Store, session_id: str, *, whole: bool, leaf: int | None = None) -> SessionCopy:
     """Read a session: the whole tree, or the path to ``leaf`` (None: where the session is).
@@ -63,7 +80,7 @@ def copy_of(store: Store, session_id: str, *, whole: bool, leaf: int | None = No
         leaf=leaf if leaf in ids else (entries[-1].id if entries and leaf is not None else None),
         last_id=last_id,
         labels={entry_id: text for entry_id, text in session.labels().items() if entry_id in ids},
-        moves=_known_moves(session.moves(), ids) if whole else (),
+        moves=[move for move in session.moves() if {move.from_leaf, move.to_leaf} <= {None, *ids}] if whole else (),
         blob=store.blob,
     )
 
@@ -101,6 +118,20 @@ def _attached(entries: Sequence[Entry], parents: dict[int, int | None]) -> list[
     return attached
 
 
-def _known_moves(moves: Sequence[LeafMove], ids: set[int]) -> list[LeafMove]:
-    known = {None, *ids}
-    return [replace(move) for move in moves if move.from_leaf in known and move.to_leaf in known]
+def json_line(record: dict[str, Any]) -> str:
+    return json.dumps(record, ensure_ascii=False).encode("utf-8", "replace").decode() + "\n"
+
+
+def iso_time(at: int) -> str:
+    """Return milliseconds since the epoch as ISO 8601 in UTC."""
+    moment = datetime.fromtimestamp(at // 1000, tz=UTC) + timedelta(milliseconds=at % 1000)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def arguments_object(text: str) -> dict[str, Any]:
+    """Return what a tool was called with; other programs have no place for what is no object."""
+    try:
+        value = loads(text)
+    except ValueError:
+        value = text
+    return value if isinstance(value, dict) else {"arguments": value}

@@ -4,9 +4,6 @@ A rewind takes events out of the file, so that it is one path. Images are events
 Seen in files of version 1.0.102.
 """
 
-import json
-from collections.abc import Iterable, Iterator, Sequence
-
 from tui_agent.session.entries import (
     AssistantEntry,
     AssistantPart,
@@ -17,10 +14,16 @@ from tui_agent.session.entries import (
     Usage,
     UserEntry,
 )
-from tui_agent.session.formats.incoming import Builder, CallFacts, IncomingSession, facts_of, result_of, summary_of
-from tui_agent.session.formats.reading import ImportLimits, NoConversation, Node, SourceFile
+from tui_agent.session.formats.incoming import IncomingSession, SessionReader, summary_of, usage_of
+from tui_agent.session.formats.reading import Node, SourceFile
 
-_PROGRAM = "Copilot CLI"
+_USAGE = {
+    "input": "inputTokens",
+    "output": "outputTokens",
+    "cache_read": "cacheReadTokens",
+    "cache_write": "cacheWriteTokens",
+    "reasoning": "reasoningTokens",
+}
 _BOOKKEEPING = ("assistant.", "hook.", "model.", "permission.", "session.", "tool.")
 """Beginnings of the types of events that add nothing to what was said."""
 
@@ -38,37 +41,28 @@ def project_of(source: SourceFile) -> str:
     return ""
 
 
-def read(source: SourceFile) -> Iterator[Sequence[IncomingSession]]:
-    """Yield the session of a file.
+class Reader(SessionReader):
+    """Makes entries of events; an image comes before the message that names it."""
 
-    Raises:
-        ImportRefused: a line is not what it should be.
-    """
-    yield [_Reader(source.limits).read(source.lines())]
+    program = "Copilot CLI"
 
-
-class _Reader:
-    def __init__(self, limits: ImportLimits) -> None:
-        self._make = Builder(_PROGRAM, limits)
+    def __init__(self, source: SourceFile) -> None:
+        super().__init__(source)
         self._images: dict[str, ImagePart] = {}
-        self._calls: dict[str, CallFacts] = {}
-        self._usage: dict[str, Usage] = {}
+        self._usage: dict[str, Usage | None] = {}
         """Tokens of requests whose answer is still to come."""
 
-    def read(self, nodes: Iterable[Node | None]) -> IncomingSession:
+    def read(self) -> IncomingSession:
         start = Node({}, "")
-        for node in nodes:
-            if node is None:
-                continue
+        for node in self.nodes():
             if node.text("type", "") == "session.start":
                 start = node.node("data")
             elif node.has("agentId"):
-                self._make.leave_out("event of a subagent")
+                self.leave_out("event of a subagent")
             else:
                 self._event(node.text("type", ""), node.node("data"), node.time("timestamp"))
-        if not len(self._make.session.entries):
-            raise NoConversation(f"It holds no conversation of {_PROGRAM}.")
-        return self._make.finish(
+        self.require_conversation()
+        return self.finish(
             name=start.text("sessionId", ""),
             cwd=start.node("context").text("cwd", ""),
             title="",
@@ -84,24 +78,25 @@ class _Reader:
             case "tool.execution_complete":
                 self._result(data, at)
             case "session.binary_asset":
-                if image := self._make.image(data, data.text("data", ""), data.text("mimeType", "")):
+                if image := self.image(data, data.text("data", ""), data.text("mimeType", "")):
                     self._images[data.text("assetId", "")] = image
             case "session.usage_record":
-                self._count(data.node("usage"))
+                usage = data.node("usage")
+                self._usage[usage.text("apiCallId", "")] = usage_of(usage, _USAGE, cached_is_sent=True)
             case "session.compaction_complete" if data.flag("success"):
                 before, after = data.number("preCompactionTokens"), data.number("postCompactionTokens")
                 by_itself = data.text("trigger", "") != "manual"
                 summary = data.text("summaryContent", "")
-                self._make.follow(summary_of(summary, at, before=before, after=after, by_itself=by_itself))
+                self.follow(summary_of(summary, at, before=before, after=after, by_itself=by_itself))
             case "session.error":
                 error = data.text("message", "") or "The request failed."
-                self._make.follow(AssistantEntry(parts=(), model="", finish="error", error=error, created_at=at))
+                self.follow(AssistantEntry(parts=(), model="", finish="error", error=error, created_at=at))
             case "abort":
-                self._make.interrupt(self._make.last)
+                self.interrupt(self.last)
             case "system.message":
-                self._make.leave_out("message of “system”")
+                self.leave_out("message of “system”")
             case _ if not kind.startswith(_BOOKKEEPING):
-                self._make.leave_out(f"“{kind[:40]}” event")
+                self.leave_out(f"“{kind[:40]}” event")
 
     def _user(self, data: Node, at: int) -> None:
         parts: list[TextPart | ImagePart] = []
@@ -111,11 +106,11 @@ class _Reader:
             if image := self._images.get(attachment.text("assetId", "")):
                 parts.append(image)
             else:
-                self._make.leave_out("attachment that is not in the file")
+                self.leave_out("attachment that is not in the file")
         source = data.text("source", "user")
         synthetic = None if source == "user" else f"copilot-cli:{source[:40]}"
         if parts:
-            self._make.follow(UserEntry(parts=tuple(parts), synthetic=synthetic, created_at=at))
+            self.follow(UserEntry(parts=tuple(parts), synthetic=synthetic, created_at=at))
 
     def _answer(self, data: Node, at: int) -> None:
         name = data.text("model", "")
@@ -133,36 +128,19 @@ class _Reader:
             finish="tool_calls" if calls else "stop",
             created_at=at,
         )
-        self._make.follow(entry)
+        self.follow(entry)
 
     def _call(self, request: Node) -> ToolCallPart:
         arguments = request.value.get("arguments")
         if isinstance(arguments, str):  # a tool that takes plain text: other providers know only objects
             arguments = {"input": arguments}
-        call = ToolCallPart(
-            call_id=request.text("toolCallId"),
-            tool=request.text("name"),
-            arguments=json.dumps(arguments or {}, ensure_ascii=False),
-        )
-        self._calls[call.call_id] = facts_of(call)
-        return call
+        return self.call(request.text("toolCallId"), request.text("name"), arguments or {})
 
     def _result(self, data: Node, at: int) -> None:
         call_id = data.text("toolCallId")
-        call = self._calls.pop(call_id, None)
-        if call is None:
-            self._make.leave_out("result of a call that is not in the file")
+        if call_id not in self._calls:
+            self.leave_out("result of a call that is not in the file")
             return
         output = data.node("result").text("content", "") or data.node("error").text("message", "")
-        self._make.follow(result_of(call, call_id, output, at, failed=not data.flag("success")))
-
-    def _count(self, usage: Node) -> None:
-        """Keep the tokens of a request; what was cached is among those that were sent."""
-        cached, written = int(usage.number("cacheReadTokens")), int(usage.number("cacheWriteTokens"))
-        self._usage[usage.text("apiCallId", "")] = Usage(
-            input=max(0, int(usage.number("inputTokens")) - cached - written),
-            output=int(usage.number("outputTokens")),
-            cache_read=cached,
-            cache_write=written,
-            reasoning=int(usage.number("reasoningTokens")),
-        )
+        self.follow(self.result(call_id, output, at, failed=not data.flag("success")))
+        del self._calls[call_id]

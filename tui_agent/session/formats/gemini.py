@@ -6,8 +6,7 @@ directory stands in the file ``.project_root`` beside the chats.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from tui_agent.session.entries import (
     AssistantEntry,
@@ -20,29 +19,25 @@ from tui_agent.session.entries import (
     Usage,
     UserEntry,
 )
-from tui_agent.session.formats.incoming import Builder, CallFacts, IncomingSession, facts_of, result_of
-from tui_agent.session.formats.reading import ImportLimits, NoConversation, Node, SourceFile
+from tui_agent.session.formats.incoming import IncomingSession, SessionReader
+from tui_agent.session.formats.reading import Node, SourceFile
 
 _CONTEXT = "<session_context>"
 """Begins the message in the user's name in which the program describes the surroundings."""
 _STATUS = {"success": ToolStatus.COMPLETED, "cancelled": ToolStatus.INTERRUPTED}
 
 
-class GeminiMessages:
-    """Adds messages to a session that is being put together, each after the last record. ``provider`` answers."""
+class GeminiReader(SessionReader):
+    """Reads messages as Gemini's API has them, each after the last record."""
 
-    def __init__(self, make: Builder, provider: str) -> None:
-        self._make = make
-        self._provider = provider
+    provider: ClassVar[str]
+    """Whose models answer."""
+
+    def __init__(self, source: SourceFile) -> None:
+        super().__init__(source)
         self._answers: dict[str, int] = {}
         self._answered: set[str] = set()
         """Calls that have a result."""
-        self._tools: dict[str, ToolCallPart] = {}
-        """Calls without a result."""
-
-    def forget(self, name: str) -> None:
-        """Let an answer of this name be another one from here on."""
-        self._answers.pop(name, None)
 
     def _blocks(self, message: Node) -> list[Node]:
         content = message.value.get("content")
@@ -60,34 +55,31 @@ class GeminiMessages:
                 parts.append(TextPart(text=block.text("text")))
             elif block.has("inlineData"):
                 data = block.node("inlineData")
-                if image := self._make.image(block, data.text("data", ""), data.text("mimeType", "")):
+                if image := self.image(block, data.text("data", ""), data.text("mimeType", "")):
                     parts.append(image)
             elif block.has("functionResponse"):
                 response = block.node("functionResponse")
                 self.add_result(response.text("id", ""), response, "success", at)
             else:
-                self._make.leave_out("part of a message that is no text and no image")
+                self.leave_out("part of a message that is no text and no image")
         if parts:
             first = parts[0].text if isinstance(parts[0], TextPart) else ""
             synthetic = "gemini-cli:context" if first.startswith(_CONTEXT) else synthetic
-            self._make.follow(UserEntry(parts=tuple(parts), synthetic=synthetic, created_at=at))
+            self.follow(UserEntry(parts=tuple(parts), synthetic=synthetic, created_at=at))
 
     def add_answer(self, message: Node, name: str, at: int) -> None:
-        known = self._answers.get(name)
+        known, calls = self._answers.get(name), message.nodes("toolCalls")
         if known is None:  # one that is said anew has its results anew
-            self._answered -= {call.text("id", "") for call in message.nodes("toolCalls")}
-        model = f"{self._provider}/{message.text('model')}" if message.has("model") else ""
+            self._answered -= {call.text("id", "") for call in calls}
+        model = f"{self.provider}/{message.text('model')}" if message.has("model") else ""
         parts = self._parts(message, model)
-        calls = message.nodes("toolCalls")
         finish: Any = "tool_calls" if any(isinstance(part, ToolCallPart) for part in parts) else "stop"
         usage = _usage(message.node("tokens"))
-        before = self._make.entry(known) if known is not None else None
-        if known is not None and isinstance(before, AssistantEntry):
-            update = {"parts": tuple(parts), "usage": usage or before.usage, "finish": finish}
-            self._make.replace(known, before.model_copy(update=update))
+        if before := self.answer(known):
+            self.change(before, parts=tuple(parts), usage=usage or before.usage, finish=finish)
         else:
             entry = AssistantEntry(parts=tuple(parts), model=model, usage=usage, finish=finish, created_at=at)
-            self._answers[name] = self._make.follow(entry)
+            self._answers[name] = self.follow(entry)
         for call in calls:
             if call.has("result"):
                 self._call_result(call)
@@ -100,25 +92,17 @@ class GeminiMessages:
             parts.append(ReasoningPart(text="\n\n".join(filter(None, (heading, text))), model=model))
         for block in self._blocks(message):
             if block.has("functionCall"):
-                call = block.node("functionCall")
-                parts.append(self._call(call.text("id", ""), call.text("name", ""), call.node("args")))
+                parts.append(self._call(block.node("functionCall")))
             elif block.flag("thought"):
                 parts.append(ReasoningPart(text=block.text("text", ""), model=model))
             elif block.has("text"):
                 parts.append(TextPart(text=block.text("text")))
             else:
-                self._make.leave_out("part of an answer that is no text and no call")
-        parts += [
-            self._call(call.text("id", ""), call.text("name", ""), call.node("args"))
-            for call in message.nodes("toolCalls")
-        ]
-        return parts
+                self.leave_out("part of an answer that is no text and no call")
+        return [*parts, *map(self._call, message.nodes("toolCalls"))]
 
-    def _call(self, call_id: str, tool: str, arguments: Node) -> ToolCallPart:
-        call = ToolCallPart(call_id=call_id, tool=tool, arguments=json.dumps(arguments.value, ensure_ascii=False))
-        if call_id not in self._answered:
-            self._tools[call_id] = call
-        return call
+    def _call(self, call: Node) -> ToolCallPart:
+        return self.call(call.text("id", ""), call.text("name", ""), call.node("args").value)
 
     def _call_result(self, call: Node) -> None:
         at, status = call.time("timestamp"), call.text("status", "")
@@ -133,15 +117,13 @@ class GeminiMessages:
         if call_id in self._answered:
             return
         self._answered.add(call_id)
-        call = self._tools.pop(call_id, None)
         told = response.node("response")
         failed = told.has("error")
         output = told.value.get("error" if failed else "output")
         if not isinstance(output, str):
             output = json.dumps(told.value, ensure_ascii=False)
-        facts = facts_of(call) if call else CallFacts(response.text("name", ""))
         ended = ToolStatus.ERROR if failed else _STATUS.get(status, ToolStatus.ERROR)
-        self._make.follow(result_of(facts, call_id, output, at, status=ended))
+        self.follow(self.result(call_id, output, at, tool=response.text("name", ""), status=ended))
 
 
 def _usage(tokens: Node) -> Usage | None:
@@ -176,34 +158,27 @@ def project_of(source: SourceFile) -> str:
         return ""
 
 
-def read(source: SourceFile) -> Iterator[Sequence[IncomingSession]]:
-    """Yield the session of a chat's lines, or of the one document it is.
+class Reader(GeminiReader):
+    """Follows the chat through what is said anew and taken back."""
 
-    Raises:
-        ImportRefused: something in it is not what it should be.
-    """
-    nodes = [source.document()] if is_file(source) else source.lines()
-    yield [_Reader(source.limits).read(nodes, project_of(source))]
+    program = "Gemini CLI"
+    provider = "gemini"
 
-
-class _Reader:
-    def __init__(self, limits: ImportLimits) -> None:
-        self._make = Builder("Gemini CLI", limits)
+    def __init__(self, source: SourceFile) -> None:
+        super().__init__(source)
         self._spans: dict[str, tuple[int | None, int | None]] = {}
         """The entry each message came after, and the last one made of it."""
-        self._messages = GeminiMessages(self._make, "gemini")
 
-    def read(self, nodes: Iterable[Node | None], cwd: str) -> IncomingSession:
+    def read(self) -> IncomingSession:
         name, title, created = "", "", 0
-        for node in nodes:
-            if node is None:
-                continue
+        for node in [self.source.document()] if is_file(self.source) else self.nodes():
             if node.has("sessionId"):
                 name = name or node.text("sessionId")
                 created = created or node.time("startTime")
                 title = node.text("summary", "") or title
             if node.has("$rewindTo"):
-                self._rewind(node.text("$rewindTo"))
+                if (place := self._spans.get(node.text("$rewindTo"))) is not None:
+                    self.pass_over(None, place[0])
             elif node.has("$set"):
                 change = node.node("$set")
                 title = change.text("summary", "") or title
@@ -213,9 +188,8 @@ class _Reader:
                 self._become(node.nodes("messages"))
             elif node.has("id"):
                 self._message(node)
-        if not len(self._make.session.entries):
-            raise NoConversation("It holds no conversation of Gemini CLI.")
-        return self._make.finish(name=name, cwd=cwd, title=title, created_at=created)
+        self.require_conversation()
+        return self.finish(name=name, cwd=project_of(self.source), title=title, created_at=created)
 
     def _become(self, messages: list[Node]) -> None:
         """Let the chat be a list of messages: along those that are here in this order, then with what is new.
@@ -223,31 +197,28 @@ class _Reader:
         After going back a list begins behind the context that Gemini CLI tells first.
         """
         start = self._spans.get(messages[0].text("id", ""), (None, None))[0] if messages else None
-        context = self._make.entry(start) if start is not None else None
+        context = self.entry(start) if start is not None else None
         told = isinstance(context, UserEntry) and context.synthetic is not None
-        self._make.pass_over(None, start if told else None)
+        self.pass_over(None, start if told else None)
         for message in messages:
             name = message.text("id", "")
             before, after = self._spans.get(name, (None, None))
-            if name in self._spans and before == self._make.last:
-                self._make.pass_over(None, after)
+            if name in self._spans and before == self.last:
+                self.pass_over(None, after)
             else:
-                self._messages.forget(name)
+                # From here on an answer of this name is another one.
+                self._answers.pop(name, None)
                 self._spans.pop(name, None)
                 self._message(message)
 
-    def _rewind(self, name: str) -> None:
-        if name in self._spans:
-            self._make.pass_over(None, self._spans[name][0])
-
     def _message(self, message: Node) -> None:
-        name, before = message.text("id", ""), self._make.last
+        name, before = message.text("id", ""), self.last
         at = message.time("timestamp")
         match kind := message.text("type", ""):
             case "user":
-                self._messages.add_user(message, at)
+                self.add_user(message, at)
             case "gemini":
-                self._messages.add_answer(message, name, at)
+                self.add_answer(message, name, at)
             case _:
-                self._make.leave_out(f"“{kind[:40]}” message")
-        self._spans[name] = (self._spans.get(name, (before, None))[0], self._make.last)
+                self.leave_out(f"“{kind[:40]}” message")
+        self._spans[name] = (self._spans.get(name, (before, None))[0], self.last)

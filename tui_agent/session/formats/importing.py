@@ -3,7 +3,7 @@
 import hashlib
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import field, replace
 from enum import StrEnum
@@ -18,7 +18,7 @@ from tui_agent.session import blobs, entry_table, forking
 from tui_agent.session.entries import Entry, UserEntry
 from tui_agent.session.errors import SessionHeld
 from tui_agent.session.formats.incoming import IncomingSession, derived_id, is_derived_id
-from tui_agent.session.formats.reading import ImportLimits, ImportRefused, Node, SourceFile
+from tui_agent.session.formats.reading import ImportLimits, ImportRefused, SourceFile
 from tui_agent.session.formats.table import FORMATS, Format, format_named, format_of
 from tui_agent.session.ids import short_id
 from tui_agent.session.path_queries import typed_text
@@ -47,27 +47,27 @@ class DetectedFile:
 def find_sessions(home: Path, environ: Mapping[str, str] = os.environ) -> list[DetectedFile]:
     """Return the files other programs keep in their usual places, newest first."""
     found: dict[Path, DetectedFile] = {}
-    for row, path in _usual(home, environ):
-        try:
-            facts = path.stat()
-        except OSError:
-            continue  # gone in between
-        if path not in found and is_file(path) and facts.st_size:
-            at = int(facts.st_mtime * 1000)
-            size = _size_below(path.parent) if path.name in row.whole_directory else facts.st_size
-            found[path] = DetectedFile(path, row.name, row.program, _project(row, path), at, size)
+    for row in FORMATS:
+        for variable, below_home, pattern in row.places:
+            place = Path((variable and environ.get(variable)) or home / below_home)
+            for path in place.glob(pattern):
+                if path not in found and is_file(path) and (detected := _detected(row, path)):
+                    found[path] = detected
     return sorted(found.values(), key=lambda one: (-one.changed_at, str(one.path)))
 
 
-def _size_below(directory: Path) -> int:
-    return sum(file.stat().st_size for file in directory.rglob("*") if is_file(file) and not file.is_symlink())
-
-
-def _usual(home: Path, environ: Mapping[str, str]) -> Iterator[tuple[Format, Path]]:
-    for row in FORMATS:
-        for variable, below_home, pattern in row.places:
-            directory = Path(environ.get(variable) or home / below_home) if variable else home / below_home
-            yield from ((row, path) for path in directory.glob(pattern))
+def _detected(row: Format, path: Path) -> DetectedFile | None:
+    """Return what is known of a file before it is read; None where it is empty, or gone in between."""
+    try:
+        facts = path.stat()
+        size = facts.st_size
+        if path.name in row.whole_directory:
+            files = (file for file in path.parent.rglob("*") if is_file(file) and not file.is_symlink())
+            size = sum(file.stat().st_size for file in files)
+    except OSError:
+        return None
+    at = int(facts.st_mtime * 1000)
+    return DetectedFile(path, row.name, row.program, _project(row, path), at, size) if facts.st_size else None
 
 
 def _project(row: Format, path: Path) -> str:
@@ -77,18 +77,12 @@ def _project(row: Format, path: Path) -> str:
             return project
         with closing(source.lines()) as lines:
             for _number, node in zip(range(_HEAD_LINES), lines, strict=False):
-                if node is not None and (cwd := _directory(node)):
-                    return cwd
+                payload = node.value.get("payload") if node is not None else None
+                for value in (node.value if node is not None else {}, payload if isinstance(payload, dict) else {}):
+                    if isinstance(cwd := value.get("cwd"), str) and cwd:
+                        return cwd
     except ImportRefused:
         pass  # the list shows the file; importing it says what is wrong
-    return ""
-
-
-def _directory(node: Node) -> str:
-    payload = node.value.get("payload")
-    for value in (node.value, payload if isinstance(payload, dict) else {}):
-        if isinstance(cwd := value.get("cwd"), str) and cwd:
-            return cwd
     return ""
 
 
@@ -138,12 +132,21 @@ def read_file(
     Raises:
         ImportRefused: it can't be read; the message says where and why.
     """
-    file = _opened(path, limits or ImportLimits(), skip_damaged=skip_damaged)
-    row = format_named(source) if source is not None else format_of(file)
+    file, row = _opened(SourceFile(path, limits or ImportLimits(), skip_damaged=skip_damaged), source)
     sessions = [session for together in _read(row, file) for session in together]
     if file.refused and not sessions:
         raise file.refused[0]
     return sessions
+
+
+def _opened(file: SourceFile, source: str | None) -> tuple[SourceFile, Format]:
+    """Return a file with its format, which is the one named or is found out."""
+    if file.path.suffix.lower() in _TO_READ:
+        raise ImportRefused(
+            f"{file.path.name} is a copy to read: HTML and Markdown can't be imported. Export the session as .jsonl "
+            "instead."
+        )
+    return file, format_named(source) if source is not None else format_of(file)
 
 
 def _read(row: Format, file: SourceFile) -> Iterator[Sequence[IncomingSession]]:
@@ -151,15 +154,6 @@ def _read(row: Format, file: SourceFile) -> Iterator[Sequence[IncomingSession]]:
     for together in row.read(file):
         together[0].damaged = file.damaged
         yield together
-
-
-def _opened(path: Path, limits: ImportLimits, *, skip_damaged: bool) -> SourceFile:
-    file = SourceFile(path, limits, skip_damaged=skip_damaged)
-    if path.suffix.lower() in _TO_READ:
-        raise ImportRefused(
-            f"{path.name} is a copy to read: HTML and Markdown can't be imported. Export the session as .jsonl instead."
-        )
-    return file
 
 
 def import_file(
@@ -179,12 +173,14 @@ def import_file(
         SessionHeld: it goes on a session that another live program works on.
         StoreError: it can't be stored.
     """
-    file = _opened(path, ImportLimits(), skip_damaged=skip_damaged)
-    row = format_named(source) if source is not None else format_of(file)
+    file, row = _opened(SourceFile(path, skip_damaged=skip_damaged), source)
     imported: list[Imported] = []
     for together in _read(row, file):
         # A database changes with every session in it: what it holds of one is what tells two copies apart.
-        digest = "" if file.is_database or not row.has_lines else _digest(path)
+        digest = ""
+        if row.has_lines and not file.is_database:
+            with path.open("rb") as opened:
+                digest = hashlib.file_digest(opened, "sha256").hexdigest()
         with store.writer() as connection:
             stored = [_SessionImport(store, connection, estimate, digest).take(session) for session in together]
             for session in together:
@@ -198,11 +194,6 @@ def import_file(
     return imported
 
 
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 @dataclass(frozen=True, slots=True)
 class _SessionImport:
     """Stores one session inside a transaction. ``digest`` is the file's."""
@@ -214,23 +205,18 @@ class _SessionImport:
 
     def take(self, session: IncomingSession) -> Imported:
         # Two files of one thread differ in their times only, so that their ids end alike; ours are random throughout.
-        session_id = session.id
-        while is_derived_id(session_id) and self._number(session_id) is None and self._is_end_taken(session_id):
-            session_id = derived_id(session.created_at, session_id)
-        session.id = session_id
+        while is_derived_id(session.id) and self._number(session.id) is None and self._is_end_taken(session.id):
+            session.id = derived_id(session.created_at, session.id)
         number = self._number(session.id)
         if number is None:
             return self._new(session, session.id, ImportChange.NEW)
         row = self.connection.execute("SELECT count(*) FROM entries WHERE session = ?", (number,)).fetchone()
         here = int(row[0])
-        same = self._alike(number, session.entries, min(here, len(session.entries)))
-        if same and here <= len(session.entries):
+        if self._alike(number, session.entries, min(here, len(session.entries))):
             self._bring_back(number)
             return self._more(session, number, here)
-        if same:
-            self._bring_back(number)
-            return self._told(session, session.id, ImportChange.KNOWN, 0)
-        copy_id = derived_id(session.created_at, self.digest or _content_digest(session.entries), session.id)
+        content = self.digest or _content_digest(session.entries)
+        copy_id = derived_id(session.created_at, content, session.id)
         if (number := self._number(copy_id)) is not None:
             self._bring_back(number)
             return self._told(session, copy_id, ImportChange.KNOWN, 0)
@@ -257,13 +243,13 @@ class _SessionImport:
         return self._told(session, session_id, came, len(session.entries))
 
     def _more(self, session: IncomingSession, number: int, known: int) -> Imported:
-        row = self.connection.execute(
-            "SELECT id, holder, holder_pid, holder_host, held_since FROM sessions WHERE number = ?", (number,)
-        ).fetchone()
-        new = len(session.entries) - known
-        if new and self.store.alive(row[1]):
-            raise SessionHeld(row[0], row[2], row[3], row[4])
+        new = max(0, len(session.entries) - known)
         if new:
+            session_id, writer, *holder = self.connection.execute(
+                "SELECT id, holder, holder_pid, holder_host, held_since FROM sessions WHERE number = ?", (number,)
+            ).fetchone()
+            if self.store.alive(writer):
+                raise SessionHeld(session_id, *holder)
             self._append(session, number, known)
             self._finish(session, number)
         return self._told(session, session.id, ImportChange.MORE if new else ImportChange.KNOWN, new)
@@ -321,7 +307,7 @@ def _first_words(session: IncomingSession) -> str:
     return words if len(words) <= _TITLE_CHARS else f"{words[: _TITLE_CHARS - 1].rstrip()}…"
 
 
-def _content_digest(entries: Iterable[Entry]) -> str:
+def _content_digest(entries: Sequence[Entry]) -> str:
     digest = hashlib.sha256()
     for entry in entries:
         digest.update(essence_of(sound(entry)).model_dump_json().encode())

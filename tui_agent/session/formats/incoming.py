@@ -7,10 +7,10 @@ import json
 import re
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import field
 from tempfile import SpooledTemporaryFile
-from typing import Any, overload
+from typing import Any, ClassVar, overload
 
 from tui_agent.json_text import loads
 from tui_agent.lazy import dataclass
@@ -21,14 +21,16 @@ from tui_agent.session.entries import (
     Entry,
     EntryAdapter,
     ImagePart,
+    ModelChangeEntry,
     ReasoningPart,
     TextPart,
     ToolCallPart,
     ToolMetadata,
     ToolResultEntry,
     ToolStatus,
+    Usage,
 )
-from tui_agent.session.formats.reading import ImportLimits, ImportRefused, Node
+from tui_agent.session.formats.reading import ImportRefused, NoConversation, Node, SourceFile
 from tui_agent.session.records import LeafMove
 from tui_agent.session.rows import sound
 
@@ -48,14 +50,14 @@ class CallFacts:
     metadata: ToolMetadata = ToolMetadata()
 
 
-def facts_of(call: ToolCallPart | None) -> CallFacts:
+def facts_of(call: ToolCallPart) -> CallFacts:
     """Return what a result is called in a list, and which file it read or changed."""
     try:
-        arguments = loads(call.arguments) if call is not None else {}
+        arguments = loads(call.arguments)
     except ValueError:
         arguments = {}
-    if call is None or not isinstance(arguments, dict):
-        return CallFacts(call.tool if call is not None else "")
+    if not isinstance(arguments, dict):
+        return CallFacts(call.tool)
     titles = (value for key in _TITLE_KEYS if isinstance(value := arguments.get(key), str) and value.strip())
     path = next((value for key in _PATH_KEYS if isinstance(value := arguments.get(key), str) and value), None)
     tool = call.tool.lower()
@@ -66,15 +68,6 @@ def facts_of(call: ToolCallPart | None) -> CallFacts:
         modified_files=touched if tool in _CHANGING else (),
     )
     return CallFacts(call.tool, " ".join(next(titles, "").split())[:_CALL_TITLE_CHARS], metadata)
-
-
-def result_of(
-    call: CallFacts, call_id: str, output: str, at: int = 0, *, failed: bool = False, **more: Any
-) -> ToolResultEntry:
-    """Return the result of a call; ``more`` are further fields of the entry, or others than the call's."""
-    status = ToolStatus.ERROR if failed else ToolStatus.COMPLETED
-    fields = {"tool": call.tool, "title": call.title, "metadata": call.metadata, "status": status} | more
-    return ToolResultEntry(call_id=call_id, output=output, created_at=at, **fields)
 
 
 def summary_of(
@@ -89,6 +82,19 @@ def summary_of(
         created_at=at,
         **{"first_kept_id": None} | more,
     )
+
+
+def usage_of(counts: Node, keys: Mapping[str, str], *, cached_is_sent: bool = False) -> Usage | None:
+    """Return an answer's tokens, None where nothing was counted.
+
+    ``keys`` are the program's names for the fields of `Usage`; with ``cached_is_sent`` its input has what was cached.
+    """
+    if not counts.value:
+        return None
+    tokens = {field: int(counts.number(key)) for field, key in keys.items()}
+    if cached_is_sent:
+        tokens["input"] = max(0, tokens["input"] - tokens["cache_read"] - tokens["cache_write"])
+    return Usage(**tokens)
 
 
 _IN_MEMORY = 1_000_000
@@ -246,22 +252,30 @@ def derived_id(at: int, *names: str) -> str:
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
 
-class Builder:
-    """Puts a session together from records that name themselves and their parents by texts.
+class SessionReader:
+    """Puts a session together from a program's records, which name themselves and their parents by texts.
 
-    A record that becomes no entry is passed over: what names it as its parent comes below its own parent.
+    A record that becomes no entry is passed over: what names it as its parent comes below its own parent. Each program
+    has a subclass, whose ``read()`` returns the session of the file.
     """
 
-    def __init__(self, source: str, limits: ImportLimits) -> None:
-        self.session = IncomingSession("", source)
-        self._limits = limits
+    program: ClassVar[str]
+    """Its name as people write it."""
+
+    def __init__(self, source: SourceFile) -> None:
+        self.source = source
+        self.session = IncomingSession("", self.program)
+        self.last: int | None = None
+        """The entry that the last record stands for."""
+        self._calls: dict[str, CallFacts] = {}
         self._places: dict[str, int | None] = {}
-        self._last: int | None = None
         self._first_at = self._last_at = 0
 
-    @property
-    def last(self) -> int | None:
-        return self._last
+    def nodes(self) -> Iterator[Node]:
+        """Yield the lines that can be read."""
+        return (node for node in self.source.lines() if node is not None)
+
+    # -- the tree ---------------------------------------------------------------------------------------------
 
     def place(self, name: str | None) -> int | None:
         """Return the entry a name stands for, None for the beginning; of an unknown one, the entry before."""
@@ -269,16 +283,16 @@ class Builder:
             return None
         if name not in self._places:
             self.leave_out("broken link to the entry before (put after the one before it in the file)")
-            return self._last
+            return self.last
         return self._places[name]
 
     def knows(self, name: str) -> bool:
         return name in self._places
 
     def add(self, entry: Entry, parent: int | None, *, name: str | None = None) -> int:
-        entries = self.session.entries
-        if len(entries) >= self._limits.entries:
-            raise ImportRefused(f"The session has more than {self._limits.entries:,} entries.")
+        entries, limit = self.session.entries, self.source.limits.entries
+        if len(entries) >= limit:
+            raise ImportRefused(f"The session has more than {limit:,} entries.")
         entry_id = len(entries) + 1
         if at := entry.created_at:
             self._first_at = min(self._first_at or at, at)
@@ -289,43 +303,56 @@ class Builder:
 
     def follow(self, entry: Entry) -> int:
         """Add an entry below the last one."""
-        return self.add(entry, self._last)
-
-    def interrupt(self, entry_id: int | None) -> None:
-        """Say of an answer that it was interrupted; other entries stay as they are."""
-        entry = self.entry(entry_id) if entry_id is not None else None
-        if entry_id is not None and isinstance(entry, AssistantEntry):
-            self.replace(entry_id, entry.model_copy(update={"finish": "interrupted", "interrupted": True}))
-
-    def replace(self, entry_id: int, entry: Entry) -> None:
-        here = {"id": entry_id, "parent_id": self.session.entries[entry_id - 1].parent_id}
-        self.session.entries.replace(entry_id - 1, entry.model_copy(update=here))
-
-    def entry(self, entry_id: int) -> Entry:
-        return self.session.entries[entry_id - 1]
+        return self.add(entry, self.last)
 
     def pass_over(self, name: str | None, place: int | None) -> None:
         """Let a name stand for an entry that was not made from it."""
         if name is not None:
             self._places[name] = place
-        self._last = place
+        self.last = place
+
+    def entry(self, entry_id: int) -> Entry:
+        return self.session.entries[entry_id - 1]
+
+    def answer(self, entry_id: int | None) -> AssistantEntry | None:
+        """Return the entry with a number where that is an answer."""
+        entry = self.entry(entry_id) if entry_id is not None else None
+        return entry if isinstance(entry, AssistantEntry) else None
+
+    def change(self, entry: Entry, **fields: object) -> None:
+        """Replace an entry by one with other values."""
+        self.session.entries.replace(entry.id - 1, entry.model_copy(update=fields))
+
+    def interrupt(self, entry_id: int | None) -> None:
+        """Say of an answer that it was interrupted; other entries stay as they are."""
+        if answer := self.answer(entry_id):
+            self.change(answer, finish="interrupted", interrupted=True)
+
+    # -- parts ------------------------------------------------------------------------------------------------
 
     def leave_out(self, what: str) -> None:
         """Count something that has no place here."""
         self.session.left_out[what] += 1
 
-    def tolerate(self, work: Callable[[], object], where: str, *, skip: bool) -> None:
-        """Take a message; with ``skip`` one that is damaged is left out and counted with its place.
+    def call(self, call_id: str, tool: str, arguments: object) -> ToolCallPart:
+        """Return a call; ``arguments`` are its JSON text, or a value."""
+        if not isinstance(arguments, str):
+            arguments = json.dumps(arguments, ensure_ascii=False)
+        call = ToolCallPart(call_id=call_id, tool=tool, arguments=arguments)
+        self._calls[call_id] = facts_of(call)
+        return call
 
-        Raises:
-            ImportRefused: it is damaged, and not to be skipped.
+    def result(
+        self, call_id: str, output: str, at: int = 0, *, failed: bool = False, tool: str = "", **more: Any
+    ) -> ToolResultEntry:
+        """Return the result of a call; ``more`` are further fields of the entry, or others than the call's.
+
+        ``tool`` is the name of the tool where the call is not in the file.
         """
-        try:
-            work()
-        except ImportRefused:
-            if not skip:
-                raise
-            self.leave_out(f"damaged message ({where.rpartition(', ')[2]})")
+        call = self._calls.get(call_id) or CallFacts(tool)
+        status = ToolStatus.ERROR if failed else ToolStatus.COMPLETED
+        fields = {"tool": call.tool, "title": call.title, "metadata": call.metadata, "status": status} | more
+        return ToolResultEntry(call_id=call_id, output=output, created_at=at, **fields)
 
     def image(self, node: Node, data: str, mime: str) -> ImagePart | None:
         """Keep an image given in base64; None, and counted, when it is none that can be shown."""
@@ -340,6 +367,17 @@ class Builder:
         self.session.blobs[digest] = content
         return ImagePart(blob=digest, mime=mime)
 
+    # -- the end ----------------------------------------------------------------------------------------------
+
+    def require_conversation(self) -> None:
+        """Refuse a file in which nothing was said.
+
+        Raises:
+            NoConversation: there is no entry, or only the choice of a model.
+        """
+        if all(isinstance(entry, ModelChangeEntry) for entry in self.session.entries):
+            raise NoConversation(f"It holds no conversation of {self.program}.")
+
     def finish(
         self, *, name: str, cwd: str, title: str, created_at: int = 0, leaf: int | None = None
     ) -> IncomingSession:
@@ -349,32 +387,23 @@ class Builder:
         session.updated_at = self._last_at or session.created_at
         session.id = derived_id(session.created_at, session.source, name)
         session.cwd, session.title = cwd, " ".join(title.split())[:_TITLE_CHARS]
-        session.leaf, session.last_id = self._last if leaf is None else leaf, len(session.entries)
+        session.leaf, session.last_id = self.last if leaf is None else leaf, len(session.entries)
         return session
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Spelling:
-    """How a program writes what others write differently."""
+class BlockReader(SessionReader):
+    """Reads messages whose content is a list of blocks, as the Messages API has them, under names of the program's."""
 
-    call: str
+    call_block: ClassVar[str]
     """Type of the block that calls a tool."""
-    arguments: str
+    arguments_key: ClassVar[str]
     """Its key for what the tool is called with."""
-    image: Callable[[Node], tuple[str, str]]
-    """Returns an image's base64 and its type."""
-    tools: Mapping[str, str]
+    tool_names: ClassVar[Mapping[str, str]] = {}
     """Its names of tools that are called otherwise here."""
-    read_elsewhere: frozenset[str] = frozenset()
-    """Types of blocks in a user's message that are no part of what the user said."""
 
-
-class Content:
-    """Reads the content of messages for a session that is being put together; what has no place there is counted."""
-
-    def __init__(self, make: Builder, spelling: Spelling) -> None:
-        self._make = make
-        self._spelling = spelling
+    def image_in(self, block: Node) -> ImagePart | None:
+        """Keep the image of a block."""
+        raise NotImplementedError
 
     def said(self, message: Node, whose: str = "a message") -> tuple[TextPart | ImagePart, ...]:
         """Return texts and images in their order; ``whose`` they are is told with what is left out."""
@@ -386,16 +415,16 @@ class Content:
                 case "text":
                     parts.append(TextPart(text=block.text("text")))
                 case "image":
-                    if image := self._make.image(block, *self._spelling.image(block)):
+                    if image := self.image_in(block):
                         parts.append(image)
-                case _ if kind not in self._spelling.read_elsewhere:
-                    self._make.leave_out(f"“{kind[:40]}” part of {whose}")
+                case "tool_result":  # no part of what the user said
+                    pass
+                case _:
+                    self.leave_out(f"“{kind[:40]}” part of {whose}")
         return tuple(parts)
 
     def output(self, result: Node) -> tuple[str, tuple[ImagePart, ...]]:
-        parts = self.said(result, "a tool result")
-        text = "\n".join(part.text for part in parts if isinstance(part, TextPart))
-        return text, tuple(part for part in parts if isinstance(part, ImagePart))
+        return split(self.said(result, "a tool result"))
 
     def answered(self, message: Node, model: str) -> tuple[AssistantPart, ...]:
         """Return texts, reasoning and calls of an answer."""
@@ -407,14 +436,15 @@ class Content:
                 case "thinking":
                     # Signatures are in the program's own form; a provider would refuse them, so only the words stay.
                     parts.append(ReasoningPart(text=block.text("thinking", ""), model=model))
-                case self._spelling.call:
-                    tool, arguments = block.text("name"), block.node(self._spelling.arguments).value
-                    call = ToolCallPart(
-                        call_id=block.text("id"),
-                        tool=self._spelling.tools.get(tool, tool),
-                        arguments=json.dumps(arguments, ensure_ascii=False),
-                    )
-                    parts.append(call)
+                case self.call_block:
+                    tool, arguments = block.text("name"), block.node(self.arguments_key).value
+                    parts.append(self.call(block.text("id"), self.tool_names.get(tool, tool), arguments))
                 case _:
-                    self._make.leave_out(f"“{kind[:40]}” part of an answer")
+                    self.leave_out(f"“{kind[:40]}” part of an answer")
         return tuple(parts)
+
+
+def split(parts: Sequence[TextPart | ImagePart]) -> tuple[str, tuple[ImagePart, ...]]:
+    """Return the texts, a line each, and the images."""
+    text = "\n".join(part.text for part in parts if isinstance(part, TextPart))
+    return text, tuple(part for part in parts if isinstance(part, ImagePart))

@@ -3,7 +3,6 @@
 Both have the same records: a session, its messages, and the parts of each message.
 """
 
-import json
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
@@ -17,13 +16,12 @@ from tui_agent.session.entries import (
     ImagePart,
     ReasoningPart,
     TextPart,
-    ToolCallPart,
     Usage,
     UserEntry,
 )
-from tui_agent.session.formats.incoming import Builder, IncomingSession, derived_id, facts_of, result_of, summary_of
+from tui_agent.session.formats.incoming import IncomingSession, SessionReader, derived_id, summary_of
 from tui_agent.session.formats.reading import (
-    ImportLimits,
+    ImportRefused,
     NoConversation,
     Node,
     SourceFile,
@@ -37,13 +35,12 @@ _TABLES = {
     "part": frozenset({"id", "message_id", "data"}),
 }
 """What tells the database from others."""
-_PROGRAM = "OpenCode"
 
 _DEPTH = 3
 _RECORDS = frozenset({"session", "message", "part"})
 """Folders of the storage that sessions are made of."""
-_Lazy = tuple[str, Callable[[], Node]]
-"""Where a message stands, and what reads it: a damaged one is no reason not to read the next."""
+_Message = Callable[[str], Node]
+"""Reads a message that stands at a place: a damaged one is no reason not to read the next."""
 
 _FINISH = {"tool-calls": "tool_calls", "length": "length", "content-filter": "content_filter", "error": "error"}
 _PASSED = frozenset({"step-start", "step-finish", "snapshot", "patch", "agent", "retry", "compaction"})
@@ -54,7 +51,12 @@ _NOT_RUN = frozenset({"pending", "running"})
 def is_file(source: SourceFile) -> bool:
     """Whether a file is OpenCode's database, an export, or a record of its older storage."""
     if source.is_database:
-        return source.has_columns(_TABLES)
+        with source.database() as connection:
+            there = {
+                table: {row["name"] for row in connection.execute("SELECT name FROM pragma_table_info(?)", (table,))}
+                for table in _TABLES
+            }
+        return all(columns <= there[table] for table, columns in _TABLES.items())
     if _is_stored(source):
         return True
     one_line = source.head.lstrip().startswith((b'{"info":', b'{ "info":'))
@@ -81,28 +83,16 @@ def read(source: SourceFile) -> Iterator[Sequence[IncomingSession]]:
     """
     if source.is_database:
         yield from ([session] for session in _database(source))
-    elif _is_stored(source):
-        yield [_stored(source)]
-    else:
-        yield [_export(source.document(), source.limits)]
-
-
-def _export(document: Node, limits: ImportLimits) -> IncomingSession:
-    reader = _Reader(limits)
-    places = ((f"{document.where}, message {number}", row) for number, row in enumerate(document.nodes("messages"), 1))
-    messages = ((place, partial(Node, row.value, place)) for place, row in places)
-    info = document.node("info")
-    session = reader.read(
-        messages,
-        name=info.text("id", ""),
-        cwd=info.text("directory", ""),
-        title=info.text("title", ""),
-        created_at=info.node("time").time("created"),
-        undone=info.node("revert").text("messageID", ""),
-    )
+        return
+    session = _stored(source) if _is_stored(source) else _export(source)
     if not len(session.entries):
-        raise NoConversation(f"{document.where} holds no messages.")
-    return session
+        raise NoConversation(f"{source.path.name} holds no messages.")
+    yield [session]
+
+
+def _export(source: SourceFile) -> IncomingSession:
+    document = source.document()
+    return _Reader(source).read(document.node("info"), (partial(Node, row.value) for row in document.nodes("messages")))
 
 
 def _database(source: SourceFile) -> Iterator[IncomingSession]:
@@ -117,35 +107,29 @@ def _database(source: SourceFile) -> Iterator[IncomingSession]:
 
 def _of_row(connection: sqlite3.Connection, row: sqlite3.Row, source: SourceFile) -> IncomingSession:
     where = f"{source.path.name}, session “{str(row['id'])[:40]}”"
-    session = _Reader(source.limits, skip_damaged=source.skip_damaged).read(
-        _stored_messages(connection, row["id"], where),
-        name=str(row["id"]),
-        cwd=str(row["directory"] or ""),
-        title=str(row["title"] or ""),
-        created_at=int(row["time_created"] or 0),
-        undone=parse_object(_bytes(row["revert"] or "{}"), where).text("messageID", ""),
+    info: dict[str, Any] = {name: str(row[name] or "") for name in ("id", "directory", "title")}
+    info["time"] = {"created": int(row["time_created"] or 0)}
+    info["revert"] = parse_object(_bytes(row["revert"] or "{}"), where).value
+    messages = connection.execute(
+        "SELECT id, data FROM message WHERE session_id = ? ORDER BY time_created, id", (row["id"],)
     )
+
+    def read(message: sqlite3.Row, place: str) -> Node:
+        said = parse_object(_bytes(message["data"]), place)
+        parts = connection.execute("SELECT id, data FROM part WHERE message_id = ? ORDER BY id", (message["id"],))
+        found = [{**parse_object(_bytes(part["data"]), place).value, "id": part["id"]} for part in parts]
+        return Node({"info": {**said.value, "id": message["id"]}, "parts": found}, place)
+
+    session = _Reader(source).read(Node(info, where), (partial(read, message) for message in messages))
     if row["parent_id"]:
         at = connection.execute("SELECT time_created FROM session WHERE id = ?", (row["parent_id"],)).fetchone()
         if at is not None:
-            session.origin = (derived_id(at[0], _PROGRAM, row["parent_id"]), None, "opencode")
+            session.origin = _origin(row["parent_id"], at[0])
     return session
 
 
-def _stored_messages(connection: sqlite3.Connection, session: str, where: str) -> Iterator[_Lazy]:
-    messages = connection.execute(
-        "SELECT id, data FROM message WHERE session_id = ? ORDER BY time_created, id", (session,)
-    )
-
-    def read(row: sqlite3.Row, place: str) -> Node:
-        info = parse_object(_bytes(row["data"]), place)
-        parts = connection.execute("SELECT id, data FROM part WHERE message_id = ? ORDER BY id", (row["id"],))
-        found = [{**parse_object(_bytes(part["data"]), place).value, "id": part["id"]} for part in parts]
-        return Node({"info": {**info.value, "id": row["id"]}, "parts": found}, place)
-
-    for number, row in enumerate(messages, 1):
-        place = f"{where}, message {number}"
-        yield place, partial(read, row, place)
+def _origin(parent: str, created_at: int) -> tuple[str, None, str]:
+    return derived_id(created_at, _Reader.program, parent), None, "opencode"
 
 
 def _bytes(value: object) -> bytes:
@@ -182,51 +166,47 @@ def _stored(source: SourceFile) -> IncomingSession:
         )
 
     files = sorted((storage / "message" / name).glob("*.json")) if name.replace("_", "").isalnum() else []
-    places = [f"{path.name}, message {number}" for number in range(1, len(files) + 1)]
-    session = _Reader(source.limits, skip_damaged=source.skip_damaged).read(
-        ((place, partial(read, file, place)) for file, place in zip(files, places, strict=True)),
-        name=name,
-        cwd=info.text("directory", ""),
-        title=info.text("title", ""),
-        created_at=info.node("time").time("created"),
-        undone=info.node("revert").text("messageID", ""),
-    )
-    if not len(session.entries):
-        raise NoConversation(f"{path.name} holds no messages.")
+    session = _Reader(source).read(info, (partial(read, file) for file in files))
     if parent := info.text("parentID", ""):
         above = path.with_name(f"{parent}.json")
         if parent.replace("_", "").isalnum() and path_checks.is_file(above):
-            at = read_document(above, source.limits).node("time").time("created")
-            session.origin = (derived_id(at, _PROGRAM, parent), None, "opencode")
+            session.origin = _origin(parent, read_document(above, source.limits).node("time").time("created"))
     return session
 
 
-class _Reader:
-    def __init__(self, limits: ImportLimits, *, skip_damaged: bool = False) -> None:
-        self._make = Builder(_PROGRAM, limits)
-        self._skip = skip_damaged
-        self._leaf: int | None = None
+class _Reader(SessionReader):
+    program = "OpenCode"
+    _leaf: int | None = None
 
-    def read(
-        self, messages: Iterable[_Lazy], *, name: str, cwd: str, title: str, created_at: int, undone: str
-    ) -> IncomingSession:
-        """Return the session; ``undone`` is the first message that is taken back, which goes with the next one."""
-        for where, message in messages:
-            self._make.tolerate(partial(self._message, message, undone), where, skip=self._skip)
-        return self._make.finish(name=name, cwd=cwd, title=title, created_at=created_at, leaf=self._leaf)
+    def read(self, info: Node, messages: Iterable[_Message]) -> IncomingSession:
+        """Return the session; the first message that is taken back goes with the next one."""
+        undone = info.node("revert").text("messageID", "")
+        for number, message in enumerate(messages, 1):
+            try:
+                self._message(message(f"{info.where}, message {number}"), undone)
+            except ImportRefused:
+                if not self.source.skip_damaged:
+                    raise
+                self.leave_out(f"damaged message (message {number})")
+        return self.finish(
+            name=info.text("id", ""),
+            cwd=info.text("directory", ""),
+            title=info.text("title", ""),
+            created_at=info.node("time").time("created"),
+            leaf=self._leaf,
+        )
 
-    def _message(self, read: Callable[[], Node], undone: str) -> None:
-        message = read()
+    def _message(self, message: Node, undone: str) -> None:
         info = message.node("info")
         if undone and info.text("id", "") == undone:
-            self._leaf = self._make.last
+            self._leaf = self.last
         match role := info.text("role"):
             case "user":
                 self._user(info, message)
             case "assistant":
                 self._assistant(info, message)
             case _:
-                self._make.leave_out(f"message of “{role[:40]}”")
+                self.leave_out(f"message of “{role[:40]}”")
 
     def _user(self, info: Node, message: Node) -> None:
         parts: list[Any] = []
@@ -242,20 +222,18 @@ class _Reader:
                 case "subtask":
                     parts.append(TextPart(text=part.text("prompt", "")))
                 case _ if kind not in _PASSED:
-                    self._make.leave_out(f"“{kind[:40]}” part of a message")
+                    self.leave_out(f"“{kind[:40]}” part of a message")
         if parts := [part for part in parts if part is not None]:
             name = "opencode:synthetic" if synthetic else None
-            self._make.follow(
-                UserEntry(parts=tuple(parts), synthetic=name, created_at=info.node("time").time("created"))
-            )
+            self.follow(UserEntry(parts=tuple(parts), synthetic=name, created_at=info.node("time").time("created")))
 
     def _file(self, part: Node) -> ImagePart | FilePart | None:
         url, mime = part.text("url", ""), part.text("mime", "")
         name = part.text("filename", "")
         if url.startswith("data:image/") and ";base64," in url:
-            return self._make.image(part, url.partition(";base64,")[2], mime)
+            return self.image(part, url.partition(";base64,")[2], mime)
         if url.startswith("data:"):
-            self._make.leave_out("attachment of another type than an image")
+            self.leave_out("attachment of another type than an image")
             return None
         # What the model was shown of a file is in a text of its own.
         return FilePart(path=name or url[:200], text="")
@@ -276,15 +254,14 @@ class _Reader:
                         # An older version kept all steps of a turn in one message: each is an answer of its own.
                         self._answer(info, model, parts[:-1], tools, time)
                         parts, tools = parts[-1:], []
-                    arguments = json.dumps(part.node("state").node("input").value, ensure_ascii=False)
                     call_id = part.text("callID", "") or part.text("id")
-                    parts.append(ToolCallPart(call_id=call_id, tool=part.text("tool"), arguments=arguments))
+                    parts.append(self.call(call_id, part.text("tool"), part.node("state").node("input").value))
                     tools.append(part)
                 case _ if kind not in _PASSED and kind != "text":
-                    self._make.leave_out(f"“{kind[:40]}” part of an answer")
+                    self.leave_out(f"“{kind[:40]}” part of an answer")
         if info.flag("summary"):
             summary = "\n".join(part.text for part in parts if isinstance(part, TextPart))
-            self._make.follow(summary_of(summary, time.time("created")))
+            self.follow(summary_of(summary, time.time("created")))
         else:
             self._answer(info, model, parts, tools, time, last=True)
 
@@ -306,37 +283,31 @@ class _Reader:
             interrupted=aborted,
             created_at=time.time("created"),
         )
-        self._make.follow(entry)
-        calls = {part.call_id: part for part in parts if isinstance(part, ToolCallPart)}
+        self.follow(entry)
         for tool in tools:
-            self._result(tool, calls[tool.text("callID", "") or tool.text("id")])
+            self._result(tool)
 
-    def _result(self, part: Node, call: ToolCallPart) -> None:
+    def _result(self, part: Node) -> None:
         state = part.node("state")
         status = state.text("status", "")
         if status in _NOT_RUN:
             return  # the projection says of a call without a result that it was interrupted
-        facts = facts_of(call)
-        metadata = facts.metadata
-        diff = state.node("metadata").value.get("diff")
-        if isinstance(diff, str) and diff:
-            metadata = metadata.model_copy(update={"diff": diff})
         images = [self._file(item) for item in state.nodes("attachments")]
         output = state.text("error" if status == "error" else "output", "")
         began, ended = state.node("time").time("start"), state.node("time").time("end")
-        entry = result_of(
-            facts,
-            call.call_id,
+        entry = self.result(
+            part.text("callID", "") or part.text("id"),
             output,
             ended,
             failed=status == "error",
             attachments=tuple(image for image in images if isinstance(image, ImagePart)),
-            title=state.text("title", "") or facts.title,
-            metadata=metadata,
             started_at=began,
             ended_at=ended,
         )
-        self._make.follow(entry)
+        diff = state.node("metadata").value.get("diff")
+        if isinstance(diff, str) and diff:
+            entry = entry.model_copy(update={"metadata": entry.metadata.model_copy(update={"diff": diff})})
+        self.follow(entry.model_copy(update={"title": state.text("title", "") or entry.title}))
 
 
 def _error(info: Node) -> str | None:

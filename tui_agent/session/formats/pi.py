@@ -3,8 +3,6 @@
 The format is described in Pi's ``docs/session.md``.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-
 from tui_agent.session.effort import Effort
 from tui_agent.session.entries import (
     AssistantEntry,
@@ -12,63 +10,46 @@ from tui_agent.session.entries import (
     CompactionEntry,
     EffortChangeEntry,
     Entry,
+    ImagePart,
     ModelChangeEntry,
     ShellEntry,
     SummaryDetails,
     TextPart,
-    ToolCallPart,
     ToolResultEntry,
-    Usage,
     UserEntry,
 )
-from tui_agent.session.formats.incoming import (
-    Builder,
-    CallFacts,
-    Content,
-    IncomingSession,
-    Spelling,
-    facts_of,
-    result_of,
-    summary_of,
-)
+from tui_agent.session.formats.incoming import BlockReader, IncomingSession, summary_of, usage_of
 from tui_agent.session.formats.pi_writer import OUR_PREFIX
-from tui_agent.session.formats.reading import ImportLimits, ImportRefused, Node, SourceFile
+from tui_agent.session.formats.reading import ImportRefused, Node, SourceFile
 
 _FINISH = {"stop": "stop", "toolUse": "tool_calls", "length": "length", "aborted": "interrupted", "error": "error"}
-_SPELLING = Spelling(
-    call="toolCall",
-    arguments="arguments",
-    image=lambda block: (block.text("data"), block.text("mimeType")),
-    tools={},
-)
+_USAGE = {"input": "input", "output": "output", "cache_read": "cacheRead", "cache_write": "cacheWrite"}
 
 
 def is_line(node: Node) -> bool:
     return node.value.get("type") == "session" and "cwd" in node.value
 
 
-def read(source: SourceFile) -> Iterator[Sequence[IncomingSession]]:
-    """Yield the session of a file.
+class Reader(BlockReader):
+    """Makes an entry of each record that has one here, in the place its parent says."""
 
-    Raises:
-        ImportRefused: a record is not what it should be.
-    """
-    yield [_Reader(source.limits).read(source.lines())]
+    program = "Pi"
+    call_block = "toolCall"
+    arguments_key = "arguments"
 
-
-class _Reader:
-    def __init__(self, limits: ImportLimits) -> None:
-        self._make = Builder("Pi", limits)
-        self._content = Content(self._make, _SPELLING)
+    def __init__(self, source: SourceFile) -> None:
+        super().__init__(source)
         self._lines: list[str] = []
         """Names of the records by place, for the version in which a compaction counts them."""
-        self._calls: dict[str, CallFacts] = {}
         self._title = ""
 
-    def read(self, nodes: Iterable[Node | None]) -> IncomingSession:
+    def image_in(self, block: Node) -> ImagePart | None:
+        return self.image(block, block.text("data"), block.text("mimeType"))
+
+    def read(self) -> IncomingSession:
         header: Node | None = None
         linear = True
-        for number, node in enumerate(nodes):
+        for number, node in enumerate(self.source.lines()):
             if node is None:
                 pass
             elif header is None:
@@ -78,18 +59,15 @@ class _Reader:
                 linear = node.number("version", 1) < 2
             else:
                 name = f"line {number}" if linear else node.text("id")
-                if not linear and self._make.knows(name):
+                if not linear and self.knows(name):
                     raise node.refuse(f"there are two entries with the id “{name[:40]}”")
-                parent = (
-                    self._make.last
-                    if linear
-                    else self._make.place(node.text("parentId") if node.has("parentId") else None)
-                )
+                above = node.text("parentId") if node.has("parentId") else None
+                parent = self.last if linear else self.place(above)
                 self._record(node, name, parent)
             self._lines.append(f"line {number}")
         if header is None:
             raise ImportRefused("The file is empty.")
-        return self._make.finish(
+        return self.finish(
             name=header.text("id", ""),
             cwd=header.text("cwd", ""),
             title=self._title,
@@ -120,17 +98,17 @@ class _Reader:
             case "session_info":
                 self._title = node.text("name", self._title)
             case _:
-                self._make.leave_out(f"“{kind[:40]}” record")
+                self.leave_out(f"“{kind[:40]}” record")
         if entry is None:
-            self._make.pass_over(name, parent)
+            self.pass_over(name, parent)
         else:
-            self._make.add(entry.model_copy(update={"created_at": at}), parent, name=name)
+            self.add(entry.model_copy(update={"created_at": at}), parent, name=name)
 
     def _effort(self, node: Node) -> EffortChangeEntry | None:
         try:
             return EffortChangeEntry(effort=Effort(node.text("thinkingLevel")))
         except ValueError:
-            self._make.leave_out("thinking level of another name")
+            self.leave_out("thinking level of another name")
             return None
 
     def _message(self, message: Node) -> Entry | None:
@@ -152,11 +130,11 @@ class _Reader:
             case "custom" | "hookMessage":
                 return self._custom(message)
             case _:
-                self._make.leave_out(f"message of “{role[:40]}”")
+                self.leave_out(f"message of “{role[:40]}”")
                 return None
 
     def _said(self, message: Node, synthetic: str | None = None) -> UserEntry:
-        return UserEntry(parts=self._content.said(message) or (TextPart(text=""),), synthetic=synthetic)
+        return UserEntry(parts=self.said(message) or (TextPart(text=""),), synthetic=synthetic)
 
     def _custom(self, message: Node) -> UserEntry:
         kind = message.text("customType", "")[:60]
@@ -164,15 +142,12 @@ class _Reader:
 
     def _assistant(self, message: Node) -> AssistantEntry:
         model = f"{message.text('provider', '')}/{message.text('model', '')}".strip("/")
-        parts = self._content.answered(message, model)
-        calls = (part for part in parts if isinstance(part, ToolCallPart))
-        self._calls |= {call.call_id: facts_of(call) for call in calls}
         usage, stop = message.node("usage"), message.text("stopReason", "stop")
         cost = usage.node("cost").number("total")
         return AssistantEntry(
-            parts=parts,
+            parts=self.answered(message, model),
             model=model,
-            usage=_usage(usage),
+            usage=usage_of(usage, _USAGE),
             cost=cost or None,
             finish=_FINISH.get(stop, "stop"),
             error=message.text("errorMessage", "") or None,
@@ -180,11 +155,9 @@ class _Reader:
         )
 
     def _result(self, message: Node) -> ToolResultEntry:
-        output, images = self._content.output(message)
-        call_id = message.text("toolCallId")
-        call = self._calls.get(call_id, CallFacts())
-        tool = message.text("toolName")
-        return result_of(call, call_id, output, failed=message.flag("isError"), tool=tool, attachments=images)
+        output, images = self.output(message)
+        result = self.result(message.text("toolCallId"), output, failed=message.flag("isError"), attachments=images)
+        return result.model_copy(update={"tool": message.text("toolName")})
 
     def _compaction(self, node: Node) -> CompactionEntry:
         kept: int | None = None
@@ -197,28 +170,17 @@ class _Reader:
         return summary_of(node.text("summary"), before=before, first_kept_id=kept, details=details)
 
     def _place_or(self, name: str, default: int | None) -> int | None:
-        return self._make.place(name) if self._make.knows(name) else default
+        return self.place(name) if self.knows(name) else default
 
     def _label(self, node: Node) -> None:
         target = node.text("targetId")
-        entry_id = self._make.place(target) if self._make.knows(target) else None
+        entry_id = self.place(target) if self.knows(target) else None
         if entry_id is None:
-            self._make.leave_out("label of an entry that is not there")
+            self.leave_out("label of an entry that is not there")
         elif label := node.text("label", ""):
-            self._make.session.labels[entry_id] = label[:200]
+            self.session.labels[entry_id] = label[:200]
         else:
-            self._make.session.labels.pop(entry_id, None)
-
-
-def _usage(usage: Node) -> Usage | None:
-    if not usage.value:
-        return None
-    return Usage(
-        input=int(usage.number("input")),
-        output=int(usage.number("output")),
-        cache_read=int(usage.number("cacheRead")),
-        cache_write=int(usage.number("cacheWrite")),
-    )
+            self.session.labels.pop(entry_id, None)
 
 
 def _details(details: Node) -> SummaryDetails:

@@ -4,13 +4,9 @@ Entries keep their numbers as Pi's eight hexadecimal digits. What Pi has no reco
 view, modes, checkpoints) is left out: what hung below it hangs below the entry above it.
 """
 
-import base64
-import json
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from tui_agent.json_text import loads
 from tui_agent.session.effort import Effort
 from tui_agent.session.entries import (
     AssistantEntry,
@@ -19,12 +15,11 @@ from tui_agent.session.entries import (
     CompactionEntry,
     EffortChangeEntry,
     Entry,
-    FilePart,
-    ImagePart,
     ModelChangeEntry,
     ReasoningPart,
     ShellEntry,
     SummaryDetails,
+    TextPart,
     ToolCallPart,
     ToolResultEntry,
     ToolStatus,
@@ -32,7 +27,7 @@ from tui_agent.session.entries import (
     UserEntry,
     UserPart,
 )
-from tui_agent.session.formats.copies import SessionCopy
+from tui_agent.session.formats.copies import SessionCopy, arguments_object, iso_time, json_line
 
 VERSION = 3
 OUR_PREFIX = "tui-agent:"
@@ -46,7 +41,7 @@ _Record = dict[str, Any]
 
 def write(copy: SessionCopy, put: Callable[[str], object]) -> None:
     for record in _Writer(copy).records():
-        put(json.dumps(record, ensure_ascii=False).encode("utf-8", "replace").decode() + "\n")
+        put(json_line(record))
 
 
 class _Writer:
@@ -57,9 +52,9 @@ class _Writer:
         self._parents = {entry.id: entry.parent_id for entry in copy.entries}
 
     def records(self) -> Iterator[_Record]:
-        copy = self._copy
-        at = copy.info.created_at
-        yield {"type": "session", "version": VERSION, "id": copy.info.id, "timestamp": _time(at), "cwd": copy.info.cwd}
+        copy, info = self._copy, self._copy.info
+        at = iso_time(info.created_at)
+        yield {"type": "session", "version": VERSION, "id": info.id, "timestamp": at, "cwd": info.cwd}
         for entry in copy.entries:
             above = self._stands_for(entry.parent_id)
             record = self._record(entry)
@@ -72,10 +67,10 @@ class _Writer:
             if (target := self._stands_for(entry_id)) is not None:
                 number += 1
                 record = {"type": "label", "targetId": _name(target), "label": label}
-                yield _node(number, last, copy.info.updated_at, record)
+                yield _node(number, last, info.updated_at, record)
                 last = number
-        record = {"type": "session_info", "name": copy.info.title}
-        yield _node(number + 1, last, copy.info.updated_at, record)
+        record = {"type": "session_info", "name": info.title}
+        yield _node(number + 1, last, info.updated_at, record)
 
     def _stands_for(self, entry_id: int | None) -> int | None:
         return None if entry_id is None else self._written.get(entry_id)
@@ -95,12 +90,15 @@ class _Writer:
                         "role": "toolResult",
                         "toolCallId": entry.call_id,
                         "toolName": entry.tool,
-                        "content": [_text(entry.output), *(self._image(image) for image in entry.attachments)],
+                        "content": [_text(entry.output), *map(self._part, entry.attachments)],
                         "isError": entry.status is not ToolStatus.COMPLETED,
                     },
                 )
             case ShellEntry():
-                record = _message(entry, _shell(entry))
+                shell = {"role": "bashExecution", "command": entry.command, "output": entry.output}
+                code = {} if entry.exit_code is None else {"exitCode": entry.exit_code}
+                excluded = {"excludeFromContext": True} if entry.excluded else {}
+                record = _message(entry, {**shell, **code, "cancelled": False, "truncated": False, **excluded})
             case CompactionEntry():
                 record = self._compaction(entry)
             case BranchSummaryEntry():
@@ -122,27 +120,18 @@ class _Writer:
         return record
 
     def _said(self, entry: UserEntry) -> _Record:
-        content = [self._user_part(part) for part in entry.parts]
+        content = [self._part(part) for part in entry.parts]
         if entry.synthetic is None:
             return _message(entry, {"role": "user", "content": content})
         name = entry.synthetic.removeprefix("pi:")
         kind = name if name != entry.synthetic else f"{OUR_PREFIX}{name}"
         return {"type": "custom_message", "customType": kind, "content": content, "display": False}
 
-    def _user_part(self, part: UserPart) -> _Record:
-        match part:
-            case ImagePart():
-                return self._image(part)
-            case FilePart(path=path, text=text):
-                return _text(f'<file path="{path}">\n{text}\n</file>')
-            case _:
-                return _text(part.text)
-
-    def _image(self, part: ImagePart) -> _Record:
-        content = self._copy.blob(part.blob)
-        if content is None:
-            return _text(f"[Image {part.path or part.mime}: no longer there]")
-        return {"type": "image", "data": base64.b64encode(content).decode("ascii"), "mimeType": part.mime}
+    def _part(self, part: UserPart) -> _Record:
+        shown = self._copy.shown(part)
+        if isinstance(shown, TextPart):
+            return _text(shown.text)
+        return {"type": "image", "data": self._copy.base64(shown), "mimeType": shown.mime}
 
     def _compaction(self, entry: CompactionEntry) -> _Record:
         kept = None if entry.first_kept_id is None else self._first_written(entry)
@@ -164,17 +153,12 @@ class _Writer:
 
 
 def _node(number: int, parent: int | None, at: int, record: _Record) -> _Record:
-    place = {"id": _name(number), "parentId": None if parent is None else _name(parent), "timestamp": _time(at)}
+    place = {"id": _name(number), "parentId": None if parent is None else _name(parent), "timestamp": iso_time(at)}
     return {"type": record["type"], **place, **record}
 
 
 def _name(number: int) -> str:
     return f"{number:08x}"
-
-
-def _time(at: int) -> str:
-    moment = datetime.fromtimestamp(at // 1000, tz=UTC) + timedelta(milliseconds=at % 1000)
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _text(text: str) -> _Record:
@@ -192,6 +176,7 @@ def _model(name: str) -> tuple[str, str]:
 
 def _answer(entry: AssistantEntry) -> _Record:
     provider, model = _model(entry.model)
+    usage = entry.usage or Usage()
     # Pi passes over answers that failed, and would be left with the results of their calls.
     stop = "toolUse" if entry.tool_calls else _STOP.get(entry.finish, "stop")
     return {
@@ -201,7 +186,14 @@ def _answer(entry: AssistantEntry) -> _Record:
         "api": "tui-agent",
         "provider": provider,
         "model": model,
-        "usage": _usage(entry.usage or Usage(), entry.cost or 0),
+        "usage": {
+            "input": usage.input,
+            "output": usage.output,
+            "cacheRead": usage.cache_read,
+            "cacheWrite": usage.cache_write,
+            "totalTokens": usage.total,
+            "cost": {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0, "total": entry.cost or 0},
+        },
         "stopReason": stop,
         **({"errorMessage": entry.error} if entry.error else {}),
     }
@@ -212,42 +204,14 @@ def _assistant_part(part: AssistantPart) -> _Record:
         case ReasoningPart(text=text):
             return {"type": "thinking", "thinking": text}
         case ToolCallPart():
-            return {"type": "toolCall", "id": part.call_id, "name": part.tool, "arguments": _arguments(part.arguments)}
+            return {
+                "type": "toolCall",
+                "id": part.call_id,
+                "name": part.tool,
+                "arguments": arguments_object(part.arguments),
+            }
         case _:
             return _text(part.text)
-
-
-def _arguments(text: str) -> _Record:
-    """Return what a tool was called with; Pi has no place for what is no object."""
-    try:
-        value = loads(text)
-    except ValueError:
-        value = text
-    return value if isinstance(value, dict) else {"arguments": value}
-
-
-def _usage(usage: Usage, cost: float) -> _Record:
-    return {
-        "input": usage.input,
-        "output": usage.output,
-        "cacheRead": usage.cache_read,
-        "cacheWrite": usage.cache_write,
-        "totalTokens": usage.total,
-        "cost": {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0, "total": cost},
-    }
-
-
-def _shell(entry: ShellEntry) -> _Record:
-    code = {} if entry.exit_code is None else {"exitCode": entry.exit_code}
-    return {
-        "role": "bashExecution",
-        "command": entry.command,
-        "output": entry.output,
-        **code,
-        "cancelled": False,
-        "truncated": False,
-        **({"excludeFromContext": True} if entry.excluded else {}),
-    }
 
 
 def _details(details: SummaryDetails) -> dict[str, list[str]]:

@@ -4,13 +4,10 @@ A message that is rewound stays in the file; what follows names the record befor
 version 0.15.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from tui_agent.session.formats.gemini import GeminiReader
+from tui_agent.session.formats.incoming import IncomingSession, summary_of
+from tui_agent.session.formats.reading import Node
 
-from tui_agent.session.formats.gemini import GeminiMessages
-from tui_agent.session.formats.incoming import Builder, IncomingSession, summary_of
-from tui_agent.session.formats.reading import ImportLimits, NoConversation, Node, SourceFile
-
-_PROGRAM = "Qwen Code"
 _BOOKKEEPING = frozenset({"ui_telemetry", "attribution_snapshot", "at_command", "rewind"})
 """Kinds of system lines that add nothing to what was said."""
 
@@ -22,33 +19,23 @@ def is_line(node: Node) -> bool:
     return "systemPayload" in node.value or (isinstance(message, dict) and "parts" in message)
 
 
-def read(source: SourceFile) -> Iterator[Sequence[IncomingSession]]:
-    """Yield the session of a chat.
+class Reader(GeminiReader):
+    """Puts each line below the one it names, with what Gemini's reader makes of its message."""
 
-    Raises:
-        ImportRefused: a line is not what it should be.
-    """
-    yield [_Reader(source.limits).read(source.lines())]
+    program = "Qwen Code"
+    provider = "dashscope"
+    _title = ""
 
-
-class _Reader:
-    def __init__(self, limits: ImportLimits) -> None:
-        self._make = Builder(_PROGRAM, limits)
-        self._messages = GeminiMessages(self._make, "dashscope")
-        self._title = ""
-
-    def read(self, nodes: Iterable[Node | None]) -> IncomingSession:
+    def read(self) -> IncomingSession:
         name, cwd = "", ""
-        for node in nodes:
-            if node is not None:
-                name = name or node.text("sessionId", "")
-                cwd = cwd or node.text("cwd", "")
-                self._make.pass_over(None, self._make.place(node.text("parentUuid", "") or None))
-                self._line(node)
-                self._make.pass_over(node.text("uuid"), self._make.last)
-        if not len(self._make.session.entries):
-            raise NoConversation(f"It holds no conversation of {_PROGRAM}.")
-        return self._make.finish(name=name, cwd=cwd, title=self._title)
+        for node in self.nodes():
+            name = name or node.text("sessionId", "")
+            cwd = cwd or node.text("cwd", "")
+            self.pass_over(None, self.place(node.text("parentUuid", "") or None))
+            self._line(node)
+            self.pass_over(node.text("uuid"), self.last)
+        self.require_conversation()
+        return self.finish(name=name, cwd=cwd, title=self._title)
 
     def _line(self, node: Node) -> None:
         at, message = node.time("timestamp"), node.node("message")
@@ -57,19 +44,19 @@ class _Reader:
             case "user":
                 # Notes of background work and of timers have a subtype.
                 subtype = node.text("subtype", "")
-                self._messages.add_user(Node(content, node.where), at, f"qwen-code:{subtype}" if subtype else None)
+                self.add_user(Node(content, node.where), at, f"qwen-code:{subtype}" if subtype else None)
             case "assistant":
                 answer = content | {"model": node.text("model", "") or None, "tokens": _tokens(node)}
-                self._messages.add_answer(Node(answer, node.where), node.text("uuid"), at)
+                self.add_answer(Node(answer, node.where), node.text("uuid"), at)
             case "tool_result":
                 status = node.node("toolCallResult").text("status", "success")
                 for part in message.nodes("parts"):
                     response = part.node("functionResponse")
-                    self._messages.add_result(response.text("id", ""), response, status, at)
+                    self.add_result(response.text("id", ""), response, status, at)
             case "system":
                 self._system(node, at)
             case _:
-                self._make.leave_out(f"“{kind[:40]}” line")
+                self.leave_out(f"“{kind[:40]}” line")
 
     def _system(self, node: Node, at: int) -> None:
         kind, payload = node.text("subtype", ""), node.node("systemPayload")
@@ -80,9 +67,9 @@ class _Reader:
             parts = [part for message in payload.nodes("compressedHistory") for part in message.nodes("parts")]
             summary = "\n\n".join(text for part in parts if (text := part.text("text", "")))
             before, after = info.number("originalTokenCount"), info.number("newTokenCount")
-            self._make.follow(summary_of(summary, at, before=before, after=after, by_itself=True))
+            self.follow(summary_of(summary, at, before=before, after=after, by_itself=True))
         elif kind not in _BOOKKEEPING:
-            self._make.leave_out(f"“{kind[:40]}” line")
+            self.leave_out(f"“{kind[:40]}” line")
 
 
 def _tokens(node: Node) -> dict[str, int]:

@@ -90,21 +90,19 @@ class Node:
 
     def nodes(self, key: str) -> list["Node"]:
         """Return a list of objects; a missing one is empty."""
-        value = self.value.get(key)
-        if value is None:
-            return []
-        if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
-            raise self.refuse(f"“{key}” has to be a list of objects, it is {_named(value)}")
-        return [Node(item, self.where) for item in value]
+        return [Node(item, self.where) for item in self._list(key, dict, "objects")]
 
     def texts(self, key: str) -> tuple[str, ...]:
         """Return a list of texts; a missing one is empty."""
+        return tuple(self._list(key, str, "texts"))
+
+    def _list(self, key: str, kind: type[T], name: str) -> list[T]:
         value = self.value.get(key)
         if value is None:
-            return ()
-        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-            raise self.refuse(f"“{key}” has to be a list of texts, it is {_named(value)}")
-        return tuple(value)
+            return []
+        if not isinstance(value, list) or not all(isinstance(item, kind) for item in value):
+            raise self.refuse(f"“{key}” has to be a list of {name}, it is {_named(value)}")
+        return value
 
     def time(self, key: str) -> int:
         """Return a moment in milliseconds since the epoch, from a number or an ISO 8601 text; 0 when missing."""
@@ -125,40 +123,6 @@ def _named(value: object) -> str:
     return f"“{one_line(str(value)[:60], 40)}”"
 
 
-def read_lines(
-    path: Path, limits: ImportLimits, *, skip_damaged: bool = False, damaged: list[int] | None = None
-) -> Generator[Node | None, None, None]:
-    """Yield every line that holds something as an object; one that can't be read is None with ``skip_damaged``.
-
-    The last line of a file whose program was killed may be cut off: it is None, too. ``damaged`` gets the numbers of
-    all such lines.
-
-    Raises:
-        ImportRefused: a line is no JSON object, or too long.
-    """
-    _check_size(path, limits.file_bytes)
-    try:
-        with path.open("rb") as file:
-            number = 0
-            while line := file.readline(limits.line_bytes + 1):
-                number += 1
-                where = f"{_name(path)}, line {number}"
-                if len(line) > limits.line_bytes:
-                    raise ImportRefused(f"{where}: it is longer than {limits.line_bytes // 1_000_000} MB.")
-                if not line.strip():
-                    continue
-                try:
-                    yield parse_object(line, where)
-                except ImportRefused:
-                    if not skip_damaged and line.endswith(b"\n"):
-                        raise
-                    if damaged is not None:
-                        damaged.append(number)
-                    yield None
-    except OSError as error:
-        raise ImportRefused(f"{_name(path)} can't be read: {error.strerror or error}.") from error
-
-
 def read_document(path: Path, limits: ImportLimits) -> Node:
     """Return a file that is one JSON object.
 
@@ -169,14 +133,14 @@ def read_document(path: Path, limits: ImportLimits) -> Node:
     try:
         return parse_object(path.read_bytes(), _name(path))
     except OSError as error:
-        raise ImportRefused(f"{_name(path)} can't be read: {error.strerror or error}.") from error
+        raise unreadable(path, error) from error
 
 
 def _check_size(path: Path, limit: int) -> None:
     try:
         size = path.stat().st_size
     except OSError as error:
-        raise ImportRefused(f"{_name(path)} can't be read: {error.strerror or error}.") from error
+        raise unreadable(path, error) from error
     if size > limit:
         raise ImportRefused(f"{_name(path)} has {size // 1_000_000} MB; at most {limit // 1_000_000} can be imported.")
 
@@ -208,6 +172,11 @@ def _refuse_constant(name: str) -> float:
 
 def _name(path: Path) -> str:
     return one_line(path.name, 120)
+
+
+def unreadable(path: Path, error: OSError) -> ImportRefused:
+    """Return the refusal of a file that the system does not let us read."""
+    return ImportRefused(f"{_name(path)} can't be read: {error.strerror or error}.")
 
 
 @dataclass(slots=True)
@@ -244,7 +213,7 @@ class SourceFile:
                 with self.path.open("rb") as file:
                     self._head = file.read(_HEAD_BYTES)
             except OSError as error:
-                raise ImportRefused(f"{self.path.name} can't be read: {error.strerror or error}.") from error
+                raise unreadable(self.path, error) from error
         return self._head
 
     @property
@@ -271,9 +240,35 @@ class SourceFile:
         return read_document(self.path, self.limits)
 
     def lines(self) -> Generator[Node | None, None, None]:
-        """Yield the lines as objects; see `read_lines`."""
+        """Yield every line that holds something as an object; one that can't be read is None with ``skip_damaged``.
+
+        The last line of a file whose program was killed may be cut off: it is None, too.
+
+        Raises:
+            ImportRefused: a line is no JSON object, or too long.
+        """
         self.damaged.clear()
-        return read_lines(self.path, self.limits, skip_damaged=self.skip_damaged, damaged=self.damaged)
+        path, longest = self.path, self.limits.line_bytes
+        _check_size(path, self.limits.file_bytes)
+        try:
+            with path.open("rb") as file:
+                number = 0
+                while line := file.readline(longest + 1):
+                    number += 1
+                    where = f"{_name(path)}, line {number}"
+                    if len(line) > longest:
+                        raise ImportRefused(f"{where}: it is longer than {longest // 1_000_000} MB.")
+                    if not line.strip():
+                        continue
+                    try:
+                        yield parse_object(line, where)
+                    except ImportRefused:
+                        if not self.skip_damaged and line.endswith(b"\n"):
+                            raise
+                        self.damaged.append(number)
+                        yield None
+        except OSError as error:
+            raise unreadable(path, error) from error
 
     @contextmanager
     def database(self) -> Iterator[sqlite3.Connection]:
@@ -290,18 +285,3 @@ class SourceFile:
                 yield connection
         except (sqlite3.Error, UnicodeDecodeError) as error:  # the second: an error that quotes what is damaged
             raise ImportRefused(f"{self.path.name} can't be read: {one_line(str(error), 120)}.") from error
-
-    def has_columns(self, wanted: Mapping[str, frozenset[str]]) -> bool:
-        if not self.is_database:
-            return False
-        with self.database() as connection:
-            return all(
-                columns
-                <= {row["name"] for row in connection.execute("SELECT name FROM pragma_table_info(?)", (table,))}
-                for table, columns in wanted.items()
-            )
-
-
-def column(row: sqlite3.Row, name: str) -> Any:
-    """Return what a row has in a column, None where this version of the database has no such column."""
-    return row[name] if name in row.keys() else None  # noqa: SIM118 - a row iterates over its values

@@ -17,10 +17,11 @@ if TYPE_CHECKING:
 class Format:
     """The session files of one program.
 
-    The module ``tui_agent.session.formats.MODULE`` has ``read(source)``, which yields the sessions of a file (those
-    that come together are stored together or not at all), and any of ``is_line(node)`` (whether one of the first
-    lines shows that the file is this program's), ``is_file(source)`` (the same of the whole file) and
-    ``project_of(source)`` (the directory its sessions worked in, where the first lines don't say it).
+    The module ``tui_agent.session.formats.MODULE`` has a `SessionReader` named ``Reader``, or, where a file can hold
+    several sessions, ``read(source)``, which yields them (those that come together are stored together or not at all).
+    It has any of ``is_line(node)`` (whether one of the first lines shows that the file is this program's),
+    ``is_file(source)`` (the same of the whole file) and ``project_of(source)`` (the directory its sessions worked in,
+    where the first lines don't say it).
     """
 
     name: str
@@ -49,8 +50,10 @@ class Format:
 
     def read(self, source: "SourceFile") -> "Iterator[Sequence[IncomingSession]]":
         """Yield the sessions of a file; those that come together are stored together or not at all."""
-        found: Iterator[Sequence[IncomingSession]] = self._function("read")(source)
-        return found
+        if (read := self._function("read")) is not None:
+            yield from read(source)
+        else:
+            yield [self._function("Reader")(source).read()]
 
     def project_of(self, source: "SourceFile") -> str | None:
         """Return the directory a file's sessions worked in, None if its first lines say it."""

@@ -5,7 +5,7 @@ that was killed had not put into a state yet is in its journal and not read.
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from tui_agent import path_checks
 from tui_agent.session.entries import (
@@ -13,19 +13,11 @@ from tui_agent.session.entries import (
     AssistantPart,
     ReasoningPart,
     TextPart,
-    ToolCallPart,
     ToolStatus,
     UserEntry,
 )
-from tui_agent.session.formats.incoming import Builder, IncomingSession, facts_of, result_of, summary_of
-from tui_agent.session.formats.reading import (
-    ImportRefused,
-    NoConversation,
-    Node,
-    SourceFile,
-    parse_object,
-    read_document,
-)
+from tui_agent.session.formats.incoming import IncomingSession, SessionReader, summary_of
+from tui_agent.session.formats.reading import Node, SourceFile, parse_object, read_document, unreadable
 
 _STORE = b'"mistral.vibe.unified-session-store/'
 _PERSON = frozenset({"turn_start", "turn_steer", "queue"})
@@ -41,47 +33,40 @@ def project_of(source: SourceFile) -> str:
     return _meta(source).node("environment").text("working_directory", "")
 
 
-def read(source: SourceFile) -> Iterator[Sequence[IncomingSession]]:
-    """Yield the session of the state a file names.
-
-    Raises:
-        ImportRefused: a part of the state is missing or not what it should be.
-    """
-    yield [_Reader(source).read()]
-
-
 def _meta(source: SourceFile) -> Node:
     path = source.path.parent / "meta.json"
     return read_document(path, source.limits) if path_checks.is_file(path) else Node({}, path.name)
 
 
-class _Reader:
+class Reader(SessionReader):
+    """Puts together what the chunks of a state hold: thoughts, words and calls of one request are one answer."""
+
+    program = "Mistral Vibe"
+
     def __init__(self, source: SourceFile) -> None:
-        self._source = source
-        self._make = Builder("Mistral Vibe", source.limits)
+        super().__init__(source)
         self._answer: int | None = None
         self._action = ""
         """What Vibe calls the request the last answer came from."""
         self._model = ""
 
     def read(self) -> IncomingSession:
-        current = self._source.document()
+        current = self.source.document()
         generation = current.text("generation")
         if not generation.isalnum():
             raise current.refuse("“generation” names no state")
-        state = self._source.path.parent / "generations" / generation
-        manifest = read_document(state / "manifest.json", self._source.limits)
-        projection = read_document(state / "projection-state.json", self._source.limits)
+        state = self.source.path.parent / "generations" / generation
+        manifest = read_document(state / "manifest.json", self.source.limits)
+        projection = read_document(state / "projection-state.json", self.source.limits)
         session = projection.node("snapshot").node("session")
-        meta = _meta(self._source)
+        meta = _meta(self.source)
         self._model = meta.node("config").text("active_model", "")
         for entry in self._entries(manifest.node("projection_state")):
             self._entry(entry)
-        if not len(self._make.session.entries):
-            raise NoConversation("It holds no conversation of Mistral Vibe.")
-        return self._make.finish(
+        self.require_conversation()
+        return self.finish(
             name=session.text("id", ""),
-            cwd=project_of(self._source),
+            cwd=project_of(self.source),
             title=session.text("title", "") or meta.text("title", ""),
             created_at=session.time("createdAt"),
         )
@@ -90,11 +75,11 @@ class _Reader:
         for name in projection.texts("chunks"):
             if not name.isalnum():
                 raise projection.refuse("a chunk has no name that can be right")
-            path = self._source.path.parent / "chunks" / f"{name}.json"
+            path = self.source.path.parent / "chunks" / f"{name}.json"
             try:
                 content = path.read_bytes()
             except OSError as error:
-                raise ImportRefused(f"{path.name} can't be read: {error.strerror or error}.") from error
+                raise unreadable(path, error) from error
             yield from parse_object(b'{"entries":' + content + b"}", path.name).nodes("entries")
 
     def _entry(self, entry: Node) -> None:
@@ -112,9 +97,9 @@ class _Reader:
                 self._tool(entry, at)
             case "compaction" | "context_compaction":
                 summary = entry.text("summary", "") or entry.text("text", "")
-                self._make.follow(summary_of(summary, at))
+                self.follow(summary_of(summary, at))
             case _:
-                self._make.leave_out(f"“{kind[:40]}” entry")
+                self.leave_out(f"“{kind[:40]}” entry")
 
     def _texts(self, entry: Node) -> list[str]:
         found: list[str] = []
@@ -122,50 +107,40 @@ class _Reader:
             if part.has("text"):
                 found.append(part.text("text"))
             else:
-                self._make.leave_out(f"“{part.text('type', '')[:40]}” part of a message")
+                self.leave_out(f"“{part.text('type', '')[:40]}” part of a message")
         return [text for text in found if text]
 
     def _user(self, entry: Node, at: int) -> None:
         if texts := self._texts(entry):
             synthetic = None if entry.text("source", "") in _PERSON else "vibe:context"
             parts = tuple(TextPart(text=text) for text in texts)
-            self._make.follow(UserEntry(parts=parts, synthetic=synthetic, created_at=at))
+            self.follow(UserEntry(parts=parts, synthetic=synthetic, created_at=at))
 
     def _say(self, entry: Node, parts: list[AssistantPart], at: int) -> None:
         """Add to the answer the entry's name says it is of, or begin one. Thoughts stand before words."""
         if not parts:
             return
         action = entry.text("id", "").removeprefix("assistant-").removeprefix("reasoning-")[:36]
-        known = self._make.entry(self._answer) if self._answer is not None and action == self._action else None
-        if self._answer is not None and isinstance(known, AssistantEntry):
+        if (known := self.answer(self._answer)) and action == self._action:
             together = (*parts, *known.parts) if isinstance(parts[0], ReasoningPart) else (*known.parts, *parts)
-            self._make.replace(self._answer, known.model_copy(update={"parts": together}))
+            self.change(known, parts=together)
             return
         self._action = action
-        answer = AssistantEntry(parts=tuple(parts), model=self._model, created_at=at)
-        self._answer = self._make.follow(answer)
+        self._answer = self.follow(AssistantEntry(parts=tuple(parts), model=self._model, created_at=at))
 
     def _tool(self, entry: Node, at: int) -> None:
         """Add a call to the answer before it, and its result after it."""
         detail, state = entry.node("detail"), entry.node("state")
-        call = ToolCallPart(
-            call_id=entry.text("id", ""),
-            tool=detail.text("toolName", "").removeprefix("file_system."),
-            arguments=json.dumps(detail.node("input").value, ensure_ascii=False),
-        )
-        known = self._make.entry(self._answer) if self._answer is not None else None
-        if self._answer is not None and isinstance(known, AssistantEntry):
-            update = {"parts": (*known.parts, call), "finish": "tool_calls"}
-            self._make.replace(self._answer, known.model_copy(update=update))
+        tool = detail.text("toolName", "").removeprefix("file_system.")
+        call = self.call(entry.text("id", ""), tool, detail.node("input").value)
+        if known := self.answer(self._answer):
+            self.change(known, parts=(*known.parts, call), finish="tool_calls")
         else:
             answer = AssistantEntry(parts=(call,), model=self._model, finish="tool_calls", created_at=at)
-            self._answer = self._make.follow(answer)
+            self._answer = self.follow(answer)
         ended = entry.time("updatedAt")
         status, output = _status(state), _output(state)
-        result = result_of(
-            facts_of(call), call.call_id, output, ended or at, status=status, started_at=at, ended_at=ended
-        )
-        self._make.follow(result)
+        self.follow(self.result(call.call_id, output, ended or at, status=status, started_at=at, ended_at=ended))
 
 
 def _status(state: Node) -> ToolStatus:
