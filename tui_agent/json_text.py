@@ -46,5 +46,23 @@ def read_literal(text: str) -> Any:
     return value
 
 
+def as_dict(value: object) -> dict[str, Any]:
+    """Return a JSON value that is an object, an empty one for anything else."""
+    return value if isinstance(value, dict) else {}
+
+
+def as_list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def objects(value: object) -> list[dict[str, Any]]:
+    """Return the objects of a JSON list, none for anything else."""
+    return [item for item in as_list(value) if isinstance(item, dict)]
+
+
+def as_text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
 def _text(text: str | bytes) -> str:
     return text if isinstance(text, str) else text.decode("utf-8", "replace")

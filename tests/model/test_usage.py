@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui_agent.model.usage import MAX_TOKENS, usage_of
+from tui_agent.model.wires.wire import MAX_TOKENS, usage_of
 from tui_agent.session.entries import Usage
 
 

@@ -70,10 +70,6 @@ class ChatFormat:
     fields: Mapping[str, object] = field(default_factory=dict)
     """Sent with every request."""
 
-    def counts_reasoning_apart(self, name: str) -> bool:
-        """Tell whether a model's reasoning is not part of the output it reports."""
-        return bool(self.reasoning_apart and re.search(self.reasoning_apart, name))
-
 
 @dataclass(frozen=True, slots=True)
 class MessagesFormat:

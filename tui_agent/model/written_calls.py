@@ -10,10 +10,6 @@ from tui_agent.json_text import loads
 from tui_agent.lazy import dataclass
 
 
-def _new_call_id() -> str:
-    return f"call_{uuid.uuid4().hex[:16]}"
-
-
 def is_object(text: str) -> bool:
     """Tell whether a text is a whole JSON object, as a call's arguments must be."""
     try:
@@ -25,7 +21,7 @@ def is_object(text: str) -> bool:
 class CallIds:
     """Gives each call of an answer an id that is not among those ``taken``, which occur in its request."""
 
-    def __init__(self, taken: Iterable[str], new: Callable[[], str] = _new_call_id) -> None:
+    def __init__(self, taken: Iterable[str], new: Callable[[], str] = lambda: f"call_{uuid.uuid4().hex[:16]}") -> None:
         self._taken = set(taken)
         self._new = new
 
@@ -51,11 +47,6 @@ class WrittenCall:
     def arguments(self) -> str:
         return "".join(self.pieces)
 
-    @property
-    def is_whole(self) -> bool:
-        """Whether nothing can be missing of its arguments."""
-        return bool(self.pieces) and self.pieces[-1].rstrip().endswith("}") and is_object(self.arguments)
-
 
 class WrittenCalls:
     """The calls of one answer, in their order."""
@@ -64,10 +55,6 @@ class WrittenCalls:
         self.calls: list[WrittenCall] = []
         self._ids = ids
         self._by_index: dict[int, int] = {}
-
-    @property
-    def are_whole(self) -> bool:
-        return all(is_object(call.arguments) for call in self.calls)
 
     def take(self, index: Any, given: str, tool: str, arguments: Any) -> tuple[int, WrittenCall, str]:
         """Take a piece; return the place of the call it belongs to, the call, and the text of the piece.
@@ -96,7 +83,8 @@ class WrittenCalls:
             starts_another = bool(given and tool and call.given and given != call.given)
             if tool and call.pieces and not given:
                 # Without an id only what was written before can tell: more after a whole object is another call.
-                starts_another = index is None or bool(arguments and call.is_whole)
+                is_whole = call.pieces[-1].rstrip().endswith("}") and is_object(call.arguments)
+                starts_another = index is None or bool(arguments and is_whole)
             if not starts_another:
                 return known
         position = len(self.calls)

@@ -5,10 +5,12 @@ calls however they are numbered, reasoning in five places, usage in any chunk.
 """
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from tui_agent.context.request import ContentText, ImageRef, Message, ModelRequest, wire_tool
+from tui_agent.json_text import as_dict, as_list, as_text, objects
 from tui_agent.model.errors import Failure
 from tui_agent.model.protocol import (
     Finished,
@@ -18,24 +20,23 @@ from tui_agent.model.protocol import (
     TextDelta,
     ToolCallDelta,
     ToolCallReady,
-    UsageReport,
 )
 from tui_agent.model.providers import ChatFormat
 from tui_agent.model.route import Route
-from tui_agent.model.usage import named_cost, usage_of
 from tui_agent.model.wires.wire import (
     LOST_IMAGE,
     PROGRESS,
     Call,
+    Reader,
     WireFailure,
     blobs,
-    call_ids,
     image_url,
+    named_cost,
     one_system_message,
     parse,
     progress_of,
 )
-from tui_agent.model.written_calls import WrittenCalls
+from tui_agent.model.written_calls import WrittenCalls, is_object
 from tui_agent.session.effort import Effort
 
 _REASONS: dict[str, FinishReason] = {
@@ -186,7 +187,7 @@ def _put_back(kept: list[dict[str, Any]], wire: dict[str, Any], chat: ChatFormat
                 # DeepSeek and Kimi refuse calls whose reasoning is missing, also those of other models.
                 wire[form] = plain or " "
         case "details":
-            details = [detail for blob in kept for detail in _list(blob.get("reasoning_details"))]
+            details = [detail for blob in kept for detail in as_list(blob.get("reasoning_details"))]
             if details:
                 wire["reasoning_details"] = details
             elif plain:
@@ -215,35 +216,25 @@ def _plain(blob: Mapping[str, Any]) -> str:
     text = next((blob[name] for name in _REASONING if isinstance(blob.get(name), str)), "")
     if not text and isinstance(blob.get("thinking"), str):
         text = blob["thinking"].strip().removeprefix(_OPEN).removesuffix(_CLOSE).strip()
-    return text or "".join(map(_text_of, _list(blob.get("reasoning_details"))))
+    return text or "".join(map(_text_of, as_list(blob.get("reasoning_details"))))
 
 
 def _text_of(detail: Any) -> str:
-    text = (detail.get("text") or detail.get("summary")) if isinstance(detail, dict) else None
-    return text if isinstance(text, str) else ""
-
-
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
+    return as_text(as_dict(detail).get("text") or as_dict(detail).get("summary"))
 
 
 # -- the answer ---------------------------------------------------------------------------------------------
 
 
-def reader(request: ModelRequest, route: Route) -> "ChatReader":
-    return ChatReader(request, route)
-
-
-class ChatReader:
-    """Puts one answer together."""
+class ChatReader(Reader):
+    """Takes calls however they are numbered, and reasoning wherever it stands."""
 
     def __init__(self, request: ModelRequest, route: Route) -> None:
-        self._route = route
-        self._finish: str | None = None
+        super().__init__(request, route)
+        self._finish = ""
         self._refused = False
-        self.done = False
         self._has_content = False
-        self._written = WrittenCalls(call_ids(request))
+        self._written = WrittenCalls(self.ids)
         self._reasoning: dict[str, list[str]] = {}
         self._details = _Blocks()
         self._blocks = _Blocks()
@@ -253,17 +244,7 @@ class ChatReader:
         self._usage: dict[str, Any] = {}
         self._cost: float | None = None
 
-    @property
-    def finished(self) -> bool:
-        """Whether the provider said why the answer ended."""
-        return self._finish is not None
-
     def feed(self, event: str, data: str) -> list[ModelEvent]:
-        """Take a chunk, or a whole answer, and return what it adds.
-
-        Raises:
-            WireFailure: it is an error, or can't be read.
-        """
         if data.strip() == "[DONE]":
             self.done = True
             return []
@@ -272,41 +253,27 @@ class ChatReader:
         error = chunk.get("error")
         if error or event == "error" or chunk.get("object") == "error":
             raise _error(error or chunk)
-        choices = chunk.get("choices")
-        choice = choices[0] if isinstance(choices, list) and choices else None
-        if not isinstance(choice, dict):
-            return progress_of(chunk)
+        choice = _choice(chunk)
         if choice.get("error"):
             raise _error(choice["error"])
-        delta = choice.get("delta") or choice.get("message")
-        events = progress_of(chunk) + (self._take(delta) if isinstance(delta, dict) else [])
+        events = progress_of(chunk) + self._take(as_dict(choice.get("delta") or choice.get("message")))
         if finish := choice.get("finish_reason"):
-            self._finish = str(finish)
-            if "message" in choice:
-                self.done = True
-            if self._finish in _FAILED:
-                self._finish = None
+            if str(finish) in _FAILED:
                 raise WireFailure(Failure(f"the answer ended with “{finish}”", status=502))
+            self._finish, self.finished = str(finish), True
+            self.done = self.done or "message" in choice
         return events
 
     def end(self) -> list[ModelEvent]:
-        """Return the events that end the answer.
-
-        Raises:
-            WireFailure: it is not whole.
-        """
-        if self._finish is None and not (
-            (self._has_content and self._written.are_whole) and (self.done or self._route.is_small_server)
-        ):
+        is_whole = self._has_content and all(is_object(call.arguments) for call in self._written.calls)
+        if not self.finished and not (is_whole and (self.done or self.route.is_small_server)):
             raise WireFailure(Failure(cause="closed"))
         if self._finish == "model_context_window_exceeded" and not self._has_content:
             raise WireFailure(Failure(self._finish, status=400))
         events = self._tags.end()
         events += [ToolCallReady(call.call_id, call.tool, call.arguments) for call in self._written.calls]
-        usage = usage_of(self._usage)
-        if usage is not None:
-            events.append(UsageReport(usage, self._route.info.cost(usage) if self._cost is None else self._cost))
-        reason = _REASONS.get(self._finish or "stop", "stop")
+        events += self.report(self._usage, self._cost)
+        reason = _REASONS.get(self._finish, "stop")
         if self._refused:
             reason = "content_filter"
         elif self._written.calls and reason == "stop":
@@ -321,15 +288,12 @@ class ChatReader:
             if content:
                 events += self._tags.take(content, reasoned=bool(self._reasoning))
         elif content:
-            for part in _list(content):
+            for part in as_list(content):
                 events += self._take_part(part)
-        refusal = delta.get("refusal")
-        if isinstance(refusal, str) and refusal:
+        if refusal := as_text(delta.get("refusal")):
             self._refused = True
             events.append(TextDelta(refusal))
-        for piece in _list(delta.get("tool_calls")):
-            if isinstance(piece, dict):
-                events.append(self._take_call(piece))
+        events += map(self._take_call, objects(delta.get("tool_calls")))
         if events:
             self._has_content = True
         return events
@@ -348,15 +312,14 @@ class ChatReader:
                 return []
 
     def _take_reasoning(self, delta: dict[str, Any]) -> list[ModelEvent]:
-        details = _list(delta.get("reasoning_details"))
+        details = as_list(delta.get("reasoning_details"))
         for detail in details:
             self._details.add(detail)
-        for block in _list(delta.get("thinking_blocks")):
+        for block in as_list(delta.get("thinking_blocks")):
             self._blocks.add(block)
-        self._signatures += [sign for sign in _list(delta.get("thought_signatures")) if isinstance(sign, str)]
+        self._signatures += [sign for sign in as_list(delta.get("thought_signatures")) if isinstance(sign, str)]
         for name in _REASONING:
-            text = delta.get(name)
-            if isinstance(text, str) and text:
+            if text := as_text(delta.get(name)):
                 return self._reason(name, text)
         return self._reason("", "".join(map(_text_of, details))) if details else []
 
@@ -368,9 +331,8 @@ class ChatReader:
         return [ReasoningDelta(text)]
 
     def _take_call(self, piece: dict[str, Any]) -> ModelEvent:
-        function = piece.get("function")
-        function = function if isinstance(function, dict) else {}
-        given, tool = _str(piece.get("id")), _str(function.get("name"))
+        function = as_dict(piece.get("function"))
+        given, tool = as_text(piece.get("id")), as_text(function.get("name"))
         position, call, arguments = self._written.take(piece.get("index"), given, tool, function.get("arguments"))
         if extra := piece.get("extra_content"):
             self._extras[call.call_id] = extra
@@ -378,14 +340,10 @@ class ChatReader:
 
     def _take_usage(self, chunk: dict[str, Any]) -> None:
         """Take the numbers of a chunk, the last that is not zero of each: they come at the end, grow, or stay away."""
-        own = chunk.get("x_groq")
-        reported = chunk.get("usage") or (own.get("usage") if isinstance(own, dict) else None)
-        if not reported:
-            choices = _list(chunk.get("choices"))
-            reported = choices[0].get("usage") if choices and isinstance(choices[0], dict) else None
-        if not isinstance(reported, dict):
-            return
-        numbers = _numbers(reported, apart=self._route.chat.counts_reasoning_apart(self._route.name))
+        own = as_dict(chunk.get("x_groq"))
+        reported = as_dict(chunk.get("usage") or own.get("usage") or _choice(chunk).get("usage"))
+        apart = self.route.chat.reasoning_apart
+        numbers = _numbers(reported, apart=bool(apart and re.search(apart, self.route.name)))
         self._usage.update({name: value for name, value in numbers.items() if value})
         cost = named_cost(reported)
         self._cost = self._cost if cost is None else cost
@@ -407,6 +365,11 @@ class ChatReader:
         if self._signatures:
             blob["provider_specific_fields"] = {"thought_signatures": self._signatures}
         return json.dumps(blob, ensure_ascii=False) if blob else None
+
+
+def _choice(chunk: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the only choice of a chunk, an empty one where it has none."""
+    return next(iter(objects(as_list(chunk.get("choices"))[:1])), {})
 
 
 class _Tags:
@@ -479,7 +442,7 @@ def _numbers(reported: Mapping[str, Any], *, apart: bool) -> dict[str, Any]:
     """Return a report of usage in one form. ``apart``: reasoning is counted beside the output, not within it."""
     prompt_details, details = reported.get("prompt_tokens_details"), reported.get("completion_tokens_details")
     prompt, completion = reported.get("prompt_tokens"), reported.get("completion_tokens")
-    reasoning = _get(details, "reasoning_tokens") or reported.get("reasoning_tokens")
+    reasoning = as_dict(details).get("reasoning_tokens") or reported.get("reasoning_tokens")
     if isinstance(reasoning, int) and isinstance(completion, int) and reasoning > 0:
         total = reported.get("total_tokens")
         beside = isinstance(prompt, int) and total == prompt + completion + reasoning
@@ -489,14 +452,14 @@ def _numbers(reported: Mapping[str, Any], *, apart: bool) -> dict[str, Any]:
         "prompt": prompt,
         "completion": completion,
         "cache_read": (
-            _get(prompt_details, "cached_tokens")
+            as_dict(prompt_details).get("cached_tokens")
             or reported.get("cache_read_input_tokens")
             or reported.get("prompt_cache_hit_tokens")  # DeepSeek
             or reported.get("cached_tokens")  # Moonshot
         ),
         "cache_write": (
-            _get(prompt_details, "cache_write_tokens")  # OpenRouter
-            or _get(prompt_details, "cache_creation_tokens")
+            as_dict(prompt_details).get("cache_write_tokens")  # OpenRouter
+            or as_dict(prompt_details).get("cache_creation_tokens")
             or reported.get("cache_creation_input_tokens")  # Vercel, LiteLLM's proxy
         ),
         "reasoning": reasoning,
@@ -552,9 +515,9 @@ def _continues(last: Mapping[str, Any], piece: Mapping[str, Any]) -> bool:
 def _error(error: Any) -> WireFailure:
     """Return the failure an error within a stream means; its words are judged as those of a refusal are."""
     status = None
-    for source in (error, _get(error, "metadata")):
+    for source in (error, as_dict(error).get("metadata")):
         for name in ("status_code", "status", "code"):
-            status = status or _status(_get(source, name))
+            status = status or _status(as_dict(source).get(name))
     return WireFailure(Failure(json.dumps({"error": error}, ensure_ascii=False), status))
 
 
@@ -564,9 +527,4 @@ def _status(value: Any) -> int | None:
     return value if isinstance(value, int) and 400 <= value < 600 else None
 
 
-def _get(thing: Any, name: str) -> Any:
-    return thing.get(name) if isinstance(thing, dict) else None
-
-
-def _str(value: Any) -> str:
-    return value if isinstance(value, str) else ""
+reader = ChatReader

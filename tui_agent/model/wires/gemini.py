@@ -9,8 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tui_agent.context.request import ContentText, ImageRef, Message, ModelRequest, RequestToolCall
-from tui_agent.json_text import loads
-from tui_agent.lazy import dataclass
+from tui_agent.json_text import as_dict, as_list, loads, objects
 from tui_agent.model.errors import Failure
 from tui_agent.model.protocol import (
     Finished,
@@ -20,20 +19,17 @@ from tui_agent.model.protocol import (
     TextDelta,
     ToolCallDelta,
     ToolCallReady,
-    UsageReport,
 )
 from tui_agent.model.route import Route
-from tui_agent.model.usage import usage_of
 from tui_agent.model.wires.wire import (
     LOST_IMAGE,
     Call,
+    Reader,
     WireFailure,
     blobs,
-    call_ids,
     image_base64,
     parse,
 )
-from tui_agent.model.written_calls import CallIds
 from tui_agent.session.effort import Effort
 
 _REASONS: dict[str, FinishReason] = {"STOP": "stop", "MAX_TOKENS": "length"}
@@ -163,7 +159,7 @@ def _result(
 
 
 def _kept(message: Message) -> list[dict[str, Any]]:
-    return [item for blob in blobs(message) for item in blob.get("gemini") or () if isinstance(item, dict)]
+    return [item for blob in blobs(message) for item in objects(blob.get("gemini"))]
 
 
 def _answer(message: Message, kept: Sequence[dict[str, Any]], *, signs: bool) -> Iterator[dict[str, Any]]:
@@ -212,61 +208,28 @@ def _signature(kept: dict[str, Any]) -> dict[str, str]:
 # -- the answer ---------------------------------------------------------------------------------------------
 
 
-def reader(request: ModelRequest, route: Route) -> "GeminiReader":
-    return GeminiReader(call_ids(request), route)
+class GeminiReader(Reader):
+    """Calls come whole, in one part each."""
 
-
-@dataclass(frozen=True, slots=True)
-class _Called:
-    call_id: str
-    tool: str
-    arguments: str
-
-
-class GeminiReader:
-    """Puts one answer together. Calls come whole, in one part each."""
-
-    def __init__(self, ids: CallIds, route: Route) -> None:
-        self._ids = ids
-        self._route = route
-        self._finish: str | None = None
+    def __init__(self, request: ModelRequest, route: Route) -> None:
+        super().__init__(request, route)
+        self._finish = ""
         self._said = ""
-        self._calls: list[_Called] = []
+        self._calls: list[ToolCallReady] = []
         self._kept: list[dict[str, Any]] = []
         self._usage: dict[str, int] = {}
-        self.done = False
-
-    @property
-    def finished(self) -> bool:
-        """Whether the provider said why the answer ended."""
-        return self._finish is not None
 
     def feed(self, event: str, data: str) -> list[ModelEvent]:
-        """Take a piece of an answer, or a whole one, and return what it adds.
-
-        Raises:
-            WireFailure: it is an error, or can't be read.
-        """
         del event
         chunks = [parse(data)] if not data.lstrip().startswith("[") else _listed(data)
         return [made for chunk in chunks for made in self._take(chunk)]
 
     def end(self) -> list[ModelEvent]:
-        """Return the events that end the answer.
-
-        Raises:
-            WireFailure: it is not whole, or is one that no reader could use.
-        """
-        if self._finish is None:
+        if not self.finished:
             raise WireFailure(Failure(cause="closed"))
         reason = self._reason(self._finish)
-        events: list[ModelEvent] = [ToolCallReady(item.call_id, item.tool, item.arguments) for item in self._calls]
-        usage = usage_of(self._usage)
-        if usage is not None:
-            events.append(UsageReport(usage, self._route.info.cost(usage)))
         note = self._said if reason == "content_filter" else ""
-        events.append(Finished(reason, self._blob(), note))
-        return events
+        return [*self._calls, *self.report(self._usage), Finished(reason, self._blob(), note)]
 
     def _reason(self, finish: str) -> FinishReason:
         if finish in _FILTERED or finish.startswith("blocked:"):
@@ -281,20 +244,16 @@ class GeminiReader:
         if isinstance(chunk.get("error"), dict):
             raise WireFailure(Failure(json.dumps({"error": chunk["error"]}, ensure_ascii=False)))
         self._take_usage(chunk.get("usageMetadata"))
-        feedback = chunk.get("promptFeedback")
-        if isinstance(feedback, dict) and feedback.get("blockReason"):
-            self._finish = f"blocked:{feedback['blockReason']}"
+        feedback = as_dict(chunk.get("promptFeedback"))
+        if feedback.get("blockReason"):
+            self._finish, self.finished = f"blocked:{feedback['blockReason']}", True
             self._said = str(feedback.get("blockReasonMessage") or feedback["blockReason"])
-        candidates = chunk.get("candidates")
-        candidate = candidates[0] if isinstance(candidates, list) and candidates else None
-        if not isinstance(candidate, dict):
-            return []
-        content = candidate.get("content")
-        parts = content.get("parts") if isinstance(content, dict) else None
-        parts = parts if isinstance(parts, list) else []
-        events = [made for part in parts if isinstance(part, dict) for made in self._take_part(part)]
+        candidate = next(iter(objects(as_list(chunk.get("candidates"))[:1])), {})
+        parts = objects(as_dict(candidate.get("content")).get("parts"))
+        events = [made for part in parts for made in self._take_part(part)]
         if finish := candidate.get("finishReason"):
             self._finish, self._said = str(finish), str(candidate.get("finishMessage") or finish)
+            self.finished = True
         return events
 
     def _take_part(self, part: dict[str, Any]) -> list[ModelEvent]:
@@ -321,18 +280,16 @@ class GeminiReader:
     def _take_call(self, called: dict[str, Any], part: dict[str, Any]) -> ModelEvent:
         given = called.get("id") if isinstance(called.get("id"), str) else None
         arguments = json.dumps(called.get("args") or {}, ensure_ascii=False)
-        item = _Called(self._ids.take(given), str(called.get("name") or ""), arguments)
+        item = ToolCallReady(self.ids.take(given), str(called.get("name") or ""), arguments)
         self._calls.append(item)
         self._kept.append({"call": item.call_id, **({"id": given} if given else {}), **_signature(part)})
         return ToolCallDelta(len(self._calls) - 1, item.call_id, item.tool, arguments)
 
     def _take_usage(self, reported: Any) -> None:
         """Take the numbers of a piece; they grow, and the last counts."""
-        if not isinstance(reported, dict):
-            return
 
         def number(name: str) -> int:
-            value = reported.get(name)
+            value = as_dict(reported).get(name)
             return value if isinstance(value, int) and not isinstance(value, bool) else 0
 
         thoughts = number("thoughtsTokenCount")
@@ -355,4 +312,7 @@ def _listed(data: str) -> list[dict[str, Any]]:
         value = loads(data)
     except ValueError:
         raise WireFailure(Failure(data[:300], cause="broken")) from None
-    return [chunk for chunk in value if isinstance(chunk, dict)]
+    return objects(value)
+
+
+reader = GeminiReader

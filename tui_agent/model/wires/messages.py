@@ -15,7 +15,7 @@ from dataclasses import field
 from typing import Any
 
 from tui_agent.context.request import ContentText, ImageRef, Message, ModelRequest
-from tui_agent.json_text import loads
+from tui_agent.json_text import as_dict, as_list, as_text, loads, objects
 from tui_agent.lazy import dataclass
 from tui_agent.model.claude import BUDGETS, MIN_BUDGET, Claude, claude
 from tui_agent.model.errors import Failure
@@ -27,21 +27,19 @@ from tui_agent.model.protocol import (
     TextDelta,
     ToolCallDelta,
     ToolCallReady,
-    UsageReport,
 )
 from tui_agent.model.route import Route
-from tui_agent.model.usage import usage_of
 from tui_agent.model.wires.wire import (
     LOST_IMAGE,
     Call,
+    Reader,
     WireFailure,
     blobs,
-    call_ids,
     compacted,
     image_base64,
     parse,
 )
-from tui_agent.model.written_calls import CallIds, is_object
+from tui_agent.model.written_calls import is_object
 from tui_agent.session.effort import Effort
 
 ContentBlock = dict[str, Any]
@@ -312,8 +310,8 @@ def _answer(message: Message, *, keep_thinking: bool, signed: bool) -> list[Cont
 
 def _kept(blob: Mapping[str, Any]) -> list[ContentBlock]:
     """Return the blocks of a blob; ``thinking_blocks`` are those of sessions that went through litellm."""
-    blocks = _list(blob.get("messages", blob.get("thinking_blocks")))
-    return [dict(block) for block in blocks if isinstance(block, dict) and isinstance(block.get("type"), str)]
+    blocks = objects(blob.get("messages", blob.get("thinking_blocks")))
+    return [dict(block) for block in blocks if isinstance(block.get("type"), str)]
 
 
 def _chars(block: ContentBlock) -> int:
@@ -382,10 +380,6 @@ _STATUS = {
 """The statuses Anthropic documents for its types of errors; an error within a stream has the type alone."""
 
 
-def reader(request: ModelRequest, route: Route) -> "MessagesReader":
-    return MessagesReader(route, call_ids(request), compact=request.compact)
-
-
 @dataclass(slots=True)
 class _Part:
     """A content block being written: as it began, and the pieces since. ``shown`` is its characters of text."""
@@ -401,6 +395,10 @@ class _Part:
     @property
     def type(self) -> str:
         return str(self.block["type"])
+
+    @property
+    def tool(self) -> str:
+        return str(self.block.get("name") or "")
 
     @property
     def written(self) -> str:
@@ -421,103 +419,79 @@ class _Part:
                 return self.block
 
 
-class MessagesReader:
-    """Puts one answer together."""
+class MessagesReader(Reader):
+    """Takes content blocks, whether or not their beginning was told."""
 
-    def __init__(self, route: Route, ids: CallIds, *, compact: bool = False) -> None:
-        self._route = route
-        self._compact = compact
-        self._ids = ids
+    def __init__(self, request: ModelRequest, route: Route) -> None:
+        super().__init__(request, route)
+        self._compact = request.compact
         self._parts: list[_Part] = []
         self._open: dict[int | None, _Part] = {}
         self._usage: dict[str, Any] = {}
-        self._stop: str | None = None
+        self._stop = ""
         self._why = ""
-        self._done = False
         self._added = 0
         """Characters of text before the first part."""
 
-    @property
-    def finished(self) -> bool:
-        """Whether the provider said that the answer ended."""
-        return self._done or self._stop is not None
-
-    @property
-    def done(self) -> bool:
-        return self._done
-
     def feed(self, event: str, data: str) -> list[ModelEvent]:  # noqa: PLR0911 - one arm per event
-        """Take an event and return what it adds to the answer; what is not known is passed over.
-
-        Raises:
-            WireFailure: the event is an error, or can't be read.
-        """
-        if self._done or not data.strip():
+        if self.done or not data.strip():
             return []
         value = parse(data)
         kind = value.get("type") or event
         if kind == "error" or ("error" in value and not value.get("type")):
             if self.finished:
                 return []
-            raise WireFailure(Failure(data, status=_status(value)))
+            kind = as_text(as_dict(value.get("error")).get("type"))
+            raise WireFailure(Failure(data, status=_STATUS.get(kind)))
         match kind:
             case "message_start":
-                return self._begin(_mapping(value.get("message")))
+                return self._begin(as_dict(value.get("message")))
             case "content_block_start":
-                return self._start(_index(value), _mapping(value.get("content_block")))
+                return self._start(_index(value), as_dict(value.get("content_block")))
             case "content_block_delta":
-                return self._continue(_index(value), _mapping(value.get("delta")))
+                return self._continue(_index(value), as_dict(value.get("delta")))
             case "content_block_stop":
                 return self._close(self._open.pop(_index(value), None))
             case "message_delta":
-                self._end(_mapping(value.get("delta")), value.get("usage"))
+                self._end(as_dict(value.get("delta")), value.get("usage"))
             case "message_stop":
-                self._done = True
+                self.finished = self.done = True
             case "message":
                 events = self._begin(value)
                 self._end(value, None)
-                self._done = True
+                self.finished = self.done = True
                 return events
             case _:
                 pass
         return []
 
     def end(self) -> list[ModelEvent]:
-        """Return the events that end the answer.
-
-        Raises:
-            WireFailure: it is not whole, or the window was full before anything was said.
-        """
         if self._compact:
             return self._end_compaction()
         calls = [part for part in self._parts if part.type == "tool_use"]
         said = bool(calls or self._added or any(part.shown for part in self._parts))
         if not self.finished and not (
-            self._route.is_small_server and said and all(is_object(part.arguments) for part in calls)
+            self.route.is_small_server and said and all(is_object(part.arguments) for part in calls)
         ):
             raise WireFailure(Failure(cause="closed"))
         if self._stop == _FULL and not said:
             raise WireFailure(Failure(f"prompt is too long: {_FULL}", status=400))
-        events: list[ModelEvent] = [
-            ToolCallReady(part.call_id, str(part.block.get("name") or ""), part.arguments) for part in calls
-        ]
-        if (report := self._report()) is not None:
-            events.append(report)
-        reason = _REASONS.get(self._stop or "", "stop")
+        ready = [ToolCallReady(part.call_id, part.tool, part.arguments) for part in calls]
+        reason = _REASONS.get(self._stop, "stop")
         if reason in ("stop", "tool_calls"):
             reason = "tool_calls" if calls else "stop"
-        return [*events, Finished(reason, self._blob(), note=self._why if reason == "content_filter" else "")]
+        note = self._why if reason == "content_filter" else ""
+        return [*ready, *self._report(), Finished(reason, self._blob(), note=note)]
 
     def _end_compaction(self) -> list[ModelEvent]:
         kept = [part.block for part in self._parts if part.type == "compaction" and part.block.get("content")]
         if not kept or self._stop != "compaction":
             raise WireFailure(Failure(f"the answer has no compaction: {self._stop}", cause="broken"))
         # What the answer itself took is nothing: its one step is reported beside it.
-        for step in _list(self._usage.get("iterations")):
+        for step in as_list(self._usage.get("iterations")):
             self._count(step)
-        report = self._report()
         text = TextDelta("\n\n".join(str(block["content"]) for block in kept))
-        return [text, *([report] if report else []), Finished("stop", json.dumps({"compacted": kept}))]
+        return [text, *self._report(), Finished("stop", json.dumps({"compacted": kept}))]
 
     # -- events ---------------------------------------------------------------------------------------------
 
@@ -528,8 +502,8 @@ class MessagesReader:
         self._open.clear()
         self._count(message.get("usage"))
         events: list[ModelEvent] = []
-        for index, block in enumerate(_list(message.get("content"))):
-            events += self._start(index, _mapping(block))
+        for index, block in enumerate(as_list(message.get("content"))):
+            events += self._start(index, as_dict(block))
             events += self._close(self._open.pop(index, None))
         return events
 
@@ -540,15 +514,14 @@ class MessagesReader:
         self._parts.append(part)
         match part.type:
             case "text":
-                part.citations += _list(block.get("citations"))
+                part.citations += as_list(block.get("citations"))
                 return self._continue(index, {"type": "text_delta", "text": block.get("text")})
             case "thinking":
                 return self._continue(index, {"type": "thinking_delta", "thinking": block.get("thinking")})
             case "tool_use":
                 part.number = sum(other.type == "tool_use" for other in self._parts) - 1
-                given = block.get("id")
-                part.call_id = self._ids.take(given if isinstance(given, str) else None)
-                return [ToolCallDelta(part.number, part.call_id, str(block.get("name") or ""), "")]
+                part.call_id = self.ids.take(as_text(block.get("id")))
+                return [ToolCallDelta(part.number, part.call_id, part.tool, "")]
             case _:
                 return []
 
@@ -571,7 +544,7 @@ class MessagesReader:
             case {"type": "input_json_delta", "partial_json": str(text)} if part is not None and text:
                 part.pieces.append(text)
                 if part.type == "tool_use":
-                    return [ToolCallDelta(part.number, part.call_id, str(part.block.get("name") or ""), text)]
+                    return [ToolCallDelta(part.number, part.call_id, part.tool, text)]
             case {"type": "citations_delta", "citation": dict(citation)} if part is not None:
                 part.citations.append(citation)
             case {"type": "compaction_delta"} if part is not None:
@@ -592,7 +565,7 @@ class MessagesReader:
             return []
         if part.type == "tool_use" and not part.pieces and part.block.get("input"):
             part.pieces.append(part.arguments)
-            return [ToolCallDelta(part.number, part.call_id, str(part.block.get("name") or ""), part.written)]
+            return [ToolCallDelta(part.number, part.call_id, part.tool, part.written)]
         if part.type in {"text", "tool_use", *_THINKING} or self._compact:
             return []
         words = told(part.whole())
@@ -604,36 +577,29 @@ class MessagesReader:
 
     def _end(self, delta: Mapping[str, Any], usage: Any) -> None:
         self._count(usage)
-        stop = delta.get("stop_reason")
-        if isinstance(stop, str) and stop:
-            self._stop = stop
-            explanation = _mapping(delta.get("stop_details")).get("explanation")
-            self._why = explanation if isinstance(explanation, str) else ""
+        if stop := as_text(delta.get("stop_reason")):
+            self._stop, self.finished = stop, True
+            self._why = as_text(as_dict(delta.get("stop_details")).get("explanation"))
 
     # -- the end --------------------------------------------------------------------------------------------
 
     def _count(self, usage: Any) -> None:
         """Take in a report of usage: each tells more than those before it, and may leave out what it doesn't know."""
-        self._usage |= {name: value for name, value in _mapping(usage).items() if value}
+        self._usage |= {name: value for name, value in as_dict(usage).items() if value}
 
-    def _report(self) -> UsageReport | None:
+    def _report(self) -> list[ModelEvent]:
         read, write = self._usage.get("cache_read_input_tokens"), self._usage.get("cache_creation_input_tokens")
         fresh = self._usage.get("input_tokens")
         numbers = [value for value in (fresh, read, write) if isinstance(value, int | float)]
-        usage = usage_of(
-            {
-                "prompt": sum(numbers),
-                "completion": self._usage.get("output_tokens"),
-                "cache_read": read,
-                "cache_write": write,
-                "reasoning": _mapping(self._usage.get("output_tokens_details")).get("thinking_tokens"),
-            }
-        )
-        if usage is None:
-            return None
-        hour = _mapping(self._usage.get("cache_creation")).get("ephemeral_1h_input_tokens")
-        hour_writes = max(0, min(hour, usage.cache_write)) if isinstance(hour, int) else 0
-        return UsageReport(usage, self._route.info.cost(usage, hour_writes=hour_writes))
+        usage = {
+            "prompt": sum(numbers),
+            "completion": self._usage.get("output_tokens"),
+            "cache_read": read,
+            "cache_write": write,
+            "reasoning": as_dict(self._usage.get("output_tokens_details")).get("thinking_tokens"),
+        }
+        hour = as_dict(self._usage.get("cache_creation")).get("ephemeral_1h_input_tokens")
+        return self.report(usage, hour_writes=hour if isinstance(hour, int) else 0)
 
     def _blob(self) -> str | None:
         """Return the blocks to send back; None where text and calls alone make the same answer again."""
@@ -690,7 +656,7 @@ def _strings(value: Any) -> Iterable[str]:
 
 
 def _caller(block: ContentBlock) -> ContentBlock:
-    caller = _mapping(block.get("caller"))
+    caller = as_dict(block.get("caller"))
     return {"caller": caller} if caller.get("type", "direct") != "direct" else {}
 
 
@@ -699,18 +665,8 @@ def _index(value: Mapping[str, Any]) -> int | None:
     return index if isinstance(index, int) else None
 
 
-def _status(value: Mapping[str, Any]) -> int | None:
-    kind = _mapping(value.get("error")).get("type")
-    return _STATUS.get(kind) if isinstance(kind, str) else None
-
-
 def _object(text: str) -> dict[str, Any]:
-    return _mapping(loads(text)) if is_object(text) else {}
+    return as_dict(loads(text)) if is_object(text) else {}
 
 
-def _mapping(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
+reader = MessagesReader

@@ -4,25 +4,24 @@ import json
 from typing import Any
 
 from tui_agent.context.request import ImageRef, Message, ModelRequest, wire_tool
-from tui_agent.json_text import loads
+from tui_agent.json_text import as_dict, as_text, loads, objects
 from tui_agent.model.errors import Failure
 from tui_agent.model.protocol import (
     Finished,
+    FinishReason,
     ModelEvent,
     ReasoningDelta,
     TextDelta,
     ToolCallDelta,
     ToolCallReady,
-    UsageReport,
 )
 from tui_agent.model.route import Route
-from tui_agent.model.usage import usage_of
 from tui_agent.model.wires.wire import (
     LOST_IMAGE,
     Call,
+    Reader,
     WireFailure,
     blobs,
-    call_ids,
     image_base64,
     one_system_message,
     parse,
@@ -68,14 +67,10 @@ def _message(message: Message, request: ModelRequest, tools: dict[str, str], *, 
             {"id": call.call_id, "function": {"name": call.tool, "arguments": _arguments(call.arguments)}}
             for call in message.tool_calls
         ]
-    thinking = "".join(_thinking(blob) for blob in blobs(message)) if with_reasoning else ""
-    return {**wire, "thinking": thinking} if thinking else wire
-
-
-def _thinking(blob: dict[str, Any]) -> str:
     # Sessions from before have it under the name litellm gave it.
-    text = blob.get("reasoning") or blob.get("reasoning_content")
-    return text if isinstance(text, str) else ""
+    kept = (as_text(blob.get("reasoning") or blob.get("reasoning_content")) for blob in blobs(message))
+    thinking = "".join(kept) if with_reasoning else ""
+    return {**wire, "thinking": thinking} if thinking else wire
 
 
 def _arguments(text: str) -> Any:
@@ -85,74 +80,47 @@ def _arguments(text: str) -> Any:
         return {}
 
 
-def reader(request: ModelRequest, route: Route) -> "OllamaReader":
-    return OllamaReader(request, route)
-
-
-class OllamaReader:
-    """Puts one answer together, line by line."""
+class OllamaReader(Reader):
+    """Takes lines of JSON; calls come whole."""
 
     def __init__(self, request: ModelRequest, route: Route) -> None:
-        self._route = route
-        self._ids = call_ids(request)
+        super().__init__(request, route)
         self._reasoning: list[str] = []
         self._calls: list[ToolCallReady] = []
         self._last: dict[str, Any] = {}
 
-    @property
-    def finished(self) -> bool:
-        return bool(self._last)
-
-    @property
-    def done(self) -> bool:
-        """Whether nothing more comes: the same."""
-        return self.finished
-
     def feed(self, event: str, data: str) -> list[ModelEvent]:  # noqa: ARG002 - lines have no names
-        """Take a line and return what it adds.
-
-        Raises:
-            WireFailure: it is an error, or can't be read.
-        """
         line = parse(data)
         if line.get("error"):
             raise WireFailure(Failure(json.dumps(line, ensure_ascii=False), line.get("status")))
         if line.get("done"):
-            self._last = line
-        message = line.get("message")
-        if not isinstance(message, dict):
-            return []
+            self._last, self.finished, self.done = line, True, True
+        message = as_dict(line.get("message"))
         events: list[ModelEvent] = []
         if thinking := message.get("thinking"):
             self._reasoning.append(str(thinking))
             events.append(ReasoningDelta(str(thinking)))
         if content := message.get("content"):
             events.append(TextDelta(str(content)))
-        events += [self._take_call(made) for made in message.get("tool_calls") or () if isinstance(made, dict)]
+        events += map(self._take_call, objects(message.get("tool_calls")))
         return events
 
     def _take_call(self, made: dict[str, Any]) -> ModelEvent:
-        """Take a call; they come whole."""
         function = made.get("function") or {}
         arguments = function.get("arguments")
         text = arguments if isinstance(arguments, str) else json.dumps(arguments or {}, ensure_ascii=False)
-        call = ToolCallReady(self._ids.take(made.get("id")), str(function.get("name") or ""), text)
+        call = ToolCallReady(self.ids.take(made.get("id")), str(function.get("name") or ""), text)
         self._calls.append(call)
         return ToolCallDelta(len(self._calls) - 1, call.call_id, call.tool, text)
 
     def end(self) -> list[ModelEvent]:
-        """Return the events that end the answer.
-
-        Raises:
-            WireFailure: it is not whole.
-        """
-        if not self._last:
+        if not self.finished:
             raise WireFailure(Failure(cause="closed"))
-        events: list[ModelEvent] = [*self._calls]
-        usage = usage_of({"prompt": self._last.get("prompt_eval_count"), "completion": self._last.get("eval_count")})
-        if usage is not None:
-            events.append(UsageReport(usage, self._route.info.cost(usage)))
+        numbers = {"prompt": self._last.get("prompt_eval_count"), "completion": self._last.get("eval_count")}
         blob = json.dumps({"reasoning": "".join(self._reasoning)}, ensure_ascii=False) if self._reasoning else None
         cut = self._last.get("done_reason") == "length"
-        events.append(Finished("length" if cut else "tool_calls" if self._calls else "stop", blob))
-        return events
+        reason: FinishReason = "length" if cut else "tool_calls" if self._calls else "stop"
+        return [*self._calls, *self.report(numbers), Finished(reason, blob)]
+
+
+reader = OllamaReader

@@ -8,11 +8,13 @@ Source: https://platform.openai.com/docs/api-reference/responses, "Reasoning mod
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
+from types import MappingProxyType
 from typing import Any, Literal
 
 from tui_agent.context.request import ContentText, ImageRef, Message, ModelRequest, RequestToolCall
+from tui_agent.json_text import as_dict, as_text, objects
 from tui_agent.lazy import dataclass
 from tui_agent.model.errors import Failure
 from tui_agent.model.protocol import (
@@ -22,25 +24,24 @@ from tui_agent.model.protocol import (
     TextDelta,
     ToolCallDelta,
     ToolCallReady,
-    UsageReport,
 )
 from tui_agent.model.providers import ResponsesFormat
 from tui_agent.model.route import Route
-from tui_agent.model.usage import named_cost, usage_of
 from tui_agent.model.wires.wire import (
     LOST_IMAGE,
     PROGRESS,
     Call,
+    Reader,
     WireFailure,
     blobs,
-    call_ids,
     compacted,
     image_url,
+    named_cost,
     one_system_message,
     parse,
     progress_of,
 )
-from tui_agent.model.written_calls import CallIds, is_object
+from tui_agent.model.written_calls import is_object
 from tui_agent.session.effort import Effort
 from tui_agent.session.entries import ToolSchema
 
@@ -269,20 +270,16 @@ def _function_call(place: dict[str, Any], each: RequestToolCall) -> dict[str, An
 
 
 def reader(request: ModelRequest, route: Route) -> "ResponsesReader | CompactionReader":
-    return CompactionReader(route) if request.compact else ResponsesReader(call_ids(request), route)
+    return (CompactionReader if request.compact else ResponsesReader)(request, route)
 
 
-@dataclass(slots=True)
-class CompactionReader:
+class CompactionReader(Reader):
     """Reads the document ``/responses/compact`` answers with (OpenAI, "Compact a response"; xAI, "Context Compaction").
 
     All it lists goes back as it is, but for instructions: those are sent with every request.
     """
 
-    route: Route
-    finished: bool = False
-    done: bool = False
-    _document: dict[str, Any] = field(default_factory=dict)
+    _document: Mapping[str, Any] = MappingProxyType({})
 
     def feed(self, event: str, data: str) -> list[ModelEvent]:  # noqa: ARG002 - as readers are
         self._document = parse(data)
@@ -292,12 +289,11 @@ class CompactionReader:
         return []
 
     def end(self) -> list[ModelEvent]:
-        output = _objects(self._document.get("output"))
+        output = objects(self._document.get("output"))
         items = [item for item in output if item.get("role") not in ("system", "developer")]
         if not any(item.get("type") == "compaction" for item in items):
             raise WireFailure(Failure("the answer has no compaction", cause="broken"))
-        report = _usage_report(self._document.get("usage"), self.route)
-        return [*([report] if report else []), Finished("stop", json.dumps({"compacted": items}))]
+        return [*_usage(self, self._document), Finished("stop", json.dumps({"compacted": items}))]
 
 
 _Part = tuple[str, int]
@@ -344,28 +340,24 @@ class _Item:
                 return self.type in _HOSTED and self.is_complete
 
 
-@dataclass(slots=True)
-class ResponsesReader:
-    """Puts one answer together."""
+class ResponsesReader(Reader):
+    """Takes items, whole or in pieces, and what came of them in the order it came."""
 
-    ids: CallIds
-    route: Route
-    finished: bool = False
-    done: bool = False
-    _items: list[_Item] = field(default_factory=list)
-    _by_key: dict[int | str | None, _Item] = field(default_factory=dict)
-    """Items by ``output_index``, by id where a server leaves that out: ids change from event to event at some."""
-    _runs: list[tuple[_Item | None, int]] = field(default_factory=list)
-    """Whose text came, in the order it came, and how much; None is text that was added for people."""
-    _thought: tuple[int, str, int] | None = None
-    """Item and part the last reasoning belonged to."""
-    _refused: bool = False
-    _response: dict[str, Any] = field(default_factory=dict)
-    """The provider's account of the whole answer."""
-    _out: list[ModelEvent] = field(default_factory=list)
+    def __init__(self, request: ModelRequest, route: Route) -> None:
+        super().__init__(request, route)
+        self._items: list[_Item] = []
+        self._by_key: dict[int | str | None, _Item] = {}
+        """Items by ``output_index``, by id where a server leaves that out: ids change from event to event at some."""
+        self._runs: list[tuple[_Item | None, int]] = []
+        """Whose text came, in the order it came, and how much; None is text that was added for people."""
+        self._thought: tuple[int, str, int] | None = None
+        """Item and part the last reasoning belonged to."""
+        self._refused = False
+        self._response: dict[str, Any] = {}
+        """The provider's account of the whole answer."""
+        self._out: list[ModelEvent] = []
 
     def feed(self, event: str, data: str) -> list[ModelEvent]:
-        """Take a server-sent event and return what it adds to the answer."""
         if self.finished or event in _ECHOES or not data.strip():
             return progress_of(parse(data)) if event in _ECHOES and '"prompt_progress"' in data else []
         if data.strip() == "[DONE]":
@@ -376,18 +368,14 @@ class ResponsesReader:
         return out
 
     def end(self) -> list[ModelEvent]:
-        """Return the events that end the answer: whole calls, usage, why it finished, the reasoning to keep.
-
-        A server's own ``[DONE]`` is taken for the end as well where it had closed every item.
-        """
+        # A server's own [DONE] is taken for the end as well where it had closed every item.
         closed = bool(self._items) and all(item.whole is not None for item in self._items)
         if not self.finished and not (self.done and closed):
             raise WireFailure(Failure("the answer ended without saying why", cause="closed"))
         calls = [item for item in self._items if item.type == "function_call"]
-        events: list[ModelEvent] = [ToolCallReady(call.call_id, call.tool, "".join(call.pieces)) for call in calls]
-        if (report := _usage_report(self._response.get("usage"), self.route)) is not None:
-            events.append(report)
-        return [*events, Finished(self._reason(has_calls=bool(calls)), self._blob())]
+        ready = [ToolCallReady(call.call_id, call.tool, "".join(call.pieces)) for call in calls]
+        finished = Finished(self._reason(has_calls=bool(calls)), self._blob())
+        return [*ready, *_usage(self, self._response), finished]
 
     def _take(self, event: str, value: dict[str, Any]) -> None:
         delta = value.get("delta")
@@ -427,7 +415,7 @@ class ResponsesReader:
         """Take the account of the whole answer, and from it what did not come before: all of it, if nothing did."""
         self.finished = self.done = True
         self._response = response
-        output = _objects(response.get("output"))
+        output = objects(response.get("output"))
         if not self._items:
             for index, whole in enumerate(output):
                 self._close(self._opened({"output_index": index}, whole.get("type")), whole)
@@ -457,9 +445,9 @@ class ResponsesReader:
             self._take_item(item, whole)
             item.whole = whole
             if item.type == "message":
-                parts = _objects(whole.get("content"))
-                text = "".join(part["text"] for part in parts if isinstance(part.get("text"), str))
-                notes = [note for part in parts for note in _objects(part.get("annotations"))]
+                parts = objects(whole.get("content"))
+                text = "".join(as_text(part.get("text")) for part in parts)
+                notes = [note for part in parts for note in objects(part.get("annotations"))]
                 if lines := dict.fromkeys(line for note in notes if (line := _source(note, text))):
                     self._add("\n\nSources:\n" + "\n".join(f"- {line}" for line in lines))
 
@@ -467,13 +455,13 @@ class ResponsesReader:
         """Take an item as the provider opened or closed it: what of it did not come in pieces is passed on now."""
         match item.type:
             case "message":
-                for index, part in enumerate(_objects(whole.get("content"))):
+                for index, part in enumerate(objects(whole.get("content"))):
                     self._refused = self._refused or part.get("type") == "refusal"
                     rest = item.untold(("text", index), part.get("text") or part.get("refusal"))
                     self._text(item, ("text", index), rest)
             case "reasoning":
                 kind = next((kind for kind, _ in item.told), "summary" if whole.get("summary") else "content")
-                for index, part in enumerate(_objects(whole.get(kind))):
+                for index, part in enumerate(objects(whole.get(kind))):
                     self._reasoning(item, (kind, index), item.untold((kind, index), part.get("text")))
             case "function_call":
                 self._name(item, whole)
@@ -533,8 +521,7 @@ class ResponsesReader:
     # -- the end --------------------------------------------------------------------------------------------
 
     def _reason(self, *, has_calls: bool) -> Literal["stop", "tool_calls", "length", "content_filter"]:
-        details = self._response.get("incomplete_details")
-        cause = details.get("reason") if isinstance(details, dict) else None
+        cause = as_dict(self._response.get("incomplete_details")).get("reason")
         if cause == "content_filter" or (self._refused and not has_calls):
             return "content_filter"
         if cause or self._response.get("status") == "incomplete":
@@ -594,31 +581,17 @@ class ResponsesReader:
 # -- what events hold ---------------------------------------------------------------------------------------
 
 
-def _usage_report(reported: object, route: Route) -> UsageReport | None:
-    if not isinstance(reported, dict):
-        return None
-    read, written = reported.get("input_tokens_details"), reported.get("output_tokens_details")
-    usage = usage_of(
-        {
-            "prompt": reported.get("input_tokens"),
-            "completion": reported.get("output_tokens"),
-            "cache_read": _field(read, "cached_tokens"),
-            "cache_write": _field(read, "cache_write_tokens"),
-            "reasoning": _field(written, "reasoning_tokens"),
-        }
-    )
-    if usage is None:
-        return None
-    named = named_cost(reported)
-    return UsageReport(usage, route.info.cost(usage) if named is None else named)
-
-
-def _objects(value: object) -> list[dict[str, Any]]:
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
-
-
-def _field(value: object, name: str) -> Any:
-    return value.get(name) if isinstance(value, dict) else None
+def _usage(reader: Reader, response: Mapping[str, Any]) -> list[ModelEvent]:
+    reported = as_dict(response.get("usage"))
+    read, written = as_dict(reported.get("input_tokens_details")), as_dict(reported.get("output_tokens_details"))
+    numbers = {
+        "prompt": reported.get("input_tokens"),
+        "completion": reported.get("output_tokens"),
+        "cache_read": read.get("cached_tokens"),
+        "cache_write": read.get("cache_write_tokens"),
+        "reasoning": written.get("reasoning_tokens"),
+    }
+    return reader.report(numbers, named_cost(reported))
 
 
 def _key(value: dict[str, Any]) -> int | str | None:
@@ -626,7 +599,7 @@ def _key(value: dict[str, Any]) -> int | str | None:
     index = value.get("output_index")
     if isinstance(index, int):
         return index
-    own = value.get("item_id") or _field(value.get("item"), "id")
+    own = value.get("item_id") or as_dict(value.get("item")).get("id")
     return own if isinstance(own, str) else None
 
 
@@ -657,18 +630,10 @@ def _place(item: _Item, *, own_id: bool, **more: object) -> dict[str, Any]:
     return fields
 
 
-def _failure(event: dict[str, Any], error: object) -> WireFailure:
+def _failure(event: Mapping[str, Any], error: object) -> WireFailure:
     """Return the failure an event tells: the provider's words, and its status and headers where it names them."""
-    told = error if isinstance(error, dict) else {}
+    told = as_dict(error)
     numbers = (told.get("status"), told.get("status_code"), told.get("code"), event.get("status"))
     status = next((n for n in numbers if isinstance(n, int) and 400 <= n < 600), None)
-    headers = event.get("headers")
-    return WireFailure(
-        Failure(
-            json.dumps({"error": error}),
-            status=status,
-            headers={str(name).lower(): str(value) for name, value in headers.items()}
-            if isinstance(headers, dict)
-            else {},
-        )
-    )
+    headers = {str(name).lower(): str(value) for name, value in as_dict(event.get("headers")).items()}
+    return WireFailure(Failure(json.dumps({"error": error}), status=status, headers=headers))

@@ -6,18 +6,21 @@ events that somebody else read. ``http`` sends and receives for all of them.
 
 import base64
 import importlib
-from collections.abc import Iterable
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, TypeGuard, cast
 
 from tui_agent.context.request import ContentText, ImageRef, Message, ModelRequest
 from tui_agent.json_text import loads
 from tui_agent.lazy import dataclass
 from tui_agent.model.errors import Failure
-from tui_agent.model.protocol import ModelEvent, PromptProgress
+from tui_agent.model.protocol import ModelEvent, PromptProgress, UsageReport
 from tui_agent.model.providers import WireName
 from tui_agent.model.route import Route
 from tui_agent.model.written_calls import CallIds
+from tui_agent.session.entries import Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +40,7 @@ PROGRESS = "return_progress"
 
 def progress_of(event: dict[str, Any]) -> list[ModelEvent]:
     """Return how much of the prompt a server has read, where an event says so."""
-    told = event.get("prompt_progress")
-    match told:
+    match event.get("prompt_progress"):
         case {"processed": int(processed), "total": int(total)} if processed < total:
             return [PromptProgress(processed, total)]
         case _:
@@ -53,19 +55,18 @@ class WireFailure(Exception):  # noqa: N818 - it carries a Failure
         self.failure = failure
 
 
-class Reader(Protocol):
+class Reader(ABC):
     """Puts one answer together."""
 
-    @property
-    def finished(self) -> bool:
-        """Whether the provider said why the answer ended: what breaks after that breaks nothing."""
-        ...
+    def __init__(self, request: ModelRequest, route: Route) -> None:
+        self.route = route
+        self.ids = CallIds(call.call_id for message in request.messages for call in message.tool_calls)
+        self.finished = False
+        """The provider said why the answer ended: what breaks after that breaks nothing."""
+        self.done = False
+        """The format's last word came: nothing more is worth waiting for."""
 
-    @property
-    def done(self) -> bool:
-        """Whether the format's last word came: nothing more is worth waiting for."""
-        ...
-
+    @abstractmethod
     def feed(self, event: str, data: str) -> list[ModelEvent]:
         """Take a server-sent event and return what it adds to the answer.
 
@@ -75,15 +76,27 @@ class Reader(Protocol):
         Raises:
             WireFailure: the event is an error, or can't be read (cause "broken").
         """
-        ...
 
+    @abstractmethod
     def end(self) -> list[ModelEvent]:
         """Return the events that end the answer: whole calls, usage, why it finished. Called once.
 
         Raises:
             WireFailure: the answer is not whole (cause "closed").
         """
-        ...
+
+    def report(
+        self, numbers: Mapping[str, Any], cost: float | None = None, *, hour_writes: int = 0
+    ) -> list[ModelEvent]:
+        """Return the event that tells usage, none where it is unknown.
+
+        ``cost`` is what the provider named, ``hour_writes`` are tokens written to the cache for an hour.
+        """
+        usage = usage_of(numbers)
+        if usage is None:
+            return []
+        hour_writes = max(0, min(hour_writes, usage.cache_write))
+        return [UsageReport(usage, self.route.info.cost(usage, hour_writes=hour_writes) if cost is None else cost)]
 
 
 class Wire(Protocol):
@@ -163,5 +176,60 @@ def compacted(message: Message) -> tuple[list[dict[str, Any]], Message]:
     return kept, replace(message, content=beside)
 
 
-def call_ids(request: ModelRequest) -> CallIds:
-    return CallIds(call.call_id for message in request.messages for call in message.tool_calls)
+# -- usage --------------------------------------------------------------------------------------------------
+
+TICKS_PER_DOLLAR = 10_000_000_000
+"""xAI's ticks in a dollar."""
+
+MAX_TOKENS = 100_000_000
+"""Tokens beyond which a report is nonsense."""
+
+
+def usage_of(reported: Mapping[str, Any] | None) -> Usage | None:
+    """Return the usage a provider reported, None when it reported none or nonsense.
+
+    ``reported`` has prompt, completion, cache_read, cache_write and reasoning. ``prompt`` counts cached tokens too
+    where a provider follows OpenAI, which litellm makes most of them do; one that is smaller than the cached ones
+    cannot have, and counts the rest.
+    """
+    if not reported:
+        return None
+    prompt, completion = _count(reported.get("prompt")), _count(reported.get("completion"))
+    if prompt is None or completion is None:
+        return None
+    cache_read = _count(reported.get("cache_read")) or 0
+    cache_write = _count(reported.get("cache_write")) or 0
+    cached = cache_read + cache_write
+    usage = Usage(
+        input=prompt - cached if prompt >= cached else prompt,
+        output=completion,
+        cache_read=cache_read,
+        cache_write=cache_write,
+        reasoning=min(_count(reported.get("reasoning")) or 0, completion),
+    )
+    # A request has at least one token: zero is what servers say that don't count.
+    return usage if usage.prompt > 0 else None
+
+
+def named_cost(reported: Mapping[str, Any]) -> float | None:
+    """Return the price in US dollars a provider named with its usage, None when it named none.
+
+    OpenRouter and others call it ``cost``; xAI counts ticks, ten thousand million a dollar.
+    """
+    ticks = reported.get("cost_in_usd_ticks")
+    named = ticks / TICKS_PER_DOLLAR if _is_number(ticks) else reported.get("cost")
+    return float(named) if _is_number(named) and named >= 0 else None
+
+
+def _is_number(value: Any) -> TypeGuard[float]:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _count(value: Any) -> int | None:
+    """Return a number of tokens, 0 for a missing one, None for one that can't be."""
+    if value is None:
+        return 0
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    # Not a number is not between anything.
+    return int(value) if 0 <= value <= MAX_TOKENS else None
