@@ -422,74 +422,46 @@ def _prices(row: Row) -> Iterator[Prices]:
 
 
 def _with_served(info: ModelInfo, served: ServedModel) -> ModelInfo:
-    def said(value: Any, otherwise: Any) -> Any:
-        return otherwise if value is None else value
-
-    reasoning = said(served.reasoning, info.reasoning)
+    reasoning = info.reasoning if served.reasoning is None else served.reasoning
     return replace(
-        info,
-        context_window=said(served.window, info.context_window),
-        max_output=said(served.max_output, info.max_output),
-        prices=_served_prices(served) or info.prices,
-        vision=said(served.vision, info.vision),
-        tools=said(served.tools, info.tools),
-        without_tools=served.tools is False,
-        reasoning=reasoning,
+        _overlaid(info, served),
+        context_window=served.window or info.context_window,
+        prices=_prices_of(served, 1, hour_write=None) or info.prices,
         efforts=info.efforts if reasoning or served.reasoning is None else (),
         origin=info.origin if served.window is None else "server",
     )
 
 
-def _served_prices(served: ServedModel) -> tuple[Prices, ...]:
-    if served.input_price is None or served.output_price is None:
-        return ()
-    sent = served.input_price
-
-    def price(value: float | None) -> float:
-        return sent if value is None else value
-
-    read, write = price(served.cache_read_price), price(served.cache_write_price)
-    return (Prices(sent, served.output_price, read, write),)
-
-
 def _with_settings(info: ModelInfo, settings: ModelSettings) -> ModelInfo:
-    def chosen(value: Any, otherwise: Any) -> Any:
-        return otherwise if value is None else value
-
-    reasoning = chosen(settings.reasoning, info.reasoning)
+    hour_write = None if settings.cache_write_price is None else HOUR_WRITE
+    chosen = _overlaid(info, settings)
     return replace(
-        info,
-        context_window=chosen(settings.context_window, info.context_window),
-        max_output=chosen(settings.max_output, info.max_output),
-        prices=_own_prices(info.prices, settings),
-        vision=chosen(settings.vision, info.vision),
-        tools=chosen(settings.tools, info.tools),
-        without_tools=info.without_tools if settings.tools is None else not settings.tools,
-        reasoning=reasoning,
-        efforts=tuple(Effort) if reasoning and not info.efforts else info.efforts,
-        cache_marks=chosen(settings.cache_marks, info.cache_marks),
+        chosen,
+        context_window=settings.context_window or info.context_window,
+        prices=_prices_of(settings, 1_000_000, hour_write=hour_write) or info.prices,
+        efforts=tuple(Effort) if chosen.reasoning and not info.efforts else info.efforts,
+        cache_marks=info.cache_marks if settings.cache_marks is None else settings.cache_marks,
         origin=info.origin if settings.context_window is None else "config",
     )
 
 
-def _own_prices(known: tuple[Prices, ...], settings: ModelSettings) -> tuple[Prices, ...]:
-    if settings.input_price is None or settings.output_price is None:
-        return known
-    million = 1_000_000
-    sent = settings.input_price / million
+def _overlaid(info: ModelInfo, said: ServedModel | ModelSettings) -> ModelInfo:
+    """Return what is known of a model with the abilities that its server or the settings name."""
+    names = ("max_output", "vision", "tools", "reasoning")
+    named = {name: value for name in names if (value := getattr(said, name)) is not None}
+    return replace(info, **named, without_tools=info.without_tools if said.tools is None else not said.tools)
 
-    def price(value: float | None) -> float:
-        return sent if value is None else value / million
 
-    return (
-        Prices(
-            input=sent,
-            output=settings.output_price / million,
-            cache_read=price(settings.cache_read_price),
-            cache_write=price(settings.cache_write_price),
-            cache_write_hour=None if settings.cache_write_price is None else HOUR_WRITE * sent,
-        ),
+def _prices_of(said: ServedModel | ModelSettings, tokens: int, *, hour_write: float | None) -> tuple[Prices, ...]:
+    """Return the prices that a server or the settings name for so many tokens, none where one is missing."""
+    if said.input_price is None or said.output_price is None:
+        return ()
+    sent, answered = said.input_price / tokens, said.output_price / tokens
+    read, write = (
+        sent if price is None else price / tokens for price in (said.cache_read_price, said.cache_write_price)
     )
+    hour = None if hour_write is None else hour_write * sent
+    return (Prices(sent, answered, read, write, cache_write_hour=hour),)
 
 
 def _positive(value: Any) -> int | None:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from tui_agent.json_text import loads
+from tui_agent.json_text import as_dict, as_text, loads, objects
 from tui_agent.lazy import LazyPattern, dataclass
 from tui_agent.model.redaction import redact
 
@@ -144,7 +144,8 @@ def find_overflow(text: str, status: int | None, *, throttled: bool = False) -> 
     if not _OVERFLOW.search(text):
         # What is too large by bytes (mostly images) fails for the same reason and is helped by the same cure.
         return Overflow() if status == 413 else None
-    window = _first(_WINDOW, text)
+    sizes = (_int(match[1]) for pattern in _WINDOW if (match := pattern.search(text)))
+    window = next(sizes, None)
     return Overflow(window if window and window >= _SMALLEST_WINDOW else None, _sent(text))
 
 
@@ -158,13 +159,6 @@ def _sent(text: str) -> int | None:
                 return sent + (_int(tools[1]) if tools else 0)
             answer = _ANSWER.search(text) if "requested" in match[0].lower() else None
             return sent - _int(answer[1] or answer[2]) if answer else sent
-    return None
-
-
-def _first(patterns: tuple[LazyPattern, ...], text: str) -> int | None:
-    for pattern in patterns:
-        if match := pattern.search(text):
-            return _int(match[1])
     return None
 
 
@@ -256,26 +250,16 @@ def _parse(text: str) -> dict[str, Any] | None:
 
 
 def _inner(data: dict[str, Any]) -> dict[str, Any]:
-    response = data.get("response")
-    if isinstance(response, dict) and isinstance(response.get("error"), dict):
-        return _as_dict(response["error"])  # OpenAI's response.failed
-    several = data.get("errors")
-    if isinstance(several, list) and several:
-        return _as_dict(several[0])  # Cloudflare
-    return _as_dict(data.get("error", data))
-
-
-def _as_dict(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
+    within = as_dict(data.get("response")).get("error")  # OpenAI's response.failed
+    several = objects(data.get("errors"))  # Cloudflare
+    return as_dict(within) or (several[0] if several else as_dict(data.get("error", data)))
 
 
 def _codes(data: dict[str, Any]) -> Iterator[str]:
     inner = _inner(data)
-    details = [row for row in inner.get("details") or () if isinstance(row, dict)]
-    for level in (data, inner, *details):
+    for level in (data, inner, *objects(inner.get("details"))):
         for key in _CODE_KEYS:
-            value = level.get(key)
-            if isinstance(value, str) and (code := re.sub(r"[^a-z0-9]", "", value.lower())):
+            if code := re.sub(r"[^a-z0-9]", "", as_text(level.get(key)).lower()):
                 yield code
 
 
@@ -293,9 +277,7 @@ def _message_of(data: dict[str, Any], text: str) -> str:
     inner = _inner(data)
     words = [inner.get("message") or inner.get("detail") or inner.get("msg") or data.get("message")]
     # OpenRouter hides what the provider behind it said.
-    metadata = inner.get("metadata")
-    if isinstance(metadata, dict) and metadata.get("raw"):
-        words.append(metadata["raw"])
+    words.append(as_dict(inner.get("metadata")).get("raw"))
     code = next((str(inner[key]) for key in ("code", "type", "status") if isinstance(inner.get(key), str)), "")
     message = " ".join(word if isinstance(word, str) else json.dumps(word) for word in words if word)
     if not message:

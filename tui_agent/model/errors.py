@@ -7,6 +7,7 @@ becomes 500, 413 becomes 400. The exception it was made from still hangs on the 
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -133,16 +134,17 @@ _IN_TEXT = LazyPattern(
 )
 _WORDS = LazyPattern(r" ?(s|m)(?:ec|econds?|in|inutes?)?$")
 
-_RESETS = (
-    ("x-ratelimit-remaining-requests", "x-ratelimit-reset-requests"),
-    ("x-ratelimit-remaining-tokens", "x-ratelimit-reset-tokens"),
-    ("anthropic-ratelimit-requests-remaining", "anthropic-ratelimit-requests-reset"),
-    ("anthropic-ratelimit-tokens-remaining", "anthropic-ratelimit-tokens-reset"),
-    ("anthropic-ratelimit-input-tokens-remaining", "anthropic-ratelimit-input-tokens-reset"),
-    ("anthropic-ratelimit-output-tokens-remaining", "anthropic-ratelimit-output-tokens-reset"),
-    ("x-ratelimit-remaining", "x-ratelimit-reset"),
-    ("ratelimit-remaining", "ratelimit-reset"),
+_LIMITS = (
+    "x-ratelimit-{}-requests",
+    "x-ratelimit-{}-tokens",
+    "anthropic-ratelimit-requests-{}",
+    "anthropic-ratelimit-tokens-{}",
+    "anthropic-ratelimit-input-tokens-{}",
+    "anthropic-ratelimit-output-tokens-{}",
+    "x-ratelimit-{}",
+    "ratelimit-{}",
 )
+"""Headers of a limit: how much is "remaining" of it, and when the "reset" of it is."""
 
 _EPOCH = 1_000_000_000.0
 """Plain numbers over it are moments, in seconds or milliseconds since the epoch, not spans."""
@@ -155,8 +157,10 @@ def retry_after(headers: Mapping[str, str], text: str, *, now: float) -> float |
         return max(0.0, milliseconds / 1000)
     if (seconds := span(known.get("retry-after"), now=now)) is not None:
         return seconds
-    if (seconds := _from_resets(known, now)) is not None:
-        return seconds
+    reached = [limit for limit in _LIMITS if _number(known.get(limit.format("remaining"))) == 0]
+    resets = [span(known.get(limit.format("reset")), now=now) for limit in reached]
+    if waits := [wait for wait in resets if wait is not None]:
+        return max(waits)
     match = _IN_TEXT.search(text)
     return span(_WORDS.sub(r"\1", match[1].lower()), now=now) if match else None
 
@@ -175,8 +179,12 @@ def span(value: str | None, *, now: float) -> float | None:
         return sum(
             float(amount) * _UNITS[unit] for amount, unit in (piece.groups() for piece in _PIECE.finditer(value))
         )
-    moment_of_date = _date(value)
-    return None if moment_of_date is None else max(0.0, moment_of_date - now)
+    for parse in (parsedate_to_datetime, datetime.fromisoformat):
+        with suppress(ValueError):
+            moment_of_date = parse(value)
+            zoned = moment_of_date if moment_of_date.tzinfo else moment_of_date.replace(tzinfo=UTC)
+            return max(0.0, zoned.timestamp() - now)
+    return None
 
 
 def spoken(seconds: float) -> str:
@@ -190,31 +198,12 @@ def spoken(seconds: float) -> str:
     return f"{hours} h {rest} min" if hours < 48 else f"{round(hours / 24)} days"
 
 
-def _from_resets(headers: Mapping[str, str], now: float) -> float | None:
-    waits = [
-        wait
-        for remaining, reset in _RESETS
-        if _number(headers.get(remaining)) == 0 and (wait := span(headers.get(reset), now=now)) is not None
-    ]
-    return max(waits, default=None)
-
-
 def _number(value: str | None) -> float | None:
     try:
         number = float(value) if value else None
     except ValueError:
         return None
     return number if number is not None and abs(number) < 1e15 else None
-
-
-def _date(value: str) -> float | None:
-    for parse in (parsedate_to_datetime, datetime.fromisoformat):
-        try:
-            moment = parse(value)
-        except ValueError:
-            continue
-        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
-    return None
 
 
 Cause = Literal["refused", "unresolved", "certificate", "connect_timeout", "timeout", "stalled", "closed", "broken"]
@@ -353,11 +342,16 @@ class Target:
 def classify(failure: Failure, target: Target, *, now: float) -> ModelError:
     """Return the error a failed call means. ``now`` is seconds since the epoch."""
     if failure.cause is not None and failure.status is None:
-        return ModelError(ErrorKind.NETWORK, _network_message(failure, target))
+        return ModelError(ErrorKind.NETWORK, _network_message(failure.cause, failure, target))
     body = read_body(failure.text)
     # An error in the middle of a stream, or one a gateway sends with status 200, names its status within.
     status = failure.status if (failure.status or 0) >= 400 else body.status
-    overflow = _overflow(body, status, target)
+    codes = set(body.codes)
+    throttled = bool(codes & _CODES[ErrorKind.RATE_LIMIT]) or status in {429, 503, 529}
+    overflow = find_overflow(body.words, status, throttled=throttled)
+    is_unsaid = not body.words and status == 400 and target.empty_body_is_overflow
+    if is_unsaid or codes & _CODES[ErrorKind.CONTEXT_OVERFLOW]:
+        overflow = overflow or Overflow()
     if overflow is not None:
         return ModelError(
             ErrorKind.CONTEXT_OVERFLOW,
@@ -373,15 +367,6 @@ def classify(failure: Failure, target: Target, *, now: float) -> ModelError:
         kind = ErrorKind.LOADING
     message = _message(kind, body, status, wait, target)
     return ModelError(kind, message, retry_after=wait, status=status)
-
-
-def _overflow(body: ErrorBody, status: int | None, target: Target) -> Overflow | None:
-    codes = set(body.codes)
-    if not body.words and status == 400 and target.empty_body_is_overflow:
-        return Overflow()
-    throttled = bool(codes & _CODES[ErrorKind.RATE_LIMIT]) or status in {429, 503, 529}
-    found = find_overflow(body.words, status, throttled=throttled)
-    return found or (Overflow() if codes & _CODES[ErrorKind.CONTEXT_OVERFLOW] else None)
 
 
 def missing_key(target: Target) -> ModelError:
@@ -441,40 +426,38 @@ def _kind(text: str, status: int | None, wait: float | None) -> ErrorKind:  # no
     return ErrorKind.UNKNOWN if status is None else ErrorKind.INVALID_REQUEST
 
 
-def _message(  # noqa: C901, PLR0911, PLR0912 - one arm per kind
-    kind: ErrorKind, body: ErrorBody, status: int | None, wait: float | None, target: Target
-) -> str:
-    name, detail = target.provider, _detail(body.words)
-    asked = f" It asks to wait {spoken(wait)}." if wait else ""
-    match kind:
-        case ErrorKind.AUTH if status == 403:
-            return f"{name} forbids this{detail}. Check what the key may do: {target.key}."
-        case ErrorKind.AUTH:
-            return f"{name} refuses the key{detail}. Check it: {target.key}."
-        case ErrorKind.QUOTA:
-            return f"{name} says the account has no credit or quota left{detail}. Check plan and billing there."
-        case ErrorKind.RATE_LIMIT:
-            return f"{name} limits the rate of requests{detail}.{asked}"
-        case ErrorKind.OVERLOADED if set(body.codes) & _UNUSABLE_SAMPLE:
-            return f"{name} could not read what {target.model} wrote{detail}."
-        case ErrorKind.OVERLOADED:
-            number = f" ({status})" if status else ""
-            return f"{name} is overloaded or has a fault of its own{number}{detail}.{asked}"
-        case ErrorKind.LOADING:
-            return f"{name} is loading the model."
-        case ErrorKind.NOT_FOUND:
-            return f"{name} doesn't know {target.model}{detail}. Choose another with /model, or check base_url."
-        case ErrorKind.CONTENT_FILTER:
-            return f"{name}'s content filter refused the request{detail}. Rephrase it, or take the part out."
-        case ErrorKind.NETWORK:
-            return f"{name} gave up waiting ({status}){detail}.{asked}"
-        case ErrorKind.INVALID_REQUEST:
-            return f"{name} refused the request{detail}."
-        case _:
-            if match := _MODULE.search(body.words):
-                module = match[1] or match[2]
-                return f"{target.model} needs the Python package {module}: install it beside tui-agent."
-            return f"The call to {name} failed{detail}."
+_SENTENCES = {
+    ErrorKind.AUTH: "{name} refuses the key{detail}. Check it: {key}.",
+    ErrorKind.QUOTA: "{name} says the account has no credit or quota left{detail}. Check plan and billing there.",
+    ErrorKind.RATE_LIMIT: "{name} limits the rate of requests{detail}.{asked}",
+    ErrorKind.OVERLOADED: "{name} is overloaded or has a fault of its own{number}{detail}.{asked}",
+    ErrorKind.LOADING: "{name} is loading the model.",
+    ErrorKind.NOT_FOUND: "{name} doesn't know {model}{detail}. Choose another with /model, or check base_url.",
+    ErrorKind.CONTENT_FILTER: "{name}'s content filter refused the request{detail}. Rephrase it, or take the part out.",
+    ErrorKind.NETWORK: "{name} gave up waiting{number}{detail}.{asked}",
+    ErrorKind.INVALID_REQUEST: "{name} refused the request{detail}.",
+    ErrorKind.UNKNOWN: "The call to {name} failed{detail}.",
+}
+_FORBIDDEN = "{name} forbids this{detail}. Check what the key may do: {key}."
+_UNREADABLE = "{name} could not read what {model} wrote{detail}."
+
+
+def _message(kind: ErrorKind, body: ErrorBody, status: int | None, wait: float | None, target: Target) -> str:
+    sentence = _SENTENCES[kind]
+    if kind is ErrorKind.AUTH and status == 403:
+        sentence = _FORBIDDEN
+    elif kind is ErrorKind.OVERLOADED and set(body.codes) & _UNUSABLE_SAMPLE:
+        sentence = _UNREADABLE
+    elif kind is ErrorKind.UNKNOWN and (match := _MODULE.search(body.words)):
+        return f"{target.model} needs the Python package {match[1] or match[2]}: install it beside tui-agent."
+    return sentence.format(
+        name=target.provider,
+        model=target.model,
+        key=target.key,
+        detail=_detail(body.words),
+        number=f" ({status})" if status else "",
+        asked=f" It asks to wait {spoken(wait)}." if wait else "",
+    )
 
 
 def _detail(text: str) -> str:
@@ -492,37 +475,27 @@ def _overflow_message(overflow: Overflow, target: Target) -> str:
             f"The request alone ({overflow.sent:,} tokens) is over the {overflow.per_minute:,} tokens per minute "
             f"that {target.provider} allows this account: compact it, or choose another model."
         )
-    size = f"{overflow.sent:,} tokens" if overflow.sent else ""
-    window = f"{overflow.window:,}" if overflow.window else ""
-    match size, window:
-        case "", "":
-            numbers = ""
-        case "", _:
-            numbers = f" ({window} tokens)"
-        case _, "":
-            numbers = f" ({size})"
-        case _:
-            numbers = f" ({size} of {window})"
+    sizes = [f"{size:,}" for size in (overflow.sent, overflow.window) if size]
+    numbers = f" ({' tokens of '.join(sizes)}{' tokens' if len(sizes) == 1 else ''})" if sizes else ""
     return f"The request is larger than {target.model} takes{numbers}: compact it, or choose a model with more room."
 
 
-def _network_message(failure: Failure, target: Target) -> str:  # noqa: PLR0911 - one arm per cause
-    name, address = target.provider, target.address or target.provider
-    waited = f" within {spoken(failure.seconds)}" if failure.seconds else " in time"
-    match failure.cause:
-        case "refused":
-            return f"Nothing answers at {address}: check that the server runs and the address is right."
-        case "unresolved":
-            return f"The address {address} can't be found: check the network and base_url."
-        case "certificate":
-            return f"The certificate of {address} isn't trusted: check the proxy, or name its CA in SSL_CERT_FILE."
-        case "connect_timeout":
-            return f"{address} could not be reached{waited}: check the network."
-        case "timeout":
-            return f"{name} did not begin to answer{waited}."
-        case "stalled":
-            return f"{name} stopped in the middle of the answer: nothing came{waited}."
-        case "broken":
-            return f"{name} sent something that can't be read{_detail(read_body(failure.text).words)}."
-        case _:
-            return f"The connection to {name} broke before the answer was complete."
+_BROKEN_CONNECTIONS: dict[Cause, str] = {
+    "refused": "Nothing answers at {address}: check that the server runs and the address is right.",
+    "unresolved": "The address {address} can't be found: check the network and base_url.",
+    "certificate": "The certificate of {address} isn't trusted: check the proxy, or name its CA in SSL_CERT_FILE.",
+    "connect_timeout": "{address} could not be reached{waited}: check the network.",
+    "timeout": "{name} did not begin to answer{waited}.",
+    "stalled": "{name} stopped in the middle of the answer: nothing came{waited}.",
+    "broken": "{name} sent something that can't be read{detail}.",
+    "closed": "The connection to {name} broke before the answer was complete.",
+}
+
+
+def _network_message(cause: Cause, failure: Failure, target: Target) -> str:
+    return _BROKEN_CONNECTIONS[cause].format(
+        name=target.provider,
+        address=target.address or target.provider,
+        waited=f" within {spoken(failure.seconds)}" if failure.seconds else " in time",
+        detail=_detail(read_body(failure.text).words) if cause == "broken" else "",
+    )

@@ -41,29 +41,28 @@ class Keys:
     def find(self, provider: Provider, model: str | None = None) -> Key | None:
         """Return the key for a model of a provider, None when there is none."""
         for table, settings in self._tables(provider, model):
-            if settings.api_key is not None and settings.api_key.get_secret_value():
-                return Key(settings.api_key, f"api_key under [{table}]")
-            if settings.api_key_env and (value := self._of(settings.api_key_env)):
-                return Key(SecretStr(value), settings.api_key_env)
+            if key := self._set_up(table, settings):
+                return key
         for variable in provider.keys:
-            if value := self._of(variable):
-                return Key(SecretStr(value), variable)
+            if key := self._of(variable):
+                return key
         login = self._logins.find(provider.id) if self._logins is not None else None
         return Key(SecretStr(login.key), SOURCE) if login is not None else None
 
     def own(self, model: str) -> Key | None:
         """Return the key that is set up with a model itself, None when there is none."""
         settings = self._models.get(model)
-        if settings is None:
-            return None
-        if settings.api_key is not None and settings.api_key.get_secret_value():
-            return Key(settings.api_key, f'api_key under [models."{model}"]')
-        value = self._of(settings.api_key_env) if settings.api_key_env else None
-        return None if not value else Key(SecretStr(value), str(settings.api_key_env))
+        return None if settings is None else self._set_up(f'models."{model}"', settings)
 
-    def _of(self, variable: str) -> str:
+    def _set_up(self, table: str, settings: ModelSettings | ProviderSettings) -> Key | None:
+        if settings.api_key is not None and settings.api_key.get_secret_value():
+            return Key(settings.api_key, f"api_key under [{table}]")
+        return self._of(settings.api_key_env) if settings.api_key_env else None
+
+    def _of(self, variable: str) -> Key | None:
         """Return a variable's key. What was read from a file often has the end of its line."""
-        return self._environ.get(variable, "").strip()
+        value = self._environ.get(variable, "").strip()
+        return Key(SecretStr(value), variable) if value else None
 
     def advice(self, provider: Provider, model: str | None = None) -> str:
         named = [settings.api_key_env for _table, settings in self._tables(provider, model) if settings.api_key_env]
