@@ -1,4 +1,4 @@
-"""before_tree: never leave a branch with changed files untold, and tell of small ones without a model."""
+"""before_tree: refuse to leave a branch with changed files without a summary; write short summaries without a model."""
 
 import json
 import sys
