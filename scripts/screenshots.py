@@ -57,7 +57,7 @@ from tui_agent.ui.widgets.transcript.transcript import Transcript
 
 NOW = 1_790_000_000
 """Seconds since the epoch on every clock."""
-WIDE, SMALL = (120, 36), (80, 24)
+WIDE = (120, 36)
 TIMEOUT = 60
 
 PYTHON = """#!/bin/sh
@@ -111,11 +111,6 @@ class Scene:
         leave()
         await self.pilot.pause()
         await self.pilot.pause()
-
-
-async def conversation(scene: Scene) -> None:
-    """The bug is fixed: reading, a command, a diff, the explanation."""
-    await scene.say("fix the bug", RunEnded, keys=("y", "y", "y"))
 
 
 async def permission(scene: Scene) -> None:
@@ -187,18 +182,8 @@ async def fill(scene: Scene) -> None:
     await scene.say("fill the window", RunEnded)
 
 
-async def markdown(scene: Scene) -> None:
-    """The showcase of Markdown."""
-    await scene.say("hello", RunEnded)
-    await scene.say("show markdown", RunEnded)
-
-
 PICTURES: dict[str, tuple[tuple[int, int], Callable[[Scene], Awaitable[None]]]] = {
-    "conversation": (WIDE, conversation),
-    "conversation-80x24": (SMALL, conversation),
     "permission": (WIDE, permission),
-    "permission-80x24": (SMALL, permission),
-    "markdown": (WIDE, markdown),
     "doom-loop": (WIDE, doom_loop),
     "tree": ((120, 24), tree),
     "race": ((120, 20), race),
