@@ -162,7 +162,7 @@ def test_edits_of_the_view_change_it_and_other_kinds_don_t(grown: Callable[[str]
 @every_kind
 def test_what_a_request_made_is_in_the_costs(grown: Callable[[str], Session], kind: str) -> None:
     assert ({"model", "usage", "cost"} <= trait(kind).model_fields.keys()) is trait(kind).costs
-    assert (4 in [record.id for record in grown(kind).requests()]) is trait(kind).costs
+    assert (4 in [record.id for record in grown(kind).reader.requests()]) is trait(kind).costs
 
 
 @every_kind

@@ -323,7 +323,7 @@ async def _take_over(place: Place, tell: Tell) -> None:
     for number in range(15):
         with place.store() as store:
             session = Session(store, oldest(store), estimate=lambda _entry: 1)
-            session.take_over()
+            session.hold(take_over=True)
             tell("leaf", session.append(UserEntry(parts=(TextPart(text=f"taken over {number}"),))).id)
     tell("end")
 

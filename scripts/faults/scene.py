@@ -89,10 +89,7 @@ async def an_agent(
     session_id = oldest(store) if store.sessions() else store.create_session(place.project).id
     directory = FixedDirectory(window)
     session = Session(store, session_id, estimate=directory.counter(MODEL).estimate)
-    if take_over:
-        session.take_over()
-    else:
-        session.hold()
+    session.hold(take_over=take_over)
     session.recover()
     ports = AgentPorts(
         client=client,

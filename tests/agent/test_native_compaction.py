@@ -103,7 +103,7 @@ async def test_another_model_gets_the_entries_themselves_and_its_own_gets_the_it
     foreign = project(path, ModelTraits(OTHER))
     assert ahead.after.history == agent.context_size().history > small
     assert path == agent.session.path()
-    assert path == agent.session.load_active(agent.session.leaf)
+    assert path == agent.session.reader.load_active(agent.session.leaf)
     assert [(message.role, message.text) for message in foreign.messages] == [
         (message.role, message.text) for message in whole.messages
     ]

@@ -34,13 +34,13 @@ def user(harness: Harness, text: str) -> UserEntry:
 async def test_what_is_left_is_read_only_for_a_summary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     harness = await two_branches(tmp_path)
     read: list[list[int]] = []
-    load = harness.session.load
+    load = harness.session.reader.load
 
     def noted(ids):
         read.append(list(ids))
         return load(ids)
 
-    monkeypatch.setattr(harness.session, "load", noted)
+    monkeypatch.setattr(harness.session.reader, "load", noted)
     left, plan = harness.session.leaf, harness.agent.navigator.plan(user(harness, "try middleware").id)
     await harness.agent.navigator.move(plan)
     assert read == []

@@ -44,7 +44,7 @@ def branches(harness: Harness) -> list[Session]:
     session = harness.session
     ends = {first.id: first.id for first in session.subagents()}
     for header in session.skeleton():
-        if (first := session.subagent_of(header.id)) is not None:
+        if (first := session.reader.subagent_of(header.id)) is not None:
             ends[first] = header.id
     return [session.beside(end) for end in ends.values()]
 
@@ -110,7 +110,9 @@ async def test_its_work_counts_in_the_cost_and_is_found_in_the_session(tmp_path:
     assert [info.id for info in harness.store.sessions()] == [harness.session.id]
     found = harness.store.sessions(query="round")
     assert [info.id for info in found] == [harness.session.id]
-    assert {"assistant", "user", "subagent"} <= {hit.kind for hit in harness.session.search("look")}
+    assert {"assistant", "user", "subagent"} <= {
+        hit.kind for hit in harness.session.store.search("look", session_id=harness.session.id)
+    }
 
 
 async def test_several_run_side_by_side(tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ def a_session(store: Store) -> Session:
 
 
 def found_in(session: Session, store: Store) -> tuple[Spending, dict[int, str]]:
-    records = session.requests()
+    records = session.reader.requests()
     return look_up(session, store, records, session.departures(record.id for record in records), price)
 
 
@@ -48,7 +48,7 @@ def test_two_undos_take_nothing_off_what_was_spent(store: Store) -> None:
     session.move(None)
     after, names = found_in(session, store)
     assert after.total == before.total
-    assert after.total.cost == pytest.approx(sum(session.costs().values()))
+    assert after.total.cost == pytest.approx(sum(session.reader.costs().values()))
     assert 0 not in after.branches
     text = json.dumps(spending_sections(after, names))
     assert "Nothing was sent" not in text
@@ -65,7 +65,7 @@ def test_every_way_of_adding_up_comes_to_the_same(store: Store) -> None:
     session.add_cost(0.5)
     session.add_cost(0.125)
     found, names = found_in(session, store)
-    total = sum(session.costs().values()) + session.info.side_cost
+    total = sum(session.reader.costs().values()) + session.info.side_cost
     assert found.total.cost == pytest.approx(total)
     assert sum(spent.cost for spent in found.purposes.values()) == pytest.approx(total)
     assert found.purposes[Purpose.SUBAGENTS].cost == 0.5
@@ -82,7 +82,7 @@ def test_what_the_cache_saved_is_what_its_tokens_would_have_cost_more(store: Sto
     session = a_session(store)
     walked(session, model=MODEL)
     found, _ = found_in(session, store)
-    cached = sum(record.cache_read for record in session.requests())
+    cached = sum(record.cache_read for record in session.reader.requests())
     assert found.total.saved == pytest.approx(cached * 2.7e-6)
 
 
@@ -108,7 +108,7 @@ def test_days_and_requests_can_be_plotted(store: Store) -> None:
     assert days[-1] - days[0] >= timedelta(days=1)
     assert list(day_series(found).levels[0]) == [found.days[day] for day in days]
     series = step_series(found)
-    assert series.count == len(session.requests())
+    assert series.count == len(session.reader.requests())
     assert len(series.marks) == 1
 
 
@@ -122,10 +122,10 @@ def test_the_command_line_tells_the_same_as_text_and_as_json(
         session = a_session(store)
         walked(session, model=MODEL)
         session.move(None)
-        name, total = session.id, sum(session.costs().values())
+        name, total = session.id, sum(session.reader.costs().values())
     assert run(["cost", name]) == 0
     text = capsys.readouterr().out
-    assert f"${total:.2f} for {len(session.requests())} requests" in text
+    assert f"${total:.2f} for {len(session.reader.requests())} requests" in text
     assert "left at #" in text
     assert "By day, 2023-11-1" in text
     assert run(["cost", name, "--json"]) == 0

@@ -152,7 +152,7 @@ async def test_every_command_ends(place: Place, caplog: pytest.LogCaptureFixture
     if is_read_only:
         harness.session.hold()
         with Store(harness.store.path) as store:
-            Session(store, harness.session.id, estimate=lambda _entry: 1).take_over()
+            Session(store, harness.session.id, estimate=lambda _entry: 1).hold(take_over=True)
         harness.session.check_for_take_over()
     for command in command_table():
         if not command.needs_screen:

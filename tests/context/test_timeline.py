@@ -36,10 +36,10 @@ def shape_of(session: Session) -> PathShape:
     changes = [row.id for row in outline if row.kind in CHANGING_KINDS]
     return PathShape(
         outline.ids,
-        session.requests(),
-        session.load(changes),
+        session.reader.requests(),
+        session.reader.load(changes),
         session.returns(),
-        lambda: session.load_tokens(outline.ids),
+        lambda: session.reader.load_tokens(outline.ids),
     )
 
 

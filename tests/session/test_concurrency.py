@@ -66,7 +66,7 @@ def test_a_thousand_interleaved_appends_of_two_programs(session: Session, store:
     headers = by_id(session.skeleton())
     assert sorted(headers) == list(range(1, 2 + 2 * BATCHES * BATCH))
     for name, leaf in leaves.items():
-        line = session.parting(leaf, None).left
+        line = session.reader.parting(leaf, None).left
         previews = [headers[entry.id].preview for entry in line]
         assert previews == [
             "root",

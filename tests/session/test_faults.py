@@ -126,7 +126,7 @@ def test_a_read_only_file_or_directory_can_be_read(public_dir: Path, what: str) 
         session = open_session(store, session_id)
         assert session.read_only
         assert len(session.path()) == 40
-        assert len(session.search("message 7")) == 1
+        assert len(session.store.search("message 7", session_id=session.id)) == 1
         assert session.recover() is None
         changes: list[Callable[[], object]] = [
             lambda: session.append(said("no")),
@@ -252,7 +252,7 @@ def test_one_damaged_entry_costs_one_entry(tmp_path: Path, body: str) -> None:
         with pytest.raises(EntryDamaged, match="#7"):
             session.entry(7)
         assert session.append(said("goes on")).parent_id == 40
-        session.search("message")
+        session.store.search("message", session_id=session.id)
         assert len(store.prompt_history()) == 40
         fork = open_session(store, store.fork(session_id, 10).id)
         assert len(fork.path()) == 9

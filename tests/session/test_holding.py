@@ -43,7 +43,7 @@ def test_whoever_is_taken_over_is_told_and_can_only_read(session: Session, reope
     session.append(said("a"))
     session.hold()
     other = reopen(session)
-    other.take_over()
+    other.hold(take_over=True)
     other.append(said("b"))
     changes: list[Callable[[], object]] = [
         lambda: session.append(said("lost?")),
@@ -63,7 +63,7 @@ def test_whoever_is_taken_over_is_told_and_can_only_read(session: Session, reope
 def test_a_take_over_is_seen_by_looking(session: Session, reopen: Reopen) -> None:
     session.hold()
     assert not session.check_for_take_over()
-    reopen(session).take_over()
+    reopen(session).hold(take_over=True)
     assert session.check_for_take_over()
     assert session.read_only
 
@@ -71,10 +71,10 @@ def test_a_take_over_is_seen_by_looking(session: Session, reopen: Reopen) -> Non
 def test_a_session_can_be_taken_back(session: Session, reopen: Reopen) -> None:
     session.hold()
     other = reopen(session)
-    other.take_over()
+    other.hold(take_over=True)
     with pytest.raises(SessionTakenOver):
         session.append(said("no"))
-    session.take_over()
+    session.hold(take_over=True)
     assert session.append(said("yes")).id == 1
     with pytest.raises(SessionTakenOver):
         other.append(said("no"))
@@ -113,7 +113,7 @@ def test_no_lock_files_are_left_behind(session: Session, reopen: Reopen) -> None
     locks = session.store.path.with_name("sessions.db.locks")
     session.hold()
     other = reopen(session)
-    other.take_over()
+    other.hold(take_over=True)
     assert len(list(locks.iterdir())) == 2
     session.store.close()
     other.store.close()

@@ -55,7 +55,7 @@ def test_an_older_file_is_migrated_step_by_step_and_kept(old_file: Path) -> None
         session = Session(store, info.id, estimate=lambda _entry: 1)
         assert texts(session.skeleton()) == ["a", "b"]
         assert (session.leaf, session.labels(), len(session.moves())) == (1, {2: "green"}, 1)
-        assert [hit.entry_id for hit in session.search("b")] == [2]
+        assert [hit.entry_id for hit in session.store.search("b", session_id=session.id)] == [2]
         with store.reader() as connection:
             assert connection.execute("SELECT notes FROM sessions").fetchone() == ("migrated",)
         assert session.append(said("c")).id == 3

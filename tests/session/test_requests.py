@@ -39,13 +39,13 @@ def test_answers_and_summaries_of_all_branches_are_there_as_they_are_stored(stor
     session.append(
         CompactionEntry(summary="s", first_kept_id=None, tokens_before=9, tokens_after=1, trigger="manual", cost=0.1)
     )
-    whole, failed, summary = session.requests()
+    whole, failed, summary = session.reader.requests()
     assert (whole.id, whole.kind, whole.model, whole.cost, whole.estimate) == (first.id, "assistant", "m", 0.5, 90)
     assert (whole.input, whole.output, whole.cache_read, whole.cache_write, whole.prompt) == (10, 20, 30, 40, 80)
     assert (failed.failed, failed.prompt, failed.output, failed.cost) == (True, 0, 0, None)
     assert (summary.kind, summary.cost, summary.model) == ("compaction", 0.1, "")
     session.append(answered(cost=1.0))
-    assert [record.cost for record in session.requests()] == [0.5, None, 0.1, 1.0]
+    assert [record.cost for record in session.reader.requests()] == [0.5, None, 0.1, 1.0]
 
 
 def test_subagents_of_a_session_are_told_of_and_forks_are_not(store: Store) -> None:
@@ -85,5 +85,5 @@ def test_branches_part_where_the_tree_says(
         assert session.departures(ids) == wanted
         assert session.returns() == [entry.id for entry in path if (entry.parent_id or 0) != entry.id - 1]
         leaf = session.info.entry_count // 2 or 1
-        assert session.load_active(leaf) == session.path(leaf)
-        assert session.load_tokens([entry.id for entry in path]) == [7] * len(path)
+        assert session.reader.load_active(leaf) == session.path(leaf)
+        assert session.reader.load_tokens([entry.id for entry in path]) == [7] * len(path)

@@ -22,7 +22,7 @@ from tui_agent.session.store import Store
 
 
 def found(session: Session, query: str) -> list[int]:
-    return sorted(hit.entry_id for hit in session.search(query))
+    return sorted(hit.entry_id for hit in session.store.search(query, session_id=session.id))
 
 
 @pytest.mark.parametrize(
@@ -85,8 +85,8 @@ def test_only_the_last_word_may_be_unfinished(session: Session) -> None:
 )
 def test_no_character_has_a_meaning(session: Session, query: str) -> None:
     session.append(said(f"before {query} after"))
-    assert [hit.entry_id for hit in session.search(query)] in ([], [1])
-    session.search(f"before {query}")
+    assert [hit.entry_id for hit in session.store.search(query, session_id=session.id)] in ([], [1])
+    session.store.search(f"before {query}", session_id=session.id)
     assert found(session, "before") == [1]
 
 
@@ -129,9 +129,9 @@ def test_all_branches_are_searched_newest_first(session: Session) -> None:
     session.append_many([said("needle one"), said("needle two")])
     session.move(None)
     session.append(said("needle three"))
-    assert [hit.entry_id for hit in session.search("needle")] == [3, 2, 1]
-    assert [hit.entry_id for hit in session.search("needle", 2)] == [3, 2]
-    assert session.search("needle", 0) == []
+    assert [hit.entry_id for hit in session.store.search("needle", session_id=session.id)] == [3, 2, 1]
+    assert [hit.entry_id for hit in session.store.search("needle", 2, session_id=session.id)] == [3, 2]
+    assert session.store.search("needle", 0, session_id=session.id) == []
 
 
 def test_a_search_stays_in_its_session_or_directory(store: Store, session: Session) -> None:
@@ -139,13 +139,13 @@ def test_a_search_stays_in_its_session_or_directory(store: Store, session: Sessi
     other = Session(store, store.create_session("/elsewhere").id, estimate=lambda _entry: 1)
     other.append(said("needle, too"))
     assert [hit.session_id for hit in store.search("needle")] == [other.id, session.id]
-    assert [hit.session_id for hit in session.search("needle")] == [session.id]
+    assert [hit.session_id for hit in session.store.search("needle", session_id=session.id)] == [session.id]
     assert [hit.session_id for hit in store.search("needle", cwd="/elsewhere")] == [other.id]
 
 
 def test_a_hit_says_where_the_words_are(session: Session) -> None:
     session.append(said("x " * 500 + "the\nNeedle is   here " + "y " * 500))
-    (hit,) = session.search("needle here")
+    (hit,) = session.store.search("needle here", session_id=session.id)
     assert (hit.session_id, hit.entry_id, hit.kind) == (session.id, 1, "user")
     assert "Needle is here" in hit.snippet
     assert "\n" not in hit.snippet
@@ -156,11 +156,13 @@ def test_a_hit_says_where_the_words_are(session: Session) -> None:
 def test_a_search_may_run_in_a_thread_while_appends_go_on(session: Session) -> None:
     session.append(said("needle"))
     results: list[int] = []
-    thread = threading.Thread(target=lambda: results.extend(len(session.search("needle")) for _ in range(50)))
+    thread = threading.Thread(
+        target=lambda: results.extend(len(session.store.search("needle", session_id=session.id)) for _ in range(50))
+    )
     thread.start()
     for number in range(50):
         session.append(said(f"needle {number}"))
     thread.join(timeout=60)
     assert len(results) == 50
     assert results == sorted(results)
-    assert len(session.search("needle", 100)) == 51
+    assert len(session.store.search("needle", 100, session_id=session.id)) == 51

@@ -99,7 +99,7 @@ def test_every_field_survives_the_file(session: Session, reopen: Reopen) -> None
 def test_any_text_can_be_stored_and_searched(session: Session, reopen: Reopen, text: str) -> None:
     stored = session.append(said(text))
     assert reopen(session).entry(1).parts == stored.parts == (TextPart(text=valid(text)),)
-    session.search(text)
+    session.store.search(text, session_id=session.id)
     session.label(1, text)
     session.set_title(text)
 

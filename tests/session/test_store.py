@@ -94,7 +94,7 @@ def test_a_fork_has_the_path_and_nothing_else(store: Store, new: NewSession) -> 
     assert fork.labels() == {1: "start"}
     assert (fork.info.parent_session, fork.info.parent_entry) == (source.id, 2)
     assert (fork.info.entry_count, fork.info.first_message, fork.damaged) == (2, "a", 0)
-    assert [hit.entry_id for hit in fork.search("b")] == [2]
+    assert [hit.entry_id for hit in store.search("b", session_id=fork.id)] == [2]
 
 
 def test_others_write_while_a_session_is_forked(store: Store, new: NewSession, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from tests.session.test_migrations import without_outcomes
-from tui_agent.session.store import Store
-from tui_agent.session.unsent import RETENTION_MS, Unsent
+from tui_agent.session.records import Unsent
+from tui_agent.session.store import RETENTION_MS, Store
 
 HERE = "/home/ada/shop"
 

@@ -150,10 +150,8 @@ def make_stage(
         if request.how is OpenHow.FORK:
             session_id = store.fork(session_id, Session(store, session_id, estimate=lambda _entry: 10).leaf).id
         session = Session(store, session_id, estimate=lambda _entry: 10)
-        if request.how is OpenHow.OPEN:
-            session.hold()
-        if request.how is OpenHow.TAKE_OVER:
-            session.take_over()
+        if request.how in {OpenHow.OPEN, OpenHow.TAKE_OVER}:
+            session.hold(take_over=request.how is OpenHow.TAKE_OVER)
         return session
 
     def make_agent(session: Any) -> FakeAgent:

@@ -40,6 +40,7 @@ from tui_agent.session.entries import (
     UserEntry,
 )
 from tui_agent.session.errors import StoreBusy, StoreFull, StoreReadOnly
+from tui_agent.session.reading import EntryReader
 from tui_agent.session.session import Session, SessionInfo
 from tui_agent.ui.app import FIRST_STYLES, LATER_STYLES, SESSION_STYLES, TuiAgentApp
 from tui_agent.ui.screens.compact import CompactScreen
@@ -340,17 +341,17 @@ async def test_one_goes_on_writing_while_a_long_session_is_forked_or_added_up(
 ) -> None:
     stage = make_stage(tmp_path)
     go_on = threading.Event()
-    fork, load = stage.store.fork, Session.load
+    fork, load = stage.store.fork, EntryReader.load
 
     def forked(session_id: str, at_entry: int | None) -> SessionInfo:
         go_on.wait(20)
         return fork(session_id, at_entry)
 
-    def slowly(session: Session, ids: Iterable[int]) -> list[Entry]:
+    def slowly(reader: EntryReader, ids: Iterable[int]) -> list[Entry]:
         go_on.wait(20)
-        return load(session, ids)
+        return load(reader, ids)
 
-    monkeypatch.setattr(Session, "load", slowly)
+    monkeypatch.setattr(EntryReader, "load", slowly)
     monkeypatch.setattr(stage.store, "fork", forked)
     monkeypatch.setattr(settled, "HELD_BACK", 0.0)
     async with stage.run() as pilot:

@@ -6,8 +6,8 @@ from tests.support.ui_app import make_stage, remembered, until, write
 from tui_agent.agent.events import RunStarted
 from tui_agent.app.services import OpenRequest
 from tui_agent.session.entries import TextPart, UserEntry
+from tui_agent.session.records import Unsent
 from tui_agent.session.store import Store
-from tui_agent.session.unsent import Unsent
 
 # -- history ------------------------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from tui_agent.session.session import Session
 
 
 def take_over(stage: Stage) -> None:
-    Session(stage.store, stage.agent.session.id, estimate=lambda _entry: 10).take_over()
+    Session(stage.store, stage.agent.session.id, estimate=lambda _entry: 10).hold(take_over=True)
 
 
 async def test_it_is_seen_when_the_terminal_gets_the_focus(tmp_path: Path) -> None:

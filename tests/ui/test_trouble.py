@@ -74,7 +74,7 @@ def read_only(stage: RealStage) -> Iterator[None]:
     """Another program has taken the session over."""
     stage.harness.session.hold()
     with Store(stage.harness.store.path) as store:
-        Session(store, stage.harness.session.id, estimate=lambda _entry: 1).take_over()
+        Session(store, stage.harness.session.id, estimate=lambda _entry: 1).hold(take_over=True)
         yield
 
 

@@ -83,14 +83,14 @@ class Costs:
         """
         if not self._are_read:
             return None
-        spent = [*self._session.costs().values(), *filter(None, [self._session.info.side_cost])]
+        spent = [*self._session.reader.costs().values(), *filter(None, [self._session.info.side_cost])]
         return sum(spent) if spent else None
 
     async def read(self) -> bool:
         """Add up all costs, once. Returns True if the total became known by it."""
         if self._are_read:
             return False
-        await asyncio.to_thread(self._session.costs)
+        await asyncio.to_thread(self._session.reader.costs)
         self._are_read = True
         return True
 

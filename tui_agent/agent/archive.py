@@ -74,7 +74,7 @@ class SessionArchive:
         """
         view = resolve(self._session.active_path())
         seen = {entry.id for entry in view.entries if view.is_open(entry.id) and not _is_cut(entry)}
-        ranked = self._session.ranked(query, limit * _SEARCHED)
+        ranked = self._session.store.ranked(query, limit * _SEARCHED, self._session.id)
         ranked += [entry_id for entry_id in self._cut_with(query) if entry_id not in ranked]
         found: list[FoundEntry] = []
         told: set[tuple[str, ...]] = set()
@@ -105,7 +105,7 @@ class SessionArchive:
     def _newest_cut(self) -> Iterator[Entry]:
         results = self._session.path_outline().of_kind("tool_result")
         for end in range(len(results), 0, -_READ_AT_ONCE):
-            read = self._session.load(results[max(0, end - _READ_AT_ONCE) : end])
+            read = self._session.reader.load(results[max(0, end - _READ_AT_ONCE) : end])
             yield from (entry for entry in reversed(read) if _is_cut(entry))
 
     def _beside(self, entry: Entry) -> str:

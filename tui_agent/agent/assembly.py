@@ -134,9 +134,6 @@ def hold(session: Session, *, take_over: bool = False) -> Session:
     Raises:
         SessionHeld: another live program has it.
     """
-    if take_over:
-        session.take_over()
-    else:
-        session.hold()
+    session.hold(take_over=take_over)
     session.recover()
     return session

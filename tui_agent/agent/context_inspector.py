@@ -102,7 +102,13 @@ class ContextInspector:
 
         def look() -> list[Step]:
             ids = outline.ids
-            shape = PathShape(ids, session.requests(), session.load(wanted), returns, lambda: session.load_tokens(ids))
+            shape = PathShape(
+                ids,
+                session.reader.requests(),
+                session.reader.load(wanted),
+                returns,
+                lambda: session.reader.load_tokens(ids),
+            )
             steps = steps_of(shape, self._scale_of, self._context.settings().cache.ttl_seconds)
             marks = marks_after(shape, steps[-1].answer if steps else None)
             return [*steps, next_one._replace(marks=marks)]
@@ -121,7 +127,7 @@ class ContextInspector:
         limits, counter = directory.limits(step.model), directory.counter(step.model)
 
         def look() -> ContextMap:
-            path = self._session.load_active(step.leaf)
+            path = self._session.reader.load_active(step.leaf)
             size = replace(
                 measure(path, limits, settings, counter),
                 fixed=step.head,
@@ -134,7 +140,9 @@ class ContextInspector:
         return await asyncio.to_thread(look)
 
     def request_of(self, step: Step) -> ModelRequest:
-        return project(self._session.load_active(step.leaf), self._ports.directory.traits(step.model), self._templates)
+        return project(
+            self._session.reader.load_active(step.leaf), self._ports.directory.traits(step.model), self._templates
+        )
 
     def block_of(self, entry_id: int) -> ContextBlock | None:
         """Return the block of the next request that comes from an entry, None when there is none."""

@@ -67,7 +67,7 @@ class Navigator:
             EntryNotFound: there is no such entry.
         """
         session = self._session
-        parting = session.parting(session.leaf, target)
+        parting = session.reader.parting(session.leaf, target)
         return plan_move(parting, target, session.entries, continue_from_here=continue_from_here)
 
     async def move(
@@ -172,7 +172,7 @@ class Navigator:
                 nothing changed.
         """
         self._refuse()
-        plan = plan_merge(self._session.parting(other, self._session.leaf), self._session.entries)
+        plan = plan_merge(self._session.reader.parting(other, self._session.leaf), self._session.entries)
         if plan is None:
             raise NavigationError("That branch holds nothing that is not on this one.")
         entry = await self._summarise(plan, focus, progress)
@@ -182,7 +182,7 @@ class Navigator:
 
     async def _left(self, plan: MovePlan) -> list[Entry]:
         """Read what a move leaves: a thread's work, because it may be a long session."""
-        return await asyncio.to_thread(self._session.load, list(plan.abandoned.ids))
+        return await asyncio.to_thread(self._session.reader.load, list(plan.abandoned.ids))
 
     async def _summarise(
         self, move: MovePlan, focus: str, progress: Callable[[str], None] | None, supplied: str = ""

@@ -34,7 +34,7 @@ async def find_entries(controller: Controller, query: str) -> list[int]:
         return []
     session, store, path = agent.session, controller.services.store, agent.session.path_outline()
     return await asyncio.to_thread(
-        lambda: list(matching(path, query, session.load, lambda: store.matching(query, session.id)))
+        lambda: list(matching(path, query, session.reader.load, lambda: store.matching(query, session.id)))
     )
 
 

@@ -21,7 +21,7 @@ async def cost(controller: Controller, argument: str) -> None:
     if controller.agent is None:
         return
     session, services = controller.agent.session, controller.services
-    records = await asyncio.to_thread(session.requests)
+    records = await asyncio.to_thread(session.reader.requests)
     departures = session.departures(record.id for record in records)
     found, names = await asyncio.to_thread(
         spending.look_up, session, services.store, records, departures, services.price

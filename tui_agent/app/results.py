@@ -126,7 +126,7 @@ class SessionResult:
         leaf = session.leaf if leaf is None else leaf
         project = find_project(Path(session.info.cwd))
         restorer = Restorer(project, snapshots)
-        ids = session.parting(leaf, None).left.of_kind("checkpoint")
+        ids = session.reader.parting(leaf, None).left.of_kind("checkpoint")
         checkpoints = cast("list[CheckpointEntry]", session.entries(ids))
         changes = list(changes_in(checkpoints))
         places = {change.after: change.path for change in changes if change.after}

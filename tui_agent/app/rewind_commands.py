@@ -71,7 +71,7 @@ def _messages(agent: Agent) -> list[UserEntry]:
     from tui_agent.session.entries import UserEntry
 
     session = agent.session
-    entries = session.load(session.path_outline().of_kind("user"))
+    entries = session.reader.load(session.path_outline().of_kind("user"))
     typed = [entry for entry in entries if isinstance(entry, UserEntry) and entry.synthetic is None]
     return typed[: -MAX_MESSAGES - 1 : -1]
 

@@ -27,7 +27,7 @@ async def status(controller: Controller, _argument: str) -> None:
     if (agent := controller.agent) is not None:
         # The first look at the sandbox and the sum of a long session take a moment.
         sandbox = await asyncio.to_thread(_sandbox, agent)
-        await asyncio.to_thread(agent.session.costs)
+        await asyncio.to_thread(agent.session.reader.costs)
         controller.show(Report("Status", list(status_lines(agent, sandbox))))
 
 
@@ -70,9 +70,9 @@ def status_lines(agent: Agent, sandbox: str) -> Iterator[str]:
     yield _row("prompt cache", warm or "the provider has not reported one")
     yield ""
     yield Heading("Cost")
-    costs, side = agent.session.costs(), info.side_cost
+    costs, side = agent.session.reader.costs(), info.side_cost
     on_path = sum(costs.get(entry_id, 0.0) for entry_id in agent.session.path_outline().ids)
-    asked = agent.session.requests()
+    asked = agent.session.reader.requests()
     # What is free costs nothing; what has no price may.
     known = bool(costs or side) or (asked and all(request.cost is not None for request in asked))
     without = "unknown (/cost)" if asked else "nothing yet"

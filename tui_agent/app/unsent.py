@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tui_agent.agent.agent import Agent
     from tui_agent.app.controller import Controller
-    from tui_agent.session.unsent import Unsent
+    from tui_agent.session.records import Unsent
 
 log = logging.getLogger(__name__)
 
@@ -34,7 +34,7 @@ class UnsentKeeper:
 
     def save(self) -> None:
         """Save now what is not saved yet. A store that can't be written to costs nothing else."""
-        from tui_agent.session.unsent import Unsent
+        from tui_agent.session.records import Unsent
 
         if self._timer is not None:
             self._timer.cancel()
@@ -57,7 +57,7 @@ class UnsentKeeper:
         What is in the prompt stays with the session it was written in. A session that has nothing of its own gets it:
         it would seem to be lost otherwise, and it may have been meant for this one.
         """
-        from tui_agent.session.unsent import Unsent
+        from tui_agent.session.records import Unsent
 
         frontend, before, kept = self._controller.frontend, self._place, self._kept or Unsent()
         self._is_open = True
@@ -80,11 +80,11 @@ class UnsentKeeper:
     def _take(self, place: str, *, is_new: bool) -> Unsent:
         """Return what was kept; a session begun in this program does not get what another window left there."""
         from tui_agent.session.errors import StoreError
-        from tui_agent.session.unsent import Unsent
+        from tui_agent.session.records import Unsent
 
         try:
             store = self._controller.services.store
-            return store.take_own_unsent(place) if is_new else store.take_unsent(place)
+            return store.take_unsent(place, only_own=is_new)
         except StoreError as error:
             log.warning("What was in the prompt can't be read: %s", error)
             return Unsent()

@@ -214,7 +214,7 @@ class HeadlessRun(Frontend):
             return
         ended, session = self._ended.result(), agent.session
         files = {change.path for change in changes_in(session.path())}
-        totals = [record.prompt + record.output for record in session.requests()]
+        totals = [record.prompt + record.output for record in session.reader.requests()]
         cost = self.controller.services.store.totals(session.id).cost
         outcome = RunOutcome(ended.reason, code, ended.check, cost, sum(totals), len(files))
         self.controller.services.store.set_outcome(session.id, outcome)

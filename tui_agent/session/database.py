@@ -18,7 +18,7 @@ from enum import Enum
 from pathlib import Path
 from typing import TypeVar
 
-from tui_agent.session import schema, unsent
+from tui_agent.session import schema
 from tui_agent.session.errors import (
     NotASessionFile,
     SchemaTooNew,
@@ -31,7 +31,7 @@ from tui_agent.session.errors import (
 )
 from tui_agent.session.locks import FileLock
 
-Migration = Callable[[sqlite3.Connection], None]
+Migration = Callable[[sqlite3.Connection], object]
 """Changes the schema by one version, inside the caller's transaction."""
 
 
@@ -49,10 +49,6 @@ def _distinguish_subagents(connection: sqlite3.Connection) -> None:
     )
 
 
-def _keep_unsent(connection: sqlite3.Connection) -> None:
-    connection.execute(unsent.TABLE)
-
-
 def _forget_digests(connection: sqlite3.Connection) -> None:
     """Take the digest of a call's arguments, which nothing reads, out of tool results.
 
@@ -64,19 +60,8 @@ def _forget_digests(connection: sqlite3.Connection) -> None:
     )
 
 
-def _allow_typed(_connection: sqlite3.Connection) -> None:
-    """Change nothing: from here on a message can hold what was typed, which older programs would call damaged."""
-
-
-def _allow_effort(_connection: sqlite3.Connection) -> None:
-    """Change nothing: from here on a path can say how much its model thinks, an entry older programs can't read."""
-
-
-def _allow_scripts_and_windows(_connection: sqlite3.Connection) -> None:
-    """Change nothing: from here on entries have fields (scripts, windows from notes, files that were put back …).
-
-    A program that does not know one calls the entry damaged.
-    """
+def _keep_tables(_connection: sqlite3.Connection) -> None:
+    """Change nothing: from here on entries can hold something older programs would call damaged."""
 
 
 def _keep_outcomes(connection: sqlite3.Connection) -> None:
@@ -86,19 +71,15 @@ def _keep_outcomes(connection: sqlite3.Connection) -> None:
     connection.execute("CREATE UNIQUE INDEX sessions_by_key ON sessions (key) WHERE key != '' AND deleted_at IS NULL")
 
 
-def _allow_branches_of_subagents(_connection: sqlite3.Connection) -> None:
-    """Change nothing: from here on subagents work on branches of the session, not in sessions of their own."""
-
-
 MIGRATIONS: Mapping[int, Migration] = {
     1: _distinguish_subagents,
-    2: _keep_unsent,
+    2: lambda connection: connection.execute(schema.UNSENT_TABLE),
     3: _forget_digests,
-    4: _allow_typed,
-    5: _allow_effort,
-    6: _allow_scripts_and_windows,
+    4: _keep_tables,  # a message can hold what was typed
+    5: _keep_tables,  # a path can say how much its model thinks
+    6: _keep_tables,  # entries have fields for scripts, windows from notes, files that were put back …
     7: _keep_outcomes,
-    8: _allow_branches_of_subagents,
+    8: _keep_tables,  # subagents work on branches of the session, not in sessions of their own
 }
 """What to do from each older version to the next. Version 1 is the first one."""
 

@@ -4,23 +4,14 @@ import json
 import sqlite3
 
 from tui_agent.json_text import loads
-from tui_agent.lazy import dataclass
 from tui_agent.session.entries import AssistantEntry, AssistantPart, ReasoningPart, TextPart, ToolCallPart
 from tui_agent.session.records import DraftText
 
 
-@dataclass(frozen=True, slots=True)
-class StoredDraft:
-    """A draft with the writer that saved it and the leaf its answer belongs below."""
-
-    writer: str
-    leaf: int | None
-    text: DraftText
-
-
-def save(connection: sqlite3.Connection, session: int, draft: StoredDraft, at: int) -> None:
-    """Store a draft in place of the same writer's last one."""
-    text = draft.text
+def save(
+    connection: sqlite3.Connection, session: int, origin: tuple[str, int | None], text: DraftText, at: int
+) -> None:
+    """Store a draft in place of the same writer's last one; ``origin`` is its writer and the leaf it belongs below."""
     body = json.dumps(
         {
             "text": text.text,
@@ -33,7 +24,7 @@ def save(connection: sqlite3.Connection, session: int, draft: StoredDraft, at: i
     )
     connection.execute(
         "INSERT OR REPLACE INTO drafts (session, writer, leaf, updated_at, body) VALUES (?, ?, ?, ?, ?)",
-        (session, draft.writer, draft.leaf, at, body),
+        (session, *origin, at, body),
     )
 
 
@@ -50,11 +41,12 @@ def orphan(connection: sqlite3.Connection, session: int, writer: str) -> None:
     )
 
 
-def load(connection: sqlite3.Connection, session: int) -> list[StoredDraft]:
+def load(connection: sqlite3.Connection, session: int) -> list[tuple[str, int | None, DraftText]]:
+    """Return the drafts with their writers and the leaves they belong below, the oldest first."""
     rows = connection.execute(
         "SELECT writer, leaf, body FROM drafts WHERE session = ? ORDER BY updated_at, writer", (session,)
     ).fetchall()
-    return [StoredDraft(writer, leaf, _parse(body)) for writer, leaf, body in rows]
+    return [(writer, leaf, _parse(body)) for writer, leaf, body in rows]
 
 
 def _parse(body: str) -> DraftText:

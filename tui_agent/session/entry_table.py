@@ -1,5 +1,6 @@
-"""The statements on entries: appending, reading headers and bodies, the search index. Callers own the transaction."""
+"""The statements on entries and blobs: appending, headers and bodies, the search index. Callers own the transaction."""
 
+import hashlib
 import json
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -292,3 +293,25 @@ def load(
             except BodyError:
                 damaged(row[0])
     return found
+
+
+_GRACE_MS = 3600 * 1000
+"""Milliseconds a blob outlives its last use: whoever put it may not have appended the entry that needs it yet."""
+
+
+def put_blob(connection: sqlite3.Connection, content: bytes, at: int) -> str:
+    """Store bytes unless they are there already; return their SHA-256 digest in hexadecimal."""
+    digest = hashlib.sha256(content).hexdigest()
+    known = connection.execute("UPDATE blobs SET used_at = ? WHERE digest = ?", (at, digest)).rowcount
+    if not known:
+        connection.execute("INSERT INTO blobs (digest, used_at, content) VALUES (?, ?, ?)", (digest, at, content))
+    return digest
+
+
+def collect_blobs(connection: sqlite3.Connection, at: int) -> None:
+    """Delete the blobs that no session uses any more."""
+    connection.execute(
+        "DELETE FROM blobs WHERE used_at < ? AND NOT EXISTS "
+        "(SELECT 1 FROM blob_uses WHERE blob_uses.digest = blobs.digest)",
+        (at - _GRACE_MS,),
+    )

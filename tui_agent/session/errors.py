@@ -44,15 +44,13 @@ class NotASessionFile(StoreError):
 
 
 class SchemaTooNew(StoreError):
-    """The session file was written by a newer program. ``found`` and ``supported`` are schema versions."""
+    """The session file was written by a newer program."""
 
     def __init__(self, path: Path, found: int, supported: int) -> None:
         super().__init__(
             f"The session file {path} has schema version {found}, this program knows up to version {supported}: "
             "update tui-agent, or point it at another file."
         )
-        self.found = found
-        self.supported = supported
 
 
 class SessionNotFound(StoreError):
@@ -60,7 +58,6 @@ class SessionNotFound(StoreError):
 
     def __init__(self, wanted: str) -> None:
         super().__init__(f"There is no session “{wanted}”. tui-agent sessions lists them.")
-        self.wanted = wanted
 
 
 class AmbiguousSession(StoreError):
@@ -72,7 +69,6 @@ class AmbiguousSession(StoreError):
             ends = list(ids)
         listed = [f"{end} “{name}”" if name else end for end, name in zip_longest(ends, names)]
         super().__init__(f"Several sessions match “{wanted}”; give one of: {', '.join(listed)}.")
-        self.wanted = wanted
         self.ids = ids
 
 
@@ -81,7 +77,6 @@ class EntryNotFound(StoreError):
 
     def __init__(self, entry_id: int) -> None:
         super().__init__(f"There is no entry #{entry_id} in this session.")
-        self.entry_id = entry_id
 
 
 class EntryDamaged(StoreError):
@@ -89,7 +84,6 @@ class EntryDamaged(StoreError):
 
     def __init__(self, entry_id: int) -> None:
         super().__init__(f"Entry #{entry_id} is damaged and can't be read.")
-        self.entry_id = entry_id
 
 
 class SessionHeld(StoreError):

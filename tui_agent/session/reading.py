@@ -64,6 +64,10 @@ class EntryReader:
                 self._spine.extend(rows)
         return self._spine
 
+    def subagent_of(self, entry_id: int) -> int | None:
+        """Return what the branch of the subagent that made an entry begins with; None for the conversation's own."""
+        return self.spine().subagent_of(entry_id)
+
     def ids_to(self, leaf: int | None) -> Sequence[int]:
         """Return the ids from the root to an entry.
 
@@ -113,7 +117,7 @@ class EntryReader:
         return self.load(active_ids(self._spine, self.ids_to(leaf), self.load))
 
     def load_tokens(self, ids: Sequence[int]) -> list[int]:
-        """Return the stored estimates of ascending entries without keeping them at hand; from any thread."""
+        """Return the stored estimates of ascending entries, 0 for missing ones; from any thread."""
         if not ids:
             return []
         known: dict[int, int] = {}
@@ -154,21 +158,24 @@ class EntryReader:
         return Headers(self._ids[:], bytes(self._letters), self._tokens[:], spine.parents, self.headers)
 
     def costs(self) -> dict[int, float]:
-        """Return the US dollars that entries of all branches cost, by id; only what is new is read."""
+        """Return the US dollars that entries of all branches cost, by id; takes a moment the first time."""
         last = self._last_id()
         if last > self._costs_until:
             self._costs.update(self._fetch(range(self._costs_until + 1, last + 1), entry_table.costs))
             self._costs_until = last
-        return self._costs
+        return dict(self._costs)
 
     def requests(self) -> list[RequestRecord]:
-        """Return what entries of all branches say of their requests, ascending; only what is new is read."""
+        """Return what entries of all branches say of the requests that made them, ascending; from any thread.
+
+        Takes a moment the first time.
+        """
         with self._requesting:
             last = self._last_id()
             if last > self._requests_until:
                 self._requests.extend(self._fetch(range(self._requests_until + 1, last + 1), entry_table.requests))
                 self._requests_until = last
-            return self._requests
+            return list(self._requests)
 
     def headers(self, ids: Sequence[int]) -> list[EntryHeader]:
         """Return the headers of some entries, given in ascending order; unreadable ones are left out."""

@@ -205,6 +205,17 @@ class DraftText:
 
 
 @dataclass(frozen=True, slots=True)
+class Unsent:
+    """What the user wrote and has not sent: the prompt's text, and the messages that waited, oldest first."""
+
+    text: str = ""
+    waiting: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.text.strip() or self.waiting)
+
+
+@dataclass(frozen=True, slots=True)
 class LeafMove:
     """One navigation in the tree. Undoing and redoing are logged as moves of their own."""
 

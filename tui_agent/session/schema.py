@@ -16,8 +16,6 @@ Why they look like this:
 
 import sqlite3
 
-from tui_agent.session import unsent
-
 SCHEMA_VERSION = 9
 """``PRAGMA user_version`` of the tables below and of what entries can hold: older programs refuse the file."""
 
@@ -117,13 +115,24 @@ CREATE VIRTUAL TABLE entries_fts USING fts5 (
 );
 """
 
+UNSENT_TABLE = """
+CREATE TABLE unsent (
+    place TEXT NOT NULL,
+    program TEXT NOT NULL,
+    text TEXT NOT NULL,
+    waiting TEXT NOT NULL,
+    updated_at INTEGER NOT NULL,
+    PRIMARY KEY (place, program)
+) STRICT, WITHOUT ROWID"""
+"""What users wrote and have not sent, by place and program; ``waiting`` is a JSON array of texts."""
+
 
 def create(connection: sqlite3.Connection) -> None:
     """Create all tables in an empty file, inside the caller's transaction."""
     for statement in _TABLES.split(";\n"):
         if statement.strip():
             connection.execute(statement)
-    connection.execute(unsent.TABLE)
+    connection.execute(UNSENT_TABLE)
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 

@@ -1,5 +1,7 @@
 """A session: the facade through which everything above reads and extends one tree of entries."""
 
+import os
+import socket
 from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -9,7 +11,6 @@ from typing import Final, Literal
 
 from tui_agent.safe_text import valid
 from tui_agent.session import drafts, entry_table
-from tui_agent.session.drafts import StoredDraft
 from tui_agent.session.entries import AssistantEntry, Entry, SubagentEntry
 from tui_agent.session.errors import (
     EntryDamaged,
@@ -23,12 +24,10 @@ from tui_agent.session.history import History
 from tui_agent.session.ids import Clock
 from tui_agent.session.reading import EntryReader
 from tui_agent.session.records import (
-    Divergence,
     DraftText,
     EntryHeader,
     LeafMove,
     Outlines,
-    RequestRecord,
     SearchHit,
     SessionInfo,
 )
@@ -86,18 +85,30 @@ class WriteAccess:
                 self._check(connection)
         return self._taken_over
 
-    def hold(self) -> None:
-        """Hold the session; holding it already is fine.
+    def hold(self, *, take_over: bool = False) -> None:
+        """Hold the session, with ``take_over`` whoever holds it now; holding it already is fine.
 
         Raises:
             SessionHeld: another live writer does.
             StoreReadOnly: nothing can be saved.
         """
-        self._hold(self._store.alive)
-
-    def take_over(self) -> None:
-        """Hold the session whoever holds it."""
-        self._hold(None)
+        self.announce()
+        with self._store.writer() as connection:
+            row = connection.execute(
+                "SELECT holder, holder_pid, holder_host, held_since FROM sessions WHERE number = ?", (self._number,)
+            ).fetchone()
+            if row is None:
+                raise SessionNotFound(self._id)
+            holder, *where = row
+            if holder != self._writer:
+                if not take_over and self._store.alive(holder):
+                    raise SessionHeld(self._id, *where)
+                connection.execute(
+                    "UPDATE sessions SET holder = ?, holder_pid = ?, holder_host = ?, held_since = ? WHERE number = ?",
+                    (self._writer, os.getpid(), socket.gethostname(), self._clock(), self._number),
+                )
+        self._holding = True
+        self._taken_over = False
 
     def release(self, *, has_draft: bool) -> None:
         """Let others hold the session; a draft that is left over becomes nobody's."""
@@ -133,26 +144,6 @@ class WriteAccess:
             if self._holding:
                 self._check(connection)
             yield connection
-
-    def _hold(self, alive: Callable[[str | None], bool] | None) -> None:
-        """Make this writer the holder. ``alive`` tells whether the present one lives; None takes the session over."""
-        self.announce()
-        with self._store.writer() as connection:
-            row = connection.execute(
-                "SELECT holder, holder_pid, holder_host, held_since FROM sessions WHERE number = ?", (self._number,)
-            ).fetchone()
-            if row is None:
-                raise SessionNotFound(self._id)
-            holder, pid, host, since = row
-            if holder != self._writer:
-                if alive is not None and alive(holder):
-                    raise SessionHeld(self._id, pid, host, since)
-                connection.execute(
-                    "UPDATE sessions SET holder = ?, holder_pid = ?, holder_host = ?, held_since = ? WHERE number = ?",
-                    (self._writer, *self._store.identity(), self._clock(), self._number),
-                )
-        self._holding = True
-        self._taken_over = False
 
     def _check(self, connection: Connection) -> None:
         row = connection.execute("SELECT holder FROM sessions WHERE number = ?", (self._number,)).fetchone()
@@ -263,8 +254,9 @@ class Session:
         self._estimate = estimate
         self._clock = clock or store.clock
         self._number = store.number(session_id)
-        self._reader = EntryReader(store, self._number)
-        self._path = LeafPath(self._reader, store.session(session_id).leaf)
+        self.reader = EntryReader(store, self._number)
+        """Reads entries of all branches, in any thread."""
+        self._path = LeafPath(self.reader, store.session(session_id).leaf)
         self._writer = store.new_writer(self)
         self._access = WriteAccess(store, session_id, self._writer, self._clock, read_only=read_only)
         self._has_draft = False
@@ -281,9 +273,9 @@ class Session:
             EntryNotFound: there is no such entry.
         """
         other = Session(self._store, self.id, estimate=self._estimate, clock=self._clock)
-        self._reader.ids_to(leaf)
-        other._reader, other._access, other._is_beside = self._reader, self._access, True
-        other._path = LeafPath(self._reader, leaf)
+        self.reader.ids_to(leaf)
+        other.reader, other._access, other._is_beside = self.reader, self._access, True
+        other._path = LeafPath(self.reader, leaf)
         return other
 
     # -- what it is -----------------------------------------------------------------------------------------
@@ -310,7 +302,7 @@ class Session:
     @property
     def damaged(self) -> int:
         """Entries that are gone or lost their parent, and those found so far that can't be read; others are fine."""
-        return self._reader.damaged
+        return self.reader.damaged
 
     def set_title(self, title: str) -> None:
         """Give the session a title; "" takes it away."""
@@ -370,7 +362,7 @@ class Session:
             if moves_leaf and not self._is_beside:
                 entry_table.set_leaf(connection, self._number, complete[-1].id, at)
         self._has_draft = self._has_draft and draft != self._writer
-        self._reader.add(complete)
+        self.reader.add(complete)
         if moves_leaf:
             self._path.extend(complete)
         return complete
@@ -384,17 +376,13 @@ class Session:
             EntryNotFound: there is none with this id.
             EntryDamaged: it can't be read.
         """
-        if found := self._reader.entries([entry_id]):
+        if found := self.reader.entries([entry_id]):
             return found[0]
-        raise EntryDamaged(entry_id) if self._reader.is_unreadable(entry_id) else EntryNotFound(entry_id)
+        raise EntryDamaged(entry_id) if self.reader.is_unreadable(entry_id) else EntryNotFound(entry_id)
 
     def entries(self, ids: Iterable[int]) -> list[Entry]:
         """Return entries in the order of ``ids``; unknown and damaged ones are left out."""
-        return self._reader.entries(ids)
-
-    def load(self, ids: Iterable[int]) -> list[Entry]:
-        """Return entries in ascending order, read anew: for many that are needed once. Any thread may call it."""
-        return self._reader.load(ids)
+        return self.reader.entries(ids)
 
     def path(self, leaf: int | _AtLeaf | None = AT_LEAF) -> list[Entry]:
         """Return the entries from the root to the leaf, or to another entry; damaged ones are left out.
@@ -406,23 +394,16 @@ class Session:
         """
         if isinstance(leaf, _AtLeaf) or leaf == self.leaf:
             return self._path.entries()
-        return self._reader.entries(self._reader.ids_to(leaf))
+        return self.reader.entries(self.reader.ids_to(leaf))
 
     def active_path(self) -> list[Entry]:
         """Return the entries of the path to the leaf that a request depends on, root first.
 
         From the last compaction's first kept entry on that is everything, before it only what still has an effect:
         see `tui_agent.session.tree_index.active_ids`. A request made from it is the one made from `path`.
+        `EntryReader.load_active` is the same for another leaf.
         """
         return self._path.active()
-
-    def load_active(self, leaf: int | None) -> list[Entry]:
-        """Return what `active_path` would with another leaf, read anew; any thread may call it.
-
-        Raises:
-            EntryNotFound: there is no such leaf.
-        """
-        return self._reader.load_active(leaf)
 
     def path_headers(self) -> list[EntryHeader]:
         return self._path.headers()
@@ -434,57 +415,22 @@ class Session:
     def on_path(self, entry_id: int) -> bool:
         return self._path.holds(entry_id)
 
-    def costs(self) -> dict[int, float]:
-        """Return what entries cost, all branches, in US dollars by id; takes a moment the first time."""
-        return dict(self._reader.costs())
-
-    def requests(self) -> list[RequestRecord]:
-        """Return what entries of all branches say of the requests that made them, ascending.
-
-        Takes a moment the first time; any thread may call it.
-        """
-        return list(self._reader.requests())
-
-    def load_tokens(self, ids: Sequence[int]) -> list[int]:
-        """Return the stored estimates of ascending entries, read anew; any thread may call it. 0 for missing ones."""
-        return self._reader.load_tokens(ids)
-
     def returns(self) -> list[int]:
         """Return the entries of the path to the leaf before which another branch was left, root first."""
-        return self._reader.spine().returns(self._path.ids())
+        return self.reader.spine().returns(self._path.ids())
 
     def departures(self, ids: Iterable[int]) -> dict[int, int]:
         """Return for those of ``ids`` that are not on the path to the leaf where their branch parts from it."""
-        return self._reader.spine().departures(self._path.ids(), ids)
-
-    def subagent_of(self, entry_id: int) -> int | None:
-        """Return what the branch of the subagent that made an entry begins with; None for the conversation's own."""
-        return self._reader.spine().subagent_of(entry_id)
+        return self.reader.spine().departures(self._path.ids(), ids)
 
     def subagents(self) -> list[SubagentEntry]:
         """Return what the branches of subagents begin with, ascending."""
-        found = self._reader.entries(sorted(self._reader.spine().subagents))
+        found = self.reader.entries(sorted(self.reader.spine().subagents))
         return [entry for entry in found if isinstance(entry, SubagentEntry)]
 
     def skeleton(self) -> Headers:
         """Return the headers of the whole tree in ascending order; see `skeleton.Headers` for what is read when."""
-        return self._reader.skeleton()
-
-    def search(self, query: str, limit: int = 50) -> list[SearchHit]:
-        """Search all branches; see `Store.search`."""
-        return self._store.search(query, limit, session_id=self.id)
-
-    def ranked(self, query: str, limit: int) -> list[int]:
-        """Return what fits a query best on any branch, best first; see `Store.ranked`."""
-        return self._store.ranked(query, limit, self.id)
-
-    def parting(self, leaf: int | None, target: int | None) -> Divergence:
-        """Return what of the path to one entry is not on the path to another; no entry is read for it.
-
-        Raises:
-            EntryNotFound: one of them does not exist.
-        """
-        return self._reader.parting(leaf, target)
+        return self.reader.skeleton()
 
     # -- moving ---------------------------------------------------------------------------------------------
 
@@ -494,7 +440,7 @@ class Session:
         Raises:
             EntryNotFound: there is no such entry.
         """
-        self._reader.ids_to(target)
+        self.reader.ids_to(target)
         if target != self.leaf:
             self._move(target, "move")
 
@@ -524,19 +470,19 @@ class Session:
     @property
     def history(self) -> History:
         if self._history is None:
-            self._history = History(self._reader).follow(self.moves())
+            self._history = History(self.reader).follow(self.moves())
         return self._history.reach(self.leaf)
 
     def _move(self, target: int | None, action: Literal["move", "undo", "redo"]) -> None:
         if self._is_beside:
-            self._path = LeafPath(self._reader, target)
+            self._path = LeafPath(self.reader, target)
             return
         history = self.history
         move = LeafMove(self.leaf, target, action, self._clock())
         with self._access.changing() as connection:
             entry_table.log_move(connection, self._number, move)
         history.apply(move)
-        self._path = LeafPath(self._reader, target)
+        self._path = LeafPath(self.reader, target)
 
     # -- labels ---------------------------------------------------------------------------------------------
 
@@ -561,8 +507,7 @@ class Session:
         """Keep an answer that is being streamed below the leaf, in place of the last draft."""
         self._access.announce()
         with self._access.changing() as connection:
-            draft = StoredDraft(self._writer, self.leaf, text)
-            drafts.save(connection, self._number, draft, self._clock())
+            drafts.save(connection, self._number, (self._writer, self.leaf), text, self._clock())
         self._has_draft = True
 
     def clear_draft(self) -> None:
@@ -583,27 +528,25 @@ class Session:
         with self._store.reader() as connection:
             stored = drafts.load(connection, self._number)
         recovered: AssistantEntry | None = None
-        for draft in stored:
-            if draft.writer == self._writer or not self._store.alive(draft.writer):
-                answer = drafts.entry_of(draft.text)
-                for entry in self._append(draft.leaf, [answer] if answer else [], draft=draft.writer):
+        for writer, leaf, text in stored:
+            if writer == self._writer or not self._store.alive(writer):
+                answer = drafts.entry_of(text)
+                for entry in self._append(leaf, [answer] if answer else [], draft=writer):
                     recovered = entry if isinstance(entry, AssistantEntry) else recovered
         return recovered
 
     # -- holding --------------------------------------------------------------------------------------------
 
-    def hold(self) -> None:
+    def hold(self, *, take_over: bool = False) -> None:
         """Declare that this object works on the session; holding it already is fine.
+
+        With ``take_over`` it does whoever holds it; the other one is told with its next change.
 
         Raises:
             SessionHeld: another live one does. It can be read, forked or taken over.
             StoreReadOnly: nothing can be saved.
         """
-        self._access.hold()
-
-    def take_over(self) -> None:
-        """Hold the session whoever holds it; the other one is told with its next change."""
-        self._access.take_over()
+        self._access.hold(take_over=take_over)
 
     def check_for_take_over(self) -> bool:
         """Return whether another one took the session over: one row is read.

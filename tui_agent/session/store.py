@@ -1,45 +1,24 @@
 """The store: all sessions of a user in one SQLite file. What happens inside a session is `Session`'s."""
 
 import json
-import os
 import re
-import socket
 import sqlite3
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from itertools import count
 from pathlib import Path
-from typing import Any, Self
-from weakref import WeakValueDictionary
+from typing import Self
 
 from tui_agent.safe_text import valid
-from tui_agent.session import blobs, entry_table, forking, queries
-from tui_agent.session import unsent as unsents
+from tui_agent.session import entry_table, forking
 from tui_agent.session.database import Database, SchemaTarget
-from tui_agent.session.errors import (
-    AmbiguousSession,
-    EntryNotFound,
-    SessionHeld,
-    SessionNotFound,
-    StoreError,
-    StoreUnavailable,
-)
+from tui_agent.session.errors import EntryNotFound, SessionHeld, SessionNotFound, StoreError, StoreUnavailable
 from tui_agent.session.ids import Clock, IdSource, now, uuid7
-from tui_agent.session.locks import LivenessLocks
-from tui_agent.session.records import (
-    EntryHeader,
-    Holder,
-    RequestRecord,
-    RunOutcome,
-    SearchHit,
-    SessionInfo,
-    SessionTotals,
-    TypedText,
-)
-from tui_agent.session.unsent import Unsent
+from tui_agent.session.records import EntryHeader, Holder, RunOutcome, SearchHit, SessionInfo, Unsent
+from tui_agent.session.store_reader import StoreReader
 
-__all__ = ["EntryHeader", "Holder", "SearchHit", "SessionInfo", "Store", "drop_images", "surplus_images"]
+__all__ = ["EntryHeader", "Holder", "SearchHit", "SessionInfo", "Store"]
 
 # Images of files in the blob store: what they take together, and which go first when that is too much.
 
@@ -65,43 +44,16 @@ AND (instr(bodies.body, '"full_output":"') OR instr(bodies.body, '"blob":"'))
 _DIGEST = re.compile(r'"(?:full_output|blob)":"([0-9a-f]{64})"')
 
 
-def surplus_images(connection: sqlite3.Connection, limit: int) -> list[str]:
-    """Return the images to drop, those used longest ago first, when all of them take more than ``limit`` bytes.
-
-    Bytes that are an output or an attached image as well are not among them.
-    """
-    images: list[tuple[str, int]] = connection.execute(_IMAGES).fetchall()
-    total = sum(size for _, size in images)
-    if total <= limit:
-        return []
-    needed = {digest for (body,) in connection.execute(_OTHERS) for digest in _DIGEST.findall(body)}
-    chosen: list[str] = []
-    for digest, size in images:
-        if total <= limit * _KEPT_SHARE:
-            break
-        if digest not in needed:
-            chosen.append(digest)
-            total -= size
-    return chosen
-
-
-def drop_images(connection: sqlite3.Connection, digests: Sequence[str]) -> None:
-    """Delete images; the entries that name them stay."""
-    connection.executemany("DELETE FROM blobs WHERE digest = ?", [(digest,) for digest in digests])
-
-
 _ABANDONED = 24 * 3600 * 1000
 """Milliseconds after which what a program left that never ended properly is cleared away by another one."""
 
+RETENTION_MS = 90 * 24 * 3600 * 1000
+"""Milliseconds after which what was written in a directory and never sent is forgotten."""
 _AND_SUBAGENTS = " OR (parent_session = ? AND agent != '')"
-_INFO_COLUMNS = (
-    "id, cwd, title, created_at, updated_at, model, entry_count, leaf, parent_session, parent_entry, agent, side_cost, "
-    "first_message, key, outcome, holder, holder_pid, holder_host, held_since"
-)
 
 
-class Store:
-    """All sessions of a user.
+class Store(StoreReader):
+    """All sessions of a user: what is read of them, see `StoreReader`, and what is changed.
 
     Methods may be called from any thread; each thread reads through its own connection.
 
@@ -127,32 +79,10 @@ class Store:
         read_only: bool = False,
         target: SchemaTarget | None = None,
     ) -> None:
-        self._database = Database(path, busy_timeout=busy_timeout, read_only=read_only, target=target)
-        self.path = self._database.path
+        super().__init__(Database(path, busy_timeout=busy_timeout, read_only=read_only, target=target))
         self.clock = clock
         self._new_id = new_id
-        self._token = uuid7(now())
-        self._locks = LivenessLocks(self.path.with_name(self.path.name + ".locks"))
         self._writer_numbers = count(1)
-        self._writers: WeakValueDictionary[str, Any] = WeakValueDictionary()
-
-    def damage(self) -> str:
-        """Return what is broken in the file, one line; "" where nothing is. Reads all of the file."""
-        try:
-            with self.reader() as connection:
-                found = [str(row[0]) for row in connection.execute("PRAGMA quick_check(3)")]
-        except StoreError as error:
-            return error.message
-        return "" if found == ["ok"] else " ".join(" ".join(found).split())[:300]
-
-    @property
-    def read_only(self) -> StoreError | None:
-        """Why nothing can be saved, as an error with a sentence for people; None when all is well."""
-        return self._database.refusal
-
-    def reader(self) -> AbstractContextManager[sqlite3.Connection]:
-        """The calling thread's connection, to read with in a ``with`` block."""
-        return self._database.read()
 
     def writer(self) -> AbstractContextManager[sqlite3.Connection]:
         """A write transaction in a ``with`` block: committed at its end, rolled back on any exception."""
@@ -179,7 +109,7 @@ class Store:
         ``parent`` names the session and entry it comes from, ``agent`` the kind of the subagent that works in it.
         """
         with self.writer() as connection:
-            number = forking.insert_session(
+            forking.insert_session(
                 connection,
                 session_id=(session_id := self._new_id(self.clock())),
                 cwd=valid(str(cwd)),
@@ -187,16 +117,7 @@ class Store:
                 at=self.clock(),
                 origin=(*(parent or (None, None)), valid(agent)),
             )
-        return self._info_of(number, session_id)
-
-    def session_with_key(self, key: str) -> SessionInfo | None:
-        """Return the session of the run with a key, None if there is none yet."""
-        with self.reader() as connection:
-            row = connection.execute(
-                f"SELECT {_INFO_COLUMNS} FROM sessions WHERE key = ? AND deleted_at IS NULL",  # noqa: S608 - a constant
-                (valid(key),),
-            ).fetchone()
-        return None if row is None else self._info(row)
+        return self.session(session_id)
 
     def set_key(self, session_id: str, key: str) -> None:
         """Give a session the key of its run.
@@ -212,64 +133,6 @@ class Store:
     def set_outcome(self, session_id: str, outcome: RunOutcome | None) -> None:
         """Keep how the session's last run ended; None while one goes on."""
         self._change(session_id, "outcome = ?", ("" if outcome is None else json.dumps(asdict(outcome)),))
-
-    def sessions(
-        self, *, cwd: Path | str | None = None, query: str | None = None, limit: int = 200, offset: int = 0
-    ) -> list[SessionInfo]:
-        """Return sessions, the last used first. Those of subagents are found by a search, and listed with no other.
-
-        Sessions that a killed program left empty are not there.
-
-        ``cwd`` keeps those of one directory, ``query`` those whose title, first message, directory or id contains all
-        its words, or in which the words occur in an entry.
-        """
-        with self.reader() as connection:
-            rows = queries.sessions(
-                connection,
-                _INFO_COLUMNS,
-                cwd=None if cwd is None else valid(str(cwd)),
-                query=query,
-                window=(limit, offset),
-                hidden=self._left_empty(connection),
-            )
-        return [self._info(row) for row in rows]
-
-    def session(self, id_or_prefix: str) -> SessionInfo:
-        """Return a session by its id, or by the beginning or end of it.
-
-        Ids begin with their time, so that those of one minute differ only further on; the end is what people copy.
-
-        Raises:
-            SessionNotFound: no session matches.
-            AmbiguousSession: several do.
-        """
-        with self.reader() as connection:
-            rows = queries.sessions_named(connection, _INFO_COLUMNS, id_or_prefix)
-        if not rows:
-            raise SessionNotFound(id_or_prefix)
-        if len(rows) > 1:
-            found = [self._info(row) for row in rows]
-            names = tuple((info.title or info.first_message)[:40] for info in found)
-            raise AmbiguousSession(id_or_prefix, tuple(info.id for info in found), names)
-        return self._info(rows[0])
-
-    def totals(self, session_id: str) -> SessionTotals:
-        """Return what a session amounts to, the work beside its entries included; every answer is looked at.
-
-        Raises:
-            SessionNotFound: there is no such session.
-        """
-        number = self.number(session_id)
-        with self.reader() as connection:
-            return queries.totals(connection, number)
-
-    def subagent_requests(self, session_id: str) -> list[RequestRecord]:
-        """Return what the requests of a session's subagents say; takes a moment when they worked long."""
-        with self.reader() as connection:
-            numbers = connection.execute(
-                "SELECT number, last_id FROM sessions WHERE parent_session = ? AND agent <> ''", (session_id,)
-            ).fetchall()
-            return [record for number, last in numbers for record in entry_table.requests(connection, number, 1, last)]
 
     def rename(self, session_id: str, title: str) -> None:
         """Give a session a title; "" takes it away.
@@ -318,7 +181,7 @@ class Store:
         for number in numbers:
             with self.writer() as connection:
                 forking.remove_session(connection, number)
-                blobs.collect(connection, self.clock())
+                entry_table.collect_blobs(connection, self.clock())
         return len(numbers)
 
     def fork(self, session_id: str, at_entry: int | None) -> SessionInfo:
@@ -343,110 +206,77 @@ class Store:
                 forking.copy(connection, source, number, ids)
         with self.writer() as connection:
             forking.finish(connection, source, number, leaf, len(ids_to_copy))
-        return self._info_of(number, new_id)
+        return self.session(new_id)
 
-    # -- blobs, search, history -----------------------------------------------------------------------------
+    # -- blobs and unsent texts -----------------------------------------------------------------------------
 
     def put_blob(self, data: bytes) -> str:
         """Store bytes once and return their digest."""
         with self.writer() as connection:
-            return blobs.put(connection, data, self.clock())
-
-    def blob(self, digest: str) -> bytes | None:
-        """Return a blob's bytes, None when there is none."""
-        with self.reader() as connection:
-            return blobs.get(connection, digest)
+            return entry_table.put_blob(connection, data, self.clock())
 
     def trim_file_images(self, limit: int) -> int:
-        """Drop the oldest images of files while those of all checkpoints take more than ``limit`` bytes.
+        """Drop the images of files that were used longest ago while those of all checkpoints exceed ``limit`` bytes.
 
+        Bytes that are an output or an attached image as well stay, and so do the entries that name what is dropped.
         Returns how many were dropped. Takes a moment in a large store: call it in a thread.
         """
         with self.reader() as connection:
-            digests = surplus_images(connection, limit)
-        if digests:
+            images: list[tuple[str, int]] = connection.execute(_IMAGES).fetchall()
+            total = sum(size for _, size in images)
+            if total <= limit:
+                return 0
+            needed = {digest for (body,) in connection.execute(_OTHERS) for digest in _DIGEST.findall(body)}
+        dropped: list[tuple[str]] = []
+        for digest, size in images:
+            if total <= limit * _KEPT_SHARE:
+                break
+            if digest not in needed:
+                dropped.append((digest,))
+                total -= size
+        if dropped:
             with self.writer() as connection:
-                drop_images(connection, digests)
-        return len(digests)
-
-    def search(
-        self, query: str, limit: int = 50, *, session_id: str | None = None, cwd: Path | str | None = None
-    ) -> list[SearchHit]:
-        """Return the newest entries in which all words of ``query`` occur; the last word may be unfinished.
-
-        All branches of all sessions are searched, or those of one session or one directory. No character in the
-        query has a special meaning.
-        """
-        number = None if session_id is None else self.number(session_id)
-        directory = None if cwd is None else valid(str(cwd))
-        with self.reader() as connection:
-            return queries.entries(connection, query, limit, session=number, cwd=directory)
-
-    def ranked(self, query: str, limit: int, session_id: str) -> list[int]:
-        """Return the ids of a session's entries that fit a query best, best first: some of its words are enough."""
-        number = self.number(session_id)
-        with self.reader() as connection:
-            return queries.ranked(connection, query, limit, number)
-
-    def matching(self, query: str, session_id: str) -> list[int]:
-        """Return the ids of all entries of a session that `search` would find, ascending; their text is not read."""
-        number = self.number(session_id)
-        with self.reader() as connection:
-            return queries.matching(connection, query, number)
-
-    def mentionable(self, session_id: str, query: str, limit: int) -> list[EntryHeader]:
-        """Return the headers of entries whose number begins with a query or whose first words hold it, newest first."""
-        number = self.number(session_id)
-        with self.reader() as connection:
-            return queries.mentionable(connection, query, limit, number)
-
-    def prompt_history(self, limit: int = 500) -> list[str]:
-        """Return what the user typed in all sessions, distinct, the newest first. Shell commands begin with ``!``."""
-        with self.reader() as connection:
-            return [typed.text for typed in queries.typed_texts(connection, limit)]
-
-    def typed_in(self, project: Path | str, limit: int) -> list[TypedText]:
-        """Return what the user typed in the sessions of a directory, distinct, the newest first; from any thread."""
-        with self.reader() as connection:
-            return queries.typed_texts(connection, limit, valid(str(project)))
+                connection.executemany("DELETE FROM blobs WHERE digest = ?", dropped)
+        return len(dropped)
 
     def keep_unsent(self, place: str, unsent: Unsent) -> None:
-        """Keep what the user wrote and has not sent; ``place`` is a session's id or a directory."""
+        """Keep what the user wrote and has not sent, so that a crash loses nothing.
+
+        ``place`` is a session's id, or a directory in which a new session was begun. Each program keeps its own, so
+        that two of them in one directory don't take each other's words away.
+        """
         self.announce()
+        key = valid(place), self._token
         with self.writer() as connection:
-            kept = replace(unsent, text=valid(unsent.text))
-            unsents.keep(connection, valid(place), self._token, kept, self.clock())
+            if unsent:
+                connection.execute(
+                    "INSERT OR REPLACE INTO unsent (place, program, text, waiting, updated_at) VALUES (?, ?, ?, ?, ?)",
+                    (*key, valid(unsent.text), json.dumps(unsent.waiting), self.clock()),
+                )
+            else:
+                connection.execute("DELETE FROM unsent WHERE place = ? AND program = ?", key)
 
-    def take_unsent(self, place: str) -> Unsent:
-        """Return what was kept at a place by this program or by ones that ended, and forget it."""
+    def take_unsent(self, place: str, *, only_own: bool = False) -> Unsent:
+        """Return what was kept at a place by this program or by ones that ended, the oldest first, and forget it.
+
+        With ``only_own`` what others left stays.
+        """
+        texts: list[str] = []
+        waiting: list[str] = []
         with self.writer() as connection:
-            unsents.forget(connection, self.clock() - unsents.RETENTION_MS)
-            return unsents.take(connection, valid(place), self._is_free)
-
-    def take_own_unsent(self, place: str) -> Unsent:
-        """Return what this program kept at a place, and forget it; what others left stays."""
-        with self.writer() as connection:
-            return unsents.take(connection, valid(place), self._token.__eq__)
-
-    def _is_free(self, token: str) -> bool:
-        return token == self._token or not self._locks.alive(token)
+            connection.execute("DELETE FROM unsent WHERE updated_at < ?", (self.clock() - RETENTION_MS,))
+            rows = connection.execute(
+                "SELECT program, text, waiting FROM unsent WHERE place = ? ORDER BY updated_at, program",
+                (valid(place),),
+            ).fetchall()
+            for program, text, queued in rows:
+                if program == self._token or not (only_own or self._locks.alive(program)):
+                    texts += [text] if text.strip() and text not in texts else []
+                    waiting += map(str, json.loads(queued))
+                    connection.execute("DELETE FROM unsent WHERE place = ? AND program = ?", (valid(place), program))
+        return Unsent("\n\n".join(texts), tuple(waiting))
 
     # -- for Session ----------------------------------------------------------------------------------------
-
-    def number(self, session_id: str) -> int:
-        """Return the number that stands for a session in the file.
-
-        Raises:
-            SessionNotFound: there is no such session, or it is deleted.
-        """
-        with self.reader() as connection:
-            row = connection.execute(
-                "SELECT number FROM sessions WHERE id = ? AND deleted_at IS NULL", (session_id,)
-            ).fetchone()
-        if row is None:
-            raise SessionNotFound(session_id)
-        number: int = row[0]
-        return number
 
     def new_writer(self, session: object) -> str:
         """Return a name under which a session object writes; it lives as long as the object and the program."""
@@ -461,18 +291,6 @@ class Store:
         except OSError as error:
             raise StoreUnavailable(f"The session file {self.path} can't be locked: {error.strerror}.") from error
 
-    def alive(self, writer: str | None) -> bool:
-        """Whether the session object with this name still lives, in this program or another one."""
-        if writer is None:
-            return False
-        token = writer.partition(".")[0]
-        return writer in self._writers if token == self._token else self._locks.alive(token)
-
-    @staticmethod
-    def identity() -> tuple[int, str]:
-        """Return this program's process id and host, as shown to whoever finds a session held."""
-        return os.getpid(), socket.gethostname()
-
     # -- inside ---------------------------------------------------------------------------------------------
 
     def _change(
@@ -485,26 +303,3 @@ class Store:
             )
             if not changed.rowcount:
                 raise SessionNotFound(session_id)
-
-    def _left_empty(self, connection: sqlite3.Connection, *, before: int | None = None) -> list[int]:
-        return [
-            number
-            for number, writer, used in queries.empty(connection)
-            if (before is None or used < before) and not self.alive(writer)
-        ]
-
-    def _info_of(self, number: int, session_id: str) -> SessionInfo:
-        with self.reader() as connection:
-            row = connection.execute(
-                f"SELECT {_INFO_COLUMNS} FROM sessions WHERE number = ?",  # noqa: S608 - a constant
-                (number,),
-            ).fetchone()
-        if row is None:
-            raise SessionNotFound(session_id)
-        return self._info(row)
-
-    def _info(self, row: Sequence[Any]) -> SessionInfo:
-        *plain, key, outcome, writer, pid, host, since = row
-        holder = Holder(pid, host, since) if self.alive(writer) else None
-        plain += [holder, key, RunOutcome(**json.loads(outcome)) if outcome else None]
-        return SessionInfo(*plain)

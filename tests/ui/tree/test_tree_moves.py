@@ -233,7 +233,7 @@ async def test_a_session_that_can_only_be_read_can_be_looked_at(tmp_path: Path) 
     stage = tree_stage(tmp_path)
     async with stage.run() as pilot:
         other = Session(stage.stage.store, stage.session_id, estimate=lambda _entry: 1)
-        other.take_over()
+        other.hold(take_over=True)
         assert stage.session.check_for_take_over()
         await stage.open(at="fork")
         for key in ("enter", "l", "m", "u"):

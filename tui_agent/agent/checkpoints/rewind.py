@@ -178,7 +178,7 @@ class FileRewind:
         return self._checkpoints(here, there), self._checkpoints(there, here)
 
     def _checkpoints(self, leaf: int | None, other: int | None) -> list[CheckpointEntry]:
-        left = self._session.parting(leaf, other).left
+        left = self._session.reader.parting(leaf, other).left
         found = self._session.entries(left.of_kind("checkpoint"))
         return cast("list[CheckpointEntry]", found)
 

@@ -14,7 +14,7 @@ from sqlite3 import Connection
 from tui_agent.lazy import dataclass
 from tui_agent.path_checks import is_file
 from tui_agent.safe_text import valid
-from tui_agent.session import blobs, entry_table, forking
+from tui_agent.session import entry_table, forking
 from tui_agent.session.entries import Entry, UserEntry
 from tui_agent.session.errors import SessionHeld
 from tui_agent.session.formats.incoming import IncomingSession, derived_id, is_derived_id
@@ -185,7 +185,7 @@ def import_file(
             stored = [_SessionImport(store, connection, estimate, digest).take(session) for session in together]
             for session in together:
                 for content in session.blobs.values():
-                    blobs.put(connection, content, store.clock())
+                    entry_table.put_blob(connection, content, store.clock())
         imported += stored
     if file.refused and not imported:
         raise file.refused[0]

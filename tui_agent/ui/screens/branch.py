@@ -118,11 +118,11 @@ class BranchScreen(Page[None]):
         session, parent = self._watched.session, self._controller.agent
         info, begun = session.info, self._begun()
         agent, task = (begun.agent, begun.task) if begun is not None else (info.agent, info.title)
-        own = session.parting(session.leaf, begun.parent_id if begun is not None else None).left
+        own = session.reader.parting(session.leaf, begun.parent_id if begun is not None else None).left
         of = parent.session.info if parent is not None else info
         state = self._asking or ("working" if self._watched.running else "done")
         name = one_line(of.title or of.first_message, 60)
-        costs = session.costs() if begun is not None else {}
+        costs = session.reader.costs() if begun is not None else {}
         spent = sum(costs.get(entry_id, 0.0) for entry_id in own.ids)
         facts = [f"subagent of “{name}”", short_model(self._model(info.model)), plural(len(own), "entry"), state]
         heading = f"{one_line(agent, 40) or 'subagent'}: {one_line(task, 200)}"
@@ -131,7 +131,7 @@ class BranchScreen(Page[None]):
     def _begun(self) -> SubagentEntry | None:
         """Return what its branch begins with; None for one that worked in a session of its own."""
         session = self._watched.session
-        first = session.subagent_of(session.leaf) if session.leaf is not None else None
+        first = session.reader.subagent_of(session.leaf) if session.leaf is not None else None
         return next((entry for entry in session.entries([first or 0]) if isinstance(entry, SubagentEntry)), None)
 
     def _model(self, default: str) -> str:

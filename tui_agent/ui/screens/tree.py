@@ -179,7 +179,7 @@ class TreeScreen(Page[None]):
         calls = {entry.id: entry.call for entry in session.subagents()}
         headers = session.skeleton().hung(calls)
         self._priced = self._priced or len(headers) < LARGE_TREE_ENTRIES
-        costs = session.costs() if self._priced else {}
+        costs = session.reader.costs() if self._priced else {}
         index = TreeIndex(headers, session.leaf, costs, self._agent.counter.calibrated)
         standings, runners = self._agent.inspector.standings(), runners_by_leaf(self._controller)
         self.session_tree.show(index, session.labels(), standings, at=at, runners=runners)

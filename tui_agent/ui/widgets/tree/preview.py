@@ -101,7 +101,7 @@ class EntryPreview(Vertical):
             text = " · ".join([*facts, f"{wording.tokens(total)} tokens"])
         else:
             entry = entries[0]
-            size, cost = self._agent.counter.entry(entry), self._session.costs().get(entry.id)
+            size, cost = self._agent.counter.entry(entry), self._session.reader.costs().get(entry.id)
             text = facts_of(entry, size=size, cost=cost, when=when)
         if line.is_head or line.what is LineKind.FOLD:
             text += f"\nbranch: {_branch(line)}"

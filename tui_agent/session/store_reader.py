@@ -1,0 +1,352 @@
+"""Everything that is read of all sessions in the session file."""
+
+import json
+import sqlite3
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+from weakref import WeakValueDictionary
+
+from tui_agent.safe_text import valid
+from tui_agent.session import entry_table
+from tui_agent.session.database import Database
+from tui_agent.session.entries import ShellEntry, UserEntry, kinds
+from tui_agent.session.errors import AmbiguousSession, SessionNotFound, StoreError
+from tui_agent.session.ids import now, uuid7
+from tui_agent.session.locks import LivenessLocks
+from tui_agent.session.path_queries import typed_text
+from tui_agent.session.records import (
+    EntryHeader,
+    Holder,
+    RequestRecord,
+    RunOutcome,
+    SearchHit,
+    SessionInfo,
+    SessionTotals,
+    TypedText,
+)
+from tui_agent.session.rows import BodyError, entry_from
+from tui_agent.session.schema import key_of, key_range
+from tui_agent.session.search import match_expression, ranked_expression, snippet
+
+_CONSIDERED = 2_000
+"""Matches of a search that are ordered by time; of more, those in the sessions begun last are taken."""
+
+_MENTIONABLE = kinds(lambda kind: kind.is_mentionable)
+
+_STATES = ", ".join(f"'{kind}'" for kind in kinds(lambda kind: kind.sets_state))
+_IS_TYPED = (
+    "NOT EXISTS (WITH RECURSIVE up (kind, above) AS ("  # noqa: S608 - constants
+    "SELECT kind, parent_id FROM entries WHERE session = e.session AND id = e.parent_id UNION ALL "
+    "SELECT p.kind, p.parent_id FROM up JOIN entries AS p ON p.session = e.session AND p.id = up.above "
+    f"WHERE up.kind IN ({_STATES})) SELECT 1 FROM up WHERE kind = 'subagent')"
+)
+"""Holds of an entry ``e`` that is not the message with which the branch of a subagent begins."""
+
+_NAMED = 10
+"""Sessions that are listed when a part of an id is ambiguous."""
+_INFO_COLUMNS = (
+    "id, cwd, title, created_at, updated_at, model, entry_count, leaf, parent_session, parent_entry, agent, side_cost, "
+    "first_message, key, outcome, holder, holder_pid, holder_host, held_since"
+)
+
+
+class StoreReader:
+    """What can be asked of a session file. Methods may be called from any thread."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.path = database.path
+        self._token = uuid7(now())
+        self._locks = LivenessLocks(self.path.with_name(self.path.name + ".locks"))
+        self._writers: WeakValueDictionary[str, Any] = WeakValueDictionary()
+
+    @property
+    def read_only(self) -> StoreError | None:
+        """Why nothing can be saved, as an error with a sentence for people; None when all is well."""
+        return self._database.refusal
+
+    def reader(self) -> AbstractContextManager[sqlite3.Connection]:
+        """The calling thread's connection, to read with in a ``with`` block."""
+        return self._database.read()
+
+    def damage(self) -> str:
+        """Return what is broken in the file, one line; "" where nothing is. Reads all of the file."""
+        try:
+            with self.reader() as connection:
+                found = [str(row[0]) for row in connection.execute("PRAGMA quick_check(3)")]
+        except StoreError as error:
+            return error.message
+        return "" if found == ["ok"] else " ".join(" ".join(found).split())[:300]
+
+    # -- sessions -------------------------------------------------------------------------------------------
+
+    def session_with_key(self, key: str) -> SessionInfo | None:
+        """Return the session of the run with a key, None if there is none yet."""
+        with self.reader() as connection:
+            row = connection.execute(
+                f"SELECT {_INFO_COLUMNS} FROM sessions WHERE key = ? AND deleted_at IS NULL",  # noqa: S608 - a constant
+                (valid(key),),
+            ).fetchone()
+        return None if row is None else self._info(row)
+
+    def sessions(
+        self, *, cwd: Path | str | None = None, query: str | None = None, limit: int = 200, offset: int = 0
+    ) -> list[SessionInfo]:
+        """Return sessions, the last used first. Those of subagents are found by a search, and listed with no other.
+
+        Sessions that a killed program left empty are not there.
+
+        ``cwd`` keeps those of one directory, ``query`` those whose title, first message, directory or id contains all
+        its words, or in which the words occur in an entry.
+        """
+        conditions, values = ["deleted_at IS NULL"], list[object]()
+        if cwd is not None:
+            conditions.append("cwd = ?")
+            values.append(valid(str(cwd)))
+        if query and query.strip():
+            condition, words = _mentions(valid(query))
+            conditions.append(condition)
+            values.extend(words)
+        else:
+            conditions.append("agent = ''")
+        with self.reader() as connection:
+            if hidden := self._left_empty(connection):
+                conditions.append(f"number NOT IN ({', '.join(map(str, hidden))})")
+            rows = connection.execute(
+                f"SELECT {_INFO_COLUMNS} FROM sessions WHERE {' AND '.join(conditions)} "  # noqa: S608 - constants
+                "ORDER BY updated_at DESC, number DESC LIMIT ? OFFSET ?",
+                (*values, limit, offset),
+            ).fetchall()
+        return [self._info(row) for row in rows]
+
+    def session(self, id_or_part: str) -> SessionInfo:
+        """Return a session by its id, or by the beginning or end of it.
+
+        Ids begin with their time, so that those of one minute differ only further on; the end is what people copy.
+
+        Raises:
+            SessionNotFound: no session matches.
+            AmbiguousSession: several do.
+        """
+        part = valid(id_or_part)
+        query = f"SELECT {_INFO_COLUMNS} FROM sessions WHERE deleted_at IS NULL AND "  # noqa: S608 - a constant
+        with self.reader() as connection:
+            rows = connection.execute(query + "id = ?", (part,)).fetchall()
+            if part and not rows:
+                rows = connection.execute(
+                    query + "(id LIKE ? ESCAPE '\\' OR id LIKE ? ESCAPE '\\') ORDER BY updated_at DESC LIMIT ?",
+                    (f"{_escaped(part)}%", f"%{_escaped(part)}", _NAMED),
+                ).fetchall()
+        found = [self._info(row) for row in rows]
+        if not found:
+            raise SessionNotFound(id_or_part)
+        if len(found) > 1:
+            names = tuple((info.title or info.first_message)[:40] for info in found)
+            raise AmbiguousSession(id_or_part, tuple(info.id for info in found), names)
+        return found[0]
+
+    def totals(self, session_id: str) -> SessionTotals:
+        """Return what a session amounts to, the work beside its entries included; every answer is looked at.
+
+        Raises:
+            SessionNotFound: there is no such session.
+        """
+        number = self.number(session_id)
+        with self.reader() as connection:
+            tokens, last, beside = connection.execute(
+                "SELECT (SELECT coalesce(sum(tokens), 0) FROM entries WHERE session = sessions.number), last_id, "
+                "side_cost FROM sessions WHERE number = ?",
+                (number,),
+            ).fetchone()
+            costs = entry_table.costs(connection, number, 1, last)
+        return SessionTotals(tokens, beside + sum(dollars for _entry_id, dollars in costs))
+
+    def subagent_requests(self, session_id: str) -> list[RequestRecord]:
+        """Return what the requests of a session's subagents say; takes a moment when they worked long."""
+        with self.reader() as connection:
+            numbers = connection.execute(
+                "SELECT number, last_id FROM sessions WHERE parent_session = ? AND agent <> ''", (session_id,)
+            ).fetchall()
+            return [record for number, last in numbers for record in entry_table.requests(connection, number, 1, last)]
+
+    def number(self, session_id: str) -> int:
+        """Return the number that stands for a session in the file.
+
+        Raises:
+            SessionNotFound: there is no such session, or it is deleted.
+        """
+        with self.reader() as connection:
+            row = connection.execute(
+                "SELECT number FROM sessions WHERE id = ? AND deleted_at IS NULL", (session_id,)
+            ).fetchone()
+        if row is None:
+            raise SessionNotFound(session_id)
+        number: int = row[0]
+        return number
+
+    # -- entries --------------------------------------------------------------------------------------------
+
+    def blob(self, digest: str) -> bytes | None:
+        """Return a blob's bytes, None when there is none."""
+        with self.reader() as connection:
+            row = connection.execute("SELECT content FROM blobs WHERE digest = ?", (digest,)).fetchone()
+        return None if row is None else row[0]
+
+    def search(
+        self, query: str, limit: int = 50, *, session_id: str | None = None, cwd: Path | str | None = None
+    ) -> list[SearchHit]:
+        """Return the newest entries in which all words of ``query`` occur; the last word may be unfinished.
+
+        All branches of all sessions are searched, or those of one session or one directory. No character in the
+        query has a special meaning.
+        """
+        span = (0, key_of(1 << 30, 0)) if session_id is None else key_range(self.number(session_id))
+        expression = match_expression(query)
+        if expression is None or limit <= 0:
+            return []
+        with self.reader() as connection:
+            rows = connection.execute(
+                "SELECT s.number, s.id, e.id, e.kind, e.created_at FROM "
+                "(SELECT rowid AS key FROM entries_fts WHERE entries_fts MATCH ? AND rowid BETWEEN ? AND ? "
+                "ORDER BY rowid DESC LIMIT ?) AS hits "
+                "JOIN entries AS e ON e.session = hits.key >> 32 AND e.id = hits.key & 4294967295 "
+                "JOIN sessions AS s ON s.number = e.session AND s.deleted_at IS NULL AND s.cwd = coalesce(?, s.cwd) "
+                "ORDER BY e.created_at DESC, hits.key DESC LIMIT ?",
+                (expression, *span, max(limit, _CONSIDERED), None if cwd is None else valid(str(cwd)), limit),
+            ).fetchall()
+            return [
+                SearchHit(name, entry_id, kind, created_at, *snippet(entry, query))
+                for number, name, entry_id, kind, created_at in rows
+                for entry in entry_table.load(connection, number, [entry_id], lambda _damaged: None)
+            ]
+
+    def ranked(self, query: str, limit: int, session_id: str) -> list[int]:
+        """Return the ids of a session's entries that fit a query best, best first: some of its words are enough."""
+        span = key_range(self.number(session_id))
+        expression = ranked_expression(query)
+        if expression is None or limit <= 0:
+            return []
+        with self.reader() as connection:
+            rows = connection.execute(
+                "SELECT rowid & 4294967295 FROM entries_fts WHERE entries_fts MATCH ? AND rowid BETWEEN ? AND ? "
+                "ORDER BY bm25(entries_fts), rowid DESC LIMIT ?",
+                (expression, *span, limit),
+            )
+            return [entry_id for (entry_id,) in rows]
+
+    def matching(self, query: str, session_id: str) -> list[int]:
+        """Return the ids of all entries of a session that `search` would find, ascending; their text is not read."""
+        span = key_range(self.number(session_id))
+        expression = match_expression(query)
+        if expression is None:
+            return []
+        # One text of all numbers: a letter may be in every entry, and a row for each takes longer than finding them.
+        with self.reader() as connection:
+            (found,) = connection.execute(
+                "SELECT json_group_array(id) FROM (SELECT rowid & 4294967295 AS id FROM entries_fts "
+                "WHERE entries_fts MATCH ? AND rowid BETWEEN ? AND ? ORDER BY rowid)",
+                (expression, *span),
+            ).fetchone()
+        return list(json.loads(found))
+
+    def mentionable(self, session_id: str, query: str, limit: int) -> list[EntryHeader]:
+        """Return entries that say something and fit a query: by number, by words, by letters in order; newest first.
+
+        SQLite does the looking: a hundred thousand entries take tenths of a second, in which other threads go on.
+        """
+        number, query = self.number(session_id), valid(query)
+        in_preview = "preview LIKE ? ESCAPE '\\'"
+        ways = [(in_preview, f"%{_escaped(query)}%")]
+        if query.isascii() and query.isdigit():
+            ways.insert(0, ("CAST(id AS TEXT) LIKE ?", f"{query}%"))
+        if len(query) > 1:
+            ways.append((in_preview, f"%{'%'.join(map(_escaped, query))}%"))
+        found: dict[int, EntryHeader] = {}
+        with self.reader() as connection:
+            for condition, value in ways:
+                if len(found) < limit:
+                    headers = entry_table.newest_headers(connection, number, _MENTIONABLE, condition, value, limit)
+                    found.update((header.id, header) for header in headers if header.id not in found)
+        return list(found.values())[:limit]
+
+    def prompt_history(self, limit: int = 500) -> list[str]:
+        """Return the texts of `typed_in` all projects."""
+        return [typed.text for typed in self.typed_in(None, limit)]
+
+    def typed_in(self, project: Path | str | None, limit: int) -> list[TypedText]:
+        """Return what the user typed as messages and shell commands, distinct, the newest first.
+
+        Shell commands begin with ``!``. Those of all sessions, or of the ones in a directory and below it. What
+        subagents were told is nobody's typing.
+        """
+        found: dict[str, TypedText] = {}
+        where, values = "", list[str]()
+        if project is not None:
+            place = valid(str(project))
+            where = "AND (s.cwd = ? OR s.cwd LIKE ? ESCAPE '\\') "
+            values = [place, f"{_escaped(place.rstrip('/'))}/%"]
+        with self.reader() as connection:
+            rows = connection.execute(
+                "SELECT s.id, s.title, e.id, e.parent_id, e.kind, e.preview, e.tokens, e.created_at, b.body "  # noqa: S608 - constants
+                "FROM entries AS e JOIN sessions AS s ON s.number = e.session "
+                "LEFT JOIN bodies AS b ON b.key = (e.session << 32) | e.id "
+                f"WHERE e.kind IN ('user', 'shell') AND s.deleted_at IS NULL AND s.agent = '' AND {_IS_TYPED} {where}"
+                "ORDER BY e.created_at DESC, e.session DESC, e.id DESC",
+                values,
+            )
+            for session_id, title, *row in rows:
+                if len(found) >= limit:
+                    break
+                try:
+                    entry = entry_from(row)
+                except BodyError:
+                    continue
+                text = ""
+                if isinstance(entry, ShellEntry):
+                    text = f"{'!!' if entry.excluded else '!'}{entry.command}"
+                elif isinstance(entry, UserEntry) and entry.synthetic is None:
+                    text = typed_text(entry.parts)
+                if text.strip():
+                    found.setdefault(text, TypedText(text, entry.created_at, session_id, title))
+        return list(found.values())
+
+    # -- who is at work -------------------------------------------------------------------------------------
+
+    def alive(self, writer: str | None) -> bool:
+        """Whether the session object with this name still lives, in this program or another one."""
+        if writer is None:
+            return False
+        token = writer.partition(".")[0]
+        return writer in self._writers if token == self._token else self._locks.alive(token)
+
+    def _left_empty(self, connection: sqlite3.Connection, *, before: int | None = None) -> list[int]:
+        """Return the sessions in which a program that was killed kept nothing, last used ``before`` a time."""
+        rows = connection.execute(
+            "SELECT number, holder, updated_at FROM sessions WHERE entry_count = 0 AND title = ''"
+        ).fetchall()
+        return [number for number, writer, used in rows if (before is None or used < before) and not self.alive(writer)]
+
+    def _info(self, row: Sequence[Any]) -> SessionInfo:
+        *plain, key, outcome, writer, pid, host, since = row
+        holder = Holder(pid, host, since) if self.alive(writer) else None
+        plain += [holder, key, RunOutcome(**json.loads(outcome)) if outcome else None]
+        return SessionInfo(*plain)
+
+
+def _mentions(query: str) -> tuple[str, list[str]]:
+    """Return the condition that a session mentions all words, in its columns or in an entry."""
+    words = query.split()
+    column = "title || ' ' || first_message || ' ' || cwd || ' ' || id"
+    condition = " AND ".join([f"{column} LIKE ? ESCAPE '\\'"] * len(words))
+    values = [f"%{_escaped(word)}%" for word in words]
+    if (expression := match_expression(query)) is not None:
+        in_entries = "number IN (SELECT rowid >> 32 FROM entries_fts WHERE entries_fts MATCH ?)"
+        condition = f"({condition} OR {in_entries})"
+        values.append(expression)
+    return condition, values
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
