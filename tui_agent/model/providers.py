@@ -285,6 +285,14 @@ _MISTRAL = ChatFormat(
     levels={**dict.fromkeys(Effort, "high"), Effort.OFF: "none"}, asks_for_usage=False, short_call_ids=True
 )
 
+
+def _chat(id: str, name: str, url: str, *keys: str, **fields: Any) -> Provider:  # noqa: A002 - as the field's name
+    """Return a provider of chat completions; a variable ``<ID>_API_BASE`` names another address."""
+    return Provider(
+        id, name, keys, **{"wire": "chat", "url": url, "url_variables": (f"{id.upper()}_API_BASE",)} | fields
+    )
+
+
 _TABLE = (
     Provider(
         "anthropic",
@@ -353,10 +361,11 @@ _TABLE = (
     Provider(
         "azure_ai", "Azure AI", ("AZURE_AI_API_KEY",), required=("api_base",), url_variables=("AZURE_AI_API_BASE",)
     ),
-    Provider(
+    _chat(
         "openrouter",
         "OpenRouter",
-        ("OPENROUTER_API_KEY",),
+        "https://openrouter.ai/api/v1",
+        "OPENROUTER_API_KEY",
         keys_page="https://openrouter.ai/settings/keys",
         key_path="/key",
         sign_in=SignIn(
@@ -365,9 +374,6 @@ _TABLE = (
             gives="key",
             key_prefix="sk-",
         ),
-        wire="chat",
-        url="https://openrouter.ai/api/v1",
-        url_variables=("OPENROUTER_API_BASE",),
         lists_models=True,
         chat=ChatFormat(
             effort="reasoning", reasoning_back="details", cache_key="session_id", fields={"usage": {"include": True}}
@@ -411,43 +417,29 @@ _TABLE = (
         responses=replace(_OPENAI_RESPONSES, system="instructions", compacts=False),
         account=("chatgpt-account-id", "https://api.openai.com/auth", "chatgpt_account_id"),
     ),
-    Provider(
+    _chat(
         "mistral",
         "Mistral",
-        ("MISTRAL_API_KEY",),
+        "https://api.mistral.ai/v1",
+        "MISTRAL_API_KEY",
         keys_page="https://console.mistral.ai/api-keys",
-        wire="chat",
-        url="https://api.mistral.ai/v1",
-        url_variables=("MISTRAL_API_BASE",),
         chat=_MISTRAL,
     ),
-    Provider(
-        "codestral",
-        "Codestral",
-        ("CODESTRAL_API_KEY",),
-        wire="chat",
-        url="https://codestral.mistral.ai/v1",
-        url_variables=("CODESTRAL_API_BASE",),
-        chat=_MISTRAL,
-    ),
-    Provider(
+    _chat("codestral", "Codestral", "https://codestral.mistral.ai/v1", "CODESTRAL_API_KEY", chat=_MISTRAL),
+    _chat(
         "groq",
         "Groq",
-        ("GROQ_API_KEY",),
+        "https://api.groq.com/openai/v1",
+        "GROQ_API_KEY",
         keys_page="https://console.groq.com/keys",
-        wire="chat",
-        url="https://api.groq.com/openai/v1",
-        url_variables=("GROQ_API_BASE",),
         chat=ChatFormat(max_tokens="max_completion_tokens"),
     ),
-    Provider(
+    _chat(
         "deepseek",
         "DeepSeek",
-        ("DEEPSEEK_API_KEY",),
+        "https://api.deepseek.com",
+        "DEEPSEEK_API_KEY",
         keys_page="https://platform.deepseek.com/api_keys",
-        wire="chat",
-        url="https://api.deepseek.com",
-        url_variables=("DEEPSEEK_API_BASE",),
         chat=replace(_THINKING_BACK, reasoning_required=True),
     ),
     Provider(
@@ -463,172 +455,120 @@ _TABLE = (
         ),
         chat=ChatFormat(cache_key_header="x-grok-conv-id"),
     ),
-    Provider(
+    _chat(
         "together_ai",
         "Together AI",
-        ("TOGETHER_AI_API_KEY", "TOGETHERAI_API_KEY", "TOGETHER_API_KEY"),
+        "https://api.together.xyz/v1",
+        "TOGETHER_AI_API_KEY",
+        "TOGETHERAI_API_KEY",
+        "TOGETHER_API_KEY",
         keys_page="https://api.together.ai/settings/api-keys",
-        wire="chat",
-        url="https://api.together.xyz/v1",
-        url_variables=("TOGETHER_AI_API_BASE",),
     ),
-    Provider(
+    _chat(
         "fireworks_ai",
         "Fireworks AI",
-        ("FIREWORKS_AI_API_KEY", "FIREWORKS_API_KEY"),
-        keys_page="https://app.fireworks.ai/settings/users/api-keys",
-        wire="chat",
-        url="https://api.fireworks.ai/inference/v1",
+        "https://api.fireworks.ai/inference/v1",
+        "FIREWORKS_AI_API_KEY",
+        "FIREWORKS_API_KEY",
         url_variables=("FIREWORKS_API_BASE",),
+        keys_page="https://app.fireworks.ai/settings/users/api-keys",
         chat=ChatFormat(reasoning_back="reasoning_content"),
         model_name=_fireworks,
     ),
-    Provider(
+    _chat(
         "cerebras",
         "Cerebras",
-        ("CEREBRAS_API_KEY",),
+        "https://api.cerebras.ai/v1",
+        "CEREBRAS_API_KEY",
         keys_page="https://cloud.cerebras.ai",
-        wire="chat",
-        url="https://api.cerebras.ai/v1",
-        url_variables=("CEREBRAS_API_BASE",),
         chat=ChatFormat(max_tokens="max_completion_tokens"),
         empty_body_is_overflow=True,
     ),
-    Provider(
+    _chat(
         "cohere",
         "Cohere",
-        ("COHERE_API_KEY", "CO_API_KEY"),
+        "https://api.cohere.ai/compatibility/v1",
+        "COHERE_API_KEY",
+        "CO_API_KEY",
         keys_page="https://dashboard.cohere.com/api-keys",
-        wire="chat",
-        url="https://api.cohere.ai/compatibility/v1",
-        url_variables=("COHERE_API_BASE",),
     ),
-    Provider(
+    _chat(
         "moonshot",
         "Moonshot AI",
-        ("MOONSHOT_API_KEY",),
+        "https://api.moonshot.ai/v1",
+        "MOONSHOT_API_KEY",
         keys_page="https://platform.moonshot.ai/console/api-keys",
-        wire="chat",
-        url="https://api.moonshot.ai/v1",
-        url_variables=("MOONSHOT_API_BASE",),
         chat=replace(_THINKING_BACK, reasoning_required=True, cache_key="prompt_cache_key"),
     ),
-    Provider(
+    _chat(
         "minimax",
         "MiniMax",
-        ("MINIMAX_API_KEY",),
-        wire="chat",
-        url="https://api.minimax.io/v1",
-        url_variables=("MINIMAX_API_BASE",),
+        "https://api.minimax.io/v1",
+        "MINIMAX_API_KEY",
         chat=ChatFormat(effort="none", reasoning_back="with_tags"),
     ),
-    Provider(
+    _chat(
         "zai",
         "Z.ai",
-        ("ZAI_API_KEY",),
+        "https://api.z.ai/api/paas/v4",
+        "ZAI_API_KEY",
         keys_page="https://z.ai/manage-apikey/apikey-list",
-        wire="chat",
-        url="https://api.z.ai/api/paas/v4",
-        url_variables=("ZAI_API_BASE",),
         # Kept reasoning of earlier turns is what it advises for coding, and keeps its cache.
         chat=replace(_THINKING_BACK, thinking={"clear_thinking": False}),
     ),
-    Provider(
-        "xiaomi_mimo",
-        "Xiaomi MiMo",
-        ("XIAOMI_MIMO_API_KEY",),
-        wire="chat",
-        url="https://api.xiaomimimo.com/v1",
-        url_variables=("XIAOMI_MIMO_API_BASE",),
-        chat=_THINKING_BACK,
-    ),
-    Provider(
+    _chat("xiaomi_mimo", "Xiaomi MiMo", "https://api.xiaomimimo.com/v1", "XIAOMI_MIMO_API_KEY", chat=_THINKING_BACK),
+    _chat(
         "dashscope",
         "Alibaba DashScope",
-        ("DASHSCOPE_API_KEY",),
-        wire="chat",
-        url="https://dashscope-intl.aliyuncs.com/compatible-mode/v1",
-        url_variables=("DASHSCOPE_API_BASE",),
+        "https://dashscope-intl.aliyuncs.com/compatible-mode/v1",
+        "DASHSCOPE_API_KEY",
         chat=ChatFormat(effort="enable_thinking"),
     ),
-    Provider(
+    _chat(
         "perplexity",
         "Perplexity",
-        ("PERPLEXITYAI_API_KEY", "PERPLEXITY_API_KEY"),
+        "https://api.perplexity.ai",
+        "PERPLEXITYAI_API_KEY",
+        "PERPLEXITY_API_KEY",
         keys_page="https://www.perplexity.ai/settings/api",
-        wire="chat",
-        url="https://api.perplexity.ai",
-        url_variables=("PERPLEXITY_API_BASE",),
     ),
-    Provider(
+    _chat(
         "deepinfra",
         "DeepInfra",
-        ("DEEPINFRA_API_KEY",),
+        "https://api.deepinfra.com/v1/openai",
+        "DEEPINFRA_API_KEY",
         keys_page="https://deepinfra.com/dash/api_keys",
-        wire="chat",
-        url="https://api.deepinfra.com/v1/openai",
-        url_variables=("DEEPINFRA_API_BASE",),
     ),
-    Provider(
-        "nebius",
-        "Nebius",
-        ("NEBIUS_API_KEY",),
-        wire="chat",
-        url="https://api.studio.nebius.ai/v1",
-        url_variables=("NEBIUS_API_BASE",),
-    ),
-    Provider(
-        "novita",
-        "Novita",
-        ("NOVITA_API_KEY",),
-        wire="chat",
-        url="https://api.novita.ai/v3/openai",
-        url_variables=("NOVITA_API_BASE",),
-    ),
-    Provider(
-        "hyperbolic",
-        "Hyperbolic",
-        ("HYPERBOLIC_API_KEY",),
-        wire="chat",
-        url="https://api.hyperbolic.xyz/v1",
-        url_variables=("HYPERBOLIC_API_BASE",),
-    ),
-    Provider(
-        "sambanova",
-        "SambaNova",
-        ("SAMBANOVA_API_KEY",),
-        wire="chat",
-        url="https://api.sambanova.ai/v1",
-        url_variables=("SAMBANOVA_API_BASE",),
-    ),
-    Provider(
+    _chat("nebius", "Nebius", "https://api.studio.nebius.ai/v1", "NEBIUS_API_KEY"),
+    _chat("novita", "Novita", "https://api.novita.ai/v3/openai", "NOVITA_API_KEY"),
+    _chat("hyperbolic", "Hyperbolic", "https://api.hyperbolic.xyz/v1", "HYPERBOLIC_API_KEY"),
+    _chat("sambanova", "SambaNova", "https://api.sambanova.ai/v1", "SAMBANOVA_API_KEY"),
+    _chat(
         "nvidia_nim",
         "NVIDIA NIM",
-        ("NVIDIA_NIM_API_KEY", "NVIDIA_API_KEY"),
+        "https://integrate.api.nvidia.com/v1",
+        "NVIDIA_NIM_API_KEY",
+        "NVIDIA_API_KEY",
         keys_page="https://build.nvidia.com/settings/api-keys",
-        wire="chat",
-        url="https://integrate.api.nvidia.com/v1",
-        url_variables=("NVIDIA_NIM_API_BASE",),
     ),
-    Provider(
+    _chat(
         "huggingface",
         "Hugging Face",
-        ("HF_TOKEN", "HUGGINGFACE_API_KEY"),
-        keys_page="https://huggingface.co/settings/tokens",
-        wire="chat",
-        url="https://router.huggingface.co/v1",
+        "https://router.huggingface.co/v1",
+        "HF_TOKEN",
+        "HUGGINGFACE_API_KEY",
         url_variables=("HF_API_BASE",),
+        keys_page="https://huggingface.co/settings/tokens",
         model_name=_hugging_face,
     ),
-    Provider(
+    _chat(
         "vercel_ai_gateway",
         "Vercel AI Gateway",
-        ("VERCEL_AI_GATEWAY_API_KEY", "AI_GATEWAY_API_KEY"),
+        "https://ai-gateway.vercel.sh/v1",
+        "VERCEL_AI_GATEWAY_API_KEY",
+        "AI_GATEWAY_API_KEY",
         keys_page="https://vercel.com/dashboard/ai-gateway/api-keys",
         key_path="/credits",
-        wire="chat",
-        url="https://ai-gateway.vercel.sh/v1",
-        url_variables=("VERCEL_AI_GATEWAY_API_BASE",),
         lists_models=True,
         chat=ChatFormat(effort="reasoning", reasoning_back="details", reasoning_apart="^google/"),
     ),
