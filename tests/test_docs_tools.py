@@ -14,8 +14,7 @@ from tui_agent.sandbox import Sandbox
 from tui_agent.sandbox.settings import SandboxSettings
 from tui_agent.tools.functions import tool_files
 from tui_agent.tools.functions.file_tool import FileTool
-from tui_agent.tools.functions.found import FoundFile
-from tui_agent.tools.functions.tool_files import ToolFiles, ToolPlace
+from tui_agent.tools.functions.tool_files import FoundFile, ToolFiles, ToolPlace
 
 TEXT = (Path(__file__).parent.parent / "docs" / "tools.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)

@@ -57,9 +57,8 @@ from tui_agent.session.errors import NothingToUndo
 from tui_agent.session.records import EntryHeader
 from tui_agent.session.session import Session as StoredSession
 from tui_agent.session.store import Store
-from tui_agent.tools.functions.found import FoundFile
 from tui_agent.tools.functions.in_process import FunctionTool
-from tui_agent.tools.functions.tool_files import ToolFiles
+from tui_agent.tools.functions.tool_files import FoundFile, ToolFiles
 
 __all__ = [
     "Agent",

@@ -12,8 +12,7 @@ from tui_agent.acp.updates import Prompt
 from tui_agent.agent.permissions import Action, Rule
 from tui_agent.app.services import OpenRequest
 from tui_agent.session.entries import ToolResultEntry
-from tui_agent.tools.functions.found import FoundFile
-from tui_agent.tools.functions.tool_files import ToolFiles
+from tui_agent.tools.functions.tool_files import FoundFile, ToolFiles
 
 
 class Editor:

@@ -23,7 +23,7 @@ from tui_agent.session.entries import ToolSchema
 from tui_agent.tools.base import RawInput, ToolContext
 from tui_agent.tools.bash import BashInput, BashTool
 from tui_agent.tools.functions.file_tool import Declared, FileTool
-from tui_agent.tools.functions.found import FoundFile
+from tui_agent.tools.functions.tool_files import FoundFile
 from tui_agent.tools.read import ReadInput, ReadTool
 from tui_agent.trust import PinnedFiles
 

@@ -10,7 +10,7 @@ from tests.support.list_server import ListServer
 from tests.support.model_server import refused_url
 from tui_agent.model.addresses import AddressSetting
 from tui_agent.model.catalog import Catalog
-from tui_agent.model.key_trial import Trial, try_key, typed
+from tui_agent.model.discovery import Trial, try_key
 from tui_agent.model.keys import Keys
 from tui_agent.model.logins import SOURCE, LoginError, Logins
 from tui_agent.model.protocol import ModelError
@@ -167,7 +167,7 @@ async def tried(
     provider: str, answers: dict[str, Any], *, key: str = KEY, wanted: tuple[str, str] | None = None
 ) -> Trial:
     with ListServer(answers, wanted) as server:
-        return await try_key(provider_of(provider), AddressSetting(f"{server.url}/v1"), typed(key))
+        return await try_key(provider_of(provider), AddressSetting(f"{server.url}/v1"), key)
 
 
 @pytest.mark.parametrize("provider", WANTED)
@@ -206,16 +206,16 @@ async def test_what_says_nothing_of_the_key_is_not_held_against_it(answer: int, 
 
 
 async def test_a_provider_that_cannot_be_reached_is_told_plainly() -> None:
-    trial = await try_key(provider_of("openai"), AddressSetting(refused_url()), typed(KEY))
+    trial = await try_key(provider_of("openai"), AddressSetting(refused_url()), KEY)
     assert trial.verdict == "unknown"
     assert "Nothing answers at 127.0.0.1" in trial.sentence
-    assert (await try_key(provider_of("bedrock"), AddressSetting(""), typed(KEY))).verdict == "unknown"
+    assert (await try_key(provider_of("bedrock"), AddressSetting(""), KEY)).verdict == "unknown"
 
 
 @pytest.mark.parametrize("key", ["", "two words", "geheim…schlüssel", "a\x1b[31m"])
 async def test_what_can_be_no_key_is_sent_to_nobody(key: str) -> None:
     with ListServer({"/v1/models": {}}) as server:
-        trial = await try_key(provider_of("openai"), AddressSetting(f"{server.url}/v1"), typed(key))
+        trial = await try_key(provider_of("openai"), AddressSetting(f"{server.url}/v1"), key)
         assert trial.verdict == "refused"
         assert server.asked == []
 

@@ -34,8 +34,7 @@ from tui_agent.sandbox.settings import SandboxSettings
 from tui_agent.shell.grammar import TABLE
 from tui_agent.tools.base import ToolContext
 from tui_agent.tools.bash import BashInput, BashTool
-from tui_agent.tools.functions.file_tool import view_of_file
-from tui_agent.tools.functions.process import run_file
+from tui_agent.tools.functions.file_tool import run_file, view_of_file
 
 PORT = 4444
 SECONDS = 3.0

@@ -13,7 +13,7 @@ from tests.support.login_server import LoginServer, browse
 from tests.support.ui_app import Stage, make_stage, screen_text, until, write
 from tui_agent.app.logins import LoginRow
 from tui_agent.app.services import FirstView, OpenRequest
-from tui_agent.model.key_trial import Trial
+from tui_agent.model.discovery import Trial
 from tui_agent.model.logins import Login
 from tui_agent.model.providers import PROVIDERS
 from tui_agent.model.sign_in import BrowserSignIn, DeviceSignIn

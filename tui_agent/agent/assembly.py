@@ -22,7 +22,7 @@ from tui_agent.model.route import Router
 from tui_agent.model.settings import HostSettings, ModelSettings, ProviderSettings
 from tui_agent.session.session import Session
 from tui_agent.session.store import Store
-from tui_agent.tools.functions.found import FoundFile
+from tui_agent.tools.functions.tool_files import FoundFile
 from tui_agent.tools.registry import builtin_tools
 from tui_agent.tools.skill import SkillTool
 from tui_agent.tools.task import TaskTool

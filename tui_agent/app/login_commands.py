@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from tui_agent.app.controller import Controller
     from tui_agent.app.logins import LoginController, LoginRow
-    from tui_agent.model.key_trial import Trial
+    from tui_agent.model.discovery import Trial
     from tui_agent.model.logins import Login
     from tui_agent.model.sign_in import BrowserSignIn, DeviceSignIn
 

@@ -15,7 +15,7 @@ from tui_agent.model.route import wire_base
 
 if TYPE_CHECKING:
     # It brings in httpx, which nothing needs before the first request.
-    from tui_agent.model.key_trial import Trial
+    from tui_agent.model.discovery import Trial
     from tui_agent.model.sign_in import BrowserSignIn, DeviceSignIn
 
 FIRST = ("anthropic", "openai", "gemini", "openrouter", "mistral", "deepseek", "groq", "xai")
@@ -95,13 +95,13 @@ class LoginController:
         return "the system's keyring" if system_keyring() is not None else str(self._logins.path)
 
     async def try_key(self, provider: str, key: str) -> "Trial":
-        from tui_agent.model.key_trial import try_key, typed
+        from tui_agent.model.discovery import try_key
 
         asked = PROVIDERS[provider]
-        return await try_key(asked, self._place(asked), typed(key))
+        return await try_key(asked, self._place(asked), key)
 
     async def try_variable(self, provider: str, variable: str) -> "Trial":
-        from tui_agent.model.key_trial import Trial
+        from tui_agent.model.discovery import Trial
 
         value = os.environ.get(variable, "")
         if not value.strip():

@@ -19,7 +19,7 @@ from tui_agent.model.logins import Login, Logins
 
 if TYPE_CHECKING:
     # It brings in httpx, which nothing needs before the first request.
-    from tui_agent.model.key_trial import Trial
+    from tui_agent.model.discovery import Trial
 
 
 def run_login(arguments: Namespace) -> int:

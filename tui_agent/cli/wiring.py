@@ -50,8 +50,7 @@ from tui_agent.session.errors import StoreError
 from tui_agent.session.ids import short_id
 from tui_agent.session.session import Session
 from tui_agent.session.store import Store
-from tui_agent.tools.functions.found import FoundFile
-from tui_agent.tools.functions.tool_files import ToolFiles
+from tui_agent.tools.functions.tool_files import FoundFile, ToolFiles
 from tui_agent.trust import ProjectState, TrustDecision, TrustStore, project_config
 
 

@@ -1,4 +1,4 @@
-"""Asks model servers what they have: names, windows, abilities, prices.
+"""Asks model servers what they have, names, windows, abilities, prices, and whether they take a key.
 
 Asked are, when the user lists or picks models, the servers the user set up and the gateways whose models no file knows;
 a server on this machine or its network also when a session works with its model; the servers that usually listen on
@@ -8,18 +8,23 @@ this machine only when the user looks for some. A key goes to the host it belong
 import asyncio
 import os
 import re
+import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import field
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import httpx
+from pydantic import SecretStr
 
 from tui_agent.json_text import loads
 from tui_agent.lazy import dataclass
 from tui_agent.model.addresses import Addresses, AddressSetting, is_private, split
 from tui_agent.model.catalog import ASSUMED_WINDOW, Catalog
+from tui_agent.model.errors import Failure, Target, classify, describe
 from tui_agent.model.keys import Key, Keys
+from tui_agent.model.protocol import ErrorKind
 from tui_agent.model.providers import Provider, provider_of
+from tui_agent.model.redaction import redact
 from tui_agent.model.served import ServedModel, ServedModels
 from tui_agent.model.settings import ModelSettings
 from tui_agent.model.wires.http import Http
@@ -140,7 +145,7 @@ async def ask(server: Server, *, seconds: float | None = None) -> dict[str, Serv
     connections = Http(os.environ)
     try:
         async with asyncio.timeout(patience * 3):
-            asker = _Asker(await connections.client(server.place.url), server.headers, patience)
+            asker = _Asker(connections, server.headers, patience)
             return await _models_of(asker, server, private=private)
     except (httpx.TimeoutException, TimeoutError):
         raise SilentServerError(f"no answer within {patience:g} s") from None
@@ -163,25 +168,17 @@ def _refusal(status: int) -> str:
 class _Asker:
     """Gets JSON from one server. Nobody is followed elsewhere with a key."""
 
-    def __init__(self, client: httpx.AsyncClient, headers: Mapping[str, str], timeout: float) -> None:
-        self._client = client
-        self._headers = dict(headers)
-        self._timeout = timeout
+    def __init__(self, connections: Http, headers: Mapping[str, str], timeout: float) -> None:
+        self._connections = connections
+        self._options = {"headers": dict(headers), "timeout": timeout}
 
     async def get(self, url: str, body: object = None) -> Any:
         method = "GET" if body is None else "POST"
-        async with self._client.stream(
-            method, url, json=body, headers=self._headers, timeout=self._timeout, follow_redirects=False
-        ) as response:
-            response.raise_for_status()
-            if response.is_redirect:
-                raise ValueError("it points elsewhere")
-            data = bytearray()
-            async for piece in response.aiter_bytes():
-                data += piece
-                if len(data) > _MAX_ANSWER_BYTES:
-                    raise ValueError("it is too long")
-            return loads(bytes(data))
+        response, data = await self._connections.fetch(method, url, _MAX_ANSWER_BYTES, json=body, **self._options)
+        response.raise_for_status()
+        if response.is_redirect or len(data) > _MAX_ANSWER_BYTES:
+            raise ValueError("it points elsewhere or is too long")
+        return loads(data)
 
     async def maybe(self, url: str, body: object = None) -> Any:
         try:
@@ -263,7 +260,7 @@ def _listed(row: dict[str, Any]) -> ServedModel | None:
         row.get("max_tokens"),
     )
     window = _first(sizes, _count)
-    most = _first(outputs, _size)
+    most = _first(outputs, lambda size: _count(size, 1))
     abilities = (
         _words(row.get("supported_parameters"))
         | _words(row.get("tags"))
@@ -362,15 +359,11 @@ def _first(values: Iterable[Any], read: Callable[[Any], _Found | None]) -> _Foun
     return next((found for value in values if (found := read(value)) is not None), None)
 
 
-def _count(value: object) -> int | None:
-    """Return the size of a window; what is smaller than any is none."""
-    return (
-        int(value) if isinstance(value, int | float) and not isinstance(value, bool) and 1024 <= value < 1e9 else None
-    )
-
-
-def _size(value: object) -> int | None:
-    return int(value) if isinstance(value, int | float) and not isinstance(value, bool) and 1 <= value < 1e9 else None
+def _count(value: object, least: int = _SMALLEST_WINDOW) -> int | None:
+    """Return a number of tokens; what is smaller than any window is none."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return int(value) if least <= value < 1e9 else None
 
 
 def _price(value: object) -> float | None:
@@ -382,6 +375,63 @@ def _price(value: object) -> float | None:
     except ValueError:
         return None
     return price if 0 <= price < 1 else None
+
+
+# -- whether a key is taken ---------------------------------------------------------------------------------------
+
+_TRIAL_TIMEOUT = 15.0
+"""Seconds each of the two requests may take."""
+_NO_SUCH_PATH = {404, 405, 501}
+_LATER = "The first message will show whether it is good."
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """How trying a key went; ``sentence`` tells it to a person. ``unknown``: nothing can be said of the key."""
+
+    verdict: Literal["accepted", "refused", "unknown"]
+    sentence: str
+
+
+async def try_key(provider: Provider, place: AddressSetting, secret: str) -> Trial:
+    """Try a key with the cheapest request there is: the provider's list of models, or what its table names.
+
+    Some show that to anyone. So it is asked for without the key as well: only what is refused then says something.
+    """
+    name, secret = provider.name, secret.strip()
+    if not (secret.isascii() and secret.isprintable()) or not secret or " " in secret:
+        return Trial("refused", "That can't be a key: it is empty, or has a character that no key has, like a space.")
+    if not place.url:
+        return Trial("unknown", f"The key of {name} can't be tried without a model. {_LATER}")
+    failure = await _refusal_of(provider, place, secret)
+    if failure is None:
+        public = await _refusal_of(provider, place, "") is None
+        told = f"{name} answers without a key too, so it was not tried. {_LATER}"
+        return Trial("unknown", told) if public else Trial("accepted", f"{name} accepts the key.")
+    if failure.status in _NO_SUCH_PATH:
+        return Trial("unknown", f"{name} has no list of models to try the key with. {_LATER}")
+    target = Target("", name, split(place.url).netloc.rpartition("@")[2], "it may be cut off, or of another provider")
+    error = classify(failure, target, now=time.time())
+    return Trial("refused" if error.kind is ErrorKind.AUTH else "unknown", error.message)
+
+
+async def _refusal_of(provider: Provider, place: AddressSetting, secret: str) -> Failure | None:
+    """Return why a request was not answered, None when it was. Nobody is followed elsewhere with a key."""
+    http, url = Http(os.environ), f"{place.url.rstrip('/')}{provider.key_path}"
+    headers = request_headers(provider, Key(SecretStr(secret), "") if secret else None)
+    try:
+        response, body = await http.fetch("GET", url, headers=headers, timeout=_TRIAL_TIMEOUT)
+    except WireFailure as failed:
+        return failed.failure
+    except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
+        return Failure(**describe(error, [secret]))
+    finally:
+        await http.aclose()
+    if response.is_success:
+        return None
+    if response.is_redirect:
+        return Failure("it points elsewhere: put that address into base_url", response.status_code)
+    return Failure(redact(body.decode("utf-8", "replace"), [secret]), response.status_code)
 
 
 # -- servers nobody named -------------------------------------------------------------------------------------------

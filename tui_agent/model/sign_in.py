@@ -19,6 +19,7 @@ from urllib.parse import urlencode, urlsplit
 import httpx
 
 from tui_agent.errors import UserFacingError
+from tui_agent.json_text import as_dict, as_text, loads
 from tui_agent.model.errors import Failure, Target, classify, describe
 from tui_agent.model.logins import Login, LoginError, Logins
 from tui_agent.model.protocol import ErrorKind
@@ -287,9 +288,8 @@ async def ask(provider: Provider, url: str, **body: Any) -> tuple[int, dict[str,
     http = Http(os.environ)
     hidden = [value for values in body.values() for value in values.values() if isinstance(value, str)]
     try:
-        client = await http.client(url)
         headers = {"accept": "application/json"}
-        response = await client.post(url, headers=headers, timeout=_REQUEST_SECONDS, follow_redirects=False, **body)
+        response, text = await http.fetch("POST", url, headers=headers, timeout=_REQUEST_SECONDS, **body)
     except WireFailure as failed:
         raise SignInError(f"{provider.name} can't be reached: {failed.failure.text}", ErrorKind.NETWORK) from None
     except (httpx.HTTPError, OSError) as error:
@@ -299,10 +299,9 @@ async def ask(provider: Provider, url: str, **body: Any) -> tuple[int, dict[str,
     finally:
         await http.aclose()
     try:
-        table = response.json()
+        return response.status_code, as_dict(loads(text))
     except ValueError:
-        table = None
-    return response.status_code, table if isinstance(table, dict) else {}
+        return response.status_code, {}
 
 
 async def post(provider: Provider, url: str, **body: Any) -> dict[str, Any]:
@@ -351,5 +350,5 @@ def _number(value: object) -> float:
 def _reason(table: Mapping[str, Any]) -> str:
     """Return why a request was refused, in the forms that providers write it."""
     error = table.get("error")
-    texts = (table.get("error_description"), error.get("message") if isinstance(error, dict) else error)
-    return next((text for text in (*texts, table.get("message")) if isinstance(text, str) and text), "")
+    texts = (table.get("error_description"), as_dict(error).get("message"), error, table.get("message"))
+    return next(filter(None, map(as_text, texts)), "")

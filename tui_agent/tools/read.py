@@ -24,6 +24,7 @@ from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.session.entries import ImagePart, ToolMetadata, ToolResultEntry, Truncation
 from tui_agent.session.tool_traits import ToolTraits
 from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
+from tui_agent.tools.functions.signature import image_type
 from tui_agent.tools.ls import list_tree
 from tui_agent.tools.outputs import MAX_IMAGE_BYTES, READ_END, READ_ON, Output, counted, finish, image_size, size_text
 from tui_agent.tools.paths import Location, explain, find, missing, path_needs, relocate
@@ -123,12 +124,6 @@ _CUT_NOTE = 30
 _NUMBER_CHARS = 12
 _PLACE = LazyPattern(r"(.+?):(\d{1,9})(?:-(\d{1,9})|:\d+)?:?")
 _PDF = b"%PDF-"
-_IMAGES = (
-    (b"\x89PNG\r\n\x1a\n", "image/png"),
-    (b"\xff\xd8\xff", "image/jpeg"),
-    (b"GIF87a", "image/gif"),
-    (b"GIF89a", "image/gif"),
-)
 
 
 class ReadInput(ToolInput):
@@ -262,7 +257,7 @@ class ReadTool(Tool[ReadInput]):
         sample = await asyncio.to_thread(_sample, location.real)
         if sample is None:
             raise ToolError(f"{location.shown} has nothing to be read now.")
-        mime = _image_type(sample)
+        mime = image_type(sample)
         if mime:
             return await _image(location, mime, status.st_size, context)
         encoding = detect(sample, whole=status.st_size <= SAMPLE_BYTES)
@@ -433,30 +428,22 @@ def _count(file: BinaryIO) -> tuple[int, bool]:
 # -- what is not text ---------------------------------------------------------------------------------------
 
 
-def _image_type(sample: bytes) -> str | None:
-    if sample[:4] == b"RIFF" and sample[8:12] == b"WEBP":
-        return "image/webp"
-    return next((mime for magic, mime in _IMAGES if sample.startswith(magic)), None)
-
-
 async def _image(location: Location, mime: str, size: int, context: ToolContext) -> ToolResult:
     width, height = await asyncio.to_thread(image_size, location.real)
     about = f"{location.shown}: {mime}, {width}x{height} pixels, {size_text(size)}"
-    metadata = _metadata(location)
-    if not context.vision:
-        note = "This model takes no images."
-        return ToolResult(f"[{about}. {note}]", title=location.shown, metadata=metadata)
-    if size > MAX_IMAGE_BYTES:
+    note = "" if context.vision else "This model takes no images."
+    if not note and size > MAX_IMAGE_BYTES:
         note = f"Too large to be shown (limit {size_text(MAX_IMAGE_BYTES)}); make a smaller copy with bash."
-        return ToolResult(f"[{about}. {note}]", title=location.shown, metadata=metadata)
-    blob = context.put_blob(await asyncio.to_thread(_whole, location.real))
+    if note:
+        return ToolResult(f"[{about}. {note}]", title=location.shown, metadata=_metadata(location))
+
+    def whole() -> bytes:
+        with open_file(location.real) as file:
+            return file.read()
+
+    blob = context.put_blob(await asyncio.to_thread(whole))
     part = ImagePart(blob=blob, mime=mime, width=width, height=height, path=location.pattern)
-    return ToolResult(f"[{about}]", title=location.shown, attachments=(part,), metadata=metadata)
-
-
-def _whole(path: Path) -> bytes:
-    with open_file(path) as file:
-        return file.read()
+    return ToolResult(f"[{about}]", title=location.shown, attachments=(part,), metadata=_metadata(location))
 
 
 def _binary(location: Location, size: int, sample: bytes) -> ToolResult:

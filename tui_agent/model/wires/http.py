@@ -13,7 +13,6 @@ from codecs import BOM_UTF8
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing
 from dataclasses import replace
-from itertools import groupby
 from typing import Any
 
 import anyio._backends._asyncio  # noqa: F401 - httpcore loads it with its first connection, when somebody waits
@@ -142,6 +141,23 @@ class Http:
                     headers={"accept-encoding": "identity", "user-agent": "tui-agent"},
                 )
             return self._clients[scheme]
+
+    async def fetch(
+        self, method: str, url: str, limit: int = _ERROR_BODY, **options: Any
+    ) -> tuple[httpx.Response, bytes]:
+        """Send a request and read its answer, of a body over ``limit`` bytes the first. No redirection is followed.
+
+        Raises:
+            httpx.HTTPError: it was not answered.
+            WireFailure: the certificates the environment names can't be read.
+        """
+        client, body = await self.client(url), bytearray()
+        async with client.stream(method, url, follow_redirects=False, **options) as response:
+            async for piece in response.aiter_bytes():
+                body += piece
+                if len(body) > limit:
+                    break
+        return response, bytes(body)
 
     async def warm(self, url: str) -> None:
         """Load what the first request to an address needs, as far as it can be."""
@@ -292,34 +308,18 @@ def encode(body: Mapping[str, Any]) -> bytes:
 
 def merged(events: list[ModelEvent]) -> list[ModelEvent]:
     """Return events with neighbours that add to the same thing made one."""
-    if len(events) < 2:
-        return events
     found: list[ModelEvent] = []
-    for _what, run in groupby(enumerate(events), lambda item: _adds_to(*item)):
-        first, *more = (event for _position, event in run)
-        found.append(_joined(first, more) if more else first)
+    for event in events:
+        match (found[-1] if found else None), event:
+            case TextDelta(before), TextDelta(more):
+                found[-1] = TextDelta(before + more)
+            case ReasoningDelta(before), ReasoningDelta(more):
+                found[-1] = ReasoningDelta(before + more)
+            case ToolCallDelta(index=call, arguments=before), ToolCallDelta() as piece if piece.index == call:
+                found[-1] = replace(piece, arguments=before + piece.arguments)
+            case _:
+                found.append(event)
     return found
-
-
-def _adds_to(position: int, event: ModelEvent) -> object:
-    """Return what an event adds to, something of its own for one that adds to nothing."""
-    match event:
-        case TextDelta() | ReasoningDelta():
-            return type(event)
-        case ToolCallDelta(index=index):
-            return ToolCallDelta, index
-        case _:
-            return position
-
-
-def _joined(first: ModelEvent, more: list[ModelEvent]) -> ModelEvent:
-    if isinstance(first, ToolCallDelta):
-        calls = [first, *(event for event in more if isinstance(event, ToolCallDelta))]
-        return replace(calls[-1], arguments="".join(call.arguments for call in calls))
-    if isinstance(first, TextDelta | ReasoningDelta):
-        texts = (event.text for event in more if isinstance(event, TextDelta | ReasoningDelta))
-        return replace(first, text="".join((first.text, *texts)))
-    return first
 
 
 def _secrets(route: Route) -> list[str]:

@@ -10,8 +10,14 @@ from tui_agent.errors import ToolError
 from tui_agent.permission import PermissionNeed
 from tui_agent.session.entries import ImagePart, ToolSchema
 from tui_agent.tools.base import DynamicTool, RawInput, ToolContext, ToolResult, slim_schema
-from tui_agent.tools.functions.returned import NotSerialisableError, Returned, image_type, returned
-from tui_agent.tools.functions.signature import SignatureError, signature_of
+from tui_agent.tools.functions.signature import (
+    NotSerialisableError,
+    Returned,
+    SignatureError,
+    image_type,
+    returned,
+    signature_of,
+)
 from tui_agent.tools.outputs import FILTER_OUTPUT, Output, finish, stored_image
 
 _REFERENCE = re.compile(r'"#/\$defs/([^"]+)"')

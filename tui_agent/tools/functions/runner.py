@@ -17,8 +17,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from tui_agent.tools.functions.returned import NotSerialisableError, returned
-from tui_agent.tools.functions.signature import FunctionSignature, SignatureError, signature_of
+from tui_agent.tools.functions.signature import (
+    FunctionSignature,
+    NotSerialisableError,
+    SignatureError,
+    returned,
+    signature_of,
+)
 
 DECLARATIONS = ("NETWORK", "READS", "WRITES", "ENVIRONMENT", "READ_ONLY", "TIMEOUT")
 """Constants of a tool file that say what its functions need."""

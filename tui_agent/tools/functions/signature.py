@@ -1,15 +1,16 @@
-"""What a typed function tells of itself as a tool: name, description, schema; and its call with a model's arguments.
+"""A typed function as a tool: its name, description and schema, its call, and what it returned as text and images.
 
 This also runs in the process of a tool file, so it needs pydantic and nothing else of this program.
 """
 
 import inspect
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+from pydantic_core import to_json
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 _SECTION = re.compile(r"\s*(?:Args|Arguments|Parameters|Returns?|Yields?|Raises|Examples?|Notes?):\s*")
@@ -112,3 +113,84 @@ def _problem(error: Mapping[str, Any]) -> str:
     if error["type"] == "extra_forbidden":
         return f"there is no argument {where}"
     return f"{where}: {error['msg'][:1].lower()}{error['msg'][1:]}" if where else str(error["msg"])
+
+
+# -- what it returned ---------------------------------------------------------------------------------------
+
+MAX_CHARACTERS = 10_000_000
+"""Most characters of a result that are kept; of more the middle is left out."""
+
+_SIGNATURES = (
+    (b"\x89PNG\r\n\x1a\n", "image/png"),
+    (b"\xff\xd8\xff", "image/jpeg"),
+    (b"GIF87a", "image/gif"),
+    (b"GIF89a", "image/gif"),
+)
+
+
+class NotSerialisableError(ValueError):
+    """A value can't be told to a model; the message says what can."""
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """A result. Images are the bytes of files of types that models take."""
+
+    text: str = ""
+    images: tuple[bytes, ...] = ()
+
+
+def returned(value: Any) -> Returned:
+    """Return a function's value as a model is told it.
+
+    Text stays as it is, None is nothing, the bytes of an image and what draws itself (``_repr_png_``, as figures and
+    pictures do) are images, a list may mix those with text; everything else is written as JSON.
+
+    Raises:
+        NotSerialisableError: it can't be.
+    """
+    if (image := _image(value)) is not None:
+        return Returned(images=(image,))
+    is_list = isinstance(value, Sequence) and not isinstance(value, str | bytes)
+    if is_list and any(isinstance(part, bytes | bytearray) or hasattr(type(part), "_repr_png_") for part in value):
+        parts = [returned(part) for part in value]
+        text = "\n\n".join(part.text for part in parts if part.text)
+        return Returned(_bounded(text), tuple(image for part in parts for image in part.images))
+    return Returned(_bounded(_text(value)))
+
+
+def image_type(data: bytes) -> str:
+    """Return the media type of an image that models take, "" for anything else."""
+    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
+        return "image/webp"
+    return next((mime for begin, mime in _SIGNATURES if data.startswith(begin)), "")
+
+
+def _image(value: Any) -> bytes | None:
+    if isinstance(value, bytes | bytearray):
+        return bytes(value) if image_type(bytes(value[:16])) else None
+    draw = getattr(type(value), "_repr_png_", None)
+    drawn = draw(value) if draw is not None else None
+    return drawn if isinstance(drawn, bytes) else None
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return value
+    try:
+        return to_json(value, indent=1, inf_nan_mode="strings").decode()
+    except Exception as error:  # noqa: BLE001 - whatever the value's own methods raise
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise NotSerialisableError(
+            f"it returned a value of type {type(value).__name__} that can't be written as JSON ({reason}); return "
+            "text, numbers, lists, dictionaries, dataclasses, pydantic models, or the bytes of a PNG, JPEG, GIF or WebP"
+        ) from None
+
+
+def _bounded(text: str) -> str:
+    if len(text) <= MAX_CHARACTERS:
+        return text
+    half = MAX_CHARACTERS // 2
+    return f"{text[:half]}\n[{len(text) - 2 * half:,} characters were left out here.]\n{text[-half:]}"

@@ -11,18 +11,17 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from tui_agent.context.truncation import OutputLimits
 from tui_agent.errors import ToolError
+from tui_agent.files.inside import read_file, read_inside
 from tui_agent.lazy import dataclass
 from tui_agent.processes.environment import SafeEnvironment, command_environment
 from tui_agent.sandbox import Sandbox, View, Writes
 from tui_agent.session.entries import ToolSchema
 from tui_agent.tools.base import ToolContext
-from tui_agent.tools.functions.found import FoundFile
 from tui_agent.tools.reads import FileReads
 from tui_agent.tools.registry import BUILTIN
 
 if TYPE_CHECKING:
-    from tui_agent.tools.functions.file_tool import FileTool
-    from tui_agent.tools.functions.process import Ended
+    from tui_agent.tools.functions.file_tool import Ended, FileTool
 
 # What runs a file is loaded when there is one.
 
@@ -34,6 +33,34 @@ MAX_FILES = 100
 MAX_DESCRIPTION = 4_000
 """Characters of a docstring that the model is told."""
 _RESERVED = frozenset({*BUILTIN, "mcp"})
+
+
+MAX_FILE_BYTES = 1_000_000
+"""A tool file larger than this is not read."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundFile:
+    """A tool file. ``shown`` is its name for people, ``inside`` the project that it must be in; None for the user's."""
+
+    path: Path
+    shown: str
+    inside: Path | None = None
+
+    def source(self) -> str:
+        """Return its text.
+
+        Raises:
+            OSError: it can't be read, or leads out of the project.
+            ValueError: it is no text, or too large.
+        """
+        limit = MAX_FILE_BYTES + 1
+        data, _state = (
+            read_file(self.path, limit) if self.inside is None else read_inside(self.inside, self.path, limit)
+        )
+        if len(data) > MAX_FILE_BYTES:
+            raise ValueError(f"it is larger than {MAX_FILE_BYTES // 1_000_000} MB")
+        return data.decode("utf-8")
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +148,7 @@ def _offer(file: FoundFile, loaded: LoadedFile, tools: "dict[str, FileTool]") ->
 
 async def _describe(file: FoundFile, source: str, place: ToolPlace) -> LoadedFile:
     """Have a file's own process say what its functions are."""
-    from tui_agent.tools.functions.file_tool import view_of_file
-    from tui_agent.tools.functions.process import run_file
+    from tui_agent.tools.functions.file_tool import run_file, view_of_file
 
     context, sandbox = place.context(), place.sandbox
     if sandbox is not None and (refusal := await asyncio.to_thread(sandbox.refusal)):
