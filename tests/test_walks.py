@@ -13,7 +13,7 @@ from tests.support.real_stage import SUMMARY, RealStage, real_stage, working_scr
 from tests.support.scripted_client import Reply
 from tests.support.ui_app import until
 from tests.ui.test_race_live import one_green, over, racing_stage, start
-from tui_agent.ui.screens.summarising import SummaryDialog
+from tui_agent.ui.screens.dialogs import ChoiceScreen
 from tui_agent.ui.screens.tree import TreeScreen
 
 ARCHITECTURE = Path(__file__).parents[1] / "docs/architecture.md"
@@ -84,7 +84,7 @@ async def test_a_compaction_and_a_move(stage: RealStage) -> None:
         await pilot.press("up", "up", "up")
         with CallLog() as log:
             await pilot.press("enter")
-            await until(lambda: isinstance(stage.screen, SummaryDialog), pilot)
+            await until(lambda: isinstance(stage.screen, ChoiceScreen), pilot)
             await pilot.press("enter")
             await until(lambda: stage.screen is stage.main, pilot)
             await pilot.pause()

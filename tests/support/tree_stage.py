@@ -35,7 +35,7 @@ from tui_agent.session.entries import (
 )
 from tui_agent.session.session import Session
 from tui_agent.tools.registry import builtin_tools
-from tui_agent.ui.screens.summarising import SummaryDialog
+from tui_agent.ui.screens.dialogs import ChoiceScreen
 from tui_agent.ui.screens.tree import TreeScreen
 from tui_agent.ui.widgets.tree.session_tree import SessionTree
 
@@ -251,7 +251,7 @@ class TreeStage:
         self.tree.go_to_entry(self.names[name])
         await self.pilot.pause()
 
-    async def asked(self, kind: type[Screen[Any]] = SummaryDialog) -> Any:
+    async def asked(self, kind: type[Screen[Any]] = ChoiceScreen) -> Any:
         """Wait for a dialog, by itself the one about a summary, and return it."""
         await until(lambda: isinstance(self.top, kind) and self.top.is_mounted, self.pilot)
         await self.pilot.pause()

@@ -7,11 +7,12 @@ from textual.content import Content
 from textual.widgets import OptionList
 
 from tests.support.ui_app import make_stage
+from tui_agent.app.frontend import Choice
 from tui_agent.ui.screens.dialogs import ChoiceScreen, ReportScreen
 
 
 def choice() -> ChoiceScreen:
-    return ChoiceScreen("Which way?", [("left", "Left"), ("right", "Right")])
+    return ChoiceScreen(Choice("Which way?", [("left", "Left"), ("right", "Right")]))
 
 
 async def test_enter_held_down_answers_once_and_leaves_the_screen_below(tmp_path: Path) -> None:

@@ -19,7 +19,6 @@ from tui_agent.model.providers import PROVIDERS
 from tui_agent.model.sign_in import BrowserSignIn, DeviceSignIn
 from tui_agent.ui.screens.dialogs import ChoiceScreen, LineScreen
 from tui_agent.ui.screens.picker import PickScreen
-from tui_agent.ui.screens.welcome import WelcomeScreen
 
 KEY = "sk-entered-0123456789abcdef"
 GOOD = Trial("accepted", "Groq accepts the key.")
@@ -193,12 +192,12 @@ async def test_a_first_start_begins_with_it_and_ends_with_a_model(tmp_path: Path
     logins = FakeLogins(GOOD)
     stage = staged(tmp_path, logins, start=FirstView(screen="welcome"))
     async with stage.run((80, 24)) as pilot:
-        await shown(stage, pilot, WelcomeScreen)
+        await shown(stage, pilot, ChoiceScreen)
         stage.agent.change_model("")
         await pilot.press("l")
         await shown(stage, pilot, PickScreen)
         await pilot.press("escape")
-        await shown(stage, pilot, WelcomeScreen)
+        await shown(stage, pilot, ChoiceScreen)
         await pilot.press("enter")
         await shown(stage, pilot, PickScreen)
         await write(pilot, "groq")
@@ -217,7 +216,7 @@ async def test_a_first_start_begins_with_it_and_ends_with_a_model(tmp_path: Path
 async def test_the_demo_is_one_key_away(tmp_path: Path) -> None:
     stage = staged(tmp_path, FakeLogins(), start=FirstView(screen="welcome"))
     async with stage.run() as pilot:
-        await shown(stage, pilot, WelcomeScreen)
+        await shown(stage, pilot, ChoiceScreen)
         await pilot.press("d")
         await until(lambda: stage.requests[-1] == OpenRequest(demo=True), pilot)
 

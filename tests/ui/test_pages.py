@@ -9,7 +9,7 @@ from textual.widgets import Static
 
 from tests.support.ui_app import Stage, make_stage, screen_text, until
 from tui_agent.app.copy_commands import USAGE, last_code
-from tui_agent.app.frontend import LongText, TextLine
+from tui_agent.app.frontend import Choice, LongText, TextLine
 from tui_agent.app.reports import todo_lines
 from tui_agent.app.services import FileTransfer
 from tui_agent.session.entries import AssistantEntry, ShellEntry, TextPart, ToolResultEntry, ToolStatus, UserEntry
@@ -95,7 +95,9 @@ def test_pages() -> None:
     "dialog",
     [
         lambda: ReportScreen("Long", Content("\n".join(f"line {number} of a report" for number in range(90)))),
-        lambda: ChoiceScreen("Which?", [(str(number), f"answer {number} " * 5) for number in range(20)], "why " * 60),
+        lambda: ChoiceScreen(
+            Choice("Which?", [(str(number), f"answer {number} " * 5) for number in range(20)], "why " * 60)
+        ),
         lambda: LineScreen(TextLine("What?", "text", details="why " * 60)),
         lambda: LongTextScreen(LongText("All of it", "\n".join(map(str, range(90))))),
         lambda: TrustScreen("/home/ada/shop", ProjectState()),

@@ -352,7 +352,7 @@ async def test_welcome_says_what_was_found_and_what_to_do(tmp_path: Path) -> Non
         await until(lambda: "Welcome" in screen_text(stage), pilot)
         text = screen_text(stage)
         assert "No key was found" in text
-        assert "Log in: paste a provider's key" in text
+        assert "Log in: paste or name a provider's key" in text
         assert "export ANTHROPIC_API_KEY" in text
         assert "~/.config/tui-agent/config.toml" in text
         assert 'model = "openai/my-model"' in text

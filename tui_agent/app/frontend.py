@@ -42,6 +42,8 @@ class Choice(Question[str]):
     details: str = ""
     at: str | None = None
     """The answer the cursor begins on, the first by default."""
+    numbered: bool = False
+    """Whether a digit chooses an answer, as its key does where that is a letter."""
     beneath: bool = False
     """It is about what the conversation ends with, which has to stay readable; what is typed goes to the prompt."""
     unasked: str | None = None

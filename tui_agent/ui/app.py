@@ -27,7 +27,7 @@ from textual.screen import Screen
 from textual.timer import Timer
 
 from tui_agent.app.frontend import HelpPage
-from tui_agent.app.services import AppServices, FirstView, Look, OpenRequest
+from tui_agent.app.services import AppServices, FirstView, Look
 from tui_agent.lazy import dataclass
 from tui_agent.resources import style_path
 from tui_agent.safe_text import ACTING
@@ -234,7 +234,9 @@ class TuiAgentApp(ErrorBoundary[int]):
             case "sessions":
                 self.main.controller.begin("sessions")
             case "welcome":
-                self.show_welcome()
+                from tui_agent.app.welcome import welcome
+
+                self.main.controller.soon(welcome(self.main.controller))
             case _:
                 if start.prompt:
                     await self.main.controller.outbox.send(start.prompt)
@@ -282,32 +284,6 @@ class TuiAgentApp(ErrorBoundary[int]):
         for name in LATER_STYLES:
             self._read_style(name)
         return super().push_screen(*given, **named)
-
-    def show_welcome(self) -> None:
-        from tui_agent.ui.screens.welcome import WelcomeChoice, WelcomeScreen
-
-        def chosen(choice: WelcomeChoice | None) -> None:
-            match choice:
-                case WelcomeChoice("demo"):
-                    self.main.controller.open_soon(OpenRequest(demo=True))
-                case WelcomeChoice("model", model):
-                    self.main.controller.begin("model", model)
-                case WelcomeChoice("models"):
-                    self.main.controller.begin("model")
-                case WelcomeChoice("login"):
-                    self._log_in()
-                case _:
-                    pass
-
-        self.push_screen(WelcomeScreen(self.main.controller.services), chosen)
-
-    @work(group="login")
-    async def _log_in(self) -> None:
-        """Log in from the welcome; whoever goes back is back there."""
-        controller = self.main.controller
-        await controller.begin("login")
-        if controller.agent is not None and not controller.agent.model:
-            self.show_welcome()
 
     def on_resize(self, event: events.Resize) -> None:
         """Paint everything when the terminal was resized there and back in a moment.

@@ -22,7 +22,7 @@ def screen_for(question: frontend.Question[Any], controller: Controller) -> Scre
         case frontend.Choice():
             from tui_agent.ui.screens.dialogs import ChoiceScreen
 
-            return ChoiceScreen(question.question, question.answers, question.details, at=question.at)
+            return ChoiceScreen(question)
         case frontend.Pick():
             from tui_agent.ui.screens.picker import PickScreen
 

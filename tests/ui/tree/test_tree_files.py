@@ -7,7 +7,7 @@ import pytest
 from textual.widgets import OptionList
 
 from tests.support.tree_stage import FILES, MINE, TreeStage, called, plant_files, said, tree_stage, write_files
-from tests.support.ui_app import until
+from tests.support.ui_app import screen_text, until
 from tui_agent.app.services import OpenHow, OpenRequest
 from tui_agent.session.session import Session
 from tui_agent.ui.screens.branch import BranchScreen
@@ -30,16 +30,20 @@ async def to_the_turn_before(stage: TreeStage) -> Any:
     return await stage.asked()
 
 
+async def about_files(stage: TreeStage) -> None:
+    await until(lambda: "changed in between" in screen_text(stage.stage), stage.pilot)
+    await stage.pilot.pause()
+
+
 @pytest.mark.parametrize("restores", [False, True])
 async def test_going_back_keeps_files_or_restores_them_and_undo_does_likewise(tmp_path: Path, restores: bool) -> None:
     stage = tree_stage(tmp_path, planting=plant_files)
     root = write_files(stage)
     async with stage.run((100, 30)) as pilot:
-        dialog = await to_the_turn_before(stage)
-        assert dialog.restores is False
-        if restores:
-            await pilot.press("space")
+        await to_the_turn_before(stage)
         await pilot.press("1")
+        await about_files(stage)
+        await pilot.press(*["down"] * restores, "enter")
         await stage.closed()
         assert stage.session.leaf == stage.names["before"]
         assert on_disk(root) == (BEFORE if restores else AFTER)
@@ -53,14 +57,16 @@ async def test_going_back_keeps_files_or_restores_them_and_undo_does_likewise(tm
         await until(lambda: on_disk(root) == (BEFORE if restores else AFTER), pilot)
 
 
-@pytest.mark.parametrize("keys", [("escape",), ("f", "escape"), ("f", "3", "escape", "escape")])
+@pytest.mark.parametrize("keys", [("escape",), ("1", "escape"), ("3", "escape", "escape")])
 async def test_escape_changes_no_file(tmp_path: Path, keys: tuple[str, ...]) -> None:
     stage = tree_stage(tmp_path, planting=plant_files)
     root = write_files(stage)
     async with stage.run((100, 30)) as pilot:
         await to_the_turn_before(stage)
         before = stage.stored()
-        await pilot.press(*keys)
+        for key in keys:
+            await pilot.press(key)
+            await pilot.pause()
         await until(lambda: stage.top is stage.screen, pilot)
         assert on_disk(root) == AFTER
         assert stage.stored() == before
@@ -71,7 +77,9 @@ async def test_a_summary_and_restored_files_go_together(tmp_path: Path) -> None:
     root = write_files(stage)
     async with stage.run((100, 30)) as pilot:
         await to_the_turn_before(stage)
-        await pilot.press("space", "2")
+        await pilot.press("2")
+        await about_files(stage)
+        await pilot.press("down", "enter")
         await stage.closed()
         assert on_disk(root) == BEFORE
         assert stage.session.path()[-1].kind == "branch_summary"

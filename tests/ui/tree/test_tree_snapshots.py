@@ -14,6 +14,7 @@ from tests.support.ui_app import until, write
 from tui_agent.session.session import Session
 from tui_agent.ui.screens.dialogs import ChoiceScreen
 from tui_agent.ui.screens.diff import DiffScreen
+from tui_agent.ui.screens.summarising import SummarisingScreen
 
 SMALL, NARROW, LARGE = (80, 24), (60, 20), (120, 40)
 DARK, LIGHT, ANSI = "textual-dark", "textual-light", "ansi-dark"
@@ -79,14 +80,6 @@ async def _leaving(stage: TreeStage, pilot: Any) -> None:
     await stage.asked()
 
 
-async def _files(stage: TreeStage, pilot: Any) -> None:
-    write_files(stage)
-    await stage.highlight("before")
-    await pilot.press("enter")
-    await stage.asked()
-    await pilot.press("space")
-
-
 async def _only_files(stage: TreeStage, pilot: Any) -> None:
     write_files(stage)
     await pilot.press("escape")
@@ -109,6 +102,8 @@ async def _summarising(stage: TreeStage, pilot: Any) -> None:
     await _leaving(stage, pilot)
     await pilot.press("2")
     await stage.client.hanging.wait()
+    screen = await stage.asked(SummarisingScreen)
+    await until(lambda: str(screen.growing.content), pilot)
 
 
 async def _working(stage: TreeStage, pilot: Any) -> None:
@@ -136,21 +131,19 @@ STATES: dict[str, Act] = {
     "working": _working,
     "keys": _keys,
     "wide": _nothing,
-    "files": _files,
     "only-files": _only_files,
     "diff": _diff,
     "changed-files": _changed_files,
 }
-WITH_FILES = {"files", "only-files", "diff", "changed-files"}
+WITH_FILES = {"only-files", "diff", "changed-files"}
 PICTURES = pictures(
     *((name, SMALL, DARK) for name in STATES),
-    *((name, LARGE, DARK) for name in ("unfolded", "files")),
+    ("unfolded", LARGE, DARK),
     ("search", LARGE, LIGHT),
-    ("leaving", SMALL, LIGHT),
     ("wide", NARROW, DARK),
     ("unfolded", SMALL, ANSI),
     nightly=(
-        *((name, LARGE, DARK) for name in ("opened", "wide", *sorted(WITH_FILES - {"files"}))),
+        *((name, LARGE, DARK) for name in ("opened", "wide", *sorted(WITH_FILES))),
         ("opened", LARGE, LIGHT),
         ("unfolded", SMALL, LIGHT),
         ("opened", NARROW, DARK),

@@ -15,6 +15,7 @@ from textual.widgets import Input, Static, TextArea
 from tui_agent.agent.events import AgentEvent, CompactionProgress
 from tui_agent.app import plans
 from tui_agent.app.format import plural
+from tui_agent.app.frontend import Choice
 from tui_agent.context.commit_plan import Commit
 from tui_agent.context.compaction import Refusal
 from tui_agent.context.summariser import SummaryFailure
@@ -300,4 +301,4 @@ class CompactScreen(Dialog[None]):
                 self.dismiss(None)
 
         answers = [("keep", "Go on editing"), ("discard", "Discard the summary and what you changed in it")]
-        self.app.push_screen(ChoiceScreen("Discard the summary you edited?", answers), answered)
+        self.app.push_screen(ChoiceScreen(Choice("Discard the summary you edited?", answers)), answered)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
 from textual import events, getters, on
@@ -15,6 +16,7 @@ from textual.widgets import Input, OptionList, Static, TextArea
 from textual.widgets.option_list import Option
 
 from tui_agent.app.format import one_line, plural, short_path
+from tui_agent.app.frontend import Choice
 from tui_agent.lazy import dataclass
 from tui_agent.ui.error_boundary import PageScreen
 from tui_agent.ui.widgets.key_line import KeyLine
@@ -22,7 +24,7 @@ from tui_agent.ui.widgets.options import Options
 from tui_agent.ui.widgets.two_columns import HangingText
 
 if TYPE_CHECKING:
-    from tui_agent.app.frontend import Choice, LongText, TextLine
+    from tui_agent.app.frontend import LongText, TextLine
     from tui_agent.trust import ProjectState
 
 ResultT = TypeVar("ResultT")
@@ -94,21 +96,34 @@ class ChoiceScreen(Dialog[str]):
 
     answers = getters.query_one(Options)
 
-    def __init__(
-        self, question: str, answers: Sequence[tuple[str, str]], details: str = "", *, at: str | None = None
-    ) -> None:
-        """Make the question. ``at`` is the answer that is highlighted at first."""
-        super().__init__(question, details)
-        self._at = at
-        self._answers = answers
+    def __init__(self, question: Choice) -> None:
+        super().__init__(question.question, question.details)
+        self._question = question
+        self._keys = [key for key, _text in question.answers]
 
     def body(self) -> ComposeResult:
-        yield Options(*(Option(Content(text), id=key) for key, text in self._answers), compact=True)
+        rows = enumerate(self._question.answers, 1)
+        numbered = self._question.numbered
+        yield Options(
+            *(Option(Content(f"{number}  {text}" if numbered else text), id=key) for number, (key, text) in rows),
+            compact=True,
+        )
 
     def on_mount(self) -> None:
-        keys = [key for key, _text in self._answers]
-        if self._at in keys:
-            self.answers.highlighted = keys.index(self._at)
+        if self._question.at in self._keys:
+            self.answers.highlighted = self._keys.index(self._question.at)
+
+    def on_key(self, event: events.Key) -> None:
+        if (key := self.meant(event.character or "")) is not None:
+            event.stop()
+            self.answer(key)
+
+    def meant(self, character: str) -> str | None:
+        """Return the key of the answer that a character chooses."""
+        if not self._question.numbered or not character:
+            return None
+        numbers = zip(map(str, range(1, 10)), self._keys, strict=False)
+        return character if character in self._keys else dict(numbers).get(character)
 
     @on(OptionList.OptionSelected)
     def _selected(self, event: OptionList.OptionSelected) -> None:
@@ -143,8 +158,7 @@ class ChoiceBeneath(ChoiceScreen):
     KEYS: ClassVar[str] = "enter choose  pgup/pgdn scroll  type to answer in words  esc back"
 
     def __init__(self, question: Choice, conversation: Conversation) -> None:
-        numbered = [(key, f"{number}  {text}") for number, (key, text) in enumerate(question.answers, 1)]
-        super().__init__(question.question, numbered, question.details, at=question.at)
+        super().__init__(replace(question, numbered=True))
         self._conversation = conversation
         self._shown_at = conversation.clock()
 
@@ -169,9 +183,9 @@ class ChoiceBeneath(ChoiceScreen):
             return
         event.stop()
         event.prevent_default()
-        number = int(event.character) if event.character.isdigit() else 0
-        if 0 < number <= len(self._answers) and self.is_current:
-            self.answer(self._answers[number - 1][0])
+        meant = self.meant(event.character) if self.is_current else None
+        if meant is not None:
+            self.answer(meant)
         else:
             self.dismiss(None)
             self._conversation.write(event.character)
@@ -197,7 +211,7 @@ class TrustScreen(ChoiceScreen):
         if not state.problem:
             answers.append(("trusted", "Trust it: they act, until one of them changes"))
         answers.append(("refused", "Never: work here without them and don't ask again"))
-        super().__init__(f"Do you trust {short_path(project)}?", answers, "\n".join([about, "", *rows]))
+        super().__init__(Choice(f"Do you trust {short_path(project)}?", answers, "\n".join([about, "", *rows])))
 
     def answer(self, key: str | None) -> None:
         self.dismiss(key or None)

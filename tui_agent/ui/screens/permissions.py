@@ -12,6 +12,7 @@ from textual.content import Content
 from tui_agent.agent.gate import Gate
 from tui_agent.agent.permissions import STORED, Rule
 from tui_agent.app.format import one_line
+from tui_agent.app.frontend import Choice
 from tui_agent.app.services import AppServices
 from tui_agent.ui.screens.dialogs import ChoiceScreen
 from tui_agent.ui.screens.picker import PickerRow, PickerScreen
@@ -121,7 +122,7 @@ class PermissionsScreen(PickerScreen[None]):
         answers = [("remove", f"Remove it from {STORED[rule.source]}"), ("leave", "Leave it")]
         if rule.source == "session":
             answers.insert(1, ("keep", "Keep it for every session, in your config.toml"))
-        self.app.push_screen(ChoiceScreen(one_line(str(rule), 200), answers), answered)
+        self.app.push_screen(ChoiceScreen(Choice(one_line(str(rule), 200), answers)), answered)
 
     def _remove(self, rule: Rule) -> bool:
         """Take a rule out of where it is kept; returns whether it is gone."""

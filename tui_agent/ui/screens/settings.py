@@ -16,6 +16,7 @@ from textual.widgets import Input
 
 from tui_agent.app import settings_reload
 from tui_agent.app.format import one_line, short_path, tokens, visible
+from tui_agent.app.frontend import Choice
 from tui_agent.app.session_commands import choose_model
 from tui_agent.config import ConfigError, parse_value
 from tui_agent.errors import UserFacingError
@@ -201,7 +202,7 @@ class SettingsScreen(PickerScreen[None]):
                 (choice, f"{choice} (as it is)" if choice == row.value else choice)
                 for choice in sorted(row.choices, key=lambda choice: choice != row.value)
             ]
-            return ChoiceScreen(row.key, answers, row.description)
+            return ChoiceScreen(Choice(row.key, answers, row.description))
         return None
 
     def _picked(self, key: str, value: str | None) -> None:

@@ -29,9 +29,9 @@ from tui_agent.agent.navigator import NavigationError
 from tui_agent.app import race_commands
 from tui_agent.app.controller import COPYING
 from tui_agent.app.format import money, tokens
-from tui_agent.app.frontend import Choice, RacePage
+from tui_agent.app.frontend import Choice, RacePage, TextLine
 from tui_agent.app.race_views import runners_by_leaf, watch_at
-from tui_agent.app.rewind_files import RESTORE, carry_out, files_question
+from tui_agent.app.rewind_files import KEEP, RESTORE, carry_out, files_question, files_text
 from tui_agent.app.services import OpenRequest
 from tui_agent.app.session_commands import FORKED, open_output
 from tui_agent.app.subagent_commands import show_branch, show_subagent
@@ -44,7 +44,7 @@ from tui_agent.session.path_queries import prompt_text
 from tui_agent.ui.screens.dialogs import ReportScreen
 from tui_agent.ui.screens.diff import DiffScreen
 from tui_agent.ui.screens.page import Page
-from tui_agent.ui.screens.summarising import BranchChoice, SummaryDialog
+from tui_agent.ui.screens.summarising import SummarisingScreen
 from tui_agent.ui.widgets.transcript import messages
 from tui_agent.ui.widgets.transcript.wording import count_text
 from tui_agent.ui.widgets.tree.facts import copy_text
@@ -88,6 +88,9 @@ u, ctrl+r                undo and redo the last thing done, files too
 esc                      back, nothing changed"""
 """All keys, for the help page."""
 
+NO_SUMMARY, FOCUS = "\0none", "\0focus"
+"""Answers in place of what a summary is to keep."""
+KEEP_WHAT = "What should the summary keep?"
 PREVIEW_SECONDS = 0.05
 """The preview follows when the cursor rests for so long."""
 REFRESH_SECONDS = 0.2
@@ -370,45 +373,58 @@ class TreeScreen(Page[None]):
         agent = self._agent
         plan = agent.navigator.plan(entry_id, continue_from_here=continue_from_here)
         files = await agent.files.plan(plan.leaf)
-        if plan.asks and agent.ports.settings.compaction.branch_summaries == "ask":
-            self._ask_about_both(plan, files)
+        focus: str | None = NO_SUMMARY
+        restores: str | None = RESTORE
+        if asks := plan.asks and agent.ports.settings.compaction.branch_summaries == "ask":
+            about = f"Left behind: {count_text(len(plan.abandoned), 'entry')}. The tree keeps everything."
+            stays = "" if files.steps else files_text(files)
+            focus = await self._ask_for_focus("Summarise what you leave?", f"{about}\n{stays}".strip(), may_skip=True)
+            if focus is None:
+                return
+        if files.steps:
+            restores = await self._controller.ask(files_question(files))
+        elif asks:
+            restores = KEEP
+        if restores is None:
             return
-        answer = await self._controller.ask(files_question(files)) if files.steps else RESTORE
-        if answer is None:
-            return
-        try:
-            await self._carry_out(plan, files if answer == RESTORE else None)
-        except (NavigationError, StoreError) as error:
-            self.say(str(error))
+        wanted = None if focus == NO_SUMMARY else focus
+        move = partial(self._carry_out, plan, files if restores == RESTORE else None, wanted)
+        if await self._summarise(move, shown=wanted is not None):
+            self.dismiss()
+            self._controller.frontend.restore_message(prompt_text(plan.prompt))
+
+    async def _ask_for_focus(self, question: str, about: str, *, may_skip: bool = False) -> str | None:
+        """Return what a summary is to keep, "" for nothing special; or ``NO_SUMMARY``; None when one went back."""
+        answers = [(NO_SUMMARY, "No summary")] if may_skip else []
+        answers += [("", "Summarise"), (FOCUS, "Summarise with focus…")]
+        while (answer := await self._controller.ask(Choice(question, answers, about, numbered=True))) == FOCUS:
+            if (focus := await self._controller.ask(TextLine(KEEP_WHAT, confirm="summarise"))) is not None:
+                return focus
+        return answer
+
+    async def _summarise(
+        self, work: Callable[[Callable[[str], None]], Awaitable[object]], *, shown: bool = True
+    ) -> bool:
+        """Do some work, its summary ``shown`` as it grows; returns whether it was done. What failed is told."""
+        if shown:
+            problem = await self.app.push_screen_wait(SummarisingScreen(work))
         else:
-            self._arrived(plan)
-
-    def _ask_about_both(self, plan: MovePlan, files: RestorePlan) -> None:
-        async def move(focus: str | None, progress: Callable[[str], None]) -> None:
-            await self._carry_out(plan, files if dialog.restores else None, focus, progress)
-
-        def answered(done: bool | None) -> None:  # noqa: FBT001 - the dialog's result
-            if done:
-                self._arrived(plan)
-
-        about = f"Left behind: {count_text(len(plan.abandoned), 'entry')}. The tree keeps everything."
-        dialog = SummaryDialog("Summarise what you leave?", about, tuple(BranchChoice), move, files)
-        self.app.push_screen(dialog, answered)
+            try:
+                await work(lambda _piece: None)
+            except (NavigationError, StoreError) as error:
+                problem = str(error)
+            else:
+                problem = ""
+        if problem:
+            self.say(problem)
+        return problem == ""
 
     async def _carry_out(
-        self,
-        plan: MovePlan,
-        files: RestorePlan | None,
-        focus: str | None = None,
-        progress: Callable[[str], None] | None = None,
+        self, plan: MovePlan, files: RestorePlan | None, focus: str | None, progress: Callable[[str], None]
     ) -> None:
         """Move; what was said of where one was is no longer on the screen then."""
         self._controller.frontend.clear_notice()
         await carry_out(self._agent, plan, files, focus=focus, progress=progress)
-
-    def _arrived(self, plan: MovePlan) -> None:
-        self.dismiss()
-        self._controller.frontend.restore_message(prompt_text(plan.prompt))
 
     @work(group="tree-move", exclusive=True)
     async def action_undo(self) -> None:
@@ -434,17 +450,14 @@ class TreeScreen(Page[None]):
         elif line is not None and not self._refused():
             self._when_idle(partial(self._merge, line.segment.last))
 
-    def _merge(self, tip: int) -> None:
-        async def merge(focus: str | None, progress: Callable[[str], None]) -> None:
-            await self._agent.navigator.merge(tip, focus=focus or "", progress=progress)
-
-        def answered(done: bool | None) -> None:  # noqa: FBT001 - the dialog's result
-            if done:
-                self.reload(at=self._session.leaf)
-
+    @work(group="tree-move", exclusive=True)
+    async def _merge(self, tip: int) -> None:
         about = f"A summary of what leads to #{tip} is added where you are. You do not move."
-        dialog = SummaryDialog("Merge this branch?", about, (BranchChoice.SUMMARISE, BranchChoice.FOCUS), merge)
-        self.app.push_screen(dialog, answered)
+        focus = await self._ask_for_focus("Merge this branch?", about)
+        if focus is not None and await self._summarise(
+            lambda progress: self._agent.navigator.merge(tip, focus=focus, progress=progress)
+        ):
+            self.reload(at=self._session.leaf)
 
     def action_fork(self) -> None:
         """Go on in a new session that ends at the highlighted entry; a message of the user is to be edited there."""

@@ -1,0 +1,87 @@
+"""What a first start asks when no model can be used yet: what was found, and the ways to go on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tui_agent.app.format import one_line, plural, short_path
+from tui_agent.app.frontend import Choice
+from tui_agent.app.services import OpenRequest
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tui_agent.app.controller import Controller
+    from tui_agent.app.services import AppServices, LocalServer
+
+KEYS_SHOWN = 6
+"""Keys listed; the rest are counted."""
+LOGIN, SEARCH, DEMO, MODELS = "l", "s", "d", "m"
+
+
+async def welcome(controller: Controller) -> None:
+    """Ask how to go on until that leads to a model, or the user goes on without one."""
+    services = controller.services
+    servers, news = list(services.own_servers()), ""
+    while True:
+        match await controller.ask(_question(services, servers, news)):
+            case "d":
+                controller.open_soon(OpenRequest(demo=True))
+            case "m":
+                controller.begin("model")
+            case "l":
+                await controller.begin("login")
+                if controller.agent is not None and not controller.agent.model:
+                    continue
+            case "s":
+                controller.say("Looking for Ollama, LM Studio, llama.cpp and vLLM …")
+                found = await services.find_servers()
+                answered = {model for server in found for model in server.models}
+                servers = [*found, *(own for own in services.own_servers() if not answered.issuperset(own.models))]
+                names = ", ".join(one_line(server.name, 30) for server in found)
+                news = f"Found {names}." if names else NOBODY
+                continue
+            case str(chosen) if chosen:
+                number, model = chosen.split(":", 1)
+                controller.begin("model", services.use_server(servers[int(number)], model))
+            case _:
+                pass
+        return
+
+
+NOBODY = "No server answered. Start one (for example: ollama serve) and look again."
+
+
+def _question(services: AppServices, servers: Sequence[LocalServer], news: str) -> Choice:
+    keys = services.provider_keys()
+    answers = [
+        (f"{number}:{model}", f"Use {one_line(model, 60)} on {one_line(server.name, 30)}")
+        for number, server in enumerate(servers)
+        for model in server.models[:8]
+    ]
+    if keys:
+        answers.append((MODELS, "Choose a model"))
+    answers += [
+        (LOGIN, "Log in: paste or name a provider's key (l)"),
+        (SEARCH, "Look for a model server on this machine (s)"),
+        (DEMO, "Start the demo: no key, no network (d)"),
+        ("", "Go on without a model"),
+    ]
+    path = services.config_path
+    state = "These keys were found:" if keys else "No key was found."
+    if services.own_servers():
+        state = f"{one_line(path.name, 30)} has several: choose one below."
+    lines = [f"tui-agent needs a model. {state}"]
+    lines += [f"  ✓ {one_line(name, 18):<18}{one_line(source, 60)}" for name, source in list(keys.items())[:KEYS_SHOWN]]
+    if len(keys) > KEYS_SHOWN:
+        lines.append(f"    and {plural(len(keys) - KEYS_SHOWN, 'other provider')}")
+    lines += [
+        *(["", news] if news else []),
+        "",
+        "A key in the environment is found: export ANTHROPIC_API_KEY=…",
+        f"Any OpenAI-compatible server goes into {short_path(path)}",
+        'model = "openai/my-model"',
+        '[models."openai/my-model"]',
+        'base_url = "http://localhost:8080/v1"',
+    ]
+    return Choice("Welcome to tui-agent", answers, "\n".join(lines), numbered=True)
