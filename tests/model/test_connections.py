@@ -1,6 +1,5 @@
 """How requests reach servers and what comes of odd ones: connections, proxies, refusals, what is left out next time."""
 
-import asyncio
 import socket
 import threading
 from collections.abc import Iterator
@@ -9,7 +8,7 @@ from datetime import date
 
 import pytest
 
-from tests.support.model_client import OPENAI_KEY, ask, collect, host_client
+from tests.support.model_client import OPENAI_KEY, Answer, ask, collect, host_client
 from tests.support.model_server import Fault, ModelServer, Recorded, Turn, status
 from tui_agent.context.request import ContentText, Message
 from tui_agent.model.catalog import Catalog
@@ -56,39 +55,52 @@ def answering(head: bytes, body: bytes) -> Iterator[str]:
         listener.shutdown(socket.SHUT_RDWR)
 
 
+def own(settings: ModelSettings, environ: dict[str, str] | None = None) -> ProviderClient:
+    models = {"openai/own": settings}
+    return ProviderClient(Router(Catalog(models), environ or {}, models=models))
+
+
 def client_at(url: str) -> ProviderClient:
-    models = {"openai/own": ModelSettings(base_url=url)}
-    return ProviderClient(Router(Catalog(models), {}, models=models))
+    return own(ModelSettings(base_url=url))
 
 
-async def test_a_server_that_does_not_stream_is_read_all_the_same() -> None:
-    with answering(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n", DOCUMENT) as url:
-        client = client_at(url)
-        answer = await collect(client, ask("openai/own"))
-        await client.aclose()
-
-    assert (answer.error, answer.text) == (None, "whole")
-    assert answer.usage is not None
+async def answer_of(client: ProviderClient, model: str = "openai/own") -> Answer:
+    """Ask once and close the client."""
+    answer = await collect(client, ask(model))
+    await client.aclose()
+    return answer
 
 
-@pytest.mark.parametrize("after", [b'data: {"usage": \n\n', b'data: {"error": {"message": "late", "code": 502}}\n\n'])
-async def test_what_goes_wrong_after_the_end_takes_nothing_of_the_answer(after: bytes) -> None:
-    """Also where all of it comes in one read."""
-    body = b'data: {"choices": [{"delta": {"content": "whole"}, "finish_reason": "stop"}]}\n\n' + after
-    with answering(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n", body) as url:
-        client = client_at(url)
-        answer = await collect(client, ask("openai/own"))
-        await client.aclose()
+async def answer_to(body: bytes, kind: str = "text/event-stream") -> Answer:
+    """Ask a server that answers with certain bytes."""
+    with answering(f"HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\n".encode(), body) as url:
+        return await answer_of(client_at(url))
+
+
+WHOLE = b'data: {"choices": [{"delta": {"content": "whole"}, "finish_reason": "stop"}]}\n\n'
+
+
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [
+        pytest.param(DOCUMENT, "application/json", id="no stream"),
+        pytest.param(WHOLE + b'data: {"usage": \n\n', "text/event-stream", id="what follows breaks off"),
+        pytest.param(
+            WHOLE + b'data: {"error": {"message": "late", "code": 502}}\n\n', "text/event-stream", id="an error follows"
+        ),
+        pytest.param(b"\xef\xbb\xbf" + WHOLE + b"data: [DONE]\n\n", "text/event-stream", id="a byte order mark"),
+    ],
+)
+async def test_a_whole_answer_is_read_however_it_is_sent(body: bytes, kind: str) -> None:
+    answer = await answer_to(body, kind)
 
     assert (answer.error, answer.text) == (None, "whole")
 
 
 async def test_what_came_before_an_error_is_kept() -> None:
-    body = b'data: {"choices": [{"delta": {"content": "half"}}]}\n\ndata: {"error": {"message": "x", "code": 502}}\n\n'
-    with answering(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n", body) as url:
-        client = client_at(url)
-        answer = await collect(client, ask("openai/own"))
-        await client.aclose()
+    answer = await answer_to(
+        b'data: {"choices": [{"delta": {"content": "half"}}]}\n\ndata: {"error": {"message": "x", "code": 502}}\n\n'
+    )
 
     assert answer.text == "half"
     assert answer.error is not None
@@ -96,10 +108,7 @@ async def test_what_came_before_an_error_is_kept() -> None:
 
 
 async def test_a_web_page_at_the_address_is_told_as_a_wrong_address() -> None:
-    with answering(b"HTTP/1.1 200 OK\r\ncontent-type: text/html\r\n", b"<html><body>Welcome</body></html>") as url:
-        client = client_at(url)
-        error = (await collect(client, ask("openai/own"))).error
-        await client.aclose()
+    error = (await answer_to(b"<html><body>Welcome</body></html>", "text/html")).error
 
     assert error is not None
     assert error.kind is ErrorKind.NOT_FOUND
@@ -109,9 +118,7 @@ async def test_a_web_page_at_the_address_is_told_as_a_wrong_address() -> None:
 async def test_a_redirection_says_where_to_and_takes_no_key_there(server: ModelServer) -> None:
     head = f"HTTP/1.1 308 Moved\r\nlocation: {server.openai_url}/chat/completions\r\ncontent-length: 0\r\n".encode()
     with answering(head, b"") as url:
-        client = client_at(url)
-        error = (await collect(client, ask("openai/own"))).error
-        await client.aclose()
+        error = (await answer_of(client_at(url))).error
 
     assert error is not None
     assert server.openai_url in error.message
@@ -142,75 +149,36 @@ async def test_a_proxy_of_the_environment_is_used_but_not_for_this_machine(
     with answering(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n", DOCUMENT) as url:
         monkeypatch.setenv("HTTP_PROXY", url.removesuffix("/v1"))
         monkeypatch.delenv("NO_PROXY", raising=False)
-        far = client_at("http://far.invalid/v1")
-        near = host_client(server)
         server.play(Turn("near"))
-        through = await collect(far, ask("openai/own"))
-        beside = await collect(near, ask("openai/gpt-4o"))
-        await asyncio.gather(far.aclose(), near.aclose())
+        through = await answer_of(client_at("http://far.invalid/v1"))
+        beside = await answer_of(host_client(server), "openai/gpt-4o")
 
     assert (through.text, beside.text) == ("whole", "near")
 
 
-async def test_a_key_that_cannot_be_sent_says_so_and_is_not_shown() -> None:
-    models = {"openai/own": ModelSettings(base_url="http://127.0.0.1:9/v1", api_key_env="KEY")}
-    client = ProviderClient(Router(Catalog(models), {"KEY": "geheim…schlüssel"}, models=models))
-    error = (await collect(client, ask("openai/own"))).error
-    await client.aclose()
+@pytest.mark.parametrize("key", ["geheim…schlüssel", "geheim\nschluessel", "geheim\x00"])
+async def test_a_key_that_cannot_be_sent_says_so_and_is_not_shown(key: str) -> None:
+    settings = ModelSettings(base_url="http://127.0.0.1:9/v1", api_key_env="KEY")
+    error = (await answer_of(own(settings, {"KEY": key}))).error
 
     assert error is not None
     assert "can't be sent" in error.message
     assert "geheim" not in error.message
 
 
-@pytest.mark.parametrize("key", ["geheim\nschlüssel", "geheim\nschluessel", "geheim\x00"])
-async def test_a_key_of_two_lines_is_not_shown_either(key: str) -> None:
-    models = {"openai/own": ModelSettings(base_url="http://127.0.0.1:9/v1", api_key_env="KEY")}
-    client = ProviderClient(Router(Catalog(models), {"KEY": key}, models=models))
-    error = (await collect(client, ask("openai/own"))).error
-    await client.aclose()
-
-    assert error is not None
-    assert "can't be sent" in error.message
-    assert "geheim" not in error.message
-
-
-async def test_the_end_of_a_line_behind_a_key_does_not_count(server: ModelServer) -> None:
-    models = {"openai/own": ModelSettings(base_url=server.openai_url)}
-    client = ProviderClient(Router(Catalog(models), {"OPENAI_API_KEY": f" {OPENAI_KEY}\n"}, models=models))
+async def test_the_end_of_a_line_behind_a_key_does_not_count_and_a_date_is_sent_in_words(server: ModelServer) -> None:
+    settings = ModelSettings(base_url=server.openai_url, options={"since": date(2026, 1, 31)})
     server.play(Turn("fine"))
-    answer = await collect(client, ask("openai/own"))
-    await client.aclose()
+    answer = await answer_of(own(settings, {"OPENAI_API_KEY": f" {OPENAI_KEY}\n"}))
 
     assert (answer.error, answer.text) == (None, "fine")
-
-
-async def test_a_date_among_the_options_is_sent_in_words(server: ModelServer) -> None:
-    models = {"openai/own": ModelSettings(base_url=server.openai_url, options={"since": date(2026, 1, 31)})}
-    client = ProviderClient(Router(Catalog(models), {}, models=models))
-    server.play(Turn("fine"))
-    answer = await collect(client, ask("openai/own"))
-    await client.aclose()
-
-    assert (answer.error, server.requests[-1].json["since"]) == (None, "2026-01-31")
-
-
-async def test_a_body_may_begin_with_a_byte_order_mark() -> None:
-    head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n"
-    chunk = b'data: {"choices": [{"delta": {"content": "all"}, "finish_reason": "stop"}]}\n\ndata: [DONE]\n\n'
-    with answering(head, b"\xef\xbb\xbf" + chunk) as url:
-        client = client_at(url)
-        answer = await collect(client, ask("openai/own"))
-        await client.aclose()
-
-    assert answer.text == "all"
+    assert server.requests[-1].headers["authorization"] == f"Bearer {OPENAI_KEY}"
+    assert server.requests[-1].json["since"] == "2026-01-31"
 
 
 @pytest.mark.parametrize("url", ["http://localhost:80800/v1", "http://[::1/v1", "localhost:8080/v1"])
 async def test_an_address_that_is_none_is_told_with_where_it_stands(url: str) -> None:
-    client = client_at(url)
-    error = (await collect(client, ask("openai/own"))).error
-    await client.aclose()
+    error = (await answer_of(client_at(url))).error
 
     assert error is not None
     assert error.kind is ErrorKind.INVALID_REQUEST
@@ -222,9 +190,7 @@ async def test_a_proxy_that_needs_a_package_that_is_not_there_is_an_error_like_o
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("ALL_PROXY", "socks5://127.0.0.1:9")
-    client = client_at("http://far.invalid/v1")
-    error = (await collect(client, ask("openai/own"))).error
-    await client.aclose()
+    error = (await answer_of(client_at("http://far.invalid/v1"))).error
 
     assert error is not None
     assert "socks" in error.message
@@ -286,11 +252,9 @@ async def test_a_prompt_that_fits_without_the_limit_of_the_answer_is_sent_withou
 
 
 async def test_a_refusal_that_names_nothing_that_can_be_left_out_is_told(server: ModelServer) -> None:
-    client = host_client(server)
     server.play(status(400, "Invalid 'messages[0].content': too odd."), Turn("never"))
 
-    error = (await collect(client, ask("openai/gpt-4o"))).error
-    await client.aclose()
+    error = (await answer_of(host_client(server), "openai/gpt-4o")).error
 
     assert error is not None
     assert error.kind is ErrorKind.INVALID_REQUEST
@@ -321,8 +285,7 @@ async def test_reasoning_a_server_refuses_is_not_sent_to_it_again(server: ModelS
         kept = [m for m in request.json["messages"] if "reasoning_content" in m]
         return status(400, "Extra inputs are not permitted: messages.1.reasoning_content") if kept else Turn("fine")
 
-    models = {"openai/own": ModelSettings(base_url=server.openai_url)}
-    client = ProviderClient(Router(Catalog(models), {}, models=models))
+    client = client_at(server.openai_url)
     server.play_function(script)
 
     def thought(number: int) -> Message:

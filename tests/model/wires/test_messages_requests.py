@@ -14,8 +14,6 @@ from tests.support.thoroughness import examples
 from tests.support.wire_rounds import first_path, request_of, route_to
 from tui_agent.context.projection import ModelTraits, project
 from tui_agent.context.request import ContentText, ImageRef, Message, ModelRequest, RequestToolCall
-from tui_agent.model.catalog import Catalog
-from tui_agent.model.route import Router
 from tui_agent.model.wires import messages
 from tui_agent.model.wires.wire import Call
 from tui_agent.session.effort import Effort
@@ -402,16 +400,6 @@ def test_the_users_own_fields_are_laid_over_and_tools_of_the_provider_added() ->
     sent = body(asked(OPUS, tools=(tool,)), options=options)
     assert [each["name"] for each in sent["tools"]] == ["get", "web_search"]
     assert (sent["temperature"], sent["thinking"]) == (1, {"type": "adaptive"})
-
-
-@pytest.mark.parametrize(
-    ("variable", "header"),
-    [("ANTHROPIC_API_KEY", ("x-api-key", "secret")), ("ANTHROPIC_AUTH_TOKEN", ("authorization", "Bearer secret"))],
-)
-def test_a_key_and_a_token_are_sent_each_in_its_own_way(variable: str, header: tuple[str, str]) -> None:
-    route = Router(Catalog(), {variable: "secret"}).route(OPUS)
-    assert route.wire == "messages"
-    assert tuple(route.secret_headers().items()) == (header,)
 
 
 @pytest.mark.parametrize("kept", ["nothing", "an answer", "a message"])

@@ -2,16 +2,15 @@
 
 import json
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
 from tests.support.messages_rules import check as check_messages
 from tests.support.model_client import PATIENT, Answer, ask, collect, user
-from tests.support.model_server import BLOCK, Call, Fault, ModelServer, Turn, status
+from tests.support.model_server import BLOCK, Call, ModelServer, Turn, status
 from tests.support.model_wire import error_body
 from tests.support.responses_checker import check
-from tests.support.responses_wire import Item, function_call, message, output, reasoning, response, stream
+from tests.support.responses_wire import Item, function_call, output, reasoning, response, stream
 from tui_agent.context.request import ContentText, Message, ModelRequest, RequestToolCall
 from tui_agent.model.catalog import Catalog
 from tui_agent.model.client import ProviderClient
@@ -78,49 +77,6 @@ async def test_reasoning_that_is_refused_is_left_out_and_sent_no_more(
     assert kinds == [0, 1, 0, 0]
     for request in server.calls[2:]:
         check(request.json)
-
-
-async def test_a_rate_limit_in_mid_stream_says_how_long_to_wait(client: ProviderClient, server: ModelServer) -> None:
-    words = "Rate limit reached on tokens per min (TPM): Limit 30000. Please try again in 3.2s."
-    failed = response([], status="failed", error={"code": "rate_limit_exceeded", "message": words})
-    events = [*stream(response([message(1, "Half an")]))[:5], *stream(failed)[-1:]]
-    server.play(Turn(events=events))
-
-    answer = await collect(client, ask(MODEL))
-
-    assert answer.text
-    assert answer.error is not None
-    assert (answer.error.kind, answer.error.retry_after) == (ErrorKind.RATE_LIMIT, pytest.approx(3.2))
-    assert len(server.calls) == 1
-
-
-@pytest.mark.parametrize("after_events", [0, 1, 4, 9])
-@pytest.mark.parametrize("kind", ["cut", "malformed", "stream_error"])
-async def test_an_answer_that_breaks_off_is_no_answer(
-    client: ProviderClient, server: ModelServer, kind: Any, after_events: int
-) -> None:
-    server.play(Turn("One two three four.", reasoning="Think.", fault=Fault(kind, after=after_events, message="Oh.")))
-
-    answer = await collect(client, ask(MODEL))
-
-    assert answer.error is not None
-    assert answer.finished is None
-    assert len(server.calls) == 1
-
-
-async def test_a_gateway_without_responses_is_spoken_to_by_chat_completions(
-    client: ProviderClient, server: ModelServer
-) -> None:
-    def play(request: Any) -> Turn:
-        return status(404, "Not Found") if request.path.endswith("/responses") else Turn("Hello from chat.")
-
-    server.play_function(play)
-
-    answers = [await collect(client, ask("openai/gpt-5.1")) for _ in range(2)]
-
-    assert [answer.text for answer in answers] == ["Hello from chat."] * 2
-    paths = [request.path.rpartition("/")[2] for request in server.calls]
-    assert paths == ["responses", "completions", "completions"]
 
 
 async def test_a_level_a_model_lacks_is_told_with_those_it_has(client: ProviderClient, server: ModelServer) -> None:
