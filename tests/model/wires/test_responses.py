@@ -1,6 +1,7 @@
 """OpenAI's Responses, by small answers as OpenAI and servers like it give them."""
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -363,42 +364,54 @@ def test_a_body_without_a_stream_is_a_whole_answer() -> None:
     assert replayed(heard)[0] == THOUGHT
 
 
-def test_ids_that_change_with_every_event_confuse_nothing() -> None:
-    events = stream(
-        response([message(1, "One two three.", phase="final_answer"), function_call(2, "read", '{"a": 1}')])
-    )
+def other_ids(events: list[Item]) -> list[Item]:
+    """Give every event other ids."""
     for number, event in enumerate(events):
-        if "item_id" in event:
-            event["item_id"] = f"x{number}"
-        if "item" in event:
-            event["item"] = {**event["item"], "id": f"y{number}"}
-
-    heard = read(encoded(events))
-
-    assert heard.text == "One two three."
-    assert [call.arguments for call in heard.calls] == ['{"a": 1}']
+        event |= {"item_id": f"x{number}"} if "item_id" in event else {}
+        event |= {"item": {**event["item"], "id": f"y{number}"}} if "item" in event else {}
+    return events
 
 
-def test_items_without_numbers_are_told_by_their_ids() -> None:
-    events = stream(response([message(1, "One two."), function_call(2, "read", '{"a": 1}')]))
-    bare = [{name: value for name, value in event.items() if name != "output_index"} for event in events]
-
-    heard = read(encoded(bare))
-
-    assert heard.text == "One two."
-    assert [call.arguments for call in heard.calls] == ['{"a": 1}']
+def lost(events: list[Item]) -> list[Item]:
+    """Leave out the first piece of a call's arguments."""
+    first = next(event for event in events if event["type"].endswith("arguments.delta"))
+    return [event for event in events if event is not first]
 
 
-def test_items_that_all_have_the_number_0_stay_apart() -> None:
-    events = stream(
-        response([message(1, "One two."), function_call(2, "read", '{"a": 1}'), function_call(3, "read", "{}")])
-    )
-    same = [event | ({"output_index": 0} if "output_index" in event else {}) for event in events]
+def is_end(event: Item) -> bool:
+    return str(event["type"]).endswith("output_item.done")
 
-    heard = read(encoded(same))
 
-    assert heard.text == "One two."
+ODD: dict[str, Callable[[list[Item]], list[Item]]] = {
+    "ids that change with every event": other_ids,
+    "no numbers": lambda events: [{key: event[key] for key in event if key != "output_index"} for event in events],
+    "all number 0": lambda events: [
+        event | ({"output_index": 0} if "output_index" in event else {}) for event in events
+    ],
+    "items close only with the whole response": lambda events: [
+        event for event in events if not event["type"].endswith((".done", "arguments.delta"))
+    ],
+    "a piece of the arguments is lost": lost,
+    "items close twice": lambda events: [event for event in events for _ in range(1 + is_end(event))],
+    "the whole message is said to be another": lambda events: [
+        event
+        | ({"item": message(2, "Something else.")} if is_end(event) and event["item"]["type"] == "message" else {})
+        for event in events
+    ],
+}
+
+
+@pytest.mark.parametrize("made", ODD.values(), ids=ODD)
+def test_a_stream_that_is_odd_is_read_all_the_same(made: Callable[[list[Item]], list[Item]]) -> None:
+    note = {"type": "url_citation", "url": "https://a.example/x", "title": "A"}
+    said = message(2, "One two three.", annotations=[note])
+    output = [THOUGHT, said, function_call(3, "read", '{"a": 1}'), function_call(4, "read", "{}")]
+
+    heard = read(encoded(made(stream(response(output)))))
+
+    assert heard.text.removesuffix("\n\nSources:\n- [A](https://a.example/x)") == "One two three."
     assert [call.arguments for call in heard.calls] == ['{"a": 1}', "{}"]
+    assert replayed(heard)[0].get("encrypted_content", "gAAAA") == "gAAAA"
 
 
 def test_calls_written_at_once_are_told_by_their_ids_where_there_are_no_numbers() -> None:
@@ -411,45 +424,6 @@ def test_calls_written_at_once_are_told_by_their_ids_where_there_are_no_numbers(
     heard = read(encoded([start, echo, *mixed, bare[-1]]))
 
     assert [call.arguments for call in heard.calls] == ['{"a": 1}', '{"b": 2}']
-
-
-def test_items_that_close_only_with_the_whole_response_are_taken_from_it() -> None:
-    output = [THOUGHT, message(2, "One two three."), function_call(3, "read", '{"a": 1}')]
-    events = stream(response(output))
-    unclosed = [event for event in events if not event["type"].endswith((".done", "arguments.delta"))]
-
-    heard = read(encoded(unclosed))
-
-    assert heard.text == "One two three."
-    assert [call.arguments for call in heard.calls] == ['{"a": 1}']
-    assert replayed(heard)[0] == THOUGHT
-
-
-def test_an_item_that_closes_twice_counts_once() -> None:
-    note = {"type": "url_citation", "url": "https://a.example/x", "title": "A"}
-    events = stream(response([message(1, "Hi.", annotations=[note])]))
-    closing = next(event for event in events if event["type"] == "response.output_item.done")
-
-    heard = read(encoded([*events[:-1], closing, events[-1]]))
-
-    assert heard.text == "Hi.\n\nSources:\n- [A](https://a.example/x)"
-
-
-def test_what_an_item_is_said_to_hold_at_last_is_not_added_to_something_else() -> None:
-    events = stream(response([message(1, "One two three.")]))
-    other = [
-        event | ({"item": message(1, "Something else.")} if event["type"].endswith("item.done") else {})
-        for event in events
-    ]
-
-    assert read(encoded(other)).text == "One two three."
-
-
-def test_arguments_of_which_a_piece_was_lost_are_those_of_the_whole_call() -> None:
-    events = stream(response([function_call(1, "read", '{"path": "a"}')]))
-    lost = next(event for event in events if event["type"].endswith("arguments.delta"))
-
-    assert [call.arguments for call in read(encoded(e for e in events if e is not lost)).calls] == ['{"path": "a"}']
 
 
 def test_texts_of_two_messages_that_come_mixed_are_all_shown() -> None:
