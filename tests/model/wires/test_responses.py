@@ -366,10 +366,12 @@ def test_a_body_without_a_stream_is_a_whole_answer() -> None:
 
 def other_ids(events: list[Item]) -> list[Item]:
     """Give every event other ids."""
+    changed = []
     for number, event in enumerate(events):
-        event |= {"item_id": f"x{number}"} if "item_id" in event else {}
-        event |= {"item": {**event["item"], "id": f"y{number}"}} if "item" in event else {}
-    return events
+        own = {"item_id": f"x{number}"} if "item_id" in event else {}
+        item = {"item": {**event["item"], "id": f"y{number}"}} if "item" in event else {}
+        changed.append(event | own | item)
+    return changed
 
 
 def lost(events: list[Item]) -> list[Item]:
