@@ -11,7 +11,7 @@ from tui_agent.app.edit_cost import Edit, plan_edit, question
 from tui_agent.context.view import EntryState
 from tui_agent.session.entries import ContextEditEntry, TextPart, ToolResultEntry, UserEntry
 from tui_agent.ui.screens.context import ContextScreen
-from tui_agent.ui.screens.race_start import RaceStartScreen
+from tui_agent.ui.screens.dialogs import LongTextScreen
 from tui_agent.ui.screens.viewer import ViewerScreen
 from tui_agent.ui.widgets.context_map.block_list import REST, Grouping, ListedBlock, ListedGroup, SortOrder, arrange
 
@@ -356,11 +356,10 @@ async def test_marked_blocks_race_the_next_answer_with_and_without_them(tmp_path
         await pilot.press("space")
         assert stage.text().count("✓ marked") == 1
         await pilot.press("r")
-        await until(lambda: isinstance(stage.screen, RaceStartScreen), pilot)
-        form = stage.screen
-        assert isinstance(form, RaceStartScreen)
-        assert [spec.context for spec in form.order.specs] == ["", f"without #{first}"]
+        await until(lambda: isinstance(stage.screen, LongTextScreen), pilot)
+        await pilot.press("g", "o", "ctrl+s")
         await stage.until_text(f"without #{first}", pilot)
+        assert "Runner 3" not in stage.text()
 
 
 async def test_the_head_races_nothing(tmp_path: Path) -> None:

@@ -11,9 +11,9 @@ from tests.support.scripted_client import Reply
 from tests.support.ui_app import until
 from tui_agent.session.entries import RaceEntry, RunnerState
 from tui_agent.ui.screens.branch import BranchScreen
+from tui_agent.ui.screens.dialogs import ChoiceScreen, LongTextScreen
 from tui_agent.ui.screens.diff import DiffScreen
 from tui_agent.ui.screens.race import RaceScreen
-from tui_agent.ui.screens.race_start import RaceStartScreen
 from tui_agent.ui.screens.tree import TreeScreen
 
 CHECK = "test -f green.txt"
@@ -47,13 +47,15 @@ def one_hangs(number: int, step: int) -> Reply:
 async def start(stage: RealStage, pilot: Any, *, runners: int = 3) -> None:
     """Begin a race with the dialog."""
     await pilot.press("f7")
-    await until(lambda: isinstance(stage.screen, RaceStartScreen) and stage.screen.runners.count, pilot)
-    dialog = stage.screen
-    dialog.prompt.text = "make it green"
-    while len(dialog.order.specs) > runners:
-        dialog.action_remove()
-    await until(lambda: f"{runners} runners" in stage.text(), pilot)
-    await pilot.press("ctrl+s")
+    await until(lambda: isinstance(stage.screen, LongTextScreen), pilot)
+    await pilot.press(*"make it green", "ctrl+s")
+    for _ in range(3 - runners):
+        await stage.until_text("Runner 3", pilot)
+        await pilot.press("down", "down", "enter")
+        await stage.until_text("What of runner 1?", pilot)
+        await pilot.press("end", "enter")
+    await stage.until_text(f"{runners} runners", pilot)
+    await pilot.press("home", "enter")
     await until(lambda: isinstance(stage.screen, RaceScreen), pilot)
 
 
@@ -177,8 +179,9 @@ async def test_a_race_begins_at_any_entry_of_the_tree(tmp_path: Path) -> None:
         await until(lambda: isinstance(stage.screen, TreeScreen) and stage.screen.session_tree.outline.total, pilot)
         stage.screen.session_tree.go_to_entry(first)
         await pilot.press("r")
-        await until(lambda: isinstance(stage.screen, RaceStartScreen), pilot)
-        assert stage.screen.order.start == first
-        assert f"Race from #{first}" in stage.text()
+        await until(lambda: isinstance(stage.screen, LongTextScreen), pilot)
+        await pilot.press("g", "o", "ctrl+s")
+        await stage.until_text(f"Race from #{first}", pilot)
+        await until(lambda: isinstance(stage.screen, ChoiceScreen), pilot)
         await pilot.press("escape")
         await until(lambda: isinstance(stage.screen, TreeScreen), pilot)

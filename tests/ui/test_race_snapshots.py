@@ -1,4 +1,4 @@
-"""Pictures of a race: the dialog, the table while runners work and when they are over, the tree with runners in it."""
+"""Pictures of a race: the form, the table while runners work and when they are over, the tree with runners in it."""
 
 import time
 from collections.abc import Iterator
@@ -9,13 +9,15 @@ from typing import Any
 import pytest
 
 from tests.support.tree_stage import answered, called, login, said, tree_stage
-from tests.support.ui_app import STILL, make_stage, until
+from tests.support.ui_app import make_stage, until
 from tests.ui.test_race_screen import OVER, WORKING, FakeRace, open_race, runner
-from tests.ui.test_race_start import Asked, form
+from tui_agent.agent.race.race import RaceOrder
 from tui_agent.agent.race.specs import RunnerSpec
+from tui_agent.app.race_form import ask_for_order
 from tui_agent.session.effort import Effort
 from tui_agent.session.entries import RunnerState
 from tui_agent.session.session import Session
+from tui_agent.ui.screens.dialogs import ChoiceScreen
 
 SIZES = [(80, 24), (120, 35)]
 
@@ -29,18 +31,17 @@ def _utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     time.tzset()
 
 
-@pytest.mark.parametrize(("size", "theme"), [((40, 12), "textual-dark"), ((80, 24), "textual-light")])
-def test_the_dialog(snap_compare: Any, tmp_path: Path, size: tuple[int, int], theme: str) -> None:
+@pytest.mark.parametrize("size", [(40, 12), (80, 24)])
+def test_the_form(snap_compare: Any, tmp_path: Path, size: tuple[int, int]) -> None:
     stage = make_stage(tmp_path)
-    stage.app.theme = theme
-    assert STILL.reduced_motion
     runners = (RunnerSpec(), RunnerSpec("openai/gpt-5-mini", Effort.HIGH), RunnerSpec(mode="auto-edit"))
+    order = RaceOrder("give a discount: a tenth off from ten pieces on", (), runners, None, "make test")
 
     async def act(pilot: Any) -> None:
         await until(lambda: stage.main.view is not None and stage.main.agent is not None, pilot)
-        screen = await Asked(stage).open(pilot, form(*runners, task="give a discount: a tenth off from ten pieces on"))
-        screen.runners.focus()
-        await pilot.press("down")
+        here, controller = RunnerSpec("anthropic/claude-sonnet-4-5", None, "build"), stage.main.controller
+        controller.soon(ask_for_order(controller, order, here, (), lambda _order: "3 runners, at most $1.20.", "Race"))
+        await until(lambda: isinstance(stage.app.screen, ChoiceScreen), pilot)
 
     assert snap_compare(stage.app, terminal_size=size, run_before=act)
 

@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     # Only for annotations: this module is there before the first paint.
     from tui_agent.agent.agent import Agent
     from tui_agent.agent.checkpoints.restoring import ChangedFile
-    from tui_agent.agent.race.race import Race, RaceOrder
-    from tui_agent.agent.race.specs import RunnerSpec
+    from tui_agent.agent.race.race import Race
     from tui_agent.agent.subagents import FinishedSubagent
     from tui_agent.app.services import OpenRequest
     from tui_agent.config import Config
@@ -112,20 +111,6 @@ class SessionChoice(Question["OpenRequest"]):
     """A session to open."""
 
     current: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class RaceForm(Question["RaceOrder"]):
-    """What a race is to be like, beginning with ``order``."""
-
-    order: RaceOrder
-    here: RunnerSpec
-    """What a runner is like where it names nothing else."""
-    modes: Sequence[str]
-    """The modes and agents there are."""
-    price: Callable[[RaceOrder], str]
-    """Returns in words what an order costs at most."""
-    question: str = "Race"
 
 
 @dataclass(frozen=True, slots=True)

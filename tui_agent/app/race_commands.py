@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from tui_agent.app.commands import Command
 from tui_agent.app.format import money, one_line
-from tui_agent.app.frontend import Choice, RaceForm, RacePage, Report
+from tui_agent.app.frontend import Choice, RacePage, Report
 from tui_agent.app.race_text import RacePrice, entry_lines, race_lines
 from tui_agent.app.rewind_files import carry_out
 from tui_agent.errors import CommandError
@@ -478,7 +478,7 @@ def _race(controller: Controller) -> Race:
 
 
 FORM_RUNNERS = 3
-"""How many runners the form begins with."""
+"""How many runners are offered at first."""
 
 
 async def ask_for_race(
@@ -490,6 +490,7 @@ async def ask_for_race(
     """
     from tui_agent.agent.race.race import RaceOrder
     from tui_agent.agent.race.specs import RunnerSpec, without
+    from tui_agent.app.race_form import ask_for_order
 
     if (agent := controller.agent) is None or not controller.may_change():
         return False
@@ -503,8 +504,10 @@ async def ask_for_race(
     order = RaceOrder(prompt, (), specs, at, controller.services.check_command(agent.ports.project))
     here = RunnerSpec(agent.model, agent.effort.level, agent.mode)
     where = "Race" if start is None else f"Race from #{start}"
-    form = RaceForm(order, here, modes_of(agent), lambda wanted: price_of(controller, wanted).sentence(), where)
-    chosen = await controller.ask(form)
+    modes = modes_of(agent)
+    chosen = await ask_for_order(
+        controller, order, here, modes, lambda wanted: price_of(controller, wanted).sentence(), where
+    )
     if chosen is None or controller.agent is not agent:
         return False
     await begin(controller, replace(chosen, parts=await load_parts(controller, chosen.prompt)))

@@ -39,10 +39,6 @@ def screen_for(question: frontend.Question[Any], controller: Controller) -> Scre
             from tui_agent.ui.screens.models import ModelPicker
 
             return ModelPicker(services, question.current)
-        case frontend.RaceForm():
-            from tui_agent.ui.screens.race_start import RaceStartScreen
-
-            return RaceStartScreen(controller, question)
         case frontend.SessionChoice():
             from tui_agent.ui.screens.sessions import SessionPicker
 

@@ -1,0 +1,129 @@
+"""What a race is to be like, asked one by one: the task, who runs, the check, the limit, and which one is taken."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from tui_agent.agent.race.specs import COMPACTED, LEAST_RUNNERS, MOST_RUNNERS, WHOLE
+from tui_agent.app.format import one_line, short_model, visible
+from tui_agent.app.frontend import Choice, LongText, ModelChoice, TextLine
+from tui_agent.session.effort import Effort
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from tui_agent.agent.race.race import RaceOrder
+    from tui_agent.agent.race.specs import Pick, RunnerSpec
+    from tui_agent.app.controller import Controller
+
+PICKS: Final[dict[Pick, str]] = {
+    "none": "one that I choose",
+    "first-green": "the first that passes",
+    "best": "the best of all",
+}
+"""Which one is taken at the end, in words."""
+AS_HERE: Final = ""
+"""The answer that leaves something of a runner as it is in the conversation."""
+
+
+async def ask_for_order(
+    controller: Controller,
+    order: RaceOrder,
+    here: RunnerSpec,
+    modes: Sequence[str],
+    price: Callable[[RaceOrder], str],
+    title: str,
+) -> RaceOrder | None:
+    """Return the order that one begins with as the user wants it, None when they went back.
+
+    ``here`` is what a runner is like where it names nothing else; ``price`` says what an order costs at most.
+    """
+    at = "start"
+    while True:
+        if not order.prompt:
+            task = await controller.ask(LongText("What is every runner to do?", ""))
+            if not task:
+                return None
+            order = replace(order, prompt=task)
+        answer = await controller.ask(Choice(title, _rows(order, here), price(order), at=at))
+        specs, at = list(order.specs), answer or ""
+        match at.split():
+            case ["start"]:
+                return order
+            case ["task"]:
+                task = await controller.ask(LongText("What is every runner to do?", order.prompt))
+                order = replace(order, prompt=task or order.prompt)
+            case ["runner", number]:
+                place = int(number)
+                changed = await _change(controller, order, place, here, modes)
+                order = replace(order, specs=(*specs[:place], *changed, *specs[place + 1 :]))
+            case ["add"]:
+                order = replace(order, specs=(*specs, specs[-1]))
+            case ["check"]:
+                check = await controller.ask(TextLine("Check: a command, such as make test", order.check))
+                order = order if check is None else replace(order, check=check)
+            case ["limit"]:
+                order = replace(order, cost=await _limit(controller, order.cost))
+            case ["take"]:
+                pick = await controller.ask(Choice("Which one is taken?", list(PICKS.items()), at=order.pick))
+                order = replace(order, pick=next((one for one in PICKS if one == pick), order.pick))
+            case _:
+                return None
+
+
+def _rows(order: RaceOrder, here: RunnerSpec) -> list[tuple[str, str]]:
+    limit = "none" if order.cost is None else f"${order.cost:g} for each runner"
+    rows = [("start", "Start the race"), ("task", f"Task      {one_line(order.prompt, 60)}")]
+    for place, spec in enumerate(order.specs):
+        effort = f"effort {spec.effort or here.effort}" if spec.effort or here.effort else ""
+        facts = (short_model(spec.model or here.model), effort, visible(spec.mode or here.mode), spec.context)
+        rows.append((f"runner {place}", f"Runner {place + 1}  {' · '.join(filter(None, facts))}"))
+    if len(order.specs) < MOST_RUNNERS:
+        rows.append(("add", "Add a runner"))
+    rows += [("check", f"Check     {one_line(order.check, 60) or 'none'}"), ("limit", f"Limit     {limit}")]
+    return [*rows, ("take", f"Take      {PICKS[order.pick]}")]
+
+
+async def _limit(controller: Controller, cost: float | None) -> float | None:
+    """Return the US dollars that each runner may cost."""
+    question = TextLine("US dollars for each runner; empty is no limit", "" if cost is None else f"{cost:g}")
+    while (text := await controller.ask(question)) is not None:
+        try:
+            return float(text.lstrip("$")) if text else None
+        except ValueError:
+            question = replace(question, text=text, details="That is no amount.")
+    return cost
+
+
+async def _change(
+    controller: Controller, order: RaceOrder, place: int, here: RunnerSpec, modes: Sequence[str]
+) -> list[RunnerSpec]:
+    """Return what stands in a runner's place then: itself, changed or not, or nothing."""
+    spec, number = order.specs[place], f"runner {place + 1}"
+    answers = [("model", "Another model"), ("effort", "Another effort"), ("mode", "Another mode or agent")]
+    answers.append(("context", "What it sees of the conversation"))
+    if len(order.specs) > LEAST_RUNNERS:
+        answers.append(("remove", "Remove it"))
+    levels = [(AS_HERE, f"as here: {here.effort or 'default'}"), *((level, level) for level in Effort)]
+    kinds = [(AS_HERE, f"as here: {here.mode}"), *((mode, one_line(mode, 40)) for mode in modes)]
+    seen = [(WHOLE, "all of it"), (COMPACTED, "a summary")]
+    if spec.context not in {"", COMPACTED}:
+        seen.append((spec.context, spec.context))
+    match await controller.ask(Choice(f"What of {number}?", answers)):
+        case "model":
+            model = await controller.ask(ModelChoice(spec.model or here.model))
+            return [spec if model is None else replace(spec, model="" if model == here.model else model)]
+        case "effort":
+            effort = await controller.ask(Choice(f"How much {number} thinks", levels, at=spec.effort or AS_HERE))
+            return [spec if effort is None else replace(spec, effort=Effort(effort) if effort else None)]
+        case "mode":
+            mode = await controller.ask(Choice(f"The mode or agent of {number}", kinds, at=spec.mode or AS_HERE))
+            return [spec if mode is None else replace(spec, mode=mode)]
+        case "context":
+            context = await controller.ask(Choice(f"What {number} sees", seen, at=spec.context or WHOLE))
+            return [spec if context is None else replace(spec, context="" if context == WHOLE else context)]
+        case "remove":
+            return []
+        case _:
+            return [spec]
