@@ -6,7 +6,7 @@ and what is accepted. Every value knows where it came from.
 
 import os
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field
 from pathlib import Path
 from typing import Any, Final, Literal, get_args, get_origin
@@ -286,44 +286,33 @@ def load_config(
     for origin, table in layers:
         _merge(merged, table)
         origins.update(dict.fromkeys((".".join(key) for key, _value in _leaves(table)), origin))
-    former = _without_former_values(merged)
+    warnings = list(left_out)
+    if isinstance(compaction := merged.get("compaction"), dict) and compaction.get("style") == "notes":
+        del compaction["style"]
+        warnings.append('compaction.style = "notes" is gone: summaries are written instead. /remember keeps notes.')
     known, unknown = split_known(Config, merged)
     try:
         config = Config.model_validate(known)
         permissions = Config.model_validate({"permissions": rules}).permissions
     except ValidationError as error:
         raise ConfigError(_explain(error, path, origins, project)) from None
-    warnings = (
-        *left_out,
-        *former,
-        *(f"{path} has a setting this version doesn't have: {name}." for name in unknown if name not in _FORMER),
-    )
-    warnings = (*warnings, *_exposed_keys(path, layers[0][1]), *_unknown_theme(config, origins.get("ui.theme", "file")))
-    return LoadedConfig(config, path, origins, warnings, permissions)
-
-
-def _without_former_values(merged: Table) -> tuple[str, ...]:
-    """Take values out that earlier versions had, and return a sentence for each."""
-    compaction = merged.get("compaction")
-    if isinstance(compaction, dict) and compaction.get("style") == "notes":
-        del compaction["style"]
-        return ('compaction.style = "notes" is gone: summaries are written instead. /remember keeps notes.',)
-    return ()
+    warnings += [f"{path} has a setting this version doesn't have: {name}." for name in unknown if name not in _FORMER]
+    holds_key = os.name == "posix" and any(key[-1] == "api_key" for key, _value in _leaves(own))
+    if holds_key and path.stat().st_mode & 0o077:
+        warnings.append(f"{path} holds an API key and others may read it; run: chmod 600 {path}")
+    if (theme := config.ui.theme) is not None and theme not in THEMES:
+        origin = origins.get("ui.theme", "file")
+        said = f"There is no theme “{theme}” (ui.theme, set in the {origin}), so the default is used."
+        warnings.append(f"{said} /theme in the program shows them all.")
+    return LoadedConfig(config, path, origins, tuple(warnings), permissions)
 
 
 def _brought(project: Path) -> tuple[Table, tuple[str, ...]]:
     """Return the raw contents of a project's file, and why it was left out; raises as ``read_table``."""
     try:
-        data, _state = read_inside(project.parent.parent, project)
-        return tomllib.loads(data.decode("utf-8")), ()
-    except FileNotFoundError:
-        return {}, ()
+        return _parsed(project, lambda: read_inside(project.parent.parent, project)[0]), ()
     except OutsideError as error:
         return {}, (f"{project}: left out, as {error.strerror}.",)
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{project} is not valid TOML: {error}. Correct it or move the file away.") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{project} cannot be read: {error}.") from None
 
 
 def _without_users(model: type[BaseModel], table: Table) -> Table:
@@ -338,29 +327,21 @@ def _without_users(model: type[BaseModel], table: Table) -> Table:
     return left
 
 
-def _unknown_theme(config: Config, origin: Origin) -> tuple[str, ...]:
-    name = config.ui.theme
-    if name is None or name in THEMES:
-        return ()
-    said = f"There is no theme “{name}” (ui.theme, set in the {origin}), so the default is used."
-    return (f"{said} /theme in the program shows them all.",)
-
-
 def _beside(own: Table, brought: Table) -> Table:
     """Return a project's settings beside the user's: its hooks come after those, its servers replace none of those.
 
     What a project starts runs in the sandbox.
     """
     beside = dict(brought)
+
+    def sandboxed(row: Any) -> Any:
+        return {**row, "sandboxed": True} if isinstance(row, dict) else row
+
     if isinstance(hooks := brought.get("hooks"), list):
-        beside["hooks"] = [*(own.get("hooks") or []), *map(_sandboxed, hooks)]
+        beside["hooks"] = [*(own.get("hooks") or []), *map(sandboxed, hooks)]
     if isinstance(servers := brought.get("mcp"), dict):
-        beside["mcp"] = {name: _sandboxed(row) for name, row in servers.items() if name not in (own.get("mcp") or {})}
+        beside["mcp"] = {name: sandboxed(row) for name, row in servers.items() if name not in (own.get("mcp") or {})}
     return beside
-
-
-def _sandboxed(row: Any) -> Any:
-    return {**row, "sandboxed": True} if isinstance(row, dict) else row
 
 
 def read_table(path: Path) -> Table:
@@ -371,10 +352,16 @@ def read_table(path: Path) -> Table:
     """
     if is_there(path) and not is_file(path):
         raise ConfigError(f"{path} is no regular file. Move it away.")
+    return _parsed(path, path.read_bytes)
+
+
+def _parsed(path: Path, read: Callable[[], bytes]) -> Table:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(read().decode("utf-8"))
     except FileNotFoundError:
         return {}
+    except OutsideError:
+        raise
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{path} is not valid TOML: {error}. Correct it or move the file away.") from None
     except (OSError, UnicodeDecodeError) as error:
@@ -554,11 +541,3 @@ def _explain(error: ValidationError, path: Path, origins: Mapping[str, Origin], 
 
 def _shown(key: str, value: Any) -> str:
     return "…" if "key" in key.rsplit(".", 1)[-1] else repr(value)[:80]
-
-
-def _exposed_keys(path: Path, table: Table) -> tuple[str, ...]:
-    """Warn when a file that holds an API key can be read by others."""
-    if os.name != "posix" or not any(key[-1] == "api_key" for key, _value in _leaves(table)):
-        return ()
-    mode = path.stat().st_mode & 0o077
-    return (f"{path} holds an API key and others may read it; run: chmod 600 {path}",) if mode else ()

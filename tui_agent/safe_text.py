@@ -5,7 +5,6 @@ was, and made harmless on its way to the screen and to the command line. Which c
 """
 
 import re
-import struct
 from collections.abc import Iterator
 from typing import Any
 
@@ -101,13 +100,8 @@ def one_line(text: str, limit: int = 200) -> str:
 
 
 def _escape(match: re.Match[str]) -> str:
-    return "".join(
-        f"\\u{unit:04x}" for unit in struct.unpack(">2H" if ord(match[0]) > 0xFFFF else ">H", _utf16(match[0]))
-    )
-
-
-def _utf16(character: str) -> bytes:
-    return character.encode("utf-16-be", "surrogatepass")
+    units = match[0].encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
 
 
 def _picture(match: re.Match[str]) -> str:

@@ -39,16 +39,12 @@ def counts(key: str) -> str:
     return next((when for name, when in _COUNTS_LATER.items() if key == name or key.startswith(f"{name}.")), "")
 
 
-def changed_keys(before: Config, after: Config) -> tuple[str, ...]:
-    """Return the settings that differ, named as in the file; of a table of names all that is in it is one."""
-    return tuple(_changed(before, after, ""))
-
-
-def _changed(before: BaseModel, after: BaseModel, prefix: str) -> Iterator[str]:
+def changed_keys(before: BaseModel, after: BaseModel, prefix: str = "") -> Iterator[str]:
+    """Yield the settings that differ, named as in the file; of a table of names all that is in it is one."""
     for name in type(before).model_fields:
         old, new = getattr(before, name), getattr(after, name)
         if isinstance(old, BaseModel) and isinstance(new, BaseModel):
-            yield from _changed(old, new, f"{prefix}{name}.")
+            yield from changed_keys(old, new, f"{prefix}{name}.")
         elif old != new:
             yield f"{prefix}{name}"
 
@@ -98,7 +94,7 @@ def _rows(loaded: LoadedConfig, table: BaseModel, model: type[BaseModel], prefix
         if isinstance(value, BaseModel):
             yield from _rows(loaded, value, type(value), f"{key}.")
             continue
-        editable = not isinstance(value, dict | tuple | list) and not _is_table(info)
+        editable = not isinstance(value, dict | tuple | list) and get_origin(info.annotation) not in {dict, tuple, list}
         yield SettingRow(
             key=key,
             value=_shown(value),
@@ -123,10 +119,6 @@ def _docstrings(model: type[BaseModel]) -> dict[str, str]:
             if isinstance(text, str):
                 found[field.target.id] = text
     return found
-
-
-def _is_table(info: FieldInfo) -> bool:
-    return get_origin(info.annotation) in {dict, tuple, list}
 
 
 def _shown(value: Any) -> str:
@@ -171,12 +163,7 @@ def _accepts(info: FieldInfo) -> str:
         return ", ".join(choices[:-1]) + f" or {choices[-1]}"
     kinds = _kinds(info)
     names = [name for kind, name in ((int, "a whole number"), (float, "a number"), (str, "text")) if kind in kinds]
-    limits = []
-    for limit in info.metadata:
-        if isinstance(limit, Ge):
-            limits.append(f"at least {limit.ge}")
-        elif isinstance(limit, Gt):
-            limits.append(f"more than {limit.gt}")
-        elif isinstance(limit, Le):
-            limits.append(f"at most {limit.le}")
+    words = {Ge: ("at least", "ge"), Gt: ("more than", "gt"), Le: ("at most", "le")}
+    known = [(limit, *words[type(limit)]) for limit in info.metadata if type(limit) in words]
+    limits = [f"{word} {getattr(limit, name)}" for limit, word, name in known]
     return ", ".join([" or ".join(names) or "a value", *limits])

@@ -149,4 +149,4 @@ def test_what_counts_later_is_a_setting(place: Path) -> None:
 def test_changed_keys_names_what_differs() -> None:
     before = Config()
     after = Config.model_validate({"compaction": {"auto": False}, "keys": {"help": "f8"}})
-    assert changed_keys(before, after) == ("compaction.auto", "keys")
+    assert list(changed_keys(before, after)) == ["compaction.auto", "keys"]

@@ -34,18 +34,13 @@ def run_acp(arguments: Namespace) -> int:
     """Serve one editor until it closes standard input, or ask for a key where an editor has that done in a terminal."""
     if arguments.login:
         return run_login(Namespace(provider="", env=None, force=False))
-    out = _own_output()
-    run_to_end(_serve(arguments, out))
-    return 0
-
-
-def _own_output() -> BinaryIO:
-    """Take standard output for the protocol; whatever else prints goes where errors go."""
+    # Standard output is the protocol's; whatever else prints goes where errors go.
     sys.stdout.flush()
     out = os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(2, 1)
     sys.stdout = sys.stderr
-    return out
+    run_to_end(_serve(arguments, out))
+    return 0
 
 
 async def _serve(arguments: Namespace, out: BinaryIO) -> None:

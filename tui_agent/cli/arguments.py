@@ -65,7 +65,9 @@ def parse(argv: list[str]) -> argparse.Namespace:
         SystemExit: help or version was asked for and printed.
     """
     if argv and argv[0] in SUBCOMMANDS:
-        return _subcommand_parser().parse_args(_with_action(argv))
+        parser = _Parser(prog="tui-agent")
+        _add_commands(parser, required=True)
+        return parser.parse_args(_with_action(argv))
     if argv:
         _refuse_slip(argv[0], argv)
     arguments = _run_parser().parse_args(argv)
@@ -75,18 +77,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
         if arguments.print:
             raise UsageError("The prompt is more than one argument: put it in quotes. See: tui-agent --help")
         arguments.print, arguments.prompt = arguments.prompt, None
-    if arguments.json and arguments.print is None:
-        raise UsageError("--json goes with -p. See: tui-agent --help")
-    if arguments.result is not None and arguments.print is None:
-        raise UsageError("--result goes with -p; in the program it is /result. See: tui-agent --help")
-    if arguments.key is not None:
-        _check_key(arguments)
-    _check_race(arguments)
-    chosen = [name for name in ("continue_", "resume", "fork") if getattr(arguments, name) is not None]
-    if len(chosen) > 1:
-        raise UsageError("Use one of -c, -r and --fork. See: tui-agent --help")
-    if arguments.take_over and not (arguments.continue_ or arguments.resume):
-        raise UsageError("--take-over goes with -c or -r ID. See: tui-agent --help")
+    _check(arguments)
     if not is_directory(arguments.cwd):
         raise UsageError(f"Argument --cwd: {arguments.cwd} is not a directory")
     return arguments
@@ -106,29 +97,37 @@ def named_run(arguments: Namespace) -> Namespace:
     return run
 
 
-def _check_key(arguments: argparse.Namespace) -> None:
-    """Refuse options that name a session another way."""
-    if arguments.print is None:
-        raise UsageError("--key goes with -p. See: tui-agent --help")
-    if not arguments.key.strip():
-        raise UsageError("--key needs a name.")
+def _check(arguments: argparse.Namespace) -> None:
+    """Refuse options that don't go together."""
+    has_screen, is_race, check = arguments.print is None, arguments.race is not None, arguments.check
+    ways = [name for name in ("continue_", "resume", "fork") if getattr(arguments, name) is not None]
     others = {"-c": arguments.continue_, "-r": arguments.resume, "--fork": arguments.fork, "--race": arguments.race}
     others |= {"--no-session": arguments.no_session or None, "--demo": arguments.demo or None}
-    if clashing := [name for name, value in others.items() if value is not None]:
-        raise UsageError(f"--key finds the session itself: leave out {' and '.join(clashing)}.")
-
-
-def _check_race(arguments: argparse.Namespace) -> None:
-    if arguments.race is not None and arguments.print is None:
-        raise UsageError("--race goes with -p; in the program it is /race. See: tui-agent --help")
-    if arguments.check is not None and arguments.print is None:
-        raise UsageError("--check goes with -p; in the program it is /check. See: tui-agent --help")
-    if arguments.race is None and arguments.pick is not None:
-        raise UsageError("--pick goes with --race. See: tui-agent --help")
-    if arguments.check_rounds is not None and (arguments.check is None or arguments.race is not None):
-        raise UsageError("--check-rounds goes with --check, in a run that is no race. See: tui-agent --help")
-    if arguments.pick == "first-green" and arguments.check == "":
-        raise UsageError("--pick first-green needs a --check.")
+    clashing = " and ".join(name for name, value in others.items() if value is not None)
+    key, more = arguments.key, "See: tui-agent --help"
+    rules = (
+        (has_screen and arguments.json, f"--json goes with -p. {more}"),
+        (has_screen and arguments.result is not None, f"--result goes with -p; in the program it is /result. {more}"),
+        (has_screen and key is not None, f"--key goes with -p. {more}"),
+        (key is not None and not key.strip(), "--key needs a name."),
+        (key is not None and clashing, f"--key finds the session itself: leave out {clashing}."),
+        (has_screen and is_race, f"--race goes with -p; in the program it is /race. {more}"),
+        (has_screen and check is not None, f"--check goes with -p; in the program it is /check. {more}"),
+        (not is_race and arguments.pick is not None, f"--pick goes with --race. {more}"),
+        (
+            arguments.check_rounds is not None and (check is None or is_race),
+            f"--check-rounds goes with --check, in a run that is no race. {more}",
+        ),
+        (arguments.pick == "first-green" and check == "", "--pick first-green needs a --check."),
+        (len(ways) > 1, f"Use one of -c, -r and --fork. {more}"),
+        (
+            arguments.take_over and not (arguments.continue_ or arguments.resume),
+            f"--take-over goes with -c or -r ID. {more}",
+        ),
+    )
+    for is_broken, why in rules:
+        if is_broken:
+            raise UsageError(why)
 
 
 def _with_action(argv: list[str]) -> list[str]:
@@ -270,12 +269,6 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
         help="refuse what this rule names, such as 'bash:git push*'",
     )
     how.add_argument("--debug", action="store_true", help="log more, and show tracebacks")
-
-
-def _subcommand_parser() -> argparse.ArgumentParser:
-    parser = _Parser(prog="tui-agent")
-    _add_commands(parser, required=True)
-    return parser
 
 
 def _add_commands(parser: argparse.ArgumentParser, *, required: bool) -> None:
@@ -505,8 +498,6 @@ def _offer(action: argparse.Action, words: Iterable[str]) -> None:
 
 def run_completion(arguments: Namespace) -> int:
     import shtab
-
-    from tui_agent.cli.arguments import whole_parser
 
     print(shtab.complete(whole_parser(), shell=arguments.shell))
     return 0

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from tui_agent.agent.agent import Agent
+from tui_agent.agent.clients import NO_MODEL
 from tui_agent.agent.mcp.settings import McpServerSettings
 from tui_agent.app.logins import LoginController
 from tui_agent.app.services import (
@@ -144,7 +145,7 @@ class ControllerWiring(AppServices):
             return FirstView(OpenRequest(wiring.store.session(arguments.resume).id, how), prompt=arguments.prompt or "")
         if arguments.resume is not None:
             return FirstView(screen="sessions")
-        if arguments.demo or wiring.has_model():
+        if arguments.demo or wiring.router.keys.available() or wiring.default_model() != NO_MODEL:
             return FirstView(OpenRequest(demo=arguments.demo), prompt=arguments.prompt or "")
         return FirstView(screen="welcome")
 

@@ -100,7 +100,9 @@ def findings() -> Iterator[Finding]:
     yield from _extensions(loaded.config)
     yield from _sandbox(loaded.config)
     yield _sessions()
-    yield from _races()
+    if left := abandoned_homes(cache_dir() / "races"):
+        advice = "The next race removes them, or: tui-agent doctor --clean"
+        yield Finding("race", f"copies that no race uses: {', '.join(map(str, left))}", ok=False, advice=advice)
 
 
 def _settings(loaded: LoadedConfig) -> Iterator[Finding]:
@@ -108,23 +110,15 @@ def _settings(loaded: LoadedConfig) -> Iterator[Finding]:
     yield Finding("settings", where)
     for key in sorted(loaded.origins):
         if loaded.origins[key] != "flag":
-            value = "…" if _is_private(key) else _short(loaded, key)
+            parts = key.split(".")
+            is_private = parts[-1] == "api_key" or (parts[0] == "mcp" and {"env", "headers"} & set(parts[2:]))
+            try:
+                value = "…" if is_private else str(get_value(loaded, key))[:80]
+            except ConfigError:
+                value = "(set)"
             yield Finding("", f"{key} = {value}  ({loaded.origins[key]})")
     for warning in loaded.warnings:
         yield Finding("settings", warning, ok=False)
-
-
-def _is_private(key: str) -> bool:
-    """Whether a value may be a secret: a key, or what a server is given."""
-    parts = key.split(".")
-    return parts[-1] == "api_key" or (parts[0] == "mcp" and bool({"env", "headers"} & set(parts[2:])))
-
-
-def _short(loaded: LoadedConfig, key: str) -> str:
-    try:
-        return str(get_value(loaded, key))[:80]
-    except ConfigError:
-        return "(set)"
 
 
 def _models(config: Config) -> Iterator[Finding]:
@@ -271,13 +265,6 @@ def _sandbox(config: Config) -> Iterator[Finding]:
     yield Finding("sandbox", f"{state.kind} ({state.program}){layer}: commands see the project, and of this machine")
     for line in sandbox.view_lines():
         yield Finding("", line)
-
-
-def _races() -> Iterator[Finding]:
-    """Name the copies that races of killed programs left."""
-    if left := abandoned_homes(cache_dir() / "races"):
-        advice = "The next race removes them, or: tui-agent doctor --clean"
-        yield Finding("race", f"copies that no race uses: {', '.join(map(str, left))}", ok=False, advice=advice)
 
 
 def _sessions() -> Finding:

@@ -98,12 +98,6 @@ def _open(schema: Any) -> Any:
 
 
 def run_schema(_arguments: Namespace) -> int:
-    print(schema_text(), end="")
+    """Print the schema as ``docs/events.schema.json`` holds it."""
+    print(json.dumps(events_schema(), ensure_ascii=False, indent=2))
     return 0
-
-
-def schema_text() -> str:
-    """Return the schema as ``docs/events.schema.json`` holds it."""
-    from tui_agent.cli.events import events_schema
-
-    return json.dumps(events_schema(), ensure_ascii=False, indent=2) + "\n"

@@ -43,15 +43,6 @@ def _commands(settings: Path, *, held: bool) -> list[str]:
     ]
 
 
-def _is_off() -> bool:
-    """Whether the user's settings switch the sandbox off."""
-    try:
-        chosen = read_table(config_path()).get("sandbox")
-    except ConfigError:
-        return False
-    return "off" in (chosen, chosen.get("mode") if isinstance(chosen, dict) else None)
-
-
 def state_of_project(
     cwd: Path, store: TrustStore, *, assume_trust: bool = False, find: Callable[[Path], SandboxState] = find_sandbox
 ) -> ProjectState:
@@ -63,7 +54,12 @@ def state_of_project(
     theirs = [*_commands(project_config(project), held=False)]
     theirs += [" ".join([row.command or "", *row.args]) for row in read_project_file(project)[0].values()]
     if any(True for command in theirs for _path in named_files(project, command)):
-        theirs = [] if not _is_off() and find(project).kind is not None else theirs
+        try:
+            chosen = read_table(config_path()).get("sandbox")
+        except ConfigError:
+            chosen = None
+        is_off = "off" in (chosen, chosen.get("mode") if isinstance(chosen, dict) else None)
+        theirs = [] if not is_off and find(project).kind is not None else theirs
     commands = [*_commands(config_path(), held=True), *theirs]
     return project_state(project, store, cwd=cwd, assume_trust=assume_trust, commands=commands)
 
@@ -94,8 +90,14 @@ class Extensions:
         project = find_project(cwd)
         if more:
             own = tuple(ServerSpec(name, settings, "user", project) for name, settings in more.items())
-            patience = Timeouts(settle=HEADLESS_SETTLE)
-            self._own_hubs.append(self._new_hub(lambda: _with(self.servers(cwd), own), patience))
+
+            def find() -> FoundServers:
+                found = self.servers(cwd)
+                # Of two with one name the added one counts.
+                others = (spec for spec in found.specs if spec.name not in more)
+                return FoundServers((*others, *own), found.problems)
+
+            self._own_hubs.append(self._new_hub(find, Timeouts(settle=HEADLESS_SETTLE)))
             return self._own_hubs[-1]
         if project not in self._hubs:
             self._hubs[project] = self._new_hub(lambda: self.servers(cwd))
@@ -169,9 +171,3 @@ class Extensions:
 
     async def aclose(self) -> None:
         await asyncio.gather(*(hub.aclose() for hub in (*self._hubs.values(), *self._own_hubs)))
-
-
-def _with(found: FoundServers, more: tuple[ServerSpec, ...]) -> FoundServers:
-    """Return servers with more of them; of two with one name the added one counts."""
-    names = {spec.name for spec in more}
-    return FoundServers((*(spec for spec in found.specs if spec.name not in names), *more), found.problems)

@@ -18,7 +18,6 @@ from tui_agent.agent.events import (
     RunEnded,
     ToolStarted,
 )
-from tui_agent.agent.ports import RunCheck
 from tui_agent.agent.preparing import prepare
 from tui_agent.app.commands import command_table, find
 from tui_agent.app.controller import Controller
@@ -94,11 +93,6 @@ class KeyedRun:
         """What to open: the session that was begun, or a new one."""
         return OpenRequest(self.session.id if self.session is not None else None)
 
-    @property
-    def has_begun(self) -> bool:
-        """Whether the session holds the message already."""
-        return self.session is not None and bool(self.session.first_message)
-
     def repeat(self, store: Store, *, as_json: bool) -> int:
         """Print what the finished run said, without a request; returns its exit code."""
         if self.session is None or self.session.outcome is None:
@@ -166,7 +160,7 @@ class HeadlessRun(Frontend):
         await self.controller.close()
 
     @property
-    def _agent(self) -> Agent:
+    def agent(self) -> Agent:
         assert self.controller.agent is not None, "open comes first"  # noqa: S101 - a promise of this class
         return self.controller.agent
 
@@ -196,17 +190,14 @@ class HeadlessRun(Frontend):
 
     async def go_on(self, keyed: "KeyedRun") -> None:
         """Give the open session its key, or bring the files of one that was cut off back into a fresh checkout."""
-        session = self._agent.session
+        session = self.agent.session
         if keyed.session is None:
             self.controller.services.store.set_key(session.id, keyed.key)
             return
         self.controller.services.store.set_outcome(session.id, None)
-        restored = await self._agent.files.bring_back()
+        restored = await self.agent.files.bring_back()
         if restored.done:
             self.say(f"Brought back what the session had changed: {plural(len(restored.done), 'file')}.")
-
-    def use_check(self, command: str, rounds: int | None) -> None:
-        self._agent.ports.check = RunCheck(command) if rounds is None else RunCheck(command, rounds)
 
     def keep_outcome(self, code: int) -> None:
         """Keep how the run ended, for lists and for ``--key``; a run that never began has no outcome."""
@@ -240,14 +231,14 @@ class HeadlessRun(Frontend):
 
         def interrupt(_number: int) -> None:
             work.cancel()
-            self._agent.interrupt()
+            self.agent.interrupt()
 
         with listening(interrupt, *ENDING):
             try:
                 await work
             except asyncio.CancelledError:
                 return ExitCode.INTERRUPTED
-            if self._agent.running:
+            if self.agent.running:
                 await self._ended
         if self._untold is not None:
             raise self._untold
@@ -271,7 +262,7 @@ class HeadlessRun(Frontend):
         self.show(Report("The race", entry_lines(entry)))
         if any(row.context for row in entry.runners):
             for row in entry.runners:
-                answer = race_commands.answer_of(self._agent.session, row) or row.problem or "no answer"
+                answer = race_commands.answer_of(self.agent.session, row) or row.problem or "no answer"
                 self.show(Report(row.name, ["", Heading(row.name), *answer.splitlines()]))
         if wish.pick != "none" and entry.taken is None:
             self.say("Nothing was taken: no runner reached what is asked for.", "error")
@@ -286,7 +277,7 @@ class HeadlessRun(Frontend):
             if not await self.controller.run_through(command, " ".join(filter(None, [intent.arguments, piped]))):
                 self._failed = True
             return
-        prepared = await prepare(message, self._agent.session, self._agent.ports, piped=piped)
+        prepared = await prepare(message, self.agent.session, self.agent.ports, piped=piped)
         if isinstance(intent, CommandIntent) and prepared.parts == (TextPart(text=f"/{intent.name}"),):
             # A word with a slash and nothing else says nothing to a model: it is a command that was mistyped.
             raise CommandError(self.controller.unknown(intent.name))
@@ -371,7 +362,7 @@ class HeadlessRun(Frontend):
             self._tell(event)
         except OSError as error:  # nobody reads any more, or there is no room for what is written
             self._untold = self._untold or error
-            self._agent.interrupt()
+            self.agent.interrupt()
         if isinstance(event, RunEnded) and not self._ended.done():
             self._ended.set_result(event)
 
@@ -386,7 +377,7 @@ class HeadlessRun(Frontend):
                     self._refused.add(request.call_id)
                 # Answered from outside the event, as a person would.
                 asyncio.get_running_loop().call_soon(
-                    self._agent.answer_permission,
+                    self.agent.answer_permission,
                     request.call_id,
                     PermissionAnswer(Decision.DENY, NOBODY_TO_ASK),
                 )
@@ -402,7 +393,7 @@ class HeadlessRun(Frontend):
                 self._acted = self._acted or changed or self._did_more_than_read(result.call_id)
             case ToolStarted(call_id=call_id, tool="bash", arguments=arguments):
                 self._commands[call_id] = str(
-                    getattr(parse_arguments(find_tool("bash", self._agent.ports.tools), arguments), "command", "")
+                    getattr(parse_arguments(find_tool("bash", self.agent.ports.tools), arguments), "command", "")
                 )
             case RetryScheduled(seconds=seconds, reason=reason, loading=waited) if not self._as_json:
                 if not waited:
@@ -415,7 +406,7 @@ class HeadlessRun(Frontend):
     def _did_more_than_read(self, call_id: str) -> bool:
         from tui_agent.shell.needs import command_needs
 
-        ports, command = self._agent.ports, self._commands.get(call_id)
+        ports, command = self.agent.ports, self._commands.get(call_id)
         return command is not None and any(
             not need.harmless for need in command_needs(command, ports.cwd, ports.project)
         )
@@ -432,10 +423,12 @@ class HeadlessRun(Frontend):
         to_go_on = "To go on: tui-agent -c -p continue"
         match ended.reason:
             case "done" | "length" if ended.check == "failed":
-                command = self._agent.ports.check.command if self._agent.ports.check else ""
+                command = self.agent.ports.check.command if self.agent.ports.check else ""
                 outcome = ExitCode.FAILED, f"The check failed: {one_line(command, 200)}"
             case "done" | "length":
-                why = self._refused_alone() or self._incomplete()
+                refused = ", ".join(dict.fromkeys(self._denied)) if not self._acted else ""
+                allowing = "Allow it with --allow, for example --allow edit --allow 'bash:*'."
+                why = f"Not allowed: {refused}. {allowing}" if refused else self._incomplete()
                 outcome = (ExitCode.STOPPED, why) if why else (ExitCode.DONE, "")
             case "budget":
                 code = ExitCode.TIMEOUT if ended.budget == "time" else ExitCode.BUDGET
@@ -449,13 +442,6 @@ class HeadlessRun(Frontend):
             case _:
                 outcome = ExitCode.FAILED, ended.error or ""
         return outcome
-
-    def _refused_alone(self) -> str | None:
-        """Return what was refused where nothing else was done, None otherwise."""
-        if not self._denied or self._acted:
-            return None
-        what = ", ".join(dict.fromkeys(self._denied))
-        return f"Not allowed: {what}. Allow it with --allow, for example --allow edit --allow 'bash:*'."
 
     def _incomplete(self) -> str | None:
         """Return why the last answer is not all that was to be said, None when it is."""

@@ -120,6 +120,7 @@ def _headless(arguments: Namespace) -> int:
     from tui_agent.cli.logs import skip_plugins
 
     skip_plugins()
+    from tui_agent.agent.ports import RunCheck
     from tui_agent.cli.controller_wiring import ControllerWiring
     from tui_agent.cli.ending import run_to_end
     from tui_agent.cli.headless import GO_ON, HeadlessRun, KeyedRun
@@ -149,8 +150,9 @@ def _headless(arguments: Namespace) -> int:
                 gc.enable()
                 if arguments.race is None:
                     if arguments.check:
-                        run.use_check(arguments.check, arguments.check_rounds)
-                    begun = keyed is not None and keyed.has_begun
+                        rounds = {} if arguments.check_rounds is None else {"rounds": arguments.check_rounds}
+                        run.agent.ports.check = RunCheck(arguments.check, **rounds)
+                    begun = keyed is not None and keyed.session is not None and keyed.session.first_message
                     code = await (run.run(GO_ON) if begun else run.run(message, piped))
                 else:
                     from tui_agent.app.race_commands import RaceWish

@@ -309,9 +309,7 @@ class PlainFrontend(Frontend):
     def show(self, page: Page) -> None:
         """Print a page; of pages that only a screen can show, what they list."""
         match page:
-            case Report() | RacePage():
-                lines = page.text.splitlines()
-            case Output():
+            case Report() | RacePage() | Output():
                 lines = page.text.splitlines()
             case DiffPage():
                 lines = diff_text(page.files).splitlines()
@@ -350,7 +348,17 @@ class PlainFrontend(Frontend):
                     return await self._ask_row(question.rows)  # type: ignore[return-value]  # so is this
                 case SessionChoice():
                     self._print_all("Which session?")
-                    picked = await self._ask_row(self._session_rows())
+                    services = self.controller.services
+                    now = services.clock()
+                    rows = [
+                        PickRow(
+                            info.id,
+                            one_line(info.title or info.first_message, 100) or "(empty)",
+                            age(info.updated_at, now),
+                        )
+                        for info in services.store.sessions(cwd=services.cwd)
+                    ]
+                    picked = await self._ask_row(rows)
                     return OpenRequest(picked) if picked is not None else None  # type: ignore[return-value]
                 case TextLine():
                     self._print_all(question.question, question.details, *([question.text] if question.text else []))
@@ -396,14 +404,6 @@ class PlainFrontend(Frontend):
                 self._print("No row has that number or those words.")
             shown = found or shown
 
-    def _session_rows(self) -> list[PickRow]:
-        services = self.controller.services
-        now = services.clock()
-        return [
-            PickRow(info.id, one_line(info.title or info.first_message, 100) or "(empty)", age(info.updated_at, now))
-            for info in services.store.sessions(cwd=services.cwd)
-        ]
-
     def _show_permission(self) -> None:
         if not self._permissions:
             return
@@ -438,19 +438,16 @@ class PlainFrontend(Frontend):
             self._print(f"There is no answer {words}.")
             return
         name = offered[int(words) - 1].name
-        if name == "note":
-            self.controller.soon(self._deny_with_note(request))
-        elif name == "rule":
-            self.controller.soon(self._allow_with_rules(request))
+        if name in {"note", "rule"}:
+            self.controller.soon(self._answer_in_words(request, name))
         else:
             self._settle(request, PermissionAnswer(Decision(name)))
 
-    async def _deny_with_note(self, request: PermissionRequest) -> None:
-        note = await self.ask(TextLine("What should it do instead?"))
-        if note is not None:
-            self._settle(request, PermissionAnswer(Decision.DENY, note))
-
-    async def _allow_with_rules(self, request: PermissionRequest) -> None:
+    async def _answer_in_words(self, request: PermissionRequest, name: str) -> None:
+        if name == "note":
+            if (note := await self.ask(TextLine("What should it do instead?"))) is not None:
+                self._settle(request, PermissionAnswer(Decision.DENY, note))
+            return
         patterns = []
         for rule in request.rules:
             name, _, pattern = rule.partition(": ")

@@ -3,7 +3,6 @@
 import json
 import sys
 from argparse import Namespace
-from collections.abc import Sequence
 from difflib import get_close_matches
 
 from pydantic import BaseModel
@@ -12,7 +11,6 @@ from tui_agent.agent.permissions import rules_from_table
 from tui_agent.cli.output import say
 from tui_agent.config import (
     Config,
-    LoadedConfig,
     config_path,
     get_value,
     load_config,
@@ -48,12 +46,6 @@ def require_sense(key: str, value: object) -> str:
         if isinstance(value, dict):
             rules_from_table(value, "user")
     return ""
-
-
-def doubts(key: str, loaded: LoadedConfig) -> Sequence[str]:
-    """Return what is odd about the settings now that one was saved; of another's name only what this one brought."""
-    names = split_key(key)
-    return (*loaded.warnings, *filter(None, [_about_name(names[0], names[1], loaded.config)] if names[1:] else []))
 
 
 def _about_name(table: str, name: str, config: Config) -> str:
@@ -128,10 +120,12 @@ def _print_all() -> None:
 
 
 def _set(key: str, value: object) -> None:
-
     warning = require_sense(key, value)
     loaded = set_value(key, value)
-    for told in filter(None, [warning, *doubts(key, loaded)]):
+    table, *names = split_key(key)
+    # Of another's name only what is odd about the one that was saved.
+    doubts = [warning, *loaded.warnings, _about_name(table, names[0], loaded.config) if names else ""]
+    for told in filter(None, doubts):
         say(told, file=sys.stderr)
     print(f"{key} = {_shown(_hide_keys(get_value(loaded, key)))} in {loaded.path}")
 

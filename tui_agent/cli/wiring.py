@@ -44,7 +44,6 @@ from tui_agent.processes.environment import SafeEnvironment
 from tui_agent.resources import prompt
 from tui_agent.sandbox import Sandbox
 from tui_agent.sandbox.layer import make_own_directory
-from tui_agent.session.effort import Effort
 from tui_agent.session.entries import AssistantEntry, EffortChangeEntry, Entry, ShellEntry, ToolResultEntry
 from tui_agent.session.errors import StoreError
 from tui_agent.session.ids import short_id
@@ -78,14 +77,16 @@ class Wiring:
         self._configure()
         self.chosen: AgentSpec | None = self._choose_agent()
         """The agent of the user's that was named instead of a mode."""
-        self.store: Store = self._open_store()
+        if arguments.no_session:
+            self.store = Store(make_own_directory(self, Path(tempfile.gettempdir())) / DATABASE)
+        else:
+            self.store = open_store()
 
     def _choose_agent(self) -> AgentSpec | None:
         name = self.arguments.mode
         if name is None or name in MODES:
             return None
-        folders = Folders(self.cwd, find_project(self.cwd), config_dir(), Path.home())
-        specs = load_specs(folders, prompt, trusted=lambda: self.trusts(self.cwd))
+        specs = load_specs(self._folders(self.cwd), prompt, trusted=lambda: self.trusts(self.cwd))
         found = find_spec(name, specs)
         if found is None or not found.primary:
             own = [spec.name for spec in specs if spec.primary]
@@ -123,7 +124,7 @@ class Wiring:
         config = loaded.config
         self.router.use(config.models, config.providers)
         self.providers.settings = config.host
-        return changed_keys(before, config)
+        return tuple(changed_keys(before, config))
 
     def _configure(self) -> None:
         """Read the settings that hold and build what depends on them; nothing is started."""
@@ -211,7 +212,11 @@ class Wiring:
         """Let go of a session whose only run failed; it is kept if a model answered, or something was done."""
         began_here = not (self.arguments.continue_ or self.arguments.resume or self.arguments.fork)
         # Of all branches: those of a race stand beside the path.
-        if began_here and not any(map(_is_work, session.entries(row.id for row in session.skeleton()))):
+        entries = session.entries(row.id for row in session.skeleton())
+        if began_here and not any(
+            entry.parts if isinstance(entry, AssistantEntry) else isinstance(entry, ToolResultEntry | ShellEntry)
+            for entry in entries
+        ):
             session.release()
             self.store.delete(session.id)
         else:
@@ -260,7 +265,11 @@ class Wiring:
             self.models,
             SessionPlaces(self.store, cwd),
             prompt,
-            knowledge=self.knowledge_of(cwd),
+            knowledge=Knowledge(
+                Sources(self._folders(cwd), config.instructions, config.notes_tokens),
+                prompt=prompt,
+                trusted=lambda: self.trusts(cwd),
+            ),
             fetch=config.webfetch,
             environment=SafeEnvironment(os.environ, config.sandbox.env),
             titles=not self.headless,
@@ -276,7 +285,10 @@ class Wiring:
         model = DEMO_MODEL if demo else self.default_model()
         effort = self.arguments.effort or (chosen.effort if chosen is not None else None)
         if effort is not None and not session.read_only:
-            _insist_on(effort, session)
+            # The agent names it where the path names none.
+            named = resolve(session.active_path()).effort
+            if named is not None and named.effort is not effort:
+                session.append(EffortChangeEntry(effort=effort))
         agent = Agent(session, ports, model=model, mode=wanted or config.mode, effort=effort)
         if wanted and not session.read_only:
             agent.change_mode(wanted)
@@ -333,15 +345,13 @@ class Wiring:
             *(() if own is None else rules_from_table(own.permissions, "here")),
         )
 
-    def knowledge_of(self, cwd: Path) -> Knowledge:
-        """Return what files tell an agent that works in a directory; nothing is read yet."""
-        folders = Folders(cwd, find_project(cwd), config_dir(), Path.home())
-        sources = Sources(folders, self.loaded.config.instructions, self.loaded.config.notes_tokens)
-        return Knowledge(sources, prompt=prompt, trusted=lambda: self.trusts(cwd))
+    @staticmethod
+    def _folders(cwd: Path) -> Folders:
+        return Folders(cwd, find_project(cwd), config_dir(), Path.home())
 
     def tool_files_of(self, cwd: Path) -> ToolFiles:
         """Return the tool files that hold in a directory; nothing is read yet."""
-        folders = Folders(cwd, find_project(cwd), config_dir(), Path.home())
+        folders = self._folders(cwd)
 
         def find() -> tuple[list[FoundFile], list[str]]:
             state = self._trust_of(cwd)
@@ -376,15 +386,6 @@ class Wiring:
         """Return the model of a new session, "" when there is none."""
         return choose_model(self.loaded.config, self.router.keys.available(), self.catalog.knows)
 
-    def has_model(self) -> bool:
-        """Whether a new session could do something."""
-        return bool(self.router.keys.available()) or self.default_model() != NO_MODEL
-
-    def _open_store(self) -> Store:
-        if not self.arguments.no_session:
-            return open_store()
-        return Store(make_own_directory(self, Path(tempfile.gettempdir())) / DATABASE)
-
     @staticmethod
     def _demo_directory() -> Path:
         name = datetime.fromtimestamp(time.time()).astimezone().strftime("%Y%m%d-%H%M%S")
@@ -393,21 +394,6 @@ class Wiring:
         directory = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=parent))
         create_demo_workspace(directory)
         return directory
-
-
-def _insist_on(effort: Effort, session: Session) -> None:
-    """Have a session go on with an effort where its path names another one; the agent names it where none does."""
-    named = resolve(session.active_path()).effort
-    if named is not None and named.effort is not effort:
-        session.append(EffortChangeEntry(effort=effort))
-
-
-def _is_work(entry: Entry) -> bool:
-    match entry:
-        case AssistantEntry(parts=parts):
-            return bool(parts)
-        case entry:
-            return isinstance(entry, ToolResultEntry | ShellEntry)
 
 
 def _flags(arguments: Namespace) -> dict[str, Any]:
@@ -422,13 +408,7 @@ def _flags(arguments: Namespace) -> dict[str, Any]:
 
 def keep_rule(rule: Rule, path: Path | None = None, *, project: Path | None = None) -> str | None:
     """Add a rule to the user's file, where a project is given for that one; returns why that can't be done."""
-    table = _table(project if rule.source == "here" else None)
-    try:
-        patterns = _patterns(table, rule.permission, path)
-        set_value(f'{table}."{rule.permission}"', {**patterns, _as_glob(rule): rule.action.value}, path)
-    except (ConfigError, OSError) as error:
-        return str(error)
-    return None
+    return _write_rule(rule, rule.action.value, path, project)
 
 
 def forget_rule(rule: Rule, path: Path | None = None, *, project: Path | None = None) -> str | None:
@@ -438,26 +418,28 @@ def forget_rule(rule: Rule, path: Path | None = None, *, project: Path | None = 
     """
     if rule.source == "project":
         return f"It is kept in {STORED['project']}: edit that file, and the project is asked about again."
-    if rule.source not in {"user", "here"}:
-        return None
-    table = _table(project if rule.source == "here" else None)
+    return _write_rule(rule, None, path, project) if rule.source in {"user", "here"} else None
+
+
+def _write_rule(rule: Rule, action: str | None, path: Path | None, project: Path | None) -> str | None:
+    from tui_agent.shell.families import escaped
+
+    table = "permissions"
+    if project is not None and rule.source == "here":
+        table = f"projects.{json.dumps(str(real_path(project)), ensure_ascii=False)}.permissions"
+    pattern = escaped(rule.pattern) if rule.literal else rule.pattern
     try:
         patterns = _patterns(table, rule.permission, path)
-        if _as_glob(rule) not in patterns:
+        if action is not None:
+            patterns[pattern] = action
+        elif pattern in patterns:
+            del patterns[pattern]
+        else:
             return f"It is not in {path or config_path()} (a variable of the environment sets it)."
-        del patterns[_as_glob(rule)]
         set_value(f'{table}."{rule.permission}"', patterns or None, path)
     except (ConfigError, OSError) as error:
         return str(error)
     return None
-
-
-def _table(project: Path | None) -> str:
-    """Return the key of a table of rules: the user's for every project, or for one."""
-    if project is None:
-        return "permissions"
-    named = json.dumps(str(real_path(project)), ensure_ascii=False)
-    return f"projects.{named}.permissions"
 
 
 def _patterns(table: str, permission: str, path: Path | None) -> dict[str, str]:
@@ -466,9 +448,3 @@ def _patterns(table: str, permission: str, path: Path | None) -> dict[str, str]:
     for key in (*split_key(table), permission):
         found = found.get(key, {}) if isinstance(found, dict) else {}
     return dict(found) if isinstance(found, dict) else {"*": str(found)}
-
-
-def _as_glob(rule: Rule) -> str:
-    from tui_agent.shell.families import escaped
-
-    return escaped(rule.pattern) if rule.literal else rule.pattern

@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+from contextlib import suppress
 
 from tui_agent.json_text import loads
 from tui_agent.session.entries import AssistantEntry, AssistantPart, ReasoningPart, TextPart, ToolCallPart
@@ -68,7 +69,9 @@ def entry_of(draft: DraftText) -> AssistantEntry | None:
         parts.append(ReasoningPart(text=draft.reasoning, model=draft.model))
     if draft.text:
         parts.append(TextPart(text=draft.text))
-    parts.extend(call for call in draft.calls if _is_object(call.arguments))
+    for call in draft.calls:
+        with suppress(ValueError):
+            parts += [call] if isinstance(loads(call.arguments), dict) else []
     if not parts:
         return None
     return AssistantEntry(
@@ -79,10 +82,3 @@ def entry_of(draft: DraftText) -> AssistantEntry | None:
         estimate=draft.estimate,
         started_at=draft.started_at,
     )
-
-
-def _is_object(arguments: str) -> bool:
-    try:
-        return isinstance(loads(arguments), dict)
-    except ValueError:
-        return False

@@ -643,11 +643,6 @@ class PruneEntry(EntryBase):
     notes: tuple[str, ...] = ()
     """What each target's placeholder says beside its gist, in the order of ``targets``; empty for none."""
 
-    @property
-    def is_of_compaction(self) -> bool:
-        """Whether it was made as the first part of a compaction."""
-        return self.reason == "compaction"
-
 
 class ContextEditEntry(EntryBase):
     """The user's own change to the model's view of one entry."""

@@ -134,16 +134,6 @@ def note(connection: sqlite3.Connection, session: int, entries: Sequence[Entry])
         )
 
 
-def remove_from_index(connection: sqlite3.Connection, session: int) -> None:
-    """Take a session's entries out of the search index. Entries that can't be read stay in it, unreachable."""
-    ids = [row[0] for row in connection.execute("SELECT id FROM entries WHERE session = ?", (session,))]
-    for entry in load(connection, session, ids, lambda _damaged: None):
-        connection.execute(
-            "INSERT INTO entries_fts (entries_fts, rowid, text) VALUES ('delete', ?, ?)",
-            (key_of(session, entry.id), index_text(entry)),
-        )
-
-
 def last_id(connection: sqlite3.Connection, session: int) -> int:
     """Return the greatest id a session has given away.
 

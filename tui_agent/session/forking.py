@@ -49,7 +49,12 @@ def begin(connection: sqlite3.Connection, source: int, at_entry: int | None, *, 
     source_id, cwd, title, first_message = connection.execute(
         "SELECT id, cwd, title, first_message FROM sessions WHERE number = ?", (source,)
     ).fetchone()
-    title = fork_title(title or first_message)
+    # Lists show both beside each other.
+    source_title = title or first_message
+    if match := _FORKED.fullmatch(source_title):
+        title = f"{match[1]} (fork {int(match[2] or 1) + 1})"
+    else:
+        title = f"{source_title[:_TITLE_LENGTH].strip()} (fork)" if source_title.strip() else ""
     target = insert_session(
         connection, session_id=new_id, cwd=cwd, title=title, at=at, origin=(source_id, at_entry, "")
     )
@@ -81,7 +86,18 @@ def copy(connection: sqlite3.Connection, source: int, target: int, ids: list[int
 
     Ids stay what they are, so that every reference to one still names the same entry.
     """
-    _copy(connection, source, target, ids)
+    marks = ", ".join("?" * len(ids))
+    connection.execute(
+        "INSERT INTO entries (session, id, parent_id, kind, preview, tokens, created_at, size) "  # noqa: S608 - question marks only
+        "SELECT ?, id, parent_id, kind, preview, tokens, created_at, size FROM entries "
+        f"WHERE session = ? AND id IN ({marks})",
+        (target, source, *ids),
+    )
+    first_source, first_target = key_range(source)[0], key_range(target)[0]
+    connection.execute(
+        f"INSERT INTO bodies (key, body) SELECT key - ? + ?, body FROM bodies WHERE key IN ({marks})",  # noqa: S608 - question marks only
+        (first_source, first_target, *(first_source + entry_id for entry_id in ids)),
+    )
     entries = entry_table.load(connection, target, ids, lambda _damaged: None)
     for entry in entries:
         connection.execute(
@@ -116,30 +132,14 @@ def finish(connection: sqlite3.Connection, source: int, target: int, leaf: int |
     )
 
 
-def fork_title(source: str) -> str:
-    """Return the title of a fork, of the title or first message of its source: lists show both beside each other."""
-    if match := _FORKED.fullmatch(source):
-        return f"{match[1]} (fork {int(match[2] or 1) + 1})"
-    return f"{source[:_TITLE_LENGTH].strip()} (fork)" if source.strip() else ""
-
-
-def _copy(connection: sqlite3.Connection, source: int, target: int, ids: list[int]) -> None:
-    marks = ", ".join("?" * len(ids))
-    connection.execute(
-        "INSERT INTO entries (session, id, parent_id, kind, preview, tokens, created_at, size) "  # noqa: S608 - question marks only
-        "SELECT ?, id, parent_id, kind, preview, tokens, created_at, size FROM entries "
-        f"WHERE session = ? AND id IN ({marks})",
-        (target, source, *ids),
-    )
-    first_source, first_target = key_range(source)[0], key_range(target)[0]
-    connection.execute(
-        f"INSERT INTO bodies (key, body) SELECT key - ? + ?, body FROM bodies WHERE key IN ({marks})",  # noqa: S608 - question marks only
-        (first_source, first_target, *(first_source + entry_id for entry_id in ids)),
-    )
-
-
 def remove_session(connection: sqlite3.Connection, session: int) -> None:
-    entry_table.remove_from_index(connection, session)
+    """Delete all of a session. Entries that can't be read stay in the search index, unreachable."""
+    ids = [row[0] for row in connection.execute("SELECT id FROM entries WHERE session = ?", (session,))]
+    for entry in entry_table.load(connection, session, ids, lambda _damaged: None):
+        connection.execute(
+            "INSERT INTO entries_fts (entries_fts, rowid, text) VALUES ('delete', ?, ?)",
+            (key_of(session, entry.id), index_text(entry)),
+        )
     connection.execute("DELETE FROM bodies WHERE key BETWEEN ? AND ?", key_range(session))
     connection.execute("DELETE FROM unsent WHERE place = (SELECT id FROM sessions WHERE number = ?)", (session,))
     connection.execute("DELETE FROM sessions WHERE number = ?", (session,))

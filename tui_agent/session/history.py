@@ -107,7 +107,7 @@ class History:
         if before is not None and self._ends(before, said):
             return Step(before.start, stretch.end, said[0] if said else None, before)
         entry = self._beginning(stretch)
-        return None if entry is None else Step(self._before(entry, stretch.start), stretch.end, entry)
+        return None if entry is None else Step(self.before(entry, stretch.start), stretch.end, entry)
 
     def next(self) -> Step | None:
         """Return what ``redo`` brings back; None when nothing was undone since something was done last."""
@@ -118,10 +118,6 @@ class History:
         again._cut(start)
         again._put(taken)
         return again.newest()
-
-    def before(self, entry_id: int) -> int | None:
-        """Return where the path ends without the thing that began with an entry."""
-        return self._before(entry_id, None)
 
     def target(self, action: Literal["undo", "redo"]) -> int | None:
         """Return where undoing or redoing leads.
@@ -207,15 +203,16 @@ class History:
         spine, first, is_end = self.reader.spine(), None, True
         for first in self._said(stretch.start, stretch.end):
             kind = spine.kind(first)
-            if is_end and kind in _ALONE and _is_alone(self._entry(first)):
+            alone = self._entry(first) if is_end and kind in _ALONE else None
+            if alone is not None and (not isinstance(alone, CheckpointEntry) or alone.put_back_to is not None):
                 return first
             if kind == "user" and isinstance(entry := self._entry(first), UserEntry) and not entry.synthetic:
                 return first
             is_end = is_end and kind == "checkpoint"
         return first
 
-    def _before(self, entry_id: int, start: int | None) -> int | None:
-        """Return where the path ends without a thing that began with an entry.
+    def before(self, entry_id: int, start: int | None = None) -> int | None:
+        """Return where the path ends without the thing that began with an entry; at ``start`` at the latest.
 
         That is before the prunes that were part of a compaction, before a new head that was made for a turn, before the
         mode that the approval of a plan changed, and before the other edits of the context that were made together.
@@ -224,7 +221,7 @@ class History:
         while at is not None and at != start and (above := self._entry(at)) is not None:
             match entry:
                 case CompactionEntry():
-                    belongs = isinstance(above, PruneEntry) and above.is_of_compaction
+                    belongs = isinstance(above, PruneEntry) and above.reason == "compaction"
                 case ContextEditEntry():
                     made = entry.created_at, entry.action
                     belongs = isinstance(above, ContextEditEntry) and (above.created_at, above.action) == made
@@ -241,7 +238,3 @@ class History:
 
 
 _ALONE: Final = kinds(lambda kind: kind.undone_alone is not False)
-
-
-def _is_alone(entry: Entry | None) -> bool:
-    return entry is not None and (not isinstance(entry, CheckpointEntry) or entry.put_back_to is not None)

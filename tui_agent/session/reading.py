@@ -30,7 +30,8 @@ class EntryReader:
         self._store = store
         self._number = number
         self._spine = Spine()
-        self._unreadable: set[int] = set()
+        self.unreadable: set[int] = set()
+        """Entries found so far that can't be read."""
         self._recent: OrderedDict[int, Entry] = OrderedDict()
         self._recent_chars = 0
         self._recalling = Lock()
@@ -49,11 +50,8 @@ class EntryReader:
         spine = self.spine()
         with self._store.reader() as connection:
             stored = entry_table.entry_count(connection, self._number)
-        present = {entry_id for entry_id in self._unreadable if entry_id in spine}
+        present = {entry_id for entry_id in self.unreadable if entry_id in spine}
         return len(present | spine.reattached) + max(0, stored - spine.count)
-
-    def is_unreadable(self, entry_id: int) -> bool:
-        return entry_id in self._unreadable
 
     def spine(self) -> Spine:
         """Return the shape of the tree, what other programs appended included."""
@@ -98,15 +96,15 @@ class EntryReader:
         wanted = list(ids)
         with self._recalling:
             known = {entry_id: self._recent[entry_id] for entry_id in wanted if entry_id in self._recent}
-        missing = sorted(set(wanted) - known.keys() - self._unreadable)
+        missing = sorted(set(wanted) - known.keys() - self.unreadable)
         if missing:
-            known.update((entry.id, entry) for entry in salvage(self._load, missing, self._unreadable.add))
+            known.update((entry.id, entry) for entry in salvage(self._load, missing, self.unreadable.add))
         self.keep(known.values())
         return [known[entry_id] for entry_id in wanted if entry_id in known]
 
     def load(self, ids: Iterable[int]) -> list[Entry]:
         """Return entries in ascending order without keeping them at hand; from any thread."""
-        return salvage(self._load, sorted(set(ids)), self._unreadable.add)
+        return salvage(self._load, sorted(set(ids)), self.unreadable.add)
 
     def load_active(self, leaf: int | None) -> list[Entry]:
         """Return the entries that a request made at an entry depends on, root first; from any thread.
@@ -178,8 +176,23 @@ class EntryReader:
             return list(self._requests)
 
     def headers(self, ids: Sequence[int]) -> list[EntryHeader]:
-        """Return the headers of some entries, given in ascending order; unreadable ones are left out."""
-        return self._repaired(salvage(self._load_headers, ids, self._unreadable.add)) if ids else []
+        """Return the headers of some entries, given in ascending order; unreadable ones are left out.
+
+        Their parents are those that the spine knows.
+        """
+        spine = self._spine
+
+        def load(part: Sequence[int]) -> list[EntryHeader]:
+            with self._store.reader() as connection:
+                return entry_table.headers_of(connection, self._number, part)
+
+        found = salvage(load, ids, self.unreadable.add) if ids else []
+        if not spine.reattached:
+            return found
+        return [
+            header._replace(parent_id=spine.parent(header.id)) if header.id in spine.reattached else header
+            for header in found
+        ]
 
     def _last_id(self) -> int:
         with self._store.reader() as connection:
@@ -187,25 +200,11 @@ class EntryReader:
 
     def _load(self, ids: Sequence[int]) -> list[Entry]:
         with self._store.reader() as connection:
-            return entry_table.load(connection, self._number, ids, self._unreadable.add)
-
-    def _load_headers(self, ids: Sequence[int]) -> list[EntryHeader]:
-        with self._store.reader() as connection:
-            return entry_table.headers_of(connection, self._number, ids)
+            return entry_table.load(connection, self._number, ids, self.unreadable.add)
 
     def _fetch(self, ids: range, query: Callable[[Connection, int, int, int], list[T]]) -> list[T]:
         def fetch(part: Sequence[int]) -> list[T]:
             with self._store.reader() as connection:
                 return query(connection, self._number, part[0], part[-1])
 
-        return salvage(fetch, ids, self._unreadable.add)
-
-    def _repaired(self, headers: list[EntryHeader]) -> list[EntryHeader]:
-        """Return headers with the parents that the spine knows."""
-        spine = self._spine
-        if not spine.reattached:
-            return headers
-        return [
-            header._replace(parent_id=spine.parent(header.id)) if header.id in spine.reattached else header
-            for header in headers
-        ]
+        return salvage(fetch, ids, self.unreadable.add)

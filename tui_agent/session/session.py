@@ -378,7 +378,7 @@ class Session:
         """
         if found := self.reader.entries([entry_id]):
             return found[0]
-        raise EntryDamaged(entry_id) if self.reader.is_unreadable(entry_id) else EntryNotFound(entry_id)
+        raise EntryDamaged(entry_id) if entry_id in self.reader.unreadable else EntryNotFound(entry_id)
 
     def entries(self, ids: Iterable[int]) -> list[Entry]:
         """Return entries in the order of ``ids``; unknown and damaged ones are left out."""
