@@ -6,11 +6,12 @@ import json
 
 import pytest
 
-from tests.support.model_client import ANTHROPIC_KEY, OPENAI_KEY, Provider, ask, collect, user
+from tests.support.model_client import ANTHROPIC_KEY, OPENAI_KEY, READ, Provider, ask, collect, user
 from tests.support.model_server import Call, Fault, ModelServer, Turn, status
 from tui_agent.context.request import ContentText, ImageRef, Message, RequestToolCall
 from tui_agent.model.client import ProviderClient
 from tui_agent.model.protocol import Finished, TextDelta, ToolCallReady
+from tui_agent.session.effort import Effort
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -94,35 +95,6 @@ async def test_no_marks_and_one_system_message_for_providers_without_them(
     ]
 
 
-async def test_signed_thinking_goes_back_byte_for_byte(client: ProviderClient, server: ModelServer) -> None:
-    thought = 'I should “read” it\n\tfirst… {"x": "\\u0041 é 👋"} '
-    signature = "EqQBCkgIARABGAIiQL/+=="
-    server.play(
-        Turn("Reading.", reasoning=thought, signature=signature, redacted="b64/+==", tool_calls=[Call("read")]),
-        Turn("done"),
-    )
-    first = await collect(client, ask("anthropic/claude-sonnet-4-5", tools=True))
-    assert first.reasoning == thought
-    assert first.finished is not None
-    assert first.finished.reasoning_blob is not None
-
-    called = Message(
-        "assistant",
-        (ContentText("Reading."),),
-        tool_calls=(RequestToolCall(first.calls[0].call_id, "read", "{}"),),
-        reasoning=(first.finished.reasoning_blob,),
-    )
-    result = Message("tool", (ContentText("x"),), call_id=first.calls[0].call_id)
-    await collect(client, ask("anthropic/claude-sonnet-4-5", messages=(user("hello"), called, result), tools=True))
-
-    sent = server.requests[1].json["messages"][1]["content"]
-    assert sent[:2] == [
-        {"type": "thinking", "thinking": thought, "signature": signature},
-        {"type": "redacted_thinking", "data": "b64/+=="},
-    ]
-    assert [block["type"] for block in sent[2:]] == ["text", "tool_use"]
-
-
 async def test_reasoning_a_provider_refuses_is_left_out_and_the_request_sent_again(
     client: ProviderClient, server: ModelServer
 ) -> None:
@@ -150,62 +122,6 @@ async def test_tool_calls_stream_and_end_whole(client: ProviderClient, server: M
     assert {delta.call_id for delta in answer.deltas} == {call.call_id for call in answer.calls}
     assert answer.finished is not None
     assert answer.finished.reason == "tool_calls"
-
-
-def _piece(index: object = None, **fields: object) -> dict[str, object]:
-    call: dict[str, object] = {"function": {key: fields[key] for key in ("name", "arguments") if key in fields}}
-    if "id" in fields:
-        call["id"] = fields["id"]
-    if index is not None:
-        call["index"] = index
-    return {
-        "id": "x",
-        "object": "chat.completion.chunk",
-        "created": 1,
-        "model": "m",
-        "choices": [{"index": 0, "delta": {"tool_calls": [call]}, "finish_reason": None}],
-    }
-
-
-_END = {
-    "id": "x",
-    "object": "chat.completion.chunk",
-    "created": 1,
-    "model": "m",
-    "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}],
-}
-
-
-_READ_CALL = _piece(0, id="a", name="read", arguments='{"x":1}')
-_NUMBERINGS = {
-    "every call numbered 0": [_READ_CALL, _piece(0, id="b", name="ls", arguments="{}")],
-    "the same id twice": [
-        _piece(0, id="a", name="read", arguments='{"x"'),
-        _piece(0, arguments=":1}"),
-        _piece(1, id="a", name="ls", arguments="{}"),
-    ],
-    "no ids": [_piece(0, name="read", arguments='{"x":1}'), _piece(1, name="ls", arguments="{}")],
-    "id and name with every piece": [
-        _piece(0, id="a", name="read", arguments='{"x":'),
-        _piece(0, id="a", name="read", arguments="1}"),
-        _piece(1, id="b", name="ls", arguments="{}"),
-    ],
-}
-
-
-@pytest.mark.parametrize("pieces", _NUMBERINGS.values(), ids=_NUMBERINGS.keys())
-async def test_calls_are_told_apart_however_a_server_numbers_them(
-    client: ProviderClient, server: ModelServer, pieces: list[dict[str, object]]
-) -> None:
-    server.play(Turn(events=[*pieces, _END]))
-
-    answer = await collect(client, ask("openai/gpt-4o", tools=True))
-
-    assert [(call.tool, call.arguments) for call in answer.calls] == [("read", '{"x":1}'), ("ls", "{}")]
-    ids = [call.call_id for call in answer.calls]
-    assert len(set(ids)) == 2
-    assert all(ids)
-    assert answer.finished == Finished("tool_calls")
 
 
 async def test_an_answer_cut_for_length_in_a_call_keeps_what_there_is(
@@ -332,3 +248,32 @@ async def test_ollama_is_told_the_window_and_calls_tools(client: ProviderClient,
     assert server.requests[0].json["options"]["num_ctx"] == 16_384
     assert second.text == "done"
     assert server.requests[1].json["messages"][-1]["content"] == "content"
+
+
+async def test_geminis_request_holds_what_was_asked_and_the_key_in_its_header(
+    client: ProviderClient, server: ModelServer
+) -> None:
+    server.play(Turn("ok"))
+
+    await collect(
+        client, ask("gemini/gemini-2.5-pro", tools=True, max_output_tokens=77, tool_choice="none", effort=Effort.LOW)
+    )
+
+    request = server.requests[0]
+    assert request.path == "/v1beta/models/gemini-2.5-pro:streamGenerateContent?alt=sse"
+    assert request.headers["x-goog-api-key"] == OPENAI_KEY
+    assert request.json == {
+        "tools": [
+            {
+                "functionDeclarations": [
+                    {"name": READ.name, "description": READ.description, "parametersJsonSchema": READ.parameters}
+                ]
+            }
+        ],
+        "toolConfig": {"functionCallingConfig": {"mode": "NONE"}},
+        "generationConfig": {
+            "maxOutputTokens": 77,
+            "thinkingConfig": {"includeThoughts": True, "thinkingBudget": 1_024},
+        },
+        "contents": [{"role": "user", "parts": [{"text": "hello"}]}],
+    }

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.model_client import HOSTED_MODEL, IMPATIENT, OPENAI_KEY, Provider, ask, collect
-from tests.support.model_server import OVERFLOWS, Call, Fault, ModelServer, Overflow, Turn, status
+from tests.support.model_server import Call, Fault, ModelServer, Turn, status
 from tui_agent.model.client import ProviderClient
 from tui_agent.model.protocol import ErrorKind, Finished
 
@@ -72,19 +72,6 @@ async def test_a_named_wait_arrives(
     assert error is not None
     # Of a date there is less left by now, and how much depends on the machine.
     assert error.retry_after == pytest.approx(wait, abs=600 if wait == 3_600 else 0.01)
-
-
-@pytest.mark.parametrize("overflow", OVERFLOWS, ids=lambda overflow: overflow.provider)
-async def test_overflow_is_recognised_with_its_numbers(
-    client: ProviderClient, server: ModelServer, overflow: Overflow
-) -> None:
-    provider = Provider.ANTHROPIC if overflow.provider.startswith("anthropic") else Provider.OPENAI
-    server.play(status(overflow.status, overflow.message, code=overflow.code))
-
-    error = (await collect(client, ask(provider.model))).error
-
-    assert error is not None
-    assert (error.kind, error.window, error.sent) == (ErrorKind.CONTEXT_OVERFLOW, overflow.window, overflow.sent)
 
 
 @pytest.mark.parametrize(
@@ -204,33 +191,6 @@ async def test_a_refusal_is_told(client: ProviderClient, server: ModelServer, pr
     finished = (await collect(client, ask(provider.model))).finished
     assert finished is not None
     assert finished.reason == "content_filter"
-
-
-async def test_an_answer_without_a_reason_for_its_end_is_whole_only_from_a_small_server(
-    client: ProviderClient, server: ModelServer
-) -> None:
-    chunk = {"id": "x", "object": "chat.completion.chunk", "created": 1, "model": "m"}
-    said = {**chunk, "choices": [{"index": 0, "delta": {"content": "Hi."}, "finish_reason": None}]}
-    call = {"index": 0, "id": "a", "function": {"name": "read", "arguments": '{"p'}}
-    called = {**chunk, "choices": [{"index": 0, "delta": {"tool_calls": [call]}}]}
-    server.play(Turn(events=[said]), Turn(events=[said, called]))
-
-    whole = await collect(client, ask("openai/local"))
-    half = await collect(client, ask("openai/local", tools=True))
-
-    assert whole.error is None
-    assert whole.text == "Hi."
-    assert half.error is not None
-    assert half.error.kind is ErrorKind.NETWORK
-
-
-async def test_no_key_says_which_variable_to_set(client: ProviderClient, server: ModelServer) -> None:
-    error = (await collect(client, ask("groq/llama-3.3-70b"))).error
-
-    assert error is not None
-    assert error.kind is ErrorKind.AUTH
-    assert "GROQ_API_KEY" in error.message
-    assert not server.requests
 
 
 async def test_keys_reach_neither_messages_nor_the_log(

@@ -279,3 +279,74 @@ def test_lines_survive_any_cutting(texts: list[str], data: st.DataObject) -> Non
         found += reader.feed(stream[start:end])
 
     assert [event[1] for _number, event in found] == texts
+
+
+LOADED = """
+import os, sys
+os.environ["OPENAI_API_KEY"] = "not to be used"
+from tui_agent.model.hosted.host import load
+litellm = load()
+import tiktoken.registry
+assert not tiktoken.registry.ENCODINGS, "an encoding was loaded"
+assert len(litellm.model_cost) > 1000
+assert "OPENAI_BASE_URL" not in os.environ
+assert litellm.num_retries == 0 and litellm.REPEATED_STREAMING_CHUNK_LIMIT > 1_000_000
+"""
+
+
+def test_litellm_comes_quietly_without_a_tokenizer_and_not_from_the_working_directory(tmp_path: Path) -> None:
+    (tmp_path / "litellm.py").write_text("raise SystemExit('imported from the working directory')")
+    (tmp_path / ".env").write_text("OPENAI_BASE_URL=from-dotenv")
+    done = subprocess.run(
+        [*link.COMMAND[: link.COMMAND.index("-m")], "-c", LOADED],
+        cwd=tmp_path, capture_output=True, text=True, check=False, timeout=500,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+
+
+class SilentLink:
+    """The line to a host that accepts every request and says what it is told to."""
+
+    is_alive = True
+
+    def __init__(self) -> None:
+        self.inbox = link.Inbox()
+        self.inbox.put_nowait([lines.ACCEPTED])
+        self.given_up = False
+
+    def open(self, _number: int) -> link.Inbox:
+        return self.inbox
+
+    async def wait_ready(self) -> dict[str, object]:
+        return {"version": lines.VERSION}
+
+    def close(self, _number: int) -> None: ...
+
+    def send(self, _line: dict[str, object]) -> None: ...
+
+    def cancel(self, _number: int) -> None:
+        self.given_up = True
+
+
+@pytest.mark.parametrize("turns", range(6))
+async def test_an_interrupt_that_comes_with_words_is_not_lost(
+    server: ModelServer, monkeypatch: pytest.MonkeyPatch, turns: int
+) -> None:
+    client, silent = host_client(server), SilentLink()
+
+    async def start(*_arguments: object) -> SilentLink:
+        return silent
+
+    monkeypatch.setattr("tui_agent.model.hosted.client.start", start)
+    reading = asyncio.create_task(collect(client, ask(HOSTED_MODEL)))
+    for _ in range(20):
+        await asyncio.sleep(0)
+    silent.inbox.put_nowait([lines.CHUNK, '{"choices": [{"delta": {"content": "a word"}}]}'])
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    reading.cancel()
+    await asyncio.wait([reading], timeout=60)
+    assert reading.cancelled()
+    assert silent.given_up

@@ -1,14 +1,19 @@
 """Tools by name, arguments as models write them, and what the schemas cost."""
 
 import json
-from typing import Any
+import subprocess
+import sys
+from typing import Any, ClassVar
 
 import pytest
 
 from tui_agent.context.request import wire_tool
 from tui_agent.context.tokens import count_text
 from tui_agent.errors import ToolError
+from tui_agent.permission import PermissionNeed
+from tui_agent.session.entries import ToolSchema
 from tui_agent.tools.arguments import parse_arguments
+from tui_agent.tools.base import DynamicTool, RawInput, Tool, ToolContext, ToolInput, ToolResult
 from tui_agent.tools.registry import builtin_tools, find_tool
 
 MAX_SCHEMA_TOKENS = 1_250
@@ -142,3 +147,94 @@ def test_titles_are_a_few_words() -> None:
     arguments = parse_arguments(TOOLS["bash"], '{"command": "cd x &&\\n  make"}')
     assert TOOLS["bash"].title(arguments) == "cd x && make"
     assert TOOLS["grep"].title(parse_arguments(TOOLS["grep"], '{"pattern": "x"}')) == "x"
+
+
+class CountedInput(ToolInput):
+    """Arguments that count how often their schema is made."""
+
+    place: str
+
+    made: ClassVar[int] = 0
+
+    @classmethod
+    def model_json_schema(cls, *arguments: Any, **options: Any) -> dict[str, Any]:
+        CountedInput.made += 1
+        return super().model_json_schema(*arguments, **options)
+
+
+class CountedTool(Tool[CountedInput]):
+    name = "counted"
+    description = "Counts."
+    Input = CountedInput
+
+    def needs(self, arguments: CountedInput, context: ToolContext) -> tuple[PermissionNeed, ...]:
+        return ()
+
+    async def run(self, arguments: CountedInput, context: ToolContext) -> ToolResult:
+        return ToolResult("")
+
+    def title(self, arguments: CountedInput) -> str:
+        return arguments.place
+
+
+def test_a_schema_is_made_once_however_often_a_run_asks_for_it() -> None:
+    first, second = CountedTool().schema(), CountedTool().schema()
+    assert first == second
+    assert list(first.parameters["properties"]) == ["place"]
+    assert CountedInput.made == 1
+
+
+# -- a tool whose schema comes from outside ------------------------------------------------------------------------
+
+SCHEMA = ToolSchema(
+    name="tracker_search",
+    description="Search issues.",
+    parameters={
+        "type": "object",
+        "properties": {"query": {"type": "string"}, "description": {"type": "string"}, "limit": {"type": "integer"}},
+        "required": ["query"],
+    },
+)
+
+
+class Tracker(DynamicTool):
+    def needs(self, arguments: RawInput, context: ToolContext) -> tuple[PermissionNeed, ...]:
+        return ()
+
+    async def run(self, arguments: RawInput, context: ToolContext) -> ToolResult:
+        return ToolResult("")
+
+
+TOOL = Tracker(SCHEMA)
+
+
+def test_arguments_are_passed_on_as_they_came() -> None:
+    arguments = parse_arguments(TOOL, '{"query": "a", "description": "b", "limit": null}')
+    assert isinstance(arguments, RawInput)
+    assert arguments.values == {"query": "a", "description": "b", "limit": None}
+    assert TOOL.title(arguments) == "a"
+    assert TOOL.title(RawInput(values={"n": 1, "deep": {"x": 2}})) == "n=1, deep={'x': 2}"
+
+
+def test_arguments_that_are_no_object_are_answered_with_the_fields() -> None:
+    with pytest.raises(ToolError, match=r"one JSON object.*query \(string, required\).*limit \(integer\)"):
+        parse_arguments(TOOL, "[1]")
+
+
+def test_a_servers_tool_goes_before_what_another_program_calls_a_tool_so() -> None:
+    with pytest.raises(ToolError, match="no tool 'search'"):
+        find_tool("search", (*builtin_tools(), TOOL))
+    with pytest.raises(ToolError, match="no tool 'shell'"):
+        find_tool("shell", [tool for tool in builtin_tools() if tool.name != "bash"])
+
+
+FORBIDDEN = ("litellm", "textual", "tiktoken", "httpx", "pathspec")
+
+
+def test_tools_load_without_heavy_modules() -> None:
+    code = (
+        "import sys; from tui_agent.tools.registry import builtin_tools; builtin_tools(); "
+        f"print([name for name in {FORBIDDEN!r} if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.strip() == "[]"

@@ -333,6 +333,17 @@ def _function(arguments: object, fields: dict[str, Any]) -> dict[str, Any]:
             id="all number 0, no id, the name in each piece",
         ),
         pytest.param(
+            [
+                piece('{"a"', index=0, id="1", name="read"),
+                piece(": 1}", index=0),
+                piece('{"b": 2}', index=1, id="1", name="read"),
+            ],
+            id="the same id twice",
+        ),
+        pytest.param(
+            [piece('{"a": 1}', index=0, name="read"), piece('{"b": 2}', index=1, name="read")], id="numbered, no ids"
+        ),
+        pytest.param(
             [piece({"a": 1}, index=0, id="1", name="read"), piece({"b": 2}, index=1, id="2", name="read")],
             id="objects",
         ),

@@ -8,7 +8,10 @@ import pytest
 
 from tests.support.wire_rounds import Heard, answered, first_path, read, request_of, route_to
 from tui_agent.context.request import ContentText, ImageRef, Message, ModelRequest, RequestToolCall
+from tui_agent.model.errors import classify
+from tui_agent.model.protocol import ErrorKind, Finished, ModelError
 from tui_agent.model.wires import gemini
+from tui_agent.model.wires.wire import WireFailure
 from tui_agent.session.effort import Effort
 
 OLD, NEW = "gemini/gemini-2.5-flash", "gemini/gemini-3-flash-preview"
@@ -178,3 +181,40 @@ def test_a_list_without_events_is_read_as_well() -> None:
     events = [*reader.feed("", json.dumps(chunks)), *reader.end()]
 
     assert Heard(tuple(events)).text == "Hello"
+
+
+def failure(*chunks: dict[str, Any]) -> ModelError:
+    with pytest.raises(WireFailure) as failed:
+        chunks_read(*chunks)
+    return classify(failed.value.failure, route_to(OLD).target, now=0)
+
+
+def chunks_read(*chunks: dict[str, Any]) -> Heard:
+    body = "".join(f"data: {json.dumps(chunk)}\n\n" for chunk in chunks).encode()
+    return read(gemini.reader(request_of(first_path(), OLD), route_to(OLD)), body)
+
+
+def test_usage_after_the_end_of_an_answer_is_counted() -> None:
+    whole = {"candidates": [{"content": {"parts": [{"text": "Hello."}]}, "finishReason": "STOP"}]}
+    usage = chunks_read(whole, {"usageMetadata": {"promptTokenCount": 40, "candidatesTokenCount": 5}}).usage
+
+    assert usage is not None
+    assert (usage.usage.input, usage.usage.output) == (40, 5)
+
+
+def test_a_prompt_that_is_blocked_is_filtered() -> None:
+    blocked = {"promptFeedback": {"blockReason": "SAFETY"}, "usageMetadata": {"promptTokenCount": 4}}
+
+    assert chunks_read(blocked).events[-1] == Finished("content_filter", note="SAFETY")
+
+
+def test_a_call_the_model_could_not_write_is_asked_for_again_and_a_wait_is_kept_to() -> None:
+    message = "Malformed function call: read(path"
+    broken = {"candidates": [{"finishReason": "MALFORMED_FUNCTION_CALL", "finishMessage": message}]}
+    details = [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "34s"}]
+    error = {"error": {"code": 429, "message": "Quota", "status": "RESOURCE_EXHAUSTED", "details": details}}
+    half = {"candidates": [{"content": {"parts": [{"text": "Hel"}]}}]}
+
+    assert failure(broken).kind is ErrorKind.OVERLOADED
+    assert message in failure(broken).message
+    assert (failure(half, error).kind, failure(half, error).retry_after) == (ErrorKind.RATE_LIMIT, 34.0)
