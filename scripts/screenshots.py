@@ -39,8 +39,7 @@ from tui_agent.app import race_commands
 from tui_agent.app.services import OpenRequest
 from tui_agent.config import Config, UiSettings
 from tui_agent.context.tokens import TokenCounter
-from tui_agent.model.demo import DEMO_MODEL, DemoClient, create_demo_workspace
-from tui_agent.model.demo_catalog import DemoCatalog
+from tui_agent.model.demo import DEMO_MODEL, DemoCatalog, DemoClient, create_demo_workspace
 from tui_agent.model.directory import CatalogDirectory
 from tui_agent.resources import prompt
 from tui_agent.session.entries import TextPart

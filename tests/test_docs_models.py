@@ -8,9 +8,10 @@ import pytest
 
 from tui_agent.config import load_config
 from tui_agent.model.catalog import Catalog
-from tui_agent.model.errors import Cause, Failure, Target, classify, missing_key
+from tui_agent.model.errors import Cause, Failure, Target, classify
 from tui_agent.model.keys import Keys
 from tui_agent.model.naming import judge
+from tui_agent.model.protocol import ModelError
 from tui_agent.model.providers import provider_of
 from tui_agent.model.route import Router
 from tui_agent.model.settings import ModelSettings, ProviderSettings
@@ -105,8 +106,10 @@ FAILURES = {
 def test_every_complaint_that_is_explained_is_made_in_these_words() -> None:
     said = [classify(Failure(cause=cause), TARGET, now=0.0).message for cause in CAUSES.values()]
     said += [classify(failure, TARGET, now=0.0).message for failure in FAILURES.values()]
+    with pytest.raises(ModelError) as unset:
+        Router(Catalog(), {}).route("openai/gpt-4o")
     said += [
-        missing_key(TARGET).message,
+        unset.value.message,
         judge("openai/nothing-like-it", Catalog()).sentence,
         "answers stop in the middle",
     ]

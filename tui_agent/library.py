@@ -43,8 +43,7 @@ from tui_agent.context.request import ModelRequest
 from tui_agent.context.tokens import TokenCounter
 from tui_agent.errors import ToolError, UserFacingError
 from tui_agent.lazy import dataclass
-from tui_agent.model.demo import DemoClient
-from tui_agent.model.demo_catalog import DemoCatalog
+from tui_agent.model.demo import DemoCatalog, DemoClient
 from tui_agent.model.settings import ModelSettings
 from tui_agent.path_checks import is_file, real_path
 from tui_agent.paths import config_dir, data_dir, log_dir

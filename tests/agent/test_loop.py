@@ -31,8 +31,8 @@ from tui_agent.agent.permissions import Action, Rule
 from tui_agent.agent.tool_runner import MAX_CALLS
 from tui_agent.context.budget import ModelLimits
 from tui_agent.context.request import ModelRequest, request_bytes
+from tui_agent.model.errors import LOADING_DELAY, LOADING_PATIENCE
 from tui_agent.model.protocol import ErrorKind, ModelError
-from tui_agent.model.retry import LOADING_DELAY, LOADING_PATIENCE
 from tui_agent.session.entries import AssistantEntry, TextPart, ToolResultEntry, ToolStatus, UserEntry
 
 

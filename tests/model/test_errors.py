@@ -13,13 +13,12 @@ from tui_agent.model.errors import (
     classify,
     concerns_reasoning,
     concerns_roles,
-    missing_key,
     retry_after,
+    retry_delay,
     span,
     spoken,
 )
 from tui_agent.model.protocol import ErrorKind
-from tui_agent.model.retry import retry_delay
 from tui_agent.model.settings import RetrySettings
 
 NOW = 1_800_000_000.0
@@ -302,10 +301,6 @@ def test_a_wait_beside_the_message_is_found() -> None:
     body = '{"error": {"message": "Quota exceeded", "details": [{"@type": "RetryInfo", "retryDelay": "34s"}]}}'
 
     assert classify(Failure(body, 429), TARGET, now=NOW).retry_after == 34
-
-
-def test_a_missing_key_names_its_variable() -> None:
-    assert missing_key(TARGET).message == "Anthropic needs a key: set ANTHROPIC_API_KEY."
 
 
 def test_only_refused_reasoning_concerns_reasoning() -> None:

@@ -20,11 +20,11 @@ from tests.support.model_client import HOSTED_MODEL, PATIENT, ask, collect, host
 from tests.support.model_server import ModelServer, Turn
 from tests.support.processes import alive
 from tui_agent.model.client import ProviderClient
+from tui_agent.model.errors import RETRIED
 from tui_agent.model.hosted import client as hosted_client
 from tui_agent.model.hosted import lines, link
 from tui_agent.model.hosted.link import host_environment
 from tui_agent.model.protocol import ErrorKind, ModelError, TextDelta
-from tui_agent.model.retry import RETRIED
 from tui_agent.model.settings import HostSettings
 
 MODEL = HOSTED_MODEL

@@ -2,8 +2,8 @@
 
 import pytest
 
+from tui_agent.model.errors import retry_delay
 from tui_agent.model.protocol import ErrorKind, ModelError
-from tui_agent.model.retry import retry_delay
 from tui_agent.model.settings import RetrySettings
 
 SETTINGS = RetrySettings()

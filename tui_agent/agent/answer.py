@@ -24,6 +24,7 @@ from tui_agent.agent.ports import AgentPorts
 from tui_agent.context.request import ModelRequest
 from tui_agent.lazy import dataclass
 from tui_agent.model import protocol
+from tui_agent.model.errors import loading_delay, retry_delay
 from tui_agent.model.protocol import (
     ErrorKind,
     Finished,
@@ -35,7 +36,6 @@ from tui_agent.model.protocol import (
     ToolCallReady,
     UsageReport,
 )
-from tui_agent.model.retry import loading_delay, retry_delay
 from tui_agent.model.text_calls import Check, read_text_calls
 from tui_agent.model.written_calls import CallIds
 from tui_agent.session.entries import (

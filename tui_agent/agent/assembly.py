@@ -14,8 +14,7 @@ from tui_agent.context.templates import Templates
 from tui_agent.files.own_git import find_project
 from tui_agent.lazy import dataclass
 from tui_agent.model.client import ProviderClient
-from tui_agent.model.demo import DEMO_MODEL, DemoClient
-from tui_agent.model.demo_catalog import DemoCatalog
+from tui_agent.model.demo import DEMO_MODEL, DemoCatalog, DemoClient
 from tui_agent.model.directory import CatalogDirectory
 from tui_agent.model.logins import Logins
 from tui_agent.model.route import Router

@@ -12,7 +12,7 @@ from tui_agent.agent.clients import NO_MODEL
 from tui_agent.app.logins import keys_of
 from tui_agent.config import Config, load_config
 from tui_agent.model.catalog import Catalog, ModelInfo
-from tui_agent.model.demo_catalog import DemoCatalog
+from tui_agent.model.demo import DemoCatalog
 from tui_agent.model.directory import CatalogDirectory
 from tui_agent.model.logins import Logins
 from tui_agent.model.served import ServedModels

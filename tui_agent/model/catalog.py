@@ -98,8 +98,7 @@ class ModelInfo:
 
     @property
     def name(self) -> str:
-        """The id without the provider."""
-        return _name(self.id)
+        return name_of(self.id)
 
     def cost(self, usage: Reported, *, hour_writes: int = 0) -> float | None:
         """Return the price of an answer in US dollars, None when prices are unknown.
@@ -177,7 +176,12 @@ class Catalog:
             if (place := self.addresses.of(provider_of(provider))).url
             and (answer := self.served.answer(place.url)) is not None
         }
-        ids = {f"{provider}/{name}" for provider, answer in answered.items() for name in self._chatting(answer.models)}
+        ids = {
+            f"{provider}/{name}"
+            for provider, answer in answered.items()
+            for name, model in answer.models.items()
+            if model.chats and self.can_chat(name)
+        }
         for name, row in self._rows.all.items():
             model_id = _listed_id(name, row)
             if model_id is None or model_id.partition("/")[0] in answered:
@@ -187,12 +191,6 @@ class Catalog:
         own = [self.info(model) for model in self._settings]
         return own + [self.info(model_id) for model_id in sorted(ids - set(self._settings))]
 
-    def _chatting(self, models: Mapping[str, ServedModel]) -> Iterator[str]:
-        """Yield the names one can chat with: neither server nor file says otherwise."""
-        for name, model in models.items():
-            if model.chats and self.can_chat(name):
-                yield name
-
     def can_chat(self, name: str) -> bool:
         """Tell whether nothing is known of a model that speaks against chatting with it: it doesn't embed or draw."""
         return not self._rows.is_closed(name)
@@ -201,10 +199,12 @@ class Catalog:
         """Tell whether anything is known of a model that goes by exactly this name where it is asked."""
         if model in self._settings or self._served(model) is not None or self._exact(model) is not None:
             return True
-        return self._is_passed_on(model) and self._related(model) is not None
+        # At a host of many, or behind a gateway, a model may be another's than its provider's.
+        provider = self.provider(model)
+        is_host = provider in PROVIDERS and provider not in _OWN_ONLY
+        return (is_host or bool(self.place(model).source)) and self._related(model) is not None
 
     def is_set_up(self, model: str) -> bool:
-        """Tell whether the settings have a table for a model."""
         return model in self._settings
 
     def is_own_server(self, model: str) -> bool:
@@ -268,11 +268,6 @@ class Catalog:
         window = sorted(_window(row) or 0 for row in rows)[(len(rows) - 1) // 2]
         return _without_prices(next(row for row in rows if _window(row) == window))
 
-    def _is_passed_on(self, model: str) -> bool:
-        """Tell whether a model may be another's than its provider's: at a host of many, or behind a gateway."""
-        provider = self.provider(model)
-        return (provider in PROVIDERS and provider not in _OWN_ONLY) or bool(self.place(model).source)
-
     def _row(self, model: str) -> Row | None:
         """Return the row of a model, completed with what is known of it elsewhere."""
         exact = self._exact(model)
@@ -291,13 +286,16 @@ class Catalog:
     def _served(self, model: str) -> ServedModel | None:
         """Return what a model's server said of it; a private one that has one model serves it under every name."""
         url = self.place(model).url
-        return self.served.find(url, _name(model)) or (self.served.only(url) if is_private(url) else None)
+        return self.served.find(url, name_of(model)) or (self.served.only(url) if is_private(url) else None)
 
     def _build(self, model: str) -> ModelInfo:
         provider, place = self.provider(model), self.place(model)
         row = self._row(model)
         info = _from_row(model, provider, row) if row is not None else self._assumed(model, provider)
-        if _has_own_window(model, provider, place):
+        maker = maker_of(spelled(model))
+        is_own = maker is None or maker.open or provider_of(provider).local_url is not None
+        if is_own and is_private(place.url):
+            # It runs with whatever window somebody gave it when he started it.
             info = replace(info, context_window=min(info.context_window, ASSUMED_WINDOW), max_output=None)
             info = replace(info, prices=(), origin="assumed")
         if self._wire(model, provider) == "messages" and "claude" in model:
@@ -310,7 +308,7 @@ class Catalog:
     def _wire(self, model: str, provider: str) -> str | None:
         tables = (self._settings.get(model), self._providers.get(provider))
         chosen = next((table.wire for table in tables if table is not None and table.wire), None)
-        return chosen or provider_of(provider).wire_of(_name(model))
+        return chosen or provider_of(provider).wire_of(name_of(model))
 
     def _assumed(self, model: str, provider: str) -> ModelInfo:
         spelling = spelled(model)
@@ -321,17 +319,9 @@ class Catalog:
         return replace(_from_row(model, provider, family), tools=True, origin="assumed")
 
 
-def _name(model: str) -> str:
+def name_of(model: str) -> str:
     """Return a model's name without its provider."""
     return model.partition("/")[2] or model
-
-
-def _has_own_window(model: str, provider: str, place: AddressSetting) -> bool:
-    """Tell whether a model runs with whatever window somebody gave it when he started it."""
-    if not is_private(place.url):
-        return False
-    maker = maker_of(spelled(model))
-    return maker is None or maker.open or provider_of(provider).local_url is not None
 
 
 def _listed_id(name: str, row: Row) -> str | None:
@@ -350,11 +340,13 @@ def _without_prices(row: Row) -> Row:
 
 def _from_row(model: str, provider: str, row: Row) -> ModelInfo:
     window = _window(row)
+    limit = _positive(row.get("max_output_tokens")) or _positive(row.get("max_tokens"))
     return ModelInfo(
         id=model,
         provider=provider,
         context_window=window or ASSUMED_WINDOW,
-        max_output=_max_output(row, window),
+        # As much as the window is no limit of answers; hosts write it so.
+        max_output=None if limit is None or (window is not None and limit >= window) else limit,
         prices=tuple(_prices(row)),
         vision=bool(row.get("supports_vision")),
         tools=bool(row.get("supports_function_calling")),
@@ -370,12 +362,6 @@ def _from_row(model: str, provider: str, row: Row) -> ModelInfo:
 
 def _window(row: Row) -> int | None:
     return _positive(row.get("max_input_tokens")) or _positive(row.get("max_tokens"))
-
-
-def _max_output(row: Row, window: int | None) -> int | None:
-    """Return the most tokens of an answer. As much as the window is no limit of answers; hosts write it so."""
-    limit = _positive(row.get("max_output_tokens")) or _positive(row.get("max_tokens"))
-    return None if limit is None or (window is not None and limit >= window) else limit
 
 
 def _efforts(model: str, row: Row) -> tuple[Effort, ...]:

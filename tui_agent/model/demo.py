@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tui_agent.context.request import ModelRequest, request_bytes
+from tui_agent.model.catalog import Catalog, ModelInfo
 from tui_agent.model.protocol import (
     ErrorKind,
     Finished,
@@ -44,6 +45,18 @@ MONTHS = (
     "december",
 )  # fmt: skip
 GOODS = ("bread roll", "tea", "cup", "teapot", "cake", "honey", "jam")
+
+
+class DemoCatalog(Catalog):
+    """The catalog with the demo model in it."""
+
+    def info(self, model: str) -> ModelInfo:
+        if model == DEMO_MODEL:
+            return ModelInfo(DEMO_MODEL, "demo", DEMO_WINDOW, DEMO_MAX_OUTPUT)
+        return super().info(model)
+
+    def knows(self, model: str) -> bool:
+        return model == DEMO_MODEL or super().knows(model)
 
 
 class DemoClient:

@@ -6,7 +6,7 @@ a resume, a retry, a branch or a denied permission. The ids of its own tool call
 
 import re
 import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import lru_cache
 from hashlib import sha256
 from importlib.resources import files
@@ -48,7 +48,6 @@ class Branch(_Data):
     to: str
 
     def fits(self, outputs: tuple[str, ...]) -> bool:
-        """Whether the results of a step, as the model sees them, lead this way."""
         together = "\n".join(outputs)
         return (
             (self.result is None or any(_DENIED.search(output[:_DENIAL_LENGTH]) for output in outputs))
@@ -95,7 +94,6 @@ class Scenario(_Data):
         return next((step for step in self.steps if step.name == name), None)
 
     def after(self, step: DemoStep, outputs: tuple[str, ...]) -> DemoStep:
-        """Return the step that follows when a step's calls gave these outputs."""
         if any(output.startswith(INTERRUPTED_OUTPUT) for output in outputs):
             return step
         for branch in step.branches:
@@ -161,7 +159,7 @@ def next_turn(script: DemoScript, request: ModelRequest, take: int = 0) -> DemoT
         return DemoTurn(script.wrap_up.strip())
     scenario, step = _where(script, request.messages, take)
     text = _addressed(script, request.messages, step.say.strip()).replace("{menu}", script.menu)
-    if not _can_call(step.calls, request):
+    if not {call.tool for call in step.calls} <= {tool.name for tool in request.tools}:
         return DemoTurn(f"{text}\n\n{script.unavailable.strip()}", step.think)
     digest = sha256(request_bytes(request)).hexdigest()[:8]
     calls = tuple(
@@ -175,24 +173,15 @@ def next_turn(script: DemoScript, request: ModelRequest, take: int = 0) -> DemoT
     return DemoTurn(text, step.think, calls)
 
 
-def _can_call(calls: tuple[DemoCall, ...], request: ModelRequest) -> bool:
-    offered = {tool.name for tool in request.tools}
-    return all(call.tool in offered for call in calls)
-
-
 def _where(script: DemoScript, messages: tuple[Message, ...], take: int) -> tuple[Scenario, DemoStep]:
-    called = _last(
-        (
-            index
-            for index, message in enumerate(messages)
-            if message.tool_calls and _CALL_ID.fullmatch(message.tool_calls[0].call_id)
-        )
-    )
-    asked = _last(
-        (index for index, message in enumerate(messages) if message.role == "user" and _is_prompt(messages, index))
-    )
-    prompt = messages[asked] if asked is not None else Message("user")
-    if called is not None and (asked is None or called > asked or _wants_more(script, prompt, messages, called)):
+    numbers = range(len(messages))
+    calls = [at for at in numbers if messages[at].tool_calls and _CALL_ID.fullmatch(messages[at].tool_calls[0].call_id)]
+    prompts = [at for at in numbers if messages[at].role == "user" and _is_prompt(messages, at)]
+    called, asked = (max(found, default=-1) for found in (calls, prompts))
+    prompt = messages[asked] if prompts else Message("user")
+    unfinished = all(message.role != "assistant" for message in messages[called + 1 :])
+    wants_more = unfinished and any(_says(prompt.text, phrase) for phrase in script.resume)
+    if calls and (called > asked or wants_more):
         going_on = _continued(script, messages, called)
         if going_on is not None:
             return going_on
@@ -208,12 +197,9 @@ def _continued(script: DemoScript, messages: tuple[Message, ...], called: int) -
     step = scenario.step(found[2]) if scenario and found else None
     if scenario is None or step is None:
         return None
-    return scenario, scenario.after(step, _outputs(messages, called))
-
-
-def _wants_more(script: DemoScript, prompt: Message, messages: tuple[Message, ...], called: int) -> bool:
-    unfinished = all(message.role != "assistant" for message in messages[called + 1 :])
-    return unfinished and any(_says(prompt.text, phrase) for phrase in script.resume)
+    ids = {call.call_id for call in messages[called].tool_calls}
+    outputs = tuple(message.text for message in messages[called + 1 :] if message.call_id in ids)
+    return scenario, scenario.after(step, outputs)
 
 
 def _chosen(script: DemoScript, prompt: Message) -> Scenario:
@@ -231,11 +217,6 @@ def _is_prompt(messages: tuple[Message, ...], index: int) -> bool:
         return True
     before = messages[index - 1] if index else None
     return before is not None and before.role == "assistant" and not before.tool_calls
-
-
-def _outputs(messages: tuple[Message, ...], called: int) -> tuple[str, ...]:
-    ids = {call.call_id for call in messages[called].tool_calls}
-    return tuple(message.text for message in messages[called + 1 :] if message.call_id in ids)
 
 
 def _addressed(script: DemoScript, messages: tuple[Message, ...], text: str) -> str:
@@ -260,10 +241,6 @@ def _unwrapped(text: str) -> str:
 
 def _says(text: str, phrase: str) -> bool:
     return re.search(rf"(?<!\w){re.escape(phrase)}(?!\w)", text.lower()) is not None
-
-
-def _last(positions: Iterable[int]) -> int | None:
-    return max(positions, default=None)
 
 
 def pieces(text: str, size: int = 12) -> Iterator[str]:

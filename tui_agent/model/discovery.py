@@ -322,26 +322,23 @@ def _of_llama(props: dict[str, Any]) -> dict[str, Any]:
 
 
 def _of_ollama(name: str, shown: dict[str, Any]) -> ServedModel:
-    """Return what Ollama says of a model. Without abilities it is an old version, whose models all chat."""
+    """Return what Ollama says of a model. Without abilities it is an old version, whose models all chat.
+
+    The window is the size a model file sets, else what the model can do, kept small: memory grows with it.
+    """
+    set_size = re.search(r"^num_ctx\s+(\d+)", str(shown.get("parameters") or ""), re.MULTILINE)
+    info = _table(shown, "model_info")
+    window = _first((value for key, value in info.items() if key.endswith(".context_length")), _count)
     abilities = _words(shown.get("capabilities"))
     known = bool(abilities)
     return ServedModel(
         name=name,
-        window=_ollama_window(shown),
+        window=_count(int(set_size[1])) if set_size else window and min(window, ASSUMED_WINDOW),
         vision="vision" in abilities if known else None,
         tools="tools" in abilities if known else None,
         reasoning="thinking" in abilities if known else None,
         chats="completion" in abilities or "embedding" not in abilities,
     )
-
-
-def _ollama_window(shown: dict[str, Any]) -> int | None:
-    """Return the size a model file sets, else what the model can do, kept small: memory grows with it."""
-    if match := re.search(r"^num_ctx\s+(\d+)", str(shown.get("parameters") or ""), re.MULTILINE):
-        return _count(int(match[1]))
-    info = _table(shown, "model_info")
-    window = _first((value for key, value in info.items() if key.endswith(".context_length")), _count)
-    return min(window, ASSUMED_WINDOW) if window is not None else None
 
 
 def _table(row: Mapping[str, Any], *path: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What a failed call means: its kind, one sentence for a person, how long to wait, how big the window is.
+"""What a failed call means: its kind, one sentence for a person, whether and when it is tried again, the window.
 
 litellm maps errors to classes of its own, and some facts get lost: a refused connection becomes a status 500, 529
 becomes 500, 413 becomes 400. The exception it was made from still hangs on the chain, so the chain is asked.
@@ -6,7 +6,7 @@ becomes 500, 413 becomes 400. The exception it was made from still hangs on the 
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import field
 from datetime import UTC, datetime
@@ -17,6 +17,7 @@ from tui_agent.lazy import LazyPattern, dataclass
 from tui_agent.model.error_body import ErrorBody, Overflow, find_overflow, read_body
 from tui_agent.model.protocol import ErrorKind, ModelError
 from tui_agent.model.redaction import redact
+from tui_agent.model.settings import RetrySettings
 
 _CAUSES = (
     ("certificate", ("ClientConnectorCertificateError", "SSLCertVerificationError", "SSLError", "ClientSSLError")),
@@ -369,10 +370,6 @@ def classify(failure: Failure, target: Target, *, now: float) -> ModelError:
     return ModelError(kind, message, retry_after=wait, status=status)
 
 
-def missing_key(target: Target) -> ModelError:
-    return ModelError(ErrorKind.AUTH, f"{target.provider} needs a key: {target.key}.")
-
-
 def concerns_reasoning(error: ModelError) -> bool:
     """Tell whether a provider refused the reasoning that was sent back, so that the same call may pass without."""
     return error.kind is ErrorKind.INVALID_REQUEST and bool(_THINKING.search(error.message))
@@ -499,3 +496,35 @@ def _network_message(cause: Cause, failure: Failure, target: Target) -> str:
         waited=f" within {spoken(failure.seconds)}" if failure.seconds else " in time",
         detail=_detail(read_body(failure.text).words) if cause == "broken" else "",
     )
+
+
+# -- trying again -------------------------------------------------------------------------------------------
+
+RETRIED = frozenset({ErrorKind.NETWORK, ErrorKind.RATE_LIMIT, ErrorKind.OVERLOADED, ErrorKind.HOST})
+"""Failures that may pass by themselves. Everything else fails the same way again."""
+
+LOADING_DELAY, LOADING_PATIENCE = 2.0, 900.0
+"""Seconds between two looks at a server that loads a model, and how long it may take."""
+
+
+def loading_delay(waited: float) -> float | None:
+    """Return the seconds to wait for a server that loads the model, None after ``LOADING_PATIENCE`` of them."""
+    return LOADING_DELAY if waited < LOADING_PATIENCE else None
+
+
+def retry_delay(settings: RetrySettings, attempt: int, error: ModelError, random: Callable[[], float]) -> float | None:
+    """Return the seconds to wait after failed attempt number ``attempt`` (1 is the first), None to give up.
+
+    Exponential backoff with full jitter, so that programs that failed together don't come back together. ``random``
+    gives numbers from 0 to 1. A wait the provider named is never shortened, jitter adds to it; one longer than
+    ``max_retry_after`` ends the retrying: nobody waits an hour unasked.
+    """
+    if attempt >= settings.attempts or error.kind not in RETRIED:
+        return None
+    # Doubling further than this is over any cap and, far enough, over the range of a float.
+    backoff: float = min(settings.max_delay, settings.first_delay * 2 ** min(attempt - 1, 30))
+    if error.retry_after is None:
+        return random() * backoff
+    if error.retry_after > settings.max_retry_after:
+        return None
+    return error.retry_after + random() * min(settings.first_delay, backoff)

@@ -39,7 +39,6 @@ class Keys:
         self._models = dict(models or {})
 
     def find(self, provider: Provider, model: str | None = None) -> Key | None:
-        """Return the key for a model of a provider, None when there is none."""
         for table, settings in self._tables(provider, model):
             if key := self._set_up(table, settings):
                 return key

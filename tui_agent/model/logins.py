@@ -115,7 +115,6 @@ class Logins:
         return _login(_unpacked(self._keyring_key(provider)) if entry.get("keyring") else entry)
 
     def warm(self) -> None:
-        """Read what is in the keyring, which may take a moment, or ask for its password."""
         for provider in self:
             self.find(provider)
 
@@ -170,7 +169,6 @@ class Logins:
 
     @property
     def is_exposed(self) -> bool:
-        """Whether others may read the file."""
         return self.path.is_file() and bool(self.path.stat().st_mode & 0o077)
 
     # -- the file ---------------------------------------------------------------------------------------------

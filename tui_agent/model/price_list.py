@@ -42,7 +42,6 @@ class PriceList:
         self._found: dict[str, Row | None] = {}
 
     def get(self, name: str) -> Row | None:
-        """Return the row of a name; None when there is none."""
         if self._is_read:
             return self.all.get(name)
         if name not in self._found:
@@ -91,7 +90,6 @@ class PriceList:
 
     @cached_property
     def _fixed(self) -> dict[str, Row]:
-        """Return corrected fields by the name of a row."""
         found: dict[str, Row] = {}
         for correction in self._table.get("row", ()):
             fields = {key: value for key, value in correction.items() if key not in {"names", "checked"}}

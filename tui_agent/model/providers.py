@@ -31,7 +31,7 @@ ReasoningBack = Literal["none", "reasoning_content", "reasoning", "details", "as
 also the tags in the text, where it came in those.
 """
 
-_LEVELS: Mapping[Effort, str] = {
+LEVELS: Mapping[Effort, str] = {
     Effort.OFF: "none",
     Effort.MINIMAL: "low",
     Effort.LOW: "low",
@@ -48,7 +48,7 @@ class ChatFormat:
 
     max_tokens: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     effort: EffortField = "reasoning_effort"
-    levels: Mapping[Effort, str] = field(default_factory=lambda: _LEVELS)
+    levels: Mapping[Effort, str] = field(default_factory=lambda: LEVELS)
     """What it calls the levels of effort."""
     thinking: Mapping[str, object] = field(default_factory=dict)
     """Further fields of the object ``thinking``, where effort is told by it."""
@@ -242,10 +242,6 @@ def _azure(url: str, name: str, wire: WireName, parameters: Mapping[str, str]) -
     return Endpoint(f"{url}/openai/v1", {"api-version": version} if version and not dated else {})
 
 
-def _fireworks(name: str) -> str:
-    return name if name.startswith("accounts/") or "#" in name else f"accounts/fireworks/models/{name}"
-
-
 def _hugging_face(name: str) -> str:
     """Return ``org/model:provider`` for ``provider/org/model``."""
     provider, slash, model = name.partition("/")
@@ -274,10 +270,10 @@ _OPENAI_RESPONSES = ResponsesFormat(
 
 _OPENAI_CHAT = ChatFormat(
     max_tokens="max_completion_tokens",
-    levels={**_LEVELS, Effort.MINIMAL: "minimal", Effort.MAX: "xhigh"},
+    levels={**LEVELS, Effort.MINIMAL: "minimal", Effort.MAX: "xhigh"},
     cache_key="prompt_cache_key",
 )
-_TO_MAX: Mapping[Effort, str] = {**_LEVELS, Effort.MAX: "max"}
+_TO_MAX: Mapping[Effort, str] = {**LEVELS, Effort.MAX: "max"}
 _THINKING_BACK = ChatFormat(effort="thinking", levels=_TO_MAX, reasoning_back="reasoning_content")
 _OWN_SERVER = ChatFormat(reasoning_back="as_received", prompt_progress=True)
 """Templates of models that think between calls of tools want it back; others leave it out."""
@@ -473,7 +469,9 @@ _TABLE = (
         url_variables=("FIREWORKS_API_BASE",),
         keys_page="https://app.fireworks.ai/settings/users/api-keys",
         chat=ChatFormat(reasoning_back="reasoning_content"),
-        model_name=_fireworks,
+        model_name=lambda name: (
+            name if name.startswith("accounts/") or "#" in name else f"accounts/fireworks/models/{name}"
+        ),
     ),
     _chat(
         "cerebras",

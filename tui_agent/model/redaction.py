@@ -19,5 +19,4 @@ class RedactingFormatter(logging.Formatter):
         super().__init__(pattern)
 
     def format(self, record: logging.LogRecord) -> str:
-        """Format a record without secrets."""
         return redact(super().format(record))

@@ -8,11 +8,12 @@ from typing import Any
 
 from pydantic import SecretStr
 
+from tui_agent.json_text import as_dict, as_text
 from tui_agent.lazy import dataclass
 from tui_agent.model.addresses import Addresses, split
-from tui_agent.model.catalog import Catalog, ModelInfo
-from tui_agent.model.errors import Target, missing_key
-from tui_agent.model.keys import Key, Keys
+from tui_agent.model.catalog import Catalog, ModelInfo, name_of
+from tui_agent.model.errors import Target
+from tui_agent.model.keys import Keys
 from tui_agent.model.logins import SOURCE, Logins
 from tui_agent.model.protocol import ErrorKind, ModelError
 from tui_agent.model.providers import ChatFormat, Endpoint, Provider, WireName, provider_of
@@ -121,7 +122,7 @@ class Router:
         settings = self._models.get(model, ModelSettings())
         chosen = settings.wire or self._providers.get(provider.id, ProviderSettings()).wire
         if chosen is None:
-            wire = provider.wire_of(_name(model))
+            wire = provider.wire_of(name_of(model))
             only = wire == "chat" and provider.speaks("responses") and self._catalog.info(model).responses_only
             return "responses" if only else wire
         return None if chosen == "litellm" else chosen
@@ -139,7 +140,7 @@ class Router:
         environment = self.keys.parameters(provider)
         options = settings.options
         place = self._addresses.of(provider, model)
-        url = _text(options.get("api_base") or options.get("base_url")) or (place.url if place.source else None)
+        url = as_text(options.get("api_base") or options.get("base_url")) or (place.url if place.source else None)
         if url is not None and not (split(url).hostname and split(url).scheme.lower() in ("http", "https")):
             raise ModelError(
                 ErrorKind.INVALID_REQUEST,
@@ -158,7 +159,12 @@ class Router:
         keyless = url is not None and (
             "api_base" not in provider.required or place.source not in provider.url_variables
         )
-        self._require(provider, url, key, target, keyless=keyless)
+        missing = self.keys.missing_parameters(provider)
+        if missing and url is None and (key is None or provider.id != "bedrock"):
+            raise ModelError(ErrorKind.AUTH, f"{provider.name} needs {' and '.join(missing)} to be set.")
+        wants_key = bool(provider.keys) and provider.id != "bedrock" and not provider.local_url
+        if key is None and wants_key and not keyless:
+            raise ModelError(ErrorKind.AUTH, f"{target.provider} needs a key: {target.key}.")
         secret = key.secret if key is not None else None
         if secret is None and (url or provider.local_url):
             secret = SecretStr(NO_KEY)
@@ -177,29 +183,19 @@ class Router:
             return replace(route, parameters=_for_litellm(route, settings, {**environment, "api_base": url}))
         return _native(route, settings, common, {**environment, "api_base": url})
 
-    def _require(
-        self, provider: Provider, base_url: str | None, key: Key | None, target: Target, *, keyless: bool
-    ) -> None:
-        missing = self.keys.missing_parameters(provider)
-        if missing and base_url is None and (key is None or provider.id != "bedrock"):
-            raise ModelError(ErrorKind.AUTH, f"{provider.name} needs {' and '.join(missing)} to be set.")
-        wants_key = bool(provider.keys) and provider.id != "bedrock" and not provider.local_url
-        if key is None and wants_key and not keyless:
-            raise missing_key(target)
-
 
 def _native(
     route: Route, settings: ModelSettings, common: ProviderSettings, environment: Mapping[str, str | None]
 ) -> Route:
     provider, options = route.provider, dict(settings.options)
-    name = _name(route.info.id)
+    name = route.info.name
     name = provider.model_name(name) if provider.model_name is not None else name
     url = environment.get("api_base") or provider.local_url or provider.url
     said = {key: value for key, value in {**environment, **options}.items() if isinstance(value, str)}
     address = Endpoint(url)
     if provider.address is not None and route.wire is not None:
         address = provider.address(url, name, route.wire, said)
-    headers = {**route.headers, **_mapping(options.get("extra_headers"))}
+    headers = {**route.headers, **as_dict(options.get("extra_headers"))}
     if organization := said.get("organization"):
         headers = {"openai-organization": organization, **headers}
     fields = {key: value for key, value in options.items() if key not in _FOR_LITELLM}
@@ -210,9 +206,9 @@ def _native(
         route,
         name=name,
         base_url=wire_base(address.url, route.wire),
-        query={**address.query, **_mapping(options.get("extra_query"))},
+        query={**address.query, **as_dict(options.get("extra_query"))},
         headers=headers,
-        options={**fields, **_mapping(options.get("extra_body"))},
+        options={**fields, **as_dict(options.get("extra_body"))},
         chat=chat,
     )
 
@@ -244,36 +240,21 @@ def _for_litellm(route: Route, settings: ModelSettings, environment: Mapping[str
         parameters["vertex_credentials"] = str(Path(credentials).expanduser().absolute())
     if address := parameters.get("api_base") or provider.local_url:
         parameters["api_base"] = address.rstrip("/")
-    parameters["model"] = _litellm_name(model, provider)
+    prefix, slash, name = model.partition("/")
+    if provider.id == "ollama":
+        model = f"ollama_chat/{name if slash else model}"
+    elif not slash:
+        model = f"{provider.id}/{model}"
+    elif provider_of(prefix).id == provider.id:
+        # litellm knows the provider by its own name, not by the short ones accepted here.
+        model = f"{provider.id}/{name}"
+    parameters["model"] = model
     if route.headers:
         parameters["extra_headers"] = dict(route.headers)
     if provider.id == "ollama":
         # Ollama cuts what is over its default of a few thousand tokens without a word, unless told the size.
         parameters["num_ctx"] = route.info.context_window
     return parameters | settings.options
-
-
-def _name(model: str) -> str:
-    _prefix, slash, name = model.partition("/")
-    return name if slash else model
-
-
-def _litellm_name(model: str, provider: Provider) -> str:
-    prefix, slash, name = model.partition("/")
-    if provider.id == "ollama":
-        return f"ollama_chat/{name if slash else model}"
-    if not slash:
-        return f"{provider.id}/{model}"
-    # litellm knows the provider by its own name, not by the short ones accepted here.
-    return f"{provider.id}/{name}" if provider_of(prefix).id == provider.id and prefix != provider.id else model
-
-
-def _text(value: object) -> str | None:
-    return value if isinstance(value, str) else None
-
-
-def _mapping(value: object) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
 
 
 def _host(url: str) -> str:

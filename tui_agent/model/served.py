@@ -73,7 +73,6 @@ class ServedModels:
         return "" if answer is None else ago(self._now() - answer.asked)
 
     def is_fresh(self, url: str) -> bool:
-        """Tell whether the server at an address said something within a day."""
         answer = self.answer(url)
         return answer is not None and self._now() - answer.asked < _DAY
 

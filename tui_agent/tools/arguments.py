@@ -79,7 +79,11 @@ def _object(tool: Tool[Any], text: str) -> dict[str, Any]:
     value: Any = text.strip() or "{}"
     for _ in range(1 + _NESTED_JSON):
         if isinstance(value, dict):
-            _refuse_halves(tool, value)
+            try:
+                json.dumps(value, ensure_ascii=False).encode()
+            except UnicodeEncodeError:
+                half = "a string holds half of a surrogate pair (\\ud800-\\udfff); send the character itself."
+                raise ToolError(f"{tool.name}: {half}") from None
             return value
         if not isinstance(value, str):
             break
@@ -146,15 +150,6 @@ def _broken(error: json.JSONDecodeError) -> str:
         )
     near = error.doc[max(error.pos - 20, 0) : error.pos + 20]
     return f"the arguments are not valid JSON: {error.msg} at character {error.pos}, near {near!r}."
-
-
-def _refuse_halves(tool: Tool[Any], values: dict[str, Any]) -> None:
-    try:
-        json.dumps(values, ensure_ascii=False).encode()
-    except UnicodeEncodeError:
-        raise ToolError(
-            f"{tool.name}: a string holds half of a surrogate pair (\\ud800-\\udfff); send the character itself."
-        ) from None
 
 
 # -- object to arguments ------------------------------------------------------------------------------------

@@ -6,7 +6,6 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import lru_cache
 from pathlib import Path
 from typing import ClassVar
 
@@ -18,7 +17,7 @@ from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.processes.capture import plain_text
 from tui_agent.processes.environment import SafeEnvironment, command_environment, withheld_from
 from tui_agent.processes.own_programs import find_shell
-from tui_agent.processes.process import Command, FinishedCommand
+from tui_agent.processes.process import Command
 from tui_agent.sandbox import Sandbox
 from tui_agent.session.entries import ToolMetadata, Truncation
 from tui_agent.session.tool_traits import ToolTraits
@@ -229,10 +228,13 @@ def _output(arguments: BashInput, ended: EndedProgram, context: ToolContext) -> 
     raw, capture = run.capture.raw(), run.capture
     text = plain_text(raw)
     failed = run.timed_out or run.exit_code != 0
-
+    how, limit = ending(run), _timeout(arguments)
+    if run.timed_out:
+        longer = "Give a longer timeout or use" if limit < MAX_TIMEOUT else "For what takes longer use"
+        how = f"[Stopped after {limit:g} s with everything it started. {longer} background.]"
     hint = advice(arguments.command, text, failed=failed)
     withheld = withheld_from(context.environment, arguments.command, text, failed=failed)
-    footer = "\n".join(filter(None, [_ending(run, _timeout(arguments)), hint, ended.note, withheld]))
+    footer = "\n".join(filter(None, [how, hint, ended.note, withheld]))
     if not text.strip() and not footer:
         footer = "[No output.]"
     seen = Truncation(total_lines=capture.total_lines, total_bytes=capture.total_bytes, kept_lines=0, kept_bytes=0)
@@ -247,13 +249,6 @@ def _output(arguments: BashInput, ended: EndedProgram, context: ToolContext) -> 
         raw=raw,
         seen=seen,
     )
-
-
-def _ending(run: FinishedCommand, timeout: float) -> str:
-    if run.timed_out:
-        longer = "Give a longer timeout or use" if timeout < MAX_TIMEOUT else "For what takes longer use"
-        return f"[Stopped after {timeout:g} s with everything it started. {longer} background.]"
-    return ending(run)
 
 
 def _checked(command: str) -> str:
@@ -275,40 +270,43 @@ _WANTS_TERMINAL = (
     r"|Error opening terminal|must be run (in|from) a terminal|[Tt]erminal is (dumb|not fully functional)"
     r"|TERM environment variable (not set|needs set)"
 )
-_SIGNS: tuple[tuple[str, str], ...] = (
-    (
-        r"sudo: (a terminal is required|no tty present|a password is required|\d+ incorrect password)",
-        "sudo can't ask for a password here. Do without root, or ask the user to run it with !.",
-    ),
-    (
-        r"Aborting commit due to empty commit message|Aborting due to empty (commit|tag) message|no tag message\?",
-        "No editor opens here. Give the message with -m or -F; --no-edit keeps the one there is.",
-    ),
-    (
-        r"terminal prompts disabled|could not read (Username|Password) for",
-        "Git can't ask for a name or password here. Ask the user to log in, or use a remote that needs no login.",
-    ),
-    (
-        r"Host key verification failed",
-        "ssh can't ask about an unknown host here. Ask the user to connect once, with !ssh HOST.",
-    ),
-    (
-        r"Permission denied \([^)\n]*(publickey|password|keyboard-interactive)",
-        "ssh can't ask for a password or passphrase here. Ask the user to load a key into their agent.",
-    ),
-    (
-        r"npx canceled due to missing packages and no YES option|Ok to proceed\? \(y\)",
-        "Answer it beforehand: npx --yes, npm init -y, npm create NAME -- --yes.",
-    ),
-    (
-        r"^EOFError: EOF when reading a line|^EOF when reading a line|end of file on (std)?input",
-        "It reads input, and there is none. Pipe it in or use a here-document.",
-    ),
-    (
-        r"the input device is not a TTY|cannot enable tty mode on non tty input",
-        "There is no terminal. Leave out -t and -i.",
-    ),
-    (_WANTS_TERMINAL, _NO_TERMINAL),
+_SIGNS = tuple(
+    (LazyPattern(sign, re.MULTILINE), text)
+    for sign, text in (
+        (
+            r"sudo: (a terminal is required|no tty present|a password is required|\d+ incorrect password)",
+            "sudo can't ask for a password here. Do without root, or ask the user to run it with !.",
+        ),
+        (
+            r"Aborting commit due to empty commit message|Aborting due to empty (commit|tag) message|no tag message\?",
+            "No editor opens here. Give the message with -m or -F; --no-edit keeps the one there is.",
+        ),
+        (
+            r"terminal prompts disabled|could not read (Username|Password) for",
+            "Git can't ask for a name or password here. Ask the user to log in, or use a remote that needs no login.",
+        ),
+        (
+            r"Host key verification failed",
+            "ssh can't ask about an unknown host here. Ask the user to connect once, with !ssh HOST.",
+        ),
+        (
+            r"Permission denied \([^)\n]*(publickey|password|keyboard-interactive)",
+            "ssh can't ask for a password or passphrase here. Ask the user to load a key into their agent.",
+        ),
+        (
+            r"npx canceled due to missing packages and no YES option|Ok to proceed\? \(y\)",
+            "Answer it beforehand: npx --yes, npm init -y, npm create NAME -- --yes.",
+        ),
+        (
+            r"^EOFError: EOF when reading a line|^EOF when reading a line|end of file on (std)?input",
+            "It reads input, and there is none. Pipe it in or use a here-document.",
+        ),
+        (
+            r"the input device is not a TTY|cannot enable tty mode on non tty input",
+            "There is no terminal. Leave out -t and -i.",
+        ),
+        (_WANTS_TERMINAL, _NO_TERMINAL),
+    )
 )
 
 _SSH_GOES_ON = "Pseudo-terminal will not be allocated because stdin is not a terminal."
@@ -323,11 +321,6 @@ _ASKED = "It asked and got no answer: there is no input. Use a flag such as --ye
 _EMPTY_INPUT = "read found no input: there is none. Pipe it in or use a here-document."
 
 
-@lru_cache(maxsize=1)
-def _compiled_signs() -> tuple[tuple[re.Pattern[str], str], ...]:
-    return tuple((re.compile(sign, re.MULTILINE), text) for sign, text in _SIGNS)
-
-
 def advice(command: str, output: str, *, failed: bool) -> str:
     """Return a line of advice where a command looks like one that asked, otherwise nothing.
 
@@ -338,7 +331,7 @@ def advice(command: str, output: str, *, failed: bool) -> str:
     """
     end = output[-_MAX_TAIL_CHARS:].replace(_SSH_GOES_ON, "")
     if failed:
-        for sign, text in _compiled_signs():
+        for sign, text in _SIGNS:
             if sign.search(end):
                 return f"[{text}]"
     last = end.rpartition("\n")[2]

@@ -26,18 +26,14 @@ def change_needs(location: Location, diff: Callable[[], str], context: ToolConte
     try:
         text = diff()
     except (ToolError, OSError) as error:
-        if location.inside and _may_be_quoted(location, context):
+        is_secret = is_secret_file(location.real) or is_sensitive(location.path)
+        readable = (context.verdict(need) != "deny" for need in path_needs(Permission.READ, location))
+        if location.inside and not is_secret and all(readable):
             raise explain(error, location.shown) if isinstance(error, OSError) else error from None
         return needs
     return tuple(
         replace(need, detail=text, detail_kind="diff") if need.permission is Permission.EDIT else need for need in needs
     )
-
-
-def _may_be_quoted(location: Location, context: ToolContext) -> bool:
-    if is_secret_file(location.real) or is_sensitive(location.path):
-        return False
-    return all(context.verdict(need) != "deny" for need in path_needs(Permission.READ, location))
 
 
 def refuse_left_out(before: str, after: str, location: Location) -> None:

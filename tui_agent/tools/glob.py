@@ -49,7 +49,8 @@ class GlobTool(Tool[GlobInput]):
         scope = scope_of(arguments.path, arguments.pattern, context)
         await asyncio.to_thread(check_exists, scope, context)
         found = await _matching(scope)
-        shown = [scope.shown(path) for path in (await asyncio.to_thread(_newest_first, scope.directory, found))]
+        newest = await asyncio.to_thread(_newest_first, scope.directory, found)
+        shown = list(map(scope.shown, newest))
         footer = ""
         if len(shown) < len(found):
             footer = NARROWER.format(shown=len(shown), total=len(found), what="files")

@@ -32,14 +32,6 @@ MAX_COLUMNS = 300
 """Characters shown of a line."""
 
 
-@dataclass(frozen=True, slots=True)
-class MatchRow:
-    """A line as it is shown; ``hit`` is off for one that only stands beside a match."""
-
-    text: str
-    hit: bool
-
-
 @dataclass(slots=True)
 class Matches:
     """Matches by path, in whatever order files come in. ``files`` counts those with a match."""
@@ -70,9 +62,12 @@ class Matches:
         if self._held > 10 * MAX_ROWS:
             self._forget()
 
-    def rows(self, scope: Scope, *, apart: bool) -> list[MatchRow]:
-        """Return the first lines by path, without secrets. Looks at files; ``apart`` puts dashes between groups."""
-        found: list[MatchRow] = []
+    def rows(self, scope: Scope, *, apart: bool) -> list[tuple[str, bool]]:
+        """Return the first lines by path, without secrets, each with whether it is a match. Looks at files.
+
+        ``apart`` puts dashes between groups.
+        """
+        found: list[tuple[str, bool]] = []
         for path in sorted(self._rows):
             name, real, last = scope.shown(path), scope.directory / path, -1
             if scope.single_file is None and is_secret_file(real):
@@ -81,9 +76,9 @@ class Matches:
             whole = scope.single_file is not None and is_secret_file(real)
             for number, line, hit in self._rows[path]:
                 if apart and found and number != last + 1:
-                    found.append(MatchRow("--", hit=False))
+                    found.append(("--", False))
                 text = _cut(line if whole else shown_line(real, number, line))
-                found.append(MatchRow(f"{name}:{number}{':' if hit else '-'} {text}", hit))
+                found.append((f"{name}:{number}{':' if hit else '-'} {text}", hit))
                 last = number
                 if len(found) >= MAX_ROWS:
                     return found
@@ -239,8 +234,8 @@ def _output(query: _Query, scope: Scope, found: Matches, notes: list[str]) -> Ou
     rows = found.rows(scope, apart=query.context > 0)
     what = f"matches in {counted(found.files, 'file')}"
 
-    def footer(shown: list[MatchRow]) -> str:
-        hits = sum(row.hit for row in shown)
+    def footer(shown: list[tuple[str, bool]]) -> str:
+        hits = sum(hit for _text, hit in shown)
         narrower = [NARROWER.format(shown=hits, total=found.total, what=what)] if hits < found.total else []
         return "\n".join([*narrower, *notes])
 
@@ -251,7 +246,7 @@ def _output(query: _Query, scope: Scope, found: Matches, notes: list[str]) -> Ou
     if found.timed_out:
         notes.append(f"[Stopped after {TIMEOUT:.0f} s; there may be more. Search a smaller path.]")
     return Output(
-        text="\n".join(row.text for row in rows) or "No matches.",
+        text="\n".join(text for text, _hit in rows) or "No matches.",
         title=f"{query.pattern} · {counted(found.total, 'match', 'matches')}",
         footer=footer(rows),
         cut_hint=lambda cut: footer(rows[: cut.kept_lines]),
@@ -322,7 +317,10 @@ def _refused(errors: str) -> Exception:
 
 
 async def _with_python(query: _Query, scope: Scope) -> Matches:
-    pattern = re.escape(query.pattern) if query.literal else _in_python(query.pattern)
+    pattern = re.escape(query.pattern)
+    if not query.literal:
+        pattern = re.sub(r"\[:(\w+):\]", lambda match: _CLASSES.get(match[1], match[0]), query.pattern)
+        pattern = re.sub(r"\\(.)", lambda match: _SPELLED.get(match[1], match[0]), pattern, flags=re.DOTALL)
     try:
         re.compile(pattern)
     except re.error as error:
@@ -339,8 +337,3 @@ async def _with_python(query: _Query, scope: Scope) -> Matches:
     search = await run_search(command, scope.directory, sink, names=names)
     found.secrets, found.timed_out = [scope.shown(path) for path in secrets], search.timed_out
     return found
-
-
-def _in_python(pattern: str) -> str:
-    pattern = re.sub(r"\[:(\w+):\]", lambda match: _CLASSES.get(match[1], match[0]), pattern)
-    return re.sub(r"\\(.)", lambda match: _SPELLED.get(match[1], match[0]), pattern, flags=re.DOTALL)

@@ -50,7 +50,12 @@ def locate(raw: str, context: ToolContext) -> Location:
     text = raw.strip()
     if not text or "\0" in text:
         raise ToolError("path is empty or holds a NUL character")
-    written = _in_copy(context.cwd / _expanded(text, context.cwd), context)
+    plain = _with_home(text)
+    written = context.cwd / (plain if os.path.lexists(context.cwd / plain) else _with_home(_undressed(text)))
+    project = context.stands_for
+    if project is not None and written.is_relative_to(project) and not written.is_relative_to(context.project):
+        # The call works on a copy of the project.
+        written = context.project / written.relative_to(project)
     path, real = Path(os.path.normpath(written)), Path(os.path.realpath(written))
     project = Path(os.path.realpath(context.project))
     if os.path.realpath(path) != str(real) or (
@@ -66,14 +71,6 @@ def locate(raw: str, context: ToolContext) -> Location:
         real_pattern=_relative(real, project),
         inside=real.is_relative_to(project),
     )
-
-
-def _in_copy(path: Path, context: ToolContext) -> Path:
-    """Return where a path is in the copy of a project that a call works on, if it works on one."""
-    project = context.stands_for
-    if project is None or not path.is_relative_to(project) or path.is_relative_to(context.project):
-        return path
-    return context.project / path.relative_to(project)
 
 
 def find(raw: str, context: ToolContext) -> Location:
@@ -150,7 +147,7 @@ def suggest(location: Location, context: ToolContext) -> list[str]:
         }
         found += sorted(files, key=lambda path: (-len(set(path.split("/")) & set(location.shown.split("/"))), path))
         if not found:
-            found += _close_names(name, context)
+            found += [_relative(near, context.cwd) for near in _close_names(name, context.project)]
     return [valid(path) for path in dict.fromkeys(found)][:_SUGGESTIONS]
 
 
@@ -162,11 +159,6 @@ def explain(error: OSError, shown: str) -> ToolError:
 
 def _cut(shown: str) -> str:
     return shown if len(shown) <= _MAX_CHARS else f"{shown[:_MAX_CHARS]}..."
-
-
-def _expanded(text: str, cwd: Path) -> Path:
-    path = _with_home(text)
-    return path if os.path.lexists(cwd / path) else _with_home(_undressed(text))
 
 
 def _undressed(text: str) -> str:
@@ -203,10 +195,10 @@ def _close_siblings(path: Path) -> list[str]:
     return [lowered[near] for near in difflib.get_close_matches(path.name.lower(), lowered, _SUGGESTIONS, 0.7)]
 
 
-def _close_names(name: str, context: ToolContext) -> list[str]:
-    by_name: dict[str, str] = {}
-    for path in walk_files(context.project, limit=_FILES_LOOKED_AT):
-        by_name.setdefault(path.name, _relative(path, context.cwd))
+def _close_names(name: str, project: Path) -> list[Path]:
+    by_name: dict[str, Path] = {}
+    for path in walk_files(project, limit=_FILES_LOOKED_AT):
+        by_name.setdefault(path.name, path)
     return [by_name[near] for near in difflib.get_close_matches(name, by_name, n=_SUGGESTIONS, cutoff=0.75)]
 
 

@@ -129,15 +129,11 @@ def ending(run: FinishedCommand) -> str:
     """Return what there is to say of how a program ended that was not stopped: code, signal, what goes on."""
     notes = []
     if run.exit_code is not None and run.exit_code < 0:
-        notes.append(f"[Ended by {_signal_name(-run.exit_code)}.]")
+        names = {member.value: member.name for member in signal.Signals}
+        notes.append(f"[Ended by {names.get(-run.exit_code, f'signal {-run.exit_code}')}.]")
     elif run.exit_code:
         notes.append(f"[Exit code {run.exit_code}.]")
     if run.left is not None:
         job = f" It is job {run.job}." if run.job is not None else ""
         notes.append(f"[Left running, its output is lost: {run.left.names()}.{job} It ends with this program.]")
     return "\n".join(notes)
-
-
-def _signal_name(number: int) -> str:
-    known = {member.value: member.name for member in signal.Signals}
-    return known.get(number, f"signal {number}")

@@ -69,10 +69,12 @@ def short_answer(title: str, shown: str, output: str, earlier: Iterable[ToolResu
         known = _lines(result.output)
         # A file that grew or shrank has changed, though the lines that are still there have not.
         if lines and lines.items() <= known.items() and _length(output, lines) == _length(result.output, known):
-            return Known(_unchanged(shown, lines, result.id), result.id, all_of_it=True)
+            span = f"lines {min(lines)}-{max(lines)} of {shown}"
+            told = f"[Unchanged: {span} are as in the read of #{result.id}, which you still see.]"
+            return Known(told, result.id, all_of_it=True)
         whole = _is_whole(output, lines) and _is_whole(result.output, known)
-        if same_read and whole and (told := _difference(shown, known, lines, len(output), result.id)):
-            return Known(told, result.id, all_of_it=False)
+        if same_read and whole and (changed := _difference(shown, known, lines, len(output), result.id)):
+            return Known(changed, result.id, all_of_it=False)
         if lines.keys() <= known.keys():
             break  # What it knows of these lines holds no longer, and neither does what was read before.
     return None
@@ -90,13 +92,6 @@ def _length(output: str, lines: dict[int, str]) -> str:
 
 def _is_whole(output: str, lines: dict[int, str]) -> bool:
     return bool(lines) and min(lines) == 1 and _length(output, lines) == str(max(lines))
-
-
-def _unchanged(shown: str, lines: dict[int, str], entry_id: int) -> str:
-    return (
-        f"[Unchanged: lines {min(lines)}-{max(lines)} of {shown} are as in the read of #{entry_id}, which you still "
-        "see.]"
-    )
 
 
 def _difference(shown: str, known: dict[int, str], lines: dict[int, str], whole: int, entry_id: int) -> str | None:
@@ -164,7 +159,6 @@ def _popped(values: dict[str, Any], *names: str) -> int | None:
 
 
 def _integer(value: Any) -> int | None:
-    """Return a value as a whole number, None when it is none."""
     text = str(value)
     return int(text) if re.fullmatch(r"-?\d{1,12}", text) else None
 
@@ -196,14 +190,6 @@ class _Window:
     @property
     def last(self) -> int:
         return self.first + len(self.lines) - 1
-
-
-@dataclass(frozen=True, slots=True)
-class _Wanted:
-    offset: int
-    lines: int
-    bytes: int
-    line_chars: int
 
 
 class ReadTool(Tool[ReadInput]):
@@ -254,7 +240,12 @@ class ReadTool(Tool[ReadInput]):
             return await list_tree(location, context, depth=1)
         if not stat.S_ISREG(status.st_mode):
             raise ToolError(f"{location.shown} is a device, pipe or socket, not a file.")
-        sample = await asyncio.to_thread(_sample, location.real)
+
+        def start() -> bytes | None:
+            with open_file(location.real) as file:
+                return file.read(SAMPLE_BYTES)
+
+        sample = await asyncio.to_thread(start)
         if sample is None:
             raise ToolError(f"{location.shown} has nothing to be read now.")
         mime = image_type(sample)
@@ -265,20 +256,16 @@ class ReadTool(Tool[ReadInput]):
             return _binary(location, status.st_size, sample)
         # Noted first: a change while the file is read then shows at the next edit.
         await asyncio.to_thread(context.reads.note, location.real)
-        limits = context.limits
-        wanted = _Wanted(
-            offset=max(arguments.offset, 1),
-            lines=min(arguments.limit or STORED_LINES, STORED_LINES),
-            bytes=STORED_BYTES,
-            line_chars=limits.line_chars - _NUMBER_CHARS,
-        )
+        first, lines = max(arguments.offset, 1), min(arguments.limit or STORED_LINES, STORED_LINES)
+        wanted = range(first, first + lines)
+        line_chars = context.limits.line_chars - _NUMBER_CHARS
         unsaved = None if context.editor is None else await context.editor.unsaved(location.real)
         if unsaved is None:
-            window = await asyncio.to_thread(_window, location.real, encoding, wanted)
+            window = await asyncio.to_thread(_window, location.real, encoding, wanted, line_chars)
         else:
             data = unsaved.encode("utf-8", "replace")
-            window = _cut_out(io.BytesIO(data), "utf-8", wanted, len(data))
-        window = await asyncio.to_thread(_without_secrets, window, location.real, wanted.line_chars)
+            window = _cut_out(io.BytesIO(data), "utf-8", wanted, line_chars, len(data))
+        window = await asyncio.to_thread(_without_secrets, window, location.real, line_chars)
         result = await finish(_text_output(self.title(arguments), location, window), context)
         known = short_answer(result.title, location.shown, result.output, context.in_view(location.pattern))
         if known is None:
@@ -319,39 +306,33 @@ def _metadata(location: Location, *, count: int | None = None) -> ToolMetadata:
 # -- text ---------------------------------------------------------------------------------------------------
 
 
-def _sample(path: Path) -> bytes | None:
-    """Return the start of a file; None for what the system makes up and has nothing in it yet."""
-    with open_file(path) as file:
-        return file.read(SAMPLE_BYTES)
-
-
-def _window(path: Path, encoding: Encoding, wanted: _Wanted) -> _Window:
+def _window(path: Path, encoding: Encoding, wanted: range, line_chars: int) -> _Window:
     """Read the wanted lines without holding more of the file than them; count the others."""
     size = path.stat().st_size
     if encoding.name in {"utf-8", "latin-1"}:
         with open_file(path) as file:
             file.seek(len(encoding.bom))
-            return _cut_out(file, encoding.name, wanted, size)
+            return _cut_out(file, encoding.name, wanted, line_chars, size)
     if size > _MAX_WIDE_BYTES:
         raise ToolError(f"This {encoding.name} file is too large; convert it with bash (iconv) first.")
     with open_file(path) as file:
         text = file.read()[len(encoding.bom) :].decode(encoding.name, "replace")
-    return _cut_out(io.BytesIO(text.encode("utf-8", "replace")), "utf-8", wanted, size)
+    return _cut_out(io.BytesIO(text.encode("utf-8", "replace")), "utf-8", wanted, line_chars, size)
 
 
-def _cut_out(file: BinaryIO, encoding: str, wanted: _Wanted, size: int) -> _Window:
-    skipped = _skip(file, wanted.offset - 1)
+def _cut_out(file: BinaryIO, encoding: str, wanted: range, line_chars: int, size: int) -> _Window:
+    skipped = _skip(file, wanted.start - 1)
     lines: list[str] = []
-    room = wanted.bytes
-    if skipped == wanted.offset - 1:
-        while len(lines) < wanted.lines and room >= 0:
-            line = _line(file, encoding, wanted.line_chars)
+    room = STORED_BYTES
+    if skipped == wanted.start - 1:
+        while len(lines) < len(wanted) and room >= 0:
+            line = _line(file, encoding, line_chars)
             if line is None:
                 break
             lines.append(line)
             room -= len(line)
     rest, counted = _count(file)
-    return _Window(lines, wanted.offset, skipped + len(lines) + rest, counted, size)
+    return _Window(lines, wanted.start, skipped + len(lines) + rest, counted, size)
 
 
 def _without_secrets(window: _Window, path: Path, line_chars: int) -> _Window:

@@ -40,7 +40,6 @@ def _class_of(name: str) -> type[Tool[Any]]:
 
 
 def builtin_tools(fetch: FetchSettings | None = None) -> tuple[Tool[Any], ...]:
-    """Return one of each tool that every session has."""
     from tui_agent.tools.webfetch import WebFetchTool
     from tui_agent.web.fetching import WebClient
 
@@ -58,15 +57,11 @@ def find_tool(name: str, tools: Iterable[Tool[Any]]) -> Tool[Any]:
     plain = name.strip().rsplit(".", 1)[-1].rsplit(":", 1)[-1].lower()
     if name in by_name or plain in by_name:
         return by_name.get(name) or by_name[plain]
-    same = _same_elsewhere(plain)
+    squeezed = plain.replace("_", "").replace("-", "")
+    same = next((known for known, traits in tool_traits().items() if squeezed in traits.other_names.split()), "")
     # A server's tool may be meant that ends like that.
     if same in by_name and not any(known.endswith(plain) for known in by_name):
         return by_name[same]
     near = difflib.get_close_matches(plain, by_name, n=2, cutoff=0.5)
     meant = f" Did you mean {' or '.join(near)}?" if near else ""
     raise ToolError(f"There is no tool {name!r}.{meant} Tools: {', '.join(by_name)}.")
-
-
-def _same_elsewhere(name: str) -> str:
-    squeezed = name.replace("_", "").replace("-", "")
-    return next((known for known, traits in tool_traits().items() if squeezed in traits.other_names.split()), "")

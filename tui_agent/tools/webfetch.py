@@ -81,7 +81,8 @@ def _need(address: WebAddress) -> PermissionNeed:
 
 async def _output(page: WebPage, asked: WebAddress, context: ToolContext) -> Output:
     title = f"{page.address.netloc}{page.address.target}"
-    if page.binary or not (_is_text(page.content_type) or _reads_as_text(page.body)):
+    is_text = _TEXT.match(page.content_type) or page.content_type in _HTML or _reads_as_text(page.body)
+    if page.binary or not is_text:
         return Output(_described(page), title)
     text = await _text(page, context)
     notes = [f"[From {page.address}]"] if page.address != asked else []
@@ -108,10 +109,6 @@ def _described(page: WebPage) -> str:
     kind = page.content_type or "no known type"
     size = f", {size_text(page.length)}" if page.length is not None else ""
     return f"[{page.address} is not text but {kind}{size}. To use it, download it with bash and curl.]"
-
-
-def _is_text(content_type: str) -> bool:
-    return _TEXT.match(content_type) is not None or content_type in _HTML
 
 
 def _reads_as_text(body: bytes) -> bool:

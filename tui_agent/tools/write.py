@@ -11,7 +11,7 @@ from pydantic import model_validator
 
 from tui_agent.context.rendering import line_count
 from tui_agent.editing.diffs import FileDiff, diff_texts
-from tui_agent.editing.text_files import Encoding, TextFile, load, newline_of, replace_file, with_newlines
+from tui_agent.editing.text_files import TextFile, load, newline_of, replace_file, with_newlines
 from tui_agent.errors import ToolError
 from tui_agent.files.inside import make_directories
 from tui_agent.files.secret_files import shown_diff
@@ -121,12 +121,8 @@ def _plan(arguments: WriteInput, location: Location, context: ToolContext) -> _P
     before = load(location.real, location.shown, max_bytes=MAX_CHANGED_BYTES)
     content = with_newlines(arguments.content, newline_of(before.text)) if before.text else arguments.content
     refuse_left_out(before.text, content, location)
-    data, note = _encoded(content, before.encoding)
-    return _Plan(before, data, diff_texts(location.pattern, before.text, content), note)
-
-
-def _encoded(content: str, encoding: Encoding) -> tuple[bytes, str]:
     try:
-        return encoding.encode(content), ""
+        data, note = before.encoding.encode(content), ""
     except UnicodeEncodeError:
-        return content.encode("utf-8"), f" It was {encoding.name} and is UTF-8 now."
+        data, note = content.encode("utf-8"), f" It was {before.encoding.name} and is UTF-8 now."
+    return _Plan(before, data, diff_texts(location.pattern, before.text, content), note)

@@ -7,9 +7,8 @@ import pytest
 
 from tests.support.wire_rounds import READ, Heard, first_path, read, request_of, route_to, second_body
 from tui_agent.context.request import ContentText, ImageRef, Message, ModelRequest, RequestToolCall
-from tui_agent.model.errors import classify
+from tui_agent.model.errors import RETRIED, classify
 from tui_agent.model.protocol import ErrorKind, PromptProgress, ReasoningDelta
-from tui_agent.model.retry import RETRIED
 from tui_agent.model.wires import chat
 from tui_agent.model.wires.wire import WireFailure
 from tui_agent.session.effort import Effort

@@ -10,9 +10,8 @@ import pytest
 from tests.support import messages_rules, responses_checker
 from tests.support.recordings import Recording, recordings
 from tests.support.wire_rounds import Heard, answered, first_path, read, request_of, route_to, second_body
-from tui_agent.model.errors import classify
+from tui_agent.model.errors import RETRIED, classify
 from tui_agent.model.protocol import ErrorKind
-from tui_agent.model.retry import RETRIED
 from tui_agent.model.wires import chat, gemini, messages, responses
 from tui_agent.model.wires.wire import WireFailure
 from tui_agent.session.entries import TextPart, UserEntry

@@ -194,7 +194,6 @@ class HostClient:
 
     @property
     def pid(self) -> int | None:
-        """The host's process id, None while there is none."""
         return self._link.pid if self._link is not None and self._link.is_alive else None
 
     async def aclose(self) -> None:
@@ -222,7 +221,13 @@ class HostClient:
         try:
             link = await self._wait_ready(await start(self._environ, self._log_path))
         except (OSError, HostGoneError, TimeoutError) as error:
-            raise self._no_start(error) from None
+            seconds = f"not ready within {self.settings.start_timeout:.0f} s"
+            why = seconds if isinstance(error, TimeoutError) else str(error)
+            words = last_words(self._log_path)
+            where = f" See {self._log_path}." if self._log_path is not None else ""
+            said = f": {words}" if words else ""
+            message = f"The process that talks to providers can't start ({why}){said}.{where}"
+            raise ModelError(ErrorKind.HOST, message) from None
         finally:
             self._starting = None
         self._link = link
@@ -242,10 +247,3 @@ class HostClient:
                 "tui-agent was replaced by another version while this one runs: quit and start it again.",
             )
         return link
-
-    def _no_start(self, error: Exception) -> ModelError:
-        why = f"not ready within {self.settings.start_timeout:.0f} s" if isinstance(error, TimeoutError) else str(error)
-        words = last_words(self._log_path)
-        where = f" See {self._log_path}." if self._log_path is not None else ""
-        said = f": {words}" if words else ""
-        return ModelError(ErrorKind.HOST, f"The process that talks to providers can't start ({why}){said}.{where}")

@@ -35,7 +35,6 @@ COMMAND = (sys.executable, "-P", "-m", "tui_agent.model.hosted.host")
 
 
 def is_installed() -> bool:
-    """Tell whether litellm, an optional package, is there."""
     return importlib.util.find_spec("litellm") is not None
 
 
@@ -96,11 +95,9 @@ class Link:
 
     @property
     def is_alive(self) -> bool:
-        """Whether the host can still answer."""
         return not self._killed and not self._reading.done()
 
     def open(self, number: int) -> Inbox:
-        """Start taking the events of a request."""
         inbox = self._inboxes[number] = Inbox()
         return inbox
 
@@ -137,7 +134,6 @@ class Link:
             pass
 
     def kill(self) -> None:
-        """End the host at once."""
         self._killed = True
         with contextlib.suppress(ProcessLookupError):
             self._process.kill()

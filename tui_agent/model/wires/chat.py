@@ -158,7 +158,11 @@ def chat_message(
     if with_reasoning:
         kept = blobs(message)
         _put_back(kept, wire, route.chat)
-        _put_extras(kept, wire)
+        # What came with the calls of an answer stands beside them: Google's signatures.
+        extras = {key: value for blob in kept for key, value in as_dict(blob.get("extra_content")).items()}
+        for call in wire.get("tool_calls", ()):
+            if (extra := extras.get(call["id"])) is not None:
+                call["extra_content"] = extra
     return wire
 
 
@@ -200,19 +204,10 @@ def _put_back(kept: list[dict[str, Any]], wire: dict[str, Any], chat: ChatFormat
                     wire["content"] = prefix + (wire["content"] or "")
 
 
-def _put_extras(kept: list[dict[str, Any]], wire: dict[str, Any]) -> None:
-    """Add what came with the calls of an answer beside them: Google's signatures."""
-    extras = {key: value for blob in kept for key, value in (blob.get("extra_content") or {}).items()}
-    for call in wire.get("tool_calls", ()):
-        if (extra := extras.get(call["id"])) is not None:
-            call["extra_content"] = extra
-
-
 _KEPT_FIELDS = (*_REASONING, "reasoning_details", "thinking_blocks")
 
 
 def _plain(blob: Mapping[str, Any]) -> str:
-    """Return the text of kept reasoning, whatever field it came in."""
     text = next((blob[name] for name in _REASONING if isinstance(blob.get(name), str)), "")
     if not text and isinstance(blob.get("thinking"), str):
         text = blob["thinking"].strip().removeprefix(_OPEN).removesuffix(_CLOSE).strip()
@@ -349,7 +344,6 @@ class ChatReader(Reader):
         self._cost = self._cost if cost is None else cost
 
     def _blob(self) -> str | None:
-        """Return what to keep of the reasoning, as it came."""
         blob: dict[str, Any] = {}
         if details := self._details.whole():
             blob["reasoning_details"] = details
@@ -407,7 +401,6 @@ class _Tags:
         return self._behind(held)
 
     def end(self) -> list[ModelEvent]:
-        """Return what was held back."""
         held, self._held = self._held, ""
         if not held:
             return []

@@ -20,6 +20,7 @@ from tui_agent.model.protocol import (
     ToolCallDelta,
     ToolCallReady,
 )
+from tui_agent.model.providers import LEVELS
 from tui_agent.model.route import Route
 from tui_agent.model.wires.wire import (
     LOST_IMAGE,
@@ -42,14 +43,7 @@ _SIGNATURE_IN_ID = "__thought__"
 """Where litellm put a signature: behind a call's id. Sessions from before this module have such ids."""
 _GENERATION = re.compile(r"(?:^|/)gemini-(\d+)")
 _VERSIONED = re.compile(r"/v\d+\w*$")
-_LEVELS = {
-    Effort.OFF: "minimal",
-    Effort.MINIMAL: "minimal",
-    Effort.LOW: "low",
-    Effort.MEDIUM: "medium",
-    Effort.HIGH: "high",
-    Effort.MAX: "high",
-}
+_LEVELS = {**LEVELS, Effort.OFF: "minimal", Effort.MINIMAL: "minimal"}
 _BUDGETS = {
     Effort.OFF: 0,
     Effort.MINIMAL: 512,

@@ -91,7 +91,6 @@ class DocumentDecoder:
         return [("", line.decode("utf-8", "replace")) for line in lines if line.strip()]
 
     def end(self) -> list[tuple[str, str]]:
-        """Return what was not followed by the end of a line."""
         rest, self._rest = bytes(self._rest), bytearray()
         return [("", rest.decode("utf-8", "replace"))] if rest.strip() else []
 

@@ -28,6 +28,7 @@ from tui_agent.model.protocol import (
     ToolCallDelta,
     ToolCallReady,
 )
+from tui_agent.model.providers import LEVELS
 from tui_agent.model.route import Route
 from tui_agent.model.wires.wire import (
     LOST_IMAGE,
@@ -136,14 +137,7 @@ def _thinking(request: ModelRequest, route: Route, model: Claude | None) -> _Thi
     return _Thinking(max_tokens, {"type": "enabled", "budget_tokens": budget})
 
 
-_WORDS = {
-    Effort.OFF: "low",
-    Effort.MINIMAL: "low",
-    Effort.LOW: "low",
-    Effort.MEDIUM: "medium",
-    Effort.HIGH: "high",
-    Effort.MAX: "max",
-}
+_WORDS = {**LEVELS, Effort.OFF: "low", Effort.MAX: "max"}
 """Anthropic's words for the levels; a model that can't be kept from thinking thinks little."""
 
 
@@ -554,7 +548,6 @@ class MessagesReader(Reader):
         return []
 
     def _opened(self, index: int | None, kind: str) -> _Part:
-        """Return a block whose beginning was not told."""
         part = self._open[index] = _Part({"type": kind})
         self._parts.append(part)
         return part

@@ -25,7 +25,7 @@ from tui_agent.model.protocol import (
     ToolCallDelta,
     ToolCallReady,
 )
-from tui_agent.model.providers import ResponsesFormat
+from tui_agent.model.providers import LEVELS, ResponsesFormat
 from tui_agent.model.route import Route
 from tui_agent.model.wires.wire import (
     LOST_IMAGE,
@@ -123,7 +123,8 @@ def _tool(tool: ToolSchema) -> dict[str, Any]:
 
 def _thinking(request: ModelRequest, route: Route, form: ResponsesFormat, *, with_reasoning: bool) -> dict[str, Any]:
     effort = request.effort
-    reasoning: dict[str, str] = {} if effort is None else {"effort": _effort(effort, route)}
+    levels = {**LEVELS, Effort.MINIMAL: "minimal", Effort.MAX: route.info.max_effort}
+    reasoning: dict[str, str] = {} if effort is None else {"effort": levels[effort]}
     fields: dict[str, Any] = {}
     if with_reasoning and _thinks(route):
         fields["include"] = ["reasoning.encrypted_content"]
@@ -138,16 +139,6 @@ def _thinks(route: Route) -> bool:
     if not pattern:
         return False
     return bool(re.search(pattern, route.name)) or (route.info.reasoning and not route.is_small_server)
-
-
-def _effort(effort: Effort, route: Route) -> str:
-    match effort:
-        case Effort.OFF:
-            return "none"
-        case Effort.MAX:
-            return route.info.max_effort
-        case Effort.MINIMAL | Effort.LOW | Effort.MEDIUM | Effort.HIGH:
-            return effort.value
 
 
 def _input(request: ModelRequest, form: ResponsesFormat, *, with_reasoning: bool) -> list[dict[str, Any]]:

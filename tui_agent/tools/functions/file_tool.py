@@ -59,7 +59,6 @@ class Declared(BaseModel):
     TIMEOUT: float = Field(default=DEFAULT_TIMEOUT, gt=0, le=MAX_TIMEOUT)
 
     def words(self) -> str:
-        """Return what is declared, for people."""
         changed = tuple("files of the project" if _place(path) is None else path for path in self.WRITES)
         rows = {
             "reaches": self.NETWORK, "reads": self.READS, "changes": changed, "gets": self.ENVIRONMENT,
