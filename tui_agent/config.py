@@ -72,9 +72,9 @@ class CheckpointSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
-    enabled: bool = Field(default=True, description="Keep images of changed files, so that a move can restore them.")
+    enabled: bool = Field(default=True, description="Keep snapshots of changed files, so that a move can restore them.")
     megabytes: int = Field(
-        default=500, ge=1, description="Room for images of files in all sessions; the oldest go first."
+        default=500, ge=1, description="Megabytes for file snapshots of all sessions; the oldest are deleted first."
     )
 
 
@@ -103,7 +103,7 @@ class UiSettings(BaseModel):
     theme: str | None = Field(default=None, description="A Textual theme; unset follows the terminal.")
     reduced_motion: bool = Field(default=False, description="No animations.")
     tree_filter: Literal["default", "no tools", "user only", "labelled", "everything"] = Field(
-        default="default", description="What /tree shows at first; ctrl+o goes on from there."
+        default="default", description="What /tree shows at first; ctrl+o switches."
     )
     plain: bool = Field(
         default=False,
@@ -117,21 +117,21 @@ class UiSettings(BaseModel):
     typing_pause: float = Field(
         default=1.0, ge=0, le=10, description="Seconds without typing before a permission question takes keys."
     )
-    vim: bool = Field(default=False, description="Keys of vi in the prompt; escape leaves writing.")
+    vim: bool = Field(default=False, description="vi keys in the prompt; escape enters normal mode.")
     copy_on_select: bool = Field(default=False, description="Text selected with the mouse is copied at once.")
     status_line: str | None = Field(
         default=None,
-        description="A command whose first line is shown over the last line; what goes on is JSON on its input.",
+        description="A command whose first line is shown above the last line; it gets the state as JSON on its input.",
         json_schema_extra=ONLY_USER,
     )
     notify: Literal["off", "bell", "desktop"] = Field(
         default="desktop",
-        description="How a question, or the end of a run of over 10 s, is told while you look elsewhere: not at all, "
-        "by the bell, or by the bell and the terminal's own notification where it has one.",
+        description="Signal for a question, or the end of a run of over 10 s, while the terminal has no focus: none, "
+        "the bell, or the bell and the terminal's own notification.",
     )
     notify_command: str | None = Field(
         default=None,
-        description="A command run then too; what happened is JSON on its input.",
+        description="A command that is run then too; it gets the event as JSON on its input.",
         json_schema_extra=ONLY_USER,
     )
 
@@ -153,27 +153,30 @@ class Config(BaseModel):
     model: str | None = Field(default=None, description="The model, as provider/name.")
     small_model: str | None = Field(default=None, description="A cheap model for titles and summaries.")
     effort: Effort | None = Field(
-        default=None, description="How much models think; unset leaves it to each. A level one lacks is lowered."
+        default=None, description="How much models think; unset: each model's default. A missing level is lowered."
     )
     mode: Literal["build", "auto-edit", "plan"] = Field(
-        default="build", description="The mode of a new session: build asks, auto-edit edits unasked, plan only reads."
+        default="build",
+        description="Mode of a new session: build asks, auto-edit edits unasked, plan only reads.",
     )
-    max_steps: int = Field(default=200, ge=1, description="Requests a message may cause before a forced wrap-up.")
+    max_steps: int = Field(
+        default=200, ge=1, description="Most requests for one message; the last one asks for a wrap-up."
+    )
     max_cost: float | None = Field(
-        default=None, gt=0, allow_inf_nan=False, description="US dollars a message may cause, subagents' work included."
+        default=None, gt=0, allow_inf_nan=False, description="Most US dollars for one message, subagents included."
     )
     max_tokens: int | None = Field(
-        default=None, gt=0, description="Tokens a message may cause, of all requests and answers together."
+        default=None, gt=0, description="Most tokens for one message, requests and answers together."
     )
     timeout: float | None = Field(
-        default=None, gt=0, allow_inf_nan=False, description="Seconds a message may be worked on."
+        default=None, gt=0, allow_inf_nan=False, description="Most seconds of work for one message."
     )
     parallel_calls: int = Field(
-        default=8, ge=1, description="Reading tools and subagents that run side by side; 1 for one after the other."
+        default=8, ge=1, description="Reading tools and subagents that run in parallel; 1: one at a time."
     )
     instructions: tuple[str, ...] = Field(default=(), description="More instructions for the model: files and globs.")
     notes_tokens: int = Field(
-        default=2_000, ge=0, description="Tokens of the project's notes that the model is shown, the newest; 0: none."
+        default=2_000, ge=0, description="Tokens of the newest project notes that the model is sent; 0: none."
     )
     models: dict[str, ModelSettings] = Field(default_factory=dict, description="Models the catalog doesn't know.")
     providers: dict[str, ProviderSettings] = Field(default_factory=dict, description="Keys and base URLs.")
@@ -185,7 +188,7 @@ class Config(BaseModel):
     permissions: dict[str, str | dict[str, str]] = Field(default_factory=dict, description="allow, ask or deny.")
     projects: dict[str, OwnProjectSettings] = Field(
         default_factory=dict,
-        description="Rules of yours for one project, by its directory.",
+        description="Your rules for one project, by its directory.",
         json_schema_extra=ONLY_USER,
     )
     retry: RetrySettings = Field(default_factory=RetrySettings)
@@ -198,7 +201,7 @@ class Config(BaseModel):
     hooks: tuple[HookSettings, ...] = Field(default=(), description="Commands to run at events.")
     ui: UiSettings = Field(default_factory=UiSettings)
     keys: dict[str, str] = Field(
-        default_factory=dict, description='Other keys for actions, such as compact = "f12"; /keys names them.'
+        default_factory=dict, description='Other keys for actions, such as compact = "f12"; /keys lists them.'
     )
 
     @property

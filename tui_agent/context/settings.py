@@ -89,16 +89,16 @@ class CompactionSettings(_Settings):
     """Third defence: when history is summarised, what is kept and what a summary may cost."""
 
     style: Literal["summary", "native"] = "summary"
-    """What stands for the history: "summary", written by a model; "native", the provider's own compaction (OpenAI,
-    Azure OpenAI, xAI and Anthropic), which only the same model can read. Where there is none, a summary is written."""
+    """What replaces the history: "summary", written by a model; "native", the provider's own compaction (OpenAI,
+    Azure OpenAI, xAI and Anthropic), which only the same model can read. Other providers get a summary."""
     auto: bool = True
     """Compact when the next request would pass the threshold. Off: stop at the limit and offer choices."""
     threshold: Threshold = None
     """Size of the next request at which compaction acts: "80%" of the window, 120000 tokens used, -20000 tokens
     left, 0 never. Empty: the window less the reserve."""
     effective_window: Tokens = 400_000
-    """Tokens of a larger window that are used before compaction acts while no threshold is set: this many, or as many
-    as the model's price list has before each token costs more. 0: all of the window."""
+    """Without a threshold, compaction of a larger window acts at this size, or where the price per token rises.
+    0: use all of the window."""
     reserved: Tokens | None = None
     """Tokens kept free for the answer. Empty: the smallest of 20,000, the model's longest answer and a fifth of the
     window."""
@@ -113,11 +113,11 @@ class CompactionSettings(_Settings):
     keep_recent_share: FixedShare = 0.25
     """Largest share of the history budget that ``keep_recent`` may take."""
     keep_turns: int = Field(default=0, ge=0)
-    """Most turns that stay verbatim, the newest, as far as ``keep_recent`` takes them. 0: any number."""
+    """Most turns that stay verbatim, within ``keep_recent``. 0: any number."""
     resume: bool = True
-    """Go on with the work by itself after a compaction in the middle of it. Off: the run stops there."""
+    """Continue the work after a compaction in the middle of it. Off: the run stops there."""
     branch_summaries: Literal["ask", "never"] = "ask"
-    """Whether a move away from a branch asks for a summary of it."""
+    """Ask for a summary of the branch that a move leaves."""
     branch_summary_share: FixedShare = 0.10
     """Share of the history budget a branch's summary may take."""
     model: str | None = None
@@ -273,8 +273,8 @@ class TruncationSettings(_Settings):
     error_lines: FixedNumber = 20
     """Error-looking lines shown from the part of an output that was left out."""
     short_rereads: bool = True
-    """Answer a read of lines that are in view and unchanged in one line, of changed ones with the difference where
-    that is shorter. Asking once more shows all of them."""
+    """Answer a repeated read of unchanged lines that are in context with one line, of changed ones with the difference
+    if it is shorter. Reading once more shows all of them."""
 
     def tokens(self, window: int, free: int) -> int:
         """Return the tokens one output may take of a window with so many tokens free."""
@@ -296,16 +296,16 @@ class CacheSettings(_Settings):
     """What is assumed of the provider's prompt cache."""
 
     ttl: Literal["auto", "5m", "1h"] = "auto"
-    """How long Anthropic is asked to keep a prompt prefix. An hour costs more to write and saves more when one comes
-    back late: "auto" takes it where the pauses of the conversation make it cheaper."""
+    """How long Anthropic keeps a prompt prefix. An hour costs more to write: "auto" requests it if the pauses of the
+    conversation make it cheaper."""
     ttl_seconds: int = Field(default=300, ge=0)
-    """Seconds a prompt prefix stays cached after its last use, where no hour was asked for."""
+    """Seconds a prompt prefix stays cached after its last use, unless an hour was requested."""
     warn_tokens: Tokens = 50_000
-    """Tokens read anew from which on it is worth a word, and a question before a switch of model, effort or agent.
+    """Uncached tokens from which on you are warned, and asked before switching the model, effort or agent.
     0: never."""
     idle: Literal["off", "offer", "compact"] = "off"
-    """What is done with a conversation of ``warn_tokens`` before the provider forgets it while you are away: nothing,
-    a word that it can be compacted for less now, or a compaction, which /undo takes back."""
+    """Before the provider's cache forgets a conversation of ``warn_tokens`` while you are away: do nothing, offer a
+    compaction, which costs less now, or compact; /undo takes that back."""
 
 
 class ModelContextSettings(_Settings):

@@ -68,7 +68,7 @@ class ProviderSettings(_Table):
 class RetrySettings(_Table):
     """``[retry]``: how failed requests are tried again."""
 
-    attempts: int = Field(default=5, ge=1, le=50, description="Times a request is sent at most.")
+    attempts: int = Field(default=5, ge=1, le=50, description="Most times a request is sent.")
     first_delay: Annotated[float, FIXED] = Field(
         default=1.0, ge=0, description="Longest wait before the second attempt."
     )

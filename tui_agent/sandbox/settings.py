@@ -12,17 +12,17 @@ class SandboxSettings(BaseModel):
 
     mode: Literal["auto", "off", "required"] = Field(
         default="auto",
-        description="auto: where bubblewrap (Linux) or sandbox-exec (macOS) works; required: no command without.",
+        description="auto: use a sandbox where one works; required: run no command without one.",
     )
     write: tuple[str, ...] = Field(
         default=(),
         validation_alias=AliasChoices("write", "writable"),
-        description="Paths beside the project that commands may change.",
+        description="Paths outside the project that commands may change.",
     )
     read: tuple[str, ...] = Field(
         default=(),
         validation_alias=AliasChoices("read", "readable"),
-        description="Paths commands see beside what they need, and files of the project with secrets: ~/.npmrc",
+        description="More paths that commands see, and project files with secrets: ~/.npmrc",
     )
     env: tuple[str, ...] = Field(
         default=(),
@@ -33,7 +33,7 @@ class SandboxSettings(BaseModel):
             "git push*", "git pull*", "git fetch*", "git clone*", "git remote update*", "git submodule *",
             "gh *", "ssh *", "scp *", "docker *", "podman *",
         ),
-        description="Commands that can't work inside; they run outside, and rules judge them as if there were none.",
+        description="Commands that run outside the sandbox; rules judge them as if there were none.",
     )  # fmt: skip
 
     @model_validator(mode="before")

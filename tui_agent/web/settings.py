@@ -26,9 +26,9 @@ class FetchSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
-    timeout: float = Field(default=30, gt=0, le=300, description="Seconds a page may take altogether.")
+    timeout: float = Field(default=30, gt=0, le=300, description="Most seconds for one page.")
     max_bytes: int = Field(default=5_000_000, ge=10_000, le=50_000_000, description="Bytes read of one page.")
     private: tuple[Annotated[str, AfterValidator(_host_or_network)], ...] = Field(
         default=(),
-        description="Hosts, addresses and networks of this machine or network that pages may be read from.",
+        description="Private hosts, addresses and networks that pages may be read from.",
     )

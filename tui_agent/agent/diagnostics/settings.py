@@ -8,16 +8,18 @@ class DiagnosticSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
-    enabled: bool = Field(default=True, description="Checkers that are found look over what was edited.")
+    enabled: bool = Field(default=True, description="Run the checkers that are found on edited files.")
     wait: float = Field(
         default=3.0,
         ge=0,
         le=60,
-        description="Seconds the next request waits for them; later results come with a later one.",
+        description="Seconds the next request waits for checkers; later results go with a later request.",
     )
-    timeout: float = Field(default=120.0, gt=0, le=3600, description="Seconds after which one is ended and left alone.")
+    timeout: float = Field(
+        default=120.0, gt=0, le=3600, description="Seconds after which a checker is ended and not run again."
+    )
     commands: dict[str, str | tuple[str, ...]] = Field(
         default_factory=dict,
-        description="A command, or several, for files by pattern, in place of those that are found; {files} stands for "
-        'the edited ones, "" for none: "*.py" = "ruff check --output-format concise {files}".',
+        description="One or more commands for files of a pattern, in place of the found checkers; {files} stands for "
+        'the edited files, "" means none: "*.py" = "ruff check --output-format concise {files}".',
     )
