@@ -3,7 +3,7 @@
 import pytest
 
 from tests.support.tooling import Workspace
-from tui_agent.processes.environment import SafeEnvironment, command_environment, safe_environment
+from tui_agent.processes.environment import SafeEnvironment, command_environment
 from tui_agent.secret_detector import is_secret_name
 from tui_agent.tools.bash import BashTool
 
@@ -37,7 +37,7 @@ def test_what_builds_need(name: str) -> None:
 
 def test_what_the_user_wants_passed_on() -> None:
     environ = {"NPM_TOKEN": "1", "GH_TOKEN": "2", "PATH": "/bin"}
-    assert safe_environment(environ, keep=frozenset({"NPM_TOKEN"})) == {"NPM_TOKEN": "1", "PATH": "/bin"}
+    assert dict(SafeEnvironment(environ, frozenset({"NPM_TOKEN"}))) == {"NPM_TOKEN": "1", "PATH": "/bin"}
 
 
 def test_nothing_asks_or_pages() -> None:

@@ -176,7 +176,7 @@ async def test_there_is_a_limit(space: Workspace, running: Jobs, monkeypatch: py
         await background(space, "sleep 300")
     with pytest.raises(ToolError, match="2 jobs are running; stop one first"):
         await background(space, "sleep 300")
-    await running.stop(1)
+    await running.find(1).stop()
     await background(space, "sleep 300")
 
 
@@ -217,8 +217,8 @@ async def test_what_was_not_looked_at_in_time_is_counted(
 async def test_the_screen_sees_the_end_of_the_output(space: Workspace, running: Jobs) -> None:
     await background(space, r"printf '\033[31mred\033[0m\n'; seq 1 100; sleep 300")
     await eventually(lambda: only(running).output_bytes > 290, "no output")
-    assert running.output(1).startswith("red\n1\n")
-    assert running.output(1, 8) == "\n99\n100\n"
+    assert running.find(1).tail(20_000).startswith("red\n1\n")
+    assert running.find(1).tail(8) == "\n99\n100\n"
 
 
 async def test_changes_are_announced(space: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -259,7 +259,7 @@ def ready(pids: Path, kind: str) -> bool:
 async def test_nothing_is_left_of_a_stopped_job(space: Workspace, running: Jobs, pids: Path, kind: str) -> None:
     await background(space, RUNAWAYS[kind].format(pids=pids))
     await eventually(lambda: ready(pids, kind), "it did not start")
-    await asyncio.wait_for(running.stop(1), 60)
+    await asyncio.wait_for(running.find(1).stop(), 60)
     assert [pid for pid in pids_in(pids) if alive(pid)] == []
     assert not only(running).running
 
@@ -278,7 +278,7 @@ async def test_a_flood_is_bounded(space: Workspace, running: Jobs, monkeypatch: 
     await background(space, "yes")
     await eventually(lambda: only(running).output_bytes >= 1024 * 1024, "no flood")
     assert only(running).output_bytes <= 2 * 1024 * 1024
-    assert len(running.output(1)) <= 20_000
+    assert len(running.find(1).tail(20_000)) <= 20_000
     assert len(running.find(1).tail(10**9)) <= jobs.RING_BYTES
 
 
@@ -326,7 +326,7 @@ async def test_nothing_is_left_when_the_program_is_killed(space: Workspace, pids
 async def test_the_watcher_ends_with_the_program(space: Workspace) -> None:
     code = (
         "from tui_agent.processes.process import watch; import psutil, os\n"
-        "watch.started('x', 2**22 + 1); watch.ended('x'); print(*[p.pid for p in psutil.Process().children()])"
+        "watch.runs('x', 2**22 + 1); watch.ended('x'); print(*[p.pid for p in psutil.Process().children()])"
     )
     program = await asyncio.create_subprocess_exec(sys.executable, "-c", code, cwd=ROOT, stdout=asyncio.subprocess.PIPE)
     output, _ = await asyncio.wait_for(program.communicate(), 60)
@@ -337,11 +337,11 @@ async def test_the_watcher_ends_with_the_program(space: Workspace) -> None:
 async def test_a_watcher_that_was_killed_is_replaced(space: Workspace, pids: Path) -> None:
     watch = Watch()
     children = {child.pid for child in psutil.Process().children()}
-    watch.started("x", 2**22 + 1)
+    watch.runs("x", 2**22 + 1)
     (first,) = {child.pid for child in psutil.Process().children()} - children
     os.kill(first, signal.SIGKILL)
     await eventually(lambda: not alive(first), "it lives")
-    watch.started("y", 2**22 + 2)
+    watch.runs("y", 2**22 + 2)
 
     def new() -> set[int]:
         return {child.pid for child in psutil.Process().children()} - {*children, first}

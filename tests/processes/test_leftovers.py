@@ -79,7 +79,7 @@ async def test_it_is_named_listed_and_stopped(space: Workspace, jobs: Jobs, pids
     assert state.pid == pid
     listed = await space.call(JobTool())
     assert "left behind by: " in listed.output
-    await jobs.stop(1)
+    await jobs.find(1).stop()
     assert not alive(pid)
     assert not next(iter(jobs)).running
 

@@ -149,7 +149,7 @@ async def jobs(controller: Controller, argument: str) -> None:
     word, _, number = argument.strip().partition(" ")
     known = {str(job.id): job.id for job in agent.jobs}
     if word == "stop" and number.strip() in known:
-        await agent.jobs.stop(known[number.strip()])
+        await agent.jobs.find(known[number.strip()]).stop()
         controller.say(f"Job {number.strip()} was stopped.")
     elif word == "stop" and known:
         controller.say(f"There is no job “{number.strip()}”. Jobs: {', '.join(known)}.", "warning")
@@ -170,7 +170,7 @@ def _of_job(jobs: Jobs, number: int) -> Iterable[str]:
     from tui_agent.tools.job import job_line
 
     yield Heading(job_line(jobs.find(number).state))
-    yield from jobs.output(number, TAIL_CHARS).splitlines()
+    yield from jobs.find(number).tail(TAIL_CHARS).splitlines()
     yield ""
 
 

@@ -56,10 +56,8 @@ class Capture:
 
     def raw(self) -> bytes:
         """Return all that was kept, with a note where something was dropped."""
-        tail = b"".join(chunk for chunk, _ in self._tail)
-        if not self._dropped_bytes:
-            return bytes(self._head) + tail
-        return bytes(self._head) + self._gap() + tail
+        gap = self._gap() if self._dropped_bytes else b""
+        return bytes(self._head) + gap + b"".join(chunk for chunk, _ in self._tail)
 
     def _feed_tail(self, chunk: bytes) -> None:
         self._note_errors(chunk)
@@ -68,18 +66,15 @@ class Capture:
         self._tail.append((chunk, lines))
         self._tail_bytes += len(chunk)
         self._tail_lines += lines
-        while self._tail_is_long():
-            dropped, lines = self._tail.popleft()
-            self._tail_bytes -= len(dropped)
+        while len(self._tail) > 1:
+            oldest, lines = self._tail[0]
+            if self._tail_bytes - len(oldest) < TAIL_BYTES and self._tail_lines - lines < TAIL_LINES:
+                return
+            self._tail.popleft()
+            self._tail_bytes -= len(oldest)
             self._tail_lines -= lines
-            self._dropped_bytes += len(dropped)
+            self._dropped_bytes += len(oldest)
             self._dropped_lines += lines
-
-    def _tail_is_long(self) -> bool:
-        """Whether enough is left without the oldest chunk."""
-        oldest, lines = self._tail[0]
-        enough = self._tail_bytes - len(oldest) >= TAIL_BYTES or self._tail_lines - lines >= TAIL_LINES
-        return enough and len(self._tail) > 1
 
     def _note_errors(self, chunk: bytes) -> None:
         """Keep error-looking lines as they pass; one that is cut by the edge of a chunk is kept in part."""

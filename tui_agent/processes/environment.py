@@ -84,11 +84,6 @@ class SafeEnvironment(Mapping[str, str]):
         }
 
 
-def safe_environment(environ: Mapping[str, str], *, keep: Iterable[str] = ()) -> dict[str, str]:
-    """Return an environment without the variables that hold secrets; see ``SafeEnvironment``."""
-    return dict(SafeEnvironment(environ, keep))
-
-
 def holds_secret(name: str, value: str) -> bool:
     """Return whether a variable holds a secret: its name says so, or its value looks like one."""
     from tui_agent.secret_detector import has_secret, is_secret_name

@@ -70,7 +70,7 @@ class Job:
         self._ended_at: float | None = None
         self._stopped = False
         self._process: StartedCommand | None = None
-        self._capture: Capture | None = Capture()
+        self._capture = Capture()
         self._ring = bytearray()
         self._total = 0
         self._seen = 0
@@ -88,7 +88,7 @@ class Job:
             OSError: it could not be started.
         """
         self._looked_at = command.looked_at
-        self._process = await start(command, self._take, FLOOD_PAUSE)
+        self._process = await start(command, self._take, pause=FLOOD_PAUSE)
         return asyncio.get_running_loop().create_task(self._wait(self._process, put_blob, command.ended))
 
     @property
@@ -144,8 +144,7 @@ class Job:
         self._total += len(chunk)
         self._ring += chunk
         del self._ring[:-RING_BYTES]
-        if self._capture is not None:
-            self._capture.feed(chunk)
+        self._capture.feed(chunk)
         if self._listener is not None:
             self._listener.feed(chunk)
         self._on_output()
@@ -158,15 +157,15 @@ class Job:
     ) -> None:
         """Wait for the command and for whatever still holds its output."""
         await process.process.wait()
-        await process.pipe.ended.wait()
+        await process.pipes[0].ended.wait()
         process.forget()
         if ended is not None:
             code = None if self._stopped else process.process.returncode
             self.note = await ended(self.tail(_MAX_TAIL_CHARS), code)
         self._ended_at = self._clock()
-        capture, self._capture = self._capture, None
+        capture, self._capture = self._capture, Capture()
         try:
-            self.stored = put_blob(capture.raw()) if capture is not None and capture.total_bytes else None
+            self.stored = put_blob(capture.raw()) if capture.total_bytes else None
         finally:
             self.ended.set()
 
@@ -193,7 +192,6 @@ class AdoptedJob(Job):
     async def watch(self) -> None:
         await self._left.wait()
         self._ended_at = self._clock()
-        self._capture = None
         self.ended.set()
 
 
@@ -249,7 +247,9 @@ class Jobs:
         self._jobs[job.id] = job
         self._tasks.add(task)
         task.add_done_callback(lambda task: self._ended(task, job))
-        self._drop_old()
+        ended = [number for number, job in self._jobs.items() if job.ended.is_set()]
+        for number in ended[:-MAX_ENDED]:
+            del self._jobs[number]
         self._on_change()
 
     def find(self, number: int) -> Job:
@@ -269,14 +269,6 @@ class Jobs:
         looks = await asyncio.gather(*(job.look() for job in self._jobs.values()), return_exceptions=True)
         for error in filter(None, looks):
             log.warning("what a job has made could not be looked at: %s", error)
-
-    def output(self, number: int, characters: int = 20_000) -> str:
-        """Return the end of a job's output for a screen; raises as `find`."""
-        return self.find(number).tail(characters)
-
-    async def stop(self, number: int) -> None:
-        """End a job and everything it started; raises as `find`."""
-        await self.find(number).stop()
 
     async def aclose(self) -> None:
         await asyncio.gather(*(job.stop() for job in self._jobs.values()))
@@ -298,17 +290,12 @@ class Jobs:
             self._on_end(job.state)
 
     def _announce_soon(self) -> None:
+        def announce() -> None:
+            self._timer = None
+            self._on_change()
+
         if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(CHANGE_INTERVAL, self._announce)
-
-    def _announce(self) -> None:
-        self._timer = None
-        self._on_change()
-
-    def _drop_old(self) -> None:
-        ended = [job.id for job in self._jobs.values() if job.ended.is_set()]
-        for number in ended[:-MAX_ENDED]:
-            del self._jobs[number]
+            self._timer = asyncio.get_running_loop().call_later(CHANGE_INTERVAL, announce)
 
 
 def _unfinished(data: bytes) -> int:

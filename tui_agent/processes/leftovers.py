@@ -21,6 +21,7 @@ from tui_agent.processes.table import (
     command_line,
     descendants,
     mark_of,
+    reap,
     session_of,
     signal_each,
     start_of,
@@ -116,11 +117,10 @@ class Leftovers:
             return [self._leader] if any_left(self._leader, ()) else []
         for pid in _remaining(self._leader, self._mark, children_of(os.getpid())):
             self._known.setdefault(pid, start_of(pid))
-        for pid, start in list(self._known.items()):
-            if start_of(pid) != start or pid in zombies_among([pid]):
-                del self._known[pid]
-                with contextlib.suppress(ChildProcessError):
-                    os.waitpid(pid, os.WNOHANG)
+        ended = [pid for pid, start in self._known.items() if start_of(pid) != start or zombies_among([pid])]
+        for pid in ended:
+            del self._known[pid]
+        reap(ended)
         return list(self._known)
 
 
@@ -158,14 +158,10 @@ def _strangers(children: Sequence[int]) -> list[int]:
 def _forget_ended(children: Sequence[int]) -> None:
     """Wait for orphans that have ended, so that they don't pile up; others are waited for by who started them."""
     now = time.monotonic()
-    ended = set(zombies_among(children))
-    for pid in list(_ended):
-        if pid not in ended:
-            del _ended[pid]
-    for pid in ended:
-        if now - _ended.setdefault(pid, now) > _FORGOTTEN:
-            with contextlib.suppress(ChildProcessError):
-                os.waitpid(pid, os.WNOHANG)
+    since = {pid: _ended.get(pid, now) for pid in zombies_among(children)}
+    _ended.clear()
+    _ended.update(since)
+    reap(pid for pid, seen in since.items() if now - seen > _FORGOTTEN)
 
 
 async def _one_ended(pids: Sequence[int]) -> None:

@@ -8,15 +8,16 @@ import os
 import secrets
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
+from typing import IO
 
 from tui_agent.lazy import dataclass
 from tui_agent.processes.capture import Capture
 from tui_agent.processes.environment import MARK, own
 from tui_agent.processes.leftovers import Leftovers, adopt_orphans, left_behind
-from tui_agent.processes.table import any_left, members, signal_all
+from tui_agent.processes.table import any_left, members, reap, signal_each
 
 TERM_GRACE_SECONDS = 0.3
 """Seconds between the request to end and the end."""
@@ -37,7 +38,7 @@ async def end_tree(leader: int, mark: str) -> None:
         mark: the value of ``MARK`` it was started with.
     """
     known = await asyncio.to_thread(members, leader, mark)
-    signal_all(leader, signal.SIGTERM, known)
+    signal_each(signal.SIGTERM, known, leader)
     loop = asyncio.get_running_loop()
     deadline = loop.time() + TERM_GRACE_SECONDS
     while loop.time() < deadline and any_left(leader, known):  # noqa: ASYNC110 - nothing tells of others' children
@@ -46,17 +47,10 @@ async def end_tree(leader: int, mark: str) -> None:
     while loop.time() < deadline:
         left = await asyncio.to_thread(members, leader, mark)
         if not any_left(leader, left):
-            _reap([*known, *left], leader)
+            reap({*known, *left} - {leader})
             return
-        signal_all(leader, signal.SIGKILL, left)
+        signal_each(signal.SIGKILL, left, leader)
         await asyncio.sleep(_POLL)
-
-
-def _reap(pids: Iterable[int], leader: int) -> None:
-    """Wait for the orphans among them that this program adopted; the leader is waited for by who started it."""
-    for pid in set(pids) - {leader}:
-        with contextlib.suppress(ChildProcessError):
-            os.waitpid(pid, os.WNOHANG)
 
 
 log = logging.getLogger(__name__)
@@ -76,12 +70,11 @@ class Watch:
         self._told: dict[str, str] = {}
         self._broken = False
 
-    def starting(self, mark: str) -> None:
-        """A command is about to start; told before, because the program may be killed right after."""
-        self._tell(mark, f"+ {mark} 0\n")
+    def runs(self, mark: str, pid: int = 0) -> None:
+        """A command runs: its session and everything with its mark are to end with the program.
 
-    def started(self, mark: str, pid: int) -> None:
-        """It runs: its session and everything with its mark are to end with the program."""
+        Without its number it is about to start; told before, because the program may be killed right after.
+        """
         self._tell(mark, f"+ {mark} {pid}\n")
 
     def left_over(self, mark: str, pid: int, left: Sequence[str]) -> None:
@@ -214,7 +207,7 @@ class _Pipe:
         except OSError:
             chunk = b""
         if not chunk:
-            self._close()
+            self.close()
         elif self._sink is None:
             self._rest(_TRICKLE)
         else:
@@ -232,7 +225,7 @@ class _Pipe:
         if not self.ended.is_set():
             self._loop.add_reader(self._descriptor, self._readable)
 
-    def _close(self) -> None:
+    def close(self) -> None:
         if not self.ended.is_set():
             self._loop.remove_reader(self._descriptor)
             os.close(self._descriptor)
@@ -248,9 +241,6 @@ class _Pipe:
             async with asyncio.timeout(EXIT_GRACE_SECONDS):
                 await self.ended.wait()
         self._sink = None
-
-    def abandon(self) -> None:
-        self._close()
 
 
 class Reporter:
@@ -283,46 +273,58 @@ class Reporter:
 
 @dataclass(slots=True)
 class StartedCommand:
-    """A command that was started, in a session of its own."""
+    """A command that was started, in a session of its own. ``pipes`` are its outputs."""
 
     process: asyncio.subprocess.Process
-    pipe: _Pipe
+    pipes: tuple[_Pipe, ...]
     mark: str
 
     @property
     def pid(self) -> int:
         return self.process.pid
 
+    async def heard(self) -> None:
+        """Take the rest of what it said once it has ended."""
+        for pipe in self.pipes:
+            await pipe.finish()
+
     async def stop(self) -> None:
         await end_tree(self.pid, self.mark)
         await self.process.wait()
-        await self.pipe.finish()
-        self.pipe.abandon()
+        await self.heard()
+        for pipe in self.pipes:
+            pipe.close()
         self.forget()
 
     def forget(self) -> None:
         watch.ended(self.mark)
 
 
-async def start(command: Command, sink: Callable[[bytes], None], pause: float | None = None) -> StartedCommand:
-    """Start a command whose output, both streams, goes to ``sink``.
+async def start(
+    command: Command,
+    *sinks: Callable[[bytes], None],
+    pause: float | None = None,
+    given: IO[bytes] | int = asyncio.subprocess.DEVNULL,
+) -> StartedCommand:
+    """Start a command.
 
     Args:
         command: what to run; its time limit is the caller's to keep.
-        sink: takes output on the event loop's thread.
+        sinks: take its output on the event loop's thread: one both streams, two each its own.
         pause: seconds the reader rests after a burst; a longer one slows a flood down.
+        given: what it reads from its standard input.
 
     Raises:
         OSError: it could not be started.
     """
-    reader, writer = os.pipe()
+    ends = [os.pipe() for _sink in sinks]
     mark = secrets.token_hex(8)
     adopt_orphans()
-    watch.starting(mark)
+    watch.runs(mark)
     creating = asyncio.ensure_future(
         asyncio.create_subprocess_exec(
             *command.arguments, cwd=command.cwd, env={**command.environment, MARK: mark},
-            stdin=asyncio.subprocess.DEVNULL, stdout=writer, stderr=writer, start_new_session=True,
+            stdin=given, stdout=ends[0][1], stderr=ends[-1][1], start_new_session=True,
             pass_fds=command.descriptors,
         )
     )  # fmt: skip
@@ -331,13 +333,17 @@ async def start(command: Command, sink: Callable[[bytes], None], pause: float | 
     except BaseException as error:
         if isinstance(error, asyncio.CancelledError):
             await asyncio.shield(_end_created(creating, mark))
-        os.close(reader)
+        for reader, _writer in ends:
+            os.close(reader)
         watch.ended(mark)
         raise
     finally:
-        os.close(writer)
-    watch.started(mark, process.pid)
-    return StartedCommand(process, _Pipe(reader, sink, _FLOOD_PAUSE_SECONDS if pause is None else pause), mark)
+        for _reader, writer in ends:
+            os.close(writer)
+    watch.runs(mark, process.pid)
+    rests = _FLOOD_PAUSE_SECONDS if pause is None else pause
+    pipes = tuple(_Pipe(reader, sink, rests) for (reader, _writer), sink in zip(ends, sinks, strict=True))
+    return StartedCommand(process, pipes, mark)
 
 
 async def _end_created(creating: "asyncio.Future[asyncio.subprocess.Process]", mark: str) -> None:
@@ -367,14 +373,10 @@ async def run_command(command: Command, report: Callable[[str], None], run: Fini
             await started.process.wait()
             if command.gone is not None:
                 await command.gone()
-        await started.pipe.finish()
-        if command.gone is None:
-            left = await left_behind(started.pid, started.mark)
-            if left:
-                run.left = left
-                watch.left_over(started.mark, started.pid, left.told)
-            else:
-                started.forget()
+        await started.heard()
+        if command.gone is None and (left := await left_behind(started.pid, started.mark)):
+            run.left = left
+            watch.left_over(started.mark, started.pid, left.told)
         else:
             started.forget()
     except BaseException as error:

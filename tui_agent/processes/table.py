@@ -16,7 +16,7 @@ PROC = Path("/proc")
 
 def members(leader: int, mark: str) -> list[int]:
     """Return the living processes of a call, as far as they can be told: of its session, or with its mark."""
-    return [pid for pid in _processes() if _alive(pid, leader) or _marked(pid, mark)]
+    return [pid for pid in _processes() if session_of(pid) == leader or mark_of(pid) == mark]
 
 
 def left_over(mark: str, known: Iterable[tuple[int, int]]) -> list[int]:
@@ -24,7 +24,7 @@ def left_over(mark: str, known: Iterable[tuple[int, int]]) -> list[int]:
 
     A number that is used again is another process's: it was started at another time.
     """
-    found = [pid for pid in _processes() if _marked(pid, mark) and _status(pid)]
+    found = [pid for pid in _processes() if mark_of(pid) == mark and _status(pid)]
     found += [pid for pid, start in known if start and start_of(pid) == start and _status(pid)]
     return list(dict.fromkeys([*found, *descendants(found)]))
 
@@ -84,6 +84,13 @@ def zombies_among(pids: Iterable[int]) -> list[int]:
     return [pid for pid in pids if _fields(pid)[:1] == [b"Z"]]
 
 
+def reap(pids: Iterable[int]) -> None:
+    """Wait for the orphans among some processes that have ended; the others are waited for by who started them."""
+    for pid in pids:
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(pid, os.WNOHANG)
+
+
 def any_left(leader: int, found: Iterable[int]) -> bool:
     """Whether one still runs; zombies that nobody has collected do not count where they can be told."""
     if PROC.is_dir():
@@ -95,23 +102,14 @@ def any_left(leader: int, found: Iterable[int]) -> bool:
     return True
 
 
-def signal_all(leader: int, number: signal.Signals, others: Iterable[int]) -> None:
-    """Send a signal to a process group and to processes; those that are gone are passed over."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(leader, number)
-    signal_each(number, others)
-
-
 def signal_each(number: signal.Signals, pids: Iterable[int], group: int | None = None) -> None:
     """Send a signal to processes, and to a group of them; those that are gone are passed over."""
     if group is not None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(group, number)
     for pid in pids:
-        try:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(pid, number)
-        except (ProcessLookupError, PermissionError):
-            continue
 
 
 def _processes() -> list[int]:
@@ -137,12 +135,3 @@ def _status(pid: int) -> list[bytes]:
     """Return state, parent, group and session of a process; nothing for one that is gone or a zombie."""
     fields = _fields(pid)[:4]
     return fields if len(fields) == 4 and fields[0] not in {b"Z", b"X"} else []
-
-
-def _alive(pid: int, session: int) -> bool:
-    status = _status(pid)
-    return bool(status) and int(status[3]) == session
-
-
-def _marked(pid: int, mark: str) -> bool:
-    return f"{MARK}={mark}".encode() in _read(pid, "environ").split(b"\0")

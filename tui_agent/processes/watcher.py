@@ -10,7 +10,7 @@ import sys
 import time
 
 from tui_agent.lazy import dataclass
-from tui_agent.processes.table import PROC, any_left, left_over, members, signal_all, signal_each
+from tui_agent.processes.table import PROC, any_left, left_over, members, signal_each
 
 TERM_GRACE_SECONDS = 0.3
 """Seconds between the request to end and the end."""
@@ -85,11 +85,8 @@ def _left(watched: dict[str, WatchedCommand]) -> list[int]:
 
 def _signal(watched: dict[str, WatchedCommand], number: signal.Signals) -> None:
     for mark, command in watched.items():
-        found = _members(mark, command)
-        if command.leader and (command.left is None or not PROC.is_dir()):
-            signal_all(command.leader, number, found)
-        else:
-            signal_each(number, found)
+        leads = command.leader and (command.left is None or not PROC.is_dir())
+        signal_each(number, _members(mark, command), command.leader if leads else None)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from typing import ClassVar
 from tui_agent.errors import ToolError
 from tui_agent.lazy import LazyPattern
 from tui_agent.permission import Permission, PermissionNeed
-from tui_agent.processes.environment import own, safe_environment
+from tui_agent.processes.environment import SafeEnvironment, own
 from tui_agent.session.entries import ToolMetadata, Truncation
 from tui_agent.session.tool_traits import ToolTraits
 from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult
@@ -154,7 +154,7 @@ async def _markdown(html: str, address: WebAddress, context: ToolContext) -> str
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-P", "-m", "tui_agent.web.markdown", str(address),
         stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
-        env=own(safe_environment(context.environment)), start_new_session=True,
+        env=own(SafeEnvironment(context.environment)), start_new_session=True,
     )  # fmt: skip
     try:
         converted, _ = await process.communicate(html.encode("utf-8", "replace"))

@@ -15,7 +15,7 @@ from typing import Any
 
 from tui_agent.app.pasted_images import image_suffix
 from tui_agent.lazy import dataclass
-from tui_agent.processes.environment import own, safe_environment
+from tui_agent.processes.environment import SafeEnvironment, own
 from tui_agent.processes.own_programs import find_program
 from tui_agent.ui.terminal import through_multiplexer
 
@@ -109,7 +109,7 @@ def _run(
             stderr=subprocess.DEVNULL,
             timeout=seconds,
             check=False,
-            env=own(safe_environment(environment)),
+            env=own(SafeEnvironment(environment)),
             **source,
         )
     except (OSError, subprocess.TimeoutExpired):

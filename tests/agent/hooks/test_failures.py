@@ -27,7 +27,7 @@ from tui_agent.agent.hooks.settings import HookSettings
 from tui_agent.agent.permissions import Action, Rule
 from tui_agent.context.request import request_bytes
 from tui_agent.context.settings import CompactionSettings, ContextSettings
-from tui_agent.processes.environment import safe_environment
+from tui_agent.processes.environment import SafeEnvironment
 from tui_agent.session.entries import AssistantEntry, CompactionEntry, ToolResultEntry, ToolStatus, UserEntry
 
 PATH = {"PATH": os.environ["PATH"]}
@@ -119,7 +119,7 @@ async def test_an_interrupt_while_a_hook_runs_keeps_the_message_for_later(tmp_pa
 
 
 async def test_commands_are_given_no_secrets(tmp_path: Path) -> None:
-    environment = safe_environment({**PATH, "OPENAI_API_KEY": "s3cret", "EDITOR_NAME": "ed"})
+    environment = SafeEnvironment({**PATH, "OPENAI_API_KEY": "s3cret", "EDITOR_NAME": "ed"})
     hooks = commands(tmp_path, {"event": "user_prompt", "command": "env > seen"}, environment=environment)
     harness = make_agent(tmp_path, ScriptedClient([Reply("Hello.")]), hooks=hooks)
     await harness.say("hi")

@@ -104,16 +104,16 @@ class JobsScreen(PanePage):
 
     def _show_output(self) -> None:
         follows = self.pane.scroll_offset.y >= self.pane.max_scroll_y
-        text = self._agent.jobs.output(self._shown, MAX_OUTPUT_CHARS) if self._shown is not None else ""
+        text = self._agent.jobs.find(self._shown).tail(MAX_OUTPUT_CHARS) if self._shown is not None else ""
         self.output.update(sanitize.output(text) or "(it has printed nothing)")
         if follows:
             self.pane.scroll_end(animate=False)
 
     async def action_stop(self) -> None:
         if self._shown is not None:
-            await self._agent.jobs.stop(self._shown)
+            await self._agent.jobs.find(self._shown).stop()
             self._show()
 
     def action_copy(self) -> None:
         if self._shown is not None:
-            self.app.copy_to_clipboard(self._agent.jobs.output(self._shown, MAX_OUTPUT_CHARS))
+            self.app.copy_to_clipboard(self._agent.jobs.find(self._shown).tail(MAX_OUTPUT_CHARS))
