@@ -49,7 +49,7 @@ def test_a_diff_applied_gives_the_new_text(before: str, after: str) -> None:
 @given(before=TEXTS, after=TEXTS)
 def test_hunks_cover_all_that_is_new(before: str, after: str) -> None:
     diff, lines = diff_texts("f", before, after), lines_of(after)
-    inside = {n for hunk in diff.hunks for n in range(hunk.start, hunk.end)}
+    inside = {n for hunk in diff.hunks for n in hunk}
     assert diff.additions == len(inside)
     kept = [line for n, line in enumerate(lines) if n not in inside]
     remaining = iter(lines_of(before))

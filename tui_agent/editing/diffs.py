@@ -21,21 +21,14 @@ Opcode = tuple[str, int, int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Hunk:
-    """Lines of the new version that differ from the old, counted from 0, ``end`` exclusive."""
-
-    start: int
-    end: int
-
-
-@dataclass(frozen=True, slots=True)
 class FileDiff:
     """The difference between two versions. ``text`` is empty when there is none."""
 
     text: str
     additions: int
     deletions: int
-    hunks: tuple[Hunk, ...]
+    hunks: tuple[range, ...]
+    """Lines of the new version that differ from the old, counted from 0."""
 
 
 def diff_texts(shown: str, before: str | None, after: str) -> FileDiff:
@@ -53,7 +46,7 @@ def diff_texts(shown: str, before: str | None, after: str) -> FileDiff:
         text=_render(shown, codes, old, new, is_new=before is None) if changes else "",
         additions=sum(new_end - new_start for _, _, _, new_start, new_end in changes),
         deletions=sum(old_end - old_start for _, old_start, old_end, _, _ in changes),
-        hunks=tuple(Hunk(new_start, new_end) for _, _, _, new_start, new_end in changes),
+        hunks=tuple(range(new_start, new_end) for _, _, _, new_start, new_end in changes),
     )
 
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
 from fractions import Fraction
 from functools import cached_property
+from itertools import accumulate
 
 from tui_agent.editing.diffs import Opcode, changes_between
 from tui_agent.editing.text_files import lines_of, newline_of, with_newlines
@@ -41,19 +42,16 @@ def indent_of(line: str) -> str:
 
 def _shifted(pairs: Sequence[tuple[str, str]], new: str) -> str | None:
     narrower, wider = pairs[0]
+    rows = lines_of(new)
     if wider.endswith(narrower):
         prefix = wider[: len(wider) - len(narrower)]
-        if any(there != prefix + here for here, there in pairs):
-            return None
-        return "".join(prefix + line if line.strip() else line for line in lines_of(new))
-    if narrower.endswith(wider):
+        if all(there == prefix + here for here, there in pairs):
+            return "".join(prefix + row if row.strip() else row for row in rows)
+    elif narrower.endswith(wider):
         prefix = narrower[: len(narrower) - len(wider)]
-        if any(here != prefix + there for here, there in pairs):
-            return None
-        rows = lines_of(new)
-        if any(row.strip() and not row.startswith(prefix) for row in rows):
-            return None
-        return "".join(row.removeprefix(prefix) for row in rows)
+        fits = all(row.startswith(prefix) for row in rows if row.strip())
+        if fits and all(here == prefix + there for here, there in pairs):
+            return "".join(row.removeprefix(prefix) for row in rows)
     return None
 
 
@@ -182,10 +180,8 @@ def _differing(lines: list[str], old: list[str], start: int) -> str:
     elif start + offset >= end:
         told, middle = f"The file ends after line {end}, old goes on with {_short(old[offset])}:", end
     else:
-        told, middle = (
-            f"Closest is this, but line {start + offset + 1} in old is {_short(old[offset])}:",
-            start + offset,
-        )
+        middle = start + offset
+        told = f"Closest is this, but line {middle + 1} in old is {_short(old[offset])}:"
     first = max(start, min(middle - _MAX_LINES // 2, end - _MAX_LINES))
     return "\n".join([f"old was not found. {told}", *_numbered(lines, range(first, min(end, first + _MAX_LINES)))])
 
@@ -223,13 +219,11 @@ _ESCAPED = re.compile("|".join(map(re.escape, _ESCAPES)))
 
 def without_line_numbers(old: str, new: str) -> Pair | None:
     """Take off the numbers that `read` and searches put in front of lines."""
-    lines = old.split("\n")
-    found = [_NUMBERED.match(line) for line in (lines[:-1] if lines[-1] == "" else lines)]
-    matches = [match for match in found if match]
-    if len(matches) < len(found) or len({match[2] for match in matches}) != 1:
-        return None
+    lines = old.removesuffix("\n").split("\n")
+    matches = [match for line in lines if (match := _NUMBERED.match(line))]
     numbers = [int(match[1]) for match in matches]
-    if numbers != list(range(numbers[0], numbers[0] + len(numbers))):
+    in_order = len(numbers) == len(lines) and numbers == list(range(numbers[0], numbers[0] + len(numbers)))
+    if not in_order or len({match[2] for match in matches}) != 1:
         return None
     mark = re.compile(rf"^ *\d+{re.escape(matches[0][2])}", re.MULTILINE)
     return mark.sub("", old), mark.sub("", new)
@@ -248,16 +242,13 @@ def without_blank_ends(old: str, new: str) -> Pair | None:
 def without_escapes(old: str, new: str) -> Pair | None:
     """Undo one escaping too many, as in JSON or HTML; only of characters that are nowhere written plainly."""
     kinds = set(_ESCAPED.findall(old))
-    if not kinds:
-        return None
 
     def undone(text: str) -> str:
         return _ESCAPED.sub(lambda match: _ESCAPES[match[0]] if match[0] in kinds else match[0], text)
 
     rest = _ESCAPED.sub(lambda match: "" if match[0] in kinds else match[0], f"{old} {new}")
-    if any(_ESCAPES[kind] in rest for kind in kinds):
-        return None
-    return undone(old), undone(new)
+    is_meant = not kinds or any(_ESCAPES[kind] in rest for kind in kinds)
+    return None if is_meant else (undone(old), undone(new))
 
 
 _TYPOGRAPHIC = str.maketrans(
@@ -299,12 +290,8 @@ class _Span:
     new: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Level:
-    """One way to look past differences; finds places that may overlap, in order."""
-
-    name: str
-    find: Callable[[str, Replacement], list[_Span]]
+Find = Callable[[str, Replacement], list[_Span]]
+"""Finds places that may overlap, in order; looks past one kind of differences."""
 
 
 def replace(text: str, wanted: Replacement) -> Replaced:
@@ -313,14 +300,14 @@ def replace(text: str, wanted: Replacement) -> Replaced:
     Raises:
         NoMatchError: there is no such text, or there are several and ``everywhere`` is not set.
     """
-    for level in _LEVELS:
-        spans = level.find(text, wanted)
+    for loosely, find in _LEVELS:
+        spans = find(text, wanted)
         if not spans:
             continue
         if len(spans) > 1 and not wanted.everywhere:
             raise NoMatchError(ambiguous([line_at(text, span.start) for span in spans]))
         chosen = list(_apart(spans))
-        return Replaced(_spliced(text, chosen), len(chosen), level.name)
+        return Replaced(_spliced(text, chosen), len(chosen), loosely)
     raise NoMatchError(closest(text, wanted.old))
 
 
@@ -338,7 +325,7 @@ def _exact(text: str, wanted: Replacement) -> list[_Span]:
     return [_Span(start, start + size, made.plain(start, start + size)) for start in _occurrences(text, wanted)]
 
 
-def _folding(fold: "_Fold") -> Callable[[str, Replacement], list[_Span]]:
+def _folding(fold: "_Fold") -> Find:
     def find(text: str, wanted: Replacement) -> list[_Span]:
         folded, old = fold.folded(text), fold.folded(wanted.old).text
         at_line_end = fold.trims_line_ends and old != wanted.old and not old.endswith("\n")
@@ -362,7 +349,7 @@ def _indented(text: str, wanted: Replacement) -> list[_Span]:
     first = next((index for index, line in enumerate(key) if line), None)
     if first is None:
         return []
-    starts, folded = _offsets(lines), [_folded_line(line) for line in lines]
+    starts, folded = [0, *accumulate(map(len, lines))], [_folded_line(line) for line in lines]
     most = len(lines) if wanted.everywhere else _MOST_COUNTED
     spans: list[_Span] = []
     after = 0
@@ -385,22 +372,20 @@ def _indented(text: str, wanted: Replacement) -> list[_Span]:
     return spans
 
 
-def _without(
-    slip: Callable[[str, str], Pair | None], levels: "tuple[_Level, ...]"
-) -> Callable[[str, Replacement], list[_Span]]:
-    """Match a text without what was put into it by mistake, by other levels."""
+def _without(slip: Callable[[str, str], Pair | None], *others: Find) -> Find:
+    """Match a text without what was put into it by mistake, in other ways."""
 
     def find(text: str, wanted: Replacement) -> list[_Span]:
         pair = slip(wanted.old, wanted.new)
         if pair is None or not pair[0]:
             return []
         bare = Replacement(*pair, wanted.everywhere)
-        return next((spans for level in levels if (spans := level.find(text, bare))), [])
+        return next((spans for other in others if (spans := other(text, bare))), [])
 
     return find
 
 
-def _whole_lines(find: Callable[[str, Replacement], list[_Span]]) -> Callable[[str, Replacement], list[_Span]]:
+def _whole_lines(find: Find) -> Find:
     """Match whole lines only: what was taken off at the ends of the text were line breaks."""
 
     def whole(text: str, span: _Span) -> bool:
@@ -456,20 +441,19 @@ _LINE_ENDS = re.compile(r"\r(?=\n)")
 _LINE_END = re.compile(r"[ \t\r]*+(?:\n|\Z)")
 _TRAILING = re.compile(r"(?<![ \t\r])[ \t\r]++(?=\n|\Z)")  # tried once for each run of white space
 
-_CLOSE = (
-    _Level("", _exact),
-    _Level("line endings", _folding(_Fold(_LINE_ENDS))),
-    _Level("white space at line ends", _folding(_Fold(_TRAILING, trims_line_ends=True))),
-    _Level("typographic characters", _folding(_Fold(_TRAILING, typographic=True, trims_line_ends=True))),
-)
-_INDENTED = _Level("indentation", _indented)
-_LEVELS = (
-    *_CLOSE,
-    _Level("blank lines around it", _whole_lines(_without(without_blank_ends, _CLOSE))),
-    _INDENTED,
-    _Level("blank lines and indentation", _whole_lines(_without(without_blank_ends, (_INDENTED,)))),
-    _Level("line numbers", _without(without_line_numbers, (*_CLOSE, _INDENTED))),
-    _Level("escapes", _without(without_escapes, (*_CLOSE, _INDENTED))),
+_CLOSE = {
+    "": _exact,
+    "line endings": _folding(_Fold(_LINE_ENDS)),
+    "white space at line ends": _folding(_Fold(_TRAILING, trims_line_ends=True)),
+    "typographic characters": _folding(_Fold(_TRAILING, typographic=True, trims_line_ends=True)),
+}
+_LEVELS: tuple[tuple[str, Find], ...] = (
+    *_CLOSE.items(),
+    ("blank lines around it", _whole_lines(_without(without_blank_ends, *_CLOSE.values()))),
+    ("indentation", _indented),
+    ("blank lines and indentation", _whole_lines(_without(without_blank_ends, _indented))),
+    ("line numbers", _without(without_line_numbers, *_CLOSE.values(), _indented)),
+    ("escapes", _without(without_escapes, *_CLOSE.values(), _indented)),
 )
 
 
@@ -554,14 +538,6 @@ def _occurrences(text: str, wanted: Replacement) -> Iterator[int]:
         yield position
         counted += 1
         position = text.find(wanted.old, position + step)
-
-
-def _offsets(lines: list[str]) -> list[int]:
-    offsets, total = [], 0
-    for line in lines:
-        offsets.append(total)
-        total += len(line)
-    return offsets
 
 
 def _folded_line(line: str) -> str:

@@ -16,7 +16,8 @@ def write_atomically(path: Path, data: bytes, *, mode: int | None = None) -> Non
     path = real_path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     if mode is None:
-        mode = path.stat().st_mode & 0o7777 if is_there(path) else 0o666 & ~_umask()
+        os.umask(mask := os.umask(0))
+        mode = path.stat().st_mode & 0o7777 if is_there(path) else 0o666 & ~mask
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as file:
@@ -30,9 +31,3 @@ def write_atomically(path: Path, data: bytes, *, mode: int | None = None) -> Non
         if isinstance(error, OSError):
             raise OSError(error.errno, error.strerror, str(path)) from error
         raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

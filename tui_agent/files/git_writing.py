@@ -128,7 +128,8 @@ def commit_to_branch(project: Path, branch: str, edits: Sequence[FileEdit], mess
         furnish(own, repository)
         (own / "index").unlink(missing_ok=True)
         git = _Git(tree, own)
-        git.check_branch(branch)
+        if git.try_run("check-ref-format", "--branch", branch) is None:
+            raise GitWriteError(f"“{branch}” is not a valid name for a branch.")
         git.run("read-tree", head)
         left_out, mixed = _write_tree(git, tree, edits)
         paths = [edit.path for edit in edits if edit.path not in left_out]
@@ -138,7 +139,13 @@ def commit_to_branch(project: Path, branch: str, edits: Sequence[FileEdit], mess
             raise GitWriteError("There is nothing to commit: HEAD has these changes already.")
         author = _author(project, repository)
         commit = git.text("commit-tree", made, "-p", head, text=message.encode("utf-8", "replace"), author=author)
-        _create_branch(repository, branch, commit)
+        try:
+            # An empty old value means that there must be none.
+            _Git(repository, repository).run(
+                "-c", "core.hooksPath=/dev/null", "update-ref", f"refs/heads/{branch}", commit, ""
+            )
+        except GitWriteError as error:
+            raise GitWriteError(f"The branch {branch} can't be made: {error}") from None
     return Committed(commit, branch, left_out, tuple(mixed))
 
 
@@ -177,15 +184,6 @@ def _for_commit(git: "_Git", edit: FileEdit) -> tuple[bytes, bool]:
         merged = merge(before, committed, after)
         return (after, True) if merged is None else (merged, False)
     return after, before is not None
-
-
-def _create_branch(repository: Path, branch: str, commit: str) -> None:
-    """Create a branch; git's rule is that an empty old value means that there must be none."""
-    git = _Git(repository, repository)
-    try:
-        git.run("-c", "core.hooksPath=/dev/null", "update-ref", f"refs/heads/{branch}", commit, "")
-    except GitWriteError as error:
-        raise GitWriteError(f"The branch {branch} can't be made: {error}") from None
 
 
 def _author(project: Path, repository: Path) -> str:
@@ -239,11 +237,6 @@ class _Git:
     def text(self, *arguments: str, text: bytes = b"", author: str = "") -> str:
         """Return git's output as a line of text; raises as `run`."""
         return self.run(*arguments, text=text, author=author).decode().strip()
-
-    def check_branch(self, name: str) -> None:
-        """Raise a ``GitWriteError`` if a branch can't have this name."""
-        if self.try_run("check-ref-format", "--branch", name) is None:
-            raise GitWriteError(f"“{name}” is not a valid name for a branch.")
 
     def filtered(self, paths: Iterable[str]) -> dict[str, str]:
         """Return the paths whose attributes name a filter program (Git LFS, say), with its name."""

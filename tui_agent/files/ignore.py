@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tui_agent.files.inside import read_regular
+from tui_agent.files.sensitive import is_repository
 from tui_agent.lazy import dataclass
 from tui_agent.path_checks import is_file
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
-_ALWAYS = frozenset({".git", ".hg", ".svn", ".jj"})
 MAX_BYTES = 1_000_000
 """Bytes of an ignore file that count."""
 _IGNORE_FILES = (".gitignore", ".ignore")
@@ -90,7 +90,7 @@ def rows(directory: str | Path, rules: IgnoreRules) -> list[ListedPath]:
     found = []
     with os.scandir(directory) as entries:
         for entry in entries:
-            if entry.name in _ALWAYS:
+            if is_repository(entry.name):
                 continue
             is_directory = entry.is_dir(follow_symlinks=False)
             ignored = rules.ignored(entry.path, directory=is_directory)
@@ -130,18 +130,10 @@ def _spec(lines: list[str]) -> "GitIgnoreSpec":
     try:
         return GitIgnoreSpec.from_lines(lines)
     except ValueError:
+        if len(lines) == 1:
+            return GitIgnoreSpec([])
         # Git passes over a line it does not understand.
-        return GitIgnoreSpec.from_lines([line for line in lines if _is_pattern(line)])
-
-
-def _is_pattern(line: str) -> bool:
-    from pathspec import GitIgnoreSpec
-
-    try:
-        GitIgnoreSpec.from_lines([line])
-    except ValueError:
-        return False
-    return True
+        return GitIgnoreSpec([pattern for line in lines for pattern in _spec([line]).patterns])
 
 
 def _lines(path: str) -> list[str]:

@@ -8,12 +8,13 @@ between a question and its answer: `directory` and what uses it follow no link o
 import errno
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+"""How a directory is opened that may not be a link."""
 _FILE = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
 """Without ``O_NONBLOCK`` a pipe in a file's place would wait for somebody to write."""
 
@@ -48,16 +49,36 @@ def open_inside(project: Path, path: Path) -> int:
     root, real = Path(os.path.realpath(project)), Path(os.path.realpath(path))
     if not real.is_relative_to(root):
         raise OutsideError(errno.EXDEV, f"it leads out of the project, to {real}", str(path))
-    descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    *folders, name = real.relative_to(root).parts or (".",)
+    descriptor = descend(os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC), folders)
     try:
-        *folders, name = real.relative_to(root).parts or (".",)
-        for folder in folders:
-            inner = os.open(folder, _DIRECTORY, dir_fd=descriptor)
-            os.close(descriptor)
-            descriptor = inner
         return os.open(name, _FILE | os.O_NOFOLLOW, dir_fd=descriptor)
     finally:
         os.close(descriptor)
+
+
+def descend(descriptor: int, folders: Iterable[str], *, make: bool = False) -> int:
+    """Return a descriptor of a directory below another one, whose own descriptor is closed.
+
+    Raises:
+        OSError: it is not there, or a link is in the way (``ELOOP``, ``ENOTDIR``).
+    """
+    try:
+        for folder in folders:
+            try:
+                inner = os.open(folder, DIRECTORY, dir_fd=descriptor)
+            except FileNotFoundError:
+                if not make:
+                    raise
+                with suppress(FileExistsError):
+                    os.mkdir(folder, dir_fd=descriptor)
+                inner = os.open(folder, DIRECTORY, dir_fd=descriptor)
+            os.close(descriptor)
+            descriptor = inner
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
 
 
 def read_file(path: Path, limit: int | None = None) -> tuple[bytes, os.stat_result]:
@@ -103,12 +124,8 @@ def directory(path: Path) -> Iterator[int]:
     Raises:
         OSError: it is not there, or a link is in the way (``ELOOP``, ``ENOTDIR``).
     """
-    descriptor = os.open(path.anchor, _DIRECTORY)
+    descriptor = descend(os.open(path.anchor, DIRECTORY), path.relative_to(path.anchor).parts)
     try:
-        for part in path.relative_to(path.anchor).parts:
-            inner = os.open(part, _DIRECTORY, dir_fd=descriptor)
-            os.close(descriptor)
-            descriptor = inner
         yield descriptor
     finally:
         os.close(descriptor)
@@ -121,9 +138,7 @@ def open_file(path: Path) -> BinaryIO:
         OSError: it can't be opened, or a link is in the way.
     """
     with directory(path.parent) as parent:
-        # Without O_NONBLOCK a pipe in the file's place would wait for somebody to write.
-        descriptor = os.open(path.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, dir_fd=parent)
-    return os.fdopen(descriptor, "rb")
+        return os.fdopen(os.open(path.name, _FILE | os.O_NOFOLLOW, dir_fd=parent), "rb")
 
 
 def make_directories(path: Path) -> None:
@@ -132,10 +147,4 @@ def make_directories(path: Path) -> None:
     Raises:
         OSError: one can't be made, or a link is in the way.
     """
-    if path == path.parent:
-        return
-    with suppress(FileNotFoundError), directory(path):
-        return
-    make_directories(path.parent)
-    with directory(path.parent) as parent, suppress(FileExistsError):
-        os.mkdir(path.name, dir_fd=parent)
+    os.close(descend(os.open(path.anchor, DIRECTORY), path.relative_to(path.anchor).parts, make=True))

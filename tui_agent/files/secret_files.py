@@ -194,6 +194,6 @@ def _content(path: Path, _modified: int, size: int) -> _Content:
     return _Content(
         {number: lines[number - 1].rstrip("\r") for number in touched},
         tuple(line for secret in found for line in text[secret.start : secret.end].split("\n")),
-        "private key" in {secret.kind for secret in found} or hidden > _MAX_SECRET_SHARE * len(text.strip()),
+        any(secret.is_key for secret in found) or hidden > _MAX_SECRET_SHARE * len(text.strip()),
         size > len(data),
     )

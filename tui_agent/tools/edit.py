@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import Field, model_validator
 
-from tui_agent.editing.diffs import FileDiff, Hunk, diff_texts
+from tui_agent.editing.diffs import FileDiff, diff_texts
 from tui_agent.editing.text_files import lines_of, load, replace_file
 from tui_agent.errors import ToolError
 from tui_agent.files.secret_files import file_holds_secret, shown_diff, shown_line
@@ -235,7 +235,7 @@ def _answer(location: Location, plan: _Plan) -> str:
     return "\n".join([f"{head}. Now:", *_changed_lines(location.real, lines_of(plan.text), plan.diff.hunks)])
 
 
-def _changed_lines(path: Path, lines: list[str], hunks: tuple[Hunk, ...]) -> list[str]:
+def _changed_lines(path: Path, lines: list[str], hunks: tuple[range, ...]) -> list[str]:
     """Return each changed place with a line around it, numbered as ``read`` does, long places in part."""
 
     def row(number: int) -> str:
@@ -252,10 +252,10 @@ def _changed_lines(path: Path, lines: list[str], hunks: tuple[Hunk, ...]) -> lis
     return shown
 
 
-def _joined(hunks: tuple[Hunk, ...], total: int) -> list[tuple[int, int]]:
+def _joined(hunks: tuple[range, ...], total: int) -> list[tuple[int, int]]:
     spans: list[tuple[int, int]] = []
     for hunk in hunks:
-        start, end = max(hunk.start - 1, 0), min(hunk.end + 1, total)
+        start, end = max(hunk.start - 1, 0), min(hunk.stop + 1, total)
         if spans and start <= spans[-1][1]:
             spans[-1] = (spans[-1][0], end)
         else:

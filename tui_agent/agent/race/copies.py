@@ -23,6 +23,7 @@ from pathlib import Path
 from tui_agent.agent.checkpoints.file_snapshots import MAX_FILE_BYTES
 from tui_agent.agent.checkpoints.manifest import CACHES
 from tui_agent.files.own_git import private_repository, run_git
+from tui_agent.files.sensitive import is_repository
 from tui_agent.lazy import dataclass
 from tui_agent.path_checks import is_directory, is_there
 
@@ -34,7 +35,6 @@ MAX_COPIED_IGNORED = 2_000
 
 _FICLONE = 0x40049409
 """Linux's request to share the blocks of one file with another."""
-_REPOSITORIES = frozenset({".git", ".hg", ".svn", ".jj"})
 _LOCK = "lock"
 """In a race's directory, the file that its program has locked."""
 _SECONDS_TO_CLAIM = 10
@@ -203,7 +203,7 @@ class _Walk:
         with os.scandir(f"{self._project}/{name}") as rows:
             for row in rows:
                 below = f"{name}{row.name}"
-                if row.name in _REPOSITORIES:
+                if is_repository(row.name):
                     continue
                 if row.is_symlink():
                     os.symlink(os.readlink(row.path), f"{self._root}/{below}")  # noqa: PTH115, PTH211 - thousands of them
