@@ -28,16 +28,14 @@ _MAX_LINE_CHARS = 4_000
 
 _OVERLAP = 500
 
-Span = tuple[int, int]
-
 
 @dataclass(frozen=True, slots=True)
 class Secret:
-    """Where a secret is in a text, and what kind it seems to be."""
+    """Where a secret is in a text, and whether it is a private key."""
 
     start: int
     end: int
-    kind: str
+    is_key: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,93 +110,78 @@ _REST = re.compile(
 class _Rule:
     """A pattern that is tried where one of the ``traces`` is in the text; group 1 is the secret, if there is one."""
 
-    kind: str
     traces: tuple[str, ...]
     pattern: str
     random: bool = False
     """What it finds has to have letters and digits."""
 
 
-_HASH = "hash of a password"
 _RULES = (
-    _Rule("token", ("eyJ",), r"(?<![A-Za-z0-9_\-])eyJ[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]*"),
-    _Rule("token", ("eyJ",), r"(?<![A-Za-z0-9_\-])eyJ[A-Za-z0-9_\-]{8,}\.eyJ[A-Za-z0-9_\-]{8,}"),
+    # Tokens and keys by their shape as a whole.
+    _Rule(("eyJ",), r"(?<![\w\-])eyJ[\w\-]{8,}\.(?:[\w\-]{8,}\.[\w\-]*|eyJ[\w\-]{8,})"),
+    _Rule(("hooks.slack",), r"hooks\.slack(?:-gov)?\.com/(?:services|workflows|triggers)/([A-Za-z0-9_/+\-]{16,})"),
+    _Rule(("/api/webhooks/",), r"discord(?:app)?\.com/api/(?:v\d+/)?webhooks/\d{5,}/([A-Za-z0-9_\-]{20,})"),
+    _Rule(("webhook.office",), r"webhook\.office\.com/webhookb2/([^\s\"'<>]{20,})"),
     _Rule(
-        "webhook",
-        ("hooks.slack",),
-        r"hooks\.slack(?:-gov)?\.com/(?:services|workflows|triggers)/([A-Za-z0-9_/+\-]{16,})",
-    ),
-    _Rule("webhook", ("/api/webhooks/",), r"discord(?:app)?\.com/api/(?:v\d+/)?webhooks/\d{5,}/([A-Za-z0-9_\-]{20,})"),
-    _Rule("webhook", ("webhook.office",), r"webhook\.office\.com/webhookb2/([^\s\"'<>]{20,})"),
-    _Rule(
-        "bot token",
         ("iscord", "ISCORD", "bot", "BOT"),
         r"(?<![\w\-])[MNO][\w\-]{23,25}\.[\w\-]{6}\.[\w\-]{27,38}(?![\w\-])",
         random=True,
     ),
-    _Rule("key", ("-us",), r"(?<![0-9a-z])[0-9a-f]{32}-us\d{1,2}(?!\d)", random=True),
-    _Rule("bot token", (":AA",), r"(?<!\d)\d{6,12}:AA[A-Za-z0-9_\-]{30,40}(?![A-Za-z0-9_\-])"),
+    _Rule(("-us",), r"(?<![0-9a-z])[0-9a-f]{32}-us\d{1,2}(?!\d)", random=True),
+    _Rule((":AA",), r"(?<!\d)\d{6,12}:AA[A-Za-z0-9_\-]{30,40}(?![A-Za-z0-9_\-])"),
+    _Rule(("8Q~",), r"(?<![\w~.\-])([\w~.\-]{3}8Q~[\w~.\-]{31,34})(?![\w~.\-])"),
+    # Hashes of passwords; with its first dollar sign one would be taken for the name of a variable.
+    _Rule(("$2", "$5$", "$6$", "$y$", "$argon2"), r"\$((?:2[aby]|5|6|y|argon2id?)\$[A-Za-z0-9./$=,+]{20,})"),
+    # Parts of addresses.
+    _Rule(("://",), r"://[^/\s:@\"'<>{}$*]{0,100}:([^/\s@\"'<>{}$]{1,300})@(?=[\w\[.])"),
+    _Rule(("://",), r"://([A-Za-z0-9_\-.~%]{16,300})(?::(?:x-oauth-basic)?)?@(?=[\w\[.])", random=True),
     _Rule(
-        "account key",
-        ("AccountKey", "SharedAccess", "accountkey", "accountKey"),
-        r"(?i)(?:AccountKey|SharedAccessKey|SharedAccessSignature)\s*=\s*([^;\s\"'&]{12,})",
-    ),
-    _Rule("client secret", ("8Q~",), r"(?<![\w~.\-])([\w~.\-]{3}8Q~[\w~.\-]{31,34})(?![\w~.\-])"),
-    _Rule("database credentials", ("://",), r"://[^/\s:@\"'<>{}$*]{0,100}:([^/\s@\"'<>{}$]{1,300})@(?=[\w\[.])"),
-    _Rule("credentials", ("://",), r"://([A-Za-z0-9_\-.~%]{16,300})(?::(?:x-oauth-basic)?)?@(?=[\w\[.])", random=True),
-    _Rule(
-        "part of an address",
         ("?", "&"),
         r"(?i)[?&](?:amp;)?(?:(?:api|access|auth|private|secret)?[-_]?(?:key|token|secret)|sig|signature|"
         r"x-amz-signature|x-amz-security-token|x-goog-signature|client_secret|password|passwd|pwd|jwt)="
         r"([^&\s\"'<>`{}$\\()\[\]]{4,})",
     ),
-    _Rule(_HASH, ("$2", "$5$", "$6$", "$y$", "$argon2"), r"\$(?:2[aby]|5|6|y|argon2id?)\$[A-Za-z0-9./$=,+]{20,}"),
+    # Headers, and what programs are given on lines of their own.
     _Rule(
-        "bearer token",
+        ("AccountKey", "SharedAccess", "accountkey", "accountKey"),
+        r"(?i)(?:AccountKey|SharedAccessKey|SharedAccessSignature)\s*=\s*([^;\s\"'&]{12,})",
+    ),
+    _Rule(
         ("earer ", "EARER ", "oken "),
         r"(?i)\b(?:bearer|authorization:\s*token)\s+([A-Za-z0-9._~+/\-]{8,}=*)",
         random=True,
     ),
     _Rule(
-        "header",
         ("uthorization", "UTHORIZATION"),
         r"(?i)\bauthorization[\"']?\s*[:=]\s*[\"']?(?:bearer|basic|token|digest|apikey|negotiate)\s+([\w.~+/=:\-]{8,})",
     ),
     _Rule(
-        "header",
         ("uthorization", "UTHORIZATION"),
         r"(?i)\bauthorization[\"']?\s*[:=]\s*[\"']?([\w.~+/=:\-]{6,})",
         random=True,
     ),
     _Rule(
-        "password",
         ("machine ", "default "),
         r"\b(?:machine\s+\S+|default)\s+(?:login\s+\S+\s+)?(?:account\s+\S+\s+)?password\s+(\S+)",
     ),
-    _Rule("password", ("password",), r"(?m)^[ \t]*password[ \t]+([^\s:=]\S*)[ \t]*$", random=True),
+    _Rule(("password",), r"(?m)^[ \t]*password[ \t]+([^\s:=]\S*)[ \t]*$", random=True),
     # Options of programs that take a password.
     _Rule(
-        "option",
         ("curl ", "http ", "https ", "wget ", "xh "),
         r"\b(?:curl|https?|wget|xh)\s.{0,300}?(?<=\s)(?:-u|--user|-U|--proxy-user)[\s=]*[\"']?[^\s:\"'$]+:([^\s\"'$]+)",
     ),
-    _Rule("option", ("sshpass ",), r"\bsshpass\s+(?:-\w+\s+)*-p\s*[\"']?([^\s\"'$]+)"),
-    _Rule("option", ("mysql", "mariadb"), r"\b(?:mysql|mariadb)[\w-]*\s.{0,300}?(?<=\s)-p[\"']?([^\s\"'$]+)"),
-    _Rule("option", ("redis-cli ",), r"\bredis-cli\s.{0,300}?(?<=\s)-a\s+[\"']?([^\s\"'$]+)"),
+    _Rule(("sshpass ",), r"\bsshpass\s+(?:-\w+\s+)*-p\s*[\"']?([^\s\"'$]+)"),
+    _Rule(("mysql", "mariadb"), r"\b(?:mysql|mariadb)[\w-]*\s.{0,300}?(?<=\s)-p[\"']?([^\s\"'$]+)"),
+    _Rule(("redis-cli ",), r"\bredis-cli\s.{0,300}?(?<=\s)-a\s+[\"']?([^\s\"'$]+)"),
     _Rule(
-        "option",
         (" login ",),
         r"\b(?:docker|podman|helm|az|oc)\s.{0,300}?\blogin\s.{0,300}?(?<=\s)-p[\s=]+[\"']?([^\s\"'$]+)",
     ),
+    _Rule(("sqlcmd ", "unzip ", "bcp "), r"\b(?:sqlcmd|unzip|bcp)\s.{0,300}?(?<=\s)-P\s*[\"']?([^\s\"'$]{4,})"),
+    _Rule(("smbclient ",), r"\bsmbclient\s.{0,300}?(?<=\s)-U\s*[\"']?[^\s%\"']+%([^\s\"'$]+)"),
+    _Rule(("ldap",), r"\bldap\w+\s.{0,300}?(?<=\s)-w\s*[\"']?([^\s\"'$]{4,})"),
+    _Rule((" -pass",), r"\s-pass(?:in|out)?\s+[\"']?pass:([^\s\"'$]+)"),
     _Rule(
-        "option", ("sqlcmd ", "unzip ", "bcp "), r"\b(?:sqlcmd|unzip|bcp)\s.{0,300}?(?<=\s)-P\s*[\"']?([^\s\"'$]{4,})"
-    ),
-    _Rule("option", ("smbclient ",), r"\bsmbclient\s.{0,300}?(?<=\s)-U\s*[\"']?[^\s%\"']+%([^\s\"'$]+)"),
-    _Rule("option", ("ldap",), r"\bldap\w+\s.{0,300}?(?<=\s)-w\s*[\"']?([^\s\"'$]{4,})"),
-    _Rule("option", (" -pass",), r"\s-pass(?:in|out)?\s+[\"']?pass:([^\s\"'$]+)"),
-    _Rule(
-        "option",
         ("--",),
         r"(?<![\w-])--(?:[a-z]+-)*(?:passw(?:or)?d|passphrase|token|secret|api-?key|(?:access|secret)-key)"
         r"[ =][\"']?([^\s\"'$<>\[\]{}()|,`-][^\s\"'$<>\[\]{}()|,`]{5,})",
@@ -271,15 +254,19 @@ _LONG = re.compile(
     r"(?<![A-Za-z0-9+/_\-=.])(?:(?:[A-Za-z0-9+/]{60,76}\r?\n[ \t]*)+[A-Za-z0-9+/]{4,}|[A-Za-z0-9+/_\-]{24,})={0,2}"
 )
 """What may be base64, in lines or in one."""
-_BLOCK_LINE = re.compile(r"[A-Za-z0-9+/]{16,}={0,2}")
 _PEM = re.compile(r"-----BEGIN ([A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?)-----")
 _PEM_END = re.compile(r"-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----")
 _MAX_KEY_CHARS = 20_000
-_LINE_BREAK = re.compile(r"\\r\\n|\\n|\r?\n")
-_KEY_LINE = re.compile(
-    r"[ \t>|+\-]*(?:\d+[ \t]*[\t:|→][ \t]*)?(?:[A-Za-z0-9+/=]{8,}|[A-Z][A-Za-z-]+: [^\n\\]{1,200}|)[ \t\"',;]*"
+_CUT_OFF = re.compile(
+    r"^(?:[ \t]*[A-Za-z0-9+/]{16,}={0,2}[ \t]*\r?\n)+(?=-----END [A-Z0-9 ]*PRIVATE KEY)", re.MULTILINE
 )
-"""A line of a private key: as it is, or with the number, mark or quotes that a listing puts around it."""
+"""The lines of a private key before its end."""
+_LINE_BREAK = re.compile(r"\\r\\n|\\n|\r?\n")
+_KEY_LINES = re.compile(
+    r"(?:[ \t>|+\-]*(?:\d+[ \t]*[\t:|→][ \t]*)?(?:[A-Za-z0-9+/=]{8,}|[A-Z][A-Za-z-]+: [^\n\\]{1,200}|)[ \t\"',;]*"
+    rf"(?:{_LINE_BREAK.pattern}|\Z))+"
+)
+"""Lines of a private key: as they are, or with the numbers, marks or quotes that a listing puts around them."""
 _PUTTY = re.compile(r"Private-Lines: \d+\s+((?:[A-Za-z0-9+/=]{16,}\s*)+)")
 
 
@@ -290,7 +277,7 @@ def find_secrets(text: str) -> list[Secret]:
     for secret in found:
         if kept and secret.start < kept[-1].end:
             if secret.end > kept[-1].end:
-                kept[-1] = Secret(kept[-1].start, secret.end, kept[-1].kind)
+                kept[-1] = Secret(kept[-1].start, secret.end, kept[-1].is_key)
         elif secret.end > secret.start:
             kept.append(secret)
     return kept
@@ -329,14 +316,12 @@ def _plain(text: str) -> Iterator[Secret]:
     yield from _shaped(text)
     for rule in _RULES:
         if any(trace in text for trace in rule.traces):
-            pattern = _compiled(rule.pattern)
-            for match in pattern.finditer(text):
-                group = 1 if pattern.groups else 0
-                if _is_removed(match[group]) or (rule.random and not _is_mixed(match[group])):
-                    continue
-                if rule.kind != _HASH and _PLACEHOLDER.match(match[group]):
-                    continue
-                yield Secret(*match.span(group), rule.kind)
+            for match in _compiled(rule.pattern).finditer(text):
+                group = match.re.groups
+                if not (_is_removed(match[group]) or _PLACEHOLDER.match(match[group])) and (
+                    not rule.random or _is_mixed(match[group])
+                ):
+                    yield Secret(*match.span(group))
     yield from _named(text)
 
 
@@ -353,7 +338,9 @@ def _shaped(text: str) -> Iterator[Secret]:
         start = text.find(shape.begin)
         while start >= 0:
             end = start + len(shape.begin)
-            if not start or text[start - 1] not in _WITHIN or _is_escape(text, start):
+            # A line break that is written as two characters may stand before it.
+            is_escape = text[max(0, start - 2) : start] in {"\\n", "\\r", "\\t"}
+            if not start or text[start - 1] not in _WITHIN or is_escape:
                 found = _key_of(shape, text, start)
                 if found is not None:
                     yield found
@@ -370,12 +357,7 @@ def _key_of(shape: _Shape, text: str, start: int) -> Secret | None:
         body, end = body + rest[1], rest.end(1)
     if len(body) < shape.fewest or _is_removed(text[start : end + 1]) or (shape.strict and not _is_mixed(body)):
         return None
-    return Secret(start, end, f"key {shape.begin}…")
-
-
-def _is_escape(text: str, end: int) -> bool:
-    """Whether a line break that is written as two characters stands before a place."""
-    return text[max(0, end - 2) : end] in {"\\n", "\\r", "\\t"}
+    return Secret(start, end)
 
 
 # -- what is named as a secret --------------------------------------------------------------------------------------
@@ -385,9 +367,9 @@ def _named(text: str) -> Iterator[Secret]:
     for start, line in _pieces(text):
         lower = line.lower()
         if any(word in lower for word in _TELLING):
-            for first, last, kind in (*_cookies(line), *_assigned(line)):
+            for first, last in (*_cookies(line), *_assigned(line)):
                 if not _is_removed(line[first:last]):
-                    yield Secret(start + first, start + last, kind)
+                    yield Secret(start + first, start + last)
 
 
 def _pieces(text: str) -> Iterator[tuple[int, str]]:
@@ -400,24 +382,22 @@ def _pieces(text: str) -> Iterator[tuple[int, str]]:
         at += len(line) + 1
 
 
-def _cookies(line: str) -> Iterator[tuple[int, int, str]]:
+def _cookies(line: str) -> Iterator[tuple[int, int]]:
     for match in _COOKIES.finditer(line):
         pairs = list(_PAIR.finditer(line, *match.span(2)))
         for pair in pairs[:1] if match[1] else pairs:
             if len(pair[2]) >= 8 and not _PLACEHOLDER.match(pair[2]):
-                yield (*pair.span(2), "cookie")
+                yield pair.span(2)
 
 
-def _assigned(line: str) -> Iterator[tuple[int, int, str]]:
+def _assigned(line: str) -> Iterator[tuple[int, int]]:
     at = 0
     while match := _ASSIGNED.search(line, at):
         group = "plain" if match["plain"] is not None else "quoted"
         at = match.end("sign")
         # What is between has been looked at as a name already.
-        if not _is_for_secret(match["name"]):
-            continue
-        if _is_value(match, group, line):
-            yield (*match.span(group), f"value of {match['name']}")
+        if _is_for_secret(match["name"]) and _is_value(match, group, line):
+            yield match.span(group)
             at = match.end(group)
 
 
@@ -474,11 +454,11 @@ def _private_keys(text: str) -> Iterator[Secret]:
     if "PRIVATE KEY" in text:
         for match in _PEM.finditer(text):
             yield from _block(text, match.end())
-        for match in _PEM_END.finditer(text):
-            yield from _block_before(text, match.start())
+        for match in _CUT_OFF.finditer(text):
+            yield Secret(*match.span(), is_key=True)
     if "Private-Lines" in text:
         for match in _PUTTY.finditer(text):
-            yield Secret(*match.span(1), "private key")
+            yield Secret(*match.span(1), is_key=True)
 
 
 def _block(text: str, start: int) -> Iterator[Secret]:
@@ -490,42 +470,19 @@ def _block(text: str, start: int) -> Iterator[Secret]:
     end = _PEM_END.search(text, start, another.start() if another is not None else start + _MAX_KEY_CHARS)
     if end is not None:
         if text[first.end() : end.start()].strip(" \t\r\n") not in {"", REMOVED}:
-            yield Secret(first.end(), end.start(), "private key")
+            yield Secret(first.end(), end.start(), is_key=True)
         return
-    at = last = first.end()
-    while at < len(text):
-        line = _KEY_LINE.match(text, at)
-        if line is None:
-            break
-        rest = _LINE_BREAK.match(text, line.end())
-        if rest is None and line.end() < len(text):
-            break
-        last = line.end()
-        at = rest.end() if rest is not None else len(text)
-    if len(text[first.end() : last].strip()) >= 8:
-        yield Secret(first.end(), last, "private key")
-
-
-def _block_before(text: str, end: int) -> Iterator[Secret]:
-    """Yield the lines of a private key before its end, where its beginning was cut off."""
-    start = end
-    while start > 0:
-        line_start = text.rfind("\n", 0, start - 1) + 1
-        line = text[line_start : start - 1].strip()
-        if len(line) < 16 or _BLOCK_LINE.fullmatch(line.rstrip("=")) is None:
-            break
-        start = line_start
-    if start < end:
-        yield Secret(start, end, "private key")
+    lines = _KEY_LINES.match(text, first.end())
+    if lines is not None and len(lines[0].strip()) >= 8:
+        yield Secret(first.end(), first.end() + len(lines[0].rstrip()), is_key=True)
 
 
 def _wrapped(text: str) -> Iterator[Secret]:
     """Yield secrets in base64, and keys of Amazon's, which have no shape but their length."""
     for match in _LONG.finditer(text):
-        if match.end() - match.start() == 40 and _is_random(match[0]):
-            yield Secret(*match.span(), "key of 40 characters")
-        elif (inner := _decoded("".join(match[0].split()))) and any(True for _ in _plain(inner)):
-            yield Secret(*match.span(), "secret in base64")
+        is_amazons = match.end() - match.start() == 40 and _is_random(match[0])
+        if is_amazons or any(_plain(_decoded("".join(match[0].split())))):
+            yield Secret(*match.span())
 
 
 def _decoded(text: str) -> str:
@@ -561,9 +518,7 @@ def _is_mixed(text: str) -> bool:
 
 def _is_random(text: str) -> bool:
     """Whether 40 characters are a key: kinds of characters that change all the time, and no path or name."""
-    if not re.search("[a-z]", text) or not re.search("[A-Z]", text) or not re.search("[0-9]", text):
-        return False
-    if "_" in text or "-" in text:
+    if not all(re.search(kind, text) for kind in ("[a-z]", "[A-Z]", "[0-9]")) or "_" in text or "-" in text:
         return False
     kinds = ["a" if c.islower() else "A" if c.isupper() else "0" if c.isdigit() else "/" for c in text]
     changes = sum(first != second for first, second in pairwise(kinds))

@@ -10,7 +10,7 @@ import os
 import re
 import time
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
@@ -66,18 +66,17 @@ class ProjectState:
 class TrustStore:
     """What the user answered for which directory, in a file of the data directory."""
 
-    def __init__(self, path: Path, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, path: Path) -> None:
         self._path = path
-        self._clock = clock
 
     def answer(self, project: Path, digest: str) -> TrustDecision | None:
         """Return what was answered for a project with these contents. Never is for any contents."""
-        known = self._read().get(_key(project))
-        if not isinstance(known, dict):
-            return None
-        if known.get("answer") == "refused":
-            return "refused"
-        return "trusted" if known.get("answer") == "trusted" and known.get("digest") == digest else None
+        match self._read().get(os.path.realpath(project)):
+            case {"answer": "refused"}:
+                return "refused"
+            case {"answer": "trusted", "digest": known} if known == digest:
+                return "trusted"
+        return None
 
     def remember(self, project: Path, digest: str, answer: TrustDecision) -> None:
         """Keep an answer.
@@ -85,12 +84,13 @@ class TrustStore:
         Raises:
             OSError: it cannot be written.
         """
-        self._write({**self._read(), _key(project): {"answer": answer, "digest": digest, "at": int(self._clock())}})
+        kept = {"answer": answer, "digest": digest, "at": int(time.time())}
+        self._write({**self._read(), os.path.realpath(project): kept})
 
     def forget(self, project: Path) -> None:
         """Forget the answer for a project, so that it is asked about again."""
         known = self._read()
-        if known.pop(_key(project), None) is not None:
+        if known.pop(os.path.realpath(project), None) is not None:
             self._write(known)
 
     def _write(self, known: dict[str, Any]) -> None:
@@ -168,16 +168,10 @@ def project_config(project: Path) -> Path:
     return project / FOLDER / CONFIG
 
 
-def _key(project: Path) -> str:
-    return os.path.realpath(project)
-
-
 def _files(project: Path, cwd: Path) -> Iterator[Path]:
     """Yield every file that could act, in a fixed order."""
-    folders = [project]
-    if cwd != project and cwd.is_relative_to(project):
-        folders += [folder for folder in (cwd, *cwd.parents) if folder.is_relative_to(project) and folder != project]
-    for folder in sorted(set(folders)):
+    folders = {project, *(folder for folder in (cwd, *cwd.parents) if folder.is_relative_to(project))}
+    for folder in sorted(folders):
         if is_file(folder / SERVERS) and is_inside(project, folder / SERVERS):
             yield folder / SERVERS
         for name in _FOLDERS:
@@ -230,16 +224,14 @@ def _items(project: Path, files: list[Path]) -> Iterator[TrustItem]:
 
 
 def _settings(project: Path, path: Path) -> Iterator[TrustItem]:
+    kinds = {"permissions": "permission rule", "hooks": "hook", "mcp": "MCP server"}
     try:
         table = tomllib.loads(_text(project, path))
     except (OSError, ValueError) as error:
         yield TrustItem("setting", path.name, f"cannot be read: {error}")
         return
     for key, value in _leaves(table):
-        kind = {"permissions": "permission rule", "hooks": "hook", "mcp": "MCP server"}.get(
-            key.split(".")[0], "setting"
-        )
-        yield TrustItem(kind, key, str(value))
+        yield TrustItem(kinds.get(key.split(".")[0], "setting"), key, str(value))
 
 
 def _leaves(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

@@ -5,26 +5,15 @@ import os
 import random
 import socket
 import string
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.support.contained import SYSTEM_PATH, Contained, needs_layer
-from tui_agent.sandbox import Grants, View, Writes
+from tests.support.contained import EVERY_MODE, LIVE, NOTHING, OUTPUTS, PROJECT, SYSTEM_PATH, Contained, needs_layer
+from tui_agent.sandbox import Grants, View
 
 pytestmark = needs_layer
-
-NOTHING, OUTPUTS, PROJECT = View(Writes.NOTHING), View(Writes.OUTPUTS), View(Writes.PROJECT)
-EVERY_VIEW = [pytest.param(view, id=view.writes.value) for view in (NOTHING, OUTPUTS, PROJECT)]
-LIVE = pytest.mark.parametrize("live", [False, True], ids=["layer", "live"])
-
-
-@pytest.fixture
-async def box(tmp_path: Path) -> AsyncIterator[Contained]:
-    box = Contained(tmp_path / "home")
-    yield box
-    await box.sandbox.aclose()
 
 
 # -- what is not there ----------------------------------------------------------------------------------------
@@ -61,7 +50,7 @@ def planted(box: Contained) -> dict[str, str]:
     return found
 
 
-@pytest.mark.parametrize("view", EVERY_VIEW)
+@EVERY_MODE
 async def test_nothing_of_the_home_that_was_not_named_is_there(box: Contained, view: View) -> None:
     secrets = planted(box)
     names = " ".join(f"'{box.home}/{place}'" for place in secrets)
@@ -303,7 +292,7 @@ def harmed(before: dict[str, str], after: dict[str, str]) -> list[str]:
     return gone + [name for name in after if name not in before and name.lower().startswith(steering)]
 
 
-@pytest.mark.parametrize("view", EVERY_VIEW)
+@EVERY_MODE
 async def test_what_cannot_be_taken_back_stays_in_every_mode(project: Contained, view: View) -> None:
     before = project.tree()
     for command in HARM:
@@ -314,7 +303,7 @@ async def test_what_cannot_be_taken_back_stays_in_every_mode(project: Contained,
             (project.root / path).unlink()
 
 
-@pytest.mark.parametrize("view", EVERY_VIEW)
+@EVERY_MODE
 async def test_it_stays_where_a_job_works_on_the_project_itself(project: Contained, view: View) -> None:
     before = project.tree()
     kept = [command for command in HARM if not command.startswith(("echo x > .mcp", "mkdir .claude", "echo x > .envrc",

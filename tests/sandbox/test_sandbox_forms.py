@@ -38,40 +38,36 @@ def _found_anew() -> object:
 
 
 @linux
-async def test_in_a_container_it_goes_on_with_the_outer_processes(refusing: Refusing, tmp_path: Path) -> None:
+async def test_in_a_container_it_goes_on_with_the_outer_processes(refusing: Refusing, plain: Contained) -> None:
     """A new /proc can't be mounted there; what others' environments hold stays unread."""
     refusing("--proc")
     form = find_sandbox().form
     assert form is not None
     assert form.proc is Proc.OUTER
-    box = Contained(tmp_path / "home")
-    ran = await box.run(f"echo works; cat /proc/{os.getpid()}/environ; kill -0 {os.getpid()} && echo reached")
+    ran = await plain.run(f"echo works; cat /proc/{os.getpid()}/environ; kill -0 {os.getpid()} && echo reached")
     assert ran.output.startswith("works\n")
     assert "PATH=" not in ran.output
     assert "reached" not in ran.output
-    await box.sandbox.aclose()
 
 
 @linux
 async def test_where_there_are_no_layers_commands_are_held_on_the_project_itself(
-    refusing: Refusing, tmp_path: Path
+    refusing: Refusing, plain: Contained
 ) -> None:
     refusing("--overlay")
-    box = Contained(tmp_path / "home")
-    box.git("init", "-q")
-    box.file(".gitignore", "dist/\ndata/\n")
-    box.file("data/x", "1")
-    box.file("app.py", "text")
-    assert not box.sandbox.is_layered(box.root, View())
-    before = box.tree()
-    ran = await box.run("echo x > app.py")
+    plain.git("init", "-q")
+    plain.file(".gitignore", "dist/\ndata/\n")
+    plain.file("data/x", "1")
+    plain.file("app.py", "text")
+    assert not plain.sandbox.is_layered(plain.root, View())
+    before = plain.tree()
+    ran = await plain.run("echo x > app.py")
     assert (ran.code, ran.outcome.wanted and ran.outcome.wanted.sources) == (1, True)
-    await box.run("rm -rf data .git", View(Writes.PROJECT))
-    await box.run("touch new; rm -rf data", View(Writes.NOTHING))
-    assert box.tree() == before
-    assert (await box.run("mkdir dist/x && echo o > dist/x/o")).code == 0
-    assert box.tree().keys() - before.keys() == {"dist/x/o"}
-    await box.sandbox.aclose()
+    await plain.run("rm -rf data .git", View(Writes.PROJECT))
+    await plain.run("touch new; rm -rf data", View(Writes.NOTHING))
+    assert plain.tree() == before
+    assert (await plain.run("mkdir dist/x && echo o > dist/x/o")).code == 0
+    assert plain.tree().keys() - before.keys() == {"dist/x/o"}
 
 
 @bundled

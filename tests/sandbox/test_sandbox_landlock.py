@@ -7,14 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.contained import Contained
-from tui_agent.sandbox import Grants, SandboxState, View, Writes, landlock
+from tests.support.contained import NOTHING, OUTPUTS, PROJECT, Contained
+from tui_agent.sandbox import Grants, SandboxState, landlock
 from tui_agent.sandbox import detection as finding_module
 from tui_agent.sandbox.detection import find_sandbox
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Landlock is Linux'")
 
-NOTHING, OUTPUTS, PROJECT = View(Writes.NOTHING), View(Writes.OUTPUTS), View(Writes.PROJECT)
 SOURCES = OUTPUTS.opened(Grants(sources=True))
 
 

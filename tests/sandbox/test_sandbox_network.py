@@ -5,7 +5,6 @@ import base64
 import shutil
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import pytest
 
@@ -158,13 +157,6 @@ async def test_what_is_no_request_of_a_proxy_ends_the_connection(proxy: Proxy, l
 
 
 # -- from the sandbox -----------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-async def box(tmp_path: Path) -> AsyncIterator[Contained]:
-    box = Contained(tmp_path / "home")
-    yield box
-    await box.sandbox.aclose()
 
 
 CONNECT = "python3 -c 'import socket, sys; socket.create_connection((sys.argv[1], int(sys.argv[2])), 3)' {host} {port}"

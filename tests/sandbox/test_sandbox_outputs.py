@@ -2,31 +2,25 @@
 
 import os
 import stat
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
-from tests.support.contained import Contained, needs_layer
+from tests.support.contained import LIVE, OUTPUTS, PROJECT, Contained, needs_layer
 from tui_agent.sandbox import Grants, View, Writes
 
 pytestmark = needs_layer
 
-OUTPUTS, PROJECT = View(Writes.OUTPUTS), View(Writes.PROJECT)
-LIVE = pytest.mark.parametrize("live", [False, True], ids=["layer", "live"])
-
 
 @pytest.fixture
-async def box(tmp_path: Path) -> AsyncIterator[Contained]:
-    box = Contained(tmp_path / "home")
-    box.git("init", "-q")
-    box.file(".gitignore", "node_modules/\nbuild/\n*.log\n")
-    box.file("src/app.py", "print('app')\n")
-    box.git("add", ".")
-    box.file("node_modules/m/own.js", "one\n")
-    box.file("build/old.txt", "old\n")
-    yield box
-    await box.sandbox.aclose()
+def box(plain: Contained) -> Contained:
+    plain.git("init", "-q")
+    plain.file(".gitignore", "node_modules/\nbuild/\n*.log\n")
+    plain.file("src/app.py", "print('app')\n")
+    plain.git("add", ".")
+    plain.file("node_modules/m/own.js", "one\n")
+    plain.file("build/old.txt", "old\n")
+    return plain
 
 
 @pytest.fixture

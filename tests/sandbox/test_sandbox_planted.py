@@ -4,37 +4,33 @@ import asyncio
 import os
 import shutil
 import stat
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
-from tests.support.contained import Contained, needs_layer
-from tui_agent.sandbox import Grants, View, Writes
+from tests.support.contained import NOTHING, OUTPUTS, PROJECT, Contained, needs_layer
+from tui_agent.sandbox import Grants
 from tui_agent.sandbox.project_scan import scan_project
 
 pytestmark = needs_layer
 
-NOTHING, OUTPUTS, PROJECT = View(Writes.NOTHING), View(Writes.OUTPUTS), View(Writes.PROJECT)
 TAG = "Signature: 8a477f597d28d172789f06886806bc55\n"
 
 
 @pytest.fixture
-async def box(tmp_path: Path) -> AsyncIterator[Contained]:
-    box = Contained(tmp_path / "home")
-    box.git("init", "-q")
-    box.file(".gitignore", "data/\nbuild/\ndist/\n.venv/\n*.log\n")
-    box.file("src/app.py", "print('app')\n")
-    box.file("CACHEDIR.TAG", TAG)
-    box.file("src/CACHEDIR.TAG", TAG)
-    box.git("add", ".")
-    box.git("commit", "-qm", "one")
-    box.file("data/rows.csv", "1,2,3\n")
-    box.file("build/old.txt", "old\n")
-    box.file(".vscode/tasks.json", "{}\n")
-    box.file(".ssh/id_rsa", "canary", at=box.home)
-    yield box
-    await box.sandbox.aclose()
+def box(plain: Contained) -> Contained:
+    plain.git("init", "-q")
+    plain.file(".gitignore", "data/\nbuild/\ndist/\n.venv/\n*.log\n")
+    plain.file("src/app.py", "print('app')\n")
+    plain.file("CACHEDIR.TAG", TAG)
+    plain.file("src/CACHEDIR.TAG", TAG)
+    plain.git("add", ".")
+    plain.git("commit", "-qm", "one")
+    plain.file("data/rows.csv", "1,2,3\n")
+    plain.file("build/old.txt", "old\n")
+    plain.file(".vscode/tasks.json", "{}\n")
+    plain.file(".ssh/id_rsa", "canary", at=plain.home)
+    return plain
 
 
 @pytest.mark.parametrize("place", ["build", "."], ids=["written by a command", "in an unpacked archive"])

@@ -12,12 +12,16 @@ from typing import Any
 import pytest
 
 from tui_agent.processes.environment import command_environment
-from tui_agent.sandbox import AllowHost, CommandOutcome, Launch, Sandbox, SandboxState, View, landlock
+from tui_agent.sandbox import AllowHost, CommandOutcome, Launch, Sandbox, SandboxState, View, Writes, landlock
 from tui_agent.sandbox.detection import bubblewraps, find_bubblewrap, find_sandbox
 from tui_agent.sandbox.settings import SandboxSettings
 
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 """Without the toolchains of whoever runs the tests."""
+
+NOTHING, OUTPUTS, PROJECT = View(Writes.NOTHING), View(Writes.OUTPUTS), View(Writes.PROJECT)
+EVERY_MODE = pytest.mark.parametrize("view", [NOTHING, OUTPUTS, PROJECT], ids=["plan", "build", "auto-edit"])
+LIVE = pytest.mark.parametrize("live", [False, True], ids=["layer", "live"])
 
 needs_layer = pytest.mark.skipif(not find_sandbox().layered, reason="needs bubblewrap 0.11 or newer, and Linux 5.11")
 BUNDLED = Path(next(bubblewraps(), "/nonexistent"))
@@ -49,7 +53,7 @@ def state_of(form: str, scratch: Path) -> SandboxState:
         state = find_sandbox()
     else:
         state = find_bubblewrap([str(bubblewrap_without("--overlay-src", scratch / "bwrap-without-layers"))])
-    if state is None or state.layered != (form == "layer"):
+    if state.kind is None or state.layered != (form == "layer"):
         pytest.skip("needs bubblewrap 0.11 or newer, and Linux 5.11")
     return state
 

@@ -28,8 +28,6 @@ from tui_agent.tools.registry import BUILTIN
 Source = Literal["default", "user", "project", "here", "session", "flag"]
 """Where a rule is from, weak to strong. ``here`` is the user's own for this project."""
 
-STRENGTH: dict[Source, int] = {"default": 0, "user": 1, "project": 2, "here": 3, "session": 4, "flag": 5}
-
 STORED: dict[Source, str] = {
     "default": "built in",
     "user": "your config.toml",
@@ -38,7 +36,8 @@ STORED: dict[Source, str] = {
     "session": "this session, until the program ends",
     "flag": "the command line",
 }
-"""Where rules of a source are kept, in words."""
+"""Where rules of a source are kept, in words, weak to strong."""
+_STRENGTH = {source: strength for strength, source in enumerate(STORED)}
 
 
 class Action(StrEnum):
@@ -106,29 +105,19 @@ class Rule:
         return f"{self.action.value} {self.permission}: {self.pattern}"
 
 
-_ALL = {
-    Permission.READ: "reading any file",
-    Permission.EDIT: "all edits in this project",
-    Permission.BASH: "all commands",
-    Permission.WEBFETCH: "all web pages",
-    Permission.NETWORK: "reaching every host",
-    Permission.MCP: "all tools of servers",
-    Permission.TOOL: "all tools in files",
-    Permission.TASK: "tasks for every agent",
-    Permission.EXTERNAL_DIRECTORY: "all directories outside the project",
+_WORDS = {
+    Permission.READ: ("reading any file", "reading {}"),
+    Permission.EDIT: ("all edits in this project", "edits of {}"),
+    Permission.BASH: ("all commands", "the command “{}”"),
+    Permission.WEBFETCH: ("all web pages", "the page {}"),
+    Permission.NETWORK: ("reaching every host", "reaching {}"),
+    Permission.MCP: ("all tools of servers", "the tool {}"),
+    Permission.TOOL: ("all tools in files", "the tool {}"),
+    Permission.TASK: ("tasks for every agent", "tasks for {}"),
+    Permission.EXTERNAL_DIRECTORY: ("all directories outside the project", "the directory {}"),
+    Permission.DOOM_LOOP: ("this repetition", "this repetition"),
 }
-_ONE = {
-    Permission.READ: "reading {}",
-    Permission.EDIT: "edits of {}",
-    Permission.BASH: "the command “{}”",
-    Permission.WEBFETCH: "the page {}",
-    Permission.NETWORK: "reaching {}",
-    Permission.MCP: "the tool {}",
-    Permission.TOOL: "the tool {}",
-    Permission.TASK: "tasks for {}",
-    Permission.EXTERNAL_DIRECTORY: "the directory {}",
-    Permission.DOOM_LOOP: "this repetition",
-}
+"""What rules for everything and for one pattern are about."""
 _BELOW = {
     Permission.BASH: ("commands that begin with “{}”", " *"),
     Permission.WEBFETCH: ("all pages of {}", "/*"),
@@ -143,12 +132,13 @@ def in_words(rule: str) -> str:
     if action != Action.ALLOW or name not in set(Permission):
         return rule
     permission = Permission(name)
-    if pattern == "*" and permission in _ALL:
-        return _ALL[permission]
+    everything, one = _WORDS[permission]
+    if pattern == "*":
+        return everything
     words, ending = _BELOW.get(permission, ("", ""))
     if words and pattern.endswith(ending):
         return words.format(pattern.removesuffix(ending).removeprefix("https://"))
-    return _ONE[permission].format(pattern)
+    return one.format(pattern)
 
 
 DEFAULT_RULES: tuple[Rule, ...] = (
@@ -209,8 +199,8 @@ def decide(need: PermissionNeed, rules: Iterable[Rule], tool: str = "") -> Rule:
     flag = verdicts.get("flag")
     denied = [rule for rule in verdicts.values() if rule.action is Action.DENY and rule.source != "default"]
     if denied and flag is None:
-        return min(denied, key=lambda rule: STRENGTH[rule.source])
-    winner = max(verdicts.values(), key=lambda rule: STRENGTH[rule.source], default=_NOBODY)
+        return min(denied, key=lambda rule: _STRENGTH[rule.source])
+    winner = max(verdicts.values(), key=lambda rule: _STRENGTH[rule.source], default=_NOBODY)
     if winner.action is Action.ASK and winner.pattern == "*" and is_free(need):
         return Rule("bash", "*", Action.ALLOW)
     if winner.action is Action.ASK and winner.source == "default" and is_contained(need, rules):
@@ -220,10 +210,8 @@ def decide(need: PermissionNeed, rules: Iterable[Rule], tool: str = "") -> Rule:
 
 def refusal_of_tool(tool: str, rules: Iterable[Rule]) -> Rule | None:
     """Return the rule that forbids a tool as such, also where a call needs nothing else."""
-    last: Rule | None = None
-    for rule in sorted(rules, key=lambda rule: STRENGTH[rule.source]):
-        if rule.pattern == "*" and rule.permission != "*" and rule.names_tool(tool):
-            last = rule
+    naming = [rule for rule in rules if rule.pattern == "*" and rule.permission != "*" and rule.names_tool(tool)]
+    last = max(reversed(naming), key=lambda rule: _STRENGTH[rule.source], default=None)
     return last if last is not None and last.action is Action.DENY else None
 
 
@@ -305,7 +293,7 @@ def reasons_for(asked: Sequence[tuple[PermissionNeed, Rule]], others: Iterable[P
     return ", and ".join(clauses) + _about_others([need for need in others if _program(need) not in named])
 
 
-def _about_others(needs: Iterable[PermissionNeed]) -> str:
+def _about_others(needs: Sequence[PermissionNeed]) -> str:
     held = list(dict.fromkeys(_program(need) for need in needs if need.sandboxed))
     free = list(dict.fromkeys(_program(need) for need in needs if not need.sandboxed))
     parts = [f"{_listed(held)} {'stays' if len(held) == 1 else 'stay'} in the sandbox"] if held else []
@@ -432,30 +420,29 @@ def decide_in_mode(need: PermissionNeed, rules: Iterable[Rule], mode: str, tool:
         return rule
     if mode == Mode.YOLO and need.permission is not Permission.DOOM_LOOP:
         return Rule("*", "*", Action.ALLOW)
-    if mode == Mode.AUTO_EDIT and _is_plain_edit(need) and rule.pattern == "*":
+    # Files outside have an absolute path, and no checkpoint takes them back.
+    in_project = need.permission is Permission.EDIT and not need.pattern.startswith("/")
+    if mode == Mode.AUTO_EDIT and rule.pattern == "*" and in_project and not need.changes and not is_protected(need):
         return Rule("edit", "*", Action.ALLOW)
     return rule
 
 
-def _is_plain_edit(need: PermissionNeed) -> bool:
-    """Whether a file of the project is changed that a checkpoint can take back. Files outside have an absolute path."""
-    plain = need.permission is Permission.EDIT and not need.pattern.startswith("/")
-    return plain and not need.changes and not is_protected(need)
-
-
 # -- answers -------------------------------------------------------------------------------------------------
 
-AskedNeed = tuple[PermissionNeed, Rule]
-"""A need and the rule by which it is asked about."""
 
-
-def session_rules(asked: Sequence[AskedNeed]) -> tuple[Rule, ...]:
+def session_rules(asked: Sequence[tuple[PermissionNeed, Rule]]) -> tuple[Rule, ...]:
     """Return the rules that "always" creates; none when one of the needs can't be allowed for more than once.
 
     An edit opens the project, a directory all that is in it, a command its family.
     """
-    rules = [_session_rule(need, rule) for need, rule in asked]
-    return () if None in rules else tuple(dict.fromkeys(rule for rule in rules if rule is not None))
+    if any(need.unclear or "data" in need.changes for need, _rule in asked):
+        return ()
+    rules: dict[Rule, None] = {}
+    for need, rule in asked:
+        pattern = "" if holds_secrets(need) or is_protected(need) else _family(need, rule)
+        offered = Rule(need.permission.value, pattern or need.pattern, Action.ALLOW, "session", literal=not pattern)
+        rules[offered] = None
+    return tuple(rules)
 
 
 def edited(rules: Sequence[Rule], patterns: Sequence[str]) -> tuple[Rule, ...]:
@@ -466,16 +453,6 @@ def edited(rules: Sequence[Rule], patterns: Sequence[str]) -> tuple[Rule, ...]:
         rule if pattern == rule.pattern else replace(rule, pattern=pattern, literal=False)
         for rule, pattern in zip(rules, patterns, strict=True)
     )
-
-
-def _session_rule(need: PermissionNeed, rule: Rule) -> Rule | None:
-    if need.unclear or "data" in need.changes:
-        return None
-    name = need.permission.value
-    pattern = "" if holds_secrets(need) or is_protected(need) else _family(need, rule)
-    if pattern:
-        return Rule(name, pattern, Action.ALLOW, "session")
-    return Rule(name, need.pattern, Action.ALLOW, "session", literal=True)
 
 
 def _family(need: PermissionNeed, rule: Rule) -> str:

@@ -1,7 +1,10 @@
-"""Decides which changes of a command are kept in the project, and which grants the others need. Looks at files."""
+"""The one judge of what a command changed: what is kept in the project, and which grants the rest needs.
+
+Changes on a layer are judged before they are kept, those of places that a command works on itself after it has ended.
+"""
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import field
 from functools import cached_property
 from pathlib import Path, PurePosixPath
@@ -13,15 +16,20 @@ from tui_agent.files.sensitive import is_repository, is_sensitive, steers_progra
 from tui_agent.lazy import dataclass
 from tui_agent.path_checks import is_file
 from tui_agent.safe_text import one_line
-from tui_agent.sandbox.layer import ChangeKind, LayerChange
+from tui_agent.sandbox.layer import ChangeKind, LayerChange, drop_owner_bits, remove_tree
 from tui_agent.sandbox.layout import Layout, MountKind
 from tui_agent.sandbox.project_scan import (
+    BARE_REPOSITORY,
     CACHE_TAG,
     NEVER_KEPT,
+    STEERING,
+    ProjectScan,
     is_output_name,
     is_product,
+    look_into,
+    steering_in,
 )
-from tui_agent.sandbox.view import Grants, View
+from tui_agent.sandbox.view import Grants, View, Writes
 
 MAX_FILE_BYTES = 5_000_000
 """A larger file has no image in a checkpoint: what becomes of it can't be taken back."""
@@ -40,11 +48,8 @@ class ProjectFacts:
         self._rules: dict[str, IgnoreRules] = {"": IgnoreRules.above(root).entering(root)}
 
     @cached_property
-    def _tracked(self) -> frozenset[str]:
+    def tracked(self) -> frozenset[str]:
         return tracked_files(self.root)
-
-    def is_tracked(self, path: str) -> bool:
-        return f"{self.root}/{path}" in self._tracked
 
     def runs(self, path: Path) -> bool:
         """Whether commands see a program at a path outside, which they can't change: environments lead to Python."""
@@ -74,10 +79,11 @@ class JudgedChanges:
     lost: list[LayerChange] = field(default_factory=list)
     wanted: Grants = Grants()
 
-
-def needs_knowledge(changes: Iterable[LayerChange]) -> bool:
-    """Whether it matters what else is in the project: something that was there before is different."""
-    return any(change.kind is not ChangeKind.NEW and not change.output for change in changes)
+    def notes(self, view: View) -> list[str]:
+        """Return what the model is told of changes that were lost."""
+        names = [change.path for change in self.lost if not change.directory] or [change.path for change in self.lost]
+        done = "Thrown away" if view.writes is Writes.NOTHING else "Not kept"
+        return [f"[{done}, the files are as they were: {_listed(names)}.]"] if names else []
 
 
 def judge(changes: Sequence[LayerChange], view: View, known: ProjectFacts) -> JudgedChanges:
@@ -112,14 +118,16 @@ def _judge(change: LayerChange, path: PurePosixPath, view: View, known: ProjectF
     """Return what becomes of a change, and what would have to be open for it."""
     root, made_again = known.root, _OUTPUT if view.writes_outputs else _DROPPED
     if steering := _steering(path, change, root):
-        if _is_open(steering, view.grants, root / path):
+        opened = view.grants.protected | view.grants.secrets | view.grants.write
+        if not steering.repository and any((root / path).is_relative_to(place) for place in opened):
             return _SOURCE
         # Packages come with such directories: they are not needed, and nobody is asked about each.
         asked = Grants(repository=steering.repository) if change.output else steering
         return _DROPPED if change.output and made_again is _DROPPED else ("lost", asked)
     if change.output or _is_output(change, path, known):
         return made_again
-    if view.changes_sources and (change.directory or _can_be_taken_back(change, known)):
+    restorable = change.regular and change.size <= MAX_FILE_BYTES and change.path in known.shared
+    if view.changes_sources and (change.directory or change.kind is ChangeKind.NEW or restorable):
         return _SOURCE
     if change.directory or (change.kind is ChangeKind.NEW and known.ignored(change.path)):
         return _DROPPED if change.directory else made_again
@@ -160,11 +168,6 @@ def _stays_inside(change: LayerChange, path: PurePosixPath, known: ProjectFacts)
     return ".." not in parts[up:] and up <= len(path.parts) - 1
 
 
-def _is_open(steering: Grants, grants: Grants, path: Path) -> bool:
-    opened = grants.protected | grants.secrets | grants.write
-    return not steering.repository and any(path.is_relative_to(place) for place in opened)
-
-
 def _is_output(change: LayerChange, path: PurePosixPath, known: ProjectFacts) -> bool:
     """Whether something is different that is made again by doing the same again; a script is not."""
     if change.head.startswith(b"#!"):
@@ -172,17 +175,10 @@ def _is_output(change: LayerChange, path: PurePosixPath, known: ProjectFacts) ->
     named = is_output_name(path.name, directory=change.directory)
     if change.kind is ChangeKind.NEW:
         return named or (change.regular and is_product(change.head))
-    if change.directory or not change.regular:
+    replaced = change.kind is ChangeKind.CHANGED and is_product(change.head)
+    if change.directory or not change.regular or not (replaced or (named and change.path not in known.shared)):
         return False
-    if named and change.path not in known.shared:
-        return not known.is_tracked(change.path)
-    return change.kind is ChangeKind.CHANGED and is_product(change.head) and not known.is_tracked(change.path)
-
-
-def _can_be_taken_back(change: LayerChange, known: ProjectFacts) -> bool:
-    if change.kind is ChangeKind.NEW:
-        return True
-    return change.regular and change.size <= MAX_FILE_BYTES and change.path in known.shared
+    return f"{known.root}/{change.path}" not in known.tracked
 
 
 def _outermost(path: PurePosixPath, known: ProjectFacts) -> PurePosixPath:
@@ -194,7 +190,72 @@ def _outermost(path: PurePosixPath, known: ProjectFacts) -> PurePosixPath:
     return path
 
 
-def listed(names: Sequence[str], most: int = 5) -> str:
+@dataclass(slots=True)
+class WorkedOnItself:
+    """What a command works on itself, without a layer. ``before`` is what programs obeyed there and what led outside.
+
+    ``project`` is None where none of its files change where they are, but for those in ``outputs``.
+    """
+
+    seen: ProjectScan
+    grants: Grants
+    project: Path | None
+    outputs: tuple[Path, ...]
+    before: set[Path] = field(default_factory=set)
+
+    def look(self) -> tuple[set[Path], set[Path]]:
+        """Return the outputs in which files have names outside, and what no command may leave in any of it."""
+        root = self.seen.root
+        linked, planted = look_into(root, self.outputs)
+        if self.project is not None:
+            planted |= look_into(root, [root], self.seen.outputs)[1]
+        if self.grants.repository:
+            repositories = (*self.seen.repositories, *self.seen.elsewhere)
+            planted |= {path for repository in repositories for path in steering_in(repository)}
+        return linked, planted
+
+    def tidied(self) -> list[str]:
+        """Take away what the command left for other programs to obey, and name what else of the kind is new.
+
+        Where it may write to repositories, what git has checked out stays, and so do repositories that it made.
+        """
+        root, opened = self.seen.root, self.grants.protected | self.grants.write
+        found = (path for path in self.look()[1] - self.before if not any(map(path.is_relative_to, opened)))
+        new = {path for path in found if not _lost_owner_bits(path)}
+        kept = set[Path]()
+        if new and self.grants.repository:
+            known = {path.parent for path in self.before} | {*self.seen.repositories, *self.seen.elsewhere}
+            known |= {place / inner for place in known for inner in ("info", "objects/info")}
+            new -= {path for path in new if path.name in STEERING and path.parent not in known}
+            tracked = [Path(name) for name in tracked_files(root)]
+            kept = {path for path in new if any(name.is_relative_to(path) for name in tracked)}
+            kept |= {path for path in new if path.name not in STEERING and _is_of_repository(path)}
+        for path in new - kept:
+            remove_tree(path)
+        rows = (
+            (new - kept, "Not kept, as other programs obey it or it leads outside: {}."),
+            (kept, "New, and other programs obey it: {}. Tell the user to look at it."),
+        )
+        return [
+            f"[{text.format(_listed([os.path.relpath(path, root) for path in sorted(paths)]))}]"
+            for paths, text in rows
+            if paths
+        ]
+
+
+def _is_of_repository(path: Path) -> bool:
+    is_bare = all(os.path.lexists(path.parent / name) for name in BARE_REPOSITORY)
+    return is_bare or is_repository(path.name)
+
+
+def _lost_owner_bits(path: Path) -> bool:
+    """Take the permission to run as its owner or group from a file; returns whether that was all it had."""
+    before = path.lstat()
+    others = steers_programs(path.name) or _is_of_repository(path)
+    return drop_owner_bits(str(path), before) is not before and not others
+
+
+def _listed(names: Sequence[str], most: int = 5) -> str:
     """Return some of the paths that changed, for a sentence."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     # A name is whatever a command called it: it may not go on as a line of ours.

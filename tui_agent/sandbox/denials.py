@@ -91,7 +91,5 @@ def _outside(path: Path, refusal: int, shows: Callable[[Path], bool]) -> Grants:
 
 
 def named(files: tuple[Path, ...], root: Path, output: str) -> frozenset[Path]:
-    found = (re.escape(path.relative_to(root).as_posix()) for path in files)
-    return frozenset(
-        path for path, name in zip(files, found, strict=True) if re.search(rf"(?<![\w.-]){name}(?![\w-])", output)
-    )
+    names = {path: re.escape(path.relative_to(root).as_posix()) for path in files}
+    return frozenset(path for path, name in names.items() if re.search(rf"(?<![\w.-]){name}(?![\w-])", output))

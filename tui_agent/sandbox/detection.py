@@ -6,6 +6,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Literal
@@ -74,34 +75,34 @@ def find_sandbox(outside: Path | None = None) -> SandboxState:
     """
     if sys.platform == "darwin":
         return _seatbelt(outside)
-    programs = list(bubblewraps(outside))
-    if found := find_bubblewrap(programs):
-        return found
-    failures = dict.fromkeys(_bubblewrap(program)[1] for program in programs)
-    reason = ", and ".join(failures) or "bubblewrap is not installed"
-    advice = _advice(next(iter(programs), None), None)
-    if (version := landlock.abi()) >= landlock.MIN_ABI:
-        failed = _tried_landlock()
-        if not failed:
-            return SandboxState("landlock", f"version {version}", reason, advice)
-        reason += f", and Landlock does not work here ({failed})"
-    return SandboxState(None, reason=reason, advice=advice)
+    state = find_bubblewrap(list(bubblewraps(outside)))
+    if state.kind is not None or (version := landlock.abi()) < landlock.MIN_ABI:
+        return state
+    descriptor = landlock.specification(_trial())
+    try:
+        failed = why_not(landlock.start_command(descriptor, ["true"]), (descriptor,))
+    finally:
+        os.close(descriptor)
+    if failed:
+        return replace(state, reason=f"{state.reason}, and Landlock does not work here ({failed})")
+    return replace(state, kind="landlock", program=f"version {version}")
 
 
-def find_bubblewrap(programs: Sequence[str]) -> SandboxState | None:
-    """Return the first of some programs that works with a layer, else the first that works, None where none does."""
+def find_bubblewrap(programs: Sequence[str]) -> SandboxState:
+    """Return the state with the first of some programs that works with a layer, else with the first that works."""
     unlayered: BubblewrapForm | None = None
-    reasons: list[str] = []
+    reasons: dict[str, None] = {}
     for program in programs:
         form, reason = _bubblewrap(program)
         if form is not None and not reason:
             return SandboxState("bubblewrap", program, form=form, layered=True)
         unlayered = unlayered or form
-        reasons.append(reason)
+        reasons[reason] = None
+    reason = ", and ".join(reasons) or "bubblewrap is not installed"
+    advice = _advice(next(iter(programs), None), unlayered)
     if unlayered is None:
-        return None
-    advice = _advice(programs[0], unlayered)
-    return SandboxState("bubblewrap", unlayered.program, ", and ".join(reasons), advice, unlayered)
+        return SandboxState(None, reason=reason, advice=advice)
+    return SandboxState("bubblewrap", unlayered.program, reason, advice, unlayered)
 
 
 def bubblewraps(outside: Path | None = None) -> Iterator[str]:
@@ -139,10 +140,10 @@ def _bubblewrap(program: str) -> tuple[BubblewrapForm | None, str]:
     for users in (True, False):
         for proc in Proc:
             form = BubblewrapForm(program, users, proc, root=os.geteuid() == 0)
-            unlayered = _tried(bubblewrap_command(form, _trial(layer), ["true"]))
+            unlayered = why_not(bubblewrap_command(form, _trial(layer), ["true"]))
             if not unlayered:
                 return form, ""
-            failed = _tried(bubblewrap_command(form, _trial(), ["true"]))
+            failed = why_not(bubblewrap_command(form, _trial(), ["true"]))
             if not failed:
                 found, why_unlayered = found or form, why_unlayered or unlayered
                 break
@@ -154,26 +155,17 @@ def _bubblewrap(program: str) -> tuple[BubblewrapForm | None, str]:
     return found, f"{program} can't make one ({why_unlayered})"
 
 
-def _tried_landlock() -> str:
-    descriptor = landlock.specification(_trial())
-    try:
-        return _tried(landlock.start_command(descriptor, ["true"]), (descriptor,))
-    finally:
-        os.close(descriptor)
-
-
 def _seatbelt(outside: Path | None) -> SandboxState:
     program = find_program("sandbox-exec", outside)
     if program is None:
         return SandboxState(None, reason="sandbox-exec is not installed")
     layout = Layout(Path("/"), Path(os.devnull), system_mounts(MACOS_SYSTEM))
-    failed = _tried(seatbelt_command(program, layout, ["true"]))
-    if failed:
+    if failed := why_not(seatbelt_command(program, layout, ["true"])):
         return SandboxState(None, reason=f"sandbox-exec does not work here ({failed})")
     return SandboxState("sandbox-exec", program)
 
 
-def _tried(command: tuple[str, ...], descriptors: tuple[int, ...] = ()) -> str:
+def why_not(command: tuple[str, ...], descriptors: tuple[int, ...] = ()) -> str:
     """Run a command; returns why it failed, "" when it did not."""
     try:
         done = subprocess.run(

@@ -43,27 +43,22 @@ def grants(layout: Layout) -> list[Grant]:
     found: list[Grant] = [(name, "write") for name in _DEVICES if Path(name).exists()]
     found.append(("/proc", "read"))
     for mount in mounts:
-        match mount.put:
-            case MountKind.READ:
-                found += _cover(mount, mounts, "read")
-            case MountKind.WRITE:
-                found += _cover(mount, mounts, "write")
-            case MountKind.PRIVATE:
-                found.append((str(mount.source), "write"))
-            case _:
-                pass
+        if mount.put is MountKind.PRIVATE:
+            found.append((str(mount.source), "write"))
+        elif mount.put in {MountKind.READ, MountKind.WRITE}:
+            found += _cover(mount, mounts)
     return list(dict.fromkeys(found))
 
 
-def _cover(mount: Mount, mounts: Sequence[Mount], right: str) -> Iterator[Grant]:
+def _cover(mount: Mount, mounts: Sequence[Mount]) -> Iterator[Grant]:
     """Yield a directory as a whole, or its parts beside what has fewer rights."""
-    less = {MountKind.HIDDEN_FILE, MountKind.HIDDEN_DIRECTORY, MountKind.EMPTY} | (
-        {MountKind.READ} if right == "write" else set()
-    )
-    apart = {str(other.place) for other in mounts if other.put in less and other.place != mount.place
-             and other.place.is_relative_to(mount.place)}  # fmt: skip
+    less = {MountKind.HIDDEN_FILE, MountKind.HIDDEN_DIRECTORY, MountKind.EMPTY}
+    if mount.put is MountKind.WRITE:
+        less.add(MountKind.READ)
+    others = (other.place for other in mounts if other.put in less and other.place != mount.place)
+    apart = {str(place) for place in others if place.is_relative_to(mount.place)}
     on_the_way = {str(parent) for place in apart for parent in Path(place).parents}
-    yield from _beside(str(mount.place), apart, on_the_way, right)
+    yield from _beside(str(mount.place), apart, on_the_way, mount.put.value)
 
 
 def _beside(path: str, apart: set[str], on_the_way: set[str], right: str) -> Iterator[Grant]:
@@ -86,14 +81,10 @@ def _beside(path: str, apart: set[str], on_the_way: set[str], right: str) -> Ite
 
 def start_command(specification: int, command: Sequence[str]) -> tuple[str, ...]:
     """Return the command line that runs a command under Landlock; ``specification`` is the descriptor of its grants."""
-    return (sys.executable, "-I", "-S", str(_STARTER), _packages(), f"/proc/{os.getpid()}/fd/{specification}", *command)
-
-
-@lru_cache(maxsize=1)
-def _packages() -> str:
     import landlockpy
 
-    return str(Path(landlockpy.__file__).parent.parent)
+    packages = str(Path(landlockpy.__file__).parent.parent)
+    return (sys.executable, "-I", "-S", str(_STARTER), packages, f"/proc/{os.getpid()}/fd/{specification}", *command)
 
 
 def specification(layout: Layout) -> int:

@@ -9,23 +9,24 @@ about by its real path, and what was changed is known without looking at anythin
 import contextlib
 import errno
 import fcntl
+import filecmp
 import hashlib
 import os
 import shutil
 import stat
 import tempfile
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from enum import Enum
 from itertools import count, islice
 from pathlib import Path
 
+from tui_agent.files.inside import DIRECTORY, descend
 from tui_agent.files.sensitive import steers_programs
 from tui_agent.lazy import dataclass
 from tui_agent.sandbox.project_scan import BARE_REPOSITORY, MAX_DEPTH, is_output_directory
 
-_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _HEAD_BYTES = 16
 MAX_CHANGES = 200_000
 """Changes of one command that are looked at; a command that makes more has none of them kept."""
@@ -75,12 +76,10 @@ class Layer:
 
     @property
     def upper(self) -> Path:
-        """Directory of what was written."""
         return self.place / "upper"
 
     @property
     def work(self) -> Path:
-        """Directory of the kernel's own."""
         return self.place / "work"
 
     def part(self, name: Path) -> tuple[Path, Path]:
@@ -90,10 +89,6 @@ class Layer:
             place.mkdir(parents=True, exist_ok=True)
         upper.chmod(stat.S_IMODE((self.project / name).stat().st_mode))
         return upper, work
-
-    def remove(self) -> None:
-        """Throw away what is left."""
-        remove_tree(self.place)
 
 
 def make_own_directory(owner: object, parent: Path) -> Path:
@@ -110,7 +105,12 @@ def make_own_directory(owner: object, parent: Path) -> Path:
         raise OSError(errno.EPERM, "it is not a directory of this user alone", str(ours))
     for other in ours.glob("[!.]*"):
         with contextlib.suppress(OSError):
-            _remove_abandoned(other)
+            lock = os.open(other / "lock", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                remove_tree(other)
+            finally:
+                os.close(lock)
     # Until it is locked nobody may take it for an abandoned one.
     unlocked = Path(tempfile.mkdtemp(dir=ours, prefix=".")).resolve()
     lock = os.open(unlocked / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -118,16 +118,6 @@ def make_own_directory(owner: object, parent: Path) -> Path:
     place = unlocked.rename(unlocked.with_name(unlocked.name[1:]))
     weakref.finalize(owner, _remove, place, lock)
     return place
-
-
-def _remove_abandoned(place: Path) -> None:
-    lock = os.open(place / "lock", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(lock)
-    else:
-        _remove(place, lock)
 
 
 def _remove(place: Path, lock: int) -> None:
@@ -187,13 +177,13 @@ def changes_in(layer: Layer, outputs: frozenset[str]) -> list[LayerChange]:
 
 
 def _changes(
-    upper: str, lower: str | None, prefix: str, outputs: frozenset[str], *, output: bool = False, opaque: bool = False
+    upper: str, lower: str, prefix: str, outputs: frozenset[str], *, output: bool = False, opaque: bool = False
 ) -> Iterator[LayerChange]:
     """Yield the changes below a directory.
 
     Args:
         upper: the directory in the layer.
-        lower: what the project has there; None where it has no directory.
+        lower: what the project has there; "" where it has no directory.
         prefix: the directory's path in the project.
         outputs: directories of the project that are made again.
         output: whether the directory is.
@@ -207,25 +197,26 @@ def _changes(
         return
     opaque = opaque or _is_opaque(upper)
     names = {row.name for row in rows}
-    if lower is not None and opaque:
+    if lower and opaque:
         yield from _deleted_beside(lower, names, prefix)
     found = (change for row in rows for change in _change(row, lower, prefix, outputs, output=output, opaque=opaque))
-    if prefix and not names.isdisjoint(BARE_REPOSITORY) and _is_bare(names, None if opaque else lower):
-        found = (replace(change, repository=True) for change in found)
+    if prefix and not names.isdisjoint(BARE_REPOSITORY):
+        missing = BARE_REPOSITORY - names
+        if not missing or (lower and not opaque and all(os.path.lexists(f"{lower}/{name}") for name in missing)):
+            found = (replace(change, repository=True) for change in found)
     yield from found
 
 
 def _change(
-    row: "os.DirEntry[str]", lower: str | None, prefix: str, outputs: frozenset[str], *, output: bool, opaque: bool
+    row: "os.DirEntry[str]", lower: str, prefix: str, outputs: frozenset[str], *, output: bool, opaque: bool
 ) -> Iterator[LayerChange]:
     """Yield what became of one entry of a directory, and of what is below it; the rest is as for ``_changes``."""
-    path = prefix + row.name
-    was = _state(os.path.join(lower, row.name)) if lower is not None else None  # noqa: PTH118 - called for every file of a layer
-    now = row.stat(follow_symlinks=False)
+    path, original = prefix + row.name, f"{lower}/{row.name}" if lower else ""
+    was, now = _state(original), row.stat(follow_symlinks=False)
     made_again = output or path in outputs
     if stat.S_ISCHR(now.st_mode) and now.st_rdev == 0:
         if was is not None:
-            yield from _gone(os.path.join(lower or "", row.name), was, path, output=made_again)  # noqa: PTH118 - as above
+            yield from _gone(original, was, path, output=made_again)
     elif stat.S_ISDIR(now.st_mode):
         was_directory = was is not None and stat.S_ISDIR(was.st_mode)
         anew = not was_directory or (made_again and (opaque or _is_opaque(row.path)))
@@ -239,15 +230,10 @@ def _change(
             return
         if anew:
             yield LayerChange(path, ChangeKind.NEW, directory=True)
-        below = os.path.join(lower, row.name) if lower is not None and not anew else None  # noqa: PTH118 - as above
+        below = "" if anew else original
         yield from _changes(row.path, below, f"{path}/", outputs, output=made_again, opaque=opaque)
     else:
-        yield from _file(row.path, now, below=(lower, row.name), was=was, path=path, output=made_again)
-
-
-def _is_bare(names: set[str], lower: str | None) -> bool:
-    missing = BARE_REPOSITORY - names
-    return all(lower is not None and os.path.lexists(os.path.join(lower, name)) for name in missing)  # noqa: PTH118 - as above
+        yield from _file(row.path, now, original, was, path=path, output=made_again)
 
 
 def _whole(written: str, path: str) -> Iterator[LayerChange]:
@@ -301,13 +287,7 @@ def _target(written: str, now: os.stat_result) -> str | None:
 
 
 def _file(
-    written: str,
-    now: os.stat_result,
-    *,
-    below: tuple[str | None, str],
-    was: os.stat_result | None,
-    path: str,
-    output: bool,
+    written: str, now: os.stat_result, original: str, was: os.stat_result | None, *, path: str, output: bool
 ) -> Iterator[LayerChange]:
     """Yield what happened to a file. Of an output its time counts: programs go by those of what they made."""
     now = drop_owner_bits(written, now)
@@ -318,9 +298,7 @@ def _file(
     )  # fmt: skip
     if was is None:
         yield new
-        return
-    original = os.path.join(below[0] or "", below[1])  # noqa: PTH118 - called for every file of a layer
-    if stat.S_ISDIR(was.st_mode):
+    elif stat.S_ISDIR(was.st_mode):
         yield from _gone(original, was, path, output=output)
         yield new
     elif (output and was.st_mtime_ns != now.st_mtime_ns) or not _same(original, was, written, now):
@@ -376,18 +354,9 @@ def _same(original: str, was: os.stat_result, written: str, now: os.stat_result)
         return False
     if stat.S_ISLNK(was.st_mode):
         return os.readlink(original) == os.readlink(written)  # noqa: PTH115 - called for every file of a layer
-    return stat.S_ISREG(was.st_mode) and (was.st_mtime_ns == now.st_mtime_ns or _is_equal(original, written))
-
-
-def _is_equal(original: str, written: str) -> bool:
     try:
-        with open(original, "rb") as before, open(written, "rb") as after:  # noqa: PTH123 - as above
-            while True:
-                left, right = before.read(1 << 16), after.read(1 << 16)
-                if left != right:
-                    return False
-                if not left:
-                    return True
+        same_time = was.st_mtime_ns == now.st_mtime_ns
+        return stat.S_ISREG(was.st_mode) and (same_time or filecmp.cmp(original, written, shallow=False))
     except OSError:
         return False
 
@@ -419,14 +388,10 @@ def publish(layer: Layer, changes: Sequence[LayerChange]) -> None:
     It may put another thing in a place at any moment: only what is really copied is looked at, and what steers programs
     by its name, links and repositories wait for the end.
     """
-
-    def put(there: int, here: int, name: str) -> None:
-        _copy(there, here, name, lambda entry: steers_programs(entry) or entry == "HEAD")
-
     with _opened(layer) as (root, upper):
         for change in changes:
             if change.kind is not ChangeKind.DELETED and change.link is None and not change.inside:
-                _bring(root, upper, change, put)
+                _bring(root, upper, change, ended=False)
 
 
 def discard(layer: Layer, changes: Sequence[LayerChange]) -> None:
@@ -442,7 +407,7 @@ def discard(layer: Layer, changes: Sequence[LayerChange]) -> None:
 
 @contextlib.contextmanager
 def _opened(layer: Layer) -> Iterator[tuple[int, int]]:
-    root, upper = os.open(layer.project, _DIRECTORY), os.open(layer.upper, _DIRECTORY)
+    root, upper = os.open(layer.project, DIRECTORY), os.open(layer.upper, DIRECTORY)
     try:
         yield root, upper
     finally:
@@ -454,15 +419,8 @@ def _opened(layer: Layer) -> Iterator[tuple[int, int]]:
 def _directory_of(root: int, path: str, *, make: bool = False) -> Iterator[tuple[int, str]]:
     """Open the directory that a path is in, below another, without following links; gives the last name too."""
     *parts, name = path.split("/")
-    here = os.dup(root)
+    here = descend(os.dup(root), parts, make=make)
     try:
-        for part in parts:
-            if make:
-                with contextlib.suppress(FileExistsError):
-                    os.mkdir(part, dir_fd=here)
-            inner = os.open(part, _DIRECTORY, dir_fd=here)
-            os.close(here)
-            here = inner
         yield here, name
     finally:
         os.close(here)
@@ -484,7 +442,7 @@ def _delete(root: int, change: LayerChange) -> bool:
     return True
 
 
-def _bring(root: int, upper: int, change: LayerChange, put: Callable[[int, int, str], None] | None = None) -> bool:
+def _bring(root: int, upper: int, change: LayerChange, *, ended: bool = True) -> bool:
     try:
         with (
             _directory_of(root, change.path, make=True) as (here, name),
@@ -492,8 +450,10 @@ def _bring(root: int, upper: int, change: LayerChange, put: Callable[[int, int, 
         ):
             if change.directory and not change.whole:
                 _make_like(there, here, name)
+            elif ended:
+                _move(there, here, name)
             else:
-                (put or _move)(there, here, name)
+                _copy(there, here, name, ended=False)
     except OSError:
         return False
     return True
@@ -516,19 +476,20 @@ def _move(there: int, here: int, name: str) -> None:
         _copy(there, here, name)
 
 
-def _copy(there: int, here: int, name: str, left_out: Callable[[str], bool] | None = None) -> None:
-    """Copy a file or directory; with ``left_out`` neither what it names nor links, nor what has been copied before."""
+def _copy(there: int, here: int, name: str, *, ended: bool = True) -> None:
+    """Copy a file or directory; before the command has ended not what waits for that or has been copied already."""
     state = os.stat(name, dir_fd=there, follow_symlinks=False)
-    if left_out is not None and (left_out(name) or stat.S_ISLNK(state.st_mode) or _is_copied(state, here, name)):
+    waits = steers_programs(name) or name == "HEAD" or stat.S_ISLNK(state.st_mode)
+    if not ended and (waits or _is_copied(state, here, name)):
         return
     if stat.S_ISDIR(state.st_mode):
         _make_like(there, here, name)
-        inner, outer = os.open(name, _DIRECTORY, dir_fd=there), os.open(name, _DIRECTORY, dir_fd=here)
+        inner, outer = os.open(name, DIRECTORY, dir_fd=there), os.open(name, DIRECTORY, dir_fd=here)
         try:
             for entry in os.listdir(inner):  # noqa: PTH208 - a descriptor
                 # To open a pipe would wait for whoever writes to it, for ever.
                 if _is_movable(os.stat(entry, dir_fd=inner, follow_symlinks=False).st_mode):
-                    _copy(inner, outer, entry, left_out)
+                    _copy(inner, outer, entry, ended=ended)
         finally:
             os.close(inner)
             os.close(outer)

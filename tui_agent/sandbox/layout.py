@@ -48,13 +48,10 @@ class Mount:
         if not self.place.is_relative_to(root):
             return self
         place = to / self.place.relative_to(root)
-        match self.put:
-            case MountKind.READ | MountKind.WRITE:
-                return replace(self, place=place, source=self.source or self.place)
-            case MountKind.LAYER:
-                return replace(self, place=place, below=self.place)
-            case _:
-                return replace(self, place=place)
+        if self.put is MountKind.LAYER:
+            return replace(self, place=place, below=self.place)
+        is_shown = self.put in {MountKind.READ, MountKind.WRITE}
+        return replace(self, place=place, source=self.source or (self.place if is_shown else None))
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,19 +102,12 @@ class CopyOf:
 
 
 class Proc(Enum):
-    """How a command comes by ``/proc``."""
+    """How a command comes by ``/proc``, in the words of bubblewrap."""
 
-    OWN = "own"
-    OUTER = "outer"
+    OWN = ("--proc", "/proc")
+    OUTER = ("--ro-bind", "/proc", "/proc")
     """Containers don't let a new one be mounted: processes outside can be seen there, and not be looked into."""
-    NONE = "none"
-
-
-_PROC = {
-    Proc.OWN: ("--proc", "/proc"),
-    Proc.OUTER: ("--ro-bind", "/proc", "/proc"),
-    Proc.NONE: ("--dir", "/proc"),
-}
+    NONE = ("--dir", "/proc")
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,10 +134,8 @@ def bubblewrap_command(
         own_network: it has a network of its own with nothing in it; without, that of whoever starts it.
         info: the descriptor to which bubblewrap writes which process is the first inside; -1 for none.
     """
-    mounts: list[str] = []
-    for mount in layout.ordered():
-        mounts += _words(mount, layout.empty)
-    proc = [*_PROC[form.proc]]
+    mounts = [word for mount in layout.ordered() for word in _words(mount, layout.empty)]
+    proc = [*form.proc.value]
     if form.proc is Proc.OWN and form.root:
         proc += [word for path in KERNEL for word in ("--ro-bind-try", path, path)]
     return (
@@ -201,13 +189,14 @@ def seatbelt_profile(layout: Layout, port: int = 0) -> str:
     ]
     for mount in layout.ordered():
         place = mount.source if mount.put is MountKind.PRIVATE and mount.source is not None else mount.place
+        quoted = str(place).replace("\\", "\\\\").replace('"', '\\"')
         match mount.put:
             case MountKind.WRITE | MountKind.PRIVATE | MountKind.LAYER:
-                lines.append(_rule("allow", "file-read* file-write*", [place]))
+                lines.append(f'(allow file-read* file-write* (subpath "{quoted}"))')
             case MountKind.READ:
-                lines += [_rule("allow", "file-read*", [place]), _rule("deny", "file-write*", [place])]
+                lines += [f'(allow file-read* (subpath "{quoted}"))', f'(deny file-write* (subpath "{quoted}"))']
             case MountKind.HIDDEN_FILE | MountKind.HIDDEN_DIRECTORY | MountKind.EMPTY:
-                lines.append(_rule("deny", "file-read* file-write*", [place]))
+                lines.append(f'(deny file-read* file-write* (subpath "{quoted}"))')
             case MountKind.LINK:
                 pass
     # Another process on the same Mac may not be asked to do what this one can't.
@@ -215,9 +204,3 @@ def seatbelt_profile(layout: Layout, port: int = 0) -> str:
     if port:
         lines.append(f'(allow network-outbound (remote ip "localhost:{port}"))')
     return "\n".join(lines)
-
-
-def _rule(action: str, operation: str, paths: Iterable[Path]) -> str:
-    quoted = (str(path).replace("\\", "\\\\").replace('"', '\\"') for path in paths)
-    subpaths = " ".join(f'(subpath "{path}")' for path in quoted)
-    return f"({action} {operation} {subpaths})"

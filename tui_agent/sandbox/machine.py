@@ -158,20 +158,15 @@ def scan_machine(environ: Mapping[str, str], home: Path, holds_secret: Callable[
         holds_secret: tells whether a file must not be shown.
     """
     system = tuple(path for name in SYSTEM if os.path.lexists(path := Path(name)))
-    shown: dict[Path, None] = {}
-    written: dict[Path, None] = {}
+    shown, written = dict[Path, None](), dict[Path, None]()
     for place, toolchain in _toolchains(environ, home):
         for names, kind in ((toolchain.shown, shown), (toolchain.written, written)):
-            for path in (place / name if name else place for name in names):
-                if is_directory(path) or (is_file(path) and not holds_secret(path)):
-                    kind[path] = None
+            paths = (place / name if name else place for name in names)
+            kind |= {path: None for path in paths if is_directory(path) or (is_file(path) and not holds_secret(path))}
     known = [*system, *shown, *written]
-    for path in _named_by(environ, home):
-        if not any(path.is_relative_to(other) for other in known):
-            shown[path] = None
-    for name in SETTINGS:
-        if is_file(path := home / name) and not holds_secret(path):
-            shown[path] = None
+    named = (path for path in _named_by(environ, home) if not any(path.is_relative_to(other) for other in known))
+    settings = (path for name in SETTINGS if is_file(path := home / name) and not holds_secret(path))
+    shown |= dict.fromkeys((*named, *settings))
     cache = Path(environ.get("XDG_CACHE_HOME") or home / ".cache")
     hidden = (*_unreadable(), *secrets_among_programs(shown))
     return Machine(home, system, tuple(shown), tuple(written), hidden, cache)

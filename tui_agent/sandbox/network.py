@@ -17,7 +17,7 @@ import os
 import secrets
 import socket
 import sys
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import field
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -28,6 +28,7 @@ from tui_agent.sandbox.detection import SandboxState
 from tui_agent.sandbox.layout import BubblewrapForm
 from tui_agent.sandbox.view import EVERY_HOST, AllowHost
 from tui_agent.web.addresses import is_public
+from tui_agent.web.fetching import Resolve, system_resolve
 
 log = logging.getLogger(__name__)
 
@@ -51,9 +52,6 @@ network = open("/proc/self/ns/net")
 socket.send_fds(socket.socket(fileno=0), [b"x"], [server.fileno(), network.fileno()])
 """
 
-LookUp = Callable[[str, int], Awaitable[list[str]]]
-"""Looks up the addresses of a host."""
-
 
 @dataclass(slots=True)
 class Gateway:
@@ -72,32 +70,18 @@ class Gateway:
             return False
         answer = self._answers.get(host)
         if answer is None:
-            answer = self._answers[host] = asyncio.ensure_future(_answered(self.allow_host(host, port)))
+            answer = self._answers[host] = asyncio.ensure_future(self.allow_host(host, port))
         return await asyncio.shield(answer)
-
-
-async def _answered(question: Awaitable[bool]) -> bool:
-    return await question
 
 
 class RefusedError(Exception):
     """A connection is not made; the message says why."""
 
 
-async def look_up(host: str, port: int) -> list[str]:
-    """Return the addresses of a host.
-
-    Raises:
-        OSError: it has none.
-    """
-    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return list(dict.fromkeys(str(row[4][0]) for row in found))
-
-
 class Proxy:
     """An HTTP proxy (``CONNECT`` and plain) for commands, told apart by the password each is given."""
 
-    def __init__(self, look: LookUp = look_up, reaches: Callable[[str], bool] | None = None) -> None:
+    def __init__(self, look: Resolve = system_resolve, reaches: Callable[[str], bool] | None = None) -> None:
         """Make it; ``reaches`` tells whether an address may be connected to, by default any public one."""
         self._look = look
         self._reaches = reaches or _is_public
@@ -128,8 +112,7 @@ class Proxy:
             self._server.close()
         for task in self._connections:
             task.cancel()
-        if self._connections:
-            await asyncio.wait(self._connections)
+        await asyncio.gather(*self._connections, return_exceptions=True)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.ensure_future(self._answer(reader, writer))
@@ -186,7 +169,11 @@ class Proxy:
             OSError: the host has no address.
         """
         private = f"The sandbox lets no command reach {host}: it is in this machine or a private network."
-        literal = _is_literal(host)
+        try:
+            # What inet_aton takes for an address is one for the system's look-up too: 127.1, 0x7f000001.
+            literal = bool(ipaddress.ip_address(host))
+        except ValueError:
+            literal = False
         if host == "localhost" or host.endswith(".localhost") or (literal and not self._reaches(host)):
             raise RefusedError(private)
         if not await gateway.allows(host, port):
@@ -221,15 +208,6 @@ def _target(method: str, target: str) -> tuple[str, int, str]:
     return host, parts.port or (443 if method == "CONNECT" else 80), path
 
 
-def _is_literal(host: str) -> bool:
-    # What inet_aton takes for an address is one for the system's look-up too: 127.1, 0x7f000001.
-    try:
-        ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    return True
-
-
 def _is_public(address: str) -> bool:
     try:
         return is_public(ipaddress.ip_address(address.partition("%")[0]))
@@ -250,14 +228,13 @@ Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 async def _both_ways(near: Stream, far: Stream) -> None:
     """Pass bytes on in both directions until both have ended."""
-    ways = [asyncio.ensure_future(_pass_on(near[0], far[1])), asyncio.ensure_future(_pass_on(far[0], near[1]))]
+    sending = asyncio.ensure_future(_pass_on(near[0], far[1]))
     try:
         # When the far side has said all, nobody waits for more.
-        await ways[1]
+        await _pass_on(far[0], near[1])
     finally:
-        for way in ways:
-            way.cancel()
-        await asyncio.wait(ways)
+        sending.cancel()
+        await asyncio.wait([sending])
 
 
 async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -323,6 +300,7 @@ async def make_network(
         return made
     users = ("--unshare-user",) if form.users else ()
     here, there = socket.socketpair()
+    here.settimeout(START_SECONDS)
     try:
         with here, there:
             process = await asyncio.create_subprocess_exec(
@@ -332,7 +310,7 @@ async def make_network(
             )  # fmt: skip
             there.close()
             try:
-                _data, found, _flags, _address = await asyncio.to_thread(_receive, here)
+                _data, found, _flags, _address = await asyncio.to_thread(socket.recv_fds, here, 1, 2)
             finally:
                 await process.wait()
     except OSError:
@@ -344,11 +322,6 @@ async def make_network(
         made.users = fcntl.ioctl(made.network, _OWNER_OF_NETWORK)
     await made.proxy.serve(made.listener)
     return made
-
-
-def _receive(here: socket.socket) -> tuple[bytes, list[int], int, object]:
-    here.settimeout(START_SECONDS)
-    return socket.recv_fds(here, 1, 2)
 
 
 def proxy_environment(address: str) -> Mapping[str, str]:

@@ -12,7 +12,7 @@ from tui_agent.files.inside import read_regular
 from tui_agent.files.own_git import held_as_they_are
 from tui_agent.files.ripgrep import NoRipgrepError, list_files
 from tui_agent.files.secret_files import MAX_BYTES, file_holds_secret
-from tui_agent.files.sensitive import is_repository, is_sensitive
+from tui_agent.files.sensitive import is_repository
 from tui_agent.lazy import dataclass
 from tui_agent.path_checks import at_home, is_file, is_there, real_path
 from tui_agent.sandbox.change_policy import MAX_FILE_BYTES
@@ -20,7 +20,7 @@ from tui_agent.sandbox.detection import SandboxKind, system_mounts
 from tui_agent.sandbox.layer import Layer
 from tui_agent.sandbox.layout import Layout, Mount, MountKind
 from tui_agent.sandbox.machine import MACOS_SYSTEM, Machine, base_of_environment
-from tui_agent.sandbox.project_scan import NEVER_KEPT, STEERING, ProjectScan, is_output_name
+from tui_agent.sandbox.project_scan import NEVER_KEPT, ProjectScan, is_output_name, steering_in
 from tui_agent.sandbox.settings import SandboxSettings
 from tui_agent.sandbox.view import View
 
@@ -150,23 +150,19 @@ class ViewPlan:
         for path in machine.shown:
             yield Mount(path, MountKind.READ, path.resolve())
         for path in machine.written:
-            yield self._cache(path)
-
-    def _cache(self, path: Path) -> Mount:
-        """Return a cache of the user's, changed on a layer where there can be one."""
-        if self.layer is None or self.room.caches is None:
-            return Mount(path, MountKind.READ, path.resolve())
-        place = self.room.caches / hashlib.sha256(os.fsencode(path)).hexdigest()[:12]
-        upper, work = place / "upper", place / "work"
-        for directory in (upper, work):
-            directory.mkdir(parents=True, exist_ok=True)
-        return Mount(path, MountKind.LAYER, upper, work)
+            if self.layer is None or self.room.caches is None:
+                yield Mount(path, MountKind.READ, path.resolve())
+                continue
+            place = self.room.caches / hashlib.sha256(os.fsencode(path)).hexdigest()[:12]
+            upper, work = place / "upper", place / "work"
+            for directory in (upper, work):
+                directory.mkdir(parents=True, exist_ok=True)
+            yield Mount(path, MountKind.LAYER, upper, work)
 
     def _of_settings(self) -> Iterator[Mount]:
-        for path in expanded(self.settings.read, self.machine.home):
-            yield Mount(path, MountKind.READ, path.resolve())
-        for path in expanded(self.settings.write, self.machine.home):
-            yield Mount(path, MountKind.WRITE, path.resolve())
+        for texts, kind in ((self.settings.read, MountKind.READ), (self.settings.write, MountKind.WRITE)):
+            for path in expanded(texts, self.machine.home):
+                yield Mount(path, kind, path.resolve())
 
     # -- the project ----------------------------------------------------------------------------------------------
 
@@ -183,7 +179,11 @@ class ViewPlan:
             around = {parent for path in kept for parent in path.parents if parent.is_relative_to(root)}
             yield from (Mount(parent, MountKind.WRITE) for parent in around)
         if not self.whole and self.view.writes_outputs:
-            yield from map(self._output, (path for path in self.seen.outputs if path.name not in NEVER_KEPT))
+            for path in (path for path in self.seen.outputs if path.name not in NEVER_KEPT):
+                if layer is None:
+                    yield Mount(path, MountKind.READ if path in self.linked else MountKind.WRITE)
+                else:
+                    yield Mount(path, MountKind.LAYER, *layer.part(path.relative_to(root)))
         yield from (Mount(path, MountKind.READ) for path in kept)
         yield from self._repositories()
         if self.machine.home.is_relative_to(root):
@@ -193,11 +193,6 @@ class ViewPlan:
             for part in base_of_environment(folder):
                 if not part.is_relative_to(root) and not part.is_relative_to("/usr"):
                     yield Mount(part, MountKind.READ)
-
-    def _output(self, path: Path) -> Mount:
-        if self.layer is None:
-            return Mount(path, MountKind.READ if path in self.linked else MountKind.WRITE)
-        return Mount(path, MountKind.LAYER, *self.layer.part(path.relative_to(self.root)))
 
     def _of_grants(self) -> Iterator[Mount]:
         grants = self.view.grants
@@ -216,8 +211,7 @@ class ViewPlan:
         opened = grants.protected | grants.write
         kept = [*self.seen.protected]
         if self.changes_project_itself:
-            kept += unrestorable(self.seen)
-            kept += () if grants.repository else self.seen.repositories
+            kept += (*unrestorable(self.seen), *(() if grants.repository else self.seen.repositories))
         return [
             path for path in kept if not path.is_symlink() and not any(path.is_relative_to(place) for place in opened)
         ]
@@ -234,26 +228,21 @@ class ViewPlan:
             around = {parent for path in steering for parent in path.parents if parent.is_relative_to(repository)}
             yield from (Mount(parent, MountKind.WRITE) for parent in {repository, *around})
             yield from (Mount(path, MountKind.READ) for path in steering)
-        for settings in self._settings_with_secrets():
-            yield Mount(settings, MountKind.READ, self._without_secrets(settings))
+        yield from self._without_passwords()
 
-    def _settings_with_secrets(self) -> Iterator[Path]:
+    def _without_passwords(self) -> Iterator[Mount]:
         """Yield settings of repositories in which somebody wrote a password: git can't do without the rest of them."""
+        from tui_agent.secret_detector import remove_secrets
+
         for repository in (*self.seen.repositories, *self.seen.elsewhere):
             own = (repository / name for name in ("config", "config.worktree", "credentials"))
             others = (path for name in ("modules", "worktrees") for path in steering_in(repository / name))
             for path in (*own, *others):
                 if path.is_file() and not path.is_symlink() and file_holds_secret(path):
-                    yield path
-
-    def _without_secrets(self, settings: Path) -> Path:
-        """Return a copy of a file that says where secrets were."""
-        from tui_agent.secret_detector import remove_secrets
-
-        text = (read_regular(settings, MAX_BYTES) or b"").decode("utf-8", "replace")
-        copy = self.room.place / f"settings-{hashlib.sha256(os.fsencode(settings)).hexdigest()[:12]}"
-        copy.write_text(remove_secrets(text))
-        return copy
+                    text = (read_regular(path, MAX_BYTES) or b"").decode("utf-8", "replace")
+                    copy = self.room.place / f"settings-{hashlib.sha256(os.fsencode(path)).hexdigest()[:12]}"
+                    copy.write_text(remove_secrets(text))
+                    yield Mount(path, MountKind.READ, copy)
 
     def _dots_of_home(self) -> Iterator[Mount]:
         shown = {*self.machine.shown, *self.machine.written}
@@ -276,7 +265,7 @@ def expanded(texts: Iterable[str], home: Path) -> Iterator[Path]:
 def unrestorable(seen: ProjectScan) -> list[Path]:
     """Return what is in a project and no checkpoint takes back: ignored data, files that are too large."""
     shared = frozenset(asyncio.run(shared_files(seen.root)))
-    directories = {parent for name in shared for parent in _parents(name)}
+    directories = {name[:end] for name in shared for end, character in enumerate(name) if character == "/"}
     found: list[Path] = []
     pending = [str(seen.root)]
     while pending:
@@ -285,21 +274,19 @@ def unrestorable(seen: ProjectScan) -> list[Path]:
                 path = Path(row.path)
                 if is_repository(row.name) or path in seen.outputs or row.is_symlink():
                     continue
-                name = path.relative_to(seen.root).as_posix()
-                if row.is_dir(follow_symlinks=False) and name in directories:
+                name, is_directory = path.relative_to(seen.root).as_posix(), row.is_dir(follow_symlinks=False)
+                if is_directory and name in directories:
                     pending.append(row.path)
-                elif _is_lost(row, is_shared=name in shared):
+                    continue
+                if is_directory:
+                    is_lost = any(files for _place, _directories, files in os.walk(row.path))
+                elif name in shared:
+                    is_lost = row.stat(follow_symlinks=False).st_size > MAX_FILE_BYTES
+                else:
+                    is_lost = not is_output_name(row.name, directory=False)
+                if is_lost:
                     found.append(path)
     return found
-
-
-def _is_lost(row: "os.DirEntry[str]", *, is_shared: bool) -> bool:
-    """Whether nobody could bring something back."""
-    if row.is_dir(follow_symlinks=False):
-        return any(files for _place, _directories, files in os.walk(row.path))
-    if is_shared:
-        return row.stat(follow_symlinks=False).st_size > MAX_FILE_BYTES
-    return not is_output_name(row.name, directory=False)
 
 
 async def shared_files(root: Path) -> list[str]:
@@ -315,27 +302,6 @@ async def shared_files(root: Path) -> list[str]:
         walked = await asyncio.to_thread(lambda: list(walk_files(root, limit=200_000)))
         return [path.relative_to(root).as_posix() for path in walked]
     return names
-
-
-def _parents(name: str) -> Iterator[str]:
-    while "/" in name:
-        name = name.rpartition("/")[0]
-        yield name
-
-
-def steering_in(repository: Path) -> Iterator[Path]:
-    """Yield what is in a repository that tells git what to run and where to look, and its passwords."""
-    for directory, directories, files in os.walk(repository):
-        here = Path(directory)
-        if here.name in {"objects", "refs", "logs"}:
-            if here.name == "objects" and (here / "info" / "alternates").is_file():
-                yield here / "info" / "alternates"
-            directories.clear()
-            continue
-        yield from (here / name for name in files if name in STEERING or is_sensitive(name))
-        if "hooks" in directories:
-            yield here / "hooks"
-            directories.remove("hooks")
 
 
 def _mounted_below(root: Path) -> Iterator[Path]:

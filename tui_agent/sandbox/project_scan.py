@@ -5,7 +5,9 @@ compared, not what is in them.
 """
 
 import os
+import re
 import stat
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import field
 from pathlib import Path
@@ -136,27 +138,17 @@ def scan_project(root: Path, holds_secret: Callable[[Path], bool]) -> ProjectSca
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class OutputsFound:
-    """What there is in directories that a command works on without a layer.
+def look_into(root: Path, directories: Iterable[Path], without: Iterable[Path] = ()) -> tuple[set[Path], set[Path]]:
+    """Go through directories of a project, and not what is in others; 100,000 files take half a second.
 
-    ``linked`` are those in which a file has names outside of all of them, ``planted`` what no command may leave there:
-    what programs obey, repositories, pipes, links that lead outside, files that run as their owner.
+    Returns:
+        Those of them in which a file has names outside; and what no command that works there itself may leave behind:
+        what programs obey, repositories, pipes, links that lead outside, files that run as their owner.
     """
-
-    linked: frozenset[Path] = frozenset()
-    planted: frozenset[Path] = frozenset()
-
-
-def look_into(root: Path, directories: Iterable[Path], without: Iterable[Path] = ()) -> OutputsFound:
-    """Go through directories of a project, and not what is in others; 100,000 files take half a second."""
     left_out = frozenset(map(str, without))
-    names: dict[tuple[int, int], int] = {}
-    links: dict[tuple[int, int], int] = {}
-    found: dict[Path, set[tuple[int, int]]] = {}
-    planted: set[Path] = set()
+    linked, planted = set[Path](), set[Path]()
     for directory in directories:
-        here = found[directory] = set()
+        names = Counter[tuple[int, int, int]]()
         pending = [str(directory)]
         while pending:
             try:
@@ -173,12 +165,25 @@ def look_into(root: Path, directories: Iterable[Path], without: Iterable[Path] =
                     if row.path not in left_out:
                         pending.append(row.path)
                 elif state.st_nlink > 1:
-                    key = (state.st_dev, state.st_ino)
-                    names[key] = names.get(key, 0) + 1
-                    links[key] = state.st_nlink
-                    here.add(key)
-    linked = (directory for directory, keys in found.items() if any(names[key] < links[key] for key in keys))
-    return OutputsFound(frozenset(linked), frozenset(planted))
+                    names[state.st_dev, state.st_ino, state.st_nlink] += 1
+        if any(count < links for (_device, _number, links), count in names.items()):
+            linked.add(directory)
+    return linked, planted
+
+
+def steering_in(repository: Path) -> Iterator[Path]:
+    """Yield what is in a repository that tells git what to run and where to look, and its passwords."""
+    for directory, directories, files in os.walk(repository):
+        here = Path(directory)
+        if here.name in {"objects", "refs", "logs"}:
+            if here.name == "objects" and (here / "info" / "alternates").is_file():
+                yield here / "info" / "alternates"
+            directories.clear()
+            continue
+        yield from (here / name for name in files if name in STEERING or is_sensitive(name))
+        if "hooks" in directories:
+            yield here / "hooks"
+            directories.remove("hooks")
 
 
 def _is_planted(row: "os.DirEntry[str]", state: os.stat_result, root: Path) -> bool:
@@ -219,18 +224,17 @@ class _Scanner:
         if names >= BARE_REPOSITORY:
             self._found.repositories.append(Path(directory))
             return
-        if not depth_in_output and CACHE_TAG in names and self._is_cache(directory, rules):
-            self._found.outputs.append(Path(directory))
-            depth_in_output = 1
+        if not depth_in_output and CACHE_TAG in names and directory != self._root:
+            # One that git has is no cache, whoever wrote the tag (https://bford.info/cachedir/).
+            tag = read_regular(f"{directory}/{CACHE_TAG}", 43)
+            if rules.ignored(directory, directory=True) and tag == b"Signature: 8a477f597d28d172789f06886806bc55":
+                self._found.outputs.append(Path(directory))
+                depth_in_output = 1
         if not depth_in_output and not _IGNORE_FILES.isdisjoint(names) and directory != self._root:
             rules = rules.entering(directory)
         if "pyvenv.cfg" in names:
             self._found.environments.append(Path(directory))
         self._entries(rows, rules, depth_in_output)
-
-    def _is_cache(self, directory: str, rules: IgnoreRules) -> bool:
-        """Whether a directory is a cache by its tag: one that git has is not, whoever wrote the tag."""
-        return directory != self._root and rules.ignored(directory, directory=True) and _is_tagged(directory)
 
     def _entries(self, rows: Iterable["os.DirEntry[str]"], rules: IgnoreRules, depth_in_output: int) -> None:
         for row in rows:
@@ -280,11 +284,6 @@ class _Scanner:
         self._found.looked_at.append((row.path, row.stat(follow_symlinks=False).st_ctime_ns))
 
 
-def _is_tagged(directory: str) -> bool:
-    """Whether a directory says by the standard's file that it is a cache (https://bford.info/cachedir/)."""
-    return read_regular(f"{directory}/{CACHE_TAG}", 43) == b"Signature: 8a477f597d28d172789f06886806bc55"
-
-
 def _linked_repositories(link: Path) -> Iterator[Path]:
     """Yield the repository that a ``.git`` file leads to.
 
@@ -292,17 +291,18 @@ def _linked_repositories(link: Path) -> Iterator[Path]:
     """
     try:
         directory = (link.parent / _read(link).removeprefix("gitdir:").strip()).resolve()
+        # A command can write both ends in the project. Git keeps a worktree's only in the repository itself, so what
+        # is shown is never more than a repository that has written this link down.
         if (directory / "gitdir").is_file():
-            # A command can write both ends in the project. Git keeps a worktree's only in the repository itself, so
-            # what is shown is never more than a repository that has written this link down.
-            common = directory.parent.parent
-            known = directory.parent.name == "worktrees" and _is_repository_directory(common)
-            if known and Path(_read(directory / "gitdir").strip()).resolve() == link.resolve():
-                yield common
-        elif _is_repository_directory(directory):
-            worktree = _worktree_of(directory)
-            if worktree is not None and worktree.resolve() == link.parent.resolve():
-                yield directory
+            repository = directory.parent.parent
+            known = directory.parent.name == "worktrees" and Path(_read(directory / "gitdir").strip())
+        else:
+            repository = directory
+            named = re.search(r"^\s*worktree\s*=(.*)$", _read(directory / "config"), re.MULTILINE | re.IGNORECASE)
+            known = named is not None and directory / named[1].strip() / link.name
+        is_repository_directory = {row.name for row in repository.iterdir()} >= BARE_REPOSITORY
+        if known and known.resolve() == link.resolve() and is_repository_directory:
+            yield repository
     except (OSError, ValueError, RuntimeError):
         return
 
@@ -317,15 +317,3 @@ def _read(path: Path) -> str:
     if data is None:
         raise ValueError(path)
     return data.decode()
-
-
-def _is_repository_directory(directory: Path) -> bool:
-    return {row.name for row in directory.iterdir()} >= BARE_REPOSITORY
-
-
-def _worktree_of(directory: Path) -> Path | None:
-    for line in _read(directory / "config").splitlines():
-        name, _, value = line.strip().partition("=")
-        if name.strip().casefold() == "worktree":
-            return directory / value.strip()
-    return None

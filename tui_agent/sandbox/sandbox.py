@@ -9,27 +9,24 @@ import json
 import logging
 import os
 import stat
-import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from types import MappingProxyType
 
 from tui_agent.files.ignore import IgnoreRules
-from tui_agent.files.own_git import tracked_files
 from tui_agent.files.secret_files import file_holds_secret
-from tui_agent.files.sensitive import is_repository, steers_programs
 from tui_agent.lazy import dataclass
 from tui_agent.path_checks import is_directory
 from tui_agent.sandbox import landlock
-from tui_agent.sandbox.change_policy import JudgedChanges, ProjectFacts, judge, listed, needs_knowledge
+from tui_agent.sandbox.change_policy import JudgedChanges, ProjectFacts, WorkedOnItself, judge
 from tui_agent.sandbox.denials import lacking, named
-from tui_agent.sandbox.detection import TRIAL_SECONDS, SandboxState, find_sandbox, system_mounts
+from tui_agent.sandbox.detection import SandboxState, find_sandbox, system_mounts, why_not
 from tui_agent.sandbox.layer import (
     MAX_CHANGES,
     ChangeKind,
@@ -37,7 +34,6 @@ from tui_agent.sandbox.layer import (
     LayerChange,
     changes_in,
     discard,
-    drop_owner_bits,
     keep,
     make_layer,
     make_own_directory,
@@ -61,17 +57,8 @@ from tui_agent.sandbox.machine import (
     scan_machine,
 )
 from tui_agent.sandbox.network import Gateway, SessionNetwork, make_network, proxy_environment
-from tui_agent.sandbox.plan import TEMPORARY, SandboxFolders, ViewPlan, shared_files, steering_in
-from tui_agent.sandbox.project_scan import (
-    BARE_REPOSITORY,
-    NEVER_KEPT,
-    OUTPUT_DIRECTORIES,
-    STEERING,
-    OutputsFound,
-    ProjectScan,
-    look_into,
-    scan_project,
-)
+from tui_agent.sandbox.plan import TEMPORARY, SandboxFolders, ViewPlan, shared_files
+from tui_agent.sandbox.project_scan import NEVER_KEPT, OUTPUT_DIRECTORIES, ProjectScan, scan_project
 from tui_agent.sandbox.settings import SandboxSettings
 from tui_agent.sandbox.view import AllowHost, Grants, View, Writes
 
@@ -85,8 +72,6 @@ MIN_MEMORY = 2 * 1024**3
 
 MAX_MOUNTS = 400
 """Places in a project that are treated in a way of their own; with more, nothing in it runs unasked."""
-
-_SETTLED = "PYTHONPYCACHEPREFIX"
 
 Recorded = Callable[[Sequence[Path]], AbstractAsyncContextManager[None]]
 """Records what happens to some files while it is entered."""
@@ -104,12 +89,9 @@ class Launch:
     view: View
     seen: ProjectScan
     layout: Layout
+    itself: WorkedOnItself
     hidden: tuple[Path, ...] = ()
     layer: Layer | None = None
-    changes_project_itself: bool = False
-    """Files of the project change where they are; see ``ViewPlan``."""
-    planted: frozenset[Path] = frozenset()
-    """What programs obeyed before, where the command works on no layer."""
     arguments: tuple[str, ...] = ()
     descriptors: tuple[int, ...] = ()
     gateway: Gateway = field(default_factory=Gateway)
@@ -133,10 +115,12 @@ class Launch:
             return
         with contextlib.suppress(OSError, ValueError, KeyError):
             first = int(json.loads(os.read(self.info, _INFO_BYTES))["child-pid"])
-            process = os.pidfd_open(first)
+            process, ended, loop = os.pidfd_open(first), asyncio.Event(), asyncio.get_running_loop()
+            loop.add_reader(process, ended.set)
             try:
-                await _readable(process)
+                await ended.wait()
             finally:
+                loop.remove_reader(process)
                 os.close(process)
 
 
@@ -146,17 +130,6 @@ class CommandOutcome:
 
     wanted: Grants | None = None
     note: str = ""
-
-
-async def _readable(descriptor: int) -> None:
-    """Wait until a descriptor can be read from."""
-    loop = asyncio.get_running_loop()
-    ready = asyncio.Event()
-    loop.add_reader(descriptor, ready.set)
-    try:
-        await ready.wait()
-    finally:
-        loop.remove_reader(descriptor)
 
 
 class Sandbox:
@@ -299,19 +272,18 @@ class Sandbox:
     def get_ready(self, project: Path, environment: Mapping[str, str]) -> None:
         """Look at the machine and the project now, in the background: the first command need not wait for it."""
         if project not in self._ready and self.settings.mode != "off":
-            self._ready[project] = asyncio.get_running_loop().create_task(self._look(project, dict(environment)))
+            self._ready[project] = asyncio.get_running_loop().create_task(
+                self._look(project.resolve(), dict(environment))
+            )
 
     async def _look(self, project: Path, environment: dict[str, str]) -> None:
         try:
             if await asyncio.to_thread(lambda: self.active):
                 await self._own_network()
-                await asyncio.to_thread(self._known, project, environment)
+                await asyncio.to_thread(self._plan, project, environment)
+                await asyncio.to_thread(self._layer_parent, project)
         except OSError as error:
             log.warning("the sandbox could not get ready: %s", error)  # the first command tells what is wrong
-
-    def _known(self, project: Path, environment: Mapping[str, str]) -> None:
-        self._plan(project.resolve(), environment)
-        self.is_layered(project, View())
 
     async def launch(  # noqa: PLR0913 - what a command is, and what it is given
         self,
@@ -338,17 +310,17 @@ class Sandbox:
                 changed, and only the directories of output are on the layer.
             inherits: ``descriptors`` will be open in it; without, nobody is told when the last process has ended.
             allow_host: asks about hosts while the command runs; without, those of the view are all there are.
-            replaced: files of the project in whose place it sees others, read-only; only bubblewrap can do that.
+            replaced: files of the project in whose place it sees others, read-only; for ``replaces_files`` only.
 
         Raises:
             SandboxError: it can't be done here.
         """
-        if replaced and not self.replaces_files:
-            raise SandboxError("this sandbox can't put one file in the place of another.")
         network = await self._own_network()
         launch = await asyncio.to_thread(self._laid_out, cwd, project, view, dict(environment), live=live)
+        # A copy's files are seen where those of the project are.
+        seen_at = {p: p if self._copy is None else self._copy.of / p.relative_to(project) for p in replaced}
         others = (
-            Mount(self._seen(place, project), MountKind.READ, other)
+            Mount(seen_at[place], MountKind.READ, other)
             for place, other in replaced.items()
             if place not in launch.hidden
         )
@@ -362,12 +334,6 @@ class Sandbox:
             await asyncio.to_thread(self._clear_up, launch)
             raise
         return launch
-
-    def _seen(self, place: Path, project: Path) -> Path:
-        """Return where commands see a place of the project: a copy's stand where those of the project are."""
-        if self._copy is None or self.state.kind != "bubblewrap":
-            return place
-        return self._copy.of / place.relative_to(project)
 
     async def finish(
         self, launch: Launch, output: str, exit_code: int | None, recorded: Recorded | None = None
@@ -383,28 +349,23 @@ class Sandbox:
         if self._network is not None:
             self._network.proxy.close(launch.gateway)
         await launch.gone()
-        notes: list[str] = []
-        # A command that did without a host is not run again for it.
-        wanted = Grants(hosts=frozenset(launch.gateway.refused if exit_code != 0 else ()))
         try:
             async with launch.taking_up:
-                if launch.layer is not None:
-                    judged = await self._apply_changes(launch, launch.layer, recorded or _unrecorded)
-                    wanted |= judged.wanted
-                    notes += _notes_on(judged, launch.view)
-                notes += await asyncio.to_thread(_tidied, launch)
+                judged = await self._apply_changes(launch, recorded)
+                notes = judged.notes(launch.view) + await asyncio.to_thread(launch.itself.tidied)
         finally:
             await asyncio.to_thread(self._clear_up, launch)
-        notes += [f"[{reason}]" for reason in launch.gateway.refused.values()]
+        wanted, refused = judged.wanted, launch.gateway.refused
+        notes += [f"[{reason}]" for reason in refused.values()]
         if exit_code != 0:
-            wanted |= await asyncio.to_thread(self._lacking, launch, output)
-        wanted = wanted.beyond(launch.view.grants)
-        return CommandOutcome(wanted or None, "\n".join(notes))
+            # A command that did without a host is not run again for it.
+            wanted |= Grants(hosts=frozenset(refused)) | await asyncio.to_thread(self._lacking, launch, output)
+        return CommandOutcome(wanted.beyond(launch.view.grants) or None, "\n".join(notes))
 
     async def look(self, launch: Launch) -> None:
         """Bring what a command that still runs has made again, and may, into the project."""
         async with launch.taking_up:
-            await asyncio.to_thread(_tidied, launch)
+            await asyncio.to_thread(launch.itself.tidied)
             if launch.layer is not None and launch.view.writes_outputs:
                 judged = await self._judged(launch, launch.layer)
                 await asyncio.to_thread(publish, launch.layer, judged.outputs)
@@ -423,7 +384,10 @@ class Sandbox:
         root = project.resolve()
         if lack := self.lacks(view, root):
             raise SandboxError(f"{lack}.")
-        layer = self._made_layer(root)
+        layer = None
+        if parent := self._layer_parent(root):
+            with contextlib.suppress(OSError):
+                layer = make_layer(root, parent)
         goes_on = live and view.writes is not Writes.NOTHING and not view.grants.sources
         live = layer is not None and (goes_on or view.grants.repository)
         if view.writes is Writes.PROJECT and (layer is None or live) and not view.grants.repository:
@@ -432,11 +396,15 @@ class Sandbox:
         made = tuple(self._made(root, view, needed=layer is None or live))
         self._scan(root)
         owned, caches = self._caches(root, layer, view)
-        found = self._known_scan(root).outputs
-        there = look_into(root, found) if layer is None and view.writes_outputs else OutputsFound()
         plan = self._plan(root, environment)
         room = replace(plan.room, caches=caches)
-        plan = replace(plan, cwd=cwd.resolve(), view=view, layer=layer, linked=there.linked, live=live, room=room)
+        plan = replace(plan, cwd=cwd.resolve(), view=view, layer=layer, live=live, room=room)
+        itself = WorkedOnItself(
+            plan.seen, view.grants, root if plan.changes_project_itself else None,
+            tuple(plan.seen.outputs) if layer is None and view.writes_outputs else (),
+        )  # fmt: skip
+        linked, itself.before = itself.look()
+        plan = replace(plan, linked=frozenset(linked))
         inside = self._environment(environment, root)
         layout = plan.layout()
         covered = (mount.place for mount in layout.mounts if mount.put is MountKind.HIDDEN_FILE)
@@ -444,9 +412,7 @@ class Sandbox:
         if self._copy is not None:
             secrets = self._plan(self._copy.of).hidden()
             layout = layout.showing(self._copy, root, secrets, at_its_place=self.state.kind == "bubblewrap")
-        launch = Launch(inside, view, plan.seen, layout, hidden, layer, owned=owned, made=made)
-        launch.changes_project_itself = plan.changes_project_itself
-        launch.planted = there.planted | _planted(launch)
+        launch = Launch(inside, view, plan.seen, layout, itself, hidden, layer, owned=owned, made=made)
         if len(launch.layout.mounts) > MAX_MOUNTS:
             self._clear_up(launch)
             raise SandboxError("The project has too many files that need protection for a sandbox to be laid out.")
@@ -460,12 +426,6 @@ class Sandbox:
             private=self._private,
             shared=() if self._copy is None else tuple(real for _place, real in self._copy.shared),
         )  # fmt: skip
-
-    def _made_layer(self, root: Path) -> Layer | None:
-        parent = self._layer_parent(root)
-        with contextlib.suppress(OSError):
-            return make_layer(root, parent) if parent is not None else None
-        return None
 
     def _caches(self, root: Path, layer: Layer | None, view: View) -> tuple[tuple[int, ...], Path | None]:
         """Return where layers over the user's caches are, and a lock on it: no two commands may share a layer.
@@ -542,38 +502,38 @@ class Sandbox:
             return JudgedChanges()
         if len(changes) > MAX_CHANGES:
             return JudgedChanges(lost=changes[:MAX_CHANGES], wanted=Grants(sources=True))
-        shared = frozenset(await shared_files(root)) if needs_knowledge(changes) else frozenset[str]()
-        facts = ProjectFacts(root, shared, launch.layout)
+        # What else is in the project matters where something that was there before is different.
+        differs = any(change.kind is not ChangeKind.NEW and not change.output for change in changes)
+        facts = ProjectFacts(root, frozenset(await shared_files(root) if differs else ()), launch.layout)
         return await asyncio.to_thread(judge, changes, launch.view, facts)
 
-    async def _apply_changes(self, launch: Launch, layer: Layer, recorded: Recorded) -> JudgedChanges:
+    async def _apply_changes(self, launch: Launch, recorded: Recorded | None) -> JudgedChanges:
+        if (layer := launch.layer) is None:
+            return JudgedChanges()
         judged = await self._judged(launch, layer)
         await asyncio.to_thread(discard, layer, [change for change in judged.lost if change.inside])
         if judged.outputs:
             await asyncio.to_thread(keep, layer, judged.outputs)
         if judged.sources:
             paths = [launch.seen.root / change.path for change in judged.sources if not change.directory]
-            async with recorded(paths):
+            async with contextlib.nullcontext() if recorded is None else recorded(paths):
                 failed = await asyncio.to_thread(keep, layer, judged.sources)
             judged.lost += [change for change in failed if not change.directory]
         return judged
 
     def _lacking(self, launch: Launch, output: str) -> Grants:
-        def shows(path: Path) -> bool:
-            return self.shows(path, launch.seen.root)
-
         cwd, root = launch.layout.cwd, launch.seen.root
         if self._copy is not None:
             # What it calls the project is the copy.
             output = output.replace(str(self._copy.of), str(root))
             cwd = Path(str(cwd).replace(str(self._copy.of), str(root), 1))
-        wanted = lacking(output, cwd, launch.view, launch.seen, shows)
-        return wanted or Grants(secrets=named(launch.hidden, launch.seen.root, output))
+        wanted = lacking(output, cwd, launch.view, launch.seen, partial(self.shows, project=root))
+        return wanted or Grants(secrets=named(launch.hidden, root, output))
 
     @staticmethod
     def _clear_up(launch: Launch) -> None:
         if launch.layer is not None:
-            launch.layer.remove()
+            remove_tree(launch.layer.place)
         for descriptor in launch.owned:
             with contextlib.suppress(OSError):
                 os.close(descriptor)
@@ -635,16 +595,10 @@ class Sandbox:
         except OSError:
             return False
         mounts = (*system_mounts(), Mount(root, MountKind.LAYER, layer.upper, layer.work))
-        command = bubblewrap_command(self._form, Layout(root, Path(os.devnull), mounts), ["true"])
         try:
-            done = subprocess.run(
-                command, capture_output=True, stdin=subprocess.DEVNULL, timeout=TRIAL_SECONDS, check=False
-            )
-        except (OSError, subprocess.TimeoutExpired):
-            return False
+            return not why_not(bubblewrap_command(self._form, Layout(root, Path(os.devnull), mounts), ["true"]))
         finally:
-            layer.remove()
-        return done.returncode == 0
+            remove_tree(layer.place)
 
     @cached_property
     def _memory(self) -> Path | None:
@@ -684,17 +638,15 @@ class Sandbox:
             private = self._cache_of(root)
             cache = private / "cache" if private is not None else self._place / "tmp" / "cache"
             found["XDG_CACHE_HOME"] = str(cache)
-            found |= self._relocated_homes(environ)
+            # The home directory is in another place; toolchains are found where they are.
+            home = self._machine_of(environ).home
+            found |= {t.variable: str(home / t.home) for t in TOOLCHAINS if t.variable and (home / t.home).is_dir()}
+            if (home / ".gitconfig").is_file():
+                found["GIT_CONFIG_GLOBAL"] = str(home / ".gitconfig")
+            found["HOME"] = str(SandboxFolders(self._place).home)
         # Programs of the project may not leave compiled code beside its sources, which somebody else runs.
-        found.setdefault(_SETTLED, str(cache / "pycache"))
+        found.setdefault("PYTHONPYCACHEPREFIX", str(cache / "pycache"))
         return found
-
-    def _relocated_homes(self, environ: Mapping[str, str]) -> dict[str, str]:
-        """Return variables for a home directory in another place, from which toolchains are found where they are."""
-        home = self._machine_of(environ).home
-        named = {t.variable: str(home / t.home) for t in TOOLCHAINS if t.variable and (home / t.home).is_dir()}
-        settings = {"GIT_CONFIG_GLOBAL": str(home / ".gitconfig")} if (home / ".gitconfig").is_file() else {}
-        return {**named, **settings, "HOME": str(SandboxFolders(self._place).home)}
 
     def _short(self, paths: Iterable[Path]) -> list[str]:
         return [
@@ -716,76 +668,3 @@ class Sandbox:
             if self._network is None:
                 self._network = await make_network(self.state, self.proxy_reaches, self._outside)
         return self._network if self._network.proxy.port else None
-
-
-def _planted(launch: Launch) -> frozenset[Path]:
-    """Return what programs obey, and what leads outside, in the places that a command works on itself."""
-    seen, found = launch.seen, frozenset[Path]()
-    if launch.layer is None and launch.view.writes_outputs:
-        made = (path for path in launch.made if path.is_relative_to(seen.root))
-        found |= look_into(seen.root, (*seen.outputs, *made)).planted
-    if launch.changes_project_itself:
-        found |= look_into(seen.root, [seen.root], seen.outputs).planted
-    if launch.view.grants.repository:
-        found |= {path for repository in (*seen.repositories, *seen.elsewhere) for path in steering_in(repository)}
-    return found
-
-
-def _tidied(launch: Launch) -> list[str]:
-    """Take away what a command left for other programs to obey, and name what else of the kind is new.
-
-    Where it may write to repositories, what git has checked out stays, and so do repositories that it made.
-    """
-    root, grants, before = launch.seen.root, launch.view.grants, launch.planted
-    opened = grants.protected | grants.write
-    found = (path for path in _planted(launch) - before if not any(map(path.is_relative_to, opened)))
-    new = {path for path in found if not _lost_owner_bits(path)}
-    kept = set[Path]()
-    if new and grants.repository:
-        known = {path.parent for path in before} | {*launch.seen.repositories, *launch.seen.elsewhere}
-        known |= {place / inner for place in known for inner in ("info", "objects/info")}
-        new -= {path for path in new if path.name in STEERING and path.parent not in known}
-        tracked = [Path(name) for name in tracked_files(root)]
-        kept = {path for path in new if any(name.is_relative_to(path) for name in tracked)}
-        kept |= {path for path in new if path.name not in STEERING and _is_of_repository(path)}
-    for path in new - kept:
-        remove_tree(path)
-    rows = (
-        (new - kept, "Not kept, as other programs obey it or it leads outside: {}."),
-        (kept, "New, and other programs obey it: {}. Tell the user to look at it."),
-    )
-    return [
-        f"[{text.format(listed([os.path.relpath(path, root) for path in sorted(paths)]))}]"
-        for paths, text in rows
-        if paths
-    ]
-
-
-def _is_of_repository(path: Path) -> bool:
-    inner = {name for name in BARE_REPOSITORY if os.path.lexists(path.parent / name)}
-    return is_repository(path.name) or inner == BARE_REPOSITORY
-
-
-def _lost_owner_bits(path: Path) -> bool:
-    """Take the permission to run as its owner or group from a file; returns whether that was all it had."""
-    before = path.lstat()
-    return (
-        drop_owner_bits(str(path), before) is not before
-        and not steers_programs(path.name)
-        and not _is_of_repository(path)
-    )
-
-
-def _notes_on(judged: JudgedChanges, view: View) -> list[str]:
-    if not judged.lost:
-        return []
-    files = [change.path for change in judged.lost if not change.directory]
-    names = listed(files or [change.path for change in judged.lost])
-    if view.writes is Writes.NOTHING:
-        return [f"[Thrown away, the files are as they were: {names}.]"]
-    return [f"[Not kept, the files are as they were: {names}.]"]
-
-
-@asynccontextmanager
-async def _unrecorded(_paths: Sequence[Path]) -> AsyncIterator[None]:
-    yield

@@ -19,7 +19,7 @@ from tui_agent.path_checks import is_directory
 from tui_agent.permission import Change, Permission, PermissionNeed
 from tui_agent.shell.families import escaped, exceeded_family, family, run_by
 from tui_agent.shell.grammar import TABLE, is_free
-from tui_agent.shell.reader import ParsedLine, Redirect, SimpleCommand, Word, listed, read_script
+from tui_agent.shell.reader import ParsedLine, SimpleCommand, Word, listed, read_script
 
 # What commands are known to change: asked about before a run in the sandbox that would be for nothing. It is never a
 # reason to allow anything: what is not here is asked about when it has failed.
@@ -120,17 +120,16 @@ class _CommandAnalyzer:
         self._folders = folders
 
     def judge(self, script: ParsedLine) -> Iterator[PermissionNeed]:
-        for problem in script.problems:
-            yield PermissionNeed(Permission.BASH, self._command, self._command, "command", unclear=problem)
         if script.problems:
+            yield from map(self._unclear, script.problems)
             return
         for name, word in script.assignments:
             if not _QUIET_SETTINGS.fullmatch(name):
                 text = f"{name}={word.source}"
                 yield PermissionNeed(Permission.BASH, text, text, "command", unclear=f"{name} may change what runs")
-        for redirect in script.redirects:
-            yield from self._redirect(redirect)
-        writes = any(redirect.writes and redirect.target.value not in HARMLESS_DEVICES for redirect in script.redirects)
+        for operator, target in script.redirects:
+            yield from self._redirect(operator, target)
+        writes = any(">" in how and target.value not in HARMLESS_DEVICES for how, target in script.redirects)
         for simple in script.commands:
             if simple.words:
                 yield from self._simple(simple, writes=writes)
@@ -154,20 +153,19 @@ class _CommandAnalyzer:
         if not free:
             yield from self._places(simple.words)
 
-    def _redirect(self, redirect: Redirect) -> Iterator[PermissionNeed]:
-        value = redirect.target.value
-        written = f"{redirect.operator} {redirect.target.source}"
-        if value is None or redirect.target.glob:
-            why = f"where {written} leads is not known before it runs"
-            yield PermissionNeed(Permission.BASH, self._command, self._command, "command", unclear=why)
+    def _unclear(self, why: str) -> PermissionNeed:
+        return PermissionNeed(Permission.BASH, self._command, self._command, "command", unclear=why)
+
+    def _redirect(self, operator: str, target: Word) -> Iterator[PermissionNeed]:
+        value, written = target.value, f"{operator} {target.source}"
+        if value is None or target.glob:
+            yield self._unclear(f"where {written} leads is not known before it runs")
         elif value.startswith(("/dev/tcp/", "/dev/udp/")):
-            why = "it opens a network connection"
-            yield PermissionNeed(Permission.BASH, self._command, self._command, "command", unclear=why)
-        elif not redirect.writes:
-            yield from self._places((redirect.target,))
+            yield self._unclear("it opens a network connection")
+        elif ">" not in operator:
+            yield from self._places((target,))
         elif value not in HARMLESS_DEVICES:
-            text = _home(value) if redirect.target.tilde else value
-            for real in self._real(text):
+            for real in self._real(_home(value) if target.tilde else value):
                 yield PermissionNeed(Permission.EDIT, self._shown(real), written)
                 if not real.is_relative_to(self._project):
                     yield outside(real)

@@ -42,19 +42,6 @@ class Word:
 
 
 @dataclass(frozen=True, slots=True)
-class Redirect:
-    """A redirection to or from a file."""
-
-    operator: str
-    target: Word
-
-    @property
-    def writes(self) -> bool:
-        """Whether it may change the file."""
-        return ">" in self.operator
-
-
-@dataclass(frozen=True, slots=True)
 class SimpleCommand:
     """One simple command. ``fed`` is the text it reads from a here-document, "" for none."""
 
@@ -73,7 +60,8 @@ class ParsedLine:
     """
 
     commands: list[SimpleCommand] = field(default_factory=list)
-    redirects: list[Redirect] = field(default_factory=list)
+    redirects: list[tuple[str, Word]] = field(default_factory=list)
+    """Operators (one with ``>`` may change the file), and where to."""
     assignments: list[tuple[str, Word]] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
@@ -84,16 +72,6 @@ def listed(text: str) -> frozenset[str]:
 
 def literal(text: str) -> Word:
     return Word(text, text, text)
-
-
-def unquoted(text: str) -> str:
-    """Return what unquoted characters stand for: a backslash takes the meaning of what follows."""
-    return _ESCAPED.sub(lambda match: "" if match[1] == "\n" else match[1], text)
-
-
-def has_glob(text: str) -> bool:
-    """Return whether unquoted characters hold a pattern for file names."""
-    return re.search(r"[*?\[]", _ESCAPED.sub("", text)) is not None
 
 
 MAX_CHARS = 20_000
@@ -123,15 +101,12 @@ _SUBSTITUTION = re.compile(r"(?<!\\)(?:\\\\)*(?:`|\$[({\[])")
 
 def read_script(text: str) -> ParsedLine:
     """Take a command line apart. Never raises; what it can't read is in ``problems``."""
-    script = ParsedLine()
     if problem := _unreadable(text):
-        script.problems.append(problem)
-        return script
-    data = text.encode()
+        return ParsedLine(problems=[problem])
+    script, data = ParsedLine(), text.encode()
     root = _parser().parse(data).root_node
     if root.has_error:
-        script.problems.append("its syntax can't be read")
-        return script
+        return ParsedLine(problems=["its syntax can't be read"])
     reader = _Reader(script, data)
     if not all(map(_LINE_GAP.fullmatch, (data[: root.start_byte].decode(), data[root.end_byte :].decode()))):
         script.problems.append("part of it can't be read")
@@ -198,7 +173,7 @@ class _Reader:
             case kind if kind in _WORDS:
                 self._word(node)
             case kind:
-                self._problem(f"it uses shell syntax that is not checked ({kind.replace('_', ' ')})")
+                self._unchecked(kind)
 
     def _walk(self, node: "Node") -> None:
         # The grammar drops a lone dash before a here-document; the commands that take one read it either way.
@@ -211,9 +186,7 @@ class _Reader:
 
     def _command(self, node: "Node") -> None:
         self._gaps(node, _GAP)
-        words: list[Word] = []
-        assignments: list[tuple[str, Word]] = []
-        fed = self._fed(node)
+        words, assignments = list[Word](), list[tuple[str, Word]]()
         for child in node.children:
             match child.type:
                 case "variable_assignment":
@@ -227,8 +200,9 @@ class _Reader:
                 case kind if kind in _WORDS:
                     words.append(self._word(child))
                 case kind:
-                    self._problem(f"it uses shell syntax that is not checked ({kind.replace('_', ' ')})")
-        self._script.commands.append(SimpleCommand(tuple(words), self._text(node), tuple(assignments), fed))
+                    self._unchecked(kind)
+        command = SimpleCommand(tuple(words), self._text(node), tuple(assignments), self._fed(node))
+        self._script.commands.append(command)
 
     def _declaration(self, node: "Node") -> None:
         """``export A=1``: an assignment, and a command of that name with whatever else it is given."""
@@ -258,7 +232,7 @@ class _Reader:
         if len(targets) != 1:
             self._problem("it redirects in a way that can't be read")
         elif operator not in {">&", "<&"} or not re.fullmatch(r"\d+-?|-", targets[0].source):
-            self._script.redirects.append(Redirect(operator, targets[0]))
+            self._script.redirects.append((operator, targets[0]))
 
     def _heredoc(self, node: "Node") -> None:
         """The here-document ends where the shell ends it: at the first line that is its name."""
@@ -305,7 +279,9 @@ class _Reader:
             case "word" | "number" | "variable_name" | "special_variable_name":
                 if node.children or not _PLAIN.fullmatch(text) or "{" in text or "}" in text:
                     self._problem("it holds a word that can't be read")
-                yield unquoted(text), has_glob(text)
+                # A backslash takes the meaning of what follows.
+                unquoted = _ESCAPED.sub(lambda match: "" if match[1] == "\n" else match[1], text)
+                yield unquoted, re.search(r"[*?\[]", _ESCAPED.sub("", text)) is not None
             case "raw_string":
                 yield text[1:-1], False
             case "string":
@@ -323,7 +299,7 @@ class _Reader:
             case "simple_expansion" | "expansion" if re.fullmatch(r"\$(?:\w+|\{\w+\}|[?#!$])", text, re.ASCII):
                 yield ("0" if text in {"$?", "$#", "$!", "$$"} else None), False
             case kind:
-                self._problem(f"it uses shell syntax that is not checked ({kind.replace('_', ' ')})")
+                self._unchecked(kind)
                 yield None, False
 
     def _string(self, node: "Node") -> Iterator[tuple[str | None, bool]]:
@@ -343,15 +319,16 @@ class _Reader:
     def _gaps(self, node: "Node", allowed: "re.Pattern[str]") -> None:
         """What lies between the parts of a node is nothing but space: the parser left nothing out."""
         position = node.start_byte
-        for child in node.children:
-            if not allowed.fullmatch(self._data[position : child.start_byte].decode()):
+        for start, end in (*((child.start_byte, child.end_byte) for child in node.children), (node.end_byte, 0)):
+            if not allowed.fullmatch(self._data[position:start].decode()):
                 self._problem("part of it can't be read")
-            position = max(position, child.end_byte)
-        if not allowed.fullmatch(self._data[position : node.end_byte].decode()):
-            self._problem("part of it can't be read")
+            position = max(position, end)
 
     def _text(self, node: "Node") -> str:
         return self._data[node.start_byte : node.end_byte].decode()
+
+    def _unchecked(self, kind: str) -> None:
+        self._problem(f"it uses shell syntax that is not checked ({kind.replace('_', ' ')})")
 
     def _problem(self, problem: str) -> None:
         if problem not in self._script.problems:
