@@ -1,4 +1,4 @@
-"""The documents: links lead somewhere, the reference is the program's own, the pictures are there."""
+"""The documents: links lead somewhere, names of code and settings exist, the reference is the program's own."""
 
 import re
 import subprocess
@@ -7,6 +7,9 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+
+from tui_agent.config import load_config
+from tui_agent.setting_rows import setting_rows
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -49,6 +52,21 @@ def test_each_page_ends_with_the_next_one_of_the_reading_order() -> None:
     for name, following in pairwise(order):
         last = (ROOT / "docs" / name).read_text(encoding="utf-8").splitlines()[-1]
         assert re.fullmatch(rf"Next: \[.+\]\({following}\)", last), f"{name} ends with {last!r}"
+
+
+@pytest.mark.parametrize("page", ["CONTRIBUTING.md", "docs/architecture.md"])
+def test_the_code_that_pages_name_exists(page: str) -> None:
+    named = re.findall(r"`((?:\w+/)*\w+\.py|(?:\w+/)+)(?: [\w.]+)?`", prose(ROOT / page))
+    assert len(named) > 0
+    code = {str(path.relative_to(ROOT)) for path in (*ROOT.glob("t*/**/*.py"), *ROOT.glob("scripts/**/*.py"))}
+    assert [name for name in named if "NAME" not in name and not any(f"/{name}" in f"/{path}" for path in code)] == []
+
+
+def test_the_settings_that_pages_name_exist(tmp_path: Path) -> None:
+    keys = {row.key for row in setting_rows(load_config(tmp_path / "config.toml", environ={}))}
+    tables = {key.partition(".")[0] for key in keys}
+    named = {key for page in PAGES for key in re.findall(r"`([a-z_]+\.[a-z_.]+)(?: = [^`]*)?`", prose(page))}
+    assert {key for key in named if key.partition(".")[0] in tables} <= keys
 
 
 def test_the_reference_is_the_programs() -> None:
