@@ -57,16 +57,13 @@ class Conversation:
         for call, output in zip(calls, outputs, strict=True):
             self.messages.append(Message("tool", (ContentText(output),), call_id=call.call_id))
 
-    async def play(self, *outputs: str) -> tuple[list[str], str]:
-        """Answer calls with the outputs in turn until the model stops; return the tools called and the last text."""
-        waiting, tools = list(outputs), []
-        while True:
-            text, calls = await self.answer()
-            if not calls:
-                assert not waiting, "the script ended early"
-                return tools, text
-            tools += [call.tool for call in calls]
-            self.results(calls, *(waiting.pop(0) for _ in calls))
+    async def step(self, text: str, *outputs: str) -> tuple[str, tuple[RequestToolCall, ...]]:
+        """Say something, and give the calls of the answer these outputs."""
+        self.say(text)
+        said, calls = await self.answer()
+        if outputs:
+            self.results(calls, *outputs)
+        return said, calls
 
 
 def message(role, text: str) -> Message:
@@ -79,28 +76,23 @@ def talk() -> Conversation:
 
 
 async def test_the_first_answer_says_that_it_is_a_script(talk: Conversation) -> None:
-    talk.say("hello")
-    text, calls = await talk.answer()
+    text, calls = await talk.step("hello")
     assert "I am a script, not a model" in text
     assert "fix the bug" in text
     assert calls == ()
-    talk.say("hello")
-    again, _ = await talk.answer()
+    again, _ = await talk.step("hello")
     assert "I am a script" not in again
 
 
 async def test_what_it_does_not_know_gets_the_list_of_what_it_does(talk: Conversation) -> None:
-    talk.say("Write me a poem about rivers.")
-    text, _ = await talk.answer()
+    text, _ = await talk.step("Write me a poem about rivers.")
     assert "only the scripted demo" in text
     for known in ("fix the bug", "run the tests", "explain", "show markdown"):
         assert known in text
 
 
 async def test_another_client_goes_on_in_the_middle(talk: Conversation) -> None:
-    talk.say("fix the bug")
-    _, calls = await talk.answer()
-    talk.results(calls, "shop/", "quantity")
+    await talk.step("fix the bug", "shop/", "quantity")
     resumed = Conversation()
     resumed.messages = talk.messages
     _, calls = await resumed.answer()
@@ -108,66 +100,47 @@ async def test_another_client_goes_on_in_the_middle(talk: Conversation) -> None:
 
 
 async def test_continue_repeats_the_step_that_was_interrupted(talk: Conversation) -> None:
-    talk.say("run the tests")
-    _, calls = await talk.answer()
-    talk.results(calls, f"{INTERRUPTED_OUTPUT}\nsome output")
-    talk.say("Continue, please")
-    _, again = await talk.answer()
+    await talk.step("run the tests", f"{INTERRUPTED_OUTPUT}\nsome output")
+    _, again = await talk.step("Continue, please", "OK")
     assert [call.tool for call in again] == ["bash"]
-    talk.results(again, "OK")
     assert "All tests pass" in (await talk.answer())[0]
 
 
 async def test_another_wish_after_an_interrupt_is_served(talk: Conversation) -> None:
-    talk.say("run the tests")
-    _, calls = await talk.answer()
-    talk.results(calls, INTERRUPTED_OUTPUT)
-    talk.say("explain")
-    _, calls = await talk.answer()
+    await talk.step("run the tests", INTERRUPTED_OUTPUT)
+    _, calls = await talk.step("explain")
     assert [call.tool for call in calls] == ["read", "read"]
 
 
 async def test_a_remark_in_the_middle_is_acknowledged_and_the_task_goes_on(talk: Conversation) -> None:
-    talk.say("run the tests")
-    _, calls = await talk.answer()
-    talk.results(calls, "OK")
-    talk.say("<system-reminder>The user wrote: explain it\n</system-reminder>")
-    text, calls = await talk.answer()
+    await talk.step("run the tests", "OK")
+    text, calls = await talk.step("<system-reminder>The user wrote: explain it\n</system-reminder>")
     assert "explain it" in text
     assert "All tests pass" in text
     assert calls == ()
 
 
 async def test_what_checkers_found_is_no_remark(talk: Conversation) -> None:
-    talk.say("run the tests")
-    _, calls = await talk.answer()
-    talk.results(calls, "OK")
-    talk.say(f"{prompt('diagnostics')}\n1 new problem:\nshop/cart.py:1: unused import (ruff)")
-    text, _ = await talk.answer()
+    await talk.step("run the tests", "OK")
+    text, _ = await talk.step(f"{prompt('diagnostics')}\n1 new problem:\nshop/cart.py:1: unused import (ruff)")
     assert text.startswith("All tests pass")
 
 
 async def test_only_the_words_of_a_remark_are_quoted(talk: Conversation) -> None:
-    talk.say("run the tests")
-    _, calls = await talk.answer()
-    talk.results(calls, "OK")
-    talk.say(prompt("reminder").replace("{message}", "first line\n\nlast line"))
-    text, _ = await talk.answer()
+    await talk.step("run the tests", "OK")
+    text, _ = await talk.step(prompt("reminder").replace("{message}", "first line\n\nlast line"))
     assert "“first line last line”" in text
 
 
 async def test_a_remark_that_came_too_late_is_a_wish_of_its_own(talk: Conversation) -> None:
-    talk.say("hello")
-    await talk.answer()
-    talk.say("<system-reminder>The user wrote: run the tests</system-reminder>")
-    _, calls = await talk.answer()
+    await talk.step("hello")
+    _, calls = await talk.step("<system-reminder>The user wrote: run the tests</system-reminder>")
     assert [call.tool for call in calls] == ["bash"]
 
 
 async def test_without_the_tool_it_needs_it_says_so(talk: Conversation) -> None:
     talk.tools = TOOLS[:1]
-    talk.say("run the tests")
-    text, calls = await talk.answer()
+    text, calls = await talk.step("run the tests")
     assert "needs a tool that I am not given" in text
     assert calls == ()
 
@@ -194,8 +167,7 @@ async def test_it_summarises_and_names_sessions_when_the_program_asks(talk: Conv
 
 
 async def test_the_stream_is_whole_and_ends_as_providers_end_it(talk: Conversation) -> None:
-    talk.say("fix the bug")
-    _, calls = await talk.answer()
+    _, calls = await talk.step("fix the bug")
     kinds = [type(event) for event in talk.events]
     assert kinds[-2:] == [UsageReport, Finished]
     assert kinds.count(TextDelta) > 5

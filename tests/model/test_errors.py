@@ -80,34 +80,6 @@ def test_an_empty_body_is_an_overflow_only_where_the_provider_says_it_so() -> No
     assert classify(Failure("", 400), TARGET, now=NOW).kind is ErrorKind.INVALID_REQUEST
 
 
-@pytest.mark.parametrize(
-    ("status", "text", "kind"),
-    [
-        (429, "You exceeded your current quota, please check your plan and billing details.", ErrorKind.QUOTA),
-        (429, "You exceeded your current quota. Please retry in 34.07s.", ErrorKind.RATE_LIMIT),
-        (429, '{"error": {"code": 429, "message": "Quota exceeded for quota metric"}}', ErrorKind.RATE_LIMIT),
-        (400, "Your credit balance is too low to access the Anthropic API.", ErrorKind.QUOTA),
-        (402, "Insufficient Balance", ErrorKind.QUOTA),
-        (400, "API key not valid. Please pass a valid API key.", ErrorKind.AUTH),
-        (401, "x", ErrorKind.AUTH),
-        (403, "Your organization has been disabled.", ErrorKind.AUTH),
-        (404, "x", ErrorKind.NOT_FOUND),
-        (400, "The model `gpt-9` does not exist", ErrorKind.NOT_FOUND),
-        (400, "litellm.BadRequestError: LLM Provider NOT provided. You passed model=x", ErrorKind.NOT_FOUND),
-        (400, "The response was filtered due to the prompt triggering Azure OpenAI's content management policy.",
-         ErrorKind.CONTENT_FILTER),
-        (500, "internal", ErrorKind.OVERLOADED),
-        (529, "Overloaded", ErrorKind.OVERLOADED),
-        (None, "AnthropicError - Overloaded", ErrorKind.OVERLOADED),
-        (504, "upstream", ErrorKind.NETWORK),
-        (422, "unprocessable", ErrorKind.INVALID_REQUEST),
-        (None, "something else", ErrorKind.UNKNOWN),
-    ],
-)  # fmt: skip
-def test_kinds(status: int | None, text: str, kind: ErrorKind) -> None:
-    assert classify(Failure(text, status), TARGET, now=NOW).kind is kind
-
-
 BEDROCK_THROTTLE = "Too many tokens, please wait before trying again."
 AZURE_THROTTLE = (
     "Requests to the ChatCompletions_Create Operation under Azure OpenAI API have exceeded token rate limit of your "
@@ -206,6 +178,25 @@ def error_of(message: str, status: int | None = None, **codes: object) -> Failur
 @pytest.mark.parametrize(
     ("failure", "kind"),
     [
+        (Failure("You exceeded your current quota, please check your plan and billing details.", 429), ErrorKind.QUOTA),
+        (Failure("You exceeded your current quota. Please retry in 34.07s.", 429), ErrorKind.RATE_LIMIT),
+        (Failure('{"error": {"code": 429, "message": "Quota exceeded for quota metric"}}', 429), ErrorKind.RATE_LIMIT),
+        (Failure("Your credit balance is too low to access the Anthropic API.", 400), ErrorKind.QUOTA),
+        (Failure("Insufficient Balance", 402), ErrorKind.QUOTA),
+        (Failure("API key not valid. Please pass a valid API key.", 400), ErrorKind.AUTH),
+        (Failure("x", 401), ErrorKind.AUTH),
+        (Failure("Your organization has been disabled.", 403), ErrorKind.AUTH),
+        (Failure("x", 404), ErrorKind.NOT_FOUND),
+        (Failure("The model `gpt-9` does not exist", 400), ErrorKind.NOT_FOUND),
+        (Failure("litellm.BadRequestError: LLM Provider NOT provided. You passed model=x", 400), ErrorKind.NOT_FOUND),
+        (Failure("The response was filtered: the prompt triggers Azure OpenAI's content management policy.", 400),
+         ErrorKind.CONTENT_FILTER),
+        (Failure("internal", 500), ErrorKind.OVERLOADED),
+        (Failure("Overloaded", 529), ErrorKind.OVERLOADED),
+        (Failure("AnthropicError - Overloaded", None), ErrorKind.OVERLOADED),
+        (Failure("upstream", 504), ErrorKind.NETWORK),
+        (Failure("unprocessable", 422), ErrorKind.INVALID_REQUEST),
+        (Failure("something else", None), ErrorKind.UNKNOWN),
         (error_of("Provider said no", code="server_error"), ErrorKind.OVERLOADED),
         (error_of("Provider returned error", code=502), ErrorKind.OVERLOADED),
         (error_of("Provider returned error", code=429), ErrorKind.RATE_LIMIT),
@@ -225,7 +216,7 @@ def error_of(message: str, status: int | None = None, **codes: object) -> Failur
         (error_of("Flagged", code="invalid_prompt"), ErrorKind.CONTENT_FILTER),
     ],
 )  # fmt: skip
-def test_the_providers_own_name_for_an_error_decides(failure: Failure, kind: ErrorKind) -> None:
+def test_words_status_and_a_providers_own_name_for_an_error_tell_its_kind(failure: Failure, kind: ErrorKind) -> None:
     assert classify(failure, TARGET, now=NOW).kind is kind
 
 

@@ -2,10 +2,11 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.support.agents import make_agent
+from tests.support.agents import Harness, make_agent
 from tests.support.scripted_client import Call, Reply, ScriptedClient
 from tui_agent.agent.archive import SessionArchive
 from tui_agent.agent.permissions import Action, Rule
@@ -18,15 +19,23 @@ def recall(what: str, **more: object) -> Call:
     return Call("recall", json.dumps({"what": what, **more}))
 
 
+async def worked(
+    tmp_path: Path, text: str, *calls: Call, **options: Any
+) -> tuple[Harness, list[Reply], ScriptedClient]:
+    """Return an agent that made these calls, the script of what its model answers from now on, and its client."""
+    script = [Reply(calls=(call,)) for call in calls]
+    client = ScriptedClient(lambda _request: script.pop(0) if script else Reply("Done."))
+    harness = make_agent(tmp_path, client, rules=ALL, **options)
+    await harness.say(text)
+    return harness, script, client
+
+
 def results(harness) -> list[ToolResultEntry]:
     return [entry for entry in harness.path() if isinstance(entry, ToolResultEntry)]
 
 
 async def test_all_of_a_cut_output_comes_back_by_its_number(tmp_path: Path) -> None:
-    script = [Reply(calls=(Call("bash", '{"command": "seq 1 30000"}'),))]
-    client = ScriptedClient(lambda _request: script.pop(0) if script else Reply("Done."))
-    harness = make_agent(tmp_path, client, rules=ALL)
-    await harness.say("count")
+    harness, script, client = await worked(tmp_path, "count", Call("bash", '{"command": "seq 1 30000"}'))
     (cut,) = results(harness)
     assert "15000" not in cut.output
     assert f"[#{cut.id}]" in client.requests[-1].messages[-1].text, "the model is told the number"
@@ -70,10 +79,8 @@ async def test_recall_does_not_find_its_own_results(tmp_path: Path) -> None:
 
 async def test_a_search_ranks_and_brings_the_lines_that_fit_with_what_they_belong_to(tmp_path: Path) -> None:
     steps = [("bash", "seq 1 40; echo retry_limit = 7"), ("bash", "echo limit"), ("bash", "echo limit")]
-    script = [Reply(calls=(Call(tool, json.dumps({"command": command})),)) for tool, command in steps]
-    client = ScriptedClient(lambda _request: script.pop(0) if script else Reply("Done."))
-    harness = make_agent(tmp_path, client, rules=ALL)
-    await harness.say("go")
+    calls = [Call(tool, json.dumps({"command": command})) for tool, command in steps]
+    harness, script, _ = await worked(tmp_path, "go", *calls)
     wanted = results(harness)[0]
     script[:] = [Reply(calls=(recall("what was the limit retry_limit"),))]
     await harness.say("and?")
@@ -85,10 +92,7 @@ async def test_a_search_ranks_and_brings_the_lines_that_fit_with_what_they_belon
 
 
 async def test_one_looks_into_a_cut_output_by_range_and_by_text(tmp_path: Path) -> None:
-    script = [Reply(calls=(Call("bash", '{"command": "seq 1 30000"}'),))]
-    client = ScriptedClient(lambda _request: script.pop(0) if script else Reply("Done."))
-    harness = make_agent(tmp_path, client, rules=ALL)
-    await harness.say("count")
+    harness, script, _ = await worked(tmp_path, "count", Call("bash", '{"command": "seq 1 30000"}'))
     address = f"#{results(harness)[0].id}"
     script[:] = [
         Reply(calls=(recall(address, offset=15_000, limit=2),)),
@@ -110,10 +114,7 @@ async def test_what_a_read_left_out_comes_back_as_it_was_by_lines_and_by_search(
     file = tmp_path / "project" / "big.py"
     file.parent.mkdir(exist_ok=True)
     file.write_text("".join(f"name_{n} = {n}  # {'.' * 40}\n" for n in range(1, 2_001)))
-    script = [Reply(calls=(Call("read", '{"path": "big.py"}'),))]
-    client = ScriptedClient(lambda _request: script.pop(0) if script else Reply("Done."))
-    harness = make_agent(tmp_path, client, rules=ALL, window=32_768)
-    await harness.say("read it")
+    harness, script, _ = await worked(tmp_path, "read it", Call("read", '{"path": "big.py"}'), window=32_768)
     (cut,) = results(harness)
     assert "name_1900" not in cut.output
     file.write_text("gone\n")
@@ -127,10 +128,8 @@ async def test_what_a_read_left_out_comes_back_as_it_was_by_lines_and_by_search(
 
 
 async def test_a_long_entry_comes_back_with_the_lines_in_use(tmp_path: Path) -> None:
-    script = [Reply(calls=(Call("bash", json.dumps({"command": "seq -f 'value_n%g is set' 1 9000"})),))]
-    client = ScriptedClient(lambda _request: script.pop(0) if script else Reply("Done."))
-    harness = make_agent(tmp_path, client, rules=ALL, window=16_384)
-    await harness.say("list")
+    call = Call("bash", json.dumps({"command": "seq -f 'value_n%g is set' 1 9000"}))
+    harness, script, _ = await worked(tmp_path, "list", call, window=16_384)
     (cut,) = results(harness)
     script[:] = [Reply(calls=(recall(f"#{cut.id}"),))]
     await harness.say("What of value_n4321?")

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from tui_agent.app.commands import Command
 from tui_agent.app.format import one_line
@@ -12,7 +11,7 @@ from tui_agent.app.frontend import Choice, ModelChoice, Pick, PickRow, Question,
 from tui_agent.errors import UserFacingError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
     from tui_agent.app.controller import Controller
     from tui_agent.app.logins import LoginController, LoginRow
@@ -105,34 +104,20 @@ async def _take_key(controller: Controller, port: LoginController, row: LoginRow
         how = await controller.ask(Choice(f"Log in to {row.name}", answers, made + now + kept + note))
         if not how:
             return ""
-        sentence = await _TAKERS[how](controller, port, row)
+        if how in ("paste", "variable"):
+            sentence = await _enter(controller, port, row, is_variable=how == "variable")
+        else:
+            sentence = await _sign_in(controller, port, row, how)
         if sentence is not None:
             return sentence
 
 
-async def _sign_in_here(controller: Controller, port: LoginController, row: LoginRow) -> str | None:
-    return await _sign_in(controller, port, row, "browser", controller.frontend.open_page)
-
-
-async def _sign_in_elsewhere(controller: Controller, port: LoginController, row: LoginRow) -> str | None:
-    return await _sign_in(controller, port, row, "browser", controller.frontend.copy)
-
-
-async def _sign_in_with_code(controller: Controller, port: LoginController, row: LoginRow) -> str | None:
-    return await _sign_in(controller, port, row, "device", controller.frontend.open_page)
-
-
-async def _sign_in(
-    controller: Controller,
-    port: LoginController,
-    row: LoginRow,
-    way: Literal["browser", "device"],
-    show: Callable[[str], None],
-) -> str | None:
+async def _sign_in(controller: Controller, port: LoginController, row: LoginRow, how: str) -> str | None:
     """Show the provider's page; keep what the browser brings back, or what an entered or pasted code gives."""
+    show = controller.frontend.copy if how == "elsewhere" else controller.frontend.open_page
     controller.frontend.announce(f"Signing in to {row.name} …")
     try:
-        async with port.sign_in(row.id, way) as attempt:
+        async with port.sign_in(row.id, "device" if how == "device" else "browser") as attempt:
             controller.frontend.clear_notice()
             show(attempt.url)
             login = await _wait_for_sign_in(controller, row, attempt)
@@ -176,62 +161,30 @@ async def _wait_for_sign_in(
         await asyncio.gather(signing, asking, return_exceptions=True)
 
 
-async def _paste(controller: Controller, port: LoginController, row: LoginRow) -> str | None:
-    question = TextLine(
-        f"Key of {row.name}", confirm="try it", details="It is not shown, logged or sent elsewhere.", hidden=True
-    )
-    key = await controller.ask(question)
-    if not key:
-        return None
-    trial = await _try(controller, row, port.try_key(row.id, key))
-    if trial is None:
-        return None
-    return f"{trial.sentence} {await asyncio.to_thread(port.keep_key, row.id, key)}"
+async def _enter(controller: Controller, port: LoginController, row: LoginRow, *, is_variable: bool) -> str | None:
+    """Ask for a key, or a variable that holds it; try and keep it. None when it is not to be kept.
 
-
-async def _name_variable(controller: Controller, port: LoginController, row: LoginRow) -> str | None:
-    variable = await controller.ask(TextLine(f"Variable with the key of {row.name}", row.variable, confirm="try it"))
-    if not variable:
+    The user says whether to keep one whose trial did not show that it is good.
+    """
+    try_it: Callable[[str, str], Awaitable[Trial]] = port.try_variable if is_variable else port.try_key
+    keep_it: Callable[[str, str], str] = port.keep_variable if is_variable else port.keep_key
+    if is_variable:
+        question = TextLine(f"Variable with the key of {row.name}", row.variable, confirm="try it")
+    else:
+        details = "It is not shown, logged or sent elsewhere."
+        question = TextLine(f"Key of {row.name}", confirm="try it", details=details, hidden=True)
+    entered = await controller.ask(question)
+    if not entered:
         return None
-    trial = await _try(controller, row, port.try_variable(row.id, variable))
-    if trial is None:
-        return None
-    return f"{trial.sentence} {await asyncio.to_thread(port.keep_variable, row.id, variable)}"
-
-
-async def _try(controller: Controller, row: LoginRow, trying: Awaitable[Trial]) -> Trial | None:
-    """Say that a key is being tried, and how that ended; None when it is not to be kept."""
     controller.frontend.announce(f"Trying the key at {row.name} …")
-    trial = await trying
-    return trial if await _is_wanted(controller, trial) else None
-
-
-async def _is_wanted(controller: Controller, trial: Trial) -> bool:
-    """Whether to keep a key after its trial; the user says so where that did not show that it is good."""
+    trial = await try_it(row.id, entered)
     controller.frontend.clear_notice()
-    if trial.verdict == "accepted":
-        return True
-    keep = [("keep", "Keep it all the same")] if trial.verdict == "unknown" else []
-    return (
-        await controller.ask(
-            Choice(
-                "The key was not accepted" if not keep else "The key could not be tried",
-                [*keep, ("again", "Enter another")],
-                trial.sentence,
-            )
-        )
-        == "keep"
-    )
-
-
-_TAKERS: Mapping[str, Callable[[Controller, LoginController, LoginRow], Awaitable[str | None]]] = {
-    "browser": _sign_in_here,
-    "elsewhere": _sign_in_elsewhere,
-    "device": _sign_in_with_code,
-    "paste": _paste,
-    "variable": _name_variable,
-}
-"""What takes a key, by the answer; each returns a sentence about it, None to ask again."""
+    if trial.verdict != "accepted":
+        keep = [("keep", "Keep it all the same")] if trial.verdict == "unknown" else []
+        title = "The key could not be tried" if keep else "The key was not accepted"
+        if await controller.ask(Choice(title, [*keep, ("again", "Enter another")], trial.sentence)) != "keep":
+            return None
+    return f"{trial.sentence} {await asyncio.to_thread(keep_it, row.id, entered)}"
 
 
 async def _begin_with_model(controller: Controller, port: LoginController, kept: str) -> None:

@@ -545,45 +545,20 @@ def test_an_event_that_is_no_json_is_a_broken_answer() -> None:
     assert caught.value.failure.cause == "broken"
 
 
-@pytest.mark.parametrize(
-    "model",
-    [
-        "openai/gpt-5",
-        "openai/gpt-5-mini-2025-08-07",
-        "openai/gpt-5.1-codex-max",
-        "openai/gpt-5.6-sol",
-        "openai/gpt-7",
-        "openai/gpt-12.5-nano",
-        "openai/o1-pro",
-        "openai/o3",
-        "openai/o4-mini",
-        "openai/codex-mini-latest",
-        "openai/ft:o4-mini-2025-04-16:org",
-        "openai/gpt-daybreak-red-latest",
-        "gpt-5.4",
-        "azure/my-gpt-5-deployment",
-        "azure/gpt5-mini",
-        "xai/grok-4.3",
-        "xai/grok-9",
-    ],
-)
-def test_models_that_think_are_asked_by_responses(model: str) -> None:
-    assert Router(Catalog(), {}).wire(model) == "responses"
+RESPONSES = """
+    openai/gpt-5 openai/gpt-5-mini-2025-08-07 openai/gpt-5.1-codex-max openai/gpt-5.6-sol openai/gpt-7
+    openai/gpt-12.5-nano openai/o1-pro openai/o3 openai/o4-mini openai/codex-mini-latest
+    openai/ft:o4-mini-2025-04-16:org openai/gpt-daybreak-red-latest gpt-5.4 azure/my-gpt-5-deployment
+    azure/gpt5-mini xai/grok-4.3 xai/grok-9
+"""
+CHAT = """
+    openai/gpt-4o openai/gpt-4.1-mini openai/gpt-3.5-turbo openai/gpt-5-chat-latest openai/gpt-audio-mini
+    openai/some-model-of-mine azure/gpt-35-turbo openrouter/openai/gpt-5 lm_studio/openai/gpt-oss-20b
+"""
 
 
-@pytest.mark.parametrize(
-    "model",
-    [
-        "openai/gpt-4o",
-        "openai/gpt-4.1-mini",
-        "openai/gpt-3.5-turbo",
-        "openai/gpt-5-chat-latest",
-        "openai/gpt-audio-mini",
-        "openai/some-model-of-mine",
-        "azure/gpt-35-turbo",
-        "openrouter/openai/gpt-5",
-        "lm_studio/openai/gpt-oss-20b",
-    ],
-)
-def test_other_models_are_not(model: str) -> None:
-    assert Router(Catalog(), {}).wire(model) == "chat"
+@pytest.mark.parametrize(("models", "wire"), [(RESPONSES, "responses"), (CHAT, "chat")])
+def test_models_that_think_are_asked_by_responses_and_others_are_not(models: str, wire: str) -> None:
+    router = Router(Catalog(), {})
+
+    assert {model: router.wire(model) for model in models.split()} == dict.fromkeys(models.split(), wire)
