@@ -12,7 +12,7 @@ FILES = r"""
 .SH FILES
 .TP
 .I ~/.config/tui\-agent/config.toml
-The settings; \fBtui\-agent config path\fR tells where they are on this platform.
+The settings; \fBtui\-agent config path\fR prints its path on this platform.
 .TP
 .I .tui\-agent/config.toml
 Settings of a project, used once you trust it.

@@ -40,7 +40,7 @@ commands:
   tui-agent config path|get|set|unset          show and change settings
   tui-agent mcp list|add|remove|test           manage MCP servers
   tui-agent acp                                serve an editor over standard input and output
-  tui-agent doctor                             check the setup: what was found where, and what is missing
+  tui-agent doctor                             check the setup and show what is missing
   tui-agent schema                             print the JSON schema of the events of --json
   tui-agent completion SHELL                   print a completion script for bash, zsh or fish
 
@@ -220,7 +220,7 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     headless.add_argument(
         "--check",
         metavar="COMMAND",
-        help="run this when the model says it is done; what fails goes back to it. In a race: run it in each copy",
+        help="run this when the model is done; failures go back to it. In a race: run it in each copy",
     )
     headless.add_argument(
         "--check-rounds", type=_positive, metavar="N", help="give a failed check back to the model N times; default: 3"
@@ -228,11 +228,11 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     headless.add_argument(
         "--key",
         metavar="NAME",
-        help="name this run; repeated, it goes on where it was cut off, or says how it ended",
+        help="name this run; repeated, it continues where it was interrupted, or says how it ended",
     )
     headless.add_argument("--pick", choices=PICKS, default=None, help="whose changes to take; default: none")
     headless.add_argument(
-        "--result", metavar="FILE|branch:NAME", help="write what was changed as a patch, or commit it to a new branch"
+        "--result", metavar="FILE|branch:NAME", help="write the changes as a patch, or commit them to a new branch"
     )
     headless.add_argument("--json", action="store_true", help="print one JSON event per line instead of the answer")
     how = parser.add_argument_group("settings of this run")
@@ -277,7 +277,7 @@ def _add_commands(parser: argparse.ArgumentParser, *, required: bool) -> None:
     sessions = commands.add_parser("sessions", help="list, search, export, import and delete sessions")
     _add_sessions(sessions)
 
-    result = commands.add_parser("result", help="print what a session changed in its project as a patch, or commit it")
+    result = commands.add_parser("result", help="print a session's changes to its project as a patch, or commit them")
     result.add_argument(
         "id", nargs="?", default="", metavar="ID[#N]", help=f"{LAST}; with #N at entry N, on any branch"
     )
@@ -321,7 +321,7 @@ def _add_commands(parser: argparse.ArgumentParser, *, required: bool) -> None:
 
     _add_config(commands.add_parser("config", help="show and change settings"))
     _add_mcp(commands.add_parser("mcp", help="manage servers of the Model Context Protocol"))
-    doctor = commands.add_parser("doctor", help="check the setup: what was found where, and what is missing")
+    doctor = commands.add_parser("doctor", help="check the setup and show what is missing")
     doctor.add_argument("--json", action="store_true", help="print JSON")
     doctor.add_argument("--clean", action="store_true", help="remove copies of projects that no race uses any more")
     _add_acp(commands)
