@@ -10,7 +10,7 @@ import pytest
 from tests.support.mcp_place import QUICK, Place
 from tests.support.real_stage import RealStage, real_stage
 from tests.support.scripted_client import Reply
-from tests.support.ui_app import STILL, make_stage, until, write
+from tests.support.ui_app import make_stage, until, write
 from tui_agent.agent.agent_specs import AgentSpec
 from tui_agent.agent.mcp.records import (
     LoginState,
@@ -21,10 +21,11 @@ from tui_agent.agent.mcp.records import (
     PromptArgument,
     ServerState,
 )
+from tui_agent.app.frontend import EquipmentLine, EquipmentPage, Heading
 from tui_agent.session.entries import FilePart, UserEntry
 from tui_agent.tools.registry import builtin_tools
 from tui_agent.tools.task import TaskTool
-from tui_agent.ui.screens.mcp import McpScreen, facts_text
+from tui_agent.ui.screens.equipment import EquipmentScreen, facts_text
 from tui_agent.ui.screens.viewer import ViewerScreen
 
 SPECS = (AgentSpec("explore", "finds and reads", prompt="You explore."),)
@@ -189,10 +190,10 @@ class GivenServers:
         self.done.append(f"sign out {name}")
 
 
-def given_screen(servers: GivenServers, stage: Any) -> McpScreen:
+def given_screen(servers: GivenServers, stage: Any, page: EquipmentPage | None = None) -> EquipmentScreen:
     agent = stage.agent
     agent.mcp = agent.ports.mcp = servers
-    return McpScreen(agent, stage.saved.__setitem__)
+    return EquipmentScreen(stage.main.controller, agent, page or EquipmentPage())
 
 
 async def test_the_login_page_is_opened_and_a_login_is_given_up(
@@ -217,24 +218,28 @@ def test_too_many_tools_are_said_to_go_through_one(tmp_path: Path) -> None:
     )
 
 
+LINES = [
+    *(EquipmentLine(text) for text in (Heading("Agents"), "  ● build          the agent that is built in", "")),
+    *(EquipmentLine(text) for text in (Heading("Tools"), "  Built in: bash, edit, glob, grep, read, todo, write.", "")),
+    EquipmentLine(Heading("MCP servers")),
+]
 PICTURES = {
-    "server": ("80x24", ("right",), "textual-dark"),
-    "tool": ("80x24", ("right", "down", "down", "down"), "textual-light"),
-    "failed": ("60x20", ("down", "down", "down"), "textual-dark"),
-    "login": ("120x40", ("right", "down", "down", "down", "right", "down", "down"), "textual-light"),
-    "wide": ("200x60", ("right",), "textual-dark"),
+    "server": ("80x24", ("right",)),
+    "failed": ("40x12", ("down", "down", "down")),
+    "login": ("120x35", ("right", "down", "down", "down", "right", "down", "down")),
+    "wide": ("200x50", ("right", "down", "down", "down")),
 }
 
 
 @pytest.mark.parametrize("name", PICTURES)
 def test_it_looks_as_it_should(tmp_path: Path, name: str, snap_compare: Any) -> None:
-    size, keys, theme = PICTURES[name]
-    stage = make_stage(tmp_path, settings=STILL.model_copy(update={"theme": theme}))
+    size, keys = PICTURES[name]
+    stage = make_stage(tmp_path)
     width, height = map(int, size.split("x"))
 
     async def show(pilot: Any) -> None:
         await until(lambda: stage.agents, pilot)
-        await stage.app.push_screen(given_screen(GivenServers(), stage))
+        await stage.app.push_screen(given_screen(GivenServers(), stage, EquipmentPage(LINES, "MCP servers")))
         await pilot.press(*keys)
 
     assert snap_compare(stage.app, terminal_size=(width, height), run_before=show)

@@ -3,13 +3,15 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.support.fake_agent import FakeAgent
 from tests.support.ui_app import Stage, make_stage, screen_text, until, write
 from tui_agent.agent.events import Notice
 from tui_agent.agent.knowledge.knowledge import CommandRow
 from tui_agent.agent.preparing import Prepared
 from tui_agent.session.entries import TextPart
-from tui_agent.ui.screens.dialogs import ChoiceScreen
+from tui_agent.ui.screens.equipment import EquipmentScreen
 from tui_agent.ui.screens.help import HelpScreen
 
 ROWS = (
@@ -124,18 +126,24 @@ async def test_agent_without_a_name_asks_which(tmp_path: Path) -> None:
     stage, agents = make(tmp_path)
     async with stage.run() as pilot:
         await enter(pilot, "/agent")
-        await until(lambda: isinstance(stage.app.screen, ChoiceScreen), pilot)
+        await until(lambda: "● build" in screen_text(stage), pilot)
         await pilot.press("down", "enter")
         await until(lambda: stage.app.screen is stage.main, pilot)
-        assert agents[0].mode == "reviewer"
+        await until(lambda: agents[0].mode == "reviewer", pilot)
         assert stage.main.status.mode == "reviewer"
 
 
-async def test_skills_are_listed_with_what_they_are_for(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("command", "first"),
+    [("agent", "● build"), ("skills", "The agent loads one"), ("tools", "Built in:"), ("mcp", "No servers.")],
+)
+async def test_what_the_agent_works_with_is_one_page(tmp_path: Path, command: str, first: str) -> None:
     stage, _agents = make(tmp_path)
-    async with stage.run() as pilot:
-        await enter(pilot, "/skills")
-        shown = "\n".join(str(widget.render()) for widget in stage.app.screen.query("Static"))
+    async with stage.run((80, 50)) as pilot:
+        await enter(pilot, f"/{command}")
+        await until(lambda: isinstance(stage.app.screen, EquipmentScreen), pilot)
+        await until(lambda: str(stage.app.screen.query_one("#about").render()).startswith(first), pilot)  # type: ignore[attr-defined]
+        shown = screen_text(stage)
         assert "reads and fills in PDFs" in shown
         assert "look at the change" not in shown
 

@@ -192,10 +192,21 @@ class HelpPage(Page):
     title: str = "Help"
 
 
-class McpPage(Page):
-    """The servers of the Model Context Protocol."""
+@dataclass(frozen=True, slots=True)
+class EquipmentLine:
+    """A line of what the agent works with; choosing it switches to ``agent``, "" to nothing."""
 
-    title = "The page of MCP servers"
+    text: str
+    agent: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class EquipmentPage(Page):
+    """Agents, skills, tools and, below these lines, MCP servers; the cursor is on what follows the heading ``at``."""
+
+    lines: Sequence[EquipmentLine] = ()
+    at: str = ""
+    title: str = "The page of MCP servers"
 
 
 class PermissionsPage(Page):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, get_args
 
 from tui_agent.app.commands import Command
 from tui_agent.app.format import one_line
-from tui_agent.app.frontend import Choice, McpPage, Report
+from tui_agent.app.frontend import Choice, EquipmentLine, EquipmentPage, Heading, Report
 from tui_agent.app.switch_price import may_reread
 from tui_agent.errors import CommandError
 
@@ -15,29 +15,57 @@ if TYPE_CHECKING:
     from tui_agent.app.controller import Controller
 
 
-async def skills(controller: Controller, _argument: str) -> None:
+AGENTS, SKILLS, TOOLS, SERVERS = "Agents", "Skills", "Tools", "MCP servers"
+"""What the agent works with, as the headings of its page."""
+
+
+async def _show_equipment(controller: Controller, owner: Agent, at: str) -> None:
+    """Show what the agent works with on one page, or one part where there is no screen; files as they are now."""
     from tui_agent.app import reports
 
+    ports, count = owner.ports, owner.ports.directory.counter(owner.model).schema
+    await ports.read_tool_files()
+    told = {
+        SKILLS: reports.skills_lines(owner.commands()),
+        TOOLS: reports.tools_lines(ports.tools, ports.tool_files, count),
+    }
+    if not controller.frontend.has_screen:
+        controller.show(Report(at, told[at]) if at in told else EquipmentPage())
+        return
+    lines = [EquipmentLine(Heading(AGENTS))]
+    for name, about in kinds_of(owner).items():
+        mark = "●" if name == owner.mode else "○"
+        lines.append(EquipmentLine(f"  {mark} {name:<14} {one_line(about, 200)}", name))
+    for heading, rows in told.items():
+        lines += [EquipmentLine(""), EquipmentLine(Heading(heading))]
+        lines += [EquipmentLine(type(row)(f"  {row}")) for row in rows if row]
+    lines += [EquipmentLine(""), EquipmentLine(Heading(SERVERS))]
+    controller.show(EquipmentPage(lines, at))
+
+
+def kinds_of(owner: Agent) -> dict[str, str]:
+    """Return the agents there are, and what each is for."""
+    return {"build": "the agent that is built in"} | {row.name: row.description for row in owner.agents()}
+
+
+async def skills(controller: Controller, _argument: str) -> None:
     if controller.agent is not None:
-        controller.show(Report("Skills", reports.skills_lines(controller.agent.commands())))
+        await _show_equipment(controller, controller.agent, SKILLS)
 
 
 async def tools(controller: Controller, _argument: str) -> None:
-    """List the tools, those of files as they are now."""
-    from tui_agent.app import reports
-
-    if (owner := controller.agent) is not None:
-        ports = owner.ports
-        await ports.read_tool_files()
-        count = ports.directory.counter(owner.model).schema
-        controller.show(Report("Tools", reports.tools_lines(ports.tools, ports.tool_files, count)))
+    if controller.agent is not None:
+        await _show_equipment(controller, controller.agent, TOOLS)
 
 
 async def agent(controller: Controller, argument: str) -> None:
     """Switch to another agent; without a name ask which."""
     if (chooser := controller.agent) is None:
         return
-    kinds = {"build": "the agent that is built in"} | {row.name: row.description for row in chooser.agents()}
+    if not argument and controller.frontend.has_screen:
+        await _show_equipment(controller, chooser, AGENTS)
+        return
+    kinds = kinds_of(chooser)
     answers = [(name, f"{name}  {one_line(about, 70)}".rstrip()) for name, about in kinds.items()]
     name = argument or await controller.ask(Choice("Switch to which agent?", answers))
     if not name or (
@@ -56,7 +84,7 @@ async def mcp(controller: Controller, argument: str) -> None:
     word, _, name = argument.partition(" ")
     match word, name.strip():
         case "", _:
-            controller.show(McpPage())
+            await _show_equipment(controller, owner, SERVERS)
         case "reload", "":
             if await may_reread(controller, owner, "Reload, and tell the model of other tools?", owner.model):
                 await owner.mcp.reload()

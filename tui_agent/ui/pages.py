@@ -106,10 +106,10 @@ def screen_of(page: frontend.Page, controller: Controller) -> Screen[Any]:  # no
             from tui_agent.ui.screens.jobs import JobsScreen
 
             return JobsScreen(agent)
-        case frontend.McpPage():
-            from tui_agent.ui.screens.mcp import McpScreen
+        case frontend.EquipmentPage():
+            from tui_agent.ui.screens.equipment import EquipmentScreen
 
-            return McpScreen(agent, controller.services.save_setting)
+            return EquipmentScreen(controller, agent, page)
         case frontend.PermissionsPage():
             from tui_agent.ui.screens.permissions import PermissionsScreen
 

@@ -1,9 +1,8 @@
-"""The MCP servers: how each is, what it offers and costs, and what can be done about one that is not there."""
+"""What the agent works with: agents, skills, tools, and MCP servers with what each offers, costs, and lacks."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual import getters, on
@@ -14,17 +13,18 @@ from textual.widgets import Static
 
 from tui_agent.agent.mcp.records import LoginState, McpError, McpServerStatus, McpToolRow, ServerState
 from tui_agent.app.format import one_line, plural, short_path, tokens, visible
+from tui_agent.app.frontend import EquipmentLine, Heading
 from tui_agent.config import ConfigError
 from tui_agent.path_checks import is_file
 from tui_agent.ui.screens.page import Page
 from tui_agent.ui.widgets.line_list import LineList, StyledSpan, spread
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Sequence
 
     from tui_agent.agent.agent import Agent
-
-    SaveSetting = Callable[[str, object], None]
+    from tui_agent.app.controller import Controller
+    from tui_agent.app.frontend import EquipmentPage
 
 _LOOKS: Final = {
     ServerState.READY: ("●", "good", "ready"),
@@ -40,8 +40,8 @@ _MIN_WIDTH_FOR_FACTS: Final = 70
 """Cells from which prompts and resources are counted too."""
 
 
-class McpList(LineList):
-    """Servers as headings, tools as rows below them."""
+class EquipmentList(LineList):
+    """Lines to read, below them the servers as headings with their tools as rows."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("left", "fold(True)", "fold", show=False),
@@ -49,20 +49,36 @@ class McpList(LineList):
         Binding("space", "choose", "on/off", show=False),
     ]
 
-    def __init__(self) -> None:
+    def __init__(self, lines: Sequence[EquipmentLine]) -> None:
         super().__init__(id="servers")
+        self._lines = tuple(lines)
         self._servers: tuple[McpServerStatus, ...] = ()
         self._name_cells = 0
         self._open: set[str] = set()
-        self._rows: list[tuple[McpServerStatus, McpToolRow | None]] = []
+        self._rows: list[EquipmentLine | tuple[McpServerStatus, McpToolRow | None]] = []
+
+    @property
+    def line(self) -> EquipmentLine | None:
+        row = self._rows[self.cursor] if self._rows else None
+        return row if isinstance(row, EquipmentLine) else None
 
     @property
     def server(self) -> McpServerStatus | None:
-        return self._rows[self.cursor][0] if self._rows else None
+        row = self._rows[self.cursor] if self._rows else None
+        return row[0] if isinstance(row, tuple) else None
 
     @property
     def tool(self) -> McpToolRow | None:
-        return self._rows[self.cursor][1] if self._rows else None
+        row = self._rows[self.cursor] if self._rows else None
+        return row[1] if isinstance(row, tuple) else None
+
+    def go_to(self, heading: str) -> None:
+        """Put the cursor on what follows a heading, which is at the top then."""
+        at = next(
+            (at for at, row in enumerate(self._rows) if isinstance(row, EquipmentLine) and row.text == heading), 0
+        )
+        self.cursor = at + 1
+        self.scroll_to(y=at, animate=False, force=True)
 
     def show(self, servers: Sequence[McpServerStatus]) -> None:
         """List servers; the cursor stays at its row if that is still there. A server that is alone is unfolded."""
@@ -79,14 +95,12 @@ class McpList(LineList):
         (self._open.discard if folded else self._open.add)(name)
         self._arrange(at=(name, None) if folded else None)
 
-    def toggle_fold(self) -> None:
-        """Fold what is unfolded, and the other way round."""
-        if self.server is not None:
-            self.action_fold(self.server.name in self._open)
+    def toggle_fold(self, server: McpServerStatus) -> None:
+        self.action_fold(server.name in self._open)
 
     def _arrange(self, at: tuple[str, str | None] | None = None) -> None:
         at = at or self._address(self.cursor)
-        self._rows = []
+        self._rows = [*self._lines, *([] if self._servers else [EquipmentLine(NONE)])]
         for server in self._servers:
             self._rows.append((server, None))
             if server.name in self._open:
@@ -95,15 +109,16 @@ class McpList(LineList):
         self.set_count(len(self._rows), cursor=places.index(at) if at in places else None)
 
     def _address(self, place: int) -> tuple[str, str | None] | None:
-        if not 0 <= place < len(self._rows):
-            return None
-        server, tool = self._rows[place]
-        return server.name, None if tool is None else tool.own
+        row = self._rows[place] if place < len(self._rows) else None
+        return (row[0].name, row[1].own if row[1] else None) if isinstance(row, tuple) else None
 
     # -- rows
 
     def row(self, index: int, width: int) -> Sequence[StyledSpan]:
-        server, tool = self._rows[index]
+        row = self._rows[index]
+        if isinstance(row, EquipmentLine):
+            return [(visible(row.text), "strong" if isinstance(row.text, Heading) else "text")]
+        server, tool = row
         return self._server_row(server, width) if tool is None else _tool_row(server, tool, width)
 
     def _server_row(self, server: McpServerStatus, width: int) -> Sequence[StyledSpan]:
@@ -147,7 +162,7 @@ def _tool_row(server: McpServerStatus, tool: McpToolRow, width: int) -> Sequence
     return spread(left, [(f"{tokens(tool.tokens) if tool.on else 'off':>6}", style)], width)
 
 
-NONE = "No servers. Add [mcp.NAME] with a command or url to config.toml."
+NONE = "  No servers. Add [mcp.NAME] with a command or url to config.toml."
 LATER = "The model is told at the next new session or model; ctrl+r tells it now, uncached."
 LOG_BYTES = 200_000
 """Bytes of a server's log that are shown, from its end."""
@@ -157,12 +172,14 @@ MAX_NAMED = 6
 """Prompts and resources that are named."""
 
 
-class McpScreen(Page[None]):
-    """Shows the servers of an agent; follows them while it is open. ``save`` keeps a setting in the user's file."""
+class EquipmentScreen(Page[None]):
+    """Shows what an agent works with; follows its servers while it is open."""
 
-    HEADING = "MCP servers"
-    KEYS = "space on/off  r restart  ctrl+r reload  o log  i login  enter unfold  esc back"
-    AUTO_FOCUS = "McpList"
+    HEADING = "Equipment"
+    KEYS = "esc back"
+    AGENT_KEYS = "enter switch to it  esc back"
+    SERVER_KEYS = "space on/off  r restart  ctrl+r reload  o log  i login  enter unfold  esc back"
+    AUTO_FOCUS = "EquipmentList"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("r", "restart", "restart", show=False, id="mcp.restart"),
         Binding("ctrl+r", "reload", "reload settings", show=False, id="mcp.reload"),
@@ -170,23 +187,26 @@ class McpScreen(Page[None]):
         Binding("i", "login", "login", show=False, id="mcp.login"),
     ]
 
-    servers = getters.query_one(McpList)
+    servers = getters.query_one(EquipmentList)
     about = getters.query_one("#about", Static)
 
-    def __init__(self, agent: Agent, save: SaveSetting) -> None:
+    def __init__(self, controller: Controller, agent: Agent, page: EquipmentPage) -> None:
         super().__init__()
+        self._controller = controller
         self._agent = agent
-        self._save = save
+        self._page = page
         self._stale = False
 
     def body(self) -> ComposeResult:
-        yield McpList()
+        yield EquipmentList(self._page.lines)
         yield Static("", id="about", markup=False)
 
     def on_mount(self) -> None:
         self.when_left(self._agent.ports.mcp.watch(self._changed))
         self._agent.ports.mcp.start()
         self._look()
+        if self._page.at:
+            self.call_after_refresh(self.servers.go_to, self._page.at)
 
     # -- what is shown
 
@@ -202,16 +222,17 @@ class McpScreen(Page[None]):
         found = self._agent.mcp.status()
         self.show_facts(facts_text(found, self._agent.context_size().window))
         self.servers.show(found)
-        self.keys.show(self.KEYS if found else "ctrl+r reload  esc back")
         self._tell()
 
     @on(LineList.Highlighted)
     def _tell(self) -> None:
-        server, tool = self.servers.server, self.servers.tool
-        if server is None:
-            self.about.update("")
-        else:
+        server, tool, line = self.servers.server, self.servers.tool, self.servers.line
+        if server is not None:
             self.about.update(server_text(server) if tool is None else tool_text(server, tool))
+            self.keys.show(self.SERVER_KEYS)
+        else:
+            self.about.update(visible(line.text.strip()) if line is not None else "")
+            self.keys.show(self.AGENT_KEYS if line is not None and line.agent else self.KEYS)
 
     def _say(self, text: str) -> None:
         self.notice.say(visible(text))
@@ -220,11 +241,12 @@ class McpScreen(Page[None]):
 
     @on(LineList.Chosen)
     def _chosen(self) -> None:
-        server, tool = self.servers.server, self.servers.tool
-        if tool is None:
-            self.servers.toggle_fold()
+        server, tool, line = self.servers.server, self.servers.tool, self.servers.line
+        if line is not None and line.agent:
+            self._controller.begin("agent", line.agent)
+            self.dismiss(None)
         elif server is not None:
-            self._switch(server, tool)
+            self.servers.toggle_fold(server) if tool is None else self._switch(server, tool)
 
     def _switch(self, server: McpServerStatus, tool: McpToolRow) -> None:
         """Offer a tool or not, and keep that where it can be kept."""
@@ -236,8 +258,9 @@ class McpScreen(Page[None]):
         kept = "until the program ends"
         if server.source == "user":
             try:
-                self._save(f'mcp."{server.name}".allow', None if settings.allow is None else list(settings.allow))
-                self._save(f'mcp."{server.name}".deny', list(settings.deny) or None)
+                save = self._controller.services.save_setting
+                save(f'mcp."{server.name}".allow', None if settings.allow is None else list(settings.allow))
+                save(f'mcp."{server.name}".deny', list(settings.deny) or None)
                 kept = "kept in config.toml"
             except (ConfigError, OSError):
                 kept = "until the program ends; config.toml does not have this server"
@@ -295,7 +318,7 @@ class McpScreen(Page[None]):
 def facts_text(servers: Sequence[McpServerStatus], window: int) -> str:
     """Return how many there are and what their tools take of a window in tokens."""
     if not servers:
-        return NONE
+        return ""
     ready = [server for server in servers if server.state is ServerState.READY]
     on = sum(tool.on for server in ready for tool in server.tools)
     size = sum(server.tokens for server in ready)
@@ -316,7 +339,7 @@ def server_text(server: McpServerStatus) -> Content:
             lines.append(Content(visible(f"Not there: {server.detail}.")).stylize("bold"))
             lines.append(Content(visible(server.advice)))
         case ServerState.LOGIN:
-            lines.append(Content("It wants you to log in; o opens this page in your browser:").stylize("bold"))
+            lines.append(Content("It wants you to log in; i opens this page in your browser:").stylize("bold"))
             lines.append(Content(visible(server.detail)))
         case ServerState.DISABLED:
             lines.append(Content("Disabled in the settings (enabled = false).").stylize("bold"))
@@ -325,7 +348,7 @@ def server_text(server: McpServerStatus) -> Content:
     where = "your config.toml" if server.source == "user" else "the project's .mcp.json"
     lines.append(Content(visible(f"{server.address}  ({where})")))
     if server.login is LoginState.SIGNED_IN:
-        lines.append(Content("Signed in; o signs out and asks again."))
+        lines.append(Content("Signed in; i signs out and asks again."))
     if server.prompts:
         usages = [f"/{row.command} {row.usage}".strip() for row in server.prompts]
         lines.append(Content(_named("Prompts: ", usages)))
