@@ -149,7 +149,7 @@ class FakeAgent(Agent):
     def effort(self) -> EffortInForce:
         return EffortInForce(self.model, self.levels, self.context.chosen_effort)
 
-    def context_size(self) -> ContextSize:
+    def context_size(self, _leaf: int | None = None) -> ContextSize:
         return self.size
 
     def session_cost(self) -> float | None:

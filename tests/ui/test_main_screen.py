@@ -515,7 +515,7 @@ async def test_one_help_finds_and_runs_commands_the_most_used_first(tmp_path: Pa
         await until(lambda: "/cost" in screen_text(stage), pilot)
         assert stage.app.screen.highlighted == "/cost"
         await pilot.press("enter")
-        await until(lambda: "Nothing was sent yet." in screen_text(stage), pilot)
+        await until(lambda: "nothing yet" in screen_text(stage), pilot)
         await pilot.press("escape", "ctrl+p")
         await until(lambda: isinstance(stage.app.screen, HelpScreen), pilot)
         assert stage.app.screen.highlighted in {"/cost", "/help"}

@@ -132,10 +132,11 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Report(Page):
-    """Lines to read."""
+    """Lines to read, from the heading ``at`` on."""
 
     title: str
     lines: Sequence[str]
+    at: str = ""
 
     @property
     def text(self) -> str:
@@ -153,10 +154,14 @@ class Output(Page):
 
 @dataclass(frozen=True, slots=True)
 class TreePage(Page):
-    """All branches of the session, the cursor at an entry or at the leaf; ``lines`` where there is no screen."""
+    """All branches of the session, the cursor at an entry or at the leaf; ``lines`` where there is no screen.
+
+    With ``labels`` a label is asked for at once.
+    """
 
     at: int | None = None
     lines: Sequence[str] = ()
+    labels: bool = False
     title: str = "The session tree"
 
 

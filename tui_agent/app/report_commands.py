@@ -15,28 +15,18 @@ if TYPE_CHECKING:
 
 
 async def cost(controller: Controller, argument: str) -> None:
-    """Say what was spent, all branches; ``--json`` as figures. Read in a thread: long sessions take a second."""
-    from tui_agent.app import spending
+    """Say what was spent, all branches, on the page of the status; ``--json`` as figures."""
+    from tui_agent.app import session_reports, status_commands
 
     if controller.agent is None:
         return
-    session, services = controller.agent.session, controller.services
-    records = await asyncio.to_thread(session.reader.requests)
-    departures = session.departures(record.id for record in records)
-    found, names = await asyncio.to_thread(
-        spending.look_up, session, services.store, records, departures, services.price
-    )
-    if not controller.frontend.is_attended or argument == "--json":
-        from tui_agent.app import session_reports
-
-        as_json = argument == "--json"
-        text = session_reports.cost_json(found) if as_json else "\n".join(session_reports.cost_lines(found, names))
-        controller.show(Output("Cost of this session", text))
+    if controller.frontend.has_screen and argument != "--json":
+        await status_commands.show_status(controller, controller.agent, status_commands.COST)
         return
-    lines: list[str] = []
-    for heading, rows in spending.spending_sections(found, names):
-        lines += [*([""] if lines else []), Heading(heading), *rows]
-    controller.show(Report("Cost of this session", lines or ["Nothing was sent yet."]))
+    found, names = await status_commands.look_up_spending(controller, controller.agent.session)
+    as_json = argument == "--json"
+    text = session_reports.cost_json(found) if as_json else "\n".join(session_reports.cost_lines(found, names))
+    controller.show(Output("Cost of this session", text))
 
 
 async def todo(controller: Controller, _argument: str) -> None:

@@ -78,6 +78,9 @@ async def label(controller: Controller, argument: str) -> None:
         controller.say("There is nothing to label yet.")
         return
     leaf = session.leaf
+    if not argument and controller.frontend.has_screen:
+        controller.show(TreePage(leaf, labels=True))
+        return
     text = argument or await controller.ask(TextLine(f"Label of #{leaf}", session.labels().get(leaf, "")))
     if text:
         session.label(leaf, text)

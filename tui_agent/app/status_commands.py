@@ -16,19 +16,46 @@ if TYPE_CHECKING:
 
     from tui_agent.agent.agent import Agent
     from tui_agent.app.controller import Controller
+    from tui_agent.app.spending import Spending
     from tui_agent.processes.jobs import Jobs
+    from tui_agent.session.session import Session
 
 TAIL_CHARS = 2_000
 """Characters of a job's output that are told where there is no page for it."""
 
 
+COST = "Cost"
+"""The heading of what was spent."""
+
+
 async def status(controller: Controller, _argument: str) -> None:
-    """Show what the session and the next request are now."""
-    if (agent := controller.agent) is not None:
-        # The first look at the sandbox and the sum of a long session take a moment.
-        sandbox = await asyncio.to_thread(_sandbox, agent)
-        await asyncio.to_thread(agent.session.reader.costs)
-        controller.show(Report("Status", list(status_lines(agent, sandbox))))
+    """Show what the session and the next request are now, and what was spent."""
+    if controller.agent is not None:
+        await show_status(controller, controller.agent)
+
+
+async def show_status(controller: Controller, agent: Agent, at: str = "") -> None:
+    """Show it, beginning with a heading."""
+    from tui_agent.app.spending import spending_sections
+
+    # The first look at the sandbox and the sum of a long session take a moment.
+    sandbox = await asyncio.to_thread(_sandbox, agent)
+    found, names = await look_up_spending(controller, agent.session)
+    lines = list(status_lines(agent, sandbox))
+    for heading, rows in spending_sections(found, names):
+        lines += ["", Heading(heading), *(f"  {row}" for row in rows)]
+    controller.show(Report("Status", lines, at))
+
+
+async def look_up_spending(controller: Controller, session: Session) -> tuple[Spending, dict[int, str]]:
+    """Return what a session has cost, and how its left branches begin. Read in a thread: that can take a second."""
+    from tui_agent.app.spending import look_up
+
+    services = controller.services
+    records = await asyncio.to_thread(session.reader.requests)
+    departures = session.departures(record.id for record in records)
+    await asyncio.to_thread(session.reader.costs)
+    return await asyncio.to_thread(look_up, session, services.store, records, departures, services.price)
 
 
 def _sandbox(agent: Agent) -> str:
@@ -69,15 +96,15 @@ def status_lines(agent: Agent, sandbox: str) -> Iterator[str]:
     warm = cache and (f"warm for {seconds(cache.seconds_left)}" if cache.warm else "cold")
     yield _row("prompt cache", warm or "the provider has not reported one")
     yield ""
-    yield Heading("Cost")
+    yield Heading(COST)
     costs, side = agent.session.reader.costs(), info.side_cost
     on_path = sum(costs.get(entry_id, 0.0) for entry_id in agent.session.path_outline().ids)
     asked = agent.session.reader.requests()
     # What is free costs nothing; what has no price may.
     known = bool(costs or side) or (asked and all(request.cost is not None for request in asked))
-    without = "unknown (/cost)" if asked else "nothing yet"
+    without = "unknown" if asked else "nothing yet"
     yield _row("this branch", money(on_path) if known else without)
-    yield _row("all branches", f"{money(sum(costs.values()) + side)} (/cost)" if known else without)
+    yield _row("all branches", money(sum(costs.values()) + side) if known else without)
 
 
 def _diagnostics_state(agent: Agent) -> str:

@@ -57,7 +57,8 @@ def screen_of(page: frontend.Page, controller: Controller) -> Screen[Any]:  # no
         case frontend.Report():
             from tui_agent.ui.screens.dialogs import ReportScreen
 
-            return ReportScreen(page.title, _content(page))
+            at = page.lines.index(page.at) if page.at in page.lines else 0
+            return ReportScreen(page.title, _content(page), at)
         case frontend.Output():
             from tui_agent.ui.screens.viewer import ViewerScreen
 
@@ -85,19 +86,11 @@ def screen_of(page: frontend.Page, controller: Controller) -> Screen[Any]:  # no
         case frontend.TreePage():
             from tui_agent.ui.screens.tree import TreeScreen
 
-            return TreeScreen(controller, agent, at=page.at)
+            return TreeScreen(controller, agent, page)
         case frontend.ContextPage():
-            from tui_agent.app.race_commands import ask_for_race
             from tui_agent.ui.screens.context import ContextScreen
 
-            return ContextScreen(
-                agent,
-                controller.services.reread_cost,
-                lambda entry: controller.show(frontend.TreePage(entry)),
-                lambda entries: controller.soon(
-                    ask_for_race(controller, controller.frontend.draft.strip(), leaving_out=entries)
-                ),
-            )
+            return ContextScreen(controller, agent)
         case frontend.CompactPage():
             from tui_agent.ui.screens.compact import CompactScreen
 

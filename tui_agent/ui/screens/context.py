@@ -5,7 +5,6 @@ On top is the timeline: how big each request of the path was. Its cursor says wh
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from enum import StrEnum
 from time import perf_counter
 from typing import TYPE_CHECKING, ClassVar, TypeVar
@@ -25,6 +24,8 @@ from tui_agent.agent.navigator import NavigationError
 from tui_agent.app import context_text, edit_cost, timeline_text
 from tui_agent.app.edit_cost import Edit, EditAction
 from tui_agent.app.format import plural
+from tui_agent.app.frontend import TreePage
+from tui_agent.app.race_commands import ask_for_race
 from tui_agent.session.entries import ContextEditEntry
 from tui_agent.session.errors import StoreError
 from tui_agent.ui.screens.page import Page
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from textual.timer import Timer
 
     from tui_agent.agent.timeline import Step
+    from tui_agent.app.controller import Controller
     from tui_agent.context.request import ModelRequest
 
 _CHARS_PER_CELL = 2
@@ -92,6 +94,7 @@ r           race the next answer with and without the marked blocks
 v           order: as in the request, largest first, newest first
 V           group: not, by kind, by tool, by file
 o           the whole request as JSON
+ctrl+o      the conversation as the model sees it, or all of it
 [ ]         the map of the request before, of the one after
 tab         to the timeline, and back
 esc q       back
@@ -137,6 +140,7 @@ class ContextScreen(Page[None]):
         Binding("o", "request", "json", id="context.json"),
         Binding("left_square_bracket", "step(-1)", "request before", id="context.step_back"),
         Binding("right_square_bracket", "step(1)", "request after", id="context.step_on"),
+        Binding("ctrl+o", "view", "what the model sees", show=False, id="context.view"),
         Binding("question_mark,f1", "keys", "keys", show=False),
     ]
 
@@ -147,19 +151,11 @@ class ContextScreen(Page[None]):
     gauge = getters.query_one(Gauge)
     line = getters.query_one("#line", Static)
 
-    def __init__(
-        self,
-        agent: Agent,
-        reread_cost: Callable[[str, int], float | None],
-        show_in_tree: Callable[[int], None],
-        race_without: Callable[[tuple[int, ...]], object],
-    ) -> None:
-        """``show_in_tree`` opens the tree at an entry, ``race_without`` asks for a race with and without entries."""
+    def __init__(self, controller: Controller, agent: Agent) -> None:
         super().__init__()
+        self._controller = controller
         self._agent = agent
-        self._reread_cost = reread_cost
-        self._show_in_tree = show_in_tree
-        self._race_without = race_without
+        self._reread_cost = controller.services.reread_cost
         self.steps: list[Step] = []
         self._at_next = True
         self._maps: dict[Step, ContextMap] = {}
@@ -297,7 +293,7 @@ class ContextScreen(Page[None]):
         step = self._step
         target = None if step is None else step.leaf if step.answer is None else step.answer
         if target is not None:
-            self._show_in_tree(target)
+            self._controller.show(TreePage(target))
 
     @on(events.DescendantFocus)
     def _focus_moved(self) -> None:
@@ -365,6 +361,11 @@ class ContextScreen(Page[None]):
         request = self._request_shown()
         self.app.push_screen(ViewerScreen(f"Request to {request.model}", context_text.request_json(request)))
 
+    def action_view(self) -> None:
+        """Show of the conversation only what the model sees, or all of it."""
+        self.dismiss(None)
+        self._controller.begin("view")
+
     def action_keys(self) -> None:
         from tui_agent.ui.screens.dialogs import ReportScreen
 
@@ -420,7 +421,8 @@ class ContextScreen(Page[None]):
             self._say("The agent is working: a race begins when it is idle.")
         else:
             self.dismiss(None)
-            self._race_without(edit.targets)
+            draft = self._controller.frontend.draft.strip()
+            self._controller.soon(ask_for_race(self._controller, draft, leaving_out=edit.targets))
 
     def action_confirm(self) -> None:
         edit, self._asking = self._asking, None

@@ -21,7 +21,7 @@ from tui_agent.lazy import dataclass
 from tui_agent.ui.error_boundary import PageScreen
 from tui_agent.ui.widgets.key_line import KeyLine
 from tui_agent.ui.widgets.options import Options
-from tui_agent.ui.widgets.two_columns import HangingText
+from tui_agent.ui.widgets.two_columns import HangingText, hung
 
 if TYPE_CHECKING:
     from tui_agent.app.frontend import LongText, TextLine
@@ -76,13 +76,25 @@ class ReportScreen(Dialog[None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("q,enter,f1", "back", "close", show=False)]
 
-    def __init__(self, title: str, content: Content) -> None:
+    def __init__(self, title: str, content: Content, at: int = 0) -> None:
+        """``at`` is the line that is at the top at first."""
         super().__init__(title)
         self._content = content
+        self._at = at
 
     def body(self) -> ComposeResult:
         with VerticalScroll():
             yield HangingText(self._content)
+
+    def on_mount(self) -> None:
+        if self._at:
+            self.call_after_refresh(self._begin)
+
+    def _begin(self) -> None:
+        text = self.query_one(HangingText)
+        before = Content("\n").join(self._content.split("\n", allow_blank=True)[: self._at])
+        lines = len(hung(before, text.size.width).split("\n", allow_blank=True))
+        self.query_one(VerticalScroll).scroll_to(y=lines, animate=False)
 
 
 class ChoiceScreen(Dialog[str]):

@@ -29,7 +29,7 @@ from tui_agent.agent.navigator import NavigationError
 from tui_agent.app import race_commands
 from tui_agent.app.controller import COPYING
 from tui_agent.app.format import money, tokens
-from tui_agent.app.frontend import Choice, RacePage, TextLine
+from tui_agent.app.frontend import Choice, RacePage, TextLine, TreePage
 from tui_agent.app.race_views import runners_by_leaf, watch_at
 from tui_agent.app.rewind_files import KEEP, RESTORE, carry_out, files_question, files_text
 from tui_agent.app.services import OpenRequest
@@ -80,6 +80,7 @@ l                        label
 M                        merge: summarise this branch where you are
 s                        summarise up to here: what is before it, after a look
 f                        fork: a new session that ends here
+p                        the session this one came from
 d                        how files differ between the entry and here
 r                        race: one prompt several times at once, from here
 o                        open the session of a subagent, or the runner of a race
@@ -125,6 +126,7 @@ class TreeScreen(Page[None]):
         Binding("M", "merge", "merge", show=False),
         Binding("s", "compact", "summarise up to here", show=False),
         Binding("f", "fork", "fork", show=False),
+        Binding("p", "parent", "session this one came from", show=False),
         Binding("r", "race", "race from here", show=False),
         Binding("u", "undo", "undo", show=False),
         Binding("ctrl+r", "redo", "redo", show=False),
@@ -145,11 +147,10 @@ class TreeScreen(Page[None]):
         query: str
         hits: Hits | None
 
-    def __init__(self, controller: "Controller", agent: "Agent", *, at: int | None = None) -> None:
-        """Make the screen; ``at`` is the entry the cursor begins on, the leaf by default."""
+    def __init__(self, controller: "Controller", agent: "Agent", page: TreePage) -> None:
         super().__init__()
         self._controller = controller
-        self._at = at
+        self._page = page
         self._agent = agent
         self._session = agent.session
         self._preview_timer: Timer | None = None
@@ -171,9 +172,11 @@ class TreeScreen(Page[None]):
 
     def on_mount(self) -> None:
         self.when_left(self._agent.subscribe(self._on_agent_event))
-        self.reload(at=self._session.leaf if self._at is None else self._at)
+        self.reload(at=self._session.leaf if self._page.at is None else self._page.at)
         self.session_tree.centre()
         self._place()
+        if self._page.labels:
+            self.action_label()
 
     # -- showing ----------------------------------------------------------------------------------------------
 
@@ -474,6 +477,10 @@ class TreeScreen(Page[None]):
         await self._controller.open(OpenRequest(info.id))
         self._controller.frontend.put_back(prompt_text(plan.prompt))
         self._controller.say(FORKED)
+
+    def action_parent(self) -> None:
+        self.dismiss()
+        self._controller.begin("parent")
 
     def action_compact(self) -> None:
         from tui_agent.app.context_commands import compact_up_to
