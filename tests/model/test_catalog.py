@@ -7,6 +7,7 @@ import tomllib
 from datetime import date
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -106,32 +107,31 @@ def test_settings_win_over_the_catalog(path: Path) -> None:
     assert info.cost(Usage(input=1_000_000, output=1_000_000)) == pytest.approx(3.0)
 
 
-@pytest.mark.parametrize("where", ["model", "provider", "variable"])
-def test_a_known_model_keeps_what_is_known_of_it_behind_a_gateway(path: Path, where: str) -> None:
-    url = "https://llm.example.com"
-    catalog = {
-        "model": Catalog({"anthropic/claude-x": ModelSettings(base_url=url)}, path=path),
-        "provider": Catalog(providers={"anthropic": ProviderSettings(base_url=url)}, path=path),
-        "variable": Catalog(environ={"ANTHROPIC_BASE_URL": url}, path=path),
-    }[where]
+URL = "https://llm.example.com"
+BEHIND_GATEWAYS: list[tuple[str, dict[str, Any]]] = [
+    ("anthropic/claude-x", {"models": {"anthropic/claude-x": ModelSettings(base_url=URL)}}),
+    ("anthropic/claude-x", {"providers": {"anthropic": ProviderSettings(base_url=URL)}}),
+    ("anthropic/claude-x", {"environ": {"ANTHROPIC_BASE_URL": URL}}),
+    *(
+        (f"openai/{name}", {"providers": {"openai": ProviderSettings(base_url=f"{URL}/v1")}})
+        for name in ("claude-x", "anthropic/claude-x", "us.anthropic.claude-x-20260101-v1:0", "Claude-X")
+    ),
+    ("openrouter/anthropic/claude-x:beta", {}),
+]
 
-    info = catalog.info("anthropic/claude-x")
+
+@pytest.mark.parametrize(("model", "settings"), BEHIND_GATEWAYS)
+def test_a_known_model_keeps_what_is_known_of_it_behind_a_gateway(
+    path: Path, model: str, settings: dict[str, Any]
+) -> None:
+    catalog = Catalog(path=path, **settings)
+    info = catalog.info(model)
 
     assert (info.context_window, info.max_output, info.origin) == (200_000, 64_000, "catalog")
     assert info.vision
     assert info.reasoning
     assert info.cost(Usage(input=1_000_000 // 10)) == pytest.approx(0.3)
-
-
-@pytest.mark.parametrize("name", ["claude-x", "anthropic/claude-x", "us.anthropic.claude-x-20260101-v1:0", "Claude-X"])
-def test_a_gateway_that_speaks_another_format_has_the_makers_model(path: Path, name: str) -> None:
-    catalog = Catalog(providers={"openai": ProviderSettings(base_url="https://llm.example.com/v1")}, path=path)
-
-    info = catalog.info(f"openai/{name}")
-
-    assert (info.context_window, info.origin) == (200_000, "catalog")
-    assert info.prices
-    assert catalog.knows(f"openai/{name}")
+    assert catalog.knows(model)
 
 
 def test_without_a_gateway_a_provider_serves_its_own_models_only(catalog: Catalog) -> None:
@@ -174,15 +174,8 @@ def test_what_a_server_said_counts_before_the_file_and_after_the_settings(path: 
     assert (limited.info("openai/gpt-x").context_window, limited.info("openai/gpt-x").origin) == (16_384, "config")
 
 
-def test_those_who_pass_requests_on_have_the_makers_window_and_price(catalog: Catalog) -> None:
-    info = catalog.info("openrouter/anthropic/claude-x:beta")
-
-    assert info.context_window == 200_000
-    assert info.cache_marks
-    assert info.cost(Usage(input=1_000_000 // 10)) == pytest.approx(0.3)
-
-
 def test_what_is_served_for_nothing_costs_nothing(catalog: Catalog) -> None:
+    assert catalog.info("openrouter/anthropic/claude-x:beta").cache_marks
     assert catalog.info("openrouter/anthropic/claude-x:free").cost(Usage(input=1_000, output=1_000)) == 0.0
 
 

@@ -96,45 +96,51 @@ async def test_vercels_list_tells_windows_prices_and_abilities() -> None:
     assert not models["openai/text-embedding-3-small"].chats
 
 
-async def test_llama_cpp_says_elsewhere_what_it_was_started_with() -> None:
-    answers = {
-        "/v1/models": {"data": [{"id": "qwen.gguf"}]},
-        "/props": {"default_generation_settings": {"n_ctx": 16_384}},
-    }
-
-    assert (await asked(answers))["qwen.gguf"].window == 16_384
+def listed(*rows: dict[str, Any]) -> dict[str, Any]:
+    return {"data": list(rows)}
 
 
-async def test_llama_cpp_says_what_its_template_takes_and_the_size_of_a_slot() -> None:
-    answers = {
-        "/v1/models": {"data": [{"id": "smol.gguf", "owned_by": "llamacpp", "meta": {"n_ctx": 4_096}}]},
-        "/props": {
-            "default_generation_settings": {"n_ctx": 2_048},
-            "modalities": {"vision": False},
-            "chat_template_caps": {"supports_tools": False, "supports_tool_calls": False},
-        },
-    }
-
-    model = (await asked(answers))["smol.gguf"]
-
-    assert (model.window, model.tools, model.vision) == (2_048, False, False)
-
-
-async def test_lm_studio_says_elsewhere_what_is_loaded() -> None:
-    answers = {
-        "/v1/models": {"data": [{"id": "qwen"}, {"id": "nomic"}]},
-        "/api/v0/models": {
-            "data": [
-                {"id": "qwen", "type": "vlm", "loaded_context_length": 8_192, "max_context_length": 131_072},
-                {"id": "nomic", "type": "embeddings", "max_context_length": 2_048},
-            ]
-        },
-    }
-
+@pytest.mark.parametrize(
+    ("answers", "said"),
+    [
+        pytest.param(
+            {
+                "/v1/models": listed({"id": "m"}),
+                "/props": {"default_generation_settings": {"n_ctx": 16_384}},
+            },
+            {"window": 16_384, "tools": None},
+            id="llama.cpp: what it was started with",
+        ),
+        pytest.param(
+            {
+                "/v1/models": listed({"id": "m", "owned_by": "llamacpp", "meta": {"n_ctx": 4_096}}),
+                "/props": {
+                    "default_generation_settings": {"n_ctx": 2_048},
+                    "modalities": {"vision": False},
+                    "chat_template_caps": {"supports_tools": False, "supports_tool_calls": False},
+                },
+            },
+            {"window": 2_048, "tools": False, "vision": False},
+            id="llama.cpp: what its template takes, and the size of a slot",
+        ),
+        pytest.param(
+            {
+                "/v1/models": listed({"id": "m"}, {"id": "nomic"}),
+                "/api/v0/models": listed(
+                    {"id": "m", "type": "vlm", "loaded_context_length": 8_192, "max_context_length": 131_072},
+                    {"id": "nomic", "type": "embeddings", "max_context_length": 2_048},
+                ),
+            },
+            {"window": 8_192, "vision": True},
+            id="LM Studio: what is loaded",
+        ),
+    ],
+)
+async def test_what_servers_say_elsewhere(answers: dict[str, Any], said: dict[str, Any]) -> None:
     models = await asked(answers)
 
-    assert (models["qwen"].window, models["qwen"].vision) == (8_192, True)
-    assert not models["nomic"].chats
+    assert {name: getattr(models["m"], name) for name in said} == said
+    assert "nomic" not in models or not models["nomic"].chats
 
 
 @pytest.mark.parametrize(("provider", "path"), [("ollama", ""), ("openai", "/v1")])

@@ -31,15 +31,19 @@ def pids(space: Workspace) -> Iterator[Path]:
 # -- ordinary commands --------------------------------------------------------------------------------------
 
 
-async def test_exit_code(space: Workspace) -> None:
-    result = await space.call(BASH, command="echo no; exit 3")
-    assert result.output == "no\n[Exit code 3.]"
-    assert (result.metadata.exit_code, result.is_error) == (3, True)
-
-
-async def test_ended_by_a_signal(space: Workspace) -> None:
-    result = await space.call(BASH, command="kill -SEGV $$")
-    assert result.output == "[Ended by SIGSEGV.]"
+@pytest.mark.parametrize(
+    ("command", "output", "code"),
+    [
+        ("echo no; exit 3", "no\n[Exit code 3.]", 3),
+        ("kill -SEGV $$", "[Ended by SIGSEGV.]", -11),
+        (f"{sys.executable} -c 'import sys; print(1); print(2, file=sys.stderr); print(3)'", "1\n2\n3", 0),
+        ("read line; echo got $?; cat", "got 1", 0),
+    ],
+)
+async def test_what_came_out_and_how_it_ended(space: Workspace, command: str, output: str, code: int) -> None:
+    result = await space.call(BASH, command=command, timeout=60)
+    assert result.output == output
+    assert (result.metadata.exit_code, result.is_error) == (code, bool(code))
 
 
 async def test_the_environment_has_no_secrets_and_nothing_that_waits(space: Workspace) -> None:
@@ -48,17 +52,6 @@ async def test_the_environment_has_no_secrets_and_nothing_that_waits(space: Work
     result = await space.call(BASH, command='echo "[$OPENAI_API_KEY] $MY_SETTING $TERM $GIT_PAGER $NO_COLOR"')
     assert result.output.startswith("[] kept dumb cat 1\n")
     assert "look like secrets: OPENAI_API_KEY." in result.output
-
-
-async def test_python_output_keeps_its_order(space: Workspace) -> None:
-    code = "import sys; print(1); print(2, file=sys.stderr); print(3)"
-    result = await space.call(BASH, command=f"{sys.executable} -c '{code}'")
-    assert result.output == "1\n2\n3"
-
-
-async def test_a_command_that_reads_input_gets_none(space: Workspace) -> None:
-    result = await space.call(BASH, command="read line; echo got $?; cat", timeout=60)
-    assert result.output == "got 1"
 
 
 async def test_a_command_that_reads_the_terminal_has_none(space: Workspace) -> None:
@@ -155,15 +148,6 @@ async def test_a_directory_that_is_gone(space: Workspace) -> None:
 
 
 # -- background ---------------------------------------------------------------------------------------------
-
-
-async def test_a_background_child_does_not_hold_the_call(space: Workspace, pids: Path) -> None:
-    result = await space.call(BASH, command=f"sleep 600 & echo $! > {pids}; echo started")
-    (pid,) = pids_in(pids)
-    assert alive(pid)
-    left = f"[Left running, its output is lost: sleep 600 ({pid}). It ends with this program.]"
-    assert result.output == f"started\n{left}"
-    assert alive(pid)
 
 
 async def test_a_background_child_survives_its_next_output(space: Workspace, pids: Path) -> None:
