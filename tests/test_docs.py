@@ -1,20 +1,47 @@
-"""The documents: links lead somewhere, names of code and settings exist, the reference is the program's own."""
+"""The documents: links lead somewhere, what they name exists, and what the pages say is so."""
 
+import json
+import os
 import re
+import shlex
 import subprocess
 import sys
+import tomllib
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
+from tui_agent.agent.permissions import rules_from_table
+from tui_agent.cli.arguments import SUBCOMMANDS, parse
+from tui_agent.cli.output import ExitCode
 from tui_agent.config import load_config
+from tui_agent.model.catalog import Catalog
+from tui_agent.model.errors import Cause, Failure, Target, classify
+from tui_agent.model.keys import Keys
+from tui_agent.model.naming import judge
+from tui_agent.model.protocol import ModelError
+from tui_agent.model.providers import provider_of
+from tui_agent.model.route import Router
+from tui_agent.model.settings import ModelSettings, ProviderSettings
+from tui_agent.sandbox import Sandbox
+from tui_agent.sandbox.settings import SandboxSettings
+from tui_agent.session.effort import Effort
 from tui_agent.setting_rows import setting_rows
+from tui_agent.tools.functions import tool_files
+from tui_agent.tools.functions.file_tool import FileTool
+from tui_agent.tools.functions.tool_files import FoundFile, ToolFiles, ToolPlace
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+AUTOMATION, MODELS, TOOLS = (
+    (ROOT / f"docs/{name}.md").read_text(encoding="utf-8") for name in ("automation", "models", "tools")
+)
 
 
 def prose(path: Path) -> str:
@@ -72,3 +99,255 @@ def test_the_settings_that_pages_name_exist(tmp_path: Path) -> None:
 def test_the_reference_is_the_programs() -> None:
     done = subprocess.run([sys.executable, "scripts/reference.py", "--check"], cwd=ROOT, check=False, timeout=100)
     assert done.returncode == 0, "run: python scripts/reference.py"
+
+
+# -- settings -------------------------------------------------------------------------------------------------------
+
+SETTINGS = [text for page in (MODELS, TOOLS) for language, text in BLOCK.findall(page) if language == "toml"]
+NAMED = (
+    'effort = "high"',
+    '[cache]\nttl = "1h"',
+    '[models."anthropic/claude-opus-5"]\ncache_marks = false',
+    '[models."openai/gpt-5.6"]\noptions = { reasoning = { summary = "detailed" } }',
+    '[models."openai/mine"]\nreasoning_back = "reasoning_content"',
+    '[models."openai/mine"]\nreasoning_back = "as_received"',
+    "[retry]\nmax_retry_after = 600",
+)
+"""Settings that stand in the text of docs/models.md."""
+
+
+@pytest.mark.parametrize("text", [*SETTINGS, *NAMED])
+def test_settings_are_taken_without_a_warning(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text(text)
+    path.chmod(0o600)
+    loaded = load_config(path, {})
+    assert loaded.warnings == ()
+    assert loaded.origins
+
+
+def test_the_rules_of_tools_are_what_they_say(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text(SETTINGS[-1])
+    rules = rules_from_table(load_config(path, {}).config.permissions, "user")
+    assert {str(rule) for rule in rules} == {"allow tool: count_words", "ask tool: fetch_*"}
+
+
+# -- docs/automation.md ---------------------------------------------------------------------------------------------
+
+FLEET = ROOT / "docs/examples/fleet"
+EXAMPLES = [("sh", path.read_text(encoding="utf-8").replace("\\\n", "")) for path in sorted(FLEET.glob("*.sh"))]
+BLOCKS = [*BLOCK.findall(AUTOMATION), *EXAMPLES]
+YAML = [list(yaml.safe_load_all(text)) for kind, text in BLOCKS if kind == "yaml"]
+JOB = list(yaml.safe_load_all((FLEET / "kubernetes.yaml").read_text(encoding="utf-8")))
+
+
+def strings(value: Any) -> list[str]:
+    """Return every text in a document."""
+    if isinstance(value, dict):
+        return [text for part in value.values() for text in strings(part)]
+    if isinstance(value, list):
+        return [text for part in value for text in strings(part)]
+    return [value] if isinstance(value, str) else []
+
+
+def commands(text: str) -> list[list[str]]:
+    """Return the arguments of each call of the program in shell text."""
+    found = []
+    for match in re.finditer(r"(?:^|[;&\s`])tui-agent ((?:-|[a-z]+\s?)[^;`\n|>]*)", text):
+        line = match[1].split(" #")[0].split(" <")[0].strip()
+        if line.startswith("-") or line.split(" ")[0] in SUBCOMMANDS:
+            found.append(shlex.split(line))
+    return found
+
+
+CALLS = [
+    *(words for kind, text in BLOCKS if kind == "sh" for words in commands(text)),
+    *(
+        words
+        for documents in [*YAML, JOB]
+        for text in strings(documents)
+        for words in commands(text.replace("\n", " "))
+    ),
+    *(
+        words
+        for line in re.findall(r"`(tui-agent [^`]+)`", AUTOMATION.replace("\n", " "))
+        for words in commands(f"{line}\n")
+    ),
+]
+
+
+def test_there_are_examples() -> None:
+    assert len(YAML) == 1
+    assert len(CALLS) >= 10
+    assert any("--max-tokens" in words for words in CALLS)
+
+
+@pytest.mark.parametrize("words", CALLS, ids=" ".join)
+def test_every_call_is_one_that_the_program_takes(words: list[str], tmp_path: Path) -> None:
+    here = [str(tmp_path) if word in {"/work/app", "/sessions", "session-…/", "$place/app"} else word for word in words]
+    assert parse(here).command in {"run", *SUBCOMMANDS}
+
+
+def test_the_workflow_is_one() -> None:
+    (workflow,) = YAML[0]
+    # YAML 1.1 reads the word "on" as true.
+    assert "workflow_dispatch" in workflow[True]
+    steps = workflow["jobs"]["work"]["steps"]
+    assert all("uses" in step or "run" in step for step in steps)
+    (work,) = [step for step in steps if "tui-agent -p" in step.get("run", "")]
+    assert "${{" not in work["run"], "what somebody types must not be put into a script"
+    (kept,) = [step for step in steps if "upload-artifact" in step.get("uses", "")]
+    assert "sessions.db*" in kept["with"]["path"]
+
+
+def test_the_fleet_is_an_indexed_job() -> None:
+    tasks, job = JOB
+    spec = job["spec"]
+    assert (job["kind"], spec["completionMode"]) == ("Job", "Indexed")
+    assert spec["completions"] == len(tasks["data"]["tasks.txt"].strip().splitlines())
+    (rule,) = spec["podFailurePolicy"]["rules"]
+    own = {ExitCode.USAGE, ExitCode.STOPPED, ExitCode.BUDGET, ExitCode.TIMEOUT}
+    assert set(rule["onExitCodes"]["values"]) == own
+    pod = spec["template"]["spec"]
+    volumes = {volume["name"] for volume in pod["volumes"]}
+    for container in [*pod["initContainers"], *pod["containers"]]:
+        assert {mount["name"] for mount in container["volumeMounts"]} <= volumes
+
+
+# -- docs/models.md -------------------------------------------------------------------------------------------------
+
+TARGET = Target("openai/m", "OpenAI", "api.example", Keys({}).advice(provider_of("openai")))
+
+
+def test_a_model_is_one_however_a_gateway_spells_it() -> None:
+    names = re.findall(r"`(openai/[\w./:-]*claude[\w./:-]*|anthropic/claude-sonnet-4-5)`", MODELS)
+    catalog = Catalog(providers={"openai": ProviderSettings(base_url="https://llm.example.com/v1")})
+
+    infos = [catalog.info(name) for name in names]
+
+    assert len(infos) == 3
+    assert len({(info.context_window, info.max_output, info.vision, info.prices) for info in infos}) == 1
+    assert infos[0].origin == "catalog"
+
+
+def test_any_server_of_anthropics_format_can_be_used() -> None:
+    settings = next(tomllib.loads(text) for text in SETTINGS if 'wire = "messages"' in text)
+    providers = {name: ProviderSettings(**table) for name, table in settings["providers"].items()}
+
+    route = Router(Catalog(providers=providers), {"MINIMAX_API_KEY": "k"}, providers=providers).route(
+        "minimax/MiniMax-M3"
+    )
+
+    assert (route.wire, route.base_url) == ("messages", "https://api.minimax.io/anthropic/v1")
+
+
+def test_azure_has_one_address_or_one_for_each_deployment() -> None:
+    environ = {"AZURE_API_KEY": "k", "AZURE_API_BASE": "https://x.openai.azure.com"}
+    dated = {**environ, "AZURE_API_VERSION": "2024-10-21"}
+
+    assert Router(Catalog(), environ).route("azure/gpt-4o").base_url == "https://x.openai.azure.com/openai/v1"
+    assert Router(Catalog(), dated).route("azure/gpt-4o").base_url.endswith("/openai/deployments/gpt-4o")
+
+
+def test_what_is_assumed_of_newer_and_local_models() -> None:
+    claude = Catalog().info("anthropic/claude-opus-99")
+    local = Catalog({"openai/my-model": ModelSettings(base_url="http://localhost:8080/v1")}).info("openai/my-model")
+
+    assert (claude.context_window, claude.max_output) == (200_000, 32_000)
+    assert (local.context_window, local.origin) == (32_768, "assumed")
+
+
+def test_levels_named_are_the_ones_there_are() -> None:
+    assert ", ".join(Effort) in MODELS
+
+
+CAUSES: dict[str, Cause] = {"Nothing answers at": "refused", "The certificate of": "certificate"}
+FAILURES = {
+    "refuses the key": Failure("no", 401),
+    "doesn't know": Failure("no", 404),
+    "limits the rate of requests": Failure("no", 429),
+    "The request is larger than": Failure("prompt is too long", 400),
+    "could not read what": Failure('{"error": {"code": "tool_use_failed", "message": "no"}}', 400),
+}
+
+
+def test_every_complaint_that_is_explained_is_made_in_these_words() -> None:
+    said = [classify(Failure(cause=cause), TARGET, now=0.0).message for cause in CAUSES.values()]
+    said += [classify(failure, TARGET, now=0.0).message for failure in FAILURES.values()]
+    with pytest.raises(ModelError) as unset:
+        Router(Catalog(), {}).route("openai/gpt-4o")
+    said += [
+        unset.value.message,
+        judge("openai/nothing-like-it", Catalog()).sentence,
+        "answers stop in the middle",
+    ]
+    rows = [row for row in MODELS.rpartition("| it says | do |")[2].splitlines()[2:] if row.startswith("|")]
+    assert len(rows) > 5
+
+    for row in rows:
+        explained = row.split("|")[1].strip()
+        pieces = [piece.strip() for piece in re.split(r"…|\bX\b|NAME|MODEL", explained) if piece.strip()]
+        assert any(all(piece in sentence for piece in pieces) for sentence in said), explained
+
+
+# -- docs/tools.md --------------------------------------------------------------------------------------------------
+
+FILES = {text.split()[1]: text for language, text in BLOCK.findall(TOOLS) if language == "python"}
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> ToolPlace:
+    for name, text in FILES.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    (tmp_path / "a.txt").write_text("to be or not to be")
+    return ToolPlace(tmp_path, tmp_path, {"PATH": os.environ["PATH"]}, Sandbox(SandboxSettings(), project=tmp_path))
+
+
+async def loaded(place: ToolPlace) -> dict[str, FileTool]:
+    found = [FoundFile(place.project / name, name, place.project) for name in FILES]
+    files = ToolFiles(lambda: (found, []))
+    await files.load(place)
+    assert files.problems == ()
+    return {tool.name: tool for tool in files.tools}
+
+
+async def test_the_files_of_the_page_are_tools_that_work(place: ToolPlace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tool_files, "DESCRIBE_SECONDS", 100.0)
+    monkeypatch.setenv("TRACKER_TOKEN", "t")
+    tools = await loaded(place)
+    live: list[str] = []
+
+    async def call(name: str, **arguments: object) -> str:
+        context = place.context()
+        context.report = live.append
+        return (await tools[name].run(tools[name].Input(values=arguments), context)).output
+
+    assert json.loads(await call("count_words", path="a.txt", shortest=3)) == {"words": 1, "different": 1}
+    assert "reading a.txt" in "".join(live)
+    about = tools["count_words"].schema().parameters["properties"]
+    assert about["shortest"]["description"] == "letters that a word has at least"
+
+    planned = json.loads(await call("plan_week", start="2026-03-02", topics=["tests", "docs"], tone="merry"))
+    assert planned[1] == {"day": "2026-03-03", "text": "docs!"}
+    assert tools["plan_week"].read_only
+    assert tools["plan_week"].schema().parameters["properties"]["topics"]["description"] == "most urgent first"
+
+    needs = {(need.permission.value, need.pattern) for need in tools["fetch_issue"].needs(
+        tools["fetch_issue"].Input(values={"number": 1}), place.context()
+    )}  # fmt: skip
+    assert {("tool", "fetch_issue"), ("read", "$TRACKER_TOKEN")} <= needs
+    assert tools["fetch_issue"].declared.words() == (
+        "reaches tracker.example.com; reads ~/.config/tracker; changes files of the project; gets TRACKER_TOKEN"
+    )
+    assert tools["fetch_issue"].declared.TIMEOUT == 30
+    if place.sandbox is not None:
+        await place.sandbox.aclose()
+
+
+def test_numbers_of_the_page_are_the_programs() -> None:
+    assert f"after {tool_files.DESCRIBE_SECONDS:g} s" in TOOLS.replace("\n  ", " ")
+    assert f"At most {tool_files.MAX_TOOLS} functions" in TOOLS
+    assert {language for language, _text in BLOCK.findall(TOOLS)} == {"python", "toml"}

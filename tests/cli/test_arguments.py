@@ -1,9 +1,18 @@
-"""The help of the command line: nothing in it is without a word of explanation."""
+"""The command line: every argument is explained, one table of exit codes, and what its words mean."""
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 
-from tui_agent.cli.arguments import EPILOG, SUBCOMMANDS, whole_parser
+import pytest
+
+from tui_agent.cli.arguments import EPILOG, SUBCOMMANDS, UsageError, parse, whole_parser
+from tui_agent.cli.models import DEFAULT_MODELS, choose_model
+from tui_agent.cli.output import ExitCode, exit_codes_line, exit_codes_table
+from tui_agent.config import Config
+
+ROOT = Path(__file__).parents[2]
+MINE = {"base_url": "http://localhost:8080/v1", "context_window": 32_768}
 
 
 def arguments(parser: argparse.ArgumentParser) -> Iterator[tuple[str, argparse.Action]]:
@@ -34,3 +43,80 @@ def test_every_argument_has_help() -> None:
 def test_the_help_names_every_subcommand() -> None:
     lines = [line.split()[1] for line in EPILOG.splitlines() if line.startswith("  tui-agent ")]
     assert {word for line in lines for word in line.split("|")} == set(SUBCOMMANDS)
+
+
+def test_the_documents_have_the_table() -> None:
+    assert exit_codes_table() in (ROOT / "docs/headless.md").read_text(encoding="utf-8")
+    assert exit_codes_line() in EPILOG
+    assert exit_codes_line() in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_every_code_is_used() -> None:
+    used = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "tui_agent/cli").glob("*.py"))
+    assert not [code.name for code in ExitCode if f"ExitCode.{code.name}" not in used]
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "5$", "$5", "nan", "inf", "1e3", "", "five", "٥"])
+@pytest.mark.parametrize("option", ["--max-cost", "--max-tokens", "--timeout"])
+def test_a_budget_that_makes_no_sense_is_one_sentence(option: str, text: str) -> None:
+    with pytest.raises(UsageError, match=option):
+        parse(["-p", "hi", f"{option}={text}"])
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("90", 90), ("1.5", 1.5), ("90s", 90), ("15m", 900), ("2h", 7200)])
+def test_times(text: str, seconds: float) -> None:
+    assert parse(["-p", "hi", "--timeout", text]).timeout == seconds
+
+
+@pytest.mark.parametrize(
+    ("words", "prompt"),
+    [(["-p", "do it"], "do it"), (["-p"], ""), (["-p", "--json", "do it"], "do it"), (["--json", "-p", "x"], "x")],
+)
+def test_where_the_prompt_may_stand(words: list[str], prompt: str) -> None:
+    arguments = parse(words)
+    assert (arguments.print, arguments.prompt) == (prompt, None)
+
+
+def test_a_prompt_without_quotes_is_not_cut() -> None:
+    with pytest.raises(UsageError, match="put it in quotes"):
+        parse(["-p", "fix", "this"])
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["--race", "3"], "--race goes with -p"),
+        (["--check", "true"], "--check goes with -p"),
+        (["--result", "x.patch"], "--result goes with -p"),
+        (["--key", "k"], "--key goes with -p"),
+        (["-p", "x", "--key", " "], "--key needs a name"),
+        (["-p", "x", "--key", "k", "-c", "--demo"], "leave out -c and --demo"),
+        (["-p", "x", "--pick", "best"], "--pick goes with --race"),
+        (["-p", "x", "--check-rounds", "2"], "--check-rounds goes with --check"),
+        (["-p", "x", "--race", "2", "--check", "", "--pick", "first-green"], "needs a --check"),
+        (["--take-over"], "--take-over goes with -c or -r ID"),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused(words: list[str], why: str) -> None:
+    with pytest.raises(UsageError, match=why):
+        parse(words)
+
+
+@pytest.mark.parametrize(
+    ("models", "providers", "chosen"),
+    [
+        ({"openai/my-model": MINE}, (), "openai/my-model"),
+        ({"openai/my-model": MINE}, ("anthropic",), "openai/my-model"),
+        ({"openai/one": MINE, "openai/two": MINE}, (), ""),
+        ({"openai/one": MINE, "openai/two": MINE}, ("anthropic",), DEFAULT_MODELS[0]),
+        ({"anthropic/claude-haiku-4-5": {"threshold": "80%"}}, ("anthropic",), DEFAULT_MODELS[0]),
+        ({}, (), ""),
+        ({"openai/my-model": MINE, "chosen": "openai/other"}, ("anthropic",), "openai/other"),
+    ],
+)
+def test_the_only_server_of_the_settings_is_used_and_a_correction_of_the_catalog_is_none(
+    models: Mapping[str, object], providers: tuple[str, ...], chosen: str
+) -> None:
+    tables = {name: table for name, table in models.items() if name != "chosen"}
+    config = Config.model_validate({"model": models.get("chosen"), "models": tables})
+    assert choose_model(config, providers, lambda _model: True) == chosen

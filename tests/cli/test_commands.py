@@ -2,7 +2,6 @@
 
 import json
 import sqlite3
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -28,17 +27,7 @@ from tui_agent.session.entries import (
 from tui_agent.session.records import Holder, SessionInfo
 from tui_agent.session.session import Session
 
-
-@pytest.fixture(autouse=True)
-def _own_directories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("DATA", "CONFIG"):
-        monkeypatch.setenv(f"TUI_AGENT_{name}_DIR", str(tmp_path / name.lower()))
-    for name in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY"):
-        monkeypatch.delenv(name, raising=False)
-    work = tmp_path / "work"
-    work.mkdir()
-    monkeypatch.chdir(work)
-    monkeypatch.setattr(sys, "stdin", (work / "nothing").open("w+"))
+pytestmark = pytest.mark.usefixtures("here")
 
 
 def say(text: str) -> UserEntry:

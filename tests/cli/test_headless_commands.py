@@ -15,7 +15,7 @@ from tests.support.scripted_client import Reply, ScriptedClient
 from tui_agent.agent.agent import Agent
 from tui_agent.app.commands import command_table
 from tui_agent.cli.output import ExitCode
-from tui_agent.session.entries import CompactionEntry, EffortChangeEntry
+from tui_agent.session.entries import CompactionEntry, EffortChangeEntry, UserEntry
 from tui_agent.session.session import Session
 from tui_agent.session.store import Store
 
@@ -45,18 +45,6 @@ async def place(tmp_path: Path) -> Place:
     return made
 
 
-async def test_undo_and_redo_across_runs(place: Place) -> None:
-    leaf = place.harness.session.leaf
-    assert await place.run("/undo") == ExitCode.DONE
-    assert "Undone: " in place.err.getvalue()
-    assert "The message was: two" in place.err.getvalue()
-    assert place.harness.session.leaf != leaf
-    assert await place.run("/redo") == ExitCode.DONE
-    assert place.harness.session.leaf == leaf
-    assert await place.run("/redo") == ExitCode.DONE
-    assert "There is nothing to redo" in place.err.getvalue()
-
-
 async def test_runs_of_their_own_undo_turn_after_turn_and_redo_them(tmp_path: Path) -> None:
     """Each run is a program of its own: what it goes by is in the store."""
     harness = make_agent(tmp_path, ScriptedClient([Reply("An answer.")]), answer=None)
@@ -75,6 +63,7 @@ async def test_runs_of_their_own_undo_turn_after_turn_and_redo_them(tmp_path: Pa
         leaves.append(session.leaf)
     first, second = leaves[:2]
     assert "turn “two”" in told[0]
+    assert "The message was: two" in told[0]
     assert "turn “one”" in told[1]
     assert "There is nothing to undo." in told[2]
     assert leaves == [first, second, second, first, end, end]
@@ -86,6 +75,7 @@ async def test_mode_effort_and_title_are_kept(place: Place) -> None:
     assert await place.run("/mode plan") == ExitCode.DONE
     assert place.harness.agent.mode == "plan"
     assert await place.run("/effort high") == ExitCode.DONE
+    assert "Effort high from the next request on." in place.err.getvalue()
     assert isinstance(place.harness.path()[-1], EffortChangeEntry)
     assert await place.run("/rename", "A better title") == ExitCode.DONE
     assert place.harness.session.info.title == "A better title"
@@ -102,15 +92,35 @@ async def test_a_report_is_the_output(place: Place) -> None:
     assert rows[1]["title"] == "Cost of this session"
 
 
-async def test_compaction_needs_no_preview(tmp_path: Path) -> None:
-    long = " ".join(f"word{number}" for number in range(4_000))
-    replies = [*(Reply(f"{number} {long}") for number in range(6)), Reply(SUMMARY)]
-    place = Place(make_agent(tmp_path, ScriptedClient(replies), answer=None))
+async def talked(tmp_path: Path) -> Harness:
+    """An agent whose answers, which don't repeat themselves, have filled its window."""
+    long = "Fine. " + " ".join(f"word{number}" for number in range(400))
+    client = ScriptedClient(lambda request: Reply(long if request.tools else SUMMARY))
+    harness = make_agent(tmp_path, client, window=20_000, answer=None)
     for number in range(6):
-        assert await place.run(f"question {number} {long}") == ExitCode.DONE
+        await harness.say(f"Question {number}")
+    return harness
+
+
+async def test_a_compaction_is_told_in_the_numbers_of_its_entry(tmp_path: Path) -> None:
+    harness = await talked(tmp_path)
+    place, before = Place(harness), len(harness.path())
+    assert await place.run("/compact --preview") == ExitCode.DONE
+    assert "Summarised: " in place.out.getvalue()
+    assert len(harness.path()) == before
     assert await place.run("/compact") == ExitCode.DONE
-    assert any(isinstance(entry, CompactionEntry) for entry in place.harness.path())
-    assert "tokens of history" in place.err.getvalue()
+    entry = harness.path()[-1]
+    assert isinstance(entry, CompactionEntry)
+    assert f"{entry.tokens_before:,} → {entry.tokens_after:,} tokens of history" in place.err.getvalue()
+
+
+async def test_a_compaction_ends_where_it_is_told_to(tmp_path: Path) -> None:
+    harness = await talked(tmp_path)
+    third = [entry.id for entry in harness.path() if isinstance(entry, UserEntry)][2]
+    assert await run_headless(harness, f"/compact #{third}") == ExitCode.DONE
+    entry = harness.path()[-1]
+    assert isinstance(entry, CompactionEntry)
+    assert entry.first_kept_id == third
 
 
 async def test_a_run_that_a_command_starts_is_waited_for(place: Place) -> None:
@@ -159,8 +169,3 @@ async def test_every_command_ends(place: Place, caplog: pytest.LogCaptureFixture
             line = f"/{command.name} {ARGUMENTS.get(command.name, '')}".rstrip()
             assert await place.run(line) in {ExitCode.DONE, ExitCode.FAILED, 3}, line
     assert [record.exc_info for record in caplog.records if record.levelno >= logging.ERROR] == []
-
-
-async def test_a_change_of_effort_is_told(place: Place) -> None:
-    assert await place.run("/effort high") == ExitCode.DONE
-    assert "Effort high from the next request on." in place.err.getvalue()

@@ -12,24 +12,9 @@ from tests.support.agents import make_agent
 from tests.support.headless import run_headless
 from tests.support.scripted_client import Call, Reply, ScriptedClient
 from tui_agent.cli import main
-from tui_agent.cli.arguments import UsageError, parse
 from tui_agent.cli.output import ExitCode
 
 ROOT = Path(__file__).parents[2]
-
-
-@pytest.mark.parametrize(
-    ("words", "prompt"),
-    [(["-p", "do it"], "do it"), (["-p"], ""), (["-p", "--json", "do it"], "do it"), (["--json", "-p", "x"], "x")],
-)
-def test_where_the_prompt_may_stand(words: list[str], prompt: str) -> None:
-    arguments = parse(words)
-    assert (arguments.print, arguments.prompt) == (prompt, None)
-
-
-def test_a_prompt_without_quotes_is_not_cut() -> None:
-    with pytest.raises(UsageError, match="put it in quotes"):
-        parse(["-p", "fix", "this"])
 
 
 async def test_running_out_of_steps_is_no_success(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
@@ -17,15 +16,9 @@ ROLLOUT = Path(__file__).parents[1] / "session" / "formats" / "data" / "codex-ro
 
 
 @pytest.fixture(autouse=True)
-def _own_directories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("DATA", "CONFIG", "CACHE", "RUNTIME", "LOG"):
-        monkeypatch.setenv(f"TUI_AGENT_{name}_DIR", str(tmp_path / name.lower()))
+def _no_other_homes(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("CODEX_HOME", "CLAUDE_CONFIG_DIR", "VIBE_HOME", "XDG_DATA_HOME", "PI_CODING_AGENT_DIR"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    (tmp_path / "shop").mkdir()
-    monkeypatch.chdir(tmp_path / "shop")
-    monkeypatch.setattr(sys, "stdin", (tmp_path / "nothing").open("w+"))
 
 
 def claude_line(text: str, *, side: bool) -> str:

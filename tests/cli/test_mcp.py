@@ -12,13 +12,7 @@ from tui_agent.config import config_path, load_config
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.fixture(autouse=True)
-def _own_directories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("DATA", "CONFIG"):
-        monkeypatch.setenv(f"TUI_AGENT_{name}_DIR", str(tmp_path / name.lower()))
-    monkeypatch.setenv("HOME", str(tmp_path))
-    (tmp_path / "work").mkdir()
-    monkeypatch.chdir(tmp_path / "work")
+pytestmark = pytest.mark.usefixtures("here")
 
 
 def test_a_server_is_added_listed_and_removed(capsys):

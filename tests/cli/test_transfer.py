@@ -1,7 +1,6 @@
 """``sessions export`` and ``import`` as they are typed."""
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
@@ -11,13 +10,7 @@ from tui_agent.cli.sessions import open_store
 from tui_agent.session.entries import TextPart, UserEntry
 from tui_agent.session.session import Session
 
-
-@pytest.fixture(autouse=True)
-def _own_directories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("DATA", "CONFIG"):
-        monkeypatch.setenv(f"TUI_AGENT_{name}_DIR", str(tmp_path / name.lower()))
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "stdin", (tmp_path / "nothing").open("w+"))
+pytestmark = pytest.mark.usefixtures("here")
 
 
 @pytest.fixture
@@ -32,7 +25,7 @@ def forget(session_id: str) -> None:
     assert run(["sessions", "delete", session_id, "--yes"]) == 0
 
 
-def test_out_and_in_again(recorded: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_out_and_in_again(recorded: str, capsys: pytest.CaptureFixture[str], here: Path) -> None:
     assert run(["sessions", "export", recorded[-8:], "-o", "out.jsonl"]) == 0
     forget(recorded)
     capsys.readouterr()
@@ -44,16 +37,16 @@ def test_out_and_in_again(recorded: str, capsys: pytest.CaptureFixture[str], tmp
     assert json.loads(capsys.readouterr().out)["id"] == recorded
 
 
-def test_the_name_chooses_the_format_and_a_directory_gets_one(recorded: str, capsys, tmp_path: Path) -> None:
+def test_the_name_chooses_the_format_and_a_directory_gets_one(recorded: str, capsys, here: Path) -> None:
     assert run(["sessions", "export", recorded, "-o", "page.html"]) == 0
-    assert (tmp_path / "page.html").read_text().startswith("<!doctype html>")
+    assert (here / "page.html").read_text().startswith("<!doctype html>")
     assert run(["sessions", "export", recorded, "-o", "."]) == 0
-    assert (tmp_path / f"the-shop-{recorded[-8:]}.md").is_file()
+    assert (here / f"the-shop-{recorded[-8:]}.md").is_file()
     capsys.readouterr()
     assert run(["sessions", "export", recorded]) == 0
     assert capsys.readouterr().out.startswith("# The shop\n")
     assert run(["sessions", "export", recorded, "-o", "talk.xyz", "--format", "markdown"]) == 0
-    assert (tmp_path / "talk.xyz").read_text().startswith("# The shop\n")
+    assert (here / "talk.xyz").read_text().startswith("# The shop\n")
 
 
 @pytest.mark.parametrize(
@@ -72,21 +65,21 @@ def test_the_name_chooses_the_format_and_a_directory_gets_one(recorded: str, cap
         (["import", "bad.jsonl"], "bad.jsonl, line 2: it is not JSON", 1),
     ],
 )
-def test_mistakes_are_one_sentence(recorded: str, capsys, tmp_path: Path, arguments, said, code) -> None:
-    (tmp_path / "there.md").write_text("mine")
-    (tmp_path / "page.html").write_text("<!doctype html>")
-    (tmp_path / "bad.jsonl").write_text('{"type": "session", "id": "x", "cwd": "/"}\n{oops}\n{}\n')
+def test_mistakes_are_one_sentence(recorded: str, capsys, here: Path, arguments, said, code) -> None:
+    (here / "there.md").write_text("mine")
+    (here / "page.html").write_text("<!doctype html>")
+    (here / "bad.jsonl").write_text('{"type": "session", "id": "x", "cwd": "/"}\n{oops}\n{}\n')
     assert run(["sessions", *(word.replace("ID", recorded) for word in arguments)]) == code
     assert said in capsys.readouterr().err
-    assert (tmp_path / "there.md").read_text() == "mine"
-    assert not (tmp_path / "talk.xyz").exists()
+    assert (here / "there.md").read_text() == "mine"
+    assert not (here / "talk.xyz").exists()
 
 
-def test_a_directory_is_imported_and_one_bad_file_holds_up_none(recorded: str, capsys, tmp_path: Path) -> None:
-    (tmp_path / "in").mkdir()
+def test_a_directory_is_imported_and_one_bad_file_holds_up_none(recorded: str, capsys, here: Path) -> None:
+    (here / "in").mkdir()
     assert run(["sessions", "export", recorded, "-o", "in/a.jsonl"]) == 0
-    (tmp_path / "in" / "b.jsonl").write_text("nonsense\n")
-    (tmp_path / "in" / "c.jsonl").write_text('{"type": "session", "id": "x", "cwd": "/"}\n')
+    (here / "in" / "b.jsonl").write_text("nonsense\n")
+    (here / "in" / "c.jsonl").write_text('{"type": "session", "id": "x", "cwd": "/"}\n')
     forget(recorded)
     capsys.readouterr()
     assert run(["sessions", "import", "in"]) == 1

@@ -69,19 +69,6 @@ def test_the_demo_fixes_a_real_file_after_being_allowed_to(own_place: Place) -> 
     quit_program(terminal)
 
 
-def test_the_demo_leaves_the_file_alone_when_refused(own_place: Place) -> None:
-    terminal = own_place.start("--demo")
-    cart = the_cart(own_place, terminal)
-    broken = cart.read_text(encoding="utf-8")
-    ask(terminal, "fix the bug")
-    allow_tests_until(terminal, "cart.py (+1 −1)?")
-    terminal.wait_for("1 yes, once")
-    terminal.press("n")
-    terminal.wait_for("Nothing was changed")
-    assert cart.read_text(encoding="utf-8") == broken
-    quit_program(terminal)
-
-
 @pytest.mark.parametrize("size", [(80, 24), (200, 50)] if NIGHTLY else [(80, 24)])
 def test_a_newcomer_can_follow_the_tour_to_its_end(own_place: Place, size: tuple[int, int]) -> None:
     terminal = own_place.start("--demo", size=size)

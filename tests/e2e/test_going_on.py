@@ -26,11 +26,12 @@ def killed_run(place: Place, prompt: str) -> str:
     return session
 
 
-def test_a_killed_run_goes_on_by_its_id(place: Place, warm_server: ModelServer) -> None:
+def test_a_killed_run_goes_on_by_its_id_and_without_it(place: Place, warm_server: ModelServer) -> None:
     warm_server.play(
         Turn(tool_calls=(Call("ls", {"path": "."}),)),
         Turn(text="One two three.", fault=Fault("stall", after=2)),
         Turn(text="Four."),
+        Turn(text="Five."),
     )
     session = killed_run(place, "count")
     done = place.run("-r", session, "-p", "continue", "--json")
@@ -38,13 +39,8 @@ def test_a_killed_run_goes_on_by_its_id(place: Place, warm_server: ModelServer) 
     assert json.loads(done.stdout.splitlines()[0])["id"] == session
     sent = json.dumps(warm_server.calls[-1].json["messages"])
     assert all(text in sent for text in ("count", "continue", '"tool"'))
-
-
-def test_the_last_session_goes_on_without_its_id(place: Place, warm_server: ModelServer) -> None:
-    warm_server.play(Turn(text="One two three.", fault=Fault("stall", after=2)), Turn(text="Four."))
-    killed_run(place, "count on")
-    assert place.run("-c", "-p", "continue").stdout == "Four.\n"
-    assert "count on" in json.dumps(warm_server.calls[-1].json["messages"])
+    assert place.run("-c", "-p", "and on").stdout == "Five.\n", "the last session of this directory"
+    assert "count" in json.dumps(warm_server.calls[-1].json["messages"])
 
 
 def test_a_run_whose_budget_is_used_up_goes_on_with_a_new_one(place: Place, warm_server: ModelServer) -> None:

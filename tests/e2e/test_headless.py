@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.model_script import Call, Fault, Recorded, Turn, echo, status
 from tests.support.model_server import ModelServer
-from tests.support.place import MODEL, Place
+from tests.support.place import Place
 from tests.support.thoroughness import NIGHTLY
 from tui_agent.agent.checkpoints.plan import changes_in, differences
 from tui_agent.agent.checkpoints.recorder import SnapshotStore
@@ -48,13 +48,6 @@ def test_json_is_one_event_per_line_and_tells_the_whole_run(place: Place, warm_s
     assert "".join(event["text"] for event in events if event["type"] == "answer_delta") == "Done."
 
 
-def test_the_run_is_recorded_and_can_be_continued(place: Place, warm_server: ModelServer) -> None:
-    assert place.run("-p", "the first message").returncode == 0
-    assert place.run("-c", "-p", "the second message").returncode == 0
-    texts = json.dumps(warm_server.calls[-1].json["messages"])
-    assert "You said: the first message" in texts
-
-
 def test_a_session_that_another_program_has_can_be_taken_over(own_place: Place, server: ModelServer) -> None:
     own_place.configure(server.openai_url)
     assert own_place.run("-p", "the first message").returncode == 0
@@ -88,16 +81,6 @@ def test_a_wrong_key_is_one_sentence(place: Place, warm_server: ModelServer) -> 
     assert "sk-of-the-test" not in done.stderr
 
 
-WRONG = [("-p", "x", "--cwd", "nowhere"), ("-c", "-r", "x", "-p", "y"), ("--json",), ("-p", ""), ("--no-such-option",)]
-
-
-@pytest.mark.parametrize("arguments", WRONG if NIGHTLY else WRONG[:2])
-def test_wrong_arguments_are_one_sentence(place: Place, arguments: tuple[str, ...]) -> None:
-    done = place.run(*arguments)
-    assert done.returncode == 2
-    assert len(done.stderr.strip().splitlines()) == 1
-
-
 def test_a_broken_configuration_is_one_sentence_and_stays_as_it_is(place: Place) -> None:
     path = place.root / "config" / "config.toml"
     path.write_text("model = [", encoding="utf-8")
@@ -106,13 +89,6 @@ def test_a_broken_configuration_is_one_sentence_and_stays_as_it_is(place: Place)
     assert str(path) in done.stderr
     assert "Traceback" not in done.stderr
     assert path.read_text(encoding="utf-8") == "model = ["
-
-
-def test_the_demo_answers_without_key_and_network(place: Place) -> None:
-    place.configure("http://127.0.0.1:9/v1")
-    done = place.run("--demo", "-p", "hello")
-    assert done.returncode == 0
-    assert "I am a script, not a model" in done.stdout
 
 
 SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
@@ -134,17 +110,6 @@ def test_an_interrupt_ends_the_run_and_keeps_what_was_said(
     ended = json.loads(rest.splitlines()[-1])
     assert ended["reason"] == "interrupted"
     assert warm_server.wait(lambda server: server.calls[0].aborted)
-
-
-def test_the_full_screen_program_refuses_to_run_without_a_terminal(place: Place) -> None:
-    done = place.run()
-    assert done.returncode == 2
-    assert "-p" in done.stderr
-
-
-def test_the_model_is_the_one_named(place: Place, warm_server: ModelServer) -> None:
-    assert place.run("-p", "hello", "-m", MODEL).returncode == 0
-    assert warm_server.calls[-1].json["model"] == MODEL.partition("/")[2]
 
 
 def test_what_was_changed_before_the_program_is_killed_can_still_be_taken_back(

@@ -1,6 +1,5 @@
 """A race of the real program: what goes over the wire, what comes of it, and what a kill leaves."""
 
-import json
 import os
 import re
 
@@ -53,21 +52,6 @@ def test_runners_send_the_same_bytes_up_to_the_fork_and_the_first_green_is_taken
     assert place.run("doctor", "--clean", "--json").stdout.count('"race"') == 0
 
 
-def test_another_one_can_be_taken_in_a_later_run(place: Place, warm_server: ModelServer) -> None:
-    make_project(place.project)
-    warm_server.play_function(work)
-    before = state_of(place.project)
-    done = place.run("-p", "make it", "--race", "2", "--json")
-    assert done.returncode == 0, done.stderr
-    kinds = [json.loads(line)["type"] for line in done.stdout.splitlines()]
-    assert kinds.count("race_ended") == 1
-    assert state_of(place.project) == before
-    taken = place.run("-c", "-p", "/race take 2")
-    assert taken.returncode == 0, taken.stderr
-    assert (place.project / "made.txt").exists()
-    assert "Took same 2" in taken.stderr
-
-
 def test_a_race_that_takes_nobody_is_kept_with_its_branches(place: Place, warm_server: ModelServer) -> None:
     make_project(place.project)
     warm_server.play_function(work)
@@ -97,18 +81,15 @@ def test_the_check_belongs_to_the_project_of_the_session(place: Place, warm_serv
 def test_one_that_was_begun_by_its_command_waits_for_a_choice(place: Place, warm_server: ModelServer) -> None:
     make_project(place.project)
     warm_server.play_function(work)
+    before = state_of(place.project)
+    refused = place.run("-p", "/race 2 --pick first-green -- make it")
+    assert (refused.returncode, warm_server.calls) == (1, [])
+    assert "needs a check" in refused.stderr
     begun = place.run("-p", "/race 2 -- make it")
     assert begun.returncode == 0, begun.stderr
     assert "The race is over" in begun.stderr
+    assert state_of(place.project) == before
     taken = place.run("-c", "-p", "/race take 2")
     assert taken.returncode == 0, taken.stderr
     assert "Took same 2" in taken.stderr
-
-
-def test_nothing_says_what_is_green_without_a_check(place: Place, warm_server: ModelServer) -> None:
-    make_project(place.project)
-    warm_server.play_function(work)
-    begun = place.run("-p", "/race 2 --pick first-green -- make it")
-    assert begun.returncode == 1
-    assert "needs a check" in begun.stderr
-    assert warm_server.calls == []
+    assert (place.project / "made.txt").exists()

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from tests.support.texts import answered, said, texts
 from tests.support.thoroughness import examples
-from tui_agent.session.session import DraftText, Session
+from tui_agent.session.records import DraftText
+from tui_agent.session.session import Session
 from tui_agent.session.store import Store
 
 DAY = 24 * 3_600_000
@@ -28,35 +29,26 @@ def jumping(offsets: list[int]) -> Callable[[], int]:
 @settings(max_examples=examples(60), deadline=None)
 @given(offsets=jumps)
 def test_whatever_the_clock_says_nothing_is_lost(offsets: list[int]) -> None:
+    """A conversation with two branches ends in the middle of an answer, and is opened again."""
     clock = jumping(offsets)
     with TemporaryDirectory() as folder:
         path = Path(folder) / "sessions.db"
-        session_id, ids = work(path, clock)
-        look(path, clock, session_id, ids)
-
-
-def work(path: Path, clock: Callable[[], int]) -> tuple[str, list[int]]:
-    """Have a conversation with two branches that ends in the middle of an answer; return its id and first entries."""
-    with Store(path, clock=clock) as store:
-        session = Session(store, store.create_session(path.parent).id, estimate=lambda _entry: 1)
-        session.hold()
-        ids = [session.append(entry).id for entry in (said("one"), answered("first"), said("two"), answered("second"))]
-        assert ids == sorted(ids)
-        session.move(ids[1])
-        session.append(said("another"))
-        session.save_draft(DraftText("half an answer"))
-        return session.id, ids
-
-
-def look(path: Path, clock: Callable[[], int], session_id: str, ids: list[int]) -> None:
-    """Open it again and see that all of it is there."""
-    with Store(path, clock=clock) as store:
-        assert [info.id for info in store.sessions()] == [session_id]
-        again = Session(store, session_id, estimate=lambda _entry: 1)
-        again.hold()
-        again.recover()
-        assert texts(again.path()) == ["one", "first", "another", "half an answer"]
-        assert len(again.skeleton()) == len(ids) + 2
-        store.purge()
-        assert [info.id for info in store.sessions()] == [session_id]
-        assert texts(again.path(ids[3])) == ["one", "first", "two", "second"]
+        with Store(path, clock=clock) as store:
+            session = Session(store, store.create_session(folder).id, estimate=lambda _entry: 1)
+            session.hold()
+            talk = (said("one"), answered("first"), said("two"), answered("second"))
+            ids = [session.append(entry).id for entry in talk]
+            assert ids == sorted(ids)
+            session.move(ids[1])
+            session.append(said("another"))
+            session.save_draft(DraftText("half an answer"))
+        with Store(path, clock=clock) as store:
+            assert [info.id for info in store.sessions()] == [session.id]
+            again = Session(store, session.id, estimate=lambda _entry: 1)
+            again.hold()
+            again.recover()
+            assert texts(again.path()) == ["one", "first", "another", "half an answer"]
+            assert len(again.skeleton()) == len(ids) + 2
+            store.purge()
+            assert [info.id for info in store.sessions()] == [session.id]
+            assert texts(again.path(ids[3])) == ["one", "first", "two", "second"]

@@ -4,9 +4,10 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.support.texts import said, texts
+from tests.support.texts import answered, said, texts
 from tui_agent.session.entries import AssistantEntry, ReasoningPart, TextPart, ToolCallPart
-from tui_agent.session.session import DraftText, Session
+from tui_agent.session.records import DraftText
+from tui_agent.session.session import Session
 
 Reopen = Callable[..., Session]
 
@@ -37,11 +38,23 @@ def test_a_left_over_draft_becomes_an_interrupted_answer(session: Session, reope
     assert later.recover() is None
 
 
-def test_other_entries_do_not_replace_the_draft(session: Session, reopen: Reopen) -> None:
+@pytest.mark.parametrize(
+    ("meanwhile", "comes_back"),
+    [
+        (lambda session: session.append(said("meanwhile")), True),
+        (lambda session: session.release(), True),
+        (lambda session: session.clear_draft(), False),
+        (lambda session: session.append(answered("whole")), False),
+    ],
+    ids=["another entry", "released", "cleared", "answered"],
+)
+def test_what_becomes_of_a_draft(
+    session: Session, reopen: Reopen, meanwhile: Callable[[Session], object], *, comes_back: bool
+) -> None:
     session.save_draft(DraftText("half"))
-    session.append(said("meanwhile"))
+    meanwhile(session)
     end(session)
-    assert reopen(session).recover() is not None
+    assert (reopen(session).recover() is not None) is comes_back
 
 
 @pytest.mark.parametrize("draft", [DraftText(), DraftText(calls=(call("{"), call("[]"), call("")))])
@@ -53,23 +66,10 @@ def test_a_draft_without_content_leaves_no_entry(session: Session, reopen: Reope
     assert later.info.entry_count == 0
 
 
-def test_a_cleared_draft_is_gone(session: Session, reopen: Reopen) -> None:
-    session.save_draft(DraftText("half"))
-    session.clear_draft()
-    end(session)
-    assert reopen(session).recover() is None
-
-
 def test_the_draft_of_a_live_program_is_left_alone(session: Session, reopen: Reopen) -> None:
     session.save_draft(DraftText("still coming"))
     assert reopen(session).recover() is None
     end(session)
-    assert reopen(session).recover() is not None
-
-
-def test_a_released_session_leaves_its_draft_to_others(session: Session, reopen: Reopen) -> None:
-    session.save_draft(DraftText("half"))
-    session.release()
     assert reopen(session).recover() is not None
 
 

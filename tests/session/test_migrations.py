@@ -12,6 +12,7 @@ from tui_agent.session import schema
 from tui_agent.session.database import SchemaTarget
 from tui_agent.session.entries import ToolResultEntry, ToolStatus
 from tui_agent.session.errors import StoreBusy, StoreDamaged, StoreError, StoreReadOnly
+from tui_agent.session.records import Unsent
 from tui_agent.session.session import Session
 from tui_agent.session.store import Store
 
@@ -166,6 +167,8 @@ def test_subagents_of_the_first_version_are_told_from_forks(tmp_path: Path) -> N
     with Store(path) as store:
         assert {info.id for info in store.sessions()} == {parent.id, fork.id}
         assert (store.session(child.id).agent, store.session(child.id).side_cost) == ("explore", 0)
+        store.keep_unsent("/", Unsent("words"))
+        assert store.take_unsent("/").text == "words", "the table for it was made"
 
 
 def test_results_of_the_third_version_lose_their_digest_and_nothing_else(tmp_path: Path) -> None:

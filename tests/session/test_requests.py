@@ -1,37 +1,23 @@
 """What a session says of its requests, of every branch, without reading their text; and where branches part."""
 
-from pathlib import Path
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.texts import said
 from tests.support.thoroughness import examples
-from tui_agent.session.entries import AssistantEntry, CompactionEntry, TextPart, Usage, UserEntry
+from tui_agent.session.entries import AssistantEntry, CompactionEntry, TextPart, Usage
 from tui_agent.session.session import Session
 from tui_agent.session.store import Store
-
-
-def a_session(store: Store) -> Session:
-    return Session(store, store.create_session("/project").id, estimate=lambda _entry: 7)
-
-
-def said() -> UserEntry:
-    return UserEntry(parts=(TextPart(text="go"),))
 
 
 def answered(**fields: object) -> AssistantEntry:
     return AssistantEntry(parts=(TextPart(text="so"),), model="m", **fields)  # type: ignore[arg-type]
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(tmp_path / "sessions.db")
-
-
-def test_answers_and_summaries_of_all_branches_are_there_as_they_are_stored(store: Store) -> None:
-    session = a_session(store)
-    session.append(said())
+def test_answers_and_summaries_of_all_branches_are_there_as_they_are_stored(session: Session) -> None:
+    assert session.reader.costs() == {}
+    session.append(said("go"))
     usage = Usage(input=10, output=20, cache_read=30, cache_write=40)
     first = session.append(answered(usage=usage, cost=0.5, estimate=90))
     session.append(answered(error="refused"))
@@ -44,12 +30,13 @@ def test_answers_and_summaries_of_all_branches_are_there_as_they_are_stored(stor
     assert (whole.input, whole.output, whole.cache_read, whole.cache_write, whole.prompt) == (10, 20, 30, 40, 80)
     assert (failed.failed, failed.prompt, failed.output, failed.cost) == (True, 0, 0, None)
     assert (summary.kind, summary.cost, summary.model) == ("compaction", 0.1, "")
-    session.append(answered(cost=1.0))
+    assert session.reader.costs() == {first.id: 0.5, summary.id: 0.1}
+    last = session.append(answered(cost=1.0))
+    assert session.reader.costs()[last.id] == 1.0
     assert [record.cost for record in session.reader.requests()] == [0.5, None, 0.1, 1.0]
 
 
-def test_subagents_of_a_session_are_told_of_and_forks_are_not(store: Store) -> None:
-    session = a_session(store)
+def test_subagents_of_a_session_are_told_of_and_forks_are_not(store: Store, session: Session) -> None:
     session.append(answered(cost=1.0))
     child = Session(
         store, store.create_session("/p", parent=(session.id, 1), agent="explore").id, estimate=lambda _entry: 1
@@ -65,12 +52,12 @@ def test_branches_part_where_the_tree_says(
     tmp_path_factory: pytest.TempPathFactory, moves: list[tuple[int, int]]
 ) -> None:
     with Store(tmp_path_factory.mktemp("tree") / "s.db") as store:
-        session = a_session(store)
-        session.append_many([said(), said()])
+        session = Session(store, store.create_session("/project").id, estimate=lambda _entry: 7)
+        session.append_many([said("go"), said("go")])
         for target, count in moves:
             last = session.info.entry_count
             session.move(target % (last + 1) or None)
-            session.append_many([said()] * count)
+            session.append_many([said("go")] * count)
         path = session.path()
         on_path = {entry.id for entry in path}
         ids = range(1, session.info.entry_count + 1)

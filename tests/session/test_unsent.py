@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-from tests.session.test_migrations import without_outcomes
 from tui_agent.session.records import Unsent
 from tui_agent.session.store import RETENTION_MS, Store
 
@@ -50,17 +49,3 @@ def test_nothing_is_kept_of_nothing_and_of_deleted_sessions(tmp_path: Path) -> N
         assert not store.take_unsent(session.id)
         assert not store.take_unsent(HERE)
         assert not store.take_unsent("/old")
-
-
-def test_a_file_of_before_gets_the_table(tmp_path: Path) -> None:
-    import sqlite3
-    from contextlib import closing
-
-    Store(tmp_path / "s.db").close()
-    with closing(sqlite3.connect(tmp_path / "s.db")) as connection:
-        connection.execute("DROP TABLE unsent")
-        without_outcomes(connection)
-        connection.execute("PRAGMA user_version = 2")
-    with Store(tmp_path / "s.db") as store:
-        store.keep_unsent(HERE, Unsent("words"))
-        assert store.take_unsent(HERE).text == "words"

@@ -15,7 +15,8 @@ from typing import NoReturn
 
 from tests.support.texts import answered, said
 from tui_agent.session.entries import AssistantEntry, ToolCallPart, ToolResultEntry, ToolStatus
-from tui_agent.session.session import DraftText, Session
+from tui_agent.session.records import DraftText
+from tui_agent.session.session import Session
 from tui_agent.session.store import Store
 
 WORDS = "streamed words of an answer that is being written "

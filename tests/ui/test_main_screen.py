@@ -41,7 +41,8 @@ from tui_agent.session.entries import (
 )
 from tui_agent.session.errors import StoreBusy, StoreFull, StoreReadOnly
 from tui_agent.session.reading import EntryReader
-from tui_agent.session.session import Session, SessionInfo
+from tui_agent.session.records import SessionInfo
+from tui_agent.session.session import Session
 from tui_agent.ui.app import FIRST_STYLES, LATER_STYLES, SESSION_STYLES, TuiAgentApp
 from tui_agent.ui.screens.compact import CompactScreen
 from tui_agent.ui.screens.dialogs import LineScreen

@@ -46,7 +46,7 @@ from tui_agent.session.entries import (
     ToolCallPart,
     Usage,
 )
-from tui_agent.session.session import DraftText
+from tui_agent.session.records import DraftText
 
 DRAFT_SECONDS = 0.2
 """How long streamed text may wait before it is in the store; 250 ms is promised."""

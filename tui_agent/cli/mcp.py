@@ -1,7 +1,6 @@
 """``tui-agent mcp``: the servers of the Model Context Protocol without a screen: list, add, remove, test."""
 
 import asyncio
-import json
 import re
 import shlex
 import sys
@@ -13,7 +12,7 @@ from tui_agent.agent.mcp.settings import FoundServers, McpServerSettings
 from tui_agent.app.format import one_line, tokens
 from tui_agent.cli.arguments import UsageError
 from tui_agent.cli.extensions import Extensions, state_of_project
-from tui_agent.cli.output import say
+from tui_agent.cli.output import say, say_json
 from tui_agent.config import config_path, load_config, set_value
 from tui_agent.context.tokens import TokenCounter
 from tui_agent.paths import data_dir
@@ -62,7 +61,7 @@ def _list(*, as_json: bool) -> int:
         address = settings.url or shlex.join([settings.command or "", *settings.args])
         if as_json:
             row = {"name": spec.name, "source": spec.source, "enabled": settings.enabled, "address": address}
-            say(json.dumps(row, ensure_ascii=False))
+            say_json(row)
         else:
             where = "" if spec.source == "user" else "  (the project's .mcp.json)"
             say(f"{spec.name:<20}  {'' if settings.enabled else 'disabled  '}{one_line(address, 200)}{where}")

@@ -4,6 +4,7 @@ import io
 import json
 import os
 import sys
+import time
 from enum import IntEnum
 from typing import Any, Self, TextIO
 
@@ -79,3 +80,8 @@ def say_json(value: Any, *, file: TextIO | None = None) -> None:
     stream = file or sys.stdout
     text = json.dumps(value, ensure_ascii=False)
     print(escaped_json(text) if stream.isatty() else text, file=stream, flush=True)
+
+
+def when(milliseconds: int) -> str:
+    """Return a moment as people here read it."""
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(milliseconds / 1000))

@@ -7,11 +7,10 @@ import shutil
 import sys
 from argparse import Namespace
 from dataclasses import asdict
-from datetime import UTC, datetime
 from pathlib import Path
 
 from tui_agent.app.format import plural, short_path
-from tui_agent.cli.output import say, say_json
+from tui_agent.cli.output import say, say_json, when
 from tui_agent.model.demo import DEMO_MODEL
 from tui_agent.paths import data_dir
 from tui_agent.safe_text import one_line
@@ -100,7 +99,7 @@ def _list(store: Store, arguments: Namespace) -> int:
 
 def session_row(info: SessionInfo, columns: int | None) -> str:
     """Return the line of a session in a list; with ``columns``, one that is no wider, its texts cut to fit."""
-    about = f"{short_id(info.id)}  {_when(info.updated_at)}  {plural(info.entry_count, 'entry'):>14}  "
+    about = f"{short_id(info.id)}  {when(info.updated_at)}  {plural(info.entry_count, 'entry'):>14}  "
     held = "  open elsewhere" if info.held_by else ""
     where = "demo" if info.model == DEMO_MODEL else one_line(short_path(info.cwd))
     name = one_line(_name(info))
@@ -124,7 +123,7 @@ def _search(store: Store, arguments: Namespace) -> int:
         if arguments.json:
             say_json(asdict(hit))
         else:
-            say(f"{short_id(hit.session_id)}#{hit.entry_id}  {_when(hit.created_at)}  {hit.kind}: {hit.snippet}")
+            say(f"{short_id(hit.session_id)}#{hit.entry_id}  {when(hit.created_at)}  {hit.kind}: {hit.snippet}")
     if not hits and not arguments.json:
         print(f"Nothing found for “{arguments.query}”.")
     return 0
@@ -165,7 +164,3 @@ def _readable(entry: Entry) -> str:
 
 def _name(info: SessionInfo) -> str:
     return info.title or info.first_message[:60] or "(empty)"
-
-
-def _when(milliseconds: int) -> str:
-    return datetime.fromtimestamp(milliseconds / 1000, tz=UTC).astimezone().strftime("%Y-%m-%d %H:%M")

@@ -1,19 +1,17 @@
 """``tui-agent sessions export`` and ``import``: sessions that leave, and sessions that come in."""
 
-import json
 import os
 import sys
 from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import asdict, fields
-from datetime import UTC, datetime
 from pathlib import Path
 
 from tui_agent.app.exporting import ExportFormat, ExportOrder, export_text, format_of, unknown_ending, write_export
 from tui_agent.app.format import short_path
 from tui_agent.app.importing import Importer, names_of, of_file, summary_of, why_refused
 from tui_agent.cli.arguments import UsageError
-from tui_agent.cli.output import say
+from tui_agent.cli.output import say, say_json, when
 from tui_agent.path_checks import is_directory, is_there
 from tui_agent.session.formats.importing import DetectedFile, find_sessions
 from tui_agent.session.formats.reading import NoConversation
@@ -88,24 +86,21 @@ def _import_files(store: Store, files: Sequence[Path], source: str | None, argum
             failed += 1
             why = why_refused(outcome)
             if arguments.json:
-                say(_json_line(path, session_id=None, came="refused", refused=[why]))
+                say_json({"session_id": None, "came": "refused", "refused": [why], "file": str(path)})
             else:
                 say(of_file(names[path], why), file=sys.stderr)
             continue
         failed += sum(len(imported.refused) for imported in outcome)
         for imported in outcome:
             if arguments.json:
-                say(_json_line(path, **{field.name: getattr(imported, field.name) for field in fields(imported)}))
+                row = {field.name: getattr(imported, field.name) for field in fields(imported)}
+                say_json(row | {"file": str(path)})
                 continue
             told = summary_of(imported)
             say(of_file(names[path], told) if several else told)
     if several and not arguments.json:
         say(importer.total(failed))
     return 1 if failed else 0
-
-
-def _json_line(path: Path, **row: object) -> str:
-    return json.dumps(row | {"file": str(path)}, ensure_ascii=False)
 
 
 def _run_detect(store: Store, arguments: Namespace) -> int:
@@ -117,16 +112,14 @@ def _run_detect(store: Store, arguments: Namespace) -> int:
         return _import_found(store, found, arguments.detect, arguments)
     if arguments.json:
         for number, one in enumerate(found, 1):
-            row = asdict(one) | {"path": str(one.path), "number": number}
-            say(json.dumps(row, ensure_ascii=False))
+            say_json(asdict(one) | {"path": str(one.path), "number": number})
         return 0
     if not found:
         say("No sessions of other programs were found on this machine.")
         return 0
     for number, one in enumerate(found, 1):
-        when = datetime.fromtimestamp(one.changed_at / 1000, tz=UTC).astimezone().strftime("%Y-%m-%d %H:%M")
         project = short_path(one.project) if one.project else "-"
-        say(f"{number:>4}  {one.program:<12}  {when}  {_size(one.size):>9}  {project}")
+        say(f"{number:>4}  {one.program:<12}  {when(one.changed_at)}  {_size(one.size):>9}  {project}")
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         say("Import one: tui-agent sessions import --detect NUMBER", file=sys.stderr)
         return 0

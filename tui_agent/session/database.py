@@ -14,10 +14,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
+from dataclasses import field
 from enum import Enum
 from pathlib import Path
 from typing import TypeVar
 
+from tui_agent.lazy import dataclass
 from tui_agent.session import schema
 from tui_agent.session.errors import (
     NotASessionFile,
@@ -185,18 +187,12 @@ class _State(Enum):
     OLD = "old"
 
 
+@dataclass(frozen=True)
 class SchemaTarget:
-    """The schema a file is brought to: its version, how to create it and how to get there from older ones."""
+    """The schema a file is brought to: its version, and how to get there from older ones."""
 
-    def __init__(
-        self,
-        version: int = schema.SCHEMA_VERSION,
-        create: Callable[[sqlite3.Connection], None] = schema.create,
-        steps: Mapping[int, Migration] = MIGRATIONS,
-    ) -> None:
-        self.version = version
-        self.create = create
-        self.steps = steps
+    version: int = schema.SCHEMA_VERSION
+    steps: Mapping[int, Migration] = field(default_factory=lambda: MIGRATIONS)
 
 
 class Database:
@@ -423,7 +419,7 @@ class Database:
                     self.path.chmod(0o600)
                     connection.execute("PRAGMA journal_mode = WAL")
                     connection.execute("BEGIN IMMEDIATE")
-                    self._target.create(connection)
+                    schema.create(connection)
                     connection.execute("COMMIT")
             if state is _State.OLD:
                 migrate(self.path, found, self._target.version, self._target.steps)

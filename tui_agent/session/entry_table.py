@@ -147,11 +147,6 @@ def last_id(connection: sqlite3.Connection, session: int) -> int:
     return last
 
 
-def entry_count(connection: sqlite3.Connection, session: int) -> int:
-    row = connection.execute("SELECT entry_count FROM sessions WHERE number = ?", (session,)).fetchone()
-    return 0 if row is None else int(row[0])
-
-
 _LETTER = " ".join(f"WHEN '{kind}' THEN '{letter}'" for kind, letter in KIND_LETTERS.items())
 _LETTER = f"CASE kind {_LETTER} ELSE '{UNKNOWN_KIND}' END"
 _IS_SILENT = "kind = 'assistant' AND (preview = '' OR substr(preview, nullif(instr(preview, ' '), 0) + 1, 1) = '{')"

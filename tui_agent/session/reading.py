@@ -49,9 +49,9 @@ class EntryReader:
         """Entries that are gone or have lost their parent, and those found so far that can't be read."""
         spine = self.spine()
         with self._store.reader() as connection:
-            stored = entry_table.entry_count(connection, self._number)
+            row = connection.execute("SELECT entry_count FROM sessions WHERE number = ?", (self._number,)).fetchone()
         present = {entry_id for entry_id in self.unreadable if entry_id in spine}
-        return len(present | spine.reattached) + max(0, stored - spine.count)
+        return len(present | spine.reattached) + max(0, (row[0] if row else 0) - spine.count)
 
     def spine(self) -> Spine:
         """Return the shape of the tree, what other programs appended included."""

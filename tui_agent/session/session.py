@@ -28,25 +28,12 @@ from tui_agent.session.records import (
     EntryHeader,
     LeafMove,
     Outlines,
-    SearchHit,
     SessionInfo,
 )
 from tui_agent.session.rows import completed
 from tui_agent.session.skeleton import Headers
 from tui_agent.session.store import Store
 from tui_agent.session.tree_index import active_ids
-
-__all__ = [
-    "AT_LEAF",
-    "DraftText",
-    "EntryHeader",
-    "LeafMove",
-    "LeafPath",
-    "SearchHit",
-    "Session",
-    "SessionInfo",
-    "WriteAccess",
-]
 
 
 class WriteAccess:

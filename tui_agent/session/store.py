@@ -15,10 +15,8 @@ from tui_agent.session import entry_table, forking
 from tui_agent.session.database import Database, SchemaTarget
 from tui_agent.session.errors import EntryNotFound, SessionHeld, SessionNotFound, StoreError, StoreUnavailable
 from tui_agent.session.ids import Clock, IdSource, now, uuid7
-from tui_agent.session.records import EntryHeader, Holder, RunOutcome, SearchHit, SessionInfo, Unsent
+from tui_agent.session.records import RunOutcome, SessionInfo, Unsent
 from tui_agent.session.store_reader import StoreReader
-
-__all__ = ["EntryHeader", "Holder", "SearchHit", "SessionInfo", "Store"]
 
 # Images of files in the blob store: what they take together, and which go first when that is too much.
 

@@ -291,6 +291,7 @@ def test_an_export_of_opencode_becomes_a_path(tmp_path, indent):
     assert (done.output, done.metadata.diff, done.metadata.modified_files) == ("ok", "-a\n+b", ("a.py",))
     assert (compaction.summary, aborted.interrupted, aborted.error) == ("so far", True, "stopped")
     assert session.left_out == {"“hologram” part of an answer": 1}
+    assert (session.created_at, session.updated_at) == (1_000, 1_500)
 
 
 def test_the_format_can_be_said_and_is_checked(tmp_path):

@@ -136,21 +136,6 @@ def test_a_directory_of_all_programs_tells_of_sessions_not_of_lists_and_pieces(s
     assert {one.came.value for one in import_all(store, tmp_path / "all")[1]} == {"known"}
 
 
-def test_a_directory_of_claude_code_passes_over_subagents_files(store: Store, tmp_path):
-    line = {"sessionId": "s", "uuid": "u1", "parentUuid": None, "type": "user", "cwd": "/shop",
-            "timestamp": "2026-01-02T03:04:05Z", "message": {"role": "user", "content": "fix the total"}}  # fmt: skip
-    project = tmp_path / "projects/-shop"
-    (project / "s/subagents").mkdir(parents=True)
-    (project / "s.jsonl").write_text(json.dumps(line) + "\n")
-    for number in range(3):
-        side = {**line, "uuid": f"a{number}", "isSidechain": True, "agentId": str(number)}
-        (project / f"s/subagents/agent-{number}.jsonl").write_text(json.dumps(side) + "\n")
-    told, imported, failed = import_all(store, tmp_path / "projects")
-    assert (len(imported), failed) == (1, 0), told
-    assert imported[0].title == "fix the total"
-    assert told[-1] == "1 imported, 3 files hold no conversation of their own."
-
-
 @pytest.mark.parametrize(
     ("messages", "title"),
     [

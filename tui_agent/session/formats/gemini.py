@@ -81,8 +81,10 @@ class GeminiReader(SessionReader):
             entry = AssistantEntry(parts=tuple(parts), model=model, usage=usage, finish=finish, created_at=at)
             self._answers[name] = self.follow(entry)
         for call in calls:
-            if call.has("result"):
-                self._call_result(call)
+            for response in call.nodes("result") if isinstance(call.value.get("result"), list) else ():
+                if response.has("functionResponse"):
+                    told, status = response.node("functionResponse"), call.text("status", "")
+                    self.add_result(call.text("id", ""), told, status, call.time("timestamp"))
 
     def _parts(self, message: Node, model: str) -> list[AssistantPart]:
         parts: list[AssistantPart] = []
@@ -103,14 +105,6 @@ class GeminiReader(SessionReader):
 
     def _call(self, call: Node) -> ToolCallPart:
         return self.call(call.text("id", ""), call.text("name", ""), call.node("args").value)
-
-    def _call_result(self, call: Node) -> None:
-        at, status = call.time("timestamp"), call.text("status", "")
-        result = call.value.get("result")
-        responses = call.nodes("result") if isinstance(result, list) else []
-        for response in responses:
-            if response.has("functionResponse"):
-                self.add_result(call.text("id", ""), response.node("functionResponse"), status, at)
 
     def add_result(self, call_id: str, response: Node, status: str, at: int) -> None:
         """Add a tool's result once; ``status`` is the program's word for how the call went."""

@@ -46,8 +46,8 @@ MAX_LISTED = 400
 def write(copy: SessionCopy, put: Callable[[str], object], *, whole: bool, css: str, script: str) -> None:
     """Write a session: the path to its leaf, or with ``whole`` every branch. The tree is at the top."""
     page = _Page(copy)
-    facts = facts_of(copy)
-    title = escape(one_line(facts.title, 200))
+    (name, models, cost), info = facts_of(copy), copy.info
+    title = escape(one_line(name, 200))
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii")
     put(
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -56,8 +56,7 @@ def write(copy: SessionCopy, put: Callable[[str], object], *, whole: bool, css: 
         '<meta name="referrer" content="no-referrer">\n'
         f"<title>{title}</title>\n<style>\n{css}\n</style>\n</head>\n<body>\n<header>\n<h1>{title}</h1>\n"
     )
-    cost = f"${facts.cost:.2f}" if facts.cost else ""
-    told = joined((facts.cwd, when(facts.created_at), ", ".join(facts.models), f"{facts.entries:,} entries", cost))
+    told = joined((info.cwd, when(info.created_at), ", ".join(models), f"{len(copy.entries):,} entries", cost))
     put(f'<p class="facts">{escape(one_line(told, 500))}</p>\n</header>\n')
     sections = sections_of(copy, whole=whole)
     tree = _Tree(sections)

@@ -19,7 +19,7 @@ from tui_agent.session.entries import Entry, UserEntry
 from tui_agent.session.errors import SessionHeld
 from tui_agent.session.formats.incoming import IncomingSession, derived_id, is_derived_id
 from tui_agent.session.formats.reading import ImportLimits, ImportRefused, SourceFile
-from tui_agent.session.formats.table import FORMATS, Format, format_named, format_of
+from tui_agent.session.formats.table import FORMATS, Format, format_of
 from tui_agent.session.ids import short_id
 from tui_agent.session.path_queries import typed_text
 from tui_agent.session.rows import completed, essence_of, sound
@@ -146,7 +146,7 @@ def _opened(file: SourceFile, source: str | None) -> tuple[SourceFile, Format]:
             f"{file.path.name} is a copy to read: HTML and Markdown can't be imported. Export the session as .jsonl "
             "instead."
         )
-    return file, format_named(source) if source is not None else format_of(file)
+    return file, format_of(file) if source is None else next(row for row in FORMATS if row.name == source)
 
 
 def _read(row: Format, file: SourceFile) -> Iterator[Sequence[IncomingSession]]:

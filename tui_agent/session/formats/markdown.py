@@ -2,8 +2,8 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field
 from datetime import UTC, datetime
+from html import escape
 
 from tui_agent.lazy import dataclass
 from tui_agent.safe_text import one_line, readable
@@ -46,33 +46,13 @@ class Section:
     """Whether it is on the way to where the session is."""
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
-    """What the heading says. Cost is US dollars, None when unknown."""
-
-    title: str
-    cwd: str
-    created_at: int
-    models: tuple[str, ...]
-    entries: int
-    cost: float | None
-    labels: Mapping[int, str] = field(default_factory=dict)
-
-
-def facts_of(copy: SessionCopy) -> Facts:
-    answers = [entry for entry in copy.entries if isinstance(entry, AssistantEntry)]
+def facts_of(copy: SessionCopy) -> tuple[str, list[str], str]:
+    """Return a session's title, its models, and what it cost, "" when unknown."""
+    models = [entry.model for entry in copy.entries if isinstance(entry, AssistantEntry) and entry.model]
     made = (AssistantEntry, CompactionEntry, BranchSummaryEntry)
-    costs = [entry.cost for entry in copy.entries if isinstance(entry, made) and entry.cost]
-    info = copy.info
-    return Facts(
-        title=info.title or info.first_message or "Session",
-        cwd=info.cwd,
-        created_at=info.created_at,
-        models=tuple(dict.fromkeys(answer.model for answer in answers if answer.model)),
-        entries=len(copy.entries),
-        cost=sum(costs) if costs else None,
-        labels=copy.labels,
-    )
+    cost = sum(entry.cost or 0 for entry in copy.entries if isinstance(entry, made))
+    title = copy.info.title or copy.info.first_message or "Session"
+    return title, list(dict.fromkeys(models)), f"${cost:.2f}" if cost else ""
 
 
 def sections_of(copy: SessionCopy, *, whole: bool) -> list[Section]:
@@ -159,14 +139,13 @@ _TAG = re.compile(r"<(?=[A-Za-z/!?])")
 
 def write(copy: SessionCopy, put: Callable[[str], object], *, whole: bool) -> None:
     """Write a session: the path to its leaf, or with ``whole`` every branch."""
-    facts = facts_of(copy)
-    put(f"# {_inline(facts.title)}\n\n")
-    cost = f"${facts.cost:.2f}" if facts.cost else ""
-    put(joined((f"`{_code(facts.cwd)}`", when(facts.created_at), ", ".join(map(_inline, facts.models)), cost)) + "\n")
+    (title, models, cost), info = facts_of(copy), copy.info
+    put(f"# {_inline(title)}\n\n")
+    put(joined((f"`{_code(info.cwd)}`", when(info.created_at), ", ".join(map(_inline, models)), cost)) + "\n")
     for section in sections_of(copy, whole=whole):
         if section.number > 1:
             put(f"\n---\n\n## {_branch_title(section)}\n")
-        for block in _blocks(section, facts.labels):
+        for block in _blocks(section, copy.labels):
             put(f"\n{block}\n")
 
 
@@ -256,11 +235,7 @@ def _tool(tool: str, arguments: str, result: ToolResultEntry | None) -> str:
 
 def _folded(summary: str, pieces: list[str]) -> str:
     body = "\n\n".join(pieces)
-    return f"<details><summary>{_html(one_line(summary, 160))}</summary>\n\n{body}\n\n</details>"
-
-
-def _html(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return f"<details><summary>{escape(one_line(summary, 160), quote=False)}</summary>\n\n{body}\n\n</details>"
 
 
 def _fenced(text: str, language: str = "") -> str:

@@ -86,7 +86,7 @@ def _lines(copy: SessionCopy, written: set[str]) -> Iterator[dict[str, Any]]:
             yield {"type": "blob", "digest": digest, "data": base64.b64encode(content).decode("ascii")}
 
 
-def is_header(node: Node) -> bool:
+def is_line(node: Node) -> bool:
     """Whether a first line is ours."""
     return node.value.get("type") == "session" and node.value.get("format") == FORMAT
 
@@ -129,7 +129,7 @@ class _Reader:
         return self._sessions
 
     def _begin(self, node: Node) -> None:
-        if not is_header(node) or node.number("version") < 1:
+        if not is_line(node) or node.number("version") < 1:
             raise node.refuse("it does not begin a session of tui-agent")
         if node.number("version") > SCHEMA_VERSION:
             raise node.refuse("it was written by a newer tui-agent: update this one")

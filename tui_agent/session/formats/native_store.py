@@ -17,9 +17,12 @@ from tui_agent.session.errors import StoreError
 from tui_agent.session.formats import native
 from tui_agent.session.formats.copies import copies_of
 from tui_agent.session.formats.incoming import IncomingSession
-from tui_agent.session.formats.reading import ImportRefused, Node, SourceFile
+from tui_agent.session.formats.native import is_line
+from tui_agent.session.formats.reading import ImportRefused, SourceFile
 from tui_agent.session.schema import APPLICATION_ID
 from tui_agent.session.store import Store
+
+__all__ = ["is_file", "is_line", "read"]
 
 _PAGE = 200
 """Sessions listed at once."""
@@ -41,10 +44,6 @@ def is_file(source: SourceFile) -> bool:
     # A program that was killed in its first session left everything beside the file.
     with source.database() as connection:
         return bool(connection.execute("PRAGMA application_id").fetchone()[0] == APPLICATION_ID)
-
-
-def is_line(node: Node) -> bool:
-    return native.is_header(node)
 
 
 def read(source: SourceFile) -> Iterator[Sequence[IncomingSession]]:

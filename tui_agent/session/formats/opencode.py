@@ -84,15 +84,15 @@ def read(source: SourceFile) -> Iterator[Sequence[IncomingSession]]:
     if source.is_database:
         yield from ([session] for session in _database(source))
         return
-    session = _stored(source) if _is_stored(source) else _export(source)
+    if _is_stored(source):
+        session = _stored(source)
+    else:
+        document = source.document()
+        messages = (partial(Node, row.value) for row in document.nodes("messages"))
+        session = _Reader(source).read(document.node("info"), messages)
     if not len(session.entries):
         raise NoConversation(f"{source.path.name} holds no messages.")
     yield [session]
-
-
-def _export(source: SourceFile) -> IncomingSession:
-    document = source.document()
-    return _Reader(source).read(document.node("info"), (partial(Node, row.value) for row in document.nodes("messages")))
 
 
 def _database(source: SourceFile) -> Iterator[IncomingSession]:

@@ -126,10 +126,6 @@ _HEAD_LINES = 20
 """Lines read to recognise a format: some programs write bookkeeping first."""
 
 
-def format_named(name: str) -> Format:
-    return next(row for row in FORMATS if row.name == name)
-
-
 def format_of(source: "SourceFile") -> Format:
     """Return the format of a file.
 
