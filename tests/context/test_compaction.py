@@ -363,8 +363,8 @@ def test_anchors_do_not_repeat_what_stays_in_view():
     build.user("go", tokens=50)
     build.say("look at src/summarised_file.py\nand src/kept_file.py\nand src/told_file.py", tokens=300)
     build.user("next", tokens=50)
-    build.say("src/kept_file.py", tokens=100)
-    lines = "\n".join(carry(build, keep=100, summary="told: src/told_file.py").anchors)
+    build.say("and src/kept_file.py", tokens=100)
+    lines = "\n".join(carry(build, keep=100, summary="told: and src/told_file.py").anchors)
     assert "src/summarised_file.py" in lines
     assert "kept_file" not in lines
     assert "told_file" not in lines

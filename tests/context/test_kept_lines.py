@@ -85,6 +85,14 @@ def test_what_stays_in_view_is_not_repeated():
     assert kept(build.path, 100, shown="uses load_config(path)") == ("#1: save_config",)
 
 
+def test_lines_of_names_that_stay_in_view_take_the_room_that_is_left():
+    build = PathBuilder()
+    build.say("load_config reads the theme\nsave_config writes it")
+    both = ("#1: load_config reads the theme\nsave_config writes it",)
+    assert kept(build.path, 100, shown="uses load_config(path)") == both
+    assert kept(build.path, 20, shown="uses load_config(path)") == ("#1: save_config writes it",)
+
+
 def test_lines_that_were_kept_before_are_kept_on_while_their_names_matter():
     build = PathBuilder()
     build.say("def load_config(path): reads the theme")

@@ -77,15 +77,6 @@ class _InView:
         return self._words.issuperset(_WORD.findall(piece)) and piece in self._text
 
 
-@dataclass(slots=True)
-class _Line:
-    """A line that names stand in, of the entry ``entry_id``."""
-
-    entry_id: int
-    text: str
-    value: float = 0.0
-
-
 @dataclass(frozen=True, slots=True)
 class Source:
     """What leaves the view, by entry. ``own`` are the entries that the agent wrote: they have a share for themselves.
@@ -113,51 +104,71 @@ def choose_lines(
 ) -> dict[int, list[str]]:
     """Return the lines to keep of what leaves the view, by entry, within ``budget`` tokens.
 
-    ``anchors`` are the names, best first. What stands in ``shown`` stays in view and is not repeated.
+    ``anchors`` are the names, best first. What stands in ``shown`` stays in view and is not repeated; lines of names
+    that do come last, as far as there is room.
     """
-    texts = source.texts
     in_view = _InView(shown)
     kept = [(entry_id, row) for entry_id, row in source.earlier if not in_view.holds(row)]
     wanted = list(_within_shares((anchor for anchor in anchors if not in_view.holds(anchor.text)), budget, count))
-    lines: dict[tuple[int, str], _Line] = {}
+    lines = _best_lines(wanted, source, kept, count)
+    bare = round(budget * _BARE_SHARE)
+    chosen = _Chosen(budget - bare, count)
+    spared = chosen.left - round(chosen.left * OWN_SHARE)
+    for entry_id, line in lines:
+        if entry_id in source.own:
+            chosen.take(entry_id, line, least=spared)
+    for entry_id, line in lines:
+        chosen.take(entry_id, line)
+    chosen.left += bare
     for anchor in wanted:
-        found = _line_of(anchor, texts, kept)
+        chosen.take(anchor.entry_id, anchor.text, bare=True)
+    missing = {anchor.text for anchor in wanted}
+    named = [anchor for anchor in anchors if anchor.text not in missing and anchor.kind not in _SHARES]
+    for entry_id, line in _best_lines(named, source, kept, count):
+        if not in_view.holds(line):
+            chosen.take(entry_id, line)
+    return chosen.in_order(source.texts)
+
+
+class _Chosen:
+    """The lines and bare names chosen so far, and the tokens left for more."""
+
+    def __init__(self, left: int, count: Callable[[str], int]) -> None:
+        self.left = left
+        self._count = count
+        self._lines: dict[int, list[str]] = {}
+        self._names: dict[int, list[str]] = {}
+        self._said = ""
+
+    def take(self, entry_id: int, text: str, *, least: int = 0, bare: bool = False) -> None:
+        """Take what is not told yet, if ``least`` tokens are left after it."""
+        address = 0 if entry_id in self._lines or entry_id in self._names else _ADDRESS_TOKENS
+        cost = self._count(text) + address + (2 if bare else 1)
+        if self.left - cost >= least and text not in self._said:
+            (self._names if bare else self._lines).setdefault(entry_id, []).append(text)
+            self._said += f"\n{text}"
+            self.left -= cost
+
+    def in_order(self, texts: Mapping[int, str]) -> dict[int, list[str]]:
+        """Return what was chosen by entry: the lines as they stand in its text, then the names as one."""
+        for entry_id, rows in self._lines.items():
+            rows.sort(key=texts.get(entry_id, "").find)
+        for entry_id, names in self._names.items():
+            self._lines.setdefault(entry_id, []).append(" · ".join(names))
+        return self._lines
+
+
+def _best_lines(
+    anchors: Iterable[Anchor], source: Source, kept: Sequence[tuple[int, str]], count: Callable[[str], int]
+) -> list[tuple[int, str]]:
+    """Return the lines that anchors stood in last, with their entries, those worth most for each token first."""
+    values: dict[tuple[int, str], float] = {}
+    for anchor in anchors:
+        found = _line_of(anchor, source.texts, kept)
         if found is not None:
-            line = lines.setdefault(found, _Line(*found))
-            line.value += anchor.score
-    chosen: dict[int, list[str]] = {}
-    said = ""
-    left = round(budget * (1 - _BARE_SHARE))
-    costs = {key: count(line.text) + 1 for key, line in lines.items()}
-
-    def dearness(line: _Line) -> tuple[float, int, str]:
-        return costs[line.entry_id, line.text] / line.value if line.value else 1e9, line.entry_id, line.text
-
-    best = sorted(lines.values(), key=dearness)
-    spared = left - round(left * OWN_SHARE)
-    for line, least in (
-        *((line, spared) for line in best if line.entry_id in source.own),
-        *((line, 0) for line in best),
-    ):
-        cost = costs[line.entry_id, line.text] + (0 if line.entry_id in chosen else _ADDRESS_TOKENS)
-        if left - cost >= least and line.text not in said:
-            chosen.setdefault(line.entry_id, []).append(line.text)
-            said += f"\n{line.text}"
-            left -= cost
-    left += budget - round(budget * (1 - _BARE_SHARE))
-    bare: dict[int, list[str]] = {}
-    for anchor in wanted:
-        cost = count(anchor.text) + 2 + (0 if anchor.entry_id in chosen or anchor.entry_id in bare else _ADDRESS_TOKENS)
-        if cost <= left and anchor.text not in said:
-            bare.setdefault(anchor.entry_id, []).append(anchor.text)
-            said += f"\n{anchor.text}"
-            left -= cost
-    for entry_id, rows in chosen.items():
-        text = texts.get(entry_id, "")
-        rows.sort(key=text.find)
-    for entry_id, names in bare.items():
-        chosen.setdefault(entry_id, []).append(" · ".join(names))
-    return chosen
+            values[found] = values.get(found, 0.0) + anchor.score
+    price = {line: (count(line[1]) + 1) / value if value else 1e9 for line, value in values.items()}
+    return sorted(values, key=lambda line: (price[line], line))
 
 
 def _within_shares(anchors: Iterable[Anchor], budget: int, count: Callable[[str], int]) -> Iterator[Anchor]:

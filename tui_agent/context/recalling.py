@@ -32,12 +32,12 @@ def names_in_use(view: ContextView, tools: TraitsByName) -> dict[str, float]:
 
 
 _ROOMY = 6_000
-"""Tokens up to which an entry that was asked for may take twice what an output may."""
+"""Tokens up to which an entry that was asked for may take three times what an output may."""
 
 
 def recall_limits(limits: OutputLimits) -> OutputLimits:
     """Return the limits of an entry that the model asked for, where those are the limits of any output."""
-    return replace(limits, tokens=max(limits.tokens, min(2 * limits.tokens, _ROOMY)))
+    return replace(limits, tokens=max(limits.tokens, min(3 * limits.tokens, _ROOMY)))
 
 
 def fits(lines: Sequence[str], limits: OutputLimits) -> bool:

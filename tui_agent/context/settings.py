@@ -131,7 +131,7 @@ class CompactionSettings(_Settings):
     """Characters of a tool argument in the written-out conversation."""
     summary_share: FixedShare = 0.10
     """Share of the history budget the model's summary may take."""
-    anchors_share: FixedShare = 0.20
+    anchors_share: FixedShare = 0.25
     """Share of the history budget for lines carried verbatim: those that names still in use stand in, and errors."""
     user_messages_share: FixedShare = 0.10
     """Share of the history budget for the user's own messages, carried verbatim."""
@@ -343,9 +343,10 @@ class ContextSettings(_Settings):
 
     def for_model(self, model: str) -> "ContextSettings":
         """Return the settings with everything that ``models`` says of this model put in place."""
-        own = self._of_model(model)
-        if own is None:
+        names = [name for name in self.models if name == model or fnmatchcase(model, name)]
+        if not names:
             return self
+        own = self.models[max(names, key=lambda name: (name == model, len(name)))]
         given = own.model_dump(exclude_none=True, exclude={"window"})
         windows = [size for size in (self.window, own.window) if size is not None]
         return self.model_copy(
@@ -355,9 +356,3 @@ class ContextSettings(_Settings):
                 "models": {},
             }
         )
-
-    def _of_model(self, model: str) -> ModelContextSettings | None:
-        names = [name for name in self.models if name == model or fnmatchcase(model, name)]
-        if not names:
-            return None
-        return self.models[max(names, key=lambda name: (name == model, len(name)))]
