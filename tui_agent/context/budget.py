@@ -374,7 +374,9 @@ class Meter:
             reported, says_all = reported_tokens(path[anchor], self.counter)
             total = reported + self.counter.calibrated(appended)
             exact_until = path[anchor].id
-            estimated = appended > 0 or not says_all or not _has_own_head(path, anchor)
+            # An answer that came from another program was given to a foreign head.
+            head = (entry for entry in path[: min(anchor, _HEAD_AMONG)] if isinstance(entry, SystemEntry))
+            estimated = appended > 0 or not says_all or not any(entry.id for entry in head)
         return ContextSize(
             fixed=min(fixed, total),
             history=max(0, total - fixed),
@@ -440,21 +442,18 @@ def newest_report(path: Sequence[Entry]) -> AssistantEntry | None:
     return entry if at is not None and isinstance(entry, AssistantEntry) and _tells_size(path, at) else None
 
 
-def _has_own_head(path: Sequence[Entry], anchor: int) -> bool:
-    """Whether an answer was given to a head of this program; one that came from another was given to a foreign one."""
-    return any(isinstance(entry, SystemEntry) and entry.id for entry in path[: min(anchor, _HEAD_AMONG)])
-
-
 def _tells_size(path: Sequence[Entry], at: int) -> bool:
     answer = path[at]
-    if not isinstance(answer, AssistantEntry) or not _is_valid(answer):
+    if not isinstance(answer, AssistantEntry) or answer.usage is None:
+        return False
+    failed = answer.error is not None or answer.interrupted or answer.finish in ("error", "interrupted")
+    if failed or judge(answer.usage, answer.estimate) is not Report.USABLE:
         return False
     before = next((entry for entry in _answers_before(path, at, answer.model) if entry.usage is not None), None)
     if before is not None and repeats_report(answer, before):
         return False
-    return not is_suspect(answer) or not any(
-        is_stale(answer, entry) for entry in _answers_before(path, at, answer.model)
-    )
+    suspect = answer.usage.prompt > answer.estimate * SUSPECT_SHARE
+    return not suspect or not any(is_stale(answer, entry) for entry in _answers_before(path, at, answer.model))
 
 
 def _answers_before(path: Sequence[Entry], at: int, model: str) -> Iterator[AssistantEntry]:
@@ -476,15 +475,9 @@ def reported_tokens(entry: Entry, counter: TokenCounter) -> tuple[int, bool]:
     goes_back = any(isinstance(part, ReasoningPart) and part.blob for part in entry.parts)
     written = entry.usage.output - (0 if goes_back else min(entry.usage.reasoning, entry.usage.output))
     estimate = counter.entry(entry)
-    if is_plausible(written, estimate):
+    if estimate * MIN_SHARE - SLACK_BELOW <= written <= estimate * MAX_SHARE + SLACK_ABOVE:
         return entry.usage.prompt + written, True
     return entry.usage.prompt + estimate, False
-
-
-def _is_valid(entry: AssistantEntry) -> bool:
-    if entry.error is not None or entry.interrupted or entry.finish in ("error", "interrupted"):
-        return False
-    return judge(entry.usage, entry.estimate) is Report.USABLE
 
 
 MIN_SHARE = 1 / 3
@@ -531,16 +524,6 @@ def judge(usage: Reported | None, estimate: int) -> Report:
     if usage.prompt > estimate * MAX_SHARE + SLACK_ABOVE:
         return Report.TOO_MANY
     return Report.USABLE
-
-
-def is_plausible(reported: int, estimate: int) -> bool:
-    """Whether a reported number of tokens can be the size of what was estimated."""
-    return estimate * MIN_SHARE - SLACK_BELOW <= reported <= estimate * MAX_SHARE + SLACK_ABOVE
-
-
-def is_suspect(answer: AssistantEntry) -> bool:
-    """Whether a report tells of so much more than was estimated that it may be one of another request."""
-    return answer.usage is not None and answer.usage.prompt > answer.estimate * SUSPECT_SHARE
 
 
 def is_stale(answer: AssistantEntry, before: AssistantEntry) -> bool:
@@ -653,13 +636,6 @@ class ViewWeights:
     def is_paired(self, entry: Entry) -> bool:
         """Whether the entry is no tool result, or one that answers a call."""
         return not isinstance(entry, ToolResultEntry) or entry.id in self._answered
-
-    def has_output(self, entry: Entry) -> bool:
-        """Whether the model sees output of this tool result, whole or cut, that it may lose."""
-        if not isinstance(entry, ToolResultEntry) or entry.id not in self._answered:
-            return False
-        state = self.view.state(entry.id)
-        return state is EntryState.LIVE or (state is EntryState.PRUNED and entry.id in self.view.kept_chars)
 
 
 def too_large(entries: Sequence[Entry], tokens: Sequence[int], most: int) -> str:

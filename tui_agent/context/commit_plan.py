@@ -16,13 +16,14 @@ from tui_agent.context.compaction import (
     RefusalReason,
     Trigger,
     compaction_entry,
+    prune_all,
     recut,
     without_oldest_turn,
     without_tail,
 )
 from tui_agent.context.cutting import Cutter, arguments, cut_outputs, outputs
 from tui_agent.context.preserved import CountText
-from tui_agent.context.pruning import Occasion, PrunePlan, PruneRules, plan_prune
+from tui_agent.context.pruning import PrunePlan
 from tui_agent.context.settings import ContextSettings
 from tui_agent.context.templates import Templates
 from tui_agent.context.view import resolve
@@ -167,7 +168,9 @@ def _first_that_fits(path: Sequence[Entry], ladder: Iterator[_Rung], goal: _Goal
         if rung.name and rung.name not in steps[-1:]:
             steps.append(rung.name)
         least = min(least, after)
-        commit = Commit(replace_after(entries, goal.before, after), goal.before, after, tuple(steps))
+        sizes = {"tokens_before": goal.before, "tokens_after": after}
+        measured = (entry.model_copy(update=sizes) if entry.kind == "compaction" else entry for entry in entries)
+        commit = Commit(tuple(measured), goal.before, after, tuple(steps))
         if after >= goal.before:
             continue
         if after <= (goal.enough if rung.hard else goal.target):
@@ -190,12 +193,6 @@ def provisional(path: Sequence[Entry], entries: Sequence[Entry]) -> list[Entry]:
     return extended
 
 
-def replace_after(entries: Sequence[Entry], before: int, after: int) -> tuple[Entry, ...]:
-    """Return the entries with the measured sizes written into the compaction."""
-    sizes = {"tokens_before": before, "tokens_after": after}
-    return tuple(entry.model_copy(update=sizes) if entry.kind == "compaction" else entry for entry in entries)
-
-
 def _ladder(
     path: Sequence[Entry], plan: CompactionPlan, summary: str, measures: Measures, goal: _Goal
 ) -> Iterator[_Rung]:
@@ -208,8 +205,9 @@ def _ladder(
     compaction = compact(plan)
     yield _Rung("", compaction, prunes)
 
-    pruned = _prune_beyond(path, prunes, plan, measures)
-    if pruned is not None:
+    view = resolve(provisional(path, [prune.entry() for prune in prunes]))
+    pruned = prune_all(view, plan.settings, plan.budget, plan.tools, measures.entry)
+    if pruned is not None and (pruned := pruned.only(_kept_ids(plan))) is not None:
         prunes = (*prunes, pruned)
         yield _Rung(PRUNED, compaction, prunes)
 
@@ -292,29 +290,12 @@ def _shorter_tails(plan: CompactionPlan, count: CountEntry) -> Iterator[tuple[st
         keep //= 2
     # Each tail is weighed with all that is carried beside it: hundreds of short turns must not be hundreds of rungs.
     at_once = 1
-    while (shorter := _without_turns(plan, at_once, count)) is not plan:
+    while (shorter := without_oldest_turn(plan, count)) is not None:
+        for _ in range(at_once - 1):
+            shorter = without_oldest_turn(shorter, count) or shorter
         plan = shorter
         yield "dropped the oldest kept turn", plan
         at_once *= 2
-
-
-def _without_turns(plan: CompactionPlan, number: int, count: CountEntry) -> CompactionPlan:
-    for _ in range(number):
-        shorter = without_oldest_turn(plan, count)
-        if shorter is None:
-            break
-        plan = shorter
-    return plan
-
-
-def _prune_beyond(
-    path: Sequence[Entry], prunes: Sequence[PrunePlan], plan: CompactionPlan, measures: Measures
-) -> PrunePlan | None:
-    """Return a prune of everything kept that only the newest tokens and steps do not protect."""
-    view = resolve(provisional(path, [prune.entry() for prune in prunes]))
-    rules = PruneRules(plan.settings.prune, plan.budget, plan.tools, pressure=True, minimum=1, count=measures.entry)
-    prune = plan_prune(view, rules, Occasion.COMPACTION)
-    return prune.only(_kept_ids(plan)) if prune is not None else None
 
 
 def _still_kept(prunes: Sequence[PrunePlan], plan: CompactionPlan) -> tuple[PrunePlan, ...]:

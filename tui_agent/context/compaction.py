@@ -76,22 +76,6 @@ def find_cut(view: ContextView, shown: Sequence[int], keep: int) -> tuple[int, b
     return next((i for i in range(min(reached, len(shown) - 1), -1, -1) if valid[i]), 0), True
 
 
-def newest_turns(view: ContextView, shown: Sequence[int], turns: int) -> int:
-    """Return where the oldest of so many newest turns begins, 0 where there are fewer."""
-    valid = valid_cuts(view, shown)
-    starts = [i for i, entry in enumerate(view.entries) if valid[i] and starts_turn(entry)]
-    return starts[-turns] if len(starts) >= turns else 0
-
-
-def next_cut(view: ContextView, shown: Sequence[int], start: int) -> int | None:
-    """Return where the oldest turn after the cut at ``start`` ends; in the last turn, its oldest step."""
-    valid = valid_cuts(view, shown)
-    first = next((i for i in range(start, len(shown)) if shown[i]), start)
-    later = [i for i in range(first + 1, len(shown)) if valid[i]]
-    turns = [i for i in later if starts_turn(view.entries[i])]
-    return next(iter(turns or later), None)
-
-
 def turn_start(view: ContextView, shown: Sequence[int], cut: int) -> int:
     """Return where the turn that a cut falls into starts: the cut itself when it is the start of a turn.
 
@@ -209,10 +193,10 @@ def boundaries(path: Sequence[Entry], count: CountEntry = stored_tokens) -> list
     return [Boundary(view.entries[at].id, starts_turn(view.entries[at])) for at in _places(view, shown)]
 
 
-def _places(view: ContextView, shown: Sequence[int]) -> list[int]:
-    """Return where the view may be cut so that something is before the cut."""
+def _places(view: ContextView, shown: Sequence[int], start: int = 0) -> list[int]:
+    """Return where the view may be cut so that something between ``start`` and the cut is shown."""
     valid = valid_cuts(view, shown)
-    first = next((at for at, tokens in enumerate(shown) if tokens), len(shown))
+    first = next((at for at in range(start, len(shown)) if shown[at]), len(shown))
     return [at for at in range(first + 1, len(shown)) if valid[at]]
 
 
@@ -231,13 +215,17 @@ def plan_compaction(  # noqa: PLR0911 - one for each way it can end
         return Refusal(RefusalReason.ALREADY_COMPACTED, "Nothing was said since the last compaction.")
     if size.budget <= 0:
         return Refusal(RefusalReason.FIXED_OVERHEAD, describe_overhead(size.fixed, size.window, options.overhead))
-    pruned = _thin_out(view, settings, size.budget, options)
+    # The cache breaks at a compaction anyway, so a prune costs nothing here.
+    pruned = prune_all(view, settings, size.budget, options.tools, options.count) if settings.prune.automatic else None
     view = pruned.applied(view) if pruned is not None else view
     shown = ViewWeights(view, options.count).all()
     keep = settings.compaction.keep_recent_tokens(size.budget) if options.keep_recent is None else options.keep_recent
     cut, is_over = find_cut(view, shown, keep)
-    if (turns := settings.compaction.keep_turns) and (later := newest_turns(view, shown, turns)) > cut:
-        cut, is_over = later, False
+    if turns := settings.compaction.keep_turns:
+        valid = valid_cuts(view, shown)
+        starts = [at for at, entry in enumerate(view.entries) if valid[at] and starts_turn(entry)]
+        if len(starts) >= turns and starts[-turns] > cut:
+            cut, is_over = starts[-turns], False
     before, total = sum(shown[:cut]), sum(shown)
     # No answer has seen what the newest step brought: it gets all the room that what stands for the rest leaves.
     target = round(settings.compaction.target_of_budget * size.budget)
@@ -300,7 +288,9 @@ def recut(plan: CompactionPlan, keep_recent: int, count: CountEntry = stored_tok
 def without_oldest_turn(plan: CompactionPlan, count: CountEntry = stored_tokens) -> CompactionPlan | None:
     """Return the plan without the oldest kept turn; in the last turn without its oldest step. None at the end."""
     shown = ViewWeights(plan.view, count).all()
-    cut = next_cut(plan.view, shown, len(plan.dropped))
+    later = _places(plan.view, shown, len(plan.dropped))
+    turns = [at for at in later if starts_turn(plan.view.entries[at])]
+    cut = next(iter(turns or later), None)
     return None if cut is None else _moved(plan, cut, plan.keep_recent, shown, None)
 
 
@@ -456,11 +446,11 @@ def _files(plan: CompactionPlan, entries: Sequence[Entry]) -> FileOperations:
     return file_operations(entries, plan.tools, earlier)
 
 
-def _thin_out(view: ContextView, settings: ContextSettings, budget: int, options: PlanOptions) -> PrunePlan | None:
-    """Return a prune of old outputs: the cache breaks at a compaction anyway, so it costs nothing here."""
-    if not settings.prune.automatic:
-        return None
-    rules = PruneRules(settings.prune, budget, options.tools, pressure=True, minimum=1, count=options.count)
+def prune_all(
+    view: ContextView, settings: ContextSettings, budget: int, tools: TraitsByName, count: CountEntry
+) -> PrunePlan | None:
+    """Return a prune of everything that the newest tokens and steps do not protect."""
+    rules = PruneRules(settings.prune, budget, tools, pressure=True, minimum=1, count=count)
     return plan_prune(view, rules, Occasion.COMPACTION)
 
 

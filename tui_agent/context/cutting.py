@@ -138,7 +138,9 @@ def _plans(cuts: Iterable[tuple[int, int, int, int]]) -> tuple[PrunePlan, ...]:
     """Return one plan per length to keep: entries with their characters to keep, their size and their tokens."""
     groups: dict[int, list[tuple[int, int]]] = {}
     for entry_id, keep, size, tokens in cuts:
-        chars = _rounded(keep)
+        # A length with two figures that count, so that few different ones are needed.
+        step = 10 ** max(0, len(str(keep)) - 2)
+        chars = max(1, keep // step * step)
         if size > chars * 5 // 4:
             groups.setdefault(chars, []).append((entry_id, round(tokens * (1 - chars / size))))
     return tuple(
@@ -147,9 +149,3 @@ def _plans(cuts: Iterable[tuple[int, int, int, int]]) -> tuple[PrunePlan, ...]:
         )
         for chars, group in sorted(groups.items())
     )
-
-
-def _rounded(chars: int) -> int:
-    """Return a length with two figures that count, so that few different ones are needed."""
-    step = int(10 ** max(0, len(str(chars)) - 2))
-    return max(1, chars // step * step)

@@ -107,31 +107,28 @@ def file_operations(
                 touched.details(entry.details)
             case _:
                 continue
-    return touched.operations()
+    read = tuple(path for path in touched.read if path not in touched.modified)
+    return FileOperations(read=read, modified=tuple(touched.modified), ids=touched.ids)
 
 
 class _Touched:
     """Paths in the order of their last touch; dictionaries keep that order when a key is removed and set again."""
 
     def __init__(self) -> None:
-        self._read: dict[str, None] = {}
-        self._modified: dict[str, None] = {}
-        self._ids: dict[str, int] = {}
+        self.read: dict[str, None] = {}
+        self.modified: dict[str, None] = {}
+        self.ids: dict[str, int] = {}
 
     def look(self, paths: Iterable[str], entry_id: int) -> None:
-        self._touch(self._read, paths, entry_id)
+        self._touch(self.read, paths, entry_id)
 
     def modify(self, paths: Iterable[str], entry_id: int) -> None:
-        self._touch(self._modified, paths, entry_id)
+        self._touch(self.modified, paths, entry_id)
 
     def details(self, details: SummaryDetails) -> None:
         self.look(details.read_files, 0)
         self.modify(details.modified_files, 0)
-        self._ids.update(details.file_ids)
-
-    def operations(self) -> FileOperations:
-        read = tuple(path for path in self._read if path not in self._modified)
-        return FileOperations(read=read, modified=tuple(self._modified), ids=self._ids)
+        self.ids.update(details.file_ids)
 
     def _touch(self, seen: dict[str, None], paths: Iterable[str], entry_id: int) -> None:
         for path in paths:
@@ -139,7 +136,7 @@ class _Touched:
             seen.pop(name, None)
             seen[name] = None
             if entry_id:
-                self._ids[name] = entry_id
+                self.ids[name] = entry_id
 
 
 def _result(entry: ToolResultEntry, arguments: str, traits: ToolTraits, touched: _Touched) -> None:

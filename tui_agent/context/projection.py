@@ -211,7 +211,8 @@ class Builder:
         if not text and not calls:
             return
         self._start_with_user()
-        untouched = shown.whole and len(calls) == len(results) and not self._is_unbound(entry)
+        unbound = self.traits.bound_reasoning and any(changed < entry.id < by for changed, by in self.view.rewrites)
+        untouched = shown.whole and len(calls) == len(results) and not unbound
         reasoning = reasoning_blobs(entry, self.traits.model) if untouched else ()
         self.messages.append(
             Message(
@@ -224,9 +225,6 @@ class Builder:
         )
         if calls:
             self._put_results(calls, answers, entry.id)
-
-    def _is_unbound(self, entry: AssistantEntry) -> bool:
-        return self.traits.bound_reasoning and any(changed < entry.id < by for changed, by in self.view.rewrites)
 
     def _calls(
         self, entry: AssistantEntry, shown: Shown, results: Sequence[ToolResultEntry | None]

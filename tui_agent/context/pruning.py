@@ -171,7 +171,7 @@ def plan_prune(view: ContextView, rules: PruneRules, reason: str = Occasion.PRES
     if not blocks or sum(block.freed for block in blocks) < minimum:
         return None
     anchors = find_anchors(view.entries, rules.tools)
-    chosen = _least_valuable(blocks, block_values(anchors), rules)
+    chosen = _least_valuable(blocks, anchors, rules)
     return _with_notes(view, rules, chosen, anchors, reason)
 
 
@@ -186,10 +186,16 @@ class _Block:
     """Long arguments of the model's own calls."""
 
 
-def _least_valuable(blocks: Sequence[_Block], values: Mapping[int, float], rules: PruneRules) -> list[_Block]:
-    """Return the blocks to clear: superseded ones, then those least likely to be used for each token, until enough."""
+def _least_valuable(blocks: Sequence[_Block], anchors: Sequence[Anchor], rules: PruneRules) -> list[_Block]:
+    """Return the blocks to clear: superseded ones, then those least likely to be used for each token, until enough.
+
+    How likely that is tell the scores of the names that a block was the last to hold.
+    """
     if rules.wanted is None:
         return list(blocks)
+    values: dict[int, float] = {}
+    for anchor in anchors:
+        values[anchor.entry_id] = values.get(anchor.entry_id, 0.0) + anchor.score
 
     def rank(block: _Block) -> tuple[bool, float, int]:
         worth = values.get(block.entry_id, 0.0) * (_OWN_WORTH if block.own else 1)
@@ -202,14 +208,6 @@ def _least_valuable(blocks: Sequence[_Block], values: Mapping[int, float], rules
             chosen.append(block)
             left -= block.freed
     return chosen
-
-
-def block_values(anchors: Sequence[Anchor]) -> dict[int, float]:
-    """Return how likely each entry is to be of use later: the scores of the names it was the last to hold."""
-    values: dict[int, float] = {}
-    for anchor in anchors:
-        values[anchor.entry_id] = values.get(anchor.entry_id, 0.0) + anchor.score
-    return values
 
 
 def _with_notes(
@@ -246,7 +244,11 @@ class _Zones:
         elif isinstance(entry, AssistantEntry) and entry.tool_calls:
             self._steps += 1
             return self._arguments(entry)
-        if not isinstance(entry, ToolResultEntry) or not self._weights.has_output(entry):
+        if not isinstance(entry, ToolResultEntry) or not self._weights.is_paired(entry):
+            return 0
+        view = self._weights.view
+        state = view.state(entry.id)
+        if state is not EntryState.LIVE and not (state is EntryState.PRUNED and entry.id in view.kept_chars):
             return 0
         chosen = self._rules.settings.protected_tools
         if self._rules.tools[entry.tool].protected if chosen is None else entry.tool in chosen:

@@ -92,7 +92,9 @@ def most_informative(lines: Sequence[str], most: int) -> list[int]:
         line = lines[at][:_MAX_LINE_CHARS]
         kind = re.sub(r"\d+", "0", line.strip())
         seen[kind] += 1
-        ranks[2 * (seen[kind] > _MAX_SIMILAR_LINES) + (not _is_clear(line))].append(at)
+        place = _PLACE.match(line)
+        clear = _CLEAR.search(line) is not None or (place is not None and place["column"] is not None)
+        ranks[2 * (seen[kind] > _MAX_SIMILAR_LINES) + (not clear)].append(at)
     chosen: list[int] = []
     for found in ranks.values():
         chosen += _with_pointers(_first_and_last(found, most - len(chosen)), lines)
@@ -113,11 +115,6 @@ def _with_pointers(found: Iterable[int], lines: Sequence[str]) -> list[int]:
         if at + 1 < len(lines) and _POINTER.match(lines[at + 1]):
             positions.append(at + 1)
     return positions
-
-
-def _is_clear(line: str) -> bool:
-    place = _PLACE.match(line)
-    return _CLEAR.search(line) is not None or (place is not None and place["column"] is not None)
 
 
 def _looks_bad(line: str) -> bool:
@@ -315,18 +312,14 @@ def _after(hint: str, next_line: int) -> str:
 
 
 def fitting_bytes(text: str, limits: OutputLimits) -> int:
-    """Return the bytes that may be shown of a text, judged from its beginning."""
-    return min(limits.bytes, round(limits.tokens * _bytes_per_token(text)))
+    """Return the bytes that may be shown of a text, judged from its beginning.
 
-
-def _bytes_per_token(text: str) -> float:
-    """Return how many bytes a token stands for at least, judged from a sample.
-
-    Prose, code and Chinese have three and more; text without spaces (base64, hashes, minified data) about one and a
-    half.
+    A token of prose, code or Chinese stands for three bytes and more; one of text without spaces (base64, hashes,
+    minified data) for about one and a half.
     """
     sample = text[:8_192]
-    return 3.0 if not sample.isascii() or len(sample.split()) * 25 > len(sample) else 1.5
+    per_token = 3.0 if not sample.isascii() or len(sample.split()) * 25 > len(sample) else 1.5
+    return min(limits.bytes, round(limits.tokens * per_token))
 
 
 def utf8_size(text: str) -> int:
