@@ -148,12 +148,19 @@ async def test_interruptions_and_changes_of_model_and_mode_are_calm_lines(tmp_pa
         await pilot.press("escape")
         await stage.harness.ended()
         stage.harness.agent.change_model("test/other")
-        stage.harness.agent.change_mode("plan")
-        await pilot.pause()
+        for mode in ("yolo", "build", "plan"):
+            stage.harness.agent.change_mode(mode)
+            await pilot.pause()
         text = stage.text()
         assert "■ Interrupted" in text
         assert "Model: test/other" in text
         assert "Mode: plan" in text
+        assert text.count("Mode: ") == 1, "of modes in a row the last one is shown"
+        leaf = stage.harness.session.leaf
+        await stage.harness.agent.navigator.go(1)
+        await stage.harness.agent.navigator.go(leaf)
+        await stage.until_text("Mode: plan", pilot)
+        assert stage.text().count("Mode: ") == 1
 
 
 async def test_a_denied_call_says_so_on_its_card(tmp_path: Path) -> None:

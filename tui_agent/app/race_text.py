@@ -73,8 +73,11 @@ def ranked(rows: Sequence[RaceRunner]) -> list[tuple[int, RaceRunner]]:
     return sorted(enumerate(rows, 1), key=lambda row: row[1].rank)
 
 
-def cells(row: RaceRunner) -> tuple[str, ...]:
-    """Return what a table says of a runner: state, check, changes, steps, tokens, cost, time."""
+def cells(row: RaceRunner, streamed: str = "") -> tuple[str, ...]:
+    """Return what a table says of a runner: state, check, changes, steps, tokens, cost, time.
+
+    What is ``streamed`` at this moment is counted roughly.
+    """
     check = "" if row.check is None else "not run" if row.check.exit_code is None else f"exit {row.check.exit_code}"
     lines = f" +{row.additions} −{row.deletions}" if row.additions or row.deletions else ""
     return (
@@ -82,7 +85,7 @@ def cells(row: RaceRunner) -> tuple[str, ...]:
         check,
         f"{plural(row.files, 'file')}{lines}" if row.files else "no change",
         plural(row.steps, "step"),
-        tokens(row.tokens),
+        f"~{tokens(row.tokens + len(streamed) // 4)}" if streamed else tokens(row.tokens),
         money(row.cost),
         seconds(row.seconds),
     )

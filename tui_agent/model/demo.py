@@ -7,6 +7,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tui_agent.context.calibration import rough_count
 from tui_agent.context.request import ModelRequest, request_bytes
 from tui_agent.model.catalog import Catalog, ModelInfo
 from tui_agent.model.protocol import (
@@ -33,9 +34,6 @@ DEMO_WINDOW = 16_384
 
 DEMO_MAX_OUTPUT = 2_048
 """Tokens of its longest answer."""
-
-BYTES_PER_TOKEN = 4
-"""How the demo counts: close enough to a tokenizer for a gauge that moves believably."""
 
 ORDERS_A_MONTH = 115
 """Lines of one file of orders: a little under what a single output may take of the demo's window."""
@@ -126,17 +124,18 @@ class DemoClient:
         self._cached = lines
         cached = _tokens(lines[:shared])
         said = turn.text + "".join(call.arguments for call in turn.calls)
-        reasoning = len(turn.thinking.encode()) // BYTES_PER_TOKEN
+        reasoning = rough_count(turn.thinking)
         return Usage(
             input=_tokens(lines) - cached,
-            output=max(1, len(said.encode()) // BYTES_PER_TOKEN + reasoning),
+            output=max(1, rough_count(said) + reasoning),
             cache_read=cached,
             reasoning=reasoning,
         )
 
 
 def _tokens(lines: tuple[bytes, ...]) -> int:
-    return sum(map(len, lines)) // BYTES_PER_TOKEN
+    """Count as the gauge does before it knows better, so that what is reported is what it showed."""
+    return sum(rough_count(line.decode()) for line in lines)
 
 
 def create_demo_workspace(directory: Path) -> None:

@@ -108,8 +108,8 @@ class BranchScreen(Page[None]):
         self.show_facts(" · ".join(filter(None, facts)))
 
     def _about_runner(self, runner: RaceRunner) -> tuple[str, str, list[str]]:
-        prompt = self._race.prompt if self._race is not None else ""
-        state, *others = race_text.cells(runner)
+        prompt, streamed = ("", "") if self._race is None else (self._race.prompt, self._race.streamed(self._number))
+        state, *others = race_text.cells(runner, streamed)
         keys = ENDED_KEYS if runner.state.is_over else RUNNER_KEYS
         facts = [self._asking or state, short_model(runner.model), *others]
         return f"{visible(runner.name)}: {one_line(prompt, 200)}", keys, facts

@@ -387,6 +387,9 @@ class ContextScreen(Page[None]):
     def action_edit(self, action: EditAction) -> None:
         """Ask, with the price, before the blocks under the cursor are changed."""
         shown = self.blocks.shown
+        if shown is not None and self.blocks.group is not None and self.blocks.group.name == REST:
+            self._say(context_text.REST_WORDS)
+            return
         if shown is None or not self.blocks.places:
             return
         if not self._at_next:

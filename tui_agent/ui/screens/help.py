@@ -88,8 +88,10 @@ class HelpScreen(PickerScreen[HelpRow]):
         words = query.lower().split()
         self.query_one("#here").display = self._with_keys and not words and self.app.size.height >= ROOM_FOR_KEYS
         found = [row for row in self._rows.values() if all(word in _text(row) for word in words)]
-        # A command of that name stands before what only speaks of it.
-        found.sort(key=lambda row: not row.name.lstrip("/").startswith(query.lower() or "\0"))
+        # A command of that name stands before what only speaks of it; keys that have no room over the list begin it.
+        keys_first = self._with_keys and not words and not self.query_one("#here").display
+        named = "key" if keys_first else query.lower() or "\0"
+        found.sort(key=lambda row: not row.name.lstrip("/").startswith(named))
         self.show([PickerRow(row.id, self._row(row, words)) for row in found])
 
     def pick(self, key: str) -> None:
@@ -98,7 +100,8 @@ class HelpScreen(PickerScreen[HelpRow]):
     def _row(self, row: HelpRow, words: Sequence[str]) -> Content:
         wide = self.app.size.width >= ROOM_FOR_KEY_COLUMN
         cells = NAME_CELLS if wide else NAME_CELLS - 6
-        name = Content(row.name).truncate(cells, ellipsis=True).plain
+        shown = row.keys if row.name == "key" and not wide else row.name
+        name = Content(shown).truncate(cells, ellipsis=True).plain
         keys = Content(row.keys.replace(",", " ")).truncate(KEY_CELLS, ellipsis=True).plain
         found = [word for word in words if word in row.text.lower()]
         text = self.marked(row.text, word_offsets(row.text.lower(), found))

@@ -15,7 +15,7 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 
 from tui_agent.app import race_text
-from tui_agent.app.format import money, one_line, short_model, tokens, visible
+from tui_agent.app.format import money, one_line, short_model, visible
 from tui_agent.app.frontend import Choice, TextLine
 from tui_agent.errors import UserFacingError
 from tui_agent.session.entries import RunnerState
@@ -155,9 +155,8 @@ class RaceScreen(PanePage):
         self._tell()
 
     def _row(self, number: int, runner: RaceRunner) -> Sequence[StyledSpan]:
-        row = race_cells(number, runner, TONES[runner.state], taken=number == self._race.taken)
-        if streamed := self._race.streamed(number):
-            row[6] = (f"~{tokens(runner.tokens + len(streamed) // 4)}", "text")
+        streamed, taken = self._race.streamed(number), number == self._race.taken
+        row = race_cells(number, runner, TONES[runner.state], taken=taken, streamed=streamed)
         if self._race.asks(number):
             row[2] = ("? asks you", "warning")
         row[0] = (f"{MARK}{number}", "accent") if number == self._marked else (f" {number}", "text")

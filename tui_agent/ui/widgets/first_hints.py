@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 
 from textual.content import Content
 from textual.reactive import reactive
-from textual.style import Style
 from textual.widget import Widget
 
 from tui_agent.app.commands import Command
@@ -14,13 +13,17 @@ MAX_BEGINNER_MESSAGES = 5
 
 _TOLD = {
     "mode": "plan first, change later",
-    "context": "what fills the context window",
-    "tree": "every branch of this session",
+    "context": "what fills the window",
+    "tree": "every branch there is",
     "help": "everything else",
 }
 
 
-MARGIN = ("█", "at the left of a block: the model sees it")
+MARGIN = ("█", "the model sees this block")
+
+
+ROOM_FOR_TITLE = 18
+"""Rows of the terminal from which there is a title."""
 
 
 class FirstHints(Widget):
@@ -56,7 +59,7 @@ class FirstHints(Widget):
         keys = [(known[name], about) for name, about in _TOLD.items() if known.get(name)]
         self.lines = (
             ("enter", "send what you want done"),
-            ("/  @  !", "commands, files, your own shell"),
+            ("/  @  !", "commands, files, shell"),
             *keys,
             MARGIN,
         )
@@ -66,7 +69,8 @@ class FirstHints(Widget):
         self.display = False
 
     def render(self) -> Content:
-        title: tuple[str, Style] = (f"{self.title}\n", self.get_visual_style("first-hints--title", partial=True))
-        key_style = self.get_visual_style("first-hints--key", partial=True)
+        title, key_style = (self.get_visual_style(f"first-hints--{name}", partial=True) for name in ("title", "key"))
         rows = [Content.assemble((f"  {keys:<11}", key_style), about) for keys, about in self.lines]
-        return Content.assemble(title, Content("\n").join(rows))
+        if self.app.size.height >= ROOM_FOR_TITLE:
+            rows.insert(0, Content.styled(self.title, title))
+        return Content("\n").join(rows)

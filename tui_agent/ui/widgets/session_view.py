@@ -418,6 +418,7 @@ class SessionView(Room):
 
     def announce_question(self) -> None:
         """Have a screen over the conversation say that a question waits under it."""
+        self._main.set_class(self.question.request is not None, "-asked")
         show_question(self._main, self.question.request)
 
     def leave_question(self) -> None:

@@ -238,7 +238,11 @@ class LiveFeed:
                 item.blocks.append(compaction_note(entry))
             self.changed.add(place)
             return
-        self._push(entry.id, entry.kind, Item(entry.id, entry.kind, blocks_of(entry, around)))
+        place = self._push(entry.id, entry.kind, Item(entry.id, entry.kind, blocks_of(entry, around)))
+        if place and self._model.is_replaced(place - 1):
+            before, kind = self._model.ids[place - 1], self._model.kinds[place - 1]
+            self._model.replace(place - 1, before, kind, Item(before, kind, []))
+            self.changed.add(place - 1)
 
     def _running_shell(self, command: str) -> int | None:
         """Return the place of the card of a command of the user's own, if nothing came after it; the card is done."""

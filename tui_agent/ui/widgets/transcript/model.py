@@ -286,7 +286,10 @@ class TranscriptModel:
         around = replace(
             around, newest=not following, running=self.running and not following, mended=following == "assistant"
         )
-        own = self._note_of(entry) if isinstance(entry, CompactionEntry) else blocks_of(entry, around)
+        if self.is_replaced(index):
+            own = []
+        else:
+            own = self._note_of(entry) if isinstance(entry, CompactionEntry) else blocks_of(entry, around)
         for told in results:
             if isinstance(told, UserEntry):
                 mark_problems(own, told.diagnostics)
@@ -294,6 +297,10 @@ class TranscriptModel:
         item = Item(entry.id, entry.kind, blocks, self._results_of(index) if by_call else ())
         self._apply_folds(item)
         self._cache.put(index, item)
+
+    def is_replaced(self, place: int) -> bool:
+        """Whether it says what is said anew at once: of modes that a key goes through only the last one is shown."""
+        return self.kinds[place] == "mode_change" and "mode_change" in self.kinds[place + 1 : place + 2]
 
     def _said_after(self, index: int) -> str:
         """Return the kind of the first message or answer after a place, "" without one."""

@@ -44,9 +44,11 @@ def ranked(runners: Sequence[RaceRunner]) -> list[tuple[int, RaceRunner]]:
     return list(enumerate(runners, 1))
 
 
-def race_cells(number: int, runner: RaceRunner, style: str, *, taken: bool = False) -> list[StyledSpan]:
+def race_cells(
+    number: int, runner: RaceRunner, style: str, *, taken: bool = False, streamed: str = ""
+) -> list[StyledSpan]:
     """Return what the table says of a runner, a span for each of ``COLUMNS``; ``style`` is that of its state."""
-    state, *others = race_text.cells(runner)
+    state, *others = race_text.cells(runner, streamed)
     name = f"{runner.name} · taken" if taken else runner.name
     told = [(sanitize.line(name), "strong" if taken else "text"), (state, style)]
     return [(str(number), "text"), *told, *((text, "text") for text in others)]
