@@ -3,11 +3,10 @@
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from pathlib import Path
+from string import Template
 
 from benchmarks.report import Row, milliseconds
 from benchmarks.sessions import exchange
-from tui_agent.agent.prompt_head import SessionPlace, render_head
 from tui_agent.context.budget import Meter, ModelLimits, measure
 from tui_agent.context.projection import ModelTraits, project
 from tui_agent.context.request import request_bytes
@@ -48,8 +47,10 @@ def run() -> Iterator[Row]:
 
 
 def _head() -> SystemEntry:
-    here = Path.cwd()
-    return render_head(prompt, builtin_tools(), SessionPlace(here, here, 0), model=MODEL, mode="build")
+    tools = tuple(tool.schema() for tool in builtin_tools())
+    place = {"cwd": "/home/me/project", "project": "/home/me/project", "git": "branch main", "date": "2026-01-01"}
+    opening = Template(prompt("environment")).safe_substitute(model=MODEL, platform="Linux x86_64", **place)
+    return SystemEntry(blocks=(prompt("system"),), opening=opening, tools=tools, model=MODEL, mode="build")
 
 
 def _recorded(entries: Sequence[Entry], counter: TokenCounter) -> list[Entry]:

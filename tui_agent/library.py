@@ -17,7 +17,7 @@ from typing import Any, Literal, Self, TypeVar
 from pydantic import SecretStr, ValidationError
 
 from tui_agent.agent.agent import Agent as SessionAgent
-from tui_agent.agent.assembly import Models, ModelSources, SessionPlaces, hold, make_ports
+from tui_agent.agent.assembly import Models, ModelSources, hold, make_ports
 from tui_agent.agent.checkpoints.recorder import SnapshotStore
 from tui_agent.agent.events import (
     AgentEvent,
@@ -148,9 +148,10 @@ class Session:
         self._temporary = tempfile.TemporaryDirectory(prefix="tui-agent-") if file is None else None
         path = Path(file) if self._temporary is None and file is not None else None
         self._store = Store(path or Path(self._temporary.name if self._temporary else "") / "sessions.db")
-        self._counter = TokenCounter("", exact=False)
+        estimate = TokenCounter("", exact=False).estimate
         try:
-            self._session = hold(self._open(self._named(id) or self._store.create_session(real_path(Path(cwd))).id))
+            session_id = self._named(id) or self._store.create_session(real_path(Path(cwd))).id
+            self._session = hold(StoredSession(self._store, session_id, estimate=estimate))
         except BaseException:
             self.close()
             raise
@@ -162,9 +163,6 @@ class Session:
         if newest is None:
             raise LibraryError(f"There is no session in {self._store.path}.")
         return newest.id
-
-    def _open(self, session_id: str) -> StoredSession:
-        return StoredSession(self._store, session_id, estimate=self._counter.estimate)
 
     def __enter__(self) -> Self:
         return self
@@ -279,7 +277,6 @@ class Agent:
         self.session: Session = session or self._owned  # type: ignore[assignment]  # one of them is there
         """The session it works in."""
         self._ask = ask
-        self._asking: set[asyncio.Task[None]] = set()
         self._failure: BaseException | None = None
         self._runner: asyncio.Runner | None = None
         self._left = False
@@ -292,7 +289,8 @@ class Agent:
         store, cwd = self.session._store, self.session.cwd  # noqa: SLF001 - one module
         ports = make_ports(
             self._models,
-            SessionPlaces(store, cwd),
+            store,
+            cwd,
             prompt,
             environment=SafeEnvironment(os.environ),
             checkpoints=SnapshotStore(store.put_blob, store.blob),
@@ -317,7 +315,7 @@ class Agent:
         self._agent = SessionAgent(self.session._session, ports, model=model, mode=mode)  # noqa: SLF001
         if self._agent.model != model:
             self._agent.change_model(model)
-        self._agent.subscribe(self._on_event)
+        self._agent.questions.relay(self._decide)
 
     async def __aenter__(self) -> Self:
         return self
@@ -422,13 +420,7 @@ class Agent:
         """Stop what goes on; the session can go on from there."""
         self._agent.interrupt()
 
-    def _on_event(self, event: AgentEvent) -> None:
-        if isinstance(event, PermissionAsked):
-            task = asyncio.get_running_loop().create_task(self._decide(event.request))
-            self._asking.add(task)
-            task.add_done_callback(self._asking.discard)
-
-    async def _decide(self, request: PermissionRequest) -> None:
+    async def _decide(self, request: PermissionRequest) -> PermissionAnswer:
         answer: Answer = PermissionAnswer(Decision.DENY, NOBODY)
         if self._ask is not None:
             try:
@@ -437,9 +429,7 @@ class Agent:
             except Exception as error:  # noqa: BLE001 - the caller's own, who gets it when the run has ended
                 self._failure = error
                 self._agent.interrupt()
-        if isinstance(answer, bool):
-            answer = PermissionAnswer(Decision.ONCE if answer else Decision.DENY)
-        self._agent.answer_permission(request.call_id, answer)
+        return PermissionAnswer(Decision.ONCE if answer else Decision.DENY) if isinstance(answer, bool) else answer
 
     # -- the tree and the request -------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ import pytest
 from tests.support.agents import make_agent
 from tests.support.knowledge import write
 from tests.support.scripted_client import Reply, ScriptedClient
-from tui_agent.agent.attachments import FILE_BYTES, LoadedMessage, Naming, load_message
+from tui_agent.agent.attachments import FILE_BYTES, Naming, Prepared, load_message
 from tui_agent.agent.mentions import FileMention, entry_mentions, file_mentions, has_mention
 from tui_agent.session.entries import FilePart, ImagePart, TextPart
 from tui_agent.tools.outputs import MAX_IMAGE_BYTES
@@ -99,7 +99,7 @@ class Place:
         self.harness = make_agent(tmp_path, ScriptedClient([Reply("It is in views.py.")]))
         self.cwd = tmp_path / "project"
 
-    async def load(self, text: str, **arguments: Any) -> LoadedMessage:
+    async def load(self, text: str, **arguments: Any) -> Prepared:
         agent = self.harness.agent
         return await load_message(text, self.cwd, agent.session, agent.ports.put_blob, **arguments)
 
@@ -176,4 +176,4 @@ async def test_an_entry_is_named_with_a_line_of_it_and_how_to_get_all(place: Pla
 async def test_names_are_only_looked_for_where_the_user_wrote(place: Place) -> None:
     write(place.cwd / "secret.txt", "x")
     loaded = await place.load("diff says @secret.txt", naming=Naming("diff says"))
-    assert loaded == LoadedMessage((TextPart(text="diff says @secret.txt"),))
+    assert loaded == Prepared((TextPart(text="diff says @secret.txt"),))

@@ -38,17 +38,17 @@ async def test_a_miss_that_nothing_here_explains_is_told(tmp_path: Path) -> None
     for text in ("one", "two", "three"):
         await harness.say(text)
     assert harness.of(CacheMissed) == [CacheMissed(60_700, 60_700, "test/model", None)]
-    assert harness.agent.inspector.cache_miss is not None
-    assert harness.agent.inspector.cache_miss.cause is None
+    assert harness.agent.context.watch.miss is not None
+    assert harness.agent.context.watch.miss.cause is None
 
 
 async def test_the_next_hit_takes_the_miss_away_and_hits_say_nothing(tmp_path: Path) -> None:
     harness = agent(tmp_path, FIRST, MISS, WARM)
     for text in ("one", "two"):
         await harness.say(text)
-    assert harness.agent.inspector.cache_miss is not None
+    assert harness.agent.context.watch.miss is not None
     await harness.say("three")
-    assert harness.agent.inspector.cache_miss is None
+    assert harness.agent.context.watch.miss is None
     assert len(harness.of(CacheMissed)) == 1
 
 
@@ -58,7 +58,7 @@ async def test_a_setting_says_from_when_on_it_is_worth_a_word(tmp_path: Path, le
     for text in ("one", "two"):
         await harness.say(text)
     assert len(harness.of(CacheMissed)) == told
-    assert harness.agent.inspector.cache_miss is not None  # the context map tells anyway
+    assert harness.agent.context.watch.miss is not None  # the context map tells anyway
 
 
 async def test_what_broke_the_prefix_is_named(tmp_path: Path) -> None:
@@ -69,7 +69,7 @@ async def test_what_broke_the_prefix_is_named(tmp_path: Path) -> None:
     harness.agent.edit_context(user, "mask")
     await harness.say("three")
     assert [event.cause for event in harness.of(CacheMissed)] == [BreakCause.EDIT]
-    miss = harness.agent.inspector.cache_miss
+    miss = harness.agent.context.watch.miss
     assert miss is not None
     assert miss.entry_id == next(entry.id for entry in harness.path() if entry.kind == "context_edit")
 
@@ -90,7 +90,7 @@ async def test_another_effort_is_no_surprise_and_the_map_names_it(tmp_path: Path
     harness.agent.change_effort(Effort.HIGH)
     await harness.say("three")
     assert harness.of(CacheMissed) == []
-    miss = harness.agent.inspector.cache_miss
+    miss = harness.agent.context.watch.miss
     assert miss is not None
     assert miss.cause is BreakCause.EFFORT
 
@@ -115,6 +115,6 @@ async def test_a_cache_that_cooled_before_the_message_is_no_surprise_but_one_tha
     clock.now += 400_000
     await harness.say("three")
     assert len(harness.of(CacheMissed)) == 1
-    miss = harness.agent.inspector.cache_miss
+    miss = harness.agent.context.watch.miss
     assert miss is not None
     assert miss.cause is BreakCause.COLD

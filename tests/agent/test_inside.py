@@ -15,6 +15,7 @@ from tui_agent.agent.events import Notice
 from tui_agent.agent.knowledge.commands import FILE_BYTES
 from tui_agent.agent.mcp.settings import find_servers
 from tui_agent.agent.mentions import file_mentions
+from tui_agent.agent.preparing import prepare_command
 from tui_agent.config import load_config
 from tui_agent.files.ignore import walk_files
 from tui_agent.files.inside import OutsideError, is_inside, open_inside, read_inside
@@ -156,7 +157,7 @@ class TestWhatACommandOfAProjectNames:
         write(tmp_path / "project/.claude/commands/show.md", f"Show @{key}")
         client = ScriptedClient([Reply("done")])
         harness = make_agent(tmp_path, client, knowledge=knowledge(tmp_path))
-        prepared = await harness.agent.prepare_command("show", "")
+        prepared = await prepare_command("show", "", harness.session, harness.agent.ports)
         assert prepared is not None
         assert "canary" not in str(prepared.parts)
         assert "the command came with the project and names what is outside of it" in (prepared.problem or "")

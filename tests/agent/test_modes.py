@@ -133,13 +133,13 @@ async def test_always_is_told_listed_and_can_be_taken_back(tmp_path: Path) -> No
     assert "Until the program ends, without asking: commands that begin with “git commit”." in [
         event.message for event in harness.of(Notice)
     ]
-    made = [rule for rule in harness.agent.gate.rules() if rule.source == "session"]
+    made = [rule for rule in harness.agent.tools.gate.rules() if rule.source == "session"]
     assert [str(rule) for rule in made] == ["allow bash: git commit *"]
-    assert harness.agent.gate.remove(made[0])
-    assert not harness.agent.gate.remove(made[0])
-    harness.agent.gate.restore(made[0])
-    assert made[0] in harness.agent.gate.rules()
-    assert harness.agent.gate.remove(made[0])
+    assert harness.agent.tools.gate.remove(made[0])
+    assert not harness.agent.tools.gate.remove(made[0])
+    harness.agent.tools.gate.restore(made[0])
+    assert made[0] in harness.agent.tools.gate.rules()
+    assert harness.agent.tools.gate.remove(made[0])
     await harness.say("again")
     assert len(asked(harness)) == 2
 

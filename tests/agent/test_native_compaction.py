@@ -97,7 +97,7 @@ async def test_another_model_gets_the_entries_themselves_and_its_own_gets_the_it
     (made,) = compactions(harness)
     small = agent.context_size().history
 
-    ahead = await agent.inspector.ahead(OTHER)
+    ahead = await agent.context.ahead(OTHER)
     agent.change_model(OTHER)
     path = agent.session.active_path()
     foreign = project(path, ModelTraits(OTHER))
@@ -166,10 +166,10 @@ async def test_where_the_provider_has_none_a_summary_is_written_and_it_is_said_o
 async def test_a_focus_and_an_edited_text_are_summaries(tmp_path: Path) -> None:
     client = Provider(words)
     harness = await long_talk(tmp_path, client)
-    drafted = await harness.agent.compactor.draft(harness.agent.context.order("manual", None))
+    drafted = await harness.agent.context.compactor.draft(harness.agent.context.order("manual", None))
     assert drafted.item == ITEM  # type: ignore[union-attr]
 
-    await harness.agent.compactor.commit(drafted, "My own words.")  # type: ignore[arg-type]
+    await harness.agent.context.compactor.commit(drafted, "My own words.")  # type: ignore[arg-type]
 
     (made,) = compactions(harness)
     assert (made.style, made.item) == ("summary", None)

@@ -134,12 +134,12 @@ async def prepared(tmp_path: Path) -> tuple[Harness, Slow]:
     harness = a_harness(tmp_path, client)
 
     def stop(_event: object) -> None:
-        if harness.agent.has_summary:
+        if harness.agent.context.has_summary:
             client.worker.steps = 0
 
     harness.agent.subscribe(stop)
     assert (await harness.say("Read everything.")).reason == "done"
-    assert harness.agent.has_summary
+    assert harness.agent.context.has_summary
     assert len(client.summaries) == 1
     return harness, client
 
@@ -150,7 +150,7 @@ async def test_what_is_ready_stays_for_the_next_run_and_for_a_compaction_by_hand
     outcome = await harness.agent.compact()
     assert outcome.problem is None
     assert len(client.summaries) == 1
-    assert not harness.agent.has_summary
+    assert not harness.agent.context.has_summary
     compaction = next(entry for entry in harness.path() if isinstance(entry, CompactionEntry))
     assert (compaction.model, compaction.cost, compaction.trigger) == ("test/model", 0.02, "manual")
     assert harness.agent.session_cost() == pytest.approx(cost)
@@ -160,7 +160,7 @@ async def test_a_focus_is_summarised_anew(tmp_path: Path) -> None:
     harness, client = await prepared(tmp_path)
     assert (await harness.agent.compact("the numbers")).problem is None
     assert len(client.summaries) == 2
-    assert not harness.agent.has_summary
+    assert not harness.agent.context.has_summary
 
 
 @pytest.mark.parametrize("change", ["edit", "move", "model"])
@@ -175,7 +175,7 @@ async def test_what_does_not_hold_any_more_is_dropped_and_its_cost_shown(tmp_pat
             harness.session.move(early.id)
         case "model":
             harness.agent.change_model("test/other")
-    assert not harness.agent.has_summary
+    assert not harness.agent.context.has_summary
     assert harness.session.info.side_cost == pytest.approx(0.02)
     await harness.say("Go on.")
     assert any("prepared for $0.0200 was dropped" in notice.message for notice in harness.of(Notice))
@@ -190,7 +190,7 @@ async def test_escape_stops_it_and_leaves_the_path_alone(tmp_path: Path) -> None
     harness.agent.interrupt()
     assert (await harness.ended()).reason == "interrupted"
     await harness.until(lambda: not asyncio_tasks("_prepare"))
-    assert not harness.agent.has_summary
+    assert not harness.agent.context.has_summary
     assert "compaction" not in harness.kinds()
     await harness.agent.aclose()
 

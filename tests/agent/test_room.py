@@ -25,6 +25,7 @@ from tui_agent.agent.events import (
     RunEnded,
 )
 from tui_agent.context.commit_plan import Commit
+from tui_agent.context.pruning import Moment
 from tui_agent.context.request import ModelRequest, request_bytes
 from tui_agent.context.settings import CompactionSettings, ContextSettings, PruneSettings
 from tui_agent.model.protocol import ErrorKind, ModelError
@@ -233,12 +234,12 @@ async def test_a_draft_changes_nothing_and_its_summary_can_be_edited(tmp_path: P
     harness = make_agent(tmp_path, client, window=20_000)
     await grown(harness, client, ModelError(ErrorKind.UNKNOWN, ""))
     leaf = harness.session.leaf
-    draft = await harness.agent.compactor.draft(harness.agent.context.order("manual", "numbers"))
+    draft = await harness.agent.context.compactor.draft(harness.agent.context.order("manual", "numbers"))
     assert isinstance(draft, Draft)
-    weighed = await harness.agent.compactor.weigh(draft)
+    weighed = await harness.agent.context.compactor.weigh(draft)
     assert isinstance(weighed, Commit)
     assert harness.session.leaf == leaf
-    committed = await harness.agent.compactor.commit(draft, "## Goal\nWhat I wrote myself.")
+    committed = await harness.agent.context.compactor.commit(draft, "## Goal\nWhat I wrote myself.")
     assert isinstance(committed, Commit)
     entry = harness.path()[-1]
     assert isinstance(entry, CompactionEntry)
@@ -265,7 +266,7 @@ async def test_nothing_stands_still_while_long_plans_are_made(tmp_path: Path, mo
     harness = make_agent(tmp_path, client, window=20_000)
     await grown(harness, client, ModelError(ErrorKind.UNKNOWN, ""))
     assert (await harness.agent.compact("numbers")).problem is None
-    await harness.agent.plan_prune()
+    await harness.agent.context.plan_prune(Moment(asked=True))
     assert places == {"plan_prune": False, "plan_compaction": False, "plan_commit": False}
 
 

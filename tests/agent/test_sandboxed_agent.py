@@ -212,7 +212,7 @@ async def test_only_what_was_asked_for_is_opened_outside(tmp_path: Path) -> None
         (place / name).write_text(f"text of {name}\n")
     harness = make_held(tmp_path, f"cat {place}/a.txt && cat {place}/k*; echo a/b | cut -d/ -f1", answer=ONCE)
     needs = [PermissionNeed(Permission.EXTERNAL_DIRECTORY, str(place), detail=str(place / "a.txt"))]
-    assert harness.agent.gate.opened_by(needs, tmp_path / "project", "bash").read == {place / "a.txt"}
+    assert harness.agent.tools.gate.opened_by(needs, tmp_path / "project", "bash").read == {place / "a.txt"}
     await harness.say("go")
     assert all(str(place) in request.reason for request in requests(harness))
     assert "text of key" not in results(harness)[0].output

@@ -236,7 +236,7 @@ async def test_always_in_a_subagent_holds_for_its_parent_and_for_the_next_one(tm
     (asked,) = harness.of(PermissionAsked)
     assert asked.request.title == "general: git add a"
     assert asked.request.rules == ("allow bash: git add *",)
-    assert [str(rule) for rule in harness.agent.gate.session_rules] == ["allow bash: git add *"]
+    assert [str(rule) for rule in harness.agent.tools.gate.session_rules] == ["allow bash: git add *"]
 
 
 @pytest.mark.parametrize("begun", [True, False])

@@ -43,7 +43,7 @@ async def test_after_a_pause_the_cache_is_asked_to_keep_for_an_hour(tmp_path: Pa
     asked: list[str] = []
     for minutes in after(1, 20, 1, 30):
         now += minutes * MINUTE
-        was_warm = harness.agent.inspector.cache_state().warm
+        was_warm = harness.agent.context.cache_state().warm
         await harness.say("Go on.")
         asked.append(f"{client.requests[-1].cache_ttl} {'warm' if was_warm else 'cold'}")
     assert asked == ["5m cold", "5m warm", "1h cold", "1h warm", "1h warm"]

@@ -9,7 +9,8 @@ from tests.support.agents import make_agent
 from tests.support.knowledge import EXAMPLES, knowledge, skill, write
 from tests.support.scripted_client import Reply, ScriptedClient
 from tui_agent.agent.agent import Agent
-from tui_agent.agent.preparing import Prepared, prepare
+from tui_agent.agent.attachments import Prepared
+from tui_agent.agent.preparing import prepare, prepare_command
 from tui_agent.errors import CommandError
 from tui_agent.session.entries import FilePart, TextPart, UserEntry
 from tui_agent.session.path_queries import prompt_text, typed_text
@@ -26,9 +27,13 @@ def text(prepared: Prepared | None) -> str:
     return first.text
 
 
+async def message_of(made: Agent, name: str, arguments: str = "") -> Prepared | None:
+    return await prepare_command(name, arguments, made.session, made.ports)
+
+
 async def filled(tmp_path: Path, template: str, arguments: str = "") -> str:
     write(tmp_path / "config/commands/try.md", template)
-    return text(await agent(tmp_path).prepare_command("try", arguments))
+    return text(await message_of(agent(tmp_path), "try", arguments))
 
 
 # -- which ------------------------------------------------------------------------------------------------------
@@ -92,7 +97,7 @@ async def test_files_are_attached_when_template_or_user_names_them_but_not_when_
     for name in ("rules.md", "mine.md", "printed.md"):
         write(tmp_path / "project" / name, name)
     write(tmp_path / "config/commands/try.md", "By @rules.md: !`echo @printed.md` $1")
-    prepared = await agent(tmp_path).prepare_command("try", "@mine.md")
+    prepared = await message_of(agent(tmp_path), "try", "@mine.md")
     assert prepared is not None
     assert [part.path for part in prepared.parts if isinstance(part, FilePart)] == ["rules.md", "mine.md"]
     assert "@printed.md" in text(prepared)
@@ -101,14 +106,14 @@ async def test_files_are_attached_when_template_or_user_names_them_but_not_when_
 async def test_model_and_agent_go_with_the_message(tmp_path: Path) -> None:
     write(tmp_path / "config/agents/reviewer.md", "---\ndescription: d\nmode: primary\n---\nYou review.")
     write(tmp_path / "config/commands/try.md", "---\nmodel: openai/x\nagent: reviewer\n---\nGo")
-    prepared = await agent(tmp_path).prepare_command("try", "")
+    prepared = await message_of(agent(tmp_path), "try")
     assert prepared == Prepared((TextPart(text="Go", typed="/try"),), None, "openai/x", "reviewer")
 
 
 async def test_an_agent_that_is_not_there_is_said(tmp_path: Path) -> None:
     write(tmp_path / "config/commands/try.md", "---\nagent: nobody\n---\nGo")
     with pytest.raises(CommandError, match="agent “nobody”"):
-        await agent(tmp_path).prepare_command("try", "")
+        await message_of(agent(tmp_path), "try")
 
 
 # -- trust ------------------------------------------------------------------------------------------------------
@@ -119,10 +124,10 @@ async def test_a_projects_command_runs_something_only_where_it_is_trusted(tmp_pa
     write(tmp_path / "project/.tui-agent/commands/say.md", "Just text")
     untrusted = agent(tmp_path)
     with pytest.raises(CommandError, match="trust the project first"):
-        await untrusted.prepare_command("run", "")
+        await message_of(untrusted, "run")
     assert not (tmp_path / "project/ran").exists()
-    assert text(await untrusted.prepare_command("say", "")) == "Just text"
-    assert text(await agent(tmp_path, trusted=lambda: True).prepare_command("run", "")) == "Ran it"
+    assert text(await message_of(untrusted, "say")) == "Just text"
+    assert text(await message_of(agent(tmp_path, trusted=lambda: True), "run")) == "Ran it"
 
 
 # -- typed ------------------------------------------------------------------------------------------------------
@@ -187,11 +192,11 @@ async def test_what_is_piped_in_is_added_and_not_looked_into(tmp_path: Path) -> 
 async def test_a_changed_file_counts_at_once(tmp_path: Path) -> None:
     path = write(tmp_path / "config/commands/try.md", "One")
     made = agent(tmp_path)
-    assert text(await made.prepare_command("try", "")) == "One"
+    assert text(await message_of(made, "try")) == "One"
     write(path, "Two now")
-    assert text(await made.prepare_command("try", "")) == "Two now"
+    assert text(await message_of(made, "try")) == "Two now"
     path.unlink()
-    assert await made.prepare_command("try", "") is None
+    assert await message_of(made, "try") is None
 
 
 # -- the example ------------------------------------------------------------------------------------------------
@@ -209,7 +214,7 @@ async def test_the_example_command_works(tmp_path: Path) -> None:
     ):
         subprocess.run(["git", *arguments], cwd=project, check=True)
     write(project / "CONTRIBUTING.md", "Use spaces.")
-    prepared = await made.prepare_command("review", "")
+    prepared = await message_of(made, "review")
     assert "1 file changed" in text(prepared)
     assert prepared is not None
     assert prepared.parts[1:] == (FilePart(path="CONTRIBUTING.md", text="Use spaces."),)

@@ -23,11 +23,11 @@ async def test_it_tells_and_switches(tmp_path: Path) -> None:
     assert "*.txt: check {files}" in out.getvalue()
     assert "*.py *.pyi: mypy" in out.getvalue()
     await do("/diagnostics off")
-    assert not harness.agent.diagnostics.enabled
+    assert not harness.agent.tools.diagnostics.enabled
     assert "diagnostics.enabled = false in the settings" in err.getvalue()
     assert any("diagnostics" in line and "off" in line for line in status_lines(harness.agent, "none"))
     await do("/diagnostics on")
-    assert harness.agent.diagnostics.enabled
+    assert harness.agent.tools.diagnostics.enabled
     await do("/diagnostics maybe", 1)
     assert "Use /diagnostics" in err.getvalue()
     await do("/diff nonsense", 1)

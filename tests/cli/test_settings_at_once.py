@@ -60,8 +60,8 @@ def test_the_agent_of_the_open_session_follows(program: Any) -> None:
     assert agent.context_size().threshold == 5_000 != before.threshold
     assert agent.inspector.map().size.threshold == 5_000
     assert (agent.ports.max_steps, agent.ports.retry.attempts) == (3, 1)
-    assert "edit" in {rule.permission for rule in agent.gate.rules() if rule.source == "user"}
-    assert any(rule.pattern == "rm *" for rule in agent.gate.rules())
+    assert "edit" in {rule.permission for rule in agent.tools.gate.rules() if rule.source == "user"}
+    assert any(rule.pattern == "rm *" for rule in agent.tools.gate.rules())
     assert not screen.reread_settings()
 
 
@@ -94,13 +94,13 @@ def test_a_window_of_ones_own_counts_at_once(place: Path) -> None:
 
 def test_a_rule_removed_for_now_stays_removed(program: Any) -> None:
     _wiring, screen, agent = program
-    rule = next(rule for rule in agent.gate.rules() if rule.pattern == "rm *")
-    agent.gate.remove(rule)
+    rule = next(rule for rule in agent.tools.gate.rules() if rule.pattern == "rm *")
+    agent.tools.gate.remove(rule)
     set_value("max_steps", 5)
     screen.reread_settings()
-    assert rule not in agent.gate.rules()
-    agent.gate.restore(rule)
-    assert rule in agent.gate.rules()
+    assert rule not in agent.tools.gate.rules()
+    agent.tools.gate.restore(rule)
+    assert rule in agent.tools.gate.rules()
 
 
 def test_a_mistake_in_the_file_changes_nothing(program: Any) -> None:

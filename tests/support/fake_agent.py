@@ -6,6 +6,7 @@ from pathlib import Path
 from tests.support.agents import FixedDirectory, prompt
 from tests.support.scripted_client import ScriptedClient
 from tui_agent.agent.agent import Agent
+from tui_agent.agent.attachments import Prepared
 from tui_agent.agent.compactor import CompactionOutcome
 from tui_agent.agent.events import (
     AgentEvent,
@@ -21,7 +22,6 @@ from tui_agent.agent.events import (
     RunStarted,
 )
 from tui_agent.agent.ports import AgentPorts
-from tui_agent.agent.preparing import Prepared
 from tui_agent.context.budget import ContextSize
 from tui_agent.session.effort import Effort, EffortInForce
 from tui_agent.session.entries import Entry, ShellEntry, TextPart, UserEntry, UserPart

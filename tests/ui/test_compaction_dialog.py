@@ -332,7 +332,7 @@ async def test_a_summary_written_beside_the_work_is_there_at_once(tmp_path: Path
     stage = real_stage(tmp_path, worker, window=32_000, settings=settings, max_steps=999, rules=allow_all())
 
     def stop(_event: object) -> None:
-        if stage.harness.agent.has_summary:
+        if stage.harness.agent.context.has_summary:
             worker.steps = 0
 
     stage.harness.agent.subscribe(stop)

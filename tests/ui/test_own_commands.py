@@ -7,9 +7,10 @@ import pytest
 
 from tests.support.fake_agent import FakeAgent
 from tests.support.ui_app import Stage, make_stage, screen_text, until, write
+from tui_agent.agent.agent_specs import AgentSpec
 from tui_agent.agent.events import Notice
+from tui_agent.agent.knowledge.commands import UserCommand
 from tui_agent.agent.knowledge.knowledge import CommandRow
-from tui_agent.agent.preparing import Prepared
 from tui_agent.session.entries import TextPart
 from tui_agent.ui.screens.equipment import EquipmentScreen
 from tui_agent.ui.screens.help import HelpScreen
@@ -21,40 +22,23 @@ ROWS = (
 )
 
 
-class KnowingAgent(FakeAgent):
-    """A fake agent with commands; what they make is said by ``prepared``."""
-
-    def __init__(self, session: Any, prepared: dict[str, Prepared | Exception]) -> None:
-        super().__init__(session)
-        self.prepared = prepared
-        self.asked: list[tuple[str, str]] = []
-
-    def commands(self) -> tuple[CommandRow, ...]:
-        return ROWS
-
-    async def prepare_command(self, name: str, arguments: str) -> Prepared | None:
-        self.asked.append((name, arguments))
-        found = self.prepared.get(name)
-        if isinstance(found, Exception):
-            raise found
-        return found
-
-    def agents(self) -> tuple[CommandRow, ...]:
-        return (CommandRow("reviewer", "reviews"),)
-
-    def choose_agent(self, name: str) -> bool:
-        if name != "reviewer":
-            return False
-        self.change_mode(name)
-        return True
+COMMANDS = (
+    UserCommand("review", "look at the change", "Review it with @x.md.", model="openai/x", agent="reviewer"),
+    UserCommand("fresh", "", "New."),
+)
 
 
-def make(tmp_path: Path, **prepared: Prepared | Exception) -> tuple[Stage, list[KnowingAgent]]:
-    agents: list[KnowingAgent] = []
+def make(tmp_path: Path) -> tuple[Stage, list[FakeAgent]]:
+    """Return a stage whose agent has commands, skills and kinds of agents of the user's."""
+    agents: list[FakeAgent] = []
 
-    def make_agent(session: Any) -> KnowingAgent:
-        agents.append(KnowingAgent(session, prepared=dict(prepared)))
-        return agents[-1]
+    def make_agent(session: Any) -> FakeAgent:
+        agent = FakeAgent(session)
+        known = agent.ports.knowledge
+        known.rows, known.commands = ROWS, COMMANDS
+        known.specs = (AgentSpec("reviewer", "reviews", "primary"),)
+        agents.append(agent)
+        return agent
 
     return make_stage(tmp_path, make_agent=make_agent), agents
 
@@ -91,20 +75,20 @@ async def test_they_are_offered_beside_the_built_in_ones(tmp_path: Path) -> None
 
 
 async def test_one_is_sent_filled_in_with_the_model_and_agent_it_wants(tmp_path: Path) -> None:
-    parts = (TextPart(text="Review it."),)
-    stage, agents = make(tmp_path, review=Prepared(parts, "Not attached: x.md.", "openai/x", "reviewer"))
+    stage, agents = make(tmp_path)
     async with stage.run() as pilot:
         await enter(pilot, "/review main branch")
         await until(lambda: agents[0].sent, pilot)
-        assert agents[0].asked == [("review", "main branch")]
-        assert agents[0].sent == [(parts, False)]
+        [(parts, is_later)] = agents[0].sent
+        assert [part.text for part in parts if isinstance(part, TextPart)] == ["Review it with @x.md.\n\nmain branch"]
+        assert not is_later
         assert (agents[0].model, agents[0].mode) == ("openai/x", "reviewer")
         await pilot.pause()
-        assert "Not attached: x.md." in stage.toasts
+        assert "Not attached, there is no such file: x.md." in stage.toasts
 
 
 async def test_a_command_whose_file_is_new_works_and_a_wrong_name_is_said(tmp_path: Path) -> None:
-    stage, agents = make(tmp_path, fresh=Prepared((TextPart(text="New."),)))
+    stage, agents = make(tmp_path)
     async with stage.run() as pilot:
         await enter(pilot, "/fresh")
         await until(lambda: agents[0].sent, pilot)

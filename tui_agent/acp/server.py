@@ -155,6 +155,14 @@ class EditorAgent:
         **_more: Any,
     ) -> InitializeResponse:
         self._able = client_capabilities or ClientCapabilities()
+        told = "Set a provider's key in the environment of this agent or in config.toml, then choose this."
+        methods: list[Any] = [AuthMethodAgent(id=_KEYS, name="Use a key that is set up", description=told)]
+        if self._able.auth is not None and self._able.auth.terminal:
+            told = "Asks for a provider and its key and keeps them in config.toml."
+            terminal = TerminalAuthMethod(
+                type="terminal", id=_TERMINAL, name="Enter a key", description=told, args=["--login"]
+            )
+            methods.append(terminal)
         return InitializeResponse(
             protocol_version=min(protocol_version, PROTOCOL_VERSION),
             agent_capabilities=AgentCapabilities(
@@ -169,21 +177,9 @@ class EditorAgent:
                     fork=SessionForkCapabilities(),
                 ),
             ),
-            auth_methods=self._login_methods(),
+            auth_methods=methods,
             agent_info=Implementation(name="tui-agent", title="tui-agent", version=__version__),
         )
-
-    def _login_methods(self) -> list[Any]:
-        """Return the ways to a key: those that are set up, and a question in a terminal where the editor has one."""
-        asked = "Set a provider's key in the environment of this agent or in config.toml, then choose this."
-        methods: list[Any] = [AuthMethodAgent(id=_KEYS, name="Use a key that is set up", description=asked)]
-        if self._able.auth is not None and self._able.auth.terminal:
-            told = "Asks for a provider and its key and keeps them in config.toml."
-            terminal = TerminalAuthMethod(
-                type="terminal", id=_TERMINAL, name="Enter a key", description=told, args=["--login"]
-            )
-            methods.append(terminal)
-        return methods
 
     async def authenticate(self, method_id: str, **_more: Any) -> AuthenticateResponse | None:
         """Read the settings and look for keys again.
@@ -355,9 +351,24 @@ class EditorAgent:
 
     async def _state(self, opened: EditorSession) -> dict[str, Any]:
         """Return the modes of a session that is open now and what can be chosen in it; tells its commands."""
-        options = await self._options(opened.agent)
-        self._advertise(opened)
-        return {"modes": _modes(opened.agent.mode), "config_options": options}
+        options, mode = await self._options(opened.agent), opened.agent.mode
+        # Commands follow the answer that names the session, which an editor has to know first.
+        commands = [
+            AvailableCommand(
+                name=row.name,
+                description=row.help or row.name,
+                input=AvailableCommandInput(UnstructuredCommandInput(hint=row.argument)) if row.argument else None,
+            )
+            for row in opened.controller.commands
+        ]
+        opened.tell(helpers.update_available_commands(commands))
+        known: dict[str, str] = {name.value: told for name, told in MODE_HELP.items()}
+        known.setdefault(mode, "an agent of your own")
+        modes = [SessionMode(id=name, name=name.capitalize(), description=told) for name, told in known.items()]
+        return {
+            "modes": SessionModeState(current_mode_id=mode, available_modes=modes),
+            "config_options": options,
+        }
 
     async def _close(self, session_id: str) -> None:
         if (opened := self._open.pop(session_id, None)) is not None:
@@ -379,27 +390,6 @@ class EditorAgent:
             levels = (DEFAULT_EFFORT, *(level for level in Effort if level in effort.levels))
             options.append(_select("effort", "thought_level", chosen or DEFAULT_EFFORT, levels))
         return options
-
-    @staticmethod
-    def _advertise(opened: EditorSession) -> None:
-        """Tell the commands. They follow the answer that names the session, which an editor has to know first."""
-        rows = [(row.name, row.help, row.argument) for row in opened.controller.commands]
-        commands = [
-            AvailableCommand(
-                name=name,
-                description=description or name,
-                input=AvailableCommandInput(UnstructuredCommandInput(hint=hint)) if hint else None,
-            )
-            for name, description, hint in rows
-        ]
-        opened.tell(helpers.update_available_commands(commands))
-
-
-def _modes(current: str) -> SessionModeState:
-    known: dict[str, str] = {mode.value: told for mode, told in MODE_HELP.items()}
-    known.setdefault(current, "an agent of your own")
-    modes = [SessionMode(id=name, name=name.capitalize(), description=text) for name, text in known.items()]
-    return SessionModeState(current_mode_id=current, available_modes=modes)
 
 
 def _servers(given: Sequence[Any] | None) -> dict[str, McpServerSettings]:

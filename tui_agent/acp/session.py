@@ -22,6 +22,7 @@ from acp.schema import (
     ElicitationStringPropertySchema,
     FileSystemCapabilities,
     PermissionOption,
+    PermissionOptionKind,
     StopReason,
     ToolCallUpdate,
 )
@@ -100,13 +101,7 @@ class EditorFrontend(Frontend):
         options = [PermissionOption(option_id=key, name=text, kind="allow_once") for key, text in question.answers]
         content = [helpers.tool_content(helpers.text_block(question.details))] if question.details else None
         call = ToolCallUpdate(tool_call_id=f"question-{self._asked}", title=question.question, content=content)
-        await self._session.wait_sent()
-        with contextlib.suppress(RequestError, ConnectionError):
-            response = await self._session.client.request_permission(self._session.agent.session.id, call, options)
-            offered = {option.option_id for option in options}
-            if isinstance(response.outcome, AllowedOutcome) and response.outcome.option_id in offered:
-                return response.outcome.option_id
-        return None
+        return await self._session.choice(call, options)
 
     async def _ask_text(self, question: TextLine) -> str | None:
         able = self._session.able.elicitation
@@ -217,10 +212,6 @@ _STOPS: dict[str, StopReason] = {
 Notify = Callable[[str, dict[str, Any]], Awaitable[None]]
 
 
-async def _no_options() -> list[Any]:
-    return []
-
-
 class EditorSession:
     """Drives one agent for an editor. Everything happens on the event loop."""
 
@@ -239,8 +230,8 @@ class EditorSession:
         self._ended: list[asyncio.Future[RunEnded]] = []
         self._finish = ""
         self._cancels = 0
-        self.options: Callable[[], Awaitable[list[Any]]] = _no_options
-        """Returns what can be chosen in the session, as the editor shows it."""
+        self.options: Callable[[], Awaitable[list[Any]]] | None = None
+        """Returns what can be chosen in the session, as the editor shows it; set once it is open."""
         self.notify: Notify | None = None
         """Sends a notification as it is, for what the SDK has no class for."""
 
@@ -385,10 +376,9 @@ class EditorSession:
                 self.tell(usage_update(self.agent.context_size(), self.agent.session_cost()))
             case EntryAppended(entry=ModeChangeEntry(mode=mode)):
                 self.tell(helpers.update_current_mode(mode))
-            case EntryAppended(entry=ModelChangeEntry()):
-                self.tell(usage_update(self.agent.context_size(), self.agent.session_cost()))
-                self._tell_options()
-            case EntryAppended(entry=EffortChangeEntry()):
+            case EntryAppended(entry=ModelChangeEntry() | EffortChangeEntry() as entry):
+                if isinstance(entry, ModelChangeEntry):
+                    self.tell(usage_update(self.agent.context_size(), self.agent.session_cost()))
                 self._tell_options()
             case RunEnded():
                 self._answer(event)
@@ -399,7 +389,7 @@ class EditorSession:
         """Tell the editor what is chosen now: a command may have changed it."""
 
         async def tell() -> None:
-            options = await self.options()
+            options = await self.options() if self.options is not None else []
             self.tell(ConfigOptionUpdate(session_update="config_option_update", config_options=options))
 
         self.controller.soon(tell())
@@ -412,37 +402,32 @@ class EditorSession:
 
     async def _ask(self, request: PermissionRequest) -> None:
         """Ask the editor; without an answer from it the call is refused."""
-        update = self._updates.question(request)
-        call = ToolCallUpdate(
-            tool_call_id=update.tool_call_id,
-            title=update.title,
-            kind=update.kind,
-            status=update.status,
-            content=update.content,
-        )
+        chosen = await self.choice(self._updates.question(request), options_of(request))
+        self.agent.answer_permission(request.call_id, PermissionAnswer(Decision(chosen or Decision.DENY)))
+
+    async def choice(self, call: ToolCallUpdate, options: list[PermissionOption]) -> str | None:
+        """Ask by a permission request; returns the option, None without an answer from the editor."""
         await self.wait_sent()
-        decision = Decision.DENY
         with contextlib.suppress(RequestError, ConnectionError):
-            options = options_of(request)
             response = await self.client.request_permission(self.agent.session.id, call, options)
             offered = {option.option_id for option in options}
             if isinstance(response.outcome, AllowedOutcome) and response.outcome.option_id in offered:
-                decision = Decision(response.outcome.option_id)
-        self.agent.answer_permission(request.call_id, PermissionAnswer(decision))
+                return response.outcome.option_id
+        return None
 
 
 def options_of(request: PermissionRequest) -> list[PermissionOption]:
     """Return the answers an editor offers: as in the full-screen program, with the rule that "always" makes."""
-    options = [PermissionOption(option_id=Decision.ONCE.value, name="Allow once", kind="allow_once")]
-    if request.rules:
-        told = ", ".join(map(in_words, request.rules))
-        name = f"Always in this session: {told}"
-        options.append(PermissionOption(option_id=Decision.SESSION.value, name=name[:300], kind="allow_always"))
-        if not request.loop:
-            name = f"Always, in later sessions too: {told}"
-            options.append(PermissionOption(option_id=Decision.PROJECT.value, name=name[:300], kind="allow_always"))
-    options.append(PermissionOption(option_id=Decision.DENY.value, name="Refuse", kind="reject_once"))
-    if request.loop:
-        stop = PermissionOption(option_id=Decision.STOP.value, name="Refuse and stop", kind="reject_always")
-        options.append(stop)
-    return options
+    told = ", ".join(map(in_words, request.rules))
+    rows: list[tuple[Decision, str, PermissionOptionKind, bool]] = [
+        (Decision.ONCE, "Allow once", "allow_once", True),
+        (Decision.SESSION, f"Always in this session: {told}", "allow_always", bool(told)),
+        (Decision.PROJECT, f"Always, in later sessions too: {told}", "allow_always", bool(told) and not request.loop),
+        (Decision.DENY, "Refuse", "reject_once", True),
+        (Decision.STOP, "Refuse and stop", "reject_always", bool(request.loop)),
+    ]
+    return [
+        PermissionOption(option_id=decision.value, name=name[:300], kind=kind)
+        for decision, name, kind, is_offered in rows
+        if is_offered
+    ]

@@ -18,6 +18,7 @@ from acp.schema import (
     TextContentBlock,
     TextResourceContents,
     ToolCallLocation,
+    ToolCallUpdate,
     UsageUpdate,
 )
 
@@ -237,7 +238,8 @@ class Updates:
                     f"Compacted: {entry.tokens_before:,} → {entry.tokens_after:,} tokens.\n"
                 )
             case UserEntry() if entry.diagnostics:
-                yield helpers.update_agent_thought_text(_problems(entry))
+                found = "\n".join(part.text.partition("\n")[2] for part in entry.parts if isinstance(part, FilePart))
+                yield helpers.update_agent_thought_text(f"New problems after the edits:\n{found}\n")
             case _:
                 pass
 
@@ -259,12 +261,17 @@ class Updates:
     def _started(self, event: ToolStarted) -> Iterator[Any]:
         if event.call_id not in self._ids:
             yield self._begin(event.call_id, event.tool, event.title)
+        try:
+            given: Any = loads(event.arguments)
+        except ValueError:
+            given = event.arguments
+        path = given.get("path") if isinstance(given, dict) else None
         yield helpers.update_tool_call(
             self._ids[event.call_id],
             title=_title(event.tool, event.title),
             status="in_progress",
-            locations=self._locations(event.arguments),
-            raw_input=_arguments(event.arguments),
+            locations=[ToolCallLocation(path=self._path(path))] if isinstance(path, str) and path else None,
+            raw_input=given,
         )
 
     def _output(self, call_id: str, text: str) -> Iterator[Any]:
@@ -309,7 +316,7 @@ class Updates:
 
     # -- questions ------------------------------------------------------------------------------------------
 
-    def question(self, request: PermissionRequest) -> Any:
+    def question(self, request: PermissionRequest) -> ToolCallUpdate:
         """Return the call that a question is about, with what it would do."""
         if request.call_id not in self._ids:
             self._begin(request.call_id, request.tool, request.title)
@@ -323,7 +330,7 @@ class Updates:
         kind = tool_traits()[request.tool].kind
         call = self._ids[request.call_id]
         title = request.question or _title(request.tool, request.title)
-        return helpers.update_tool_call(call, title=title, kind=kind, status="pending", content=content)
+        return ToolCallUpdate(tool_call_id=call, title=title, kind=kind, status="pending", content=content)
 
     # -- when it is loaded ----------------------------------------------------------------------------------
 
@@ -357,13 +364,6 @@ class Updates:
         if isinstance(part, ImagePart) and (content := self._blob(part.blob)) is not None:
             return helpers.image_block(base64.b64encode(content).decode("ascii"), part.mime)
         return helpers.text_block(part.text if isinstance(part, TextPart) else f"@{part.path or part.type}")
-
-    # -- pieces ---------------------------------------------------------------------------------------------
-
-    def _locations(self, arguments: str) -> list[ToolCallLocation] | None:
-        given = _arguments(arguments)
-        path = given.get("path") if isinstance(given, dict) else None
-        return [ToolCallLocation(path=self._path(path))] if isinstance(path, str) and path else None
 
     def _path(self, path: str) -> str:
         return str(self._cwd / path)
@@ -406,20 +406,12 @@ def diffs_of(diff: str, path: str) -> list[Any]:
 
 def _aside(event: CompactionStarted | RetryScheduled | Notice) -> str:
     match event:
-        case RetryScheduled(reason=reason, loading=float()):
-            return reason
-        case RetryScheduled(seconds=seconds, reason=reason):
-            return f"{reason} Trying again in {seconds:.0f} s."
+        case RetryScheduled(seconds=seconds, reason=reason, loading=loading):
+            return reason if loading is not None else f"{reason} Trying again in {seconds:.0f} s."
         case Notice(message=message):
             return message
         case _:
             return "Summarising the history to make room."
-
-
-def _problems(entry: UserEntry) -> str:
-    """Return what checkers found after edits, as the model was told it: a line a problem."""
-    found = "\n".join(part.text.partition("\n")[2] for part in entry.parts if isinstance(part, FilePart))
-    return f"New problems after the edits:\n{found}\n"
 
 
 def _text(text: str) -> Any:
@@ -428,10 +420,3 @@ def _text(text: str) -> Any:
 
 def _title(tool: str, title: str) -> str:
     return title if title.startswith(tool) else f"{tool} {title}".strip()
-
-
-def _arguments(text: str) -> Any:
-    try:
-        return loads(text)
-    except ValueError:
-        return text

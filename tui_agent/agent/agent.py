@@ -7,10 +7,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from tui_agent.agent.answer import Answerer
+from tui_agent.agent.attachments import Prepared
 from tui_agent.agent.channel import EventChannel, Journal, Questions
 from tui_agent.agent.checkpoints.rewind import FileRewind
 from tui_agent.agent.context_keeper import ContextKeeper
-from tui_agent.agent.diagnostics.diagnostics import Diagnostics
 from tui_agent.agent.events import (
     AgentEvent,
     CostKnown,
@@ -23,7 +23,6 @@ from tui_agent.agent.events import (
     RunEnded,
     ToolCallProgress,
 )
-from tui_agent.agent.gate import Gate
 from tui_agent.agent.hooks.hooks import Containment
 from tui_agent.agent.hooks.payloads import About
 from tui_agent.agent.knowledge.knowledge import CommandRow
@@ -31,13 +30,12 @@ from tui_agent.agent.loop import Loop, MessageQueue, make_jobs
 from tui_agent.agent.mcp.session import SessionMcp
 from tui_agent.agent.permissions import Mode
 from tui_agent.agent.ports import Adjustable, AgentPorts
-from tui_agent.agent.preparing import Named, Prepared, all_named, load_named, prepare_command
 from tui_agent.agent.shell import interrupted, run_shell
 from tui_agent.agent.subagents import Subagents
 from tui_agent.agent.titles import Titles
 from tui_agent.agent.tool_runner import ToolRunner
 from tui_agent.context.budget import ContextSize
-from tui_agent.context.pruning import Moment, PrunePlan
+from tui_agent.context.pruning import Moment
 from tui_agent.context.view import resolve
 from tui_agent.session.effort import Effort, EffortInForce
 from tui_agent.session.entries import (
@@ -56,7 +54,7 @@ from tui_agent.session.entries import (
 from tui_agent.session.session import Session
 
 if TYPE_CHECKING:
-    from tui_agent.agent.compactor import CompactionOutcome, Compactor
+    from tui_agent.agent.compactor import CompactionOutcome
     from tui_agent.agent.context_inspector import ContextInspector
     from tui_agent.agent.navigator import Navigator
     from tui_agent.context.compaction import Trigger
@@ -111,7 +109,7 @@ class Agent:
         effort: Effort | None = None,
     ) -> None:
         self.channel = channel = EventChannel()
-        held = Containment(ports.sandbox, lambda: self.gate.view())  # noqa: PLW0108 - the gate is made later
+        held = Containment(ports.sandbox, lambda: self.tools.gate.view())  # noqa: PLW0108 - the gate is made later
         ports = replace(ports, hooks=ports.hooks.bound(self._about, channel.emit, held))
         channel.subscribe(ports.meter.hear)
         self.session = session
@@ -119,8 +117,7 @@ class Agent:
         self._journal = Journal(session, channel)
         self.questions = Questions(channel)
         self._costs = Costs(session)
-        self.context = ContextKeeper(self._journal, ports, model=model, mode=mode)
-        self.context.begin_with(effort)
+        self.context = ContextKeeper(self._journal, ports, model=model, mode=mode, effort=effort)
         self._titles = Titles(self)
         self._answerer = Answerer(self._journal, ports)
         self.jobs = make_jobs(channel.emit)
@@ -154,11 +151,6 @@ class Agent:
 
         return ContextInspector(self.session, self.ports, self.context)
 
-    @property
-    def compactor(self) -> "Compactor":
-        """Plans, drafts, weighs and commits compactions that are looked at first. Nothing changes before `commit`."""
-        return self.context.compactor
-
     @cached_property
     def navigator(self) -> "Navigator":
         from tui_agent.agent.navigator import Navigator
@@ -187,7 +179,7 @@ class Agent:
 
     def work_for(self, parent: "Agent") -> None:
         """Share the parent's rules made by "always in this session"; its recorder watches the calls made here."""
-        self.gate.session_rules = parent.gate.session_rules
+        self.tools.gate.session_rules = parent.tools.gate.session_rules
         self.tools.recorder = parent.tools.recorder
 
     # -- what a screen shows ----------------------------------------------------------------------------------
@@ -224,11 +216,6 @@ class Agent:
         return self.context.effort
 
     @property
-    def chosen_effort(self) -> Effort | None:
-        """How much models are to think by what the user chose; None: as the settings say."""
-        return self.context.chosen_effort
-
-    @property
     def mode(self) -> str:
         return self.context.mode
 
@@ -238,10 +225,6 @@ class Agent:
 
     def context_size(self, at: int | None = None) -> ContextSize:
         return self.context.size(at)
-
-    @property
-    def has_summary(self) -> bool:
-        return self.context.has_summary
 
     def session_cost(self) -> float | None:
         """Return the US dollars spent in the session so far, None when they are not known; see ``Costs.total``."""
@@ -264,27 +247,12 @@ class Agent:
         prompts = (CommandRow(row.command, row.description, row.usage) for row in self.ports.mcp.prompts())
         return (*self.ports.knowledge.rows, *prompts)
 
-    async def prepare_command(self, name: str, arguments: str) -> Prepared | None:
-        """Return the message of one of ``commands``; see ``preparing``."""
-        return await prepare_command(name, arguments, self.session, self.ports)
-
     def switch_for(self, prepared: Prepared) -> None:
         """Change to the model and the agent that a message wants, before it is submitted."""
         if prepared.model is not None:
             self.change_model(prepared.model)
         if prepared.mode is not None:
             self.change_mode(prepared.mode)
-
-    def mentions(self) -> tuple[Named, ...]:
-        """Return what a message can name beside files and entries: agents for tasks, resources of servers."""
-        return all_named(self.ports)
-
-    async def load_named(self, name: str) -> tuple[UserPart, ...]:
-        """Return the parts for one of ``mentions``, none when there is no such thing."""
-        return await load_named(self.ports)(name)
-
-    def agents(self) -> tuple[CommandRow, ...]:
-        return tuple(CommandRow(spec.name, spec.description) for spec in self.ports.knowledge.specs if spec.primary)
 
     def choose_agent(self, name: str) -> bool:
         """Let another kind of agent go on from the next request on; False when there is none of that name."""
@@ -308,7 +276,8 @@ class Agent:
         for task in (self._run, self._compacting, *self._beside):
             if task is not None:
                 task.cancel()
-        self.context.cancel_preparation()
+        if self.context.prepared is not None:
+            self.context.prepared.cancel()
 
     def answer_permission(self, call_id: str, answer: PermissionAnswer) -> None:
         """Settle the open question; an answer to a question that is no longer open does nothing."""
@@ -351,17 +320,9 @@ class Agent:
     def adopt(self, adjusted: Adjustable) -> None:
         """Follow changed settings from the next request on; what is going on ends as it began."""
         self.ports.adopt(adjusted)
-        self.gate.remove_again()
+        self.tools.gate.remove_again()
         if self._subagents is not None:
             self._subagents.adopt(adjusted)
-
-    @property
-    def diagnostics(self) -> Diagnostics:
-        return self.tools.diagnostics
-
-    @property
-    def gate(self) -> Gate:
-        return self.tools.gate
 
     async def compact(
         self,
@@ -405,14 +366,11 @@ class Agent:
             return 0
         return await self.context.prune(Moment(asked=True))
 
-    async def plan_prune(self) -> PrunePlan | None:
-        """Return what ``prune`` would do, None when there is nothing to gain."""
-        return await self.context.plan_prune(Moment(asked=True))
-
     async def run_shell(self, command: str, *, excluded: bool = False) -> ShellEntry:
         """Run a command for the user; unless ``excluded`` the model sees it with the next request."""
-        if not self.running:
-            self.context.name_mode()
+        if not self.running and resolve(self.session.active_path()).mode is None:
+            # A head names the mode; before the first message nothing does, and settings may be others later.
+            self._journal.append(ModeChangeEntry(mode=self.mode))
         work = run_shell(command, self.ports, self.channel, self.files.recorder, excluded=excluded)
         task = asyncio.ensure_future(work)
         self._beside.add(task)
@@ -438,8 +396,7 @@ class Agent:
         """
         from tui_agent.context.compaction import with_summary
 
-        view = resolve(self.session.active_path())
-        self.keep(with_summary(view, text, self.counter.entry))
+        self.keep(with_summary(resolve(self.session.active_path()), text, self.counter.entry))
 
     async def warm(self) -> None:
         """Get ready for the first message what takes time: best when the user is not typing."""
@@ -450,13 +407,14 @@ class Agent:
             self.channel.emit(CostKnown())
         self.ports.mcp.start()
         await self.ports.hooks.warm()
-        await asyncio.to_thread(self._load)
 
-    def _load(self) -> None:
-        for kind in OF_A_TURN:
-            kind.model_rebuild()
-        for tool in self.ports.own_tools:
-            tool.warm(self.ports.environment)
+        def load() -> None:
+            for kind in OF_A_TURN:
+                kind.model_rebuild()
+            for tool in self.ports.own_tools:
+                tool.warm(self.ports.environment)
+
+        await asyncio.to_thread(load)
 
     async def wait_idle(self) -> None:
         if self._run is not None:
@@ -466,10 +424,11 @@ class Agent:
         """Interrupt the run and end what it started. The session stays open; it is the caller's."""
         self.interrupt()
         await self.wait_idle()
-        await self.context.aclose()
+        if self.context.prepared is not None:
+            await self.context.prepared.aclose()
         await self._titles.aclose()
         await self.tools.aclose()
-        await self.diagnostics.aclose()
+        await self.tools.diagnostics.aclose()
         await self.jobs.aclose()
         await self.files.aclose()
         if self.ports.sandbox is not None and not self.ports.is_subagent:

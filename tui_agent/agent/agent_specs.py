@@ -6,13 +6,12 @@ A primary one takes the place of the main agent (``/agent NAME``); a subagent is
 from collections.abc import Callable, Iterable, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast, get_args
 
-from tui_agent.agent.knowledge.documents import Document, DocumentError, FileCache
+from tui_agent.agent.knowledge.documents import Document, DocumentError, FileCache, load_all
 from tui_agent.agent.knowledge.folders import Folder, Folders
 from tui_agent.agent.permissions import Action, Mode, Rule, RuleError, rules_from_table
 from tui_agent.lazy import dataclass
-from tui_agent.path_checks import is_file
 from tui_agent.permission import Permission
 from tui_agent.session.effort import Effort
 from tui_agent.tools.base import Tool
@@ -90,31 +89,14 @@ def load_specs(
     not ``trusted``. What cannot be used is left out and said in ``problems``.
     """
     files, problems = files or FileCache(folders.project), [] if problems is None else problems
-    found = {spec.name: spec for spec in builtin_specs(prompt)}
-    for folder in reversed((*folders.of_user("agents"), *folders.of_project("agents", problems))):
-        paths = _markdown(folder.path)
-        if paths and folder.of_project and not trusted():
-            continue
-        for path in paths:
-            try:
-                spec = _spec(path, files, folder)
-            except DocumentError as error:
-                problems.append(f"Agent {folders.name(path)}: {error}.")
-                continue
-            if spec is not None:
-                found[spec.name] = spec
-    return tuple(found.values())
+    places = reversed((*folders.of_user("agents"), *folders.of_project("agents", problems)))
+    paths = ((path, place) for place in places for path in place.files("*.md") if not place.of_project or trusted())
+    own = load_all("Agent", lambda path, folder: _spec(path, files, folder), paths, problems)
+    return tuple({spec.name: spec for spec in (*builtin_specs(prompt), *own)}.values())
 
 
 def find_spec(name: str, specs: Sequence[AgentSpec]) -> AgentSpec | None:
     return next((spec for spec in specs if spec.name == name), None)
-
-
-def _markdown(folder: Path) -> list[Path]:
-    try:
-        return sorted(path for path in folder.glob("*.md") if is_file(path))
-    except OSError:
-        return []
 
 
 def _spec(path: Path, files: FileCache, folder: Folder) -> AgentSpec | None:
@@ -130,30 +112,27 @@ def _spec(path: Path, files: FileCache, folder: Folder) -> AgentSpec | None:
     description = document.text("description")
     if not description:
         raise DocumentError("the front matter has no description; it says what the agent is for")
+    mode = document.text("mode") or ("all" if folder.whose == "OpenCode" else "subagent")
+    if mode not in get_args(AgentMode):
+        raise DocumentError(f"mode “{mode}” is none of {', '.join(get_args(AgentMode))}")
+    effort = document.text("effort")
+    if effort and effort not in set(Effort):
+        raise DocumentError(f"effort “{effort}” is none of {', '.join(Effort)}")
+    steps = document.text("max-steps") or document.text("steps")
+    if steps and (not steps.isdigit() or int(steps) < 1):
+        raise DocumentError(f"max-steps “{steps}” is not a number of steps")
     return AgentSpec(
         name=name,
         description=description,
-        mode=_mode(document, folder),
+        mode=cast("AgentMode", mode),
         prompt=document.body or None,
         model=document.model(folder.whose),
-        effort=_effort(document),
+        effort=Effort(effort) if effort else None,
         tools=_tools(document),
         rules=_rules(document, folder),
-        max_steps=_steps(document),
+        max_steps=int(steps) if steps else None,
         origin=folder.origin,
     )
-
-
-def _mode(document: Document, folder: Folder) -> AgentMode:
-    match document.text("mode") or ("all" if folder.whose == "OpenCode" else "subagent"):
-        case "primary":
-            return "primary"
-        case "subagent":
-            return "subagent"
-        case "all":
-            return "all"
-        case other:
-            raise DocumentError(f"mode “{other}” is none of primary, subagent, all")
 
 
 def _tools(document: Document) -> tuple[str, ...] | None:
@@ -180,7 +159,13 @@ def _rules(document: Document, folder: Folder) -> tuple[Rule, ...]:
     if not isinstance(value, dict):
         raise DocumentError("permissions must be a table as in the configuration, for example “edit: deny”")
     known = set(Permission) if folder.whose else value.keys()
-    table = {str(key): _patterns(item) for key, item in value.items() if key in known}
+    table: dict[str, str | dict[str, str]] = {
+        str(key): {str(pattern): str(action) for pattern, action in item.items()}
+        if isinstance(item, dict)
+        else str(item)
+        for key, item in value.items()
+        if key in known
+    }
     try:
         rules = rules_from_table(table, "project" if folder.of_project else "user")
     except RuleError as error:
@@ -191,26 +176,3 @@ def _rules(document: Document, folder: Folder) -> tuple[Rule, ...]:
     if folder.of_project and any(rule.action is not Action.DENY for rule in rules):
         raise DocumentError("an agent that a project brings along can only deny")
     return rules
-
-
-def _patterns(value: Any) -> str | dict[str, str]:
-    if isinstance(value, dict):
-        return {str(pattern): str(action) for pattern, action in value.items()}
-    return str(value)
-
-
-def _effort(document: Document) -> Effort | None:
-    text = document.text("effort")
-    try:
-        return Effort(text) if text else None
-    except ValueError:
-        raise DocumentError(f"effort “{text}” is none of {', '.join(Effort)}") from None
-
-
-def _steps(document: Document) -> int | None:
-    text = document.text("max-steps") or document.text("steps")
-    if not text:
-        return None
-    if not text.isdigit() or int(text) < 1:
-        raise DocumentError(f"max-steps “{text}” is not a number of steps")
-    return int(text)

@@ -146,7 +146,7 @@ class _Attempt:
 
 
 class Answerer:
-    """Gets one answer at a time. ``live`` is what has been streamed of it so far, None between answers."""
+    """Gets one answer at a time."""
 
     def __init__(self, journal: Journal, ports: AgentPorts) -> None:
         self._journal = journal
@@ -157,11 +157,17 @@ class Answerer:
         self._draft_timer: asyncio.TimerHandle | None = None
         self._unsaved: tuple[int | None, AssistantEntry] | None = None
         """An answer that the store did not take, with the leaf it belongs below."""
-        self.live: LiveAnswer | None = None
         self.watches_repetition = True
         """Whether an answer that repeats itself is stopped."""
         self.unread = ""
         """Why calls that the last answer wrote as text can't be read, "" where there are none."""
+
+    @property
+    def live(self) -> LiveAnswer | None:
+        """What has been streamed of the answer so far; None between answers."""
+        if (attempt := self._attempt) is None:
+            return None
+        return LiveAnswer("".join(attempt.text), "".join(attempt.reasoning), list(attempt.writing.values()))
 
     async def answer(self, request: ModelRequest, *, step: int, estimate: int, check: Check) -> AssistantEntry:
         """Send a request until it is answered and append the answer at the leaf.
@@ -179,7 +185,6 @@ class Answerer:
         while True:
             attempt = _Attempt(request.model, estimate, self._ports.clock())
             self._attempt = attempt
-            self.live = LiveAnswer()
             self._channel.emit(RequestStarted(step=step, model=attempt.model))
             try:
                 await self._stream(request, attempt)
@@ -232,23 +237,22 @@ class Answerer:
             return
         if attempt.first_token_at is None and not isinstance(event, UsageReport):
             attempt.first_token_at = self._ports.clock()
-        live = self.live or LiveAnswer()
         match event:
             case TextDelta(text=text):
                 attempt.text.append(text)
-                live.text += text
                 self._channel.emit(AnswerDelta(text))
                 if self.watches_repetition:
                     attempt.check(attempt.text, len(text))
             case ReasoningDelta(text=text):
                 attempt.reasoning.append(text)
-                live.reasoning += text
                 self._channel.emit(ReasoningProgress(text))
                 if self.watches_repetition:
                     attempt.check(attempt.reasoning, len(text))
             case ToolCallDelta():
-                progress = self._progress(attempt, event)
-                live.calls = list(attempt.writing.values())
+                before = attempt.writing.get(event.index) or ToolCallProgress("", "", "")
+                progress = attempt.writing[event.index] = ToolCallProgress(
+                    event.call_id or before.call_id, event.tool or before.tool, before.arguments + event.arguments
+                )
                 self._channel.emit(progress)
             case ToolCallReady(call_id=call_id, tool=tool, arguments=arguments):
                 attempt.calls.append(ToolCallPart(call_id=call_id, tool=tool, arguments=arguments))
@@ -258,17 +262,6 @@ class Answerer:
                 attempt.finished = event
         if self._draft_timer is None:
             self._draft_timer = asyncio.get_running_loop().call_later(DRAFT_SECONDS, self._save_draft)
-
-    @staticmethod
-    def _progress(attempt: _Attempt, delta: ToolCallDelta) -> ToolCallProgress:
-        before = attempt.writing.get(delta.index)
-        progress = ToolCallProgress(
-            call_id=delta.call_id or (before.call_id if before else ""),
-            tool=delta.tool or (before.tool if before else ""),
-            arguments=(before.arguments if before else "") + delta.arguments,
-        )
-        attempt.writing[delta.index] = progress
-        return progress
 
     def _save_draft(self) -> None:
         self._draft_timer = None
@@ -290,10 +283,7 @@ class Answerer:
     def _finish(self, entry: AssistantEntry) -> AssistantEntry:
         self._end_attempt()
         self._unsaved = self._session.leaf, entry
-        return self._journal.append(entry, self._saved)
-
-    def _saved(self) -> None:
-        self._unsaved = None
+        return self._journal.append(entry, then=lambda: setattr(self, "_unsaved", None))
 
     def _set_aside(self, attempt: _Attempt, error: ModelError) -> int | None:
         """Keep what a failed attempt had said beside the path, because the next one says it again; return its entry."""
@@ -307,7 +297,6 @@ class Answerer:
 
     def _end_attempt(self) -> None:
         self._attempt = None
-        self.live = None
         if self._draft_timer is not None:
             self._draft_timer.cancel()
             self._draft_timer = None

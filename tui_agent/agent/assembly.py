@@ -72,26 +72,18 @@ class Models:
         return model == DEMO_MODEL or bool(self.catalog.info(model).prices)
 
 
-@dataclass(frozen=True, slots=True)
-class SessionPlaces:
-    """The store of a session, and where the agent works in it."""
-
-    store: Store
-    cwd: Path
-
-
 def make_ports(
     models: Models,
-    places: SessionPlaces,
+    store: Store,
+    cwd: Path,
     prompt: Callable[[str], str],
     *,
     knowledge: Knowledge | None = None,
     fetch: FetchSettings | None = None,
     **more: Any,
 ) -> AgentPorts:
-    """Return what an agent works with; ``more`` are further fields of its ports."""
+    """Return what an agent that works in a directory needs; ``more`` are further fields of its ports."""
     knowledge = knowledge or Knowledge()
-    store = places.store
     return AgentPorts(
         client=models.client,
         tools=(
@@ -101,8 +93,8 @@ def make_ports(
         ),
         directory=models.directory,
         prompt=prompt,
-        cwd=places.cwd,
-        project=find_project(places.cwd),
+        cwd=cwd,
+        project=find_project(cwd),
         put_blob=store.put_blob,
         blob=store.blob,
         knowledge=knowledge,

@@ -37,11 +37,16 @@ _SAMPLE = 8_192
 
 
 @dataclass(frozen=True, slots=True)
-class LoadedMessage:
-    """The parts of a message, and one sentence about what it names but does not exist."""
+class Prepared:
+    """A message ready to be submitted. ``model`` and ``mode`` are to be changed to before, None stays.
+
+    ``problem`` is something the user should know though it is sent all the same.
+    """
 
     parts: tuple[UserPart, ...]
     problem: str | None = None
+    model: str | None = None
+    mode: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +85,7 @@ async def load_message(
     *,
     naming: Naming | None = None,
     named: LoadNamed | None = None,
-) -> LoadedMessage:
+) -> Prepared:
     """Return a message's parts: its text, then what it names.
 
     A name that is no file stays text. Files are read in a thread. ``naming`` is where names are looked for, when
@@ -88,7 +93,7 @@ async def load_message(
     """
     source = text if naming is None else naming.text
     if not has_mention(source):
-        return LoadedMessage((TextPart(text=text),))
+        return Prepared((TextPart(text=text),))
     mentions = file_mentions(source)
     outside = [mention for mention in mentions if naming is not None and naming.leaves_out(mention, cwd)]
     mentions = [mention for mention in mentions if mention not in outside]
@@ -113,7 +118,7 @@ async def load_message(
         )
         if names
     ]
-    return LoadedMessage((TextPart(text=text), *files, *entries), " ".join(problems) or None)
+    return Prepared((TextPart(text=text), *files, *entries), " ".join(problems) or None)
 
 
 def _entry(number: int, session: Session) -> FilePart | None:

@@ -1,7 +1,7 @@
 """Stores entries, carries the agent's events to subscribers, and the user's answers back."""
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import TypeVar, cast
 
 from tui_agent.agent.events import (
@@ -18,6 +18,18 @@ from tui_agent.session.entries import Entry, EntryBase
 from tui_agent.session.session import Session
 
 Subscriber = Callable[[AgentEvent], None]
+T = TypeVar("T")
+
+
+def joined(members: list[T], member: T) -> Callable[[], None]:
+    """Add a member to a list; the returned function takes it out again."""
+    members.append(member)
+
+    def leave() -> None:
+        if member in members:
+            members.remove(member)
+
+    return leave
 
 
 class EventChannel:
@@ -28,13 +40,7 @@ class EventChannel:
 
     def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:
         """Call ``subscriber`` with every event from now on; the returned function ends that."""
-        self._subscribers.append(subscriber)
-
-        def unsubscribe() -> None:
-            if subscriber in self._subscribers:
-                self._subscribers.remove(subscriber)
-
-        return unsubscribe
+        return joined(self._subscribers, subscriber)
 
     def emit(self, event: AgentEvent) -> None:
         for subscriber in tuple(self._subscribers):
@@ -67,11 +73,33 @@ class Questions:
                 self._answer = None
                 self._channel.emit(PermissionSettled(request.call_id, decision))
 
-    def answer(self, call_id: str, answer: PermissionAnswer) -> bool:
-        if self._answer is None or self.open is None or self.open.call_id != call_id or self._answer.done():
-            return False
-        self._answer.set_result(answer)
-        return True
+    def answer(self, call_id: str, answer: PermissionAnswer) -> None:
+        """Answer the open question; nothing happens where it is another one."""
+        is_open = self.open is not None and self.open.call_id == call_id
+        if is_open and self._answer is not None and not self._answer.done():
+            self._answer.set_result(answer)
+
+    def relay(self, ask: Callable[[PermissionRequest], Awaitable[PermissionAnswer]]) -> Callable[[], None]:
+        """Have ``ask`` answer every question, each in a task of its own; the returned function ends that."""
+        tasks: set[asyncio.Task[None]] = set()
+
+        async def answer(request: PermissionRequest) -> None:
+            self.answer(request.call_id, await ask(request))
+
+        def on_event(event: AgentEvent) -> None:
+            if isinstance(event, PermissionAsked):
+                task = asyncio.ensure_future(answer(event.request))
+                tasks.add(task)
+                task.add_done_callback(tasks.discard)
+
+        leave = self._channel.subscribe(on_event)
+
+        def end() -> None:
+            leave()
+            for task in tuple(tasks):
+                task.cancel()
+
+        return end
 
 
 EntryT = TypeVar("EntryT", bound=EntryBase)

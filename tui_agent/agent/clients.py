@@ -1,13 +1,23 @@
 """Sends each request to its model's client (the demo's script or the providers'), and single questions to a model."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
+from dataclasses import field
 
 from tui_agent.context.request import ModelRequest
 from tui_agent.lazy import dataclass
 from tui_agent.model.client import ProviderClient
 from tui_agent.model.demo import DEMO_MODEL, DemoClient
-from tui_agent.model.protocol import ErrorKind, Finished, ModelClient, ModelError, ModelEvent, TextDelta, UsageReport
+from tui_agent.model.protocol import (
+    ErrorKind,
+    Finished,
+    ModelClient,
+    ModelError,
+    ModelEvent,
+    TextDelta,
+    ToolCallReady,
+    UsageReport,
+)
 from tui_agent.session.entries import Usage
 
 NO_MODEL = ""
@@ -47,28 +57,53 @@ class RoutedClient:
         await self._providers.aclose()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
+class CallCost:
+    """What some calls cost together; ``cost`` is US dollars, None when no price is known."""
+
+    usage: Usage = field(default_factory=Usage)
+    cost: float | None = None
+
+    def add(self, report: UsageReport) -> None:
+        before, now = self.usage.model_dump(), report.usage.model_dump()
+        self.usage = Usage(**{name: before[name] + now[name] for name in before})
+        if report.cost is not None:
+            self.cost = (self.cost or 0.0) + report.cost
+
+
+@dataclass(slots=True)
 class Completion:
-    """A whole answer: its text, why it ended ("error" where it broke off), US dollars and tokens."""
+    """A whole answer: its text, why it ended ("error" where it broke off), the calls it asked for.
 
-    text: str
-    finish: str
-    cost: float
-    usage: Usage
+    ``item`` is what the provider wants back with it, as JSON text.
+    """
+
+    text: str = ""
+    finish: str = "error"
+    tool_calls: int = 0
+    item: str | None = None
 
 
-async def complete(client: ModelClient, request: ModelRequest) -> Completion:
-    """Send a request beside the conversation and return the whole answer; raises as the client does."""
-    text, finish, cost, usage = "", "error", 0.0, Usage()
+async def complete(
+    client: ModelClient, request: ModelRequest, spent: CallCost, progress: Callable[[str], None] = lambda _text: None
+) -> Completion:
+    """Send a request beside the conversation and return the whole answer; raises as the client does.
+
+    What it costs is added to ``spent``, whatever comes of it; ``progress`` is given every piece of text.
+    """
+    answer = Completion()
     async with aclosing(client.stream(request)) as events:
         async for event in events:
             match event:
                 case TextDelta():
-                    text += event.text
+                    answer.text += event.text
+                    progress(event.text)
+                case ToolCallReady():
+                    answer.tool_calls += 1
                 case Finished():
-                    finish = event.reason
+                    answer.finish, answer.item = event.reason, event.reasoning_blob
                 case UsageReport():
-                    cost, usage = cost + (event.cost or 0), event.usage
+                    spent.add(event)
                 case _:
                     pass
-    return Completion(text, finish, cost, usage)
+    return answer

@@ -11,17 +11,17 @@ import asyncio
 import json
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from contextlib import aclosing
 from dataclasses import field, replace
 from typing import Literal
 
 from tui_agent.agent.channel import Journal
+from tui_agent.agent.clients import CallCost, complete
 from tui_agent.agent.events import CompactionEnded, CompactionProgress, CompactionStarted, CostKnown, Notice
 from tui_agent.agent.hooks.payloads import CompactAnswer
 from tui_agent.agent.hooks.preparation import committed_payload, compaction_payload
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.agent.run_budget import BudgetUsedUpError
-from tui_agent.context.budget import ContextSize, CountEntry, estimate_tokens, head_parts, measure, overhead_parts
+from tui_agent.context.budget import ContextSize, estimate_tokens, head_parts, measure, overhead_parts
 from tui_agent.context.commit_plan import PRUNED, Commit, Measures, plan_commit, plan_cuts
 from tui_agent.context.compaction import (
     Boundary,
@@ -34,10 +34,9 @@ from tui_agent.context.compaction import (
     plan_compaction,
 )
 from tui_agent.context.compaction_policy import NO_FAILURES, FailureRecord, changes_since, newest_user_id
-from tui_agent.context.preserved import CountText, digest
+from tui_agent.context.preserved import digest
 from tui_agent.context.request import ModelRequest
 from tui_agent.context.serialise import blocks_of, compaction_tasks
-from tui_agent.context.settings import ContextSettings
 from tui_agent.context.summariser import (
     SummariserLimits,
     Summarising,
@@ -53,39 +52,11 @@ from tui_agent.context.summariser import (
 from tui_agent.context.templates import Templates
 from tui_agent.context.view import resolve
 from tui_agent.lazy import dataclass
-from tui_agent.model.protocol import (
-    ErrorKind,
-    Finished,
-    ModelClient,
-    ModelError,
-    TextDelta,
-    ToolCallReady,
-    UsageReport,
-)
-from tui_agent.session.entries import CompactionEntry, Entry, PruneEntry, Usage
+from tui_agent.model.protocol import ErrorKind, ModelClient, ModelError
+from tui_agent.session.entries import CompactionEntry, Entry, PruneEntry
 from tui_agent.session.errors import StoreError
 from tui_agent.session.path_queries import first_sent, newest
 from tui_agent.tools.registry import tool_traits
-
-
-@dataclass(slots=True)
-class SummaryCost:
-    """What the calls of one summary cost together; ``cost`` is US dollars, None when no price is known."""
-
-    usage: Usage = field(default_factory=Usage)
-    cost: float | None = None
-
-    def add(self, report: UsageReport) -> None:
-        before, now = self.usage, report.usage
-        self.usage = Usage(
-            input=before.input + now.input,
-            output=before.output + now.output,
-            cache_read=before.cache_read + now.cache_read,
-            cache_write=before.cache_write + now.cache_write,
-            reasoning=before.reasoning + now.reasoning,
-        )
-        if report.cost is not None:
-            self.cost = (self.cost or 0.0) + report.cost
 
 
 @dataclass(slots=True)
@@ -96,7 +67,7 @@ class SummaryCalls:
     model: str
     live: ModelRequest | None = None
     progress: Callable[[str], None] = lambda _text: None
-    spent: SummaryCost = field(default_factory=SummaryCost)
+    spent: CallCost = field(default_factory=CallCost)
 
     async def run(self, conversation: Summarising) -> str | SummaryFailure:
         """Answer the conversation's calls until it returns a summary or gives up."""
@@ -109,54 +80,16 @@ class SummaryCalls:
             result: str | SummaryFailure = done.value
             return result
 
-    async def compact(self, conversation: ModelRequest) -> tuple[str, str]:
-        """Return the provider's own compaction of a conversation: JSON text to send back, and what people can read.
-
-        Raises:
-            ModelError: there is none.
-        """
-        text = ""
-        item: str | None = None
-        async with aclosing(self.client.stream(replace(conversation, compact=True))) as events:
-            async for event in events:
-                match event:
-                    case TextDelta(text=piece):
-                        text += piece
-                    case UsageReport():
-                        self.spent.add(event)
-                    case Finished(reasoning_blob=item):
-                        pass
-                    case _:
-                        pass
-        if not item:
-            raise ModelError(ErrorKind.INVALID_REQUEST, "The provider answered without a compaction.")
-        return item, text
-
     async def _call(self, call: SummaryCall) -> SummaryAnswer:
-        text: list[str] = []
-        tool_calls = 0
-        finish = "error"
         try:
-            async with aclosing(self.client.stream(build_request(call, self.model, self.live))) as events:
-                async for event in events:
-                    match event:
-                        case TextDelta(text=piece):
-                            text.append(piece)
-                            self.progress(piece)
-                        case ToolCallReady():
-                            tool_calls += 1
-                        case UsageReport():
-                            self.spent.add(event)
-                        case Finished(reason=reason):
-                            finish = reason
-                        case _:
-                            pass
+            request = build_request(call, self.model, self.live)
+            answer = await complete(self.client, request, self.spent, self.progress)
         except ModelError as error:
             if error.kind is ErrorKind.CONTEXT_OVERFLOW:
                 # Its message advises to compact, which is what this is for.
                 return SummaryAnswer(error=f"the conversation is longer than {self.model} takes", too_long=True)
             return SummaryAnswer(error=error.message)
-        return SummaryAnswer("".join(text), finish, tool_calls)
+        return SummaryAnswer(answer.text, answer.finish, answer.tool_calls)
 
 
 _SHORTEST = "…"
@@ -191,9 +124,9 @@ class Draft:
     plan: CompactionPlan
     summary: str
     size: ContextSize
-    model: str | None
+    model: str | None = None
     """The model that wrote the summary, None when none did."""
-    spent: SummaryCost
+    spent: CallCost = field(default_factory=CallCost)
     style: Literal["summary", "native", "hook"] = "summary"
     item: str | None = None
     """The provider's own compaction of the same messages, JSON text."""
@@ -242,15 +175,16 @@ class Compactor:
             trigger=order.trigger,
             instructions=order.focus,
             keep_recent=order.keep_recent,
-            count=self._count(order.model),
+            count=self._ports.directory.counter(order.model).entry,
             overhead=self._overhead(order.model, path),
             boundary=order.boundary,
         )
-        settings, size = self._settings(order.model), self._size(order.model, path)
+        settings, size = self._ports.settings.for_model(order.model), self.size(order.model, path)
         return await asyncio.to_thread(plan_compaction, path, settings, size, options)
 
     async def boundaries(self, model: str) -> list[Boundary]:
-        return await asyncio.to_thread(boundaries, self._session.active_path(), self._count(model))
+        count = self._ports.directory.counter(model).entry
+        return await asyncio.to_thread(boundaries, self._session.active_path(), count)
 
     async def compact(self, order: CompactionOrder, *, without_model: bool = False) -> CompactionOutcome:
         """Plan, summarise and commit. ``without_model`` writes the summary by rule.
@@ -259,7 +193,7 @@ class Compactor:
             asyncio.CancelledError: interrupted; the path is as it was.
         """
         path = self._session.active_path()
-        self._channel.emit(CompactionStarted(order.trigger, self._size(order.model, path).history))
+        self._channel.emit(CompactionStarted(order.trigger, self.size(order.model, path).history))
         outcome = CompactionOutcome("Interrupted.")
         try:
             outcome = await self._compact(order, without_model=without_model)
@@ -275,7 +209,9 @@ class Compactor:
         return plan if isinstance(plan, Refusal) else await self._draft(plan, order)
 
     async def _draft(self, plan: CompactionPlan, order: CompactionOrder) -> Draft | Refusal | SummaryFailure:
-        answer = await self._ask_hooks(plan)
+        hooks, answer = self._ports.hooks, CompactAnswer()
+        if await hooks.wanted("before_compact"):
+            answer = await hooks.before_compact(compaction_payload(plan, hooks.about, self._templates))
         if answer.cancel:
             why = f"A hook cancelled it: {answer.message or 'no reason given'}"
             return Refusal(RefusalReason.CANCELLED, why)
@@ -284,30 +220,15 @@ class Compactor:
             if isinstance(moved, Refusal):
                 return replace(moved, message=f"A hook wants to cut before #{answer.first_kept}: {moved.message}")
             plan = moved
-        drafted = await self._written(plan, order, answer)
+        drafted: Draft | SummaryFailure = Draft(order, plan, answer.summary, self.size(order.model), style="hook")
+        if not answer.summary:
+            told = replace(plan, instructions=answer.focus(plan.instructions))
+            drafted = await self.summarise(told, order, CallCost())
         details = json.dumps(answer.details, ensure_ascii=False) if answer.details else ""
-        return replace(drafted, hook_details=details) if isinstance(drafted, Draft) else drafted
-
-    async def _written(
-        self, plan: CompactionPlan, order: CompactionOrder, answer: CompactAnswer
-    ) -> Draft | SummaryFailure:
-        """Return the draft with what stands for the history: a hook's summary, or a summariser's."""
-        size = self.size(order.model)
-        if answer.summary:
-            return Draft(order, plan, answer.summary, size, None, SummaryCost(), "hook")
-        told = replace(plan, instructions=answer.focus(plan.instructions))
-        drafted = await self.summarise(told, order, SummaryCost())
-        return replace(drafted, plan=plan) if isinstance(drafted, Draft) else drafted
-
-    async def _ask_hooks(self, plan: CompactionPlan) -> CompactAnswer:
-        hooks = self._ports.hooks
-        if not await hooks.wanted("before_compact"):
-            return CompactAnswer()
-        return await hooks.before_compact(compaction_payload(plan, hooks.about, self._templates))
+        return replace(drafted, plan=plan, hook_details=details) if isinstance(drafted, Draft) else drafted
 
     async def forecast(self, plan: CompactionPlan, order: CompactionOrder, summary: str = "") -> Commit | Refusal:
-        size = self.size(order.model)
-        return await self.weigh(Draft(order, plan, summary, size, None, SummaryCost()))
+        return await self.weigh(Draft(order, plan, summary, self.size(order.model)))
 
     async def weigh(self, draft: Draft, summary: str | None = None) -> Commit | Refusal:
         """Return what committing a draft would append, with ``summary`` in place of the draft's where it was edited."""
@@ -342,7 +263,7 @@ class Compactor:
         if isinstance(plan, Refusal):
             return await self._refused(plan, order)
         if without_model:
-            draft = Draft(order, plan, await self._by_rule(plan, order), self.size(order.model), None, SummaryCost())
+            draft = Draft(order, plan, await self._by_rule(plan, order), self.size(order.model))
         else:
             if order.trigger != "manual" and (why := await self.why_hopeless(plan, order)):
                 return CompactionOutcome(why)
@@ -366,21 +287,19 @@ class Compactor:
         """Make room without a summary where there is nothing to summarise: what is old is cleared, what is long cut."""
         cancelled = refusal.reason is RefusalReason.CANCELLED
         if not cancelled and (refusal.prunes or order.trigger != "manual"):
-            path, settings = self._session.active_path(), self._settings(order.model)
-            measures, size = self._measures(order.model), self._size(order.model, path)
+            path, settings = self._session.active_path(), self._ports.settings.for_model(order.model)
+            measures, size = self._measures(order.model), self.size(order.model, path)
             commit = await asyncio.to_thread(plan_cuts, path, refusal, settings, measures, size, order.trigger)
             if isinstance(commit, Commit) and path[-1].id == self._session.leaf:
                 self._append(commit.entries)
                 return CompactionOutcome(pruned=True, steps=commit.steps)
         return CompactionOutcome(refusal.message, refused=True, cancelled=cancelled)
 
-    async def summarise(
-        self, plan: CompactionPlan, order: CompactionOrder, spent: SummaryCost
-    ) -> Draft | SummaryFailure:
+    async def summarise(self, plan: CompactionPlan, order: CompactionOrder, spent: CallCost) -> Draft | SummaryFailure:
         """Have a model write the summary of a plan; what that costs is added to ``spent``, whatever comes of it."""
         settings = plan.settings.compaction
         model = settings.model or order.summariser or order.model
-        count = self._ports.directory.counter(model).text
+        count, templates = self._ports.directory.counter(model).text, self._templates
         limits = SummariserLimits(self._ports.directory.limits(model).window, plan.summary_tokens)
         size = self.size(order.model)
         if settings.style == "native" and model == order.model and not plan.instructions:
@@ -393,17 +312,22 @@ class Compactor:
         if live is not None and (is_ahead or plan.boundary is not None):
             # What is sent live ends where the conversation does, or the part of it that is summarised.
             live, read = request_before(live, first_sent(plan.kept) or 0), plan.tokens_summarised
+
+        def serialised_tokens() -> int:
+            summarised = (*plan.history, *plan.turn_prefix)
+            return sum(map(count, blocks_of(summarised, plan.view, settings, templates)))
+
         mode = choose_input(
             settings.input if live is not None and model == live.model else "serialised",
             limits,
             live_tokens=read + size.fixed,
-            serialised_tokens=await asyncio.to_thread(self._serialised_tokens, plan, count),
+            serialised_tokens=await asyncio.to_thread(serialised_tokens),
             cache_warm=order.cache_warm,
         )
         calls = SummaryCalls(self._ports.client, model, live, spent=spent)
         if not is_ahead:
             calls.progress = lambda text: self._channel.emit(CompactionProgress(text))
-        tasks = compaction_tasks(plan, mode, self._templates)
+        tasks = compaction_tasks(plan, mode, templates)
         summary = await calls.run(summarise(tasks, self._prompts, limits, count))
         return summary if isinstance(summary, SummaryFailure) else Draft(order, plan, summary, size, model, spent)
 
@@ -415,7 +339,7 @@ class Compactor:
         return earlier + await asyncio.to_thread(digest, summarised, room, count)
 
     async def _provider_item(
-        self, plan: CompactionPlan, order: CompactionOrder, spent: SummaryCost
+        self, plan: CompactionPlan, order: CompactionOrder, spent: CallCost
     ) -> tuple[str, str] | None:
         """Return the provider's own compaction of what a plan summarises; None, which is said, where it made none."""
         end = first_sent(plan.kept)
@@ -425,41 +349,32 @@ class Compactor:
         # The opening is sent with every request, so it is not in the item.
         head = {message.origin for message in live.messages if message.role == "system"}
         asked = replace(live, messages=tuple(m for m in live.messages if m.role == "system" or m.origin not in head))
+        problem, is_able = "The provider answered without a compaction.", False
         try:
-            return await SummaryCalls(self._ports.client, order.model, asked, spent=spent).compact(asked)
+            answer = await complete(self._ports.client, replace(asked, compact=True), spent)
         except ModelError as error:
-            if error.kind in {ErrorKind.INVALID_REQUEST, ErrorKind.NOT_FOUND}:
-                self._not_native.add(order.model)
-            self._channel.emit(
-                Notice(f"A summary is written instead of the provider's own compaction: {error.message}")
-            )
-            return None
-
-    def _serialised_tokens(self, plan: CompactionPlan, count: CountText) -> int:
-        summarised = (*plan.history, *plan.turn_prefix)
-        return sum(map(count, blocks_of(summarised, plan.view, plan.settings.compaction, self._templates)))
+            problem, is_able = error.message, error.kind not in {ErrorKind.INVALID_REQUEST, ErrorKind.NOT_FOUND}
+        else:
+            if answer.item:
+                return answer.item, answer.text
+        if not is_able:
+            self._not_native.add(order.model)
+        self._channel.emit(Notice(f"A summary is written instead of the provider's own compaction: {problem}"))
+        return None
 
     def _append(self, entries: Iterable[Entry]) -> None:
         for entry in self._journal.append_many(entries):
             if isinstance(entry, CompactionEntry):
                 self._ports.hooks.tell(committed_payload(entry, self._ports.hooks.about))
 
-    def _settings(self, model: str) -> ContextSettings:
-        return self._ports.settings.for_model(model)
-
-    def _count(self, model: str) -> CountEntry:
-        return self._ports.directory.counter(model).entry
-
     def _overhead(self, model: str, path: Sequence[Entry]) -> tuple[tuple[str, int], ...]:
         head = resolve(path).system
         return () if head is None else overhead_parts(head_parts(head, self._ports.directory.counter(model)))
 
-    def size(self, model: str) -> ContextSize:
-        return self._size(model, self._session.active_path())
-
-    def _size(self, model: str, path: Sequence[Entry]) -> ContextSize:
-        directory = self._ports.directory
-        return measure(path, directory.limits(model), self._settings(model), directory.counter(model))
+    def size(self, model: str, path: Sequence[Entry] | None = None) -> ContextSize:
+        """Return the size of a path, of the active one by default, for a model."""
+        path, directory = self._session.active_path() if path is None else path, self._ports.directory
+        return measure(path, directory.limits(model), self._ports.settings.for_model(model), directory.counter(model))
 
     def _measures(self, model: str) -> Measures:
         counter, limits = self._ports.directory.counter(model), self._ports.directory.limits(model)
@@ -587,7 +502,7 @@ class PreparedSummary:
             await asyncio.wait([task])
 
     async def _prepare(self, order: "CompactionOrder", needless: Callable[[], Awaitable[bool]]) -> None:
-        spent, tried = SummaryCost(), self._occasion()
+        spent, tried = CallCost(), self._occasion()
         drafted = None
         try:
             drafted = await self._written(order, needless, spent)
@@ -604,34 +519,31 @@ class PreparedSummary:
         self.review(order.model)
 
     async def _written(
-        self, order: "CompactionOrder", needless: Callable[[], Awaitable[bool]], spent: SummaryCost
+        self, order: "CompactionOrder", needless: Callable[[], Awaitable[bool]], spent: CallCost
     ) -> "Draft | None":
-        """Return the draft, None when nothing came of it."""
+        """Return the draft; None when nothing came of it, or it isn't worth a request or over the run's budget."""
         if await self._ports.hooks.wanted("before_compact") or await needless():
             return None
-        plan = await self._plan(order)
-        if plan is None:
-            return None
-        drafted = await self._compactor.summarise(plan, order, spent)
-        if isinstance(drafted, SummaryFailure):
-            log.info("no summary prepared: %s", drafted.reason)
-            return None
-        return drafted
-
-    async def _plan(self, order: "CompactionOrder") -> CompactionPlan | None:
-        """Plan it and take its place; None when it isn't worth a request, or the run may not use up that much."""
         path = tuple(self._session.active_path())
         plan = await self._compactor.plan(order)
-        if isinstance(plan, Refusal) or (cut := first_sent(plan.kept)) is None:
-            return None
-        if await self._compactor.why_hopeless(plan, order):
+        if (
+            isinstance(plan, Refusal)
+            or (cut := first_sent(plan.kept)) is None
+            or await self._compactor.why_hopeless(plan, order)
+        ):
             return None
         try:
             self._ports.meter.check(self._ports.budget, order.model, plan.tokens_summarised)
         except BudgetUsedUpError:
             return None
         self._place = _Place(cut, order.model, changes_since(path, cut))
-        return plan if self.holds(order.model) else None  # what it rests on may have changed meanwhile
+        if not self.holds(order.model):  # what it rests on changed meanwhile
+            return None
+        drafted = await self._compactor.summarise(plan, order, spent)
+        if isinstance(drafted, SummaryFailure):
+            log.info("no summary prepared: %s", drafted.reason)
+            return None
+        return drafted
 
     def _occasion(self) -> tuple[int, ...]:
         """Return what makes another try worth it: the user's newest message, the newest compaction and prune."""
@@ -644,7 +556,7 @@ class PreparedSummary:
         if task is not None:
             task.cancel()
 
-    def _count(self, spent: SummaryCost, sign: int) -> None:
+    def _count(self, spent: CallCost, sign: int) -> None:
         """Count what was spent as the session's, or with -1 no longer."""
         self._ports.meter.spend(sign * (spent.cost or 0.0), sign * spent.usage.total)
         if spent.cost:

@@ -4,15 +4,15 @@ Nothing here changes a session.
 """
 
 import asyncio
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import replace
 
 from tui_agent.agent.context_keeper import ContextKeeper
 from tui_agent.agent.context_map import ContextBlock, ContextMap, context_map, with_cached
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.agent.timeline import CHANGING_KINDS, ModelScale, PathShape, Step, marks_after, steps_of
-from tui_agent.context.budget import RequestModel, SwitchAhead, Weights, measure, within
-from tui_agent.context.cache import CacheMiss, CacheState, PrefixBreak, cached_origins, ever_cached
+from tui_agent.context.budget import RequestModel, Weights, measure, within
+from tui_agent.context.cache import CacheState, PrefixBreak, cached_origins, ever_cached
 from tui_agent.context.context_status import Standing
 from tui_agent.context.context_status_cache import Standings, shares
 from tui_agent.context.projection import project
@@ -21,7 +21,7 @@ from tui_agent.context.request import ModelRequest
 from tui_agent.context.templates import Templates
 from tui_agent.context.view import resolve
 from tui_agent.lazy import dataclass
-from tui_agent.session.entries import AssistantEntry, CompactionEntry, Entry, PruneEntry, SystemEntry, kinds
+from tui_agent.session.entries import AssistantEntry, CompactionEntry, Entry, PruneEntry, kinds
 from tui_agent.session.path_queries import place_of_newest
 from tui_agent.session.records import Outlines
 from tui_agent.session.session import Session
@@ -77,7 +77,7 @@ class ContextInspector:
 
     def map(self) -> ContextMap:
         model, directory = self._context.model, self._ports.directory
-        state = self.cache_state()
+        state = self._context.cache_state()
         cached: frozenset[int] = frozenset()
         if state.warm:
             cached = cached_origins(self._remembered(), self.next_request(), state)
@@ -178,34 +178,16 @@ class ContextInspector:
         outline = self._session.path_outline()
         return room_made(self._session.entries(_of_kinds(outline, ROOM_KINDS)))
 
-    async def first_head(self) -> SystemEntry | None:
-        """Return the head that the first message is going to be sent with, None when the session has one.
-
-        Servers are not started for it: what they offer is not in it until they run.
-        """
-        await self._context.warm()
-        return self._context.preview()
-
     def next_request(self) -> ModelRequest:
         asked = self._session.leaf, self._context.model, self._context.effort.level, self._context.preview()
         if self._made is None or self._made[0] != asked:
             self._made = asked, self._context.next_request()
         return self._made[1]
 
-    @property
-    def last_request(self) -> ModelRequest | None:
-        return None if self._context.sent is None else self._context.sent.request
-
-    def cache_state(self) -> CacheState:
-        return self._context.cache_state()
-
     def known_cache(self) -> CacheState | None:
         """Return the state of the provider's cache, None as long as it never told of one: many have none."""
         told = ever_cached(self._session.active_path(), self._context.model)
-        return self.cache_state() if told else None
-
-    async def ahead(self, model: str) -> SwitchAhead:
-        return await self._context.ahead(model)
+        return self._context.cache_state() if told else None
 
     async def forgotten_tokens(self) -> int:
         """Return the tokens the next request has to read anew because the provider has forgotten the last one.
@@ -213,13 +195,8 @@ class ContextInspector:
         0 while it is warm, for a provider that never told of a cache, and below ``cache.warn_tokens``. What is pruned
         before a request that finds the cache cold is not counted.
         """
-        context, least = self._context, self._context.settings().cache.warn_tokens
-        if not least or context.cache_state().warm or not ever_cached(self._session.active_path(), context.model):
-            return 0
-        total = context.size().total
-        if total < least:
-            return 0
-        plan = await context.plan_prune(Moment(cache_cold=True))
+        total, least = self._cached_total(warm=False), self._context.settings().cache.warn_tokens
+        plan = await self._context.plan_prune(Moment(cache_cold=True)) if total else None
         left = total - (plan.tokens_freed if plan is not None else 0)
         return left if left >= least else 0
 
@@ -228,10 +205,14 @@ class ContextInspector:
 
         0 when it is cold, for a provider that never told of a cache, and below ``cache.warn_tokens``.
         """
-        context, least = self._context, self._context.settings().cache.warn_tokens
-        if not least or not context.cache_state().warm or not ever_cached(self._session.active_path(), context.model):
+        return self._cached_total(warm=True)
+
+    def _cached_total(self, *, warm: bool) -> int:
+        """Return the size of the next request if the cache is in this state and the size is worth a word, else 0."""
+        state, least = self.known_cache(), self._context.settings().cache.warn_tokens
+        if not least or state is None or state.warm is not warm:
             return 0
-        total = context.size().total
+        total = self._context.size().total
         return total if total >= least else 0
 
     def prefix_break(self) -> PrefixBreak | None:
@@ -241,31 +222,17 @@ class ContextInspector:
             return None
         return self._context.watch.prefix_break(sent, self.next_request())
 
-    @property
-    def cache_miss(self) -> CacheMiss | None:
-        """What the provider's cache missed of the last request, None when nothing worth a word."""
-        return self._context.watch.miss
-
     def _remembered(self) -> ModelRequest | None:
         """Return the last request, or what it must have been when another program's run sent it."""
         if self._context.sent is not None:
             return self._context.sent.request
         path = self._session.active_path()
-        before = _before_last_answer(path)
-        return (
-            None
-            if before is None
-            else project(before, self._ports.directory.traits(self._context.model), self._templates)
-        )
+        # What came after the last answer may have changed the past.
+        place = place_of_newest(path, AssistantEntry)
+        if place is None or any(entry.breaks_prefix for entry in path[place:]):
+            return None
+        return project(path[:place], self._ports.directory.traits(self._context.model), self._templates)
 
 
 def _of_kinds(outline: Outlines, kinds: Container[str]) -> list[int]:
     return [entry_id for entry_id, kind in zip(outline.ids, outline.kinds, strict=True) if kind in kinds]
-
-
-def _before_last_answer(path: Sequence[Entry]) -> Sequence[Entry] | None:
-    """Return the path the last answer was made from; None when what came after it changed the past."""
-    place = place_of_newest(path, AssistantEntry)
-    if place is None or any(entry.breaks_prefix for entry in path[place:]):
-        return None
-    return path[:place]

@@ -71,7 +71,6 @@ from tui_agent.session.entries import (
     Entry,
     FilePart,
     ImagePart,
-    ModeChangeEntry,
     ModelChangeEntry,
     ReasoningPart,
     SystemEntry,
@@ -85,7 +84,7 @@ from tui_agent.session.session import Session
 from tui_agent.tools.registry import tool_traits
 
 if TYPE_CHECKING:
-    from tui_agent.agent.compactor import CompactionOrder, CompactionOutcome, Compactor
+    from tui_agent.agent.compactor import CompactionOrder, CompactionOutcome, Compactor, PreparedSummary
     from tui_agent.context.compaction import Trigger
 
 
@@ -102,9 +101,11 @@ _FIRST = 50
 
 
 class ContextKeeper:
-    """The context of one session. It begins with ``model`` and ``mode`` where the path names none."""
+    """The context of one session. It begins with ``model``, ``mode`` and ``effort`` where the path names none."""
 
-    def __init__(self, journal: Journal, ports: AgentPorts, *, model: str, mode: str) -> None:
+    def __init__(
+        self, journal: Journal, ports: AgentPorts, *, model: str, mode: str, effort: Effort | None = None
+    ) -> None:
         self._journal = journal
         self._session = journal.session
         self._ports = ports
@@ -118,7 +119,7 @@ class ContextKeeper:
         self._told_of_window: set[str] = set()
         self._known_meter: Meter | None = None
         self._first_mode = mode
-        self._first_effort: Effort | None = None
+        self._first_effort = effort
         self.model = model
         """The model of the next request."""
         self.mode = mode
@@ -146,19 +147,6 @@ class ContextKeeper:
         self.chosen_effort = view.effort.effort if view.effort is not None else self._first_effort
         if view.mode != self.mode:
             self.mode = resumed_mode(view.mode, self._first_mode)
-
-    def name_mode(self) -> None:
-        """Write the mode down where the path names none, so that the session keeps it whatever the settings say then.
-
-        A head names it; this is for what happens before the first message.
-        """
-        if self._view().mode is None:
-            self._append(ModeChangeEntry(mode=self.mode))
-
-    def begin_with(self, effort: Effort | None) -> None:
-        """Have models think so much where the path says nothing of it."""
-        self._first_effort = effort
-        self.follow_path()
 
     @property
     def effort(self) -> EffortInForce:
@@ -204,7 +192,7 @@ class ContextKeeper:
         """See to it that the path has the head of this model and mode, and its effort; see ``Head.ensure``."""
         self._head.ensure(self.model, self.mode, cache_cold=self._cache_cold())
         if self.chosen_effort is not None and self._view().effort is None:
-            self._append(EffortChangeEntry(effort=self.chosen_effort))
+            self._journal.append(EffortChangeEntry(effort=self.chosen_effort))
 
     def preview(self) -> SystemEntry | None:
         """Return the head the first request of a session is going to have; None when the path has one.
@@ -268,12 +256,10 @@ class ContextKeeper:
         slack = round(size.total * _ESTIMATE_ERROR) if size.estimated else 0
         free = max(size.reserve, size.window - size.total)
         if most is None:
-            most = max(size.reserve, free // 2) if self._thinks() else size.reserve
+            answer = newest(self._session.active_path(), AssistantEntry)
+            thinks = answer is not None and any(isinstance(part, ReasoningPart) for part in answer.parts)
+            most = max(size.reserve, free // 2) if thinks else size.reserve
         return max(1, min(most, free) - slack)
-
-    def _thinks(self) -> bool:
-        answer = newest(self._session.active_path(), AssistantEntry)
-        return answer is not None and any(isinstance(part, ReasoningPart) for part in answer.parts)
 
     # -- making room ----------------------------------------------------------------------------------------
 
@@ -289,10 +275,12 @@ class ContextKeeper:
         """
         self._overflows = 0
         self._prune_images()
-        await self._count_well()
+        counter, size = self._ports.directory.counter(self.model), self.size()
+        if counter.is_rough and size.total > ROUGH_SHARE * (size.window - size.reserve):
+            await asyncio.to_thread(counter.warm)
         await self.compact_as_asked()
         # A prepared compaction prunes too, and a prune before it would make it void.
-        if not (self._has_compactor and self.compactor.prepared.holds(self.model)):
+        if self.prepared is None or not self.prepared.holds(self.model):
             await self.prune(Moment(model_switched=self._model_switched(), cache_cold=self._cache_cold()))
         size = self.size()
         self._tell_of_effective_window(size)
@@ -305,8 +293,8 @@ class ContextKeeper:
 
     def _look_ahead(self) -> None:
         """Have the summary written that is going to be needed within a few steps, while the work goes on."""
-        if self._has_compactor:
-            self.compactor.prepared.review(self.model)
+        if self.prepared is not None:
+            self.prepared.review(self.model)
         path, size, settings = self._session.active_path(), self.size(), self.settings().compaction
         keep = kept_ahead(size, tokens_per_step(path), settings)
         if keep is None or self._hold("threshold") or not self.compactor.prepared.is_wanted():
@@ -322,20 +310,13 @@ class ContextKeeper:
         return await self._plan_prune(Moment(), self.model, full) is not None
 
     @property
-    def _has_compactor(self) -> bool:
-        return "compactor" in self.__dict__
+    def prepared(self) -> "PreparedSummary | None":
+        """The summary that is written before it is needed; None until a compaction was thought of."""
+        return self.compactor.prepared if "compactor" in self.__dict__ else None
 
     @property
     def has_summary(self) -> bool:
-        return self._has_compactor and self.compactor.prepared.is_ready(self.model)
-
-    def cancel_preparation(self) -> None:
-        if self._has_compactor:
-            self.compactor.prepared.cancel()
-
-    async def aclose(self) -> None:
-        if self._has_compactor:
-            await self.compactor.prepared.aclose()
+        return self.prepared is not None and self.prepared.is_ready(self.model)
 
     def _tell_of_effective_window(self, size: ContextSize) -> None:
         """Say once, when it begins to matter, that a very large window is not used to its end."""
@@ -347,11 +328,6 @@ class ContextKeeper:
             why = "above that each token costs more" if tier == size.threshold else "models lose track in more"
             text = f"Of {size.window:,} tokens {size.threshold:,} are used before compaction: {why}."
             self._channel.emit(Notice(f"{text} compaction.effective_window or a threshold changes that (/settings)."))
-
-    async def _count_well(self) -> None:
-        counter, size = self._ports.directory.counter(self.model), self.size()
-        if counter.is_rough and size.total > ROUGH_SHARE * (size.window - size.reserve):
-            await asyncio.to_thread(counter.warm)
 
     async def compact_as_asked(self) -> None:
         while self.pending is not None:
@@ -426,7 +402,7 @@ class ContextKeeper:
         plan = await self.plan_prune(moment)
         if plan is None or leaf != self._session.leaf:
             return 0
-        self._append(plan.entry())
+        self._journal.append(plan.entry())
         return plan.tokens_freed
 
     def _prune_images(self) -> None:
@@ -434,7 +410,7 @@ class ContextKeeper:
         path, settings = self._session.active_path(), self.settings().images
         plan = image_prune(path, self._ports, settings, model=self.model, budget=self.size().budget)
         if plan is not None:
-            self._append(plan.entry())
+            self._journal.append(plan.entry())
             if told := never_sent(path, plan, settings):
                 self._channel.emit(Notice(told, "warning"))
 
@@ -444,7 +420,7 @@ class ContextKeeper:
 
     async def ahead(self, model: str) -> SwitchAhead:
         limits, counter = self._ports.directory.limits(model), self._ports.directory.counter(model)
-        now, meter = self.size(), Meter(limits, self._settings_of(model), counter)
+        now, meter = self.size(), Meter(limits, self._ports.settings.for_model(model), counter)
         path, compaction = self._session.active_path(), self._view().compaction
         if compaction is not None and not compaction.is_read_by(model):
             # It gets the entries themselves.
@@ -455,7 +431,7 @@ class ContextKeeper:
 
     async def _plan_prune(self, moment: Moment, model: str, size: ContextSize) -> PrunePlan | None:
         """Plan a prune; it reads all there is to prune, so a thread does it."""
-        settings, view = self._settings_of(model), self._view()
+        settings, view = self._ports.settings.for_model(model), self._view()
         reason = occasion(settings.prune, size, moment)
         if reason is None:
             return None
@@ -519,20 +495,16 @@ class ContextKeeper:
         if outcome.problem is None and not outcome.pruned and in_turn:
             if not self.settings().compaction.resume:
                 raise CompactedError
-            files = await asyncio.to_thread(self._files_back)
+            files: tuple[FilePart, ...] = ()
+            if room := room_for_files(self.size(), self.settings()):
+                newest_ids = self._session.path_outline().ids[-LOOKED_AT:]
+                recent = await asyncio.to_thread(self._session.entries, newest_ids)
+                counter = self._ports.directory.counter(self.model)
+                files = await asyncio.to_thread(files_back, recent, self._view(), self._ports.project, room, counter)
             told = (TextPart(text=self._ports.prompt("files_back")), *files) if files else ()
             text = TextPart(text=self._ports.prompt("continue"))
-            self._append(UserEntry(parts=(*told, text), synthetic="continue"))
+            self._journal.append(UserEntry(parts=(*told, text), synthetic="continue"))
         return outcome
-
-    def _files_back(self) -> tuple[FilePart, ...]:
-        """Return the files that come back after a compaction; reads the disk."""
-        room = room_for_files(self.size(), self.settings())
-        if not room:
-            return ()
-        recent = self._session.entries(self._session.path_outline().ids[-LOOKED_AT:])
-        counter = self._ports.directory.counter(self.model)
-        return files_back(recent, self._view(), self._ports.project, room, counter)
 
     def _hold(self, trigger: "Trigger") -> HoldReason | None:
         return hold(self._session.active_path(), self.settings().compaction, self.compactor.failures, trigger)
@@ -547,10 +519,7 @@ class ContextKeeper:
     # -- what the path says -----------------------------------------------------------------------------------
 
     def settings(self) -> ContextSettings:
-        return self._settings_of(self.model)
-
-    def _settings_of(self, model: str) -> ContextSettings:
-        return self._ports.settings.for_model(model)
+        return self._ports.settings.for_model(self.model)
 
     def _meter(self) -> Meter:
         """Return the meter of the path; it is kept while model, window and settings stay the same."""
@@ -595,9 +564,6 @@ class ContextKeeper:
         wanted = {part.blob for part in parts if isinstance(part, ImageRef)}
         found = {digest: self._ports.blob(digest) for digest in wanted}
         return {digest: data for digest, data in found.items() if data is not None}
-
-    def _append(self, entry: Entry) -> None:
-        self._journal.append(entry)
 
 
 def image_prune(
@@ -686,9 +652,13 @@ class CacheWatch:
         before, self._answered = self._answered, (sent, answer.usage)
         self.miss = self._miss(before, sent, answer) if before is not None else None
         miss = self.miss
-        if miss is None or not least or miss.missed < least or self._is_expected(miss, sent):
+        if miss is None or not least or miss.missed < least:
             return
-        self._channel.emit(CacheMissed(miss.missed, miss.expected, answer.model, miss.cause))
+        expected = {BreakCause.COMPACTION, BreakCause.MODEL, BreakCause.EFFORT}
+        if not any(message.role == "tool" for message in sent.request.messages[-1:]):
+            expected.add(BreakCause.COLD)
+        if miss.cause not in expected:
+            self._channel.emit(CacheMissed(miss.missed, miss.expected, answer.model, miss.cause))
 
     def _miss(
         self, before: tuple[SentRequest, Usage | None], sent: SentRequest, answer: AssistantEntry
@@ -702,11 +672,6 @@ class CacheWatch:
         if broken is None and before[0].request.effort != sent.request.effort:
             return CacheMiss(*found, BreakCause.EFFORT)
         return CacheMiss(*found, broken.cause, broken.entry_id) if broken else CacheMiss(*found, None)
-
-    def _is_expected(self, miss: CacheMiss, sent: SentRequest) -> bool:
-        if miss.cause is BreakCause.COLD:
-            return not any(message.role == "tool" for message in sent.request.messages[-1:])
-        return miss.cause in {BreakCause.COMPACTION, BreakCause.MODEL, BreakCause.EFFORT}
 
     def prefix_break(self, sent: SentRequest, new: ModelRequest) -> PrefixBreak | None:
         """Return where a request stops extending an earlier one of this session, None when it extends it."""

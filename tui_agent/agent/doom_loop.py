@@ -8,7 +8,6 @@ that differs in nothing but times is not new.
 import json
 import re
 from collections.abc import Callable, Sequence
-from enum import StrEnum
 from functools import cached_property
 from hashlib import sha256
 from itertools import pairwise
@@ -62,69 +61,29 @@ _TIMES = LazyPattern(r"\b\d+(?:\.\d+)?\s?(?:ms|µs|ns|s|sec|secs|seconds?)\b|\b\
 """Durations and times of day: that a command took longer than before is no news."""
 
 
-class LoopKind(StrEnum):
-    """What repeats."""
-
-    IDENTICAL = "identical"
-    CHANGING = "changing"
-    CYCLE = "cycle"
-    ARGUMENTS = "arguments"
-    EDITS = "edits"
-
-
 @dataclass(frozen=True, slots=True)
 class DoomLoop:
     """A call that would go round in a circle.
 
     ``keys`` are the calls of the circle; allowing all of them for the session silences it. ``count`` is the call
-    or round that is about to run.
+    or round that is about to run. ``reason`` is one sentence for a person.
     """
 
-    kind: LoopKind
-    tool: str
     keys: tuple[str, ...]
     count: int
+    reason: str
 
     @property
     def pattern(self) -> str:
         return " → ".join(self.keys)
 
-    @property
-    def reason(self) -> str:
-        """One sentence for a person."""
-        match self.kind:
-            case LoopKind.IDENTICAL:
-                return f"the same {self.tool} call {self.count} times in a row, with the same result"
-            case LoopKind.CHANGING:
-                return f"the same {self.tool} call {self.count} times in a row"
-            case LoopKind.CYCLE:
-                return f"the same {len(self.keys)} calls in round {self.count}"
-            case LoopKind.ARGUMENTS:
-                return f"{self.count} {self.tool} calls in a row with arguments that cannot be read"
-            case LoopKind.EDITS:
-                return f"attempt {self.count} to {self.keys[0]}, all of them failed"
-
-
-class HeadlessAnswer(StrEnum):
-    """What to do with a call when there is nobody to ask."""
-
-    RUN = "run"
-    REFUSE = "refuse"
-    STOP = "stop"
-
-
-def canonical_arguments(arguments: str) -> str | None:
-    """Return JSON arguments with sorted keys and no spaces, or None when they are not a JSON object."""
-    values = parse_object(arguments or "{}")
-    if values is None:
-        return None
-    return json.dumps(values, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-
 
 def call_key(tool: str, arguments: str) -> str:
-    """Return what makes two calls the same call. Arguments that are not an object count as they were written."""
-    canonical = canonical_arguments(arguments)
-    return f"{tool} {arguments.strip() if canonical is None else canonical}"
+    """Return what makes two calls the same call: canonical JSON; other arguments count as they were written."""
+    values = parse_object(arguments or "{}")
+    if values is None:
+        return f"{tool} {arguments.strip()}"
+    return f"{tool} {json.dumps(values, sort_keys=True, separators=(',', ':'), ensure_ascii=False)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +98,7 @@ class LoopRules:
     changes: Callable[[str], bool] = lambda _tool: False
     """Whether a tool changes the file that its call names."""
     problem_of: Callable[[str, str], str] = lambda _tool, arguments: (
-        "not a JSON object" if canonical_arguments(arguments) is None else ""
+        "not a JSON object" if parse_object(arguments or "{}") is None else ""
     )
 
 
@@ -156,16 +115,10 @@ def detect(path: Sequence[Entry], call_id: str, rules: LoopRules = DEFAULT_LOOP_
     return _detect(calls, rules) if calls else None
 
 
-def headless(path: Sequence[Entry], call_id: str, rules: LoopRules = DEFAULT_LOOP_RULES) -> HeadlessAnswer:
-    """Return what to do without a user: the first loop is refused with a note, the second one ends the run.
-
-    Earlier refusals are read from the path: calls that were denied where a loop was.
-    """
+def was_refused(path: Sequence[Entry], call_id: str, rules: LoopRules = DEFAULT_LOOP_RULES) -> bool:
+    """Return True if a loop was refused since the user's last word: without a user, the next one ends the run."""
     calls = _up_to(_calls(path, rules.problem_of), call_id)
-    if not calls or _detect(calls, rules) is None:
-        return HeadlessAnswer.RUN
-    refused = any(call.denied and _detect(calls[: index + 1], rules) for index, call in enumerate(calls[:-1]))
-    return HeadlessAnswer.STOP if refused else HeadlessAnswer.REFUSE
+    return any(call.denied and _detect(calls[: index + 1], rules) for index, call in enumerate(calls[:-1]))
 
 
 @dataclass(frozen=True)
@@ -243,7 +196,8 @@ def _unreadable(calls: Sequence[_Call]) -> DoomLoop | None:
         count += 1
     if count < PARSE_FAILURES:
         return None
-    return DoomLoop(LoopKind.ARGUMENTS, tool, (f"{tool} (unreadable arguments)",), count)
+    reason = f"{count} {tool} calls in a row with arguments that cannot be read"
+    return DoomLoop((f"{tool} (unreadable arguments)",), count, reason)
 
 
 def _failed_edits(calls: Sequence[_Call], rules: LoopRules) -> DoomLoop | None:
@@ -258,15 +212,17 @@ def _failed_edits(calls: Sequence[_Call], rules: LoopRules) -> DoomLoop | None:
         if call.answer is None or call.answer.status is not ToolStatus.ERROR:
             break
         count += 1
-    return DoomLoop(LoopKind.EDITS, tool, (f"{tool} {file}",), count) if count >= FAILED_EDITS else None
+    if count < FAILED_EDITS:
+        return None
+    return DoomLoop((f"{tool} {file}",), count, f"attempt {count} to {tool} {file}, all of them failed")
 
 
 def _identical(calls: Sequence[_Call]) -> DoomLoop | None:
     rounds = _rounds(calls, 1)
-    tool, key = calls[-1].part.tool, (calls[-1].key,)
+    reason, key = f"the same {calls[-1].part.tool} call {rounds} times in a row", (calls[-1].key,)
     if _stale_rounds(calls, 1, rounds) >= IDENTICAL_CALLS:
-        return DoomLoop(LoopKind.IDENTICAL, tool, key, rounds)
-    return DoomLoop(LoopKind.CHANGING, tool, key, rounds) if _too_long(rounds) else None
+        return DoomLoop(key, rounds, f"{reason}, with the same result")
+    return DoomLoop(key, rounds, reason) if _too_long(rounds) else None
 
 
 def _cycle(calls: Sequence[_Call]) -> DoomLoop | None:
@@ -276,7 +232,7 @@ def _cycle(calls: Sequence[_Call]) -> DoomLoop | None:
             continue
         rounds = _rounds(calls, length)
         if _stale_rounds(calls, length, rounds) >= CYCLE_ROUNDS or _too_long(rounds):
-            return DoomLoop(LoopKind.CYCLE, calls[-1].part.tool, keys, rounds)
+            return DoomLoop(keys, rounds, f"the same {length} calls in round {rounds}")
     return None
 
 
@@ -286,10 +242,12 @@ def _too_long(rounds: int) -> bool:
 
 def _stale_rounds(calls: Sequence[_Call], length: int, rounds: int) -> int:
     """Return how many of the last rounds, the pending one included, brought nothing new."""
-    stale = 0
-    while stale < rounds and _same_results(calls, length, stale + 1):
-        stale += 1
-    return stale
+    for stale in range(1, rounds + 1):
+        known = calls[len(calls) - length * stale :]
+        results = ({call.result for call in known[place::length] if call.result} for place in range(length))
+        if any(len(different) > 1 for different in results):
+            return stale - 1
+    return rounds
 
 
 def _rounds(calls: Sequence[_Call], length: int) -> int:
@@ -301,13 +259,6 @@ def _rounds(calls: Sequence[_Call], length: int) -> int:
             break
         rounds += 1
     return rounds
-
-
-def _same_results(calls: Sequence[_Call], length: int, rounds: int) -> bool:
-    """Tell whether every place of the circle gave one and the same result, as far as results are known."""
-    known = calls[len(calls) - length * rounds :]
-    places = ({call.result for call in known[place::length] if call.result} for place in range(length))
-    return all(len(results) <= 1 for results in places)
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,6 @@ from tui_agent.processes.jobs import Jobs, JobState
 from tui_agent.safe_text import one_line
 from tui_agent.session.entries import (
     AssistantEntry,
-    CheckEntry,
     Entry,
     FilePart,
     TextPart,
@@ -64,9 +63,9 @@ def make_jobs(emit: Callable[[AgentEvent], None]) -> Jobs:
     return jobs
 
 
-def ended_jobs(jobs: Jobs | None) -> UserEntry | None:
+def ended_jobs(jobs: Jobs) -> UserEntry | None:
     """Return the entry that tells the model which jobs ended by themselves; None when it knows of all."""
-    untold = jobs.untold() if jobs is not None else []
+    untold = jobs.untold()
     if not untold:
         return None
     for job in untold:
@@ -225,15 +224,16 @@ class Loop:
             self.context.ensure_head()
             if not self._is_paused():
                 await self._take_messages()
-                await self._report_problems()
+                # Problems that checkers find while the model writes its last answer are a reason to go on.
+                self._append(await self.tools.diagnostics.findings())
                 if self._nothing_left():
                     await self._settle_files()
                     if await self._must_go_on():
                         continue
-                    return RunEnded("length" if self._is_too_long() else "done", steps=self.step, check=self.check)
-                entry = ended_jobs(self.tools.jobs)
-                if entry is not None:
-                    self.journal.append(entry)
+                    answer = newest_message(self.session.active_path())
+                    is_cut = self.step > 0 and isinstance(answer, AssistantEntry) and answer.finish == "length"
+                    return RunEnded("length" if is_cut else "done", steps=self.step, check=self.check)
+                self._append(ended_jobs(self.tools.jobs))
             await self.context.make_room()
             self.step += 1
             last = self.step >= self.ports.max_steps
@@ -270,14 +270,11 @@ class Loop:
         if wanted is None or not self.has_called:
             return False
         self.channel.emit(Notice(f"Running the check: {one_line(wanted.command, 100)}"))
-        outcome = await run_check(wanted.command, self.ports, self.tools.gate.view(), self.recorder)
+        entry = await run_check(wanted.command, self.ports, self.tools.gate.view(), self.recorder)
         await self._settle_files()
-        entry = CheckEntry(
-            command=wanted.command, output=outcome.output, exit_code=outcome.exit_code, seconds=outcome.seconds
-        )
         self.journal.append(entry)
-        self.check = "passed" if outcome.passed else "failed"
-        if outcome.passed or self.failed_checks >= wanted.rounds:
+        self.check = "passed" if entry.passed else "failed"
+        if entry.passed or self.failed_checks >= wanted.rounds:
             return False
         self.failed_checks += 1
         values = {"command": wanted.command, "result": entry.result, "output": entry.output.strip()}
@@ -331,22 +328,17 @@ class Loop:
         self.journal.append(_synthetic(UNREAD_CALL, f"{self.ports.prompt('unread_call').strip()}\n\n{problem}"))
 
     async def _attach_instructions(self) -> None:
-        """Append what the project says about the part of it that the calls touched."""
-        entry = await nearby_instructions(self.session.active_path(), self.ports)
-        if problem := self.ports.knowledge.take_problems():
+        """Append the instructions for the files of the newest tool results that the model does not see yet."""
+        path, knowledge = self.session.active_path(), self.ports.knowledge
+        results = [entry.metadata for entry in since(path, AssistantEntry) if isinstance(entry, ToolResultEntry)]
+        touched = tuple(dict.fromkeys(name for row in results for name in (*row.read_files, *row.modified_files)))
+        found = await asyncio.to_thread(knowledge.nearby, touched, {*_shown(path), *touched}) if touched else ()
+        if problem := knowledge.take_problems():
             self.channel.emit(Notice(problem, "warning"))
-        if entry is not None:
-            self.journal.append(entry)
-
-    async def _report_problems(self) -> None:
-        """Append what checkers found in what was edited, as far as they have ended by then.
-
-        What they find while the model writes its last answer is a reason to go on: it says it is done, and is not.
-        """
-        self.tools.diagnostics.start()
-        await self.tools.diagnostics.wait_briefly()
-        if (entry := self.tools.diagnostics.take_findings()) is not None:
-            self.journal.append(entry)
+        if found:
+            files = (FilePart(path=item.name, text=item.text) for item in found)
+            intro = TextPart(text=self.ports.prompt("nearby_instructions"))
+            self.journal.append(UserEntry(parts=(intro, *files), synthetic=REASON))
 
     async def _take_messages(self) -> None:
         """Append what the user sent: steering at once, a follow-up only when the work at hand is done.
@@ -395,10 +387,6 @@ class Loop:
             return not entry.tool_calls and entry.finish in {"stop", "length", "content_filter"}
         return entry is None
 
-    def _is_too_long(self) -> bool:
-        entry = newest_message(self.session.active_path())
-        return self.step > 0 and isinstance(entry, AssistantEntry) and entry.finish == "length"
-
     def _is_paused(self) -> bool:
         """Whether the provider wants to go on with the newest answer: nothing may be said in between."""
         entry = newest_sent(self.session.active_path())
@@ -411,10 +399,13 @@ class Loop:
             return False
         return entry.finish in {"interrupted", "error"} and bool(entry.text.strip())
 
-    def _append_checkpoint(self) -> None:
-        entry = self.recorder.take_checkpoint() if self.recorder is not None else None
+    def _append(self, entry: Entry | None) -> None:
         if entry is not None:
             self.journal.append(entry)
+
+    def _append_checkpoint(self) -> None:
+        if self.recorder is not None:
+            self._append(self.recorder.take_checkpoint())
 
     def _append_held_back(self) -> None:
         while self.held_back:
@@ -427,26 +418,6 @@ def _synthetic(reason: str, text: str) -> UserEntry:
 
 REASON = "instructions"
 """Why the entry was made, as ``UserEntry.synthetic`` says it."""
-
-
-async def nearby_instructions(path: Sequence[Entry], ports: AgentPorts) -> UserEntry | None:
-    """Return the entry with what holds for the files of the newest tool results, None when there is nothing new."""
-    touched = tuple(dict.fromkeys(_touched(path)))
-    if not touched:
-        return None
-    shown = set(_shown(path)) | set(touched)
-    found = await asyncio.to_thread(ports.knowledge.nearby, touched, shown)
-    if not found:
-        return None
-    files = tuple(FilePart(path=item.name, text=item.text) for item in found)
-    return UserEntry(parts=(TextPart(text=ports.prompt("nearby_instructions")), *files), synthetic=REASON)
-
-
-def _touched(path: Sequence[Entry]) -> Iterator[str]:
-    for entry in since(path, AssistantEntry):
-        if isinstance(entry, ToolResultEntry):
-            yield from entry.metadata.read_files
-            yield from entry.metadata.modified_files
 
 
 def _shown(path: Sequence[Entry]) -> Iterator[str]:

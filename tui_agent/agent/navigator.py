@@ -108,25 +108,18 @@ class Navigator:
 
         Raises:
             NothingToUndo: there is none.
-            NavigationError: a run is going on, or a hook cancelled it.
+            NavigationError: as for ``go``.
         """
         self._refuse()
-        await self._step(self._session.history.target("undo"), self._session.undo)
-        return self._session.leaf
+        return await self._step(self._session.history.target("undo"), self._session.undo)
 
     async def redo(self) -> int | None:
-        """Redo what was undone last; returns the leaf.
-
-        Raises:
-            NothingToUndo: there is none.
-            NavigationError: a run is going on, or a hook cancelled it.
-        """
+        """Redo what was undone last; returns the leaf, raises as ``undo``."""
         self._refuse()
-        await self._step(self._session.history.target("redo"), self._session.redo)
-        return self._session.leaf
+        return await self._step(self._session.history.target("redo"), self._session.redo)
 
-    async def _step(self, target: int | None, act: Callable[[], object]) -> None:
-        """Move without a summary; hooks are asked and told as of any other move."""
+    async def _step(self, target: int | None, act: Callable[[], object]) -> int | None:
+        """Move without a summary and return the leaf; hooks are asked and told as of any other move."""
         old = self._session.leaf
         if await self._ports.hooks.wanted("before_tree"):
             await self._ask_hooks(self.plan(target, continue_from_here=True), None)
@@ -135,6 +128,7 @@ class Navigator:
         self._channel.emit(LeafMoved(self._session.leaf))
         self._notify_hooks(self._session.leaf, old, None)
         self._context.follow_path()
+        return self._session.leaf
 
     def _refuse(self) -> None:
         """Refuse to move during a run. Asking hooks and summarising take time: call it before and after."""
@@ -194,9 +188,13 @@ class Navigator:
         count = self._ports.directory.counter(model).text
         if supplied:
             return await asyncio.to_thread(branch_summary_entry, plan, supplied, count)
-        order = self._context.order("manual") if self._is_live(plan, model) else None
+        # Where the conversation's next request has all of the branch, its model may read it there.
+        whole = not plan.omitted and not any(isinstance(entry, CompactionEntry) for entry in plan.entries)
         mode: InputMode = "serialised"
-        if order is not None:
+        live = None
+        if whole and plan.from_id == self._session.leaf and model == self._context.model:
+            order = self._context.order("manual")
+            live = order.live
             mode = choose_input(
                 plan.settings.compaction.input,
                 limits,
@@ -204,18 +202,12 @@ class Navigator:
                 serialised_tokens=sum(map(count, plan.blocks)),
                 cache_warm=order.cache_warm,
             )
-        live = None if order is None else order.live
         calls = SummaryCalls(self._ports.client, model, live, progress or (lambda _text: None))
         summary = await calls.run(summarise((plan.task(mode),), self._prompts, limits, count))
         if isinstance(summary, SummaryFailure):
             raise NavigationError(summary.reason)
         entry = await asyncio.to_thread(branch_summary_entry, plan, summary, count)
         return entry.model_copy(update={"model": model, "usage": calls.spent.usage, "cost": calls.spent.cost})
-
-    def _is_live(self, plan: BranchSummaryPlan, model: str) -> bool:
-        """Whether the conversation's next request has all of the branch, so that its model may read it there."""
-        whole = not plan.omitted and not any(isinstance(entry, CompactionEntry) for entry in plan.entries)
-        return whole and plan.from_id == self._session.leaf and model == self._context.model
 
     async def _plan_summary(self, move: MovePlan, focus: str) -> tuple[BranchSummaryPlan | None, str, SummariserLimits]:
         directory = self._ports.directory

@@ -17,11 +17,9 @@ from tui_agent.agent.knowledge.knowledge import Knowledge
 from tui_agent.agent.mcp.hub import McpHub
 from tui_agent.agent.permissions import Rule
 from tui_agent.agent.run_budget import BudgetMeter, RunBudget
-from tui_agent.context.budget import ModelLimits
-from tui_agent.context.projection import ModelTraits
 from tui_agent.context.settings import ContextSettings
-from tui_agent.context.tokens import TokenCounter
 from tui_agent.lazy import dataclass
+from tui_agent.model.directory import CatalogDirectory
 from tui_agent.model.protocol import ModelClient
 from tui_agent.model.settings import RetrySettings
 from tui_agent.processes.jobs import Jobs
@@ -31,37 +29,6 @@ from tui_agent.session.entries import Entry
 from tui_agent.session.session import Session
 from tui_agent.tools.base import EditorText, Tool
 from tui_agent.tools.functions.tool_files import ToolFiles, ToolPlace
-
-
-class ModelDirectory(Protocol):
-    """What the agent asks about models."""
-
-    async def refresh(self, model: str) -> None:
-        """Ask a server of the user's own what it says of a model now, where it may have changed."""
-        ...
-
-    def limits(self, model: str) -> ModelLimits:
-        """Return window and sizes of a model, in tokens."""
-        ...
-
-    def traits(self, model: str) -> ModelTraits: ...
-
-    def counter(self, model: str) -> TokenCounter:
-        """Return the token counter of a model, calibrated as far as known."""
-        ...
-
-    def learn(self, model: str, counted: int, reported: int) -> None:
-        """Take a request's uncorrected count and what the provider reported of it into the model's calibration."""
-        ...
-
-    def learn_window(self, model: str, window: int, *, named: bool = True) -> None:
-        """Remember that a provider named a smaller window; one it did not name counts until the program ends."""
-        ...
-
-    def learn_alternating(self, model: str) -> bool:
-        """Remember that a server insists on alternating roles; returns whether that is news."""
-        ...
-
 
 DEFAULT_ROUNDS = 3
 
@@ -107,7 +74,7 @@ class AgentPorts(Adjustable):
 
     client: ModelClient
     tools: tuple[Tool[Any], ...]
-    directory: ModelDirectory
+    directory: CatalogDirectory
     prompt: Callable[[str], str]
     cwd: Path
     project: Path

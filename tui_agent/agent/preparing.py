@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import Literal
 
 from tui_agent.agent.agent_specs import AgentSpec
-from tui_agent.agent.attachments import LoadNamed, Naming, load_message
+from tui_agent.agent.attachments import LoadNamed, Naming, Prepared, load_message
 from tui_agent.agent.channel import EventChannel
-from tui_agent.agent.knowledge.commands import UserCommand, fill_command
+from tui_agent.agent.knowledge.commands import SHELL, UserCommand, fill_command
 from tui_agent.agent.mcp.records import McpError
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.agent.shell import run_shell
@@ -19,19 +19,6 @@ from tui_agent.session.entries import AGENT_PREFIX, SKILL_PREFIX, FilePart, Text
 from tui_agent.session.session import Session
 
 _COMMAND = re.compile(r"/([A-Za-z][\w:.-]*)(?:\s+(.*))?", re.DOTALL)
-
-
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """A message ready to be submitted. ``model`` and ``mode`` are to be changed to before, None stays.
-
-    ``problem`` is something the user should know though it is sent all the same.
-    """
-
-    parts: tuple[UserPart, ...]
-    problem: str | None = None
-    model: str | None = None
-    mode: str | None = None
 
 
 async def prepare(text: str, session: Session, ports: AgentPorts, *, piped: str = "") -> Prepared:
@@ -48,7 +35,7 @@ async def prepare(text: str, session: Session, ports: AgentPorts, *, piped: str 
         if prepared is not None:
             return replace(prepared, parts=_with(prepared.parts, piped))
     loaded = await load_message(text, ports.cwd, session, ports.put_blob, named=load_named(ports))
-    return Prepared(_with(loaded.parts, piped), loaded.problem)
+    return replace(loaded, parts=_with(loaded.parts, piped))
 
 
 def _with(parts: tuple[UserPart, ...], piped: str) -> tuple[UserPart, ...]:
@@ -108,7 +95,7 @@ async def _server_prompt(name: str, arguments: str, ports: AgentPorts) -> Prepar
 
 
 async def _filled(command: UserCommand, arguments: str, session: Session, ports: AgentPorts) -> Prepared:
-    if command.of_project and command.runs_commands and not ports.knowledge.trusted:
+    if command.of_project and SHELL.search(command.template) and not ports.knowledge.trusted:
         raise CommandError(
             f"/{command.name} came with the project and runs commands: trust the project first, "
             "when you are asked at the start or with --trust."
@@ -125,7 +112,7 @@ async def _filled(command: UserCommand, arguments: str, session: Session, ports:
     filled = await fill_command(command, arguments, run)
     naming = Naming(filled.own_text, ports.project if command.of_project else None, arguments)
     loaded = await load_message(filled.text, ports.cwd, session, ports.put_blob, naming=naming, named=load_named(ports))
-    return Prepared(loaded.parts, loaded.problem, command.model, mode)
+    return replace(loaded, model=command.model, mode=mode)
 
 
 @dataclass(frozen=True, slots=True)

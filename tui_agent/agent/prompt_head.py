@@ -7,7 +7,6 @@ full. The user is told instead, and the next cache break takes it in.
 import platform
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 from string import Template
 from typing import Any
 
@@ -18,7 +17,6 @@ from tui_agent.agent.ports import AgentPorts
 from tui_agent.context.budget import describe_overhead, overhead, overhead_parts
 from tui_agent.context.view import resolve
 from tui_agent.files.own_git import branch_of
-from tui_agent.lazy import dataclass
 from tui_agent.session.entries import AssistantEntry, CompactionEntry, SystemEntry
 from tui_agent.session.path_queries import newest
 from tui_agent.tools.base import Tool
@@ -122,20 +120,35 @@ class Head:
         return self._made(model, mode)
 
     def _made(self, model: str, mode: str) -> SystemEntry:
+        """Return the system entry for a session that goes on from here.
+
+        The agent's prompt and the tools are the same bytes in every project, so that a provider's cache of them is
+        shared even where a template puts the tools behind the prompt. What is particular to this session opens the
+        conversation: the environment, skills and instructions, and what plan mode means while it is on.
+        """
         ports, knowledge = self._ports, self._ports.knowledge
-        started = self._session.info.created_at or ports.clock()
-        place = SessionPlace(ports.model_path(ports.cwd), ports.model_path(ports.project), started)
-        spec: AgentSpec | None = knowledge.primary(mode)
-        tools = self.tools(model, mode)
+        spec, tools = knowledge.primary(mode), self.tools(model, mode)
+        prompt = ports.prompt if spec is None else with_system_prompt(spec, ports.prompt)
         window, counter = ports.directory.limits(model).window, ports.directory.counter(model)
         known = knowledge.sections(window, counter.text, subagents=any(tool.traits.starts_agents for tool in tools))
-        return render_head(
-            _with_prompt(spec, ports.prompt),
-            tools,
-            place,
+        started = datetime.fromtimestamp((self._session.info.created_at or ports.clock()) / 1000, tz=UTC).astimezone()
+        project = ports.model_path(ports.project)
+        branch = branch_of(project)
+        environment = Template(prompt("environment")).safe_substitute(
+            cwd=ports.model_path(ports.cwd),
+            project=project,
+            git=f"branch {branch}" if branch else "not a repository",
+            model=model,
+            platform=f"{platform.system()} {platform.machine()}",
+            date=started.date().isoformat(),
+        )
+        plan = [prompt("mode_plan")] if mode == "plan" else []
+        return SystemEntry(
+            blocks=(prompt("system"),),
+            opening="\n\n".join([environment, *known, *ports.mcp.sections(window, counter.text), *plan]),
+            tools=tuple(tool.schema() for tool in tools),
             model=model,
             mode=mode,
-            sections=(*known, *ports.mcp.sections(window, counter.text)),
         )
 
     def _announce_changes(self, head: SystemEntry) -> None:
@@ -150,54 +163,7 @@ class Head:
         self._channel.emit(Notice(f"{what}: the model sees it after the next /compact, model switch or long pause."))
 
 
-def _with_prompt(spec: AgentSpec | None, prompt: Callable[[str], str]) -> Callable[[str], str]:
-    own = None if spec is None else spec.prompt
+def with_system_prompt(spec: AgentSpec, prompt: Callable[[str], str]) -> Callable[[str], str]:
+    """Return the prompts with that of a kind of agent in place of the program's own, if it has one."""
+    own = spec.prompt
     return prompt if own is None else lambda name: own if name == "system" else prompt(name)
-
-
-@dataclass(frozen=True, slots=True)
-class SessionPlace:
-    """Where and when a session works. ``started_at`` is milliseconds; only its date is told to the model."""
-
-    cwd: Path
-    project: Path
-    started_at: int
-
-
-def render_head(
-    prompt: Callable[[str], str],
-    tools: Sequence[Tool[Any]],
-    place: SessionPlace,
-    *,
-    model: str,
-    mode: str,
-    sections: Sequence[str] = (),
-) -> SystemEntry:
-    """Return the system entry for a session that goes on from here.
-
-    The agent's prompt and the tools are the same bytes in every project, so that a provider's cache of them is shared
-    even where a template puts the tools behind the prompt. What is particular to this session opens the conversation:
-    the environment, the ``sections`` (skills, instructions), and what plan mode means while it is on.
-    """
-    started = datetime.fromtimestamp(place.started_at / 1000, tz=UTC).astimezone()
-    environment = Template(prompt("environment")).safe_substitute(
-        cwd=place.cwd,
-        project=place.project,
-        git=_git_state(place.project),
-        model=model,
-        platform=f"{platform.system()} {platform.machine()}",
-        date=started.date().isoformat(),
-    )
-    told = [prompt("mode_plan")] if mode == "plan" else []
-    return SystemEntry(
-        blocks=(prompt("system"),),
-        opening="\n\n".join([environment, *sections, *told]),
-        tools=tuple(tool.schema() for tool in tools),
-        model=model,
-        mode=mode,
-    )
-
-
-def _git_state(project: Path) -> str:
-    branch = branch_of(project)
-    return f"branch {branch}" if branch else "not a repository"

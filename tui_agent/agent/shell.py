@@ -5,8 +5,7 @@ A race runs the check in each copy; a run without a race runs it when the model 
 
 import asyncio
 import time
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tui_agent.agent.channel import EventChannel
 from tui_agent.agent.checkpoints.recorder import Recorder, run_watched
@@ -14,9 +13,8 @@ from tui_agent.agent.events import ToolFinished, ToolOutput, ToolStarted
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.context.truncation import OutputLimits
 from tui_agent.errors import ToolError
-from tui_agent.lazy import dataclass
 from tui_agent.processes.capture import plain_text
-from tui_agent.session.entries import CheckResult, ShellEntry, ToolMetadata
+from tui_agent.session.entries import CheckEntry, CheckResult, ShellEntry, ToolMetadata
 from tui_agent.tools.base import ToolContext
 from tui_agent.tools.bash import BashInput, BashTool
 from tui_agent.tools.reads import FileReads
@@ -42,7 +40,7 @@ async def run_shell(
     started = ports.clock()
     call_id = f"{SHELL_CALL}{started}"
     channel.emit(ToolStarted(call_id, "$", command, ""))
-    printed, status, entry = "", "interrupted", None
+    printed, status, exit_code = "", "interrupted", None
 
     def report(text: str) -> None:
         nonlocal printed
@@ -50,15 +48,14 @@ async def run_shell(
         channel.emit(ToolOutput(call_id, text))
 
     try:
-        entry = await _run(command, ports, report, recorder, excluded)
-        status = "error" if entry.exit_code else "completed"
+        exit_code, output = await _run(BashInput(command=command), _context(ports, report=report), recorder)
+        status = "error" if exit_code else "completed"
     except asyncio.CancelledError:
-        entry = interrupted(command, printed, excluded=excluded)
+        return interrupted(command, printed, excluded=excluded)
     finally:
-        exit_code = None if entry is None else entry.exit_code
         seconds = (ports.clock() - started) / 1000
         channel.emit(ToolFinished(call_id, "$", status, ToolMetadata(exit_code=exit_code), seconds))
-    return entry
+    return ShellEntry(command=command, output=output, exit_code=exit_code, excluded=excluded)
 
 
 def interrupted(command: str, printed: str = "", *, excluded: bool) -> ShellEntry:
@@ -66,27 +63,25 @@ def interrupted(command: str, printed: str = "", *, excluded: bool) -> ShellEntr
     return ShellEntry(command=command, output=f"{kept}\n{INTERRUPTED}".lstrip("\n"), excluded=excluded)
 
 
-async def _run(
-    command: str,
-    ports: AgentPorts,
-    report: Callable[[str], None],
-    recorder: Recorder | None,
-    excluded: bool,  # noqa: FBT001 - the caller's
-) -> ShellEntry:
-    context = ToolContext(
+def _context(ports: AgentPorts, **more: Any) -> ToolContext:
+    return ToolContext(
         cwd=ports.cwd,
         project=ports.project,
         limits=OutputLimits(),
         reads=FileReads(),
         put_blob=ports.put_blob,
-        report=report,
         environment=ports.environment,
+        **more,
     )
+
+
+async def _run(given: BashInput, context: ToolContext, recorder: Recorder | None) -> tuple[int | None, str]:
+    """Return a command's exit code and output; the code is None where it could not be run or took too long."""
     try:
-        result = await run_watched(recorder, BashTool(), BashInput(command=command), context)
+        result = await run_watched(recorder, BashTool(), given, context)
     except ToolError as error:
-        return ShellEntry(command=command, output=str(error), excluded=excluded)
-    return ShellEntry(command=command, output=result.output, exit_code=result.metadata.exit_code, excluded=excluded)
+        return None, str(error)
+    return result.metadata.exit_code, result.output
 
 
 CHECK_SECONDS = 600
@@ -97,41 +92,16 @@ _OUTPUT_CHARS = 8_000
 """Characters of the output that are kept of a check outside a race, the last ones."""
 
 
-@dataclass(frozen=True, slots=True)
-class CheckOutcome:
-    """How a check ended: ``exit_code`` None where it could not be run or took too long. ``output`` is its end."""
-
-    exit_code: int | None
-    seconds: float
-    output: str
-
-    @property
-    def passed(self) -> bool:
-        return self.exit_code == 0
-
-    def as_result(self) -> CheckResult:
-        """Return what a race keeps of it."""
-        lines = [line for line in self.output.splitlines() if line.strip()][-LAST_LINES:]
-        return CheckResult(exit_code=self.exit_code, seconds=self.seconds, last_lines=tuple(lines))
-
-
-async def run_check(command: str, ports: AgentPorts, view: "View", recorder: Recorder | None = None) -> CheckOutcome:
-    """Run a command where an agent works, as the agent's own commands run. A failure to run it is an outcome too."""
+async def run_check(command: str, ports: AgentPorts, view: "View", recorder: Recorder | None = None) -> CheckEntry:
+    """Run a check where an agent works, as the agent's own commands run, and return its entry, not yet appended."""
     began = time.monotonic()
-    context = ToolContext(
-        cwd=ports.cwd,
-        project=ports.project,
-        stands_for=ports.stands_for,
-        limits=OutputLimits(),
-        reads=FileReads(),
-        put_blob=ports.put_blob,
-        environment=ports.environment,
-        sandbox=ports.sandbox,
-        view=view,
-    )
-    try:
-        result = await run_watched(recorder, BashTool(), BashInput(command=command, timeout=CHECK_SECONDS), context)
-        exit_code, output = result.metadata.exit_code, result.output
-    except ToolError as error:
-        exit_code, output = None, str(error)
-    return CheckOutcome(exit_code, time.monotonic() - began, output[-_OUTPUT_CHARS:])
+    context = _context(ports, stands_for=ports.stands_for, sandbox=ports.sandbox, view=view)
+    exit_code, output = await _run(BashInput(command=command, timeout=CHECK_SECONDS), context, recorder)
+    seconds, end = time.monotonic() - began, output[-_OUTPUT_CHARS:]
+    return CheckEntry(command=command, output=end, exit_code=exit_code, seconds=seconds)
+
+
+def race_result(check: CheckEntry) -> CheckResult:
+    """Return what a race keeps of a check."""
+    lines = [line for line in check.output.splitlines() if line.strip()][-LAST_LINES:]
+    return CheckResult(exit_code=check.exit_code, seconds=check.seconds, last_lines=tuple(lines))

@@ -5,18 +5,18 @@ and tools, and ends with its parent. What comes back is its last answer.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tui_agent.agent.agent_specs import AgentSpec
-from tui_agent.agent.channel import Questions
 from tui_agent.agent.events import (
     AgentEvent,
     CostKnown,
     EntryAppended,
     LiveAnswer,
-    PermissionAsked,
+    PermissionAnswer,
+    PermissionRequest,
     RunEnded,
     ToolStarted,
 )
@@ -24,6 +24,7 @@ from tui_agent.agent.mcp.hub import McpHub
 from tui_agent.agent.permissions import Mode
 from tui_agent.agent.ports import Adjustable
 from tui_agent.agent.preparing import subagents_of
+from tui_agent.agent.prompt_head import with_system_prompt
 from tui_agent.context.templates import fill
 from tui_agent.context.tokens import TokenCounter
 from tui_agent.errors import ToolError
@@ -92,14 +93,18 @@ class Subagents:
         if spec is None:
             raise ToolError(f"There is no agent {agent!r}. There are: {', '.join(specs)}.")
         session = self._begin(agent, task, call_id, in_conversation=in_conversation)
+        worker = self._make(spec, session, in_conversation=in_conversation)
         if in_conversation:
-            worker = self._going_on(spec, session)
-            task = fill(self._parent.ports.prompt("task_in_conversation"), task=task, tools=_tools_in_words(spec))
-        else:
-            worker = self._make(spec, session)
+            tools = "" if spec.tools is None else f" Of the tools only these are for you: {', '.join(spec.tools)}."
+            task = fill(self._parent.ports.prompt("task_in_conversation"), task=task, tools=tools)
         self.working[call_id], self._kinds[call_id], self._branches[call_id] = worker, spec, session
-        watch = _Watch(worker, self._parent.questions, spec.name, report)
+        watch = _Watch(report)
         unsubscribe = worker.subscribe(watch.on_event)
+
+        def ask(request: PermissionRequest) -> Awaitable[PermissionAnswer]:
+            return self._parent.questions.ask(replace(request, title=f"{spec.name}: {request.title}"))
+
+        end_relay = worker.questions.relay(ask)
         try:
             worker.submit(task)
             await worker.wait_idle()
@@ -107,7 +112,7 @@ class Subagents:
         finally:
             del self.working[call_id], self._kinds[call_id]
             unsubscribe()
-            watch.close()
+            end_relay()
             await worker.aclose()
             self._parent.channel.emit(CostKnown())
             session.release()
@@ -124,65 +129,38 @@ class Subagents:
         session.append(SubagentEntry(agent=agent, task=task, call_id=call_id, call=call))
         return session
 
-    def _going_on(self, spec: AgentSpec, session: Session) -> "Agent":
-        """Return an agent whose requests begin with the bytes of the parent's, so that the provider knows them.
+    def _make(self, spec: AgentSpec, session: Session, *, in_conversation: bool) -> "Agent":
+        """Return the agent that does the task.
 
-        Prompt, tools, model, effort and mode are therefore the parent's. Of its kind it has the rules, the limit and
-        the tools it may use: calls of others are refused.
+        In the conversation its requests begin with the bytes of the parent's, so that the provider knows them: prompt,
+        tools, model, effort and mode are the parent's. Of its kind it has the rules, the limit and the tools it may
+        use; calls of others are refused.
         """
         from tui_agent.agent.agent import Agent
 
-        parent = self._parent
-        own = replace(
-            parent.ports,
-            kind=spec,
-            is_subagent=True,
-            titles=False,
-            checkpoints=None,
-            cache_session=parent.ports.cache_session or parent.session.id,
-        )
-        own.adopt(_within(spec, parent.ports.adjustable()))
-        worker = Agent(session, own, model=parent.model, mode=parent.mode, effort=parent.chosen_effort)
-        worker.work_for(parent)
-        return worker
-
-    def _make(self, spec: AgentSpec, session: Session) -> "Agent":
-        from tui_agent.agent.agent import Agent
-
-        ports = self._parent.ports
-        tools = tuple(tool for tool in spec.choose(ports.own_tools) if not tool.traits.starts_agents)
-
-        def prompt(name: str) -> str:
-            return spec.prompt if name == "system" and spec.prompt is not None else ports.prompt(name)
-
-        own = replace(
-            ports,
-            tools=tools,
-            tool_files=ToolFiles(),
-            prompt=prompt,
-            is_subagent=True,
-            titles=False,
-            checkpoints=None,
-            cache_session=f"{session.id}.{session.leaf}",
+        parent, ports = self._parent, self._parent.ports
+        model, mode, effort = parent.model, parent.mode, parent.context.chosen_effort
+        own = replace(ports, is_subagent=True, titles=False, checkpoints=None)
+        if in_conversation:
+            own.kind, own.cache_session = spec, ports.cache_session or parent.session.id
+        else:
+            own.tools = tuple(tool for tool in spec.choose(ports.own_tools) if not tool.traits.starts_agents)
+            own.tool_files = ToolFiles()
+            own.prompt = with_system_prompt(spec, ports.prompt)
+            own.cache_session = f"{session.id}.{session.leaf}"
             # A list of tools names what the agent may use; servers' tools change and are not in it.
-            mcp=ports.mcp if spec.tools is None else McpHub(),
-        )
+            own.mcp = ports.mcp if spec.tools is None else McpHub()
+            model, effort = spec.model or model, spec.effort or effort
+            if ports.knowledge.primary(mode) is not None:
+                mode = Mode.BUILD  # the mode is another agent's name, whose prompt and tools are not this one's
         own.adopt(_within(spec, ports.adjustable()))
-        mode = self._parent.mode
-        if ports.knowledge.primary(mode) is not None:
-            mode = Mode.BUILD  # the mode is another agent's name, whose prompt and tools are not this one's
-        model, effort = spec.model or self._parent.model, spec.effort or self._parent.chosen_effort
         worker = Agent(session, own, model=model, mode=mode, effort=effort)
-        worker.work_for(self._parent)
+        worker.work_for(parent)
         return worker
 
 
 def _asks(entry: Entry, call_id: str) -> bool:
     return isinstance(entry, AssistantEntry) and any(call.call_id == call_id for call in entry.tool_calls)
-
-
-def _tools_in_words(spec: AgentSpec) -> str:
-    return "" if spec.tools is None else f" Of the tools only these are for you: {', '.join(spec.tools)}."
 
 
 def _within(spec: AgentSpec, settings: Adjustable) -> Adjustable:
@@ -191,14 +169,10 @@ def _within(spec: AgentSpec, settings: Adjustable) -> Adjustable:
 
 
 class _Watch:
-    """Listens to a subagent: passes its progress on, and its questions to whoever answers the parent's."""
+    """Listens to a subagent and passes its progress on."""
 
-    def __init__(self, worker: "Agent", questions: Questions, name: str, report: Callable[[str], None]) -> None:
-        self._worker = worker
-        self._questions = questions
-        self._name = name
+    def __init__(self, report: Callable[[str], None]) -> None:
         self._report = report
-        self._asking: set[asyncio.Task[None]] = set()
         self.answer = ""
         self.ended = RunEnded("interrupted")
 
@@ -208,20 +182,7 @@ class _Watch:
                 self._report(f"● {tool} {title}\n")
             case EntryAppended(entry=AssistantEntry() as entry) if entry.text:
                 self.answer = entry.text
-            case PermissionAsked():
-                task = asyncio.ensure_future(self._ask(event))
-                self._asking.add(task)
-                task.add_done_callback(self._asking.discard)
             case RunEnded():
                 self.ended = event
             case _:
                 pass
-
-    def close(self) -> None:
-        for task in self._asking:
-            task.cancel()
-
-    async def _ask(self, event: PermissionAsked) -> None:
-        request = replace(event.request, title=f"{self._name}: {event.request.title}")
-        answer = await self._questions.ask(request)
-        self._worker.answer_permission(event.request.call_id, answer)

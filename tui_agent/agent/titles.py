@@ -8,7 +8,7 @@ import asyncio
 import logging
 from collections.abc import Sequence
 
-from tui_agent.agent.clients import NO_MODEL, complete
+from tui_agent.agent.clients import NO_MODEL, CallCost, complete
 from tui_agent.agent.events import AgentEvent, CostKnown, RunEnded, TitleChanged
 from tui_agent.agent.ports import Owner
 from tui_agent.context.request import ContentText, Message, ModelRequest
@@ -81,9 +81,10 @@ class Titles:
             max_output_tokens=MAX_TOKENS,
             tool_choice="none",
         )
-        answer = await complete(self._ports.client, request)
-        if answer.cost:
-            self._session.add_cost(answer.cost)
+        spent = CallCost()
+        answer = await complete(self._ports.client, request, spent)
+        if spent.cost:
+            self._session.add_cost(spent.cost)
             self._agent.channel.emit(CostKnown())
         return answer.text if answer.finish == "stop" else ""
 

@@ -21,13 +21,12 @@ from tui_agent.agent.diagnostics.diagnostics import Diagnostics
 from tui_agent.agent.doom_loop import (
     MAX_REPEATED_ANSWERS,
     DoomLoop,
-    HeadlessAnswer,
     LoopRules,
     Repetition,
     call_key,
     detect,
-    headless,
     repeated_answers,
+    was_refused,
 )
 from tui_agent.agent.events import (
     Decision,
@@ -152,7 +151,9 @@ class ToolRunner:
                 await asyncio.sleep(0)
         except (asyncio.CancelledError, StopRunError):
             left = [call for call in calls if not call.answered]
-            self._append_all([(call, ToolStatus.INTERRUPTED, ToolResult(_interrupted_text(call))) for call in left])
+            texts = [f"{INTERRUPTED_OUTPUT}\n{call.live}" if call.live.strip() else INTERRUPTED_OUTPUT for call in left]
+            ended = zip(left, texts, strict=True)
+            self._append_all([(call, ToolStatus.INTERRUPTED, ToolResult(text)) for call, text in ended])
             raise
 
     def refuse(self, parts: Sequence[ToolCallPart], message: str) -> None:
@@ -232,7 +233,11 @@ class ToolRunner:
 
     async def _refusal(self, call: _Call, tool: Tool[Any], checked: CheckedCall, context: ToolContext) -> str | None:
         call.arguments = checked.arguments
-        await self._save_in_editor(tool, checked.arguments, context)
+        if context.editor is not None and tool.traits.writes:
+            # The editor saves what a call is about to change, so that it changes the text the person sees.
+            for path in await asyncio.to_thread(tool.touches, checked.arguments, context) or ():
+                if path.is_relative_to(context.project) and await context.editor.save(path):
+                    await asyncio.to_thread(context.reads.note, path)
         needs = await asyncio.to_thread(needs_of, tool, checked.arguments, context)
         # What it needs by the time it runs may be no more than that.
         context.allowed = frozenset((need.permission, need.pattern) for need in needs)
@@ -243,14 +248,6 @@ class ToolRunner:
         if refusal is None:
             self._open(call, tool, checked.arguments, needs, context)
         return refusal
-
-    async def _save_in_editor(self, tool: Tool[Any], arguments: ToolInput, context: ToolContext) -> None:
-        """Have the editor save what a call is about to change, so that it changes the text the person sees."""
-        if context.editor is None or not tool.traits.writes:
-            return
-        for path in await asyncio.to_thread(tool.touches, arguments, context) or ():
-            if path.is_relative_to(context.project) and await context.editor.save(path):
-                await asyncio.to_thread(context.reads.note, path)
 
     def _open(
         self, call: _Call, tool: Tool[Any], arguments: ToolInput, needs: Sequence[PermissionNeed], context: ToolContext
@@ -377,7 +374,7 @@ class ToolRunner:
             return None
         note = f"Not run: {loop.reason}. Don't repeat it; do something different, or tell the user what is in the way."
         if action is Action.DENY:
-            if headless(path, call.part.call_id, rules) is HeadlessAnswer.STOP:
+            if was_refused(path, call.part.call_id, rules):
                 self._append(call, ToolStatus.DENIED, ToolResult(note))
                 raise StopRunError(f"Stopped: {loop.reason}.")
             return note
@@ -502,7 +499,3 @@ def _failed(tool: Tool[Any], error: ToolError | OSError) -> ToolResult:
         log.warning("%s failed", tool.name, exc_info=error)
         error = explain(error, str(error.filename or tool.name))
     return ToolResult(str(error), is_error=True)
-
-
-def _interrupted_text(call: _Call) -> str:
-    return f"{INTERRUPTED_OUTPUT}\n{call.live}" if call.live.strip() else INTERRUPTED_OUTPUT

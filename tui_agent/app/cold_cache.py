@@ -37,7 +37,7 @@ class ColdCache:
         answer = newest(agent.session.active_path(), AssistantEntry)
         if answer is None or answer.id == self._told:
             return
-        if (state := agent.inspector.cache_state()).warm:
+        if (state := agent.context.cache_state()).warm:
             if state.seconds_left <= IDLE_SECONDS and answer.id != self._saved:
                 self._saved = answer.id
                 self._save(agent, state.seconds_left)

@@ -36,8 +36,9 @@ async def context(controller: Controller, argument: str) -> None:
     options, ports, session = _options(argument), agent.ports, agent.session
     path = session.path() if "at" not in options else session.path(int(options["at"]))
     model, directory = options.get("model") or agent.model, ports.directory
-    if not path and (head := await agent.inspector.first_head()) is not None:
-        path = [head]
+    if not path:
+        await agent.context.warm()  # servers are not started for it: what they offer is not in the head until they run
+        path = [*filter(None, [agent.context.preview()])]
     if "request" in options:
         sent = request_bytes(project(path, directory.traits(model), Templates.load(ports.prompt)))
         controller.show(Output("The next request", sent.decode("utf-8", "surrogatepass").removesuffix("\n")))
@@ -106,10 +107,10 @@ async def _preview(controller: Controller, agent: Agent, focus: str, boundary: i
     from tui_agent.context.compaction import Refusal
 
     order = agent.context.order("manual", focus or None, boundary)
-    plan = await agent.compactor.plan(order)
+    plan = await agent.context.compactor.plan(order)
     if isinstance(plan, Refusal):
         raise CommandError(plan.message)
-    commit = await agent.compactor.forecast(plan, order)
+    commit = await agent.context.compactor.forecast(plan, order)
     lines = session_reports.compaction_lines(plan, commit)
     text = session_reports.compaction_json(plan, commit) if as_json else "\n".join(lines)
     controller.show(Output("The compaction preview", text))
@@ -134,14 +135,15 @@ async def prune(controller: Controller, _argument: str) -> None:
     """Prune old tool outputs, and say what that costs; nothing is lost, and nothing spent before the next request."""
     from tui_agent.app import plans
     from tui_agent.app.edit_cost import Edit, plan_edit
+    from tui_agent.context.pruning import Moment
 
     if (agent := controller.idle_agent) is None or not controller.may_change():
         return
-    plan = await agent.plan_prune()
+    plan = await agent.context.plan_prune(Moment(asked=True))
     if plan is None:
         controller.say("No old tool output is worth clearing.")
         return
-    blocks, warm = agent.inspector.map().blocks, agent.inspector.cache_state().warm
+    blocks, warm = agent.inspector.map().blocks, agent.context.cache_state().warm
     targets = set(plan.targets)
     places = [at for at, block in enumerate(blocks) if block.origin and block.origin[0] in targets]
     planned = plan_edit(blocks, places, "mask")

@@ -27,9 +27,9 @@ from tui_agent.lazy import dataclass
 
 if TYPE_CHECKING:
     from tui_agent.agent.agent import Agent
+    from tui_agent.agent.attachments import Prepared
     from tui_agent.agent.events import AgentEvent
     from tui_agent.agent.mcp.questions import Answer, ServerQuestion
-    from tui_agent.agent.preparing import Prepared
     from tui_agent.agent.race.race import Race
     from tui_agent.app.services import AppServices
     from tui_agent.session.entries import UserPart
@@ -424,8 +424,10 @@ class Outbox:
         Raises:
             CommandError: there is none any more, as ``complaint`` says, or it can't be used.
         """
+        from tui_agent.agent.preparing import prepare_command
+
         agent = self._controller.agent
-        prepared = await agent.prepare_command(name, arguments) if agent is not None else None
+        prepared = await prepare_command(name, arguments, agent.session, agent.ports) if agent is not None else None
         if prepared is None:
             raise CommandError(complaint)
         self.send_prepared(prepared)
@@ -444,11 +446,13 @@ class Outbox:
 
     async def _named(self, name: str) -> tuple[UserPart, ...]:
         """Return the parts for a name that is no file: an image that was pasted, or what the agent knows."""
+        from tui_agent.agent.preparing import load_named
+
         controller = self._controller
         image = await asyncio.to_thread(controller.pasted.part, name, controller.services.store.put_blob)
         if image is not None:
             return (image,)
-        return await controller.agent.load_named(name) if controller.agent is not None else ()
+        return await load_named(controller.agent.ports)(name) if controller.agent is not None else ()
 
     def _warn(self, problem: str | None) -> None:
         """Say what is wrong with a message that was sent; the line above the prompt is cleared when its run begins."""

@@ -45,7 +45,8 @@ async def _show_equipment(controller: Controller, owner: Agent, at: str) -> None
 
 def kinds_of(owner: Agent) -> dict[str, str]:
     """Return the agents there are, and what each is for."""
-    return {"build": "the agent that is built in"} | {row.name: row.description for row in owner.agents()}
+    own = {spec.name: spec.description for spec in owner.ports.knowledge.specs if spec.primary}
+    return {"build": "the agent that is built in"} | own
 
 
 async def skills(controller: Controller, _argument: str) -> None:

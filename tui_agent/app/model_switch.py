@@ -26,7 +26,7 @@ async def use_model(controller: "Controller", model: str) -> bool:
         if note := await _switch(controller, model):
             controller.say(note, "warning")
         return True
-    ahead = await agent.inspector.ahead(model)
+    ahead = await agent.context.ahead(model)
     if controller.agent is not agent:
         return False
     if ahead.fits or agent.running or agent.session.read_only:

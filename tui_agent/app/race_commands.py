@@ -128,10 +128,11 @@ async def order_of(controller: Controller, wish: RaceWish) -> RaceOrder:
 async def load_parts(controller: Controller, text: str) -> tuple[UserPart, ...]:
     """Return a message to runners, with what it names."""
     from tui_agent.agent.attachments import load_message
+    from tui_agent.agent.preparing import load_named
 
     agent = _agent(controller)
     put_blob = controller.services.store.put_blob
-    return (await load_message(text, controller.cwd, agent.session, put_blob, named=agent.load_named)).parts
+    return (await load_message(text, controller.cwd, agent.session, put_blob, named=load_named(agent.ports))).parts
 
 
 def runner_specs(controller: Controller, text: str) -> tuple[RunnerSpec, ...]:
@@ -162,7 +163,7 @@ def runner_specs(controller: Controller, text: str) -> tuple[RunnerSpec, ...]:
 def modes_of(agent: Agent) -> tuple[str, ...]:
     from tui_agent.agent.permissions import Mode
 
-    return (*Mode, *(row.name for row in agent.agents()))
+    return (*Mode, *(spec.name for spec in agent.ports.knowledge.specs if spec.primary))
 
 
 def _likeness(model: str, provider: str) -> tuple[bool, tuple[int, ...], int]:

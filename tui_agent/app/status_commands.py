@@ -81,7 +81,7 @@ def status_lines(agent: Agent, sandbox: str) -> Iterator[str]:
     about = MODE_HELP[Mode(agent.mode)] if agent.mode in set(Mode) else "an agent of your own"
     yield _row("mode", f"{agent.mode}: {about}")
     yield _row("sandbox", sandbox)
-    rules = Counter(str(rule.action) for rule in agent.gate.rules() if rule.source != "default")
+    rules = Counter(str(rule.action) for rule in agent.tools.gate.rules() if rule.source != "default")
     made = ", ".join(f"{count} {action}" for action, count in sorted(rules.items()))
     yield _row("rules", f"{made or 'none of your own'} (/permissions)")
     yield _row("diagnostics", f"{_diagnostics_state(agent)} (/diagnostics)")
@@ -110,9 +110,9 @@ def status_lines(agent: Agent, sandbox: str) -> Iterator[str]:
 def _diagnostics_state(agent: Agent) -> str:
     from tui_agent.agent.diagnostics.diagnostics import state_lines
 
-    if not agent.diagnostics.enabled:
+    if not agent.tools.diagnostics.enabled:
         return "off"
-    return "; ".join(state_lines(agent.diagnostics)) or "on, nothing edited yet"
+    return "; ".join(state_lines(agent.tools.diagnostics)) or "on, nothing edited yet"
 
 
 async def diagnostics(controller: Controller, argument: str) -> None:
@@ -121,7 +121,7 @@ async def diagnostics(controller: Controller, argument: str) -> None:
         return
     word = argument.strip()
     if word in {"on", "off"}:
-        agent.diagnostics.switch(on=word == "on")
+        agent.tools.diagnostics.switch(on=word == "on")
         always = f"; diagnostics.enabled = {'true' if word == 'on' else 'false'} in the settings does so for all"
         controller.say(f"Edits of this session are {'' if word == 'on' else 'not '}checked{always}.")
     elif word:
@@ -134,7 +134,7 @@ def _diagnostics_lines(agent: Agent) -> list[str]:
     from tui_agent.agent.diagnostics.checks import KNOWN_CHECKERS, find_checker
     from tui_agent.agent.diagnostics.diagnostics import state_lines
 
-    checked, project = agent.diagnostics, agent.ports.project
+    checked, project = agent.tools.diagnostics, agent.ports.project
     on = "Edits are checked" if checked.enabled else "Edits are not checked; /diagnostics on changes that"
     lines = [f"{on}. What is new since an edit is told to the model.", "", Heading("In this session")]
     lines += [f"  {one_line(line, 200)}" for line in state_lines(checked)] or ["  nothing was edited yet"]

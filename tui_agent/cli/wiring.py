@@ -16,7 +16,7 @@ from typing import Any, Self
 
 from tui_agent.agent.agent import Agent
 from tui_agent.agent.agent_specs import AgentSpec, find_spec, load_specs
-from tui_agent.agent.assembly import Models, ModelSources, SessionPlaces, find_tool_files, hold, make_ports
+from tui_agent.agent.assembly import Models, ModelSources, find_tool_files, hold, make_ports
 from tui_agent.agent.checkpoints.recorder import SnapshotStore
 from tui_agent.agent.clients import NO_MODEL
 from tui_agent.agent.hooks.hooks import Hooks
@@ -263,7 +263,8 @@ class Wiring:
         demo = cwd.is_relative_to(data_dir() / "demo")
         ports = make_ports(
             self.models,
-            SessionPlaces(self.store, cwd),
+            self.store,
+            cwd,
             prompt,
             knowledge=Knowledge(
                 Sources(self._folders(cwd), config.instructions, config.notes_tokens),

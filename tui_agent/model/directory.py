@@ -46,7 +46,7 @@ class LearntModels(BaseModel):
 
 
 class CatalogDirectory:
-    """The ``ModelDirectory`` the real program uses.
+    """What is known of models.
 
     ``path`` None keeps what is learnt in memory only. ``wire_of`` says which format a model is spoken to in, ``keys``
     returns the keys of the servers to ask. Without ``exact_counts`` no encoding is loaded as long as a rule of thumb

@@ -16,7 +16,7 @@ def gauge_reading(agent: Agent, now: float) -> GaugeReading:
     cost, warm = agent.session_cost(), warm_until(agent, now)
     shares = agent.inspector.shares()
     size, share = agent.context_size(), cache_share(path)
-    return GaugeReading(size, share, cost, warm, shares, has_summary=agent.has_summary, can_compact=True)
+    return GaugeReading(size, share, cost, warm, shares, has_summary=agent.context.has_summary, can_compact=True)
 
 
 def with_live(reading: GaugeReading, live: LiveAnswer) -> GaugeReading:

@@ -106,7 +106,7 @@ def screen_of(page: frontend.Page, controller: Controller) -> Screen[Any]:  # no
         case frontend.PermissionsPage():
             from tui_agent.ui.screens.permissions import PermissionsScreen
 
-            return PermissionsScreen(agent.gate, controller.services)
+            return PermissionsScreen(agent.tools.gate, controller.services)
         case _:
             raise NotImplementedError(page)
 

@@ -112,7 +112,7 @@ async def test_what_was_there_is_not_told_however_lines_move(tmp_path: Path) -> 
     harness = make_checked(tmp_path, steps, {"a.txt": old})
     await harness.say("go")
     assert told(harness) == []
-    (checker,) = harness.agent.diagnostics.checkers.values()
+    (checker,) = harness.agent.tools.diagnostics.checkers.values()
     assert checker.found == 10_000
     await harness.agent.aclose()
 
@@ -150,7 +150,7 @@ async def test_a_slow_checker_holds_nothing_up_and_is_told_later(tmp_path: Path)
     )  # fmt: skip
     await harness.say("go")
     assert told(harness) == []
-    (checker,) = harness.agent.diagnostics.checkers.values()
+    (checker,) = harness.agent.tools.diagnostics.checkers.values()
     assert checker.running
     (tmp_path / "project/target/go").write_text("")
     await harness.until(lambda: not checker.running)
@@ -180,7 +180,9 @@ async def test_what_is_found_during_the_last_answer_keeps_the_run_going(tmp_path
         async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
             async for event in super().stream(request):
                 if isinstance(event, Finished) and len(self.requests) == 2:
-                    await harness.until(lambda: not any(map(is_running, harness.agent.diagnostics.checkers.values())))
+                    await harness.until(
+                        lambda: not any(map(is_running, harness.agent.tools.diagnostics.checkers.values()))
+                    )
                 yield event
 
     command = f"while [ ! -e target/go ]; do sleep 0.05; done; {GREP}"
@@ -250,18 +252,18 @@ async def test_many_new_problems_are_a_few_lines(tmp_path: Path) -> None:
 async def test_a_file_that_no_pattern_matches_runs_nothing(tmp_path: Path) -> None:
     harness = make_checked(tmp_path, [[write("a.md", "BAD\n")]], {})
     await harness.say("go")
-    assert (harness.agent.diagnostics.checkers, notices(harness)) == ({}, [])
+    assert (harness.agent.tools.diagnostics.checkers, notices(harness)) == ({}, [])
     await harness.agent.aclose()
 
 
 async def test_it_is_switched_off_by_a_setting_and_for_a_session(tmp_path: Path) -> None:
     harness = make_checked(tmp_path, [[write("a.txt", "BAD\n")]], {}, enabled=False)
     await harness.say("go")
-    assert harness.agent.diagnostics.checkers == {}
-    harness.agent.diagnostics.switch(on=True)
-    assert harness.agent.diagnostics.enabled
-    harness.agent.diagnostics.switch(on=False)
-    assert not harness.agent.diagnostics.enabled
+    assert harness.agent.tools.diagnostics.checkers == {}
+    harness.agent.tools.diagnostics.switch(on=True)
+    assert harness.agent.tools.diagnostics.enabled
+    harness.agent.tools.diagnostics.switch(on=False)
+    assert not harness.agent.tools.diagnostics.enabled
     await harness.agent.aclose()
 
 

@@ -196,7 +196,9 @@ class WatchedProject:
             OSError: it can't be listed.
         """
         last, self._last = self._last, None
-        seen = await asyncio.to_thread(self._followed, last) if last is not None else None
+        seen = None
+        if last is not None and (touched := await asyncio.to_thread(self._watch.touched)) is not None:
+            seen = await asyncio.to_thread(followed, self._root, last, touched)
         if seen is None:
             # Watched first: what happens while it is listed is looked at the next time.
             await asyncio.to_thread(self._watch.begin)
@@ -204,10 +206,6 @@ class WatchedProject:
             await asyncio.to_thread(self._watch.check, seen)
         self._last = seen
         return seen
-
-    def _followed(self, last: Manifest) -> Manifest | None:
-        touched = self._watch.touched()
-        return None if touched is None else followed(self._root, last, touched)
 
     def close(self) -> None:
         self._watch.close()

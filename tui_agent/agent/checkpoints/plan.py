@@ -100,7 +100,11 @@ def differences(back: Iterable[FileChange], forth: Iterable[FileChange]) -> list
         undone, done = backs.get(path, []), forths.get(path, [])
         here = after_of(undone[-1]) if undone else before_of(done[0])
         there = after_of(done[-1]) if done else before_of(undone[0])
-        obstacle = _obstacle(undone)
+        obstacle = ""
+        if any(change.job for change in undone):
+            obstacle = BESIDE_JOB
+        elif any(not follows(one, two) for one, two in pairwise(undone)):
+            obstacle = CHANGED_BETWEEN
         if here != there or here.problem or obstacle:
             taken = frozenset(change.before for change in undone if change.before is not None)
             found.append(Difference(path, here, there, obstacle, taken))
@@ -176,13 +180,6 @@ def _reason(difference: Difference, now: Image) -> str:
     if now != difference.here:
         return CHANGED_SINCE if now.exists else "deleted since"
     return ""
-
-
-def _obstacle(undone: list[FileChange]) -> str:
-    if any(change.job for change in undone):
-        return BESIDE_JOB
-    broken = any(not follows(one, two) for one, two in pairwise(undone))
-    return CHANGED_BETWEEN if broken else ""
 
 
 def _by_path(changes: Iterable[FileChange]) -> dict[str, list[FileChange]]:

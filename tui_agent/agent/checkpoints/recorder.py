@@ -8,9 +8,9 @@ fail a call: what goes wrong costs the record, and is told once.
 import asyncio
 import logging
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import field
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -61,31 +61,6 @@ class SnapshotStore:
     apart: tuple[Path, ...] = ()
 
 
-@dataclass(slots=True)
-class _Window:
-    """What is going on that may change any file: how many commands, and the project as it was last seen."""
-
-    commands: int = 0
-    seen: Manifest | None = None
-    beside_jobs: Manifest | None = None
-    """The project as it was last seen while a background job ran."""
-
-
-@dataclass(slots=True)
-class _ByteBudget:
-    """Bytes that may still be stored."""
-
-    left: int
-
-
-@dataclass(slots=True)
-class _Changes:
-    """What was seen and is in no checkpoint yet."""
-
-    files: list[FileChange] = field(default_factory=list)
-    omitted: int = 0
-
-
 class Recorder:
     """Watches one project for one session. Called on the event loop; files are read in threads.
 
@@ -100,8 +75,15 @@ class Recorder:
         self._tell = tell
         self._jobs = jobs
         self._shelf: Shelf | None = None
-        self._window = _Window()
-        self._changes = _Changes()
+        self._commands = 0
+        """Commands that run now and may change any file."""
+        self._seen: Manifest | None = None
+        """The project as it was before they began."""
+        self._beside_jobs: Manifest | None = None
+        """The project as it was last seen while a background job ran."""
+        self._changed: list[FileChange] = []
+        self._omitted = 0
+        """What was seen and is in no checkpoint yet."""
         self._lock = asyncio.Lock()
         self._told: set[str] = set()
         self._watched = True
@@ -127,12 +109,12 @@ class Recorder:
         """
         if paths is None:
             async with self._lock:
-                if not self._window.commands and self._watched:
+                if not self._commands and self._watched:
                     seen = await self._look()
                     await self._see_jobs(seen)
                     await self._copy(seen)
-                    self._window.seen = seen
-                self._window.commands += 1
+                    self._seen = seen
+                self._commands += 1
             try:
                 yield
             finally:
@@ -155,17 +137,16 @@ class Recorder:
         await asyncio.shield(task)
 
     def take_checkpoint(self) -> CheckpointEntry | None:
-        changes, self._changes = self._changes, _Changes()
-        if not changes.files and not changes.omitted:
-            return None
-        return CheckpointEntry(files=tuple(changes.files), omitted=changes.omitted)
+        files, omitted = tuple(self._changed), self._omitted
+        self._changed, self._omitted = [], 0
+        return CheckpointEntry(files=files, omitted=omitted) if files or omitted else None
 
     async def settle(self) -> None:
         """Wait for what is being read, and see what background jobs changed; best before `take_checkpoint`."""
         if self._looking:
             await asyncio.wait(self._looking)
         async with self._lock:
-            if self._window.beside_jobs is not None and self._watched and not self._window.commands:
+            if self._beside_jobs is not None and self._watched and not self._commands:
                 now = await self._look()
                 await self._see_jobs(now)
                 await self._copy(now)
@@ -200,29 +181,32 @@ class Recorder:
             pairs = [(name, before[name], after[name]) for name in known]
             changed = await self._guarded(asyncio.to_thread(self._keep, pairs))
             self._note(changed or [])
-            for manifest in (self._window.seen, self._window.beside_jobs):
-                if manifest is not None:
-                    _follow(manifest, after)
+            # What was done to these files is recorded now.
+            for manifest in [seen for seen in (self._seen, self._beside_jobs) if seen is not None]:
+                for name, reading in after.items():
+                    if reading.stamp is not None:
+                        manifest[name] = reading.stamp
+                    else:
+                        manifest.pop(name, None)
 
     # -- commands that may change any file ------------------------------------------------------------------------
 
     async def _end(self) -> None:
         async with self._lock:
-            window = self._window
-            window.commands -= 1
-            seen, window.seen = window.seen, None
+            self._commands -= 1
+            seen, self._seen = self._seen, None
             if seen is None:
                 return
             now = await self._look()
             if now is not None:
                 await self._compare(seen, now, job=False)
                 await self._copy(now)
-            window.seen = now if window.commands else None
+            self._seen = now if self._commands else None
             if self._jobs():
-                window.beside_jobs = now
+                self._beside_jobs = now
 
     async def _see_jobs(self, now: Manifest | None) -> None:
-        before, self._window.beside_jobs = self._window.beside_jobs, now if self._jobs() else None
+        before, self._beside_jobs = self._beside_jobs, now if self._jobs() else None
         if before is not None and now is not None:
             await self._compare(before, now, job=True)
 
@@ -240,26 +224,30 @@ class Recorder:
 
     async def _copy(self, manifest: Manifest | None) -> None:
         """Put on the shelf what is not there; only after a comparison, which needs what was there before."""
-        if manifest is not None:
-            await self._guarded(asyncio.to_thread(self._prepare, manifest))
 
-    def _prepare(self, manifest: Manifest) -> None:
-        if self._shelf is None:
-            self._shelf = Shelf(self._root, self._keeping.get)
-        self._shelf.prepare(manifest)
+        def prepare(manifest: Manifest) -> None:
+            if self._shelf is None:
+                self._shelf = Shelf(self._root, self._keeping.get)
+            self._shelf.prepare(manifest)
+
+        if manifest is not None:
+            await self._guarded(asyncio.to_thread(prepare, manifest))
 
     async def _compare(self, before: Manifest, after: Manifest, *, job: bool) -> None:
         if before is after:
             return
-        changed = await asyncio.to_thread(_differing, before, after)
-        self._changes.omitted += max(0, len(changed) - MAX_CHANGES)
+        changed = await asyncio.to_thread(
+            lambda: sorted(path for path in before.keys() | after.keys() if before.get(path) != after.get(path))
+        )
+        self._omitted += max(0, len(changed) - MAX_CHANGES)
         changed = changed[:MAX_CHANGES]
         if changed:
             noted = await self._guarded(asyncio.to_thread(self._changes_of, changed, before, after))
             self._note([change.model_copy(update={"job": job}) for change in noted or []])
 
     def _changes_of(self, changed: Sequence[str], before: Manifest, after: Manifest) -> list[FileChange]:
-        if self._shelf is None:
+        shelf = self._shelf
+        if shelf is None:
             return []
         # Files that a changed ignore file let in were there already.
         unsure = any(Path(path).name in IGNORE_FILES and path in before for path in changed)
@@ -267,13 +255,9 @@ class Recorder:
             changed, unread = _within(MAX_BYTES, changed, before, after)
             lost = [_change(path, _unread(before.get(path)), _unread(after.get(path))) for path in unread]
             return [*self._keep(self._pairs(changed, before, after, unsure=unsure)), *lost]
-        room = _ByteBudget(MAX_BYTES)
-        kept: list[FileChange] = []
-        for at in range(0, len(changed), FILES_PER_BATCH):
-            pairs = self._pairs(changed[at : at + FILES_PER_BATCH], before, after, unsure=unsure)
-            objects = {path: self._shelf.object_of(path, before[path]) for path, _, _ in pairs if path in before}
-            kept += self._keep(pairs, room, objects)
-        return kept
+        batches = (changed[at : at + FILES_PER_BATCH] for at in range(0, len(changed), FILES_PER_BATCH))
+        pairs = chain.from_iterable(self._pairs(batch, before, after, unsure=unsure) for batch in batches)
+        return self._keep(pairs, lambda path: shelf.object_of(path, before[path]) if path in before else "")
 
     def _pairs(
         self, changed: Sequence[str], before: Manifest, after: Manifest, *, unsure: bool
@@ -299,26 +283,26 @@ class Recorder:
 
     def _keep(
         self,
-        pairs: Sequence[tuple[str, Reading, Reading]],
-        room: "_ByteBudget | None" = None,
-        objects: Mapping[str, str] | None = None,
+        pairs: Iterable[tuple[str, Reading, Reading]],
+        object_of: Callable[[str], str] | None = None,
     ) -> list[FileChange]:
         """Store the images of files that differ and return the changes.
 
-        With ``objects``, git's names for contents, those are left to git, and files as they are now are not stored.
+        With ``object_of``, git's name for a file's former content, such contents are left to git, and files as they
+        are now are not stored.
         """
         changes: list[FileChange] = []
-        room = room or _ByteBudget(MAX_BYTES)
+        room = MAX_BYTES
         for path, before, after in pairs:
             if before.image == after.image and not before.image.problem:
                 continue
-            name = (objects or {}).get(path, "")
-            stored = [before, after] if objects is None else [] if name else [before]
+            name = "" if object_of is None else object_of(path)
+            stored = [before, after] if object_of is None else [] if name else [before]
             size = sum(len(reading.data or b"") for reading in stored)
-            if size > room.left:
+            if size > room:
                 changes.append(_change(path, _lost(before.image, TOO_MUCH), _lost(after.image, TOO_MUCH)))
                 continue
-            room.left -= size
+            room -= size
             try:
                 for reading in stored:
                     if reading.data is not None:
@@ -329,7 +313,7 @@ class Recorder:
                 self._unstored = error.message
                 changes.append(_change(path, _lost(before.image, NOT_STORED), _lost(after.image, NOT_STORED)))
                 continue
-            if objects is None:
+            if object_of is None:
                 digest = after.image.digest
                 if self._shelf is not None and digest is not None and after.stamp is not None:
                     self._shelf.note(path, after.stamp, digest)
@@ -341,7 +325,7 @@ class Recorder:
         """Add changes to what the next checkpoint tells, in one piece with earlier ones where nobody was in between."""
         if self._unstored:
             self._say(f"Images of changed files could not be stored, so they can't be restored: {self._unstored}")
-        files = self._changes.files
+        files = self._changed
         last = {change.path: at for at, change in enumerate(files)}
         for change in changes:
             at = last.get(change.path)
@@ -381,19 +365,6 @@ def _within(room: int, changed: Sequence[str], before: Manifest, after: Manifest
 
 def _unread(stamp: Stamp | None) -> Image:
     return Image() if stamp is None else Image(mode=stamp.mode & 0o7777, problem=TOO_MUCH)
-
-
-def _differing(before: Manifest, after: Manifest) -> list[str]:
-    return sorted(path for path in before.keys() | after.keys() if before.get(path) != after.get(path))
-
-
-def _follow(manifest: Manifest, known: dict[str, Reading]) -> None:
-    """Take files as they are into a manifest: what was done to them is recorded already."""
-    for name, reading in known.items():
-        if reading.stamp is not None:
-            manifest[name] = reading.stamp
-        else:
-            manifest.pop(name, None)
 
 
 def _change(path: str, before: Image, after: Image) -> FileChange:

@@ -21,7 +21,7 @@ from tui_agent.agent.checkpoints.plan import (
 )
 from tui_agent.agent.checkpoints.preimages import GitObjects
 from tui_agent.agent.checkpoints.recorder import SnapshotStore
-from tui_agent.editing.diffs import FileDiff, diff_texts
+from tui_agent.editing.diffs import diff_texts
 from tui_agent.editing.text_files import SAMPLE_BYTES, detect, replace_file
 from tui_agent.lazy import dataclass
 from tui_agent.session.errors import StoreError
@@ -209,21 +209,14 @@ def _row(difference: Difference, now: Reading, restorer: Restorer) -> ChangedFil
     mark = "A" if not there.exists else "D" if not now.image.exists else "M"
     if now.image.problem:
         return ChangedFile(mark, path, now.image.problem)
-    facts = [_mode(there.mode, now.image.mode)]
-    diff = _compared(path, content, now)
-    if diff is None:
-        facts.append("not compared: binary or large")
-    else:
-        facts.append(" ".join(filter(None, [_signed("+", diff.additions), _signed("-", diff.deletions)])))
-    return ChangedFile(mark, path, " ".join(filter(None, facts)), "" if diff is None else diff.text)
-
-
-def _compared(path: str, before: bytes | None, now: Reading) -> FileDiff | None:
-    """Return the difference; None where lines say nothing."""
-    old, new = _text(before), _text(now.data)
+    is_other_mode = there.mode and now.image.mode and there.mode != now.image.mode
+    facts = [f"mode {there.mode:o} → {now.image.mode:o}"] if is_other_mode else []
+    old, new = _text(content), _text(now.data)
     if old is None or new is None:
-        return None
-    return diff_texts(path, None if before is None else old, new)
+        return ChangedFile(mark, path, " ".join([*facts, "not compared: binary or large"]))
+    diff = diff_texts(path, None if content is None else old, new)
+    facts += [f"{sign}{lines}" for sign, lines in (("+", diff.additions), ("-", diff.deletions)) if lines]
+    return ChangedFile(mark, path, " ".join(facts), diff.text)
 
 
 def _text(data: bytes | None) -> str | None:
@@ -231,11 +224,3 @@ def _text(data: bytes | None) -> str | None:
         return ""
     encoding = detect(data[:SAMPLE_BYTES], whole=len(data) <= SAMPLE_BYTES) if len(data) <= _COMPARED_BYTES else None
     return None if encoding is None else data.decode(encoding.name, "replace")
-
-
-def _signed(sign: str, number: int) -> str:
-    return f"{sign}{number}" if number else ""
-
-
-def _mode(before: int, now: int) -> str:
-    return f"mode {before:o} → {now:o}" if before and now and before != now else ""

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import cast
 
-from tui_agent.agent.checkpoints.plan import RestorePlan, changes_in, differences
+from tui_agent.agent.checkpoints.plan import Difference, RestorePlan, changes_in, differences
 from tui_agent.agent.checkpoints.recorder import Recorder
 from tui_agent.agent.checkpoints.restoring import (
     ChangeAmount,
@@ -79,10 +79,10 @@ class FileRewind:
         if self._restorer is None:
             return RestorePlan()
         await self.settle()
-        back, forth = self._between(self._session.leaf, target)
-        found = differences(changes_in(back), changes_in(forth))
+        leaf = self._session.leaf
+        back, forth = self._checkpoints(leaf, target), self._checkpoints(target, leaf)
         omitted = sum(entry.omitted for entry in (*back, *forth))
-        return await asyncio.to_thread(self._restorer.plan, found, omitted)
+        return await asyncio.to_thread(self._restorer.plan, differences(changes_in(back), changes_in(forth)), omitted)
 
     async def restore(self, plan: RestorePlan, said: str = "") -> Restored:
         """Restore the files of a plan and tell the user what came of it, after what was ``said`` of the move."""
@@ -116,9 +116,7 @@ class FileRewind:
         if self._restorer is None:
             return ()
         await self.settle()
-        back, forth = self._between(self._session.leaf, target)
-        found = differences(changes_in(back), changes_in(forth))
-        return await asyncio.to_thread(diff_of, found, self._restorer)
+        return await asyncio.to_thread(diff_of, self._differences(self._session.leaf, target), self._restorer)
 
     async def diff_between(self, old: int | None, new: int | None) -> tuple[ChangedFile, ...]:
         """Return how files differ between two entries, as they were recorded: from ``old`` to ``new``.
@@ -127,9 +125,7 @@ class FileRewind:
         """
         if self._restorer is None:
             return ()
-        back, forth = self._between(new, old)
-        found = differences(changes_in(back), changes_in(forth))
-        return await asyncio.to_thread(diff_of_recorded, found, self._restorer)
+        return await asyncio.to_thread(diff_of_recorded, self._differences(new, old), self._restorer)
 
     async def amounts(self, places: Sequence[int | None]) -> list[ChangeAmount]:
         """Return how much the session changed since each of some entries of its path, None for the beginning."""
@@ -172,10 +168,8 @@ class FileRewind:
             self._agent.keep(entry.model_copy(update={"put_back_to": target or 0}))
         return done
 
-    def _between(
-        self, here: int | None, there: int | None
-    ) -> tuple[Sequence[CheckpointEntry], Sequence[CheckpointEntry]]:
-        return self._checkpoints(here, there), self._checkpoints(there, here)
+    def _differences(self, here: int | None, there: int | None) -> list[Difference]:
+        return differences(changes_in(self._checkpoints(here, there)), changes_in(self._checkpoints(there, here)))
 
     def _checkpoints(self, leaf: int | None, other: int | None) -> list[CheckpointEntry]:
         left = self._session.reader.parting(leaf, other).left

@@ -5,7 +5,7 @@ import os
 import re
 import shlex
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from tui_agent.agent.diagnostics.settings import DiagnosticSettings
@@ -78,18 +78,15 @@ def checks_for(path: Path, root: Path, settings: DiagnosticSettings) -> list[Che
     chosen = [commands for pattern, commands in settings.commands.items() if _fits(name, pattern)]
     if chosen:
         lines = [line for commands in chosen for line in ((commands,) if isinstance(commands, str) else commands)]
-        return [Check(_first_word(line), (line,), root, is_users=True) for line in dict.fromkeys(lines) if line.strip()]
-    return list(_found(path, root))
-
-
-def _found(path: Path, root: Path) -> Iterator[Check]:
+        lines = [line for line in dict.fromkeys(lines) if line.strip()]
+        return [Check(Path(line.split(maxsplit=1)[0]).name, (line,), root, is_users=True) for line in lines]
+    found = []
     for checker in KNOWN_CHECKERS:
-        if not any(map(path.match, checker.patterns)):
-            continue
-        where = _place_of(checker, path, root)
+        where = _place_of(checker, path, root) if any(map(path.match, checker.patterns)) else None
         program = find_checker(checker.name, where, root) if where is not None else None
         if where is not None and program is not None:
-            yield Check(checker.name, (program, *checker.arguments), where)
+            found.append(Check(checker.name, (program, *checker.arguments), where))
+    return found
 
 
 def find_checker(name: str, where: Path, root: Path) -> str | None:
@@ -126,10 +123,6 @@ def _holds(path: Path, text: str) -> bool:
 
 def _fits(name: str, pattern: str) -> bool:
     return fnmatch.fnmatchcase(name, pattern) or fnmatch.fnmatchcase(name.rpartition("/")[2], pattern)
-
-
-def _first_word(line: str) -> str:
-    return Path(line.split(maxsplit=1)[0]).name if line.strip() else ""
 
 
 _PLACED = LazyPattern(

@@ -19,7 +19,6 @@ from pathlib import Path
 
 from tui_agent.agent.diagnostics.checks import (
     Check,
-    Origins,
     Problem,
     checks_for,
     new_problems,
@@ -123,20 +122,14 @@ class Diagnostics:
             return
         before = await asyncio.to_thread(lambda: {path: _content(path) for path in paths})
         yield
-        for path, checks in (await asyncio.to_thread(self._checks, before)).items():
+
+        def found() -> dict[Path, list[Check]]:
+            changed = [path for path, was in before.items() if _content(path) != was]
+            return {path: checks_for(path, self._root, self.settings) for path in changed}
+
+        for path, checks in (await asyncio.to_thread(found)).items():
             for check in checks:
                 self.checkers.setdefault(check, Checker(check)).edited.setdefault(path, before[path])
-
-    def _checks(self, before: Before) -> dict[Path, list[Check]]:
-        changed = [path for path, was in before.items() if _content(path) != was]
-        return {path: checks_for(path, self._root, self.settings) for path in changed}
-
-    def start(self) -> None:
-        """Check in the background what was edited."""
-        for checker in self.checkers.values():
-            if checker.edited and not checker.running and not checker.gave_up and self.enabled:
-                checker.was_waited_for = False
-                checker.task = asyncio.get_running_loop().create_task(self._work(checker))
 
     @contextlib.contextmanager
     def during_run(self) -> Iterator[None]:
@@ -147,19 +140,23 @@ class Diagnostics:
         finally:
             self._is_told_by_run = False
 
-    async def wait_briefly(self) -> None:
-        """Wait for checks that run, so long as the settings say, and for each once; not for what took longer before."""
+    async def findings(self) -> UserEntry | None:
+        """Check what was edited and return the entry that tells the model what is new; None when nothing is.
+
+        It waits for each check once, as long as the settings say, and not for what took longer before; what is found
+        later comes with a later call.
+        """
+        for checker in self.checkers.values():
+            if checker.edited and not checker.running and not checker.gave_up and self.enabled:
+                checker.was_waited_for = False
+                checker.task = asyncio.get_running_loop().create_task(self._work(checker))
         running = [checker for checker in self.checkers.values() if checker.running and not checker.was_waited_for]
         waited = [checker for checker in running if (checker.seconds or 0) <= self.settings.wait]
-        if not waited or not self.enabled:
-            return
-        for checker in waited:
-            checker.was_waited_for = True
-        self._emit(ChecksAwaited(tuple(dict.fromkeys(checker.check.name for checker in waited))))
-        await asyncio.wait([checker.task for checker in waited if checker.task], timeout=self.settings.wait)
-
-    def take_findings(self) -> UserEntry | None:
-        """Return the entry that tells the model what is new, None when nothing is; it is told once."""
+        if waited and self.enabled:
+            for checker in waited:
+                checker.was_waited_for = True
+            self._emit(ChecksAwaited(tuple(dict.fromkeys(checker.check.name for checker in waited))))
+            await asyncio.wait([checker.task for checker in waited if checker.task], timeout=self.settings.wait)
         told: dict[str, list[str]] = {}
         for checker in self.checkers.values():
             # What is being changed or looked at again may not be so any more.
@@ -222,7 +219,10 @@ class Diagnostics:
         if known is None:
             # After it, because caches are warm now; and where all is well nothing can be new.
             known = await self._problems_before(checker.check, words, edited) if after else []
-        origins = await asyncio.to_thread(self._origins, edited)
+        names = {path: path.relative_to(self._root).as_posix() for path in edited}
+        origins = await asyncio.to_thread(
+            lambda: {name: _origins_of(edited[path], _content(path)) for path, name in names.items()}
+        )
         if known is None:
             new = problems_on_new_lines(after, origins)
         else:
@@ -231,8 +231,8 @@ class Diagnostics:
         checker.known[words] = after
         if len(checker.known) > MAX_KNOWN:
             del checker.known[next(iter(checker.known))]
-        still, names = {problem.key for problem in after}, set(origins)
-        kept = [problem for problem in checker.untold if problem.path not in names or problem.key in still]
+        still = {problem.key for problem in after}
+        kept = [problem for problem in checker.untold if problem.path not in origins or problem.key in still]
         checker.untold, checker.found = list(dict.fromkeys([*kept, *new])), len(after)
 
     async def _problems_before(self, check: Check, words: tuple[str, ...], edited: Before) -> list[Problem] | None:
@@ -303,11 +303,6 @@ class Diagnostics:
         if not check.is_users or (sandbox is not None and sandbox.refusal()):
             raise _GaveUpError("runs in a sandbox only, and there is none.")
         return None
-
-    def _origins(self, edited: Before) -> Origins:
-        return {
-            path.relative_to(self._root).as_posix(): _origins_of(was, _content(path)) for path, was in edited.items()
-        }
 
 
 def _origins_of(was: bytes | None, now: bytes | None) -> list[int | None]:

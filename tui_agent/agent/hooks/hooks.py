@@ -296,16 +296,16 @@ class Hooks:
         if self._handlers is None and self._load is not None:
             loaded = await asyncio.to_thread(self._load)
             if self._handlers is None:
-                self._handlers = tuple(map(self._contained, loaded.handlers))
+                told = {"containment": self._containment, "report": self._warn}
+                self._handlers = tuple(
+                    replace(handler, **told) if isinstance(handler, CommandHook) else handler  # type: ignore[arg-type]
+                    for handler in loaded.handlers
+                )
                 for problem in loaded.problems:
-                    self._report(Notice(problem, "warning"))
+                    self._warn(problem)
 
-    def _contained(self, handler: Handler) -> Handler:
-        if not isinstance(handler, CommandHook):
-            return handler
-        return replace(
-            handler, containment=self._containment, report=lambda text: self._report(Notice(text, "warning"))
-        )
+    def _warn(self, text: str) -> None:
+        self._report(Notice(text, "warning"))
 
     async def wanted(self, event: str, tool: str = "") -> bool:
         """Whether any hook wants an event; what costs time to prepare is prepared only then."""
@@ -463,7 +463,7 @@ class Hooks:
         return answer if isinstance(answer, expected) else None
 
     def _failed(self, handler: Handler, event: str, why: str) -> None:
-        self._report(Notice(f"The {event} hook “{handler.name}” failed: {why}. Went on without it.", "warning"))
+        self._warn(f"The {event} hook “{handler.name}” failed: {why}. Went on without it.")
 
 
 def _plain(arguments: ToolInput) -> dict[str, Any]:

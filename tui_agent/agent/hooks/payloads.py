@@ -5,7 +5,7 @@
 
 import json
 import sys
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -262,12 +262,9 @@ def refusal(event: str, message: str) -> HookAnswer | None:
 
 def schemas() -> dict[str, dict[str, Any]]:
     """Return, for each event, the JSON schemas of what a hook is given and of what it may answer."""
-    given: list[type[BaseModel]] = [
-        SessionStart, UserPrompt, BeforeTool, AfterTool, BeforeCompact, AfterCompact, BeforeTree, AfterTree, RunEnd,
-    ]  # fmt: skip
     return {
-        name: {"given": model.model_json_schema(), "answer": answer.model_json_schema()}
-        for model, (name, answer) in zip(given, ANSWERS.items(), strict=True)
+        name: {"given": given.model_json_schema(), "answer": answer.model_json_schema()}
+        for given, (name, answer) in zip(get_args(Payload), ANSWERS.items(), strict=True)
     }
 
 

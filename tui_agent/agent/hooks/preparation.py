@@ -65,18 +65,13 @@ def _common_fields(
     files: FileOperations,
 ) -> dict[str, Any]:
     """Return the fields that the payloads of compactions and moves share."""
+
+    def text_of(*read: Entry) -> str:
+        return "\n\n".join(blocks_of(read, view, settings, templates))
+
     return {
-        "entries": _texts(entries, view, settings, templates),
-        "conversation": "\n\n".join(blocks_of(entries, view, settings, templates)),
+        "entries": tuple(EntryText(id=entry.id, kind=entry.kind, text=text_of(entry)) for entry in entries),
+        "conversation": text_of(*entries),
         "files": Files(read=files.read, modified=files.modified),
         "settings": settings.model_dump(mode="json"),
     }
-
-
-def _texts(
-    entries: Sequence[Entry], view: ContextView, settings: CompactionSettings, templates: Templates
-) -> tuple[EntryText, ...]:
-    def text_of(entry: Entry) -> str:
-        return "\n\n".join(blocks_of([entry], view, settings, templates))
-
-    return tuple(EntryText(id=entry.id, kind=entry.kind, text=text_of(entry)) for entry in entries)

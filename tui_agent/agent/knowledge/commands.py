@@ -7,17 +7,17 @@ pastes is data there.
 
 import re
 import shlex
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from tui_agent.agent.knowledge.documents import Document, DocumentError, FileCache
+from tui_agent.agent.knowledge.documents import DocumentError, FileCache, load_all
 from tui_agent.agent.knowledge.folders import Folder, Folders
 from tui_agent.lazy import dataclass
-from tui_agent.path_checks import is_file
 
 FILE_BYTES = 64 * 1024
 
-_SHELL = re.compile(r"!`([^`\n]+)`")
+SHELL = re.compile(r"!`([^`\n]+)`")
+"""A shell command in a template."""
 _SLOT = re.compile(r"\$(ARGUMENTS|[1-9])(?![0-9A-Za-z_])")
 _NAME = re.compile(r"[a-z][a-z0-9_-]*")
 
@@ -39,10 +39,6 @@ class UserCommand:
     of_project: bool = False
     origin: str = ""
 
-    @property
-    def runs_commands(self) -> bool:
-        return _SHELL.search(self.template) is not None
-
 
 @dataclass(frozen=True, slots=True)
 class FilledCommand:
@@ -62,30 +58,23 @@ def load_commands(folders: Folders, files: FileCache, problems: list[str]) -> tu
     It is the other way round with skills: a command is typed by somebody who knows what it does, and a project must
     not change that.
     """
+    places = (*folders.of_user("commands"), *folders.of_project("commands", problems))
+    paths = ((path, folder) for folder in places for path in folder.files("**/*.md"))
     found: dict[str, UserCommand] = {}
-    for folder in (*folders.of_user("commands"), *folders.of_project("commands", problems)):
-        for path in _markdown(folder.path):
-            try:
-                command = _command(path, folder, files)
-            except DocumentError as error:
-                problems.append(f"Command {folders.name(path)}: {error}.")
-                continue
-            if command is not None:
-                found.setdefault(command.name, command)
+    for command in load_all("Command", lambda path, folder: _command(path, folder, files), paths, problems):
+        found.setdefault(command.name, command)
     return tuple(found[name] for name in sorted(found))
-
-
-def split_arguments(text: str) -> list[str]:
-    """Split what was typed as a shell would; quotes that don't close are taken as they are."""
-    try:
-        return shlex.split(text)
-    except ValueError:
-        return text.split()
 
 
 async def fill_command(command: UserCommand, arguments: str, run: RunCommand) -> FilledCommand:
     """Return the command's message. ``run`` is called for each command in the template, in order."""
-    words = split_arguments(arguments)
+    try:
+        words = shlex.split(arguments)
+    except ValueError:  # a quote that doesn't close is taken as it is
+        words = arguments.split()
+    # A template's commands get the arguments as the shell's own parameters.
+    quoted = " ".join(map(shlex.quote, words))
+    parameters = f"set -- {quoted}\nARGUMENTS={shlex.quote(arguments)}\n"
 
     def argument(slot: re.Match[str]) -> str:
         if slot[1] == "ARGUMENTS":
@@ -93,27 +82,15 @@ async def fill_command(command: UserCommand, arguments: str, run: RunCommand) ->
         return words[int(slot[1]) - 1] if int(slot[1]) <= len(words) else ""
 
     text, own, end = "", "", 0
-    for found in _SHELL.finditer(command.template):
+    for found in SHELL.finditer(command.template):
         between = _SLOT.sub(argument, command.template[end : found.start()])
-        text += between + (await run(_with_parameters(found[1], arguments, words))).strip("\n")
+        text += between + (await run(parameters + found[1])).strip("\n")
         own += f"{between}\n"
         end = found.end()
     rest = _SLOT.sub(argument, command.template[end:])
     if arguments and not _SLOT.search(command.template):
         rest = f"{rest}\n\n{arguments}"
     return FilledCommand((text + rest).strip(), own + rest)
-
-
-def _with_parameters(command: str, arguments: str, words: Sequence[str]) -> str:
-    quoted = " ".join(shlex.quote(word) for word in words)
-    return f"set -- {quoted}\nARGUMENTS={shlex.quote(arguments)}\n{command}"
-
-
-def _markdown(folder: Path) -> Iterator[Path]:
-    try:
-        yield from sorted(path for path in folder.rglob("*.md") if is_file(path))
-    except OSError:
-        return
 
 
 def _command(path: Path, folder: Folder, files: FileCache) -> UserCommand | None:
@@ -126,19 +103,14 @@ def _command(path: Path, folder: Folder, files: FileCache) -> UserCommand | None
     document, _file = found
     if not document.body:
         raise DocumentError("there is nothing below the front matter")
+    hint = document.fields.get("argument-hint")  # [BRANCH] without quotes is a list to YAML
     return UserCommand(
         name=":".join(parts),
         description=document.text("description") or " ".join(document.body.split())[:80],
         template=document.body,
-        argument_hint=_hint(document),
+        argument_hint=f"[{' '.join(map(str, hint))}]" if isinstance(hint, list) else document.text("argument-hint"),
         model=document.model(folder.whose),
         agent=document.text("agent") or None,
         of_project=folder.of_project,
         origin=folder.origin,
     )
-
-
-def _hint(document: Document) -> str:
-    """Return how the argument is written; ``[BRANCH]`` without quotes is a list to YAML."""
-    value = document.fields.get("argument-hint")
-    return f"[{' '.join(map(str, value))}]" if isinstance(value, list) else document.text("argument-hint")

@@ -3,12 +3,13 @@
 import os
 import re
 import stat
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import field
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
+from tui_agent.agent.knowledge.folders import Folder
 from tui_agent.files.inside import OutsideError, is_inside, read_file, read_inside
 from tui_agent.files.sensitive import is_sensitive
 from tui_agent.lazy import dataclass
@@ -131,6 +132,23 @@ class FileCache:
                 raise LeftOutError(f"left out, as it leads to {name}, which usually holds secrets")
             return read_inside(self._project, path, limit)
         return read_file(path, limit)
+
+
+T = TypeVar("T")
+
+
+def load_all(
+    kind: str, make: Callable[[Path, Folder], T | None], found: Iterable[tuple[Path, Folder]], problems: list[str]
+) -> Iterator[T]:
+    """Yield what is made of files of a kind; what cannot be used is said in ``problems``."""
+    for path, folder in found:
+        try:
+            made = make(path, folder)
+        except DocumentError as error:
+            problems.append(f"{kind} {folder.shown}{path.as_posix().removeprefix(folder.path.as_posix())}: {error}.")
+        else:
+            if made is not None:
+                yield made
 
 
 def parse_document(text: str) -> Document:

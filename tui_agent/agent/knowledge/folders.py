@@ -5,6 +5,7 @@ from pathlib import Path
 
 from tui_agent.files.inside import is_inside
 from tui_agent.lazy import dataclass
+from tui_agent.path_checks import is_file
 from tui_agent.places import Kind, Place, places_of
 
 
@@ -20,6 +21,13 @@ class Folder:
     @property
     def origin(self) -> str:
         return f"{self.shown}, of {self.whose}" if self.whose else self.shown
+
+    def files(self, pattern: str) -> list[Path]:
+        """Return the files in it that fit a glob, in order; none where it can't be read."""
+        try:
+            return sorted(path for path in self.path.glob(pattern) if is_file(path))
+        except OSError:
+            return []
 
 
 @dataclass(frozen=True, slots=True)

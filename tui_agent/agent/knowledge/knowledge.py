@@ -4,13 +4,11 @@ import logging
 import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
 from pathlib import Path
-from types import MappingProxyType
 
 from tui_agent.agent.agent_specs import AgentSpec, find_spec, load_specs
 from tui_agent.agent.knowledge.commands import UserCommand, load_commands
-from tui_agent.agent.knowledge.documents import DocumentError, FileCache
+from tui_agent.agent.knowledge.documents import DocumentError, FileCache, load_all
 from tui_agent.agent.knowledge.folders import Folders
 from tui_agent.agent.knowledge.instructions import Instruction, InstructionFiles
 from tui_agent.context.templates import fill
@@ -38,15 +36,11 @@ def load_skills(folders: Folders, files: FileCache, problems: list[str]) -> dict
 
     What cannot be used is left out and said in ``problems``.
     """
+    places = (*folders.of_project("skills", problems), *folders.of_user("skills"))
+    paths = ((path, folder) for folder in places for path in folder.files("[!.]*/SKILL.md"))
     found: dict[str, Skill] = {}
-    for path in _paths(folders, problems):
-        try:
-            skill = _skill(path, files)
-        except DocumentError as error:
-            problems.append(f"Skill {folders.name(path)}: {error}.")
-            continue
-        if skill is not None:
-            found.setdefault(skill.name, skill)
+    for skill in load_all("Skill", lambda path, _folder: _skill(path, files), paths, problems):
+        found.setdefault(skill.name, skill)
     return dict(sorted(found.items()))
 
 
@@ -81,15 +75,6 @@ def _section(intro: str, rows: Sequence[tuple[str, str]], chars: int, left_out: 
 
 def _short(text: str, chars: int) -> str:
     return text if len(text) <= chars else f"{text[: chars - 1].rstrip()}…"
-
-
-def _paths(folders: Folders, problems: list[str]) -> Iterator[Path]:
-    for folder in (*folders.of_project("skills", problems), *folders.of_user("skills")):
-        try:
-            inner = sorted(child for child in folder.path.iterdir() if not child.name.startswith("."))
-        except OSError:
-            continue
-        yield from (child / "SKILL.md" for child in inner)
 
 
 def _skill(path: Path, files: FileCache) -> Skill | None:
@@ -139,16 +124,6 @@ class CommandRow:
     argument: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Loaded:
-    instructions: tuple[Instruction, ...] = ()
-    skills: Mapping[str, Skill] = field(default_factory=lambda: MappingProxyType({}))
-    commands: tuple[UserCommand, ...] = ()
-    specs: tuple[AgentSpec, ...] = ()
-    rows: tuple[CommandRow, ...] = ()
-    notes: tuple[str, ...] = ()
-
-
 class Knowledge:
     """What one session's agent was told in files.
 
@@ -168,7 +143,14 @@ class Knowledge:
         self._trusted = trusted
         self._files = FileCache(None if sources is None else sources.folders.project)
         self._loading = threading.Lock()
-        self._loaded = _Loaded()
+        self.instructions: tuple[Instruction, ...] = ()
+        self.skills: Mapping[str, Skill] = {}
+        self.commands: tuple[UserCommand, ...] = ()
+        self.specs: tuple[AgentSpec, ...] = ()
+        """The kinds of agents; built-in ones first."""
+        self.rows: tuple[CommandRow, ...] = ()
+        """What can be typed with a slash: the commands, and the skills as ``skill:NAME``."""
+        self._notes: tuple[str, ...] = ()
         self._problems: list[str] = []
         self.problems: tuple[str, ...] = ()
         """Everything that could not be used when the files were read last."""
@@ -187,31 +169,23 @@ class Knowledge:
         problems: list[str] = []
         folders = self._sources.folders
         with self._loading:
-            skills = load_skills(folders, self._files, problems)
-            commands = load_commands(folders, self._files, problems)
-            self._loaded = _Loaded(
-                self._instructions.load(problems),
-                MappingProxyType(skills),
-                commands,
-                load_specs(folders, self._prompt, self._files, problems, trusted=self._trusted),
-                (
-                    *(CommandRow(item.name, item.description, item.argument_hint) for item in commands),
-                    *(CommandRow(f"{SKILL_PREFIX}{item.name}", item.description, "[TASK]") for item in skills.values()),
-                ),
-                self._read_notes(folders.project, problems),
+            self.skills = load_skills(folders, self._files, problems)
+            self.commands = load_commands(folders, self._files, problems)
+            self.instructions = self._instructions.load(problems)
+            self.specs = load_specs(folders, self._prompt, self._files, problems, trusted=self._trusted)
+            self.rows = (
+                *(CommandRow(item.name, item.description, item.argument_hint) for item in self.commands),
+                *(CommandRow(f"{SKILL_PREFIX}{row.name}", row.description, "[TASK]") for row in self.skills.values()),
             )
+            try:
+                self._notes = tuple(notes_in(read_notes(folders.project)))
+            except (NoteError, OSError) as error:
+                problems.append(f"{NOTES_FILE}: left out: {error}")
+                self._notes = ()
             if self._offers_skills is None:
                 self.fix_skill_tool()
             self.problems = tuple(problems)
         self._tell(problems)
-
-    @staticmethod
-    def _read_notes(project: Path, problems: list[str]) -> tuple[str, ...]:
-        try:
-            return tuple(notes_in(read_notes(project)))
-        except (NoteError, OSError) as error:
-            problems.append(f"{NOTES_FILE}: left out: {error}")
-            return ()
 
     def _tell(self, problems: Iterable[str]) -> None:
         with self._loading:
@@ -245,28 +219,6 @@ class Knowledge:
     # -- what there is --------------------------------------------------------------------------------------
 
     @property
-    def instructions(self) -> tuple[Instruction, ...]:
-        return self._loaded.instructions
-
-    @property
-    def skills(self) -> Mapping[str, Skill]:
-        return self._loaded.skills
-
-    @property
-    def commands(self) -> tuple[UserCommand, ...]:
-        return self._loaded.commands
-
-    @property
-    def rows(self) -> tuple[CommandRow, ...]:
-        """What can be typed with a slash: the commands, and the skills as ``skill:NAME``."""
-        return self._loaded.rows
-
-    @property
-    def specs(self) -> tuple[AgentSpec, ...]:
-        """The kinds of agents; built-in ones first."""
-        return self._loaded.specs
-
-    @property
     def trusted(self) -> bool:
         return self._trusted()
 
@@ -293,19 +245,19 @@ class Knowledge:
         skills = list_skills(self.skills.values(), self._prompt("skills"), budget, count)
         own = [spec for spec in self.specs if spec.origin and spec.subagent] if subagents else []
         lists = [skills, _list_agents(own)]
-        return (*filter(None, lists), *(item.section for item in self.instructions), *self._notes(count))
+        return (*filter(None, lists), *(item.section for item in self.instructions), *self._note_section(count))
 
-    def _notes(self, count: Callable[[str], int]) -> Iterator[str]:
+    def _note_section(self, count: Callable[[str], int]) -> Iterator[str]:
         """Yield the section of the project's notes, the newest that the budget takes."""
         room = self._sources.notes_tokens if self._sources is not None else 0
         kept: list[str] = []
-        for note in reversed(self._loaded.notes):
+        for note in reversed(self._notes):
             room -= count(note) + 2
             if room < 0:
                 break
             kept.append(f"- {note}")
         if kept:
-            left_out = len(self._loaded.notes) - len(kept)
+            left_out = len(self._notes) - len(kept)
             more = [f"[{left_out} older notes are in the file only.]"] if left_out else []
             yield Instruction(NOTES_FILE, "\n".join([*more, *reversed(kept)])).section
 

@@ -22,7 +22,6 @@ from tui_agent.agent.mcp.records import (
     McpError,
     McpPrompt,
     McpResource,
-    McpTemplate,
     PromptArgument,
     ServerMessage,
     ServerOffer,
@@ -43,6 +42,8 @@ if TYPE_CHECKING:
         ElicitRequestParams,
         ElicitResult,
         LoggingMessageNotificationParams,
+        Prompt,
+        Tool,
     )
 
 
@@ -129,8 +130,6 @@ _NOT_STREAMABLE = frozenset(
 """What servers that speak only SSE answer to a request of streamable HTTP."""
 _LOST = frozenset({"Session terminated", "Connection closed"})
 
-ShowLogin = Callable[[str], Awaitable[None]]
-
 
 class Listener(Protocol):
     """Who hears of a connection."""
@@ -163,9 +162,13 @@ async def connect(spec: ServerSpec, around: ConnectionContext, listener: Listene
         stack.callback(server_log.close)
         heard = _Heard(spec, listener, server_log)
         if settings.command is not None:
+            from mcp import stdio_client
+
             errors = stack.enter_context(server_log.standard_error())
             program = await stack.enter_async_context(_program(spec, around, settings, heard))
-            client = await stack.enter_async_context(_client(spec, heard, _stdio(program, errors)))
+            # Lines the SDK can't read are in the server's log.
+            logging.getLogger("mcp.client.stdio").addFilter(_is_no_noise)
+            client = await stack.enter_async_context(_client(spec, heard, stdio_client(program, errlog=errors)))
         else:
             client = await _reach(spec, around, settings, heard, stack)
         heard.connected = True
@@ -284,13 +287,6 @@ def _client(
     )
 
 
-def _stdio(program: "StdioServerParameters", errors: TextIO) -> "Transport":
-    from mcp import stdio_client
-
-    logging.getLogger("mcp.client.stdio").addFilter(_is_no_noise)
-    return stdio_client(program, errlog=errors)
-
-
 @asynccontextmanager
 async def _program(
     spec: ServerSpec, around: ConnectionContext, settings: McpServerSettings, heard: _Heard
@@ -333,7 +329,6 @@ async def _program(
 
 
 def _is_no_noise(record: logging.LogRecord) -> bool:
-    """Whether a record of the SDK says something new: lines it can't read are in the server's log."""
     return not str(record.msg).startswith("Failed to parse")
 
 
@@ -350,13 +345,15 @@ async def _reach(
     url = settings.url or ""
     refusals: list[int] = []
 
-    def refused(status: int) -> None:
-        refusals.append(status)
-        heard.listener.refused(status)
+    async def on_response(response: Any) -> None:
+        # The SDK's errors do not say with which status a request was refused.
+        if response.status_code >= HTTPStatus.BAD_REQUEST:
+            refusals.append(response.status_code)
+            heard.listener.refused(response.status_code)
 
     def make(headers: Any = None, timeout: Any = None, auth: Any = None) -> Any:
         http = create_mcp_http_client(headers=headers, timeout=timeout, auth=auth)
-        http.event_hooks["response"].append(_telling(refused))
+        http.event_hooks["response"].append(on_response)
         return http
 
     login = None if settings.is_authorized else login_for(spec.name, url, around.token_dir, heard.listener.login)
@@ -381,16 +378,6 @@ async def _reach(
         if len(refusals) > 1:
             heard.listener.refused(refusals[0])  # what it said to the way that servers speak now
         raise
-
-
-def _telling(refused: Callable[[int], None]) -> Callable[[Any], Awaitable[None]]:
-    """Return what tells of answers that refuse: the SDK's errors do not say with which status."""
-
-    async def on_response(response: Any) -> None:
-        if response.status_code >= HTTPStatus.BAD_REQUEST:
-            refused(response.status_code)
-
-    return on_response
 
 
 @asynccontextmanager
@@ -459,14 +446,26 @@ class Connection:
         self._heard = heard
 
     async def offer(self) -> ServerOffer:
-        able = self._client.server_capabilities
-        return ServerOffer(
-            instructions=(self._client.instructions or "").strip(),
-            tools=tuple([tool async for tool in self._tools()]) if able.tools else (),
-            prompts=tuple([prompt async for prompt in self._prompts()]) if able.prompts else (),
-            resources=tuple([resource async for resource in self._resources()]) if able.resources else (),
-            templates=tuple([template async for template in self._templates()]) if able.resources else (),
+        client, name = self._client, self._spec.name
+        able = client.server_capabilities
+        tools = [_tool_info(row) async for row in self._all(client.list_tools, "tools")] if able.tools else []
+        prompts = (
+            [_prompt(name, row) async for row in self._all(client.list_prompts, "prompts")] if able.prompts else []
         )
+        resources: list[McpResource] = []
+        templates: list[McpResource] = []
+        if able.resources:
+            async for row in self._all(client.list_resources, "resources"):
+                about = row.description or row.title or ""
+                resources.append(McpResource(name, row.uri, row.name, about, row.mime_type, row.size))
+            try:
+                async for row in self._all(client.list_resource_templates, "resource_templates"):
+                    about = row.description or row.title or ""
+                    templates.append(McpResource(name, row.uri_template, row.name, about))
+            except McpError as error:  # a server may have resources and not know of templates
+                log.info("MCP server %s has no templates: %s", name, error)
+        instructions = (client.instructions or "").strip()
+        return ServerOffer(instructions, tuple(tools), tuple(prompts), tuple(resources), tuple(templates))
 
     async def set_log_level(self, level: LogLevel) -> None:
         """Ask for messages from a level on; nothing where the server sends none.
@@ -538,54 +537,31 @@ class Connection:
         except RuntimeError as error:
             raise McpError(f"{self._spec.name}: {error}") from None
 
-    async def _tools(self) -> AsyncIterator[ToolInfo]:
-        async for page in self._pages(self._client.list_tools):
-            for tool in page.tools:
-                whole = (tool.description or tool.title or "").strip()
-                yield ToolInfo(
-                    tool.name,
-                    shortened(whole, MAX_DESCRIPTION),
-                    _object_schema(tool.input_schema),
-                    bool(tool.annotations and tool.annotations.read_only_hint),
-                    omitted=max(0, len(whole) - MAX_DESCRIPTION),
-                )
-
-    async def _prompts(self) -> AsyncIterator[McpPrompt]:
-        async for page in self._pages(self._client.list_prompts):
-            for prompt in page.prompts:
-                arguments = tuple(
-                    PromptArgument(row.name, row.description or "", bool(row.required))
-                    for row in prompt.arguments or ()
-                )
-                about = prompt.description or prompt.title or ""
-                yield McpPrompt(self._spec.name, prompt.name, about, arguments)
-
-    async def _resources(self) -> AsyncIterator[McpResource]:
-        async for page in self._pages(self._client.list_resources):
-            for row in page.resources:
-                about = row.description or row.title or ""
-                yield McpResource(self._spec.name, row.uri, row.name, about, row.mime_type, row.size)
-
-    async def _templates(self) -> AsyncIterator[McpTemplate]:
-        try:
-            async for page in self._pages(self._client.list_resource_templates):
-                for row in page.resource_templates:
-                    about = row.description or row.title or ""
-                    yield McpTemplate(self._spec.name, row.uri_template, row.name, about)
-        except McpError as error:  # a server may have resources and not know of templates
-            log.info("MCP server %s has no templates: %s", self._spec.name, error)
-
-    async def _pages(self, ask: Callable[..., Awaitable[Any]]) -> AsyncIterator[Any]:
+    async def _all(self, ask: Callable[..., Awaitable[Any]], rows: str) -> AsyncIterator[Any]:
+        """Yield the rows of every page of a list."""
         cursor: str | None = None
         for _ in range(MAX_PAGES):
             page = await self._asked(ask(cursor=cursor))
-            yield page
+            for row in getattr(page, rows):
+                yield row
             cursor = page.next_cursor
             if cursor is None:
                 return
 
 
-def _object_schema(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema of a tool's arguments as every provider takes it: an object with properties."""
-    tidy = tidy_schema(schema)
-    return {"type": "object", "properties": {}, **(tidy if isinstance(tidy, dict) else {})}
+def _tool_info(tool: "Tool") -> ToolInfo:
+    whole, schema = (tool.description or tool.title or "").strip(), tidy_schema(tool.input_schema)
+    return ToolInfo(
+        tool.name,
+        shortened(whole, MAX_DESCRIPTION),
+        # As every provider takes it: an object with properties.
+        {"type": "object", "properties": {}, **(schema if isinstance(schema, dict) else {})},
+        bool(tool.annotations and tool.annotations.read_only_hint),
+        omitted=max(0, len(whole) - MAX_DESCRIPTION),
+    )
+
+
+def _prompt(server: str, prompt: "Prompt") -> McpPrompt:
+    rows = prompt.arguments or ()
+    arguments = tuple(PromptArgument(row.name, row.description or "", bool(row.required)) for row in rows)
+    return McpPrompt(server, prompt.name, prompt.description or prompt.title or "", arguments)

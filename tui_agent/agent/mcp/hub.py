@@ -12,8 +12,9 @@ import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal
 
+from tui_agent.agent.channel import joined
 from tui_agent.agent.events import Notice
 from tui_agent.agent.mcp.questions import Host, host_of
 from tui_agent.agent.mcp.records import (
@@ -24,7 +25,6 @@ from tui_agent.agent.mcp.records import (
     McpPrompt,
     McpResource,
     McpServerStatus,
-    McpTemplate,
     McpToolRow,
     ServerState,
     ToolInfo,
@@ -36,7 +36,6 @@ from tui_agent.agent.mcp.settings import (
     FoundServers,
     McpConfigError,
     McpServerSettings,
-    ServerSpec,
     Timeouts,
 )
 from tui_agent.errors import ToolError
@@ -168,22 +167,20 @@ class McpSearchTool(DynamicTool):
         return await finish(Output("\n".join(lines), title=title, cut_hint=FILTER_OUTPUT), context)
 
 
-def best_matches(query: str, tools: Sequence[McpTool], most: int = MAX_SEARCH_RESULTS) -> list[McpTool]:
+def best_matches(query: str, tools: Sequence[McpTool]) -> list[McpTool]:
     """Return the tools that a query names, or those whose names and descriptions hold its words, best first."""
     named = [tool for tool in tools if tool.name in query.replace(",", " ").split()]
     if named:
         return named
     words = set(_WORD.findall(query.lower()))
-    scored = [(sum(_weight(word, tool) for word in words), tool) for tool in tools]
-    fitting = [row for row in scored if row[0]]
-    return [tool for _score, tool in sorted(fitting, key=lambda row: (-row[0], row[1].name))[:most]]
 
+    def score(tool: McpTool) -> int:
+        name, about = tool.name.lower(), tool.description.lower()
+        whole = _WORD.findall(name)
+        return sum(6 if word in whole else 3 * (word in name) + (word in about) for word in words)
 
-def _weight(word: str, tool: McpTool) -> int:
-    name, description = tool.name.lower(), tool.description.lower()
-    if word in _WORD.findall(name):
-        return 6
-    return 3 * (word in name) + (word in description)
+    fitting = [(weight, tool) for tool in tools if (weight := score(tool))]
+    return [tool for _weight, tool in sorted(fitting, key=lambda row: (-row[0], row[1].name))[:MAX_SEARCH_RESULTS]]
 
 
 def _parameters(tool: McpTool) -> str:
@@ -258,15 +255,15 @@ class McpHub:
 
     def join(self, host: Host) -> Callable[[], None]:
         """Let servers ask a session's person and model; the returned function ends that."""
-        return _joined(self._hosts, host)
+        return joined(self._hosts, host)
 
     def subscribe(self, listener: Callable[[Notice], None]) -> Callable[[], None]:
         """Call ``listener`` with what the user should know; the returned function ends that."""
-        return _joined(self._listeners, listener)
+        return joined(self._listeners, listener)
 
     def watch(self, watcher: Callable[[], None]) -> Callable[[], None]:
         """Call ``watcher`` whenever ``status`` may be different; the returned function ends that."""
-        return _joined(self._watchers, watcher)
+        return joined(self._watchers, watcher)
 
     # -- life -----------------------------------------------------------------------------------------------
 
@@ -302,7 +299,7 @@ class McpHub:
         self._started = True
         found = self._find()
         wanted = {spec.name: spec for spec in found.specs}
-        kept = {name for name, server in self._servers.items() if _runs_on(server.spec, wanted.get(name))}
+        kept = {name for name, server in self._servers.items() if name in wanted and server.spec.runs_on(wanted[name])}
         for name in kept:
             self._servers[name].spec = wanted[name]
         gone = [server for name, server in self._servers.items() if name not in kept]
@@ -354,12 +351,7 @@ class McpHub:
 
                 if self._around is None:
                     raise McpError("There is nowhere to run a server.")
-                self._servers[spec.name] = McpServer(
-                    spec,
-                    self._around,
-                    self._patience,
-                    self,
-                )
+                self._servers[spec.name] = McpServer(spec, self._around, self._patience, self)
                 self._servers[spec.name].start()
 
     # -- tools ----------------------------------------------------------------------------------------------
@@ -438,13 +430,16 @@ class McpHub:
 
         ``count`` and ``count_text`` give tokens; ``window`` is the model's, which bounds servers' instructions.
         """
-        found, later = [], self._on_demand(window, count)
-        for server in self._servers.values():
-            section = _section(server, window, count_text)
-            status = self._status(server, count)
-            status = replace(status, instructions=section, instruction_tokens=count_text(section))
-            found.append(replace(status, on_demand=server.name in later))
-        return tuple(found)
+        later = self._on_demand(window, count)
+        return tuple(
+            replace(
+                self._status(server, count),
+                instructions=(section := _section(server, window, count_text)),
+                instruction_tokens=count_text(section),
+                on_demand=server.name in later,
+            )
+            for server in self._servers.values()
+        )
 
     def prompts(self) -> tuple[McpPrompt, ...]:
         return tuple(prompt for server in self._ready() for prompt in server.offer.prompts)
@@ -452,7 +447,7 @@ class McpHub:
     def resources(self) -> tuple[McpResource, ...]:
         return tuple(resource for server in self._ready() for resource in server.offer.resources)
 
-    def templates(self) -> tuple[McpTemplate, ...]:
+    def templates(self) -> tuple[McpResource, ...]:
         return tuple(template for server in self._ready() for template in server.offer.templates)
 
     async def prompt(
@@ -484,7 +479,8 @@ class McpHub:
         return (*text, *images)
 
     def _status(self, server: McpServer, count: Callable[[ToolSchema], int]) -> McpServerStatus:
-        settings = server.spec.settings
+        settings, tokens = server.spec.settings, self._tokens(server)
+        login = LoginState.SIGNED_IN if tokens is not None and tokens.is_filled else LoginState.NONE
         return McpServerStatus(
             name=server.name,
             source=server.spec.source,
@@ -494,15 +490,9 @@ class McpHub:
             detail=server.detail,
             advice=server.advice,
             tools=tuple(
-                McpToolRow(
-                    tool.name,
-                    tool.info.name,
-                    tool.info.description,
-                    count(tool.schema()),
-                    tool.is_on,
-                    tool.info.omitted,
-                )
+                McpToolRow(tool.name, info.name, info.description, count(tool.schema()), tool.is_on, info.omitted)
                 for tool in self._tools.values()
+                for info in (tool.info,)
                 if tool.server is server
             ),
             prompts=server.offer.prompts,
@@ -511,7 +501,7 @@ class McpHub:
             messages=tuple(server.messages),
             log_level=settings.log_level,
             restarts=server.restarts,
-            login=self._login_of(server),
+            login=LoginState.WAITING if server.state is ServerState.LOGIN else login,
             log=self._around.log_path(server.name) if self._around is not None else None,
         )
 
@@ -523,12 +513,6 @@ class McpHub:
         from tui_agent.agent.mcp.oauth import token_file
 
         return token_file(server.name, settings.url, self._around.token_dir)
-
-    def _login_of(self, server: McpServer) -> LoginState:
-        if server.state is ServerState.LOGIN:
-            return LoginState.WAITING
-        tokens = self._tokens(server)
-        return LoginState.SIGNED_IN if tokens is not None and tokens.is_filled else LoginState.NONE
 
     def _server(self, name: str) -> McpServer:
         if name not in self._servers:
@@ -547,15 +531,6 @@ class McpHub:
 
     def on_state(self, server: McpServer) -> None:
         """Take note of a server's new state."""
-        self._publish_state(server)
-        self.on_change()
-
-    def on_change(self) -> None:
-        """Tell watchers that ``status`` may be different."""
-        for watcher in tuple(self._watchers):
-            watcher()
-
-    def _publish_state(self, server: McpServer) -> None:
         match server.state:
             case ServerState.READY:
                 self._collect()
@@ -572,6 +547,12 @@ class McpHub:
                 self._notify(Notice(f"The MCP server {server.name}: {server.detail}.", "warning"))
             case _:
                 pass
+        self.on_change()
+
+    def on_change(self) -> None:
+        """Tell watchers that ``status`` may be different."""
+        for watcher in tuple(self._watchers):
+            watcher()
 
     def on_login(self, name: str, url: str) -> None:
         """Tell the user where to log in to a server."""
@@ -603,22 +584,3 @@ def _section(server: McpServer, window: int, count: Callable[[str], int]) -> str
     if (tokens := count(text)) > most:
         text = shortened(text, len(text) * most // tokens)
     return f'<{_SECTION} name="mcp {portable_name("", server.name).strip("_")}">\n{text}\n</{_SECTION}>'
-
-
-ListenerT = TypeVar("ListenerT")
-
-
-def _joined(listeners: list[ListenerT], listener: ListenerT) -> Callable[[], None]:
-    listeners.append(listener)
-
-    def leave() -> None:
-        if listener in listeners:
-            listeners.remove(listener)
-
-    return leave
-
-
-def _runs_on(spec: ServerSpec, wanted: ServerSpec | None) -> bool:
-    if wanted is None or (spec.source, spec.cwd) != (wanted.source, wanted.cwd):
-        return False
-    return spec.settings.same_server(wanted.settings)

@@ -30,14 +30,33 @@ def login_for(server: str, url: str, directory: Path, show: Callable[[str], Awai
     from mcp.shared.auth import OAuthClientMetadata
 
     tokens = token_file(server, url, directory)
-    browser = BrowserLogin(tokens.port() or free_port(), show)
-    tokens.usable_port = browser.port
+    callback = Callback(tokens.port() or free_port())
+    tokens.usable_port = callback.port
     metadata = OAuthClientMetadata(
         client_name="tui-agent",
-        redirect_uris=[AnyUrl(browser.redirect_uri)],
+        redirect_uris=[AnyUrl(f"http://127.0.0.1:{callback.port}{callback.path}")],
         token_endpoint_auth_method="none",  # noqa: S106 - that there is no secret
     )
-    return OAuthClientProvider(url, metadata, tokens, browser.open, browser.wait)
+
+    async def open_page(address: str) -> None:
+        await callback.listen()
+        await show(address)
+
+    async def wait() -> "AuthorizationCodeResult":
+        from mcp.shared.auth import AuthorizationCodeResult
+
+        try:
+            async with asyncio.timeout(LOGIN_SECONDS):
+                values = await callback.wait()
+        except TimeoutError:
+            raise McpError("nobody logged in") from None
+        finally:
+            callback.close()
+        if "code" not in values:
+            raise McpError(f"the login was refused: {values.get('error_description') or values.get('error', '')}")
+        return AuthorizationCodeResult(code=values["code"], state=values.get("state"), iss=values.get("iss"))
+
+    return OAuthClientProvider(url, metadata, tokens, open_page, wait)
 
 
 def token_file(server: str, url: str, directory: Path) -> "TokenFile":
@@ -110,45 +129,6 @@ class TokenFile:
         data = json.dumps({**self._read(), key: value}, indent=1).encode()
         self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         write_atomically(self._path, data, mode=0o600)
-
-
-class BrowserLogin:
-    """Sends the user's browser to the login page and waits for it to come back."""
-
-    def __init__(self, port: int, show: Callable[[str], Awaitable[None]]) -> None:
-        self._callback = Callback(port)
-        self._show = show
-
-    @property
-    def port(self) -> int:
-        return self._callback.port
-
-    @property
-    def redirect_uri(self) -> str:
-        return f"http://127.0.0.1:{self.port}{self._callback.path}"
-
-    async def open(self, url: str) -> None:
-        await self._callback.listen()
-        await self._show(url)
-
-    async def wait(self) -> "AuthorizationCodeResult":
-        """Wait for the browser.
-
-        Raises:
-            McpError: it did not come back in time, or the login was refused.
-        """
-        from mcp.shared.auth import AuthorizationCodeResult
-
-        try:
-            async with asyncio.timeout(LOGIN_SECONDS):
-                values = await self._callback.wait()
-        except TimeoutError:
-            raise McpError("nobody logged in") from None
-        finally:
-            self._callback.close()
-        if "code" not in values:
-            raise McpError(f"the login was refused: {values.get('error_description') or values.get('error', '')}")
-        return AuthorizationCodeResult(code=values["code"], state=values.get("state"), iss=values.get("iss"))
 
 
 def _is_free(port: int) -> bool:

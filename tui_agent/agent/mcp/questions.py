@@ -1,7 +1,7 @@
 """What a server may ask of a person: forms by a schema, and pages to visit."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -161,9 +161,9 @@ def _number(value: object) -> float | None:
     return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
-def host_of(hosts: Sequence[Host], wanted: Callable[[Host], bool] = lambda host: host.can_ask) -> Host | None:
+def host_of(hosts: Sequence[Host]) -> Host | None:
     """Return the session to ask: one that works just now, otherwise the one opened last."""
-    fitting = [host for host in hosts if wanted(host)]
+    fitting = [host for host in hosts if host.can_ask]
     busy = [host for host in fitting if host.is_busy]
     return next(iter([*reversed(busy), *reversed(fitting)]), None)
 

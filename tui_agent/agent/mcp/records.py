@@ -142,7 +142,10 @@ class McpPrompt:
 
 @dataclass(frozen=True, slots=True)
 class McpResource:
-    """Something a server lets one read; ``mention`` is what the user types after the ``@``. Sizes are bytes."""
+    """Something a server lets one read; ``mention`` is what the user types after the ``@``. Sizes are bytes.
+
+    A template has ``{names}`` in its address that whoever asks fills in.
+    """
 
     server: str
     uri: str
@@ -157,29 +160,14 @@ class McpResource:
 
 
 @dataclass(frozen=True, slots=True)
-class McpTemplate:
-    """Resources of a server that differ by a few words: ``{name}`` in the address is filled in by whoever asks."""
-
-    server: str
-    uri: str
-    name: str = ""
-    description: str = ""
-
-    @property
-    def mention(self) -> str:
-        return f"{self.server}:{self.uri}"
-
-
-@dataclass(frozen=True, slots=True)
 class ServerOffer:
     """Everything a server offers at a time. ``instructions`` is what it tells models about itself."""
 
     instructions: str = ""
-
     tools: tuple[ToolInfo, ...] = ()
     prompts: tuple[McpPrompt, ...] = ()
     resources: tuple[McpResource, ...] = ()
-    templates: tuple[McpTemplate, ...] = ()
+    templates: tuple[McpResource, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +219,7 @@ class McpServerStatus:
     tools: tuple[McpToolRow, ...] = ()
     prompts: tuple[McpPrompt, ...] = ()
     resources: tuple[McpResource, ...] = ()
-    templates: tuple[McpTemplate, ...] = ()
+    templates: tuple[McpResource, ...] = ()
     instructions: str = ""
     """What the model is told of the server in its own words, shortened if need be."""
     instruction_tokens: int = 0

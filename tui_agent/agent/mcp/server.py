@@ -3,7 +3,6 @@
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable
 from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
 from http import HTTPStatus
@@ -53,13 +52,13 @@ def trouble_of(error: BaseException | None, spec: ServerSpec, around: Circumstan
         error = error.exceptions[0]
     if isinstance(error, McpConfigError):
         return Trouble(str(error), "Set it in the environment before tui-agent is started, or give it a default.")
+    where = "config.toml" if spec.source == "user" else ".mcp.json"
     if spec.transport == "http":
-        return _of_http(error, spec, around)
-    return _of_stdio(error, spec, around)
+        return _of_http(error, spec, around, where)
+    return _of_stdio(error, spec, around, where)
 
 
-def _of_stdio(error: BaseException | None, spec: ServerSpec, around: Circumstances) -> Trouble:
-    where = _where(spec)
+def _of_stdio(error: BaseException | None, spec: ServerSpec, around: Circumstances, where: str) -> Trouble:
     match error:
         case FileNotFoundError() if error.filename:
             return Trouble(
@@ -81,8 +80,7 @@ def _of_stdio(error: BaseException | None, spec: ServerSpec, around: Circumstanc
     return Trouble(f"{reason} ({said})" if said and said not in reason else reason, advice)
 
 
-def _of_http(error: BaseException | None, spec: ServerSpec, around: Circumstances) -> Trouble:
-    where = _where(spec)
+def _of_http(error: BaseException | None, spec: ServerSpec, around: Circumstances, where: str) -> Trouble:
     if isinstance(error, McpError):
         return Trouble(_text(error), "r asks for the login again.")
     if around.late is not None:
@@ -90,31 +88,18 @@ def _of_http(error: BaseException | None, spec: ServerSpec, around: Circumstance
             f"it did not answer within {around.late:g} s", f"Is the address in {where} right? r tries again."
         )
     if around.status is not None:
-        return _of_refusal(around.status, spec)
+        try:
+            answer = f"{around.status:d} {HTTPStatus(around.status).phrase}"
+        except ValueError:
+            answer = str(around.status)
+        if around.status not in _UNAUTHORIZED:
+            return Trouble(f"it answered {answer}", f"Is the address in {where} right, with its path? r tries again.")
+        advice = f"Correct its headers in {where}; then R." if spec.settings.is_authorized else "o logs in again."
+        return Trouble(f"it refused with {answer}", advice)
     if type(error).__name__ == "ConnectError":  # of httpx, which is not to be imported for this
         reason = f"nobody answers at {spec.settings.url}"
         return Trouble(reason, f"Start it, or correct its address in {where}; then r.")
     return Trouble(_text(error), "r tries again.")
-
-
-def _of_refusal(status: int, spec: ServerSpec) -> Trouble:
-    where = _where(spec)
-    if status not in _UNAUTHORIZED:
-        advice = f"Is the address in {where} right, with its path? r tries again."
-        return Trouble(f"it answered {_phrase(status)}", advice)
-    advice = f"Correct its headers in {where}; then R." if spec.settings.is_authorized else "o logs in again."
-    return Trouble(f"it refused with {_phrase(status)}", advice)
-
-
-def _where(spec: ServerSpec) -> str:
-    return "config.toml" if spec.source == "user" else ".mcp.json"
-
-
-def _phrase(status: int) -> str:
-    try:
-        return f"{status:d} {HTTPStatus(status).phrase}"
-    except ValueError:
-        return str(status)
 
 
 def _text(error: BaseException | None) -> str:
@@ -260,9 +245,9 @@ class McpServer:
             async with AsyncExitStack() as stack:
                 async with asyncio.timeout(self._patience.start) as self._deadline:
                     connection = await stack.enter_async_context(connect(self.spec, self._around, self))
-                stack.callback(self._disconnected)
+                stack.callback(setattr, self, "_connection", None)
                 self._connection = connection
-                await self._within(self._take_offer(connection))
+                await self._take_offer(connection)
                 ready = True
                 await self._attend(connection)
         except Exception as error:  # the outermost edge of a server's life: it may fail in any way
@@ -270,19 +255,12 @@ class McpServer:
             return ready, self._why(error)
         return ready, self._why(None)
 
-    def _disconnected(self) -> None:
-        self._connection = None
-
-    async def _within(self, asked: Awaitable[None]) -> None:
-        async with asyncio.timeout(self._patience.start):
-            await asked
-
     async def _attend(self, connection: Connection) -> None:
         """Wait until the server ends or is to end; ask anew for what it offers when it says that it changed."""
         while not self._is_over():
             if self._changed:
                 self._changed = False
-                await self._within(self._take_offer(connection))
+                await self._take_offer(connection)
             self._wake.clear()
             if not (self._is_over() or self._changed):
                 await self._wake.wait()
@@ -291,7 +269,8 @@ class McpServer:
         return self._lost or self._stopping
 
     async def _take_offer(self, connection: Connection) -> None:
-        self.offer = await connection.offer()
+        async with asyncio.timeout(self._patience.start):
+            self.offer = await connection.offer()
         self._refusal = None
         self._set(ServerState.READY)
 

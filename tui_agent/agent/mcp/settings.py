@@ -87,11 +87,6 @@ class McpServerSettings(BaseModel):
         changed = self.model_copy(update={"deny": deny})
         return changed if changed.offers(tool) else changed.model_copy(update={"allow": (*(allow or ()), tool)})
 
-    def same_server(self, other: "McpServerSettings") -> bool:
-        """Whether the same server runs with other settings: only what is offered of it, and how, is different."""
-        plain = {"allow": None, "deny": (), "log_level": "warning", "schemas": "auto"}
-        return self.model_copy(update=plain) == other.model_copy(update=plain)
-
 
 @dataclass(frozen=True, slots=True)
 class ServerSpec:
@@ -109,6 +104,12 @@ class ServerSpec:
     @property
     def transport(self) -> Literal["stdio", "http"]:
         return "stdio" if self.settings.command else "http"
+
+    def runs_on(self, other: "ServerSpec") -> bool:
+        """Return True if a running server serves another spec too: only what is offered of it, and how, differs."""
+        plain = {"allow": None, "deny": (), "log_level": "warning", "schemas": "auto"}
+        mine, theirs = (spec.settings.model_copy(update=plain) for spec in (self, other))
+        return (self.source, self.cwd, mine) == (other.source, other.cwd, theirs)
 
 
 @dataclass(frozen=True, slots=True)

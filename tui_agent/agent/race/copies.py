@@ -86,8 +86,14 @@ def make_copy(project: Path, names: Iterable[str], home: Path, name: str, *, may
     files = work.files
     batches = [files[at : at + _BATCH] for at in range(0, len(files), _BATCH)]
     shares = bool(files) and _shares_blocks(*files[0][:2])
+
+    def copy(batch: list[tuple[str, str, os.stat_result]]) -> None:
+        for source, target, state in batch:
+            with contextlib.suppress(FileNotFoundError, PermissionError):  # it went meanwhile, or nobody may read it
+                _copy_file(source, target, state, shares=shares)
+
     with ThreadPoolExecutor(_WORKERS) as workers:
-        for _done in workers.map(lambda batch: _copy_batch(batch, shares=shares), batches):
+        for _done in workers.map(copy, batches):
             pass
     shared = [(original / name, project / name) for name in work.linked]
     objects = private_repository(project, root / ".git", original)
@@ -95,7 +101,8 @@ def make_copy(project: Path, names: Iterable[str], home: Path, name: str, *, may
         shared.append(objects)
         # A pattern like "node_modules/" ignores directories only, and here they are links.
         with (root / ".git" / "info" / "exclude").open("a", encoding="utf-8", errors="surrogateescape") as excluded:
-            excluded.write("".join(f"\n{_as_pattern(name)}" for name in work.linked) + "\n")
+            patterns = (re.sub(r"([\\\[*?]| $)", r"\\\1", name) for name in work.linked)
+            excluded.write("".join(f"\n/{pattern}" for pattern in patterns) + "\n")
     return Copy(root, project, tuple(shared))
 
 
@@ -198,55 +205,33 @@ class _Walk:
         self.files: list[tuple[str, str, os.stat_result]] = []
         self.linked: list[str] = []
 
-    def directory(self, name: str) -> None:
-        """Take in what is in a directory of the project that holds files which are not ignored."""
+    def directory(self, name: str, *, ignored: bool = False) -> None:
+        """Take in what is in a directory of the project: all but caches where the whole of it is ``ignored``."""
         with os.scandir(f"{self._project}/{name}") as rows:
             for row in rows:
                 below = f"{name}{row.name}"
-                if is_repository(row.name):
+                if is_repository(row.name) and not ignored:
                     continue
                 if row.is_symlink():
                     os.symlink(os.readlink(row.path), f"{self._root}/{below}")  # noqa: PTH115, PTH211 - thousands of them
                 elif row.is_dir(follow_symlinks=False):
-                    self._inner(row, below)
+                    self._inner(row, below, ignored=ignored)
                 elif row.is_file(follow_symlinks=False):
                     state = row.stat(follow_symlinks=False)
-                    if below in self._listed or state.st_size <= MAX_FILE_BYTES:
+                    if ignored or below in self._listed or state.st_size <= MAX_FILE_BYTES:
                         self.files.append((row.path, f"{self._root}/{below}", state))
 
-    def _inner(self, row: "os.DirEntry[str]", below: str) -> None:
-        if below in self._directories:
-            self._make(row, below)
-            self.directory(f"{below}/")
-        elif row.name in CACHES - {"node_modules"}:
+    def _inner(self, row: "os.DirEntry[str]", below: str, *, ignored: bool) -> None:
+        has_listed = not ignored and below in self._directories
+        if not has_listed and row.name in CACHES - {"node_modules"}:
             return
-        elif self._may_link and _has_more(row.path, MAX_COPIED_IGNORED):
+        if not (has_listed or ignored) and self._may_link and _has_more(row.path, MAX_COPIED_IGNORED):
             os.symlink(self._original / below, f"{self._root}/{below}")  # noqa: PTH211 - as above
             self.linked.append(below)
-        else:
-            self._make(row, below)
-            self._whole(row.path, below)
-
-    def _whole(self, path: str, name: str) -> None:
-        with os.scandir(path) as rows:
-            for row in rows:
-                below = f"{name}/{row.name}"
-                if row.is_symlink():
-                    os.symlink(os.readlink(row.path), f"{self._root}/{below}")  # noqa: PTH115, PTH211 - as above
-                elif row.is_dir(follow_symlinks=False):
-                    if row.name not in CACHES or row.name == "node_modules":
-                        self._make(row, below)
-                        self._whole(row.path, below)
-                elif row.is_file(follow_symlinks=False):
-                    self.files.append((row.path, f"{self._root}/{below}", row.stat(follow_symlinks=False)))
-
-    def _make(self, row: "os.DirEntry[str]", below: str) -> None:
+            return
         mode = stat.S_IMODE(row.stat(follow_symlinks=False).st_mode)
         os.mkdir(f"{self._root}/{below}", mode | 0o700)  # noqa: PTH102 - as above
-
-
-def _as_pattern(name: str) -> str:
-    return "/" + re.sub(r"([\\\[*?]| $)", r"\\\1", name)
+        self.directory(f"{below}/", ignored=not has_listed)
 
 
 def _parents(name: str) -> Iterator[str]:
@@ -262,12 +247,6 @@ def _has_more(path: str, limit: int) -> bool:
         if count > limit:
             return True
     return False
-
-
-def _copy_batch(files: list[tuple[str, str, os.stat_result]], *, shares: bool) -> None:
-    for source, target, state in files:
-        with contextlib.suppress(FileNotFoundError, PermissionError):  # it went meanwhile, or nobody may read it
-            _copy_file(source, target, state, shares=shares)
 
 
 def _shares_blocks(source: str, target: str) -> bool:

@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from tui_agent.agent.checkpoints.plan import RestorePlan
 from tui_agent.agent.checkpoints.restoring import Restorer
-from tui_agent.agent.clients import complete
+from tui_agent.agent.clients import CallCost, complete
 from tui_agent.agent.events import (
     AgentEvent,
     EntryAppended,
     PermissionAnswer,
-    PermissionAsked,
     PermissionRequest,
     RaceEnded,
     RaceStarted,
@@ -31,7 +30,7 @@ from tui_agent.agent.events import (
 from tui_agent.agent.race.copies import Copy, RaceHome, make_copy
 from tui_agent.agent.race.specs import COMPACTED, Pick, RunnerSpec, left_out, names_of
 from tui_agent.agent.run_budget import BudgetMeter, Used
-from tui_agent.agent.shell import run_check
+from tui_agent.agent.shell import race_result, run_check
 from tui_agent.context.request import ContentText, Message, ModelRequest
 from tui_agent.context.templates import fill
 from tui_agent.errors import UserFacingError, report
@@ -158,7 +157,7 @@ class Runner:
         self.task: asyncio.Task[None] | None = None
         self.is_asking = False
         """Whether it waits for the answer to a question."""
-        self._asking: set[asyncio.Task[None]] = set()
+        self._end_relay: Callable[[], None] | None = None
         self._began: float | None = None
         self._ended: RunEnded | None = None
         self._stopped = False
@@ -241,6 +240,7 @@ class Runner:
             self.update(root=changes[0].id, leaf=changes[-1].id)
         self.agent = race.make_agent(self)
         self.agent.subscribe(self._hear)
+        self._end_relay = self.agent.questions.relay(self._ask)
         if is_new and self.record.context == COMPACTED and (problem := (await self.agent.compact()).problem):
             raise RaceError(problem)
 
@@ -258,7 +258,7 @@ class Runner:
             self.update(state=RunnerState.DONE, **found)
             return
         self.update(state=RunnerState.CHECKING, **found)
-        check = (await run_check(command, agent.ports, agent.gate.view())).as_result()
+        check = race_result(await run_check(command, agent.ports, agent.tools.gate.view()))
         self.update(state=RunnerState.PASSED if check.exit_code == 0 else RunnerState.FAILED, check=check)
 
     def _hear(self, event: AgentEvent) -> None:
@@ -269,10 +269,6 @@ class Runner:
                 self.update(leaf=entry.id, root=self.record.root or entry.id)
             case RequestStarted():
                 self.update(steps=self.record.steps + 1)
-            case PermissionAsked():
-                asking = asyncio.ensure_future(self._ask(event))
-                self._asking.add(asking)
-                asking.add_done_callback(self._asking.discard)
             case RunEnded():
                 self._ended = event
                 figures, self._began = self.figures, None
@@ -280,24 +276,22 @@ class Runner:
             case _:
                 pass
 
-    async def _ask(self, event: PermissionAsked) -> None:
-        assert self.agent is not None  # noqa: S101 - it asks
+    async def _ask(self, request: PermissionRequest) -> PermissionAnswer:
         self.is_asking = True
         self._race.tell(self)
         try:
-            answer = await self._race.questions.ask(event.request, self.name)
+            return await self._race.questions.ask(request, self.name)
         finally:
             self.is_asking = False
             self._race.tell(self)
-        self.agent.answer_permission(event.request.call_id, answer)
 
     async def aclose(self) -> None:
         """End everything it started; what it changed last is in a checkpoint then."""
         self.stop()
         if self.task is not None:
             await asyncio.wait([self.task])
-        for asking in tuple(self._asking):
-            asking.cancel()
+        if self._end_relay is not None:
+            self._end_relay()
         if self.agent is not None and self.session is not None:
             await self.agent.aclose()
             self.record = self.record.model_copy(update={"leaf": self.session.leaf})
@@ -394,8 +388,8 @@ class Race:
             meter=BudgetMeter(main.ports.meter.has_price, before=Used(runner.record.cost, runner.record.tokens)),
             budget=replace(main.ports.budget, cost=self.order.cost or main.ports.budget.cost),
         )
-        agent = Agent(session, ports, model=main.model, mode=main.mode, effort=main.chosen_effort)
-        agent.gate.session_rules = main.gate.session_rules
+        agent = Agent(session, ports, model=main.model, mode=main.mode, effort=main.context.chosen_effort)
+        agent.tools.gate.session_rules = main.tools.gate.session_rules
         return agent
 
     # -- what a user does -------------------------------------------------------------------------------------
@@ -494,22 +488,17 @@ class Race:
         """Look what follows from a runner's end."""
         if self.order.pick == "first-green" and runner.state is RunnerState.PASSED and self.picked is None:
             self.picked = runner.number
-            self.saved = self._stop_others(runner)
+            for other in self.runners:
+                if not other.state.is_over:
+                    # What it would still have spent to spend as much as the winner.
+                    self.saved += max(0.0, runner.figures.cost - other.figures.cost)
+                    other.stop()
         if all(other.state.is_over for other in self.runners):
             if self.order.pick == "best" and self.picked is None:
                 best = min(self.runners, key=lambda other: other.figures.rank)
                 self.picked = best.number if best.state in {RunnerState.PASSED, RunnerState.DONE} else None
             self._over.set()
             self.main.channel.emit(RaceEnded(self.id, self.picked, self.saved))
-
-    def _stop_others(self, winner: Runner) -> float:
-        """Stop all others; returns what they would still have spent to spend as much as the winner."""
-        saved = 0.0
-        for other in self.runners:
-            if not other.state.is_over:
-                saved += max(0.0, winner.figures.cost - other.figures.cost)
-                other.stop()
-        return saved
 
 
 def numbered(runners: Sequence[T], number: int) -> T:
@@ -532,7 +521,7 @@ def _changes(row: RaceRunner, main: "Agent") -> Iterable[Entry]:
     """Yield the entries a runner's branch begins with where its model, effort, mode or context is its own."""
     if row.model and row.model != main.model:
         yield ModelChangeEntry(model=row.model)
-    if row.effort is not None and row.effort != main.chosen_effort:
+    if row.effort is not None and row.effort != main.context.chosen_effort:
         yield EffortChangeEntry(effort=row.effort)
     if row.mode and row.mode != main.mode:
         yield ModeChangeEntry(mode=row.mode)
@@ -557,9 +546,10 @@ async def compare(race: "Race") -> str:
     task = fill(ports.prompt("race_compare"), task=race.order.prompt)
     text = "\n\n".join([task, *(f"<attempt name={name!r}>\n{diff}\n</attempt>" for name, diff in told.items())])
     request = ModelRequest(ports.small_model or race.main.model, (Message("user", (ContentText(text),)),))
-    answer = await complete(ports.client, request)
-    if answer.cost:
-        race.main.session.add_cost(answer.cost)
+    spent = CallCost()
+    answer = await complete(ports.client, request, spent)
+    if spent.cost:
+        race.main.session.add_cost(spent.cost)
     race.comparison = answer.text.strip()
     return race.comparison
 

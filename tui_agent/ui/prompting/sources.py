@@ -79,7 +79,9 @@ class NamedSource:
         agent = self._controller.agent
         if agent is None:
             return ()
-        return rank_labels(query, [_named(row) for row in agent.mentions()])
+        from tui_agent.agent.preparing import all_named
+
+        return rank_labels(query, [_named(row) for row in all_named(agent.ports)])
 
 
 def _named(row: Named) -> Candidate:

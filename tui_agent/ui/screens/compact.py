@@ -108,7 +108,7 @@ class CompactScreen(Dialog[None]):
 
     async def _plan(self) -> None:
         """Show the summary that was prepared beside the work; without one, what a compaction would do."""
-        compactor, order = self._agent.compactor, self._agent.context.order("manual", boundary=self.boundary)
+        compactor, order = self._agent.context.compactor, self._agent.context.order("manual", boundary=self.boundary)
         prepared = await compactor.prepared.draft(order)
         forecast = None if prepared is None else await compactor.forecast(prepared.plan, order)
         if prepared is not None and isinstance(forecast, Commit):
@@ -120,7 +120,7 @@ class CompactScreen(Dialog[None]):
 
     async def _look(self) -> None:
         """Show what a compaction would do that ends where it is to end."""
-        compactor, order = self._agent.compactor, self._agent.context.order("manual", boundary=self.boundary)
+        compactor, order = self._agent.context.compactor, self._agent.context.order("manual", boundary=self.boundary)
         plan = await compactor.plan(order)
         if not isinstance(plan, Refusal):
             self.ends_before = next((entry.id for entry in plan.kept if entry.is_sent), None)
@@ -203,7 +203,7 @@ class CompactScreen(Dialog[None]):
 
     async def _summarise(self) -> None:
         order = self._agent.context.order("manual", self.field.value.strip() or None, self.boundary)
-        drafted = await self._agent.compactor.draft(order)
+        drafted = await self._agent.context.compactor.draft(order)
         self._end_stream()
         if isinstance(drafted, Refusal):
             self._refuse(drafted)
@@ -257,7 +257,7 @@ class CompactScreen(Dialog[None]):
     async def _weigh(self) -> None:
         if self._draft is None or self.phase is not CompactPhase.EDIT:
             return
-        weighed = await self._agent.compactor.weigh(self._draft, self.editor.text)
+        weighed = await self._agent.context.compactor.weigh(self._draft, self.editor.text)
         if isinstance(weighed, Refusal):
             self._say(weighed.message, "error")
         else:
@@ -270,7 +270,7 @@ class CompactScreen(Dialog[None]):
             self._say(WORKING, "warning")
             return
         try:
-            committed = await self._agent.compactor.commit(self._draft, self.editor.text)
+            committed = await self._agent.context.compactor.commit(self._draft, self.editor.text)
         except StoreError as error:
             self._say(error.message, "error")
             return

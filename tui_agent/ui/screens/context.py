@@ -207,12 +207,12 @@ class ContextScreen(Page[None]):
         self._request = None
         if not self.is_attached or not self._at_next:
             return
-        ahead = self._agent.inspector
+        ahead, context = self._agent.inspector, self._agent.context
         shown = ahead.map()
         self.gauge.reading = GaugeReading(shown.size, shares=shown.shares)
-        sent = ahead.last_request is not None
-        facts = [context_text.next_words(ahead.cache_state(), shown, ahead.prefix_break(), sent=sent)]
-        if (miss := ahead.cache_miss) is not None:
+        sent = context.sent is not None
+        facts = [context_text.next_words(context.cache_state(), shown, ahead.prefix_break(), sent=sent)]
+        if (miss := context.watch.miss) is not None:
             facts.append(
                 f"Last request: {context_text.miss_words(miss, self._reread_cost(self._agent.model, miss.missed))}"
             )
@@ -406,7 +406,7 @@ class ContextScreen(Page[None]):
             self._asking = None
             self._say(edit)
             return
-        warm = self._agent.inspector.cache_state().warm
+        warm = self._agent.context.cache_state().warm
         dollars = self._reread_cost(self._agent.model, edit.reread) if warm and edit.reread else None
         self._asking = edit
         self._say(f"{edit_cost.question(edit, warm=warm, dollars=dollars)}  enter yes · esc no", asks=True)
