@@ -182,11 +182,7 @@ class EditorAgent:
         )
 
     async def authenticate(self, method_id: str, **_more: Any) -> AuthenticateResponse | None:
-        """Read the settings and look for keys again.
-
-        Raises:
-            RequestError: there is no such method, or still no key.
-        """
+        """Read the settings and look for keys again."""
         if method_id not in {_KEYS, _TERMINAL}:
             raise RequestError(-32602, f"There is no login {method_id!r}; there are {_KEYS} and {_TERMINAL}.")
         self._workshop.follow_settings(session.agent for session in self._open.values())
@@ -264,7 +260,6 @@ class EditorAgent:
     async def list_sessions(
         self, cwd: str | None = None, cursor: str | None = None, **_more: Any
     ) -> ListSessionsResponse:
-        """List sessions that can be loaded, newest first."""
         offset = int(cursor) if cursor and cursor.isdecimal() and len(cursor) < _CURSOR_DIGITS else 0
         found = self._workshop.store.sessions(cwd=Path(cwd) if cwd else None, offset=offset, limit=PAGE)
         rows = [
@@ -280,7 +275,6 @@ class EditorAgent:
 
     @reports_errors
     async def set_session_mode(self, session_id: str, mode_id: str, **_more: Any) -> SetSessionModeResponse:
-        """Change what runs unasked."""
         if mode_id not in MODE_HELP:
             raise RequestError(-32602, f"There is no mode {mode_id!r}; there are {', '.join(MODE_HELP)}.")
         self._session(session_id).agent.change_mode(mode_id)
@@ -294,7 +288,6 @@ class EditorAgent:
         value: str | bool,  # noqa: FBT001 - as the protocol has it
         **_more: Any,
     ) -> SetSessionConfigOptionResponse:
-        """Use another model, or have it think more or less."""
         opened = self._session(session_id)
         agent = opened.agent
         match config_id, value:
@@ -315,7 +308,6 @@ class EditorAgent:
 
     @reports_errors
     async def prompt(self, session_id: str, prompt: list[Any], **_more: Any) -> PromptResponse:
-        """Work on a message until there is nothing left to do."""
         opened = self._session(session_id)
         agent = opened.agent
         message = read_prompt(prompt, agent.ports.cwd, agent.ports.put_blob)

@@ -119,7 +119,6 @@ class EditorFrontend(Frontend):
         return None
 
     def show(self, page: Page) -> None:
-        """Tell what was found and the jobs too."""
         match page:
             case FindPage(query=query) if query:
                 self._session.controller.soon(self._tell_found(query))
@@ -236,11 +235,7 @@ class EditorSession:
         """Sends a notification as it is, for what the SDK has no class for."""
 
     async def open(self, request: OpenRequest) -> None:
-        """Open the session it is about, once.
-
-        Raises:
-            StoreError: it can't be opened.
-        """
+        """Open the session it is about, once; raises StoreError."""
         agent = await self.controller.open_or_raise(request)
         asked = self.notify is not None and getattr(self.able.session, "compaction", None) is not None
         self._updates = Updates(agent.ports.cwd, agent.ports.blob, compactions=asked)
@@ -289,11 +284,7 @@ class EditorSession:
         return ended
 
     async def _outcome(self, ended: asyncio.Future[RunEnded]) -> StopReason:
-        """Wait for the end of a run and of what goes on in the same turn.
-
-        Raises:
-            RequestError: the run failed.
-        """
+        """Wait for the end of a run and of what goes on in the same turn; raises RequestError where it failed."""
         result = await ended
         while (deciding := self.controller.deciding) is not None:
             # A plan that is approved goes on in the same turn.
@@ -345,7 +336,6 @@ class EditorSession:
         self._waiting.put_nowait(update)
 
     async def wait_sent(self) -> None:
-        """Wait until every update has been sent to the editor."""
         await self._waiting.join()
 
     async def _send_all(self) -> None:

@@ -158,7 +158,6 @@ class CompactionUpdate:
     error: str = ""
 
     def params(self, session_id: str) -> dict[str, Any]:
-        """Return what ``session/update`` is sent with."""
         update: dict[str, Any] = {"sessionUpdate": "compaction_update", "compactionId": self.id, "status": self.status}
         if self.summary:
             update["summary"] = [{"type": "text", "text": self.summary}]
@@ -317,7 +316,6 @@ class Updates:
     # -- questions ------------------------------------------------------------------------------------------
 
     def question(self, request: PermissionRequest) -> ToolCallUpdate:
-        """Return the call that a question is about, with what it would do."""
         if request.call_id not in self._ids:
             self._begin(request.call_id, request.tool, request.title)
         content: list[Any] = []

@@ -146,7 +146,6 @@ class Agent:
 
     @cached_property
     def inspector(self) -> "ContextInspector":
-        """What a person may ask about the next request."""
         from tui_agent.agent.context_inspector import ContextInspector
 
         return ContextInspector(self.session, self.ports, self.context)
@@ -220,7 +219,6 @@ class Agent:
         return self.context.mode
 
     def subscribe(self, callback: Callable[[AgentEvent], None]) -> Callable[[], None]:
-        """Call ``callback`` with every event from now on; the returned function ends that."""
         return self.channel.subscribe(callback)
 
     def context_size(self, at: int | None = None) -> ContextSize:
@@ -389,11 +387,7 @@ class Agent:
         self.keep(*(ContextEditEntry(target=target, action=action) for target in (target, *others)))
 
     def replace_summary(self, text: str) -> None:
-        """Tell the model this text in place of the summary in force; undone by moving back.
-
-        Raises:
-            ValueError: no summary is in force.
-        """
+        """Tell the model this text in place of the summary in force (ValueError without one); undone by moving back."""
         from tui_agent.context.compaction import with_summary
 
         self.keep(with_summary(resolve(self.session.active_path()), text, self.counter.entry))

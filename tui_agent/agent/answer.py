@@ -269,11 +269,7 @@ class Answerer:
             self._session.save_draft(self._attempt.draft())
 
     def save_unsaved(self) -> None:
-        """Append an answer that could not be stored when it came, unless the user went elsewhere meanwhile.
-
-        Raises:
-            StoreError: it still can't be stored.
-        """
+        """Append an answer that could not be stored when it came, unless the user went elsewhere meanwhile."""
         if self._unsaved is not None:
             leaf, entry = self._unsaved
             self._unsaved = None

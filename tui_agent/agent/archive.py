@@ -63,7 +63,6 @@ class SessionArchive:
             return ()
 
     def names_in_use(self) -> Mapping[str, float]:
-        """Return the names in what the model sees, with how likely each is to be used again."""
         return names_in_use(resolve(self._session.active_path()), tool_traits())
 
     def search(self, query: str, limit: int) -> list[FoundEntry]:

@@ -37,11 +37,6 @@ class RoutedClient:
             self._providers.warm(model)
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
-        """Stream the answer to a request.
-
-        Raises:
-            ModelError: the request failed, or no model was chosen.
-        """
         if request.model == NO_MODEL:
             raise ModelError(
                 ErrorKind.NOT_FOUND,

@@ -140,11 +140,7 @@ class Navigator:
         hooks.tell(AfterTree(about=hooks.about, leaf=leaf, old_leaf=old, summary=summary))
 
     async def _ask_hooks(self, plan: MovePlan, focus: str | None) -> SummaryAnswer:
-        """Ask the hooks about a move.
-
-        Raises:
-            NavigationError: one of them does not want it.
-        """
+        """Ask the hooks about a move; raises NavigationError where one of them does not want it."""
         hooks = self._ports.hooks
         if not await hooks.wanted("before_tree"):
             return SummaryAnswer()

@@ -83,7 +83,6 @@ class BudgetMeter:
             task.cancel()
 
     def hear(self, event: AgentEvent) -> None:
-        """Count what was made by a request."""
         if isinstance(event, EntryAppended) and isinstance(
             event.entry, AssistantEntry | CompactionEntry | BranchSummaryEntry
         ):
@@ -98,11 +97,7 @@ class BudgetMeter:
         self.tokens += tokens
 
     def check(self, budget: RunBudget, model: str, next_request: int) -> None:
-        """See whether a request may go out that takes about so many tokens.
-
-        Raises:
-            BudgetUsedUpError: it may not.
-        """
+        """Raise BudgetUsedUpError if a request may not go out that takes about so many tokens."""
         before = self._before or Used()
         if budget.cost is not None and not self.has_price(model):
             raise BudgetUsedUpError(

@@ -360,8 +360,7 @@ class ToolRunner:
     async def _loop_refusal(self, call: _Call) -> str | None:
         """Return None when the call doesn't go round in a circle or may all the same, otherwise what to tell the model.
 
-        Raises:
-            StopRunError: the run is to end here.
+        Raises StopRunError where the run is to end here.
         """
         path = self._session.active_path()
         rules = LoopRules(frozenset(self._allowed_loops), lambda tool: tool_traits()[tool].writes, self.problem_of)
@@ -406,8 +405,7 @@ class ToolRunner:
     async def after_repetition(self, answer: AssistantEntry, found: Repetition) -> str:
         """Ask about an answer that was stopped because it repeats itself; returns what to tell the model.
 
-        Raises:
-            StopRunError: the run is to end here.
+        Raises StopRunError where the run is to end here.
         """
         before = repeated_answers(self._session.active_path())
         nobody = self.gate.decide(_REPEATED_ANSWER).action is Action.DENY

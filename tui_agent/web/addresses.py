@@ -74,11 +74,7 @@ def read_address(text: str) -> WebAddress:
 
 
 def redirected(address: WebAddress, location: str) -> WebAddress:
-    """Return where a redirect leads.
-
-    Raises:
-        ToolError: it leads to something that is no http or https URL.
-    """
+    """Return where a redirect leads; raises as ``read_address``."""
     return read_address(urljoin(str(address), quote(location.strip(), safe=_KEPT)))
 
 

@@ -24,11 +24,7 @@ class Callback:
         self._answer: asyncio.Future[dict[str, str]] | None = None
 
     async def listen(self) -> None:
-        """Begin to listen.
-
-        Raises:
-            OSError: the port is in use.
-        """
+        """Begin to listen; raises OSError where the port is in use."""
         self._answer = asyncio.get_running_loop().create_future()
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port, limit=_LONGEST_LINE)
         self.port = self._server.sockets[0].getsockname()[1]

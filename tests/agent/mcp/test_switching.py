@@ -6,9 +6,9 @@ import httpx
 import pytest
 
 from tests.support.mcp_login import OpenDoor, make_closed_server
-from tests.support.mcp_place import QUICK, Place, served, until
+from tests.support.mcp_place import Place, served, until
 from tui_agent.agent.mcp.records import LoginState, McpError, ServerState
-from tui_agent.agent.mcp.settings import McpConfigError, McpServerSettings, Timeouts
+from tui_agent.agent.mcp.settings import McpConfigError, McpServerSettings
 from tui_agent.errors import ToolError
 from tui_agent.web.callback import free_port
 
@@ -38,8 +38,7 @@ def test_a_pattern_that_denies_is_not_worked_around() -> None:
         McpServerSettings(command="x", deny=("a*",)).switched("add", on=True)
 
 
-async def test_a_tool_that_is_off_is_not_offered_not_found_and_refused(tmp_path: Path) -> None:
-    place = Place(tmp_path, QUICK)
+async def test_a_tool_that_is_off_is_not_offered_not_found_and_refused(place: Place) -> None:
     place.add_stdio(allow=("add", "fail"))
     await place.hub.settle()
     place.hub.switch("tracker", "add", on=False)
@@ -51,11 +50,9 @@ async def test_a_tool_that_is_off_is_not_offered_not_found_and_refused(tmp_path:
     assert "tracker_add" not in found.output
     with pytest.raises(McpError, match="There is no MCP server"):
         place.hub.switch("other", "add", on=True)
-    await place.hub.aclose()
 
 
-async def test_a_reload_with_other_tools_leaves_the_server_running(tmp_path: Path) -> None:
-    place = Place(tmp_path, QUICK)
+async def test_a_reload_with_other_tools_leaves_the_server_running(place: Place) -> None:
     place.add_stdio("zebra", allow=("add",))
     place.add_stdio("ant", allow=("add",))
     await place.hub.settle()
@@ -68,11 +65,9 @@ async def test_a_reload_with_other_tools_leaves_the_server_running(tmp_path: Pat
     assert [row.name for row in place.hub.status()] == ["zebra", "ant"]
     assert "zebra_add" not in {tool.name for tool in place.hub.offered(100_000, lambda _schema: 1)}
     assert "zebra_fail" in {tool.name for tool in place.hub.offered(100_000, lambda _schema: 1)}
-    await place.hub.aclose()
 
 
-async def test_what_is_wrong_is_said_with_what_to_do(tmp_path: Path) -> None:
-    place = Place(tmp_path, QUICK)
+async def test_what_is_wrong_is_said_with_what_to_do(place: Place, tmp_path: Path) -> None:
     (tmp_path / "notes").write_text("x")
     place.add("missing", command="/nowhere/at-all")
     place.add("plain", command=str(tmp_path / "notes"))
@@ -85,22 +80,10 @@ async def test_what_is_wrong_is_said_with_what_to_do(tmp_path: Path) -> None:
     assert "is not a program" in said["plain"][0]
     assert "Set it in the environment" in said["unset"][1]
     assert said["refused"][0].startswith("nobody answers at http://127.0.0.1")
-    await place.hub.aclose()
 
 
-async def test_a_server_that_never_answers_is_given_up(tmp_path: Path) -> None:
-    place = Place(tmp_path, Timeouts(start=0.3, settle=20, pauses=()))
-    place.add("mute", command="sleep", args=("60",))
-    await place.hub.settle()
-    (row,) = place.hub.status()
-    assert (row.state, row.detail) == (ServerState.FAILED, "it did not answer within 0.3 s")
-    assert "speaks over standard output" in row.advice
-    await place.hub.aclose()
-
-
-async def test_a_refusal_over_http_names_its_status(tmp_path: Path) -> None:
+async def test_a_refusal_over_http_names_its_status(place: Place) -> None:
     port = free_port()
-    place = Place(tmp_path, QUICK)
     keyed = {"Authorization": "Bearer wrong"}
     place.add("vault", url=f"http://127.0.0.1:{port}/mcp", headers=keyed)
     place.add("lost", url=f"http://127.0.0.1:{port}/elsewhere", headers=keyed)
@@ -109,12 +92,10 @@ async def test_a_refusal_over_http_names_its_status(tmp_path: Path) -> None:
         said = {row.name: (row.detail, row.advice) for row in place.hub.status()}
     assert said["vault"] == ("it refused with 401 Unauthorized", "Correct its headers in config.toml; then R.")
     assert said["lost"][0] == "it answered 404 Not Found"
-    await place.hub.aclose()
 
 
-async def test_a_login_that_is_given_up_is_asked_for_again(tmp_path: Path) -> None:
+async def test_a_login_that_is_given_up_is_asked_for_again(place: Place) -> None:
     port = free_port()
-    place = Place(tmp_path, QUICK)
     place.add("vault", url=f"http://127.0.0.1:{port}/mcp")
     place.add_stdio()
     changes: list[ServerState] = []
@@ -136,5 +117,4 @@ async def test_a_login_that_is_given_up_is_asked_for_again(tmp_path: Path) -> No
         await log_in()
         with pytest.raises(McpError, match="no login of the program's own"):
             await place.hub.sign_out("tracker")
-        await place.hub.aclose()
     assert {ServerState.LOGIN, ServerState.READY} <= set(changes)

@@ -60,7 +60,6 @@ class Reading:
 
 
 def digest_of(data: bytes) -> str:
-    """Return the name that a blob with this content has in the store."""
     return hashlib.sha256(data).hexdigest()
 
 

@@ -386,11 +386,6 @@ def _lost(image: Image, why: str) -> Image:
 async def run_watched(
     recorder: Recorder | None, tool: Tool[Any], arguments: ToolInput, context: ToolContext
 ) -> ToolResult:
-    """Run a call as it is without a recorder, otherwise watched.
-
-    Raises:
-        ToolError: as the call raises it.
-    """
     if recorder is None:
         return await tool.run(arguments, context)
     context.recorded = recorder.around

@@ -250,11 +250,7 @@ class Diagnostics:
     async def _problems(
         self, check: Check, words: tuple[str, ...], replaced: Mapping[Path, Path] | None = None
     ) -> list[Problem]:
-        """Run a checker and return what it finds.
-
-        Raises:
-            _GaveUpError: it can't be used.
-        """
+        """Run a checker and return what it finds; raises _GaveUpError where it can't be used."""
         timeout = self.settings.timeout
         run = FinishedCommand()
         try:

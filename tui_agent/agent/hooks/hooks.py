@@ -71,11 +71,7 @@ class Handler(Protocol):
         ...
 
     async def __call__(self, payload: Payload) -> HookAnswer:
-        """Ask it.
-
-        Raises:
-            HookError: it failed, or took too long.
-        """
+        """Ask it; raises HookError where it failed or took too long."""
         ...
 
 
@@ -187,11 +183,7 @@ class FunctionHook:
 
 
 def checked(event: str, answer: object) -> HookAnswer:
-    """Return an answer as the model of its event.
-
-    Raises:
-        HookError: it does not fit.
-    """
+    """Return an answer as the model of its event; raises HookError where it does not fit."""
     expected = ANSWERS[event]
     if answer is None:
         return expected()

@@ -198,11 +198,7 @@ class _Heard:
 
     @asynccontextmanager
     async def patience(self, seconds: float) -> AsyncIterator[None]:
-        """Wait for an answer of the server at most so long.
-
-        Raises:
-            TimeoutError: it took longer.
-        """
+        """Wait for an answer of the server at most so long; raises TimeoutError."""
         async with asyncio.timeout(None if self.open_questions else seconds) as limit:
             self.waiting.add(limit)
             try:
@@ -468,11 +464,7 @@ class Connection:
         return ServerOffer(instructions, tuple(tools), tuple(prompts), tuple(resources), tuple(templates))
 
     async def set_log_level(self, level: LogLevel) -> None:
-        """Ask for messages from a level on; nothing where the server sends none.
-
-        Raises:
-            McpError: as for ``call``.
-        """
+        """Ask for messages from a level on; nothing where the server sends none."""
         if self._client.server_capabilities.logging:
             from mcp.shared.exceptions import MCPDeprecationWarning
 
@@ -483,11 +475,7 @@ class Connection:
     async def call(
         self, name: str, arguments: dict[str, Any], reader: Reader, report: Callable[[str], None]
     ) -> Content:
-        """Call a tool. Cancelling tells the server.
-
-        Raises:
-            McpError: the server refused, is gone, or took too long.
-        """
+        """Call a tool. Cancelling tells the server."""
 
         async def report_progress(progress: float, total: float | None, message: str | None) -> None:
             counted = f"{progress:g}" if total is None else f"{progress:g}/{total:g}"
@@ -497,20 +485,10 @@ class Connection:
         return reader.call_result(result)
 
     async def prompt(self, name: str, arguments: Mapping[str, str], reader: Reader) -> Content:
-        """Return a prompt filled in.
-
-        Raises:
-            McpError: as for ``call``.
-        """
         result = await self._asked(self._client.get_prompt(name, dict(arguments)))
         return reader.prompt(result.messages)
 
     async def read(self, uri: str, reader: Reader) -> Content:
-        """Return what a resource holds.
-
-        Raises:
-            McpError: as for ``call``.
-        """
         return reader.resource(await self._asked(self._client.read_resource(uri)))
 
     async def _asked(self, request: "Awaitable[Any]") -> Any:

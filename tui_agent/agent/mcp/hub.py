@@ -79,11 +79,7 @@ class McpTool(DynamicTool):
         return self.server.offers(self.info.name)
 
     def needs(self, arguments: RawInput, context: ToolContext) -> tuple[PermissionNeed, ...]:
-        """Ask for the tool by its name, with everything that is sent.
-
-        Raises:
-            ToolError: it is switched off.
-        """
+        """Ask for the tool by its name, with everything that is sent."""
         del context
         if not self.is_on:
             raise ToolError(f"{self.name} is switched off by the user. Do without it.")
@@ -123,11 +119,7 @@ class McpSearchTool(DynamicTool):
         self._known = known
 
     def resolve(self, arguments: RawInput) -> tuple[Tool[Any], ToolInput]:
-        """Return the tool that a call names; a search stays here.
-
-        Raises:
-            ToolError: there is no such tool.
-        """
+        """Return the tool that a call names; a search stays here."""
         values = arguments.values
         if values.get("action") != "call":
             return self, arguments
@@ -232,7 +224,8 @@ _HOW_TO_TELL = "It is told with the next session, another model, or /mcp reload.
 class McpHub:
     """The servers that ``find`` names; none without it. ``find`` is asked when they are started and on a reload.
 
-    Agents of one project share a hub. Everything is called on the event loop's thread.
+    Agents of one project share a hub. Everything is called on the event loop's thread. What can't be had, for want of
+    such a server or because it refuses, raises McpError.
     """
 
     def __init__(
@@ -282,11 +275,6 @@ class McpHub:
                 task.cancel()
 
     async def restart(self, name: str) -> None:
-        """Stop a server and start it again.
-
-        Raises:
-            McpError: there is no server of that name, or it is disabled.
-        """
         server = self._server(name)
         if server.state is ServerState.DISABLED:
             raise McpError(f"The MCP server {name} is disabled in the configuration.")
@@ -313,11 +301,7 @@ class McpHub:
         self._collect()
 
     async def sign_out(self, name: str) -> None:
-        """Forget the login to a server and start it again: it asks for another one.
-
-        Raises:
-            McpError: there is no such server, or none that has a login.
-        """
+        """Forget the login to a server and start it again: it asks for another one."""
         tokens = self._tokens(self._server(name))
         if tokens is None:
             raise McpError(f"{name} has no login of the program's own.")
@@ -325,11 +309,7 @@ class McpHub:
         await self.restart(name)
 
     def switch(self, name: str, tool: str, *, on: bool) -> McpServerSettings:
-        """Offer a tool, by the server's name for it, or not, from the next head on; returns the settings for that.
-
-        Raises:
-            McpError: there is no such server, or a pattern in its settings keeps the tool off.
-        """
+        """Offer a tool, by the server's name for it, or not, from the next head on; returns the settings for that."""
         server = self._server(name)
         try:
             settings = server.spec.settings.switched(tool, on=on)
@@ -409,11 +389,6 @@ class McpHub:
         return tuple(filter(None, (_section(server, window, count) for server in self._ready())))
 
     async def set_log_level(self, name: str, level: LogLevel) -> None:
-        """Ask a server for messages from a level on.
-
-        Raises:
-            McpError: there is no such server.
-        """
         await self._server(name).set_log_level(level)
         self.on_change()
 
@@ -453,11 +428,7 @@ class McpHub:
     async def prompt(
         self, server: str, name: str, arguments: Mapping[str, str], put_blob: PutBlob
     ) -> tuple[UserPart, ...]:
-        """Return a prompt as parts of a message to send.
-
-        Raises:
-            McpError: it cannot be had.
-        """
+        """Return a prompt as parts of a message to send."""
         from tui_agent.agent.mcp.content import Reader
 
         content = await self._server(server).connection().prompt(name, arguments, Reader(put_blob))
@@ -465,11 +436,7 @@ class McpHub:
         return (*text, *content.images)
 
     async def resource(self, mention: str, put_blob: PutBlob) -> tuple[UserPart, ...]:
-        """Return a resource, named ``server:uri``, as parts of a message.
-
-        Raises:
-            McpError: it cannot be had.
-        """
+        """Return a resource, named ``server:uri``, as parts of a message."""
         server, _separator, uri = mention.partition(":")
         from tui_agent.agent.mcp.content import Reader
 
@@ -530,7 +497,6 @@ class McpHub:
         return host_of(self._hosts)
 
     def on_state(self, server: McpServer) -> None:
-        """Take note of a server's new state."""
         match server.state:
             case ServerState.READY:
                 self._collect()

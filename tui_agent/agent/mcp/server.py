@@ -187,11 +187,7 @@ class McpServer:
         self._set(ServerState.STOPPED)
 
     async def set_log_level(self, level: LogLevel) -> None:
-        """Ask for messages from a level on, now and when it is started again.
-
-        Raises:
-            McpError: as for ``call``.
-        """
+        """Ask for messages from a level on, now and when it is started again."""
         self.spec = replace(self.spec, settings=self.spec.settings.model_copy(update={"log_level": level}))
         if self._connection is not None:
             await self._connection.set_log_level(level)
@@ -296,7 +292,6 @@ class McpServer:
             self._refusal = status
 
     def said(self, message: ServerMessage) -> None:
-        """Keep a message for people."""
         self.messages.append(message)
         self._owner.on_change()
 
@@ -308,7 +303,6 @@ class McpServer:
             self._owner.on_change()
 
     async def login(self, url: str) -> None:
-        """Tell the address at which the user is to log in."""
         if self._deadline is not None:
             # The clock is the user's now.
             with suppress(RuntimeError):

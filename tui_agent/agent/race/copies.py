@@ -118,11 +118,7 @@ class RaceHome:
 
     @classmethod
     def make(cls, parent: Path) -> "RaceHome":
-        """Make a directory for a new race, and remove those that nobody holds.
-
-        Raises:
-            OSError: it can't be made.
-        """
+        """Make a directory for a new race, and remove those that nobody holds; raises OSError."""
         parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         for left in abandoned_homes(parent):
             remove_left(left)

@@ -186,7 +186,6 @@ class Runner:
         )
 
     def update(self, **changes: Any) -> None:
-        """Change what is known, and tell."""
         self.record = self.record.model_copy(update=changes)
         self._race.tell(self)
 
@@ -352,7 +351,6 @@ class Race:
         return race
 
     async def copied(self, number: int) -> Copy:
-        """Make the copy of a runner, with the files as they are at the start of the race."""
         home, main = self.home.path, self.main
         if self._listing is None:
             self._listing = asyncio.ensure_future(shared_files(main.ports.project))
@@ -399,11 +397,7 @@ class Race:
         return self._over.is_set()
 
     def runner(self, number: int) -> Runner:
-        """Return a runner by its number.
-
-        Raises:
-            RaceError: there is none.
-        """
+        """Return a runner by its number; raises as ``numbered``."""
         return numbered(self.runners, number)
 
     def stop(self, number: int | None = None) -> None:
@@ -485,7 +479,6 @@ class Race:
         self.main.channel.emit(RunnerChanged(self.id, runner.number, runner.figures))
 
     def after(self, runner: Runner) -> None:
-        """Look what follows from a runner's end."""
         if self.order.pick == "first-green" and runner.state is RunnerState.PASSED and self.picked is None:
             self.picked = runner.number
             for other in self.runners:

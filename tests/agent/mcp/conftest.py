@@ -1,0 +1,16 @@
+"""What tests of MCP servers share."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.mcp_place import Place
+
+
+@pytest.fixture
+async def place(tmp_path: Path) -> AsyncIterator[Place]:
+    """Return a hub with servers of its own, closed at the end."""
+    found = Place(tmp_path)
+    yield found
+    await found.hub.aclose()
