@@ -41,7 +41,7 @@ async def history(controller: Controller, _argument: str) -> None:
 COMMANDS = (
     Command(
         "history",
-        "find what you sent before in this project",
+        "find earlier messages in this project",
         history,
         "Earlier messages",
         key="ctrl+r",

@@ -124,7 +124,7 @@ async def review(controller: Controller, argument: str) -> None:
 
 
 COMMANDS = (
-    Command("tools", "list the tools, and what is wrong with tool files", tools, "Tools", place=245),
+    Command("tools", "list the tools, and problems of tool files", tools, "Tools", place=245),
     Command("skills", "list the skills the agent can load", skills, "Skills", place=250),
     Command(
         "mcp",
@@ -136,9 +136,7 @@ COMMANDS = (
         place=260,
     ),
     Command("agent", "switch to another agent", agent, "Agent", argument="[NAME]", place=270),
-    Command(
-        "init", "write AGENTS.md from looking at the project", init, "Write AGENTS.md", argument="[HINT]", place=280
-    ),
+    Command("init", "have the model write AGENTS.md", init, "Write AGENTS.md", argument="[HINT]", place=280),
     Command(
         "review",
         "have changes reviewed: uncommitted, a branch, a commit",

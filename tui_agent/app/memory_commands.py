@@ -63,11 +63,11 @@ def _change(project: Path, change: Callable[[str], str]) -> None:
 COMMANDS = (
     Command(
         "remember",
-        "write into the project's notes, or show them",
+        "add a note for this project, or show them",
         remember,
         "Notes",
         argument="[TEXT]",
         place=282,
     ),
-    Command("forget", "take a note out of the project's notes", forget, "Forget a note", argument="[TEXT]", place=284),
+    Command("forget", "remove a note from the project's notes", forget, "Forget a note", argument="[TEXT]", place=284),
 )

@@ -64,7 +64,7 @@ async def doctor(controller: Controller, _argument: str) -> None:
 
 COMMANDS = (
     Command("cost", "show tokens and dollars spent", cost, "Cost", place=340),
-    Command("todo", "show the model's plan: what is done, what is next", todo, "To-do list", place=350),
+    Command("todo", "show the model's to-do list", todo, "To-do list", place=350),
     Command(
         "help",
         "find a command, a key or a setting",

@@ -216,7 +216,7 @@ COMMANDS = (
     ),
     Command(
         "diagnostics",
-        "show what checks edited files, and switch it on or off",
+        "show checkers of edited files, switch them on or off",
         diagnostics,
         "Diagnostics",
         argument="[on|off]",

@@ -184,7 +184,7 @@ COMMANDS = (
     ),
     Command(
         "result",
-        "write what the session changed as a patch or to a new branch",
+        "write the session's changes as a patch or to a new branch",
         result,
         "Result",
         argument="[FILE | branch:NAME]",

@@ -107,5 +107,5 @@ COMMANDS = (
     Command(
         "undo", "undo the last turn, move, compaction, edit or race", undo, "Undo", key="f5", now=_undoes, place=180
     ),
-    Command("redo", "bring back what /undo took back", redo, "Redo", key="f6", now=_redoes, place=190),
+    Command("redo", "redo what /undo undid", redo, "Redo", key="f6", now=_redoes, place=190),
 )
