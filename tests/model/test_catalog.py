@@ -1,6 +1,5 @@
 """Windows, prices and abilities of models."""
 
-import json
 import subprocess
 import sys
 import tomllib
@@ -12,6 +11,7 @@ from typing import Any
 import pytest
 
 from scripts.model_data import price_list
+from tests.support.price_file import write_prices
 from tui_agent.model.catalog import ASSUMED_WINDOW, Catalog
 from tui_agent.model.naming import maker_of, spelled
 from tui_agent.model.price_list import PRICES, PriceList
@@ -44,9 +44,7 @@ ROWS = {
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    path = tmp_path / "prices.json"
-    path.write_text(json.dumps(ROWS))
-    return path
+    return write_prices(tmp_path / "prices.json", ROWS)
 
 
 @pytest.fixture
@@ -66,17 +64,6 @@ def test_a_known_model(catalog: Catalog, model: str) -> None:
     assert info.cache_marks
 
 
-def test_what_stands_within_a_row_is_no_model(path: Path) -> None:
-    inner = {"claude-x": {"mode": "part of another"}, "gpt-x": "a word"}
-    path.write_text(json.dumps({"other": inner, **ROWS}, indent=4))
-    catalog = Catalog(path=path)
-
-    assert catalog.info("anthropic/claude-x").context_window == 200_000
-    assert catalog.info("openai/gpt-x").context_window == 128_000
-    assert not catalog.knows("other")
-    assert not catalog.knows("embed-x")
-
-
 def test_an_unknown_model_gets_an_assumed_window(catalog: Catalog) -> None:
     info = catalog.info("foo/bar")
 
@@ -84,6 +71,7 @@ def test_an_unknown_model_gets_an_assumed_window(catalog: Catalog) -> None:
     assert info.prices == ()
     assert info.cost(Usage(input=5)) is None
     assert not catalog.knows("foo/bar")
+    assert not catalog.knows("embed-x")
 
 
 def test_prices_count_what_is_cached_and_the_size_of_the_prompt(catalog: Catalog) -> None:
@@ -141,11 +129,11 @@ def test_without_a_gateway_a_provider_serves_its_own_models_only(catalog: Catalo
 
 @pytest.mark.parametrize("url", ["http://localhost:8080/v1", "http://192.168.1.5:8000/v1", "http://gpu-box:8000/v1"])
 def test_a_model_anybody_may_run_has_the_window_its_server_gave_it(path: Path, url: str) -> None:
-    path.write_text(json.dumps({**ROWS, "dashscope/qwen9-32b": {
+    write_prices(path, {**ROWS, "dashscope/qwen9-32b": {
         "mode": "chat", "litellm_provider": "dashscope", "max_input_tokens": 1_000_000, "max_output_tokens": 64_000,
         "input_cost_per_token": 1e-6, "output_cost_per_token": 1e-6, "supports_vision": True,
         "supports_function_calling": True,
-    }}))  # fmt: skip
+    }})  # fmt: skip
     catalog = Catalog(providers={"openai": ProviderSettings(base_url=url)}, path=path)
 
     info = catalog.info("openai/Qwen/Qwen9-32B")
@@ -181,7 +169,7 @@ def test_what_is_served_for_nothing_costs_nothing(catalog: Catalog) -> None:
 
 def test_a_subscription_does_not_say_how_large_a_model_is_elsewhere(path: Path) -> None:
     copilot = {"mode": "chat", "litellm_provider": "github_copilot", "max_input_tokens": 64_000}
-    path.write_text(json.dumps({"github_copilot/claude-x": copilot, **ROWS}))
+    write_prices(path, {"github_copilot/claude-x": copilot, **ROWS})
     catalog = Catalog(path=path)
 
     assert catalog.info("github_copilot/claude-x").context_window == 64_000
@@ -196,7 +184,7 @@ def test_where_only_hosts_have_a_model_half_of_them_agree_on_its_window(path: Pa
         }
         for host, window in windows.items()
     }  # fmt: skip
-    path.write_text(json.dumps({**ROWS, **rows}))
+    write_prices(path, {**ROWS, **rows})
 
     info = Catalog(path=path).info("openrouter/team/unheard-of-7b")
 
@@ -206,7 +194,7 @@ def test_where_only_hosts_have_a_model_half_of_them_agree_on_its_window(path: Pa
 
 def test_an_answer_as_long_as_the_window_is_no_limit(path: Path) -> None:
     row = {"mode": "chat", "litellm_provider": "xai", "max_input_tokens": 500_000, "max_output_tokens": 500_000}
-    path.write_text(json.dumps({**ROWS, "xai/grok-x": row}))
+    write_prices(path, {**ROWS, "xai/grok-x": row})
 
     assert Catalog(path=path).info("xai/grok-x").max_output is None
 
@@ -253,7 +241,7 @@ def test_the_list_holds_nothing_that_cannot_chat() -> None:
 
 
 def test_what_is_out_of_service_is_not_listed(path: Path) -> None:
-    path.write_text(json.dumps({**ROWS, "gpt-old": {**ROWS["gpt-x"], "deprecation_date": "2026-03-01"}}))
+    write_prices(path, {**ROWS, "gpt-old": {**ROWS["gpt-x"], "deprecation_date": "2026-03-01"}})
     catalog = Catalog(path=path)
 
     assert "openai/gpt-old" in [info.id for info in catalog.models(today=date(2026, 3, 1))]

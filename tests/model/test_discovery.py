@@ -1,6 +1,5 @@
 """Servers are asked for their models, when somebody lists or picks models."""
 
-import json
 import socket
 from pathlib import Path
 from typing import Any
@@ -9,6 +8,7 @@ import pytest
 
 from tests.support.list_server import ListServer
 from tests.support.model_server import ModelServer
+from tests.support.price_file import write_prices
 from tui_agent.model.addresses import Addresses, AddressSetting, is_private
 from tui_agent.model.catalog import Catalog
 from tui_agent.model.discovery import (
@@ -172,7 +172,7 @@ async def test_an_address_without_a_version_is_asked_with_one() -> None:
     [
         ({"/v1/models": 401}, "wants a key"),
         ({"/v1/models": 500}, "says 500"),
-        ({"/v1/models": 302}, "points elsewhere|answers something else|says 302"),
+        ({"/v1/models": 302}, "says 302"),
         ({"/v1/models": {"hello": "world"}}, "answers something else"),
         ({}, "has no list of models"),
     ],
@@ -338,8 +338,7 @@ async def test_servers_and_their_windows_are_found() -> None:
 
 
 async def test_what_only_embeds_is_not_found(tmp_path: Path) -> None:
-    path = tmp_path / "prices.json"
-    path.write_text(json.dumps({"nomic-embed": {"mode": "embedding", "litellm_provider": "ollama"}}))
+    path = write_prices(tmp_path / "prices.json", {"nomic-embed": {"mode": "embedding", "litellm_provider": "ollama"}})
     with ModelServer(models={"nomic-embed": 2_048, "qwen3:8b": 40_960}) as server:
         found = await discover([KnownPort("vLLM", server.port)], catalog=Catalog(path=path), seconds=PATIENT)
 

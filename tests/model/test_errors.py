@@ -207,6 +207,7 @@ def error_of(message: str, status: int | None = None, **codes: object) -> Failur
         (error_of("The model gpt-x: parameter top_p is not supported.", 400, code="unsupported_parameter"),
          ErrorKind.INVALID_REQUEST),
         (error_of("You exceeded your quota", 429, code="insufficient_quota"), ErrorKind.QUOTA),
+        (error_of("The team doesn't have any credits yet.", 403, code="permission_denied"), ErrorKind.QUOTA),
         (error_of("Slow", 400, type="server_error"), ErrorKind.INVALID_REQUEST),
         (Failure('{"code": "The caller does not have permission to execute the specified operation", "error": '
                  '"Your newly created team doesn\'t have any credits yet. You can purchase credits on x.ai."}', 403),

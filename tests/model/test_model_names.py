@@ -1,10 +1,10 @@
 """Names of models: spellings that mean the same, slips that are told, names newer than the catalog."""
 
-import json
 from pathlib import Path
 
 import pytest
 
+from tests.support.price_file import write_prices
 from tui_agent.model.catalog import Catalog
 from tui_agent.model.naming import NameStanding, UnknownModelError, broader, judge, maker_of, require, spelled
 from tui_agent.model.settings import ModelSettings, ProviderSettings
@@ -84,8 +84,8 @@ def test_makers(name: str, provider: str, is_open: bool) -> None:
 @pytest.fixture
 def catalog(tmp_path: Path) -> Catalog:
     names = {"claude-sonnet-5": "anthropic", "gpt-5-mini": "openai"}
-    path = tmp_path / "catalog.json"
-    path.write_text(json.dumps({name: {"mode": "chat", "litellm_provider": of} for name, of in names.items()}))
+    rows = {name: {"mode": "chat", "litellm_provider": of} for name, of in names.items()}
+    path = write_prices(tmp_path / "catalog.json", rows)
     own = {"openai/my-model": ModelSettings(base_url="http://localhost:1/v1")}
     return Catalog(own, {"groq": ProviderSettings(base_url="http://localhost:2/v1")}, path=path)
 

@@ -247,6 +247,8 @@ def test_a_mark_that_moves_on_leaves_a_message_as_it_was(model: str) -> None:
 
     with_marks = build_messages(marked, route)
     assert "cache_control" in json.dumps(with_marks)
+    assert ("cache_control" in with_marks[1]["tool_calls"][0]) is model.startswith("anthropic/")
+    assert "cache_control" in with_marks[2]
     assert unmarked(with_marks) == build_messages(ModelRequest(model, messages), route)
 
 

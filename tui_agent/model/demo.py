@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -97,22 +97,16 @@ class DemoClient:
         for piece in pieces(turn.text):
             yield TextDelta(piece)
             await asyncio.sleep(self._pace)
-        async for event in self._calls(turn):
-            yield event
-        yield UsageReport(self._usage(lines, turn), cost=0.0)
-        yield Finished("tool_calls" if turn.calls else "stop")
-
-    async def aclose(self) -> None:
-        """Nothing is held."""
-
-    async def _calls(self, turn: "DemoTurn") -> AsyncIterator[ModelEvent]:
-        from tui_agent.model.demo_script import pieces
-
         for index, call in enumerate(turn.calls):
             for piece in pieces(call.arguments, 24):
                 yield ToolCallDelta(index, call.call_id, call.tool, piece)
                 await asyncio.sleep(self._pace)
             yield ToolCallReady(call.call_id, call.tool, call.arguments)
+        yield UsageReport(self._usage(lines, turn), cost=0.0)
+        yield Finished("tool_calls" if turn.calls else "stop")
+
+    async def aclose(self) -> None:
+        """Nothing is held."""
 
     def _usage(self, lines: tuple[bytes, ...], turn: "DemoTurn") -> Usage:
         """Count the request; what it shares with the one before counts as read from the cache, as providers do."""

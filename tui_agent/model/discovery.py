@@ -82,7 +82,11 @@ def servers(addresses: Addresses, keys: Keys, models: Iterable[str]) -> list[Ser
 
     def add(provider: Provider, place: AddressSetting, model: str | None = None) -> None:
         if place.url and place.url not in found:
-            found[place.url] = Server(provider, place, _headers(provider, place, keys, model))
+            # A key from the environment is the provider's, or that of the address the environment or the provider's
+            # table names; one model's own address gets only a key that is set up with it.
+            is_models = model is not None and place.source.startswith("models.")
+            key = keys.own(model) if model is not None and is_models else keys.find(provider)
+            found[place.url] = Server(provider, place, request_headers(provider, key))
 
     for model in filter(None, models):
         provider = provider_of(model.partition("/")[0])
@@ -95,17 +99,6 @@ def servers(addresses: Addresses, keys: Keys, models: Iterable[str]) -> list[Ser
         if (provider := provider_of(name)).lists_models:
             add(provider, addresses.of(provider))
     return list(found.values())
-
-
-def _headers(provider: Provider, place: AddressSetting, keys: Keys, model: str | None) -> dict[str, str]:
-    """Return the header with the key, where the key belongs to the address.
-
-    A key from the environment is the provider's, or that of the address the environment or the provider's table names;
-    one model's own address gets only a key that is set up with it.
-    """
-    is_models = model is not None and place.source.startswith("models.")
-    key = keys.own(model) if model is not None and is_models else keys.find(provider)
-    return request_headers(provider, key)
 
 
 def request_headers(provider: Provider, key: Key | None) -> dict[str, str]:
@@ -176,8 +169,8 @@ class _Asker:
         method = "GET" if body is None else "POST"
         response, data = await self._connections.fetch(method, url, _MAX_ANSWER_BYTES, json=body, **self._options)
         response.raise_for_status()
-        if response.is_redirect or len(data) > _MAX_ANSWER_BYTES:
-            raise ValueError("it points elsewhere or is too long")
+        if len(data) > _MAX_ANSWER_BYTES:
+            raise ValueError("it is too long")
         return loads(data)
 
     async def maybe(self, url: str, body: object = None) -> Any:

@@ -318,7 +318,9 @@ def _accepted(provider: Provider, status: int, table: dict[str, Any], hidden: An
     """Return a table that is no refusal, whatever the status: GitHub refuses with 200."""
     if 200 <= status < 300 and "error" not in table:
         return table
-    why = one_line(redact(_reason(table), hidden), 120) or f"status {status}"
+    error = table.get("error")
+    texts = (table.get("error_description"), as_dict(error).get("message"), error, table.get("message"))
+    why = one_line(redact(next(filter(None, map(as_text, texts)), ""), hidden), 120) or f"status {status}"
     kind = ErrorKind.OVERLOADED if status >= 500 or status == 429 else ErrorKind.AUTH
     raise SignInError(f"{provider.name} refused the sign-in ({why}). Sign in again: a code works once.", kind)
 
@@ -345,10 +347,3 @@ def _number(value: object) -> float:
         return max(0.0, float(value)) if isinstance(value, int | float | str) else 0.0
     except ValueError:
         return 0.0
-
-
-def _reason(table: Mapping[str, Any]) -> str:
-    """Return why a request was refused, in the forms that providers write it."""
-    error = table.get("error")
-    texts = (table.get("error_description"), as_dict(error).get("message"), error, table.get("message"))
-    return next(filter(None, map(as_text, texts)), "")

@@ -129,8 +129,12 @@ class EditTool(Tool[EditInput]):
         except OSError as error:
             raise explain(error, location.shown) from error
         diff = await asyncio.to_thread(shown_diff, location.real, (plan.before, plan.text), plan.diff.text)
+        head = f"Edited {location.shown}: {counted(plan.count, 'place')}, +{plan.diff.additions} -{plan.diff.deletions}"
+        if plan.loosely:
+            head += f" (old differed from the file in {', '.join(plan.loosely)})"
+        now = await asyncio.to_thread(_changed_lines, location.real, lines_of(plan.text), plan.diff.hunks)
         return ToolResult(
-            await asyncio.to_thread(_answer, location, plan),
+            "\n".join([f"{head}. Now:", *now]),
             title=location.shown,
             metadata=ToolMetadata(
                 path=location.pattern,
@@ -226,13 +230,6 @@ def _renamed(values: dict[str, Any]) -> dict[str, Any]:
 
 
 # -- what the model is told ---------------------------------------------------------------------------------
-
-
-def _answer(location: Location, plan: _Plan) -> str:
-    head = f"Edited {location.shown}: {counted(plan.count, 'place')}, +{plan.diff.additions} -{plan.diff.deletions}"
-    if plan.loosely:
-        head += f" (old differed from the file in {', '.join(plan.loosely)})"
-    return "\n".join([f"{head}. Now:", *_changed_lines(location.real, lines_of(plan.text), plan.diff.hunks)])
 
 
 def _changed_lines(path: Path, lines: list[str], hunks: tuple[range, ...]) -> list[str]:

@@ -51,14 +51,15 @@ class GlobTool(Tool[GlobInput]):
         found = await _matching(scope)
         newest = await asyncio.to_thread(_newest_first, scope.directory, found)
         shown = list(map(scope.shown, newest))
-        footer = ""
-        if len(shown) < len(found):
-            footer = NARROWER.format(shown=len(shown), total=len(found), what="files")
+
+        def narrower(count: int) -> str:
+            return NARROWER.format(shown=count, total=len(found), what="files")
+
         output = Output(
             text="\n".join(shown) or _nothing(scope),
             title=f"{arguments.pattern} · {counted(len(found), 'file')}",
-            footer=footer,
-            cut_hint=lambda cut: NARROWER.format(shown=cut.kept_lines, total=len(found), what="files"),
+            footer=narrower(len(shown)) if len(shown) < len(found) else "",
+            cut_hint=lambda cut: narrower(cut.kept_lines),
             metadata=ToolMetadata(count=len(found)),
         )
         return await finish(output, context)

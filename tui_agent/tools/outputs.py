@@ -66,13 +66,18 @@ async def finish(output: Output, context: ToolContext) -> ToolResult:
     if output.keep == "head" and cut.next_line is not None and truncation is not None:
         # The note of the truncation counts within this text; the tool knows how much there is altogether.
         shown = cut.text.split("\n")[: truncation.kept_lines]
-        parts = ["\n".join(shown), _hint(output.cut_hint, truncation) or output.footer]
+        counts = {"shown": truncation.kept_lines, "total": truncation.total_lines}
+        hint = output.cut_hint
+        told = hint.format(**counts) if isinstance(hint, str) else hint(truncation)
+        parts = ["\n".join(shown), told or output.footer]
+    encoded = output.text.encode("utf-8", "replace")
+    raw = encoded if output.raw is None else output.raw
     return ToolResult(
         output=valid("\n".join(part for part in parts if part)),
         title=valid(output.title),
         is_error=output.is_error,
         attachments=output.attachments,
-        full_output=_stored(output, truncation, context),
+        full_output=context.put_blob(raw) if output.stored and (truncation or raw != encoded) else None,
         metadata=output.metadata.model_copy(update={"truncation": truncation}),
     )
 
@@ -107,20 +112,6 @@ def size_text(number: int) -> str:
 def _cut(output: Output, limits: OutputLimits) -> Truncated:
     hint = output.cut_hint if isinstance(output.cut_hint, str) else ""
     return truncate(output.text, output.keep, limits, hint=hint if output.keep == "ends" else "")
-
-
-def _hint(hint: CutHint, truncation: Truncation) -> str:
-    if isinstance(hint, str):
-        return hint.format(shown=truncation.kept_lines, total=truncation.total_lines)
-    return hint(truncation)
-
-
-def _stored(output: Output, truncation: Truncation | None, context: ToolContext) -> str | None:
-    if not output.stored:
-        return None
-    text = output.text.encode("utf-8", "replace")
-    raw = text if output.raw is None else output.raw
-    return context.put_blob(raw) if truncation or raw != text else None
 
 
 def image_size(image: Path | bytes) -> tuple[int, int]:

@@ -129,12 +129,12 @@ def missing(location: Location, context: ToolContext) -> ToolError:
         return ToolError(f"{shown} is a link to {valid(str(location.path.readlink()))}, which does not exist.")
     if not _WILD.isdisjoint(shown):
         return ToolError(f"{shown} does not exist. To find files by a pattern use glob.")
-    close = suggest(location, context)
+    close = _suggestions(location, context)
     meant = f" Did you mean {' or '.join(close)}?" if close else ""
     return ToolError(f"{shown} does not exist.{meant}")
 
 
-def suggest(location: Location, context: ToolContext) -> list[str]:
+def _suggestions(location: Location, context: ToolContext) -> list[str]:
     """Return up to three existing paths whose names are close; looks at siblings, then at the project's files."""
     name = location.path.name
     found = [meant] if (meant := _same_end(location, context)) else []

@@ -291,21 +291,19 @@ def _answer(message: Message, *, keep_thinking: bool, signed: bool) -> list[Cont
         {"type": "tool_use", "id": call.call_id, "name": call.tool, "input": loads(call.arguments)}
         for call in message.tool_calls
     ]
-    kept = [block for blob in blobs(message) for block in _kept(blob)]
+    # ``thinking_blocks`` are those of sessions that went through litellm.
+    found = (objects(blob.get("messages", blob.get("thinking_blocks"))) for blob in blobs(message))
+    kept = [dict(block) for held in found for block in held if isinstance(block.get("type"), str)]
     if not keep_thinking:
         kept = [block for block in kept if block["type"] not in _THINKING]
     elif signed:
         kept = [block for block in kept if block["type"] != "thinking" or block.get("signature")]
-    if sum(_chars(block) for block in kept) == len(text) and sum(map(_holds_call, kept)) == len(calls):
+    if sum(_chars(block) for block in kept) == len(text) and sum(block["type"] == "tool_use" for block in kept) == len(
+        calls
+    ):
         return list(_woven(kept, text, calls))
     thinking = [block for block in kept if block["type"] in _THINKING]
     return [*thinking, *_text_block(text), *calls]
-
-
-def _kept(blob: Mapping[str, Any]) -> list[ContentBlock]:
-    """Return the blocks of a blob; ``thinking_blocks`` are those of sessions that went through litellm."""
-    blocks = objects(blob.get("messages", blob.get("thinking_blocks")))
-    return [dict(block) for block in blocks if isinstance(block.get("type"), str)]
 
 
 def _chars(block: ContentBlock) -> int:
@@ -313,14 +311,10 @@ def _chars(block: ContentBlock) -> int:
     return chars if isinstance(chars, int) and block["type"] in ("text", "added") else 0
 
 
-def _holds_call(block: ContentBlock) -> bool:
-    return bool(block["type"] == "tool_use")
-
-
 def _woven(kept: Sequence[ContentBlock], text: str, calls: Sequence[ContentBlock]) -> Iterator[ContentBlock]:
     at, waiting = 0, iter(calls)
     for block in kept:
-        if _holds_call(block):
+        if block["type"] == "tool_use":
             yield {**block, **next(waiting)}
         elif "chars" in block:
             piece = text[at : at + _chars(block)]
@@ -408,7 +402,7 @@ class _Part:
             case "thinking":
                 return {**self.block, "thinking": self.written}
             case "server_tool_use" | "mcp_tool_use":
-                return {**self.block, "input": _object(self.arguments)}
+                return {**self.block, "input": as_dict(loads(self.arguments)) if is_object(self.arguments) else {}}
             case _:
                 return self.block
 
@@ -605,7 +599,9 @@ class MessagesReader(Reader):
                     citations = {"citations": part.citations} if part.citations else {}
                     kept.append({"type": "text", "chars": part.shown, **citations})
                 case "tool_use":
-                    kept.append({"type": "tool_use", **_caller(part.block)})
+                    caller = as_dict(part.block.get("caller"))
+                    made = {"caller": caller} if caller.get("type", "direct") != "direct" else {}
+                    kept.append({"type": "tool_use", **made})
                 case _:
                     kept.append(part.whole())
                     if part.shown:
@@ -648,18 +644,9 @@ def _strings(value: Any) -> Iterable[str]:
             yield from _strings(item)
 
 
-def _caller(block: ContentBlock) -> ContentBlock:
-    caller = as_dict(block.get("caller"))
-    return {"caller": caller} if caller.get("type", "direct") != "direct" else {}
-
-
 def _index(value: Mapping[str, Any]) -> int | None:
     index = value.get("index")
     return index if isinstance(index, int) else None
-
-
-def _object(text: str) -> dict[str, Any]:
-    return as_dict(loads(text)) if is_object(text) else {}
 
 
 reader = MessagesReader

@@ -126,19 +126,14 @@ def _thinking(request: ModelRequest, route: Route, form: ResponsesFormat, *, wit
     levels = {**LEVELS, Effort.MINIMAL: "minimal", Effort.MAX: route.info.max_effort}
     reasoning: dict[str, str] = {} if effort is None else {"effort": levels[effort]}
     fields: dict[str, Any] = {}
-    if with_reasoning and _thinks(route):
+    pattern = form.thinking
+    # To be asked for encrypted reasoning is refused by a model that hands out none.
+    by_catalog = route.info.reasoning and not route.is_small_server
+    if with_reasoning and pattern and (by_catalog or re.search(pattern, route.name)):
         fields["include"] = ["reasoning.encrypted_content"]
         if form.summary and effort is not Effort.OFF:
             reasoning["summary"] = form.summary
     return {**fields, "reasoning": reasoning} if reasoning else fields
-
-
-def _thinks(route: Route) -> bool:
-    """Tell whether a model hands out encrypted reasoning: to be asked for it is refused by one that doesn't."""
-    pattern = route.provider.responses.thinking
-    if not pattern:
-        return False
-    return bool(re.search(pattern, route.name)) or (route.info.reasoning and not route.is_small_server)
 
 
 def _input(request: ModelRequest, form: ResponsesFormat, *, with_reasoning: bool) -> list[dict[str, Any]]:

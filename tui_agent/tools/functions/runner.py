@@ -12,7 +12,7 @@ import linecache
 import os
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -121,19 +121,22 @@ def _frames(error: BaseException) -> list[dict[str, Any]]:
     """Return where in tool files an error was raised, its own place last."""
     if isinstance(error, SyntaxError) and error.filename:
         return [{"file": error.filename, "line": error.lineno or 0, "function": "", "code": ""}]
-    return list(_own_frames(error))[-MAX_FRAMES:]
-
-
-def _own_frames(error: BaseException) -> Iterator[dict[str, Any]]:
     places = {
         str(Path(module.__file__).parent)
         for name, module in tuple(sys.modules.items())
         if name.startswith("tools_") and module.__file__
     }
-    for frame in traceback.extract_tb(error.__traceback__):
-        if str(Path(frame.filename).parent) in places:
-            name = "" if frame.name == "<module>" else frame.name
-            yield {"file": frame.filename, "line": frame.lineno, "function": name, "code": frame.line or ""}
+    passed = [
+        {
+            "file": frame.filename,
+            "line": frame.lineno,
+            "function": "" if frame.name == "<module>" else frame.name,
+            "code": frame.line or "",
+        }
+        for frame in traceback.extract_tb(error.__traceback__)
+        if str(Path(frame.filename).parent) in places
+    ]
+    return passed[-MAX_FRAMES:]
 
 
 if __name__ == "__main__":

@@ -178,7 +178,8 @@ def _said(file: FoundFile, source: str, ended: "Ended") -> LoadedFile:
     problems = [f"{file.shown}:{row.get('line')}: {row.get('text')}." for row in answer.problems]
     try:
         declared = Declared.model_validate(answer.declared)
-        tools = tuple(FileTool(_schema(row), file, declared) for row in answer.tools)
+        said = map(_SaidTool.model_validate, answer.tools)
+        tools = tuple(FileTool(tool.schema_for_model(), file, declared) for tool in said)
     except (ValidationError, LookupError, TypeError, AttributeError) as error:
         told = error.errors(include_url=False)[0] if isinstance(error, ValidationError) else None
         why = "it says nothing sensible of itself" if told is None else f"{told['loc'][0]}: {told['msg']}"
@@ -195,12 +196,9 @@ class _SaidTool(BaseModel):
     description: str = Field(min_length=1)
     parameters: dict[str, Any]
 
+    def schema_for_model(self) -> ToolSchema:
+        from tui_agent.tools.functions.in_process import schema_of
 
-def _schema(row: dict[str, Any]) -> ToolSchema:
-    from tui_agent.tools.functions.in_process import schema_of
-
-    said = _SaidTool.model_validate(row)
-    description = said.description
-    if len(description) > MAX_DESCRIPTION:
-        description = f"{description[:MAX_DESCRIPTION]} …"
-    return schema_of(said.name, description, said.parameters)
+        is_long = len(self.description) > MAX_DESCRIPTION
+        description = f"{self.description[:MAX_DESCRIPTION]} …" if is_long else self.description
+        return schema_of(self.name, description, self.parameters)
