@@ -12,9 +12,9 @@ from typing import Any, cast
 
 import pytest
 
-from tui_agent.app.services import LocalServer
 from tui_agent.cli import controller_wiring, screen, wiring
 from tui_agent.cli.controller_wiring import ControllerWiring
+from tui_agent.model.served import LocalServer
 from tui_agent.model.settings import ModelSettings
 from tui_agent.session.session import Session
 from tui_agent.ui import app

@@ -329,12 +329,12 @@ async def test_servers_and_their_windows_are_found() -> None:
         ]
         found = await discover(ports, catalog=catalog, seconds=PATIENT)
 
-    urls = {(model.server, model.id): model.base_url for model in found}
+    urls = {(server.name, model): server.base_url for server in found for model in server.models}
     ollama, vllm = urls["Ollama", "ollama/qwen3:8b"], urls["vLLM", "openai/qwen3:8b"]
     assert ollama == f"http://127.0.0.1:{server.port}"
     windows = [said.window for url in (ollama, vllm) if (said := catalog.served.find(url, "qwen3:8b"))]
     assert windows == [32_768, 40_960]
-    assert not [model for model in found if model.server == "llama.cpp"]
+    assert not [server for server in found if server.name == "llama.cpp"]
 
 
 async def test_what_only_embeds_is_not_found(tmp_path: Path) -> None:
@@ -342,7 +342,7 @@ async def test_what_only_embeds_is_not_found(tmp_path: Path) -> None:
     with ModelServer(models={"nomic-embed": 2_048, "qwen3:8b": 40_960}) as server:
         found = await discover([KnownPort("vLLM", server.port)], catalog=Catalog(path=path), seconds=PATIENT)
 
-    assert [model.id for model in found] == ["openai/qwen3:8b"]
+    assert [server.models for server in found] == [("openai/qwen3:8b",)]
 
 
 async def test_somebody_else_on_the_port_is_no_server() -> None:
@@ -358,4 +358,4 @@ async def test_a_server_of_the_settings_is_asked_at_its_address_and_named_as_the
         gone = ModelSettings(base_url=f"http://127.0.0.1:{nobody.getsockname()[1]}/v1")
         own = {"openai/qwen3:8b": here, "openai/gone": gone, "openai/known": ModelSettings(context_window=5_000)}
         found = await discover([KnownPort("vLLM", server.port)], own=own, seconds=PATIENT)
-    assert [(model.id, model.base_url) for model in found] == [("openai/qwen3:8b", here.base_url)]
+    assert [(server.models, server.base_url) for server in found] == [(("openai/qwen3:8b",), here.base_url)]

@@ -25,12 +25,12 @@ from tui_agent import errors
 from tui_agent.app.services import (
     AppServices,
     FirstView,
-    LocalServer,
     ModelRow,
     OpenHow,
     OpenRequest,
 )
 from tui_agent.config import Config, UiSettings
+from tui_agent.model.served import LocalServer
 from tui_agent.session.entries import ModeChangeEntry, TextPart, UserEntry
 from tui_agent.session.session import Session
 from tui_agent.session.store import Store

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from tests.support.ui_app import HOME, MODELS, Stage, make_stage, screen_text, until, write
-from tui_agent.app.services import FirstView, LocalServer, ModelRow, OpenHow, OpenRequest
+from tui_agent.app.services import FirstView, ModelRow, OpenHow, OpenRequest
 from tui_agent.model.naming import NameStanding, NameVerdict
+from tui_agent.model.served import LocalServer
 from tui_agent.session.entries import TextPart, UserEntry
 from tui_agent.session.session import Session
 from tui_agent.ui.screens.dialogs import ChoiceScreen

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tui_agent.app.logins import LoginController
     from tui_agent.config import Config
     from tui_agent.model.naming import NameVerdict
+    from tui_agent.model.served import LocalServer
     from tui_agent.session.records import Reported
     from tui_agent.session.session import Session
     from tui_agent.session.store import Store
@@ -64,15 +65,6 @@ class ModelRow:
     """Short words: tools, vision, reasoning, ..."""
     has_key: bool = False
     """Whether requests to it can be authorised now (a key was found, or none is needed)."""
-
-
-@dataclass(frozen=True, slots=True)
-class LocalServer:
-    """A model server on this machine, or one of the settings."""
-
-    name: str
-    base_url: str
-    models: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tui_agent.app.controller import Controller
-    from tui_agent.app.services import AppServices, LocalServer
+    from tui_agent.app.services import AppServices
+    from tui_agent.model.served import LocalServer
 
 KEYS_SHOWN = 6
 """Keys listed; the rest are counted."""

@@ -8,7 +8,6 @@ import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -21,7 +20,6 @@ from tui_agent.app.services import (
     AppServices,
     FileTransfer,
     FirstView,
-    LocalServer,
     ModelRow,
     OpenHow,
     OpenRequest,
@@ -34,6 +32,7 @@ from tui_agent.files.ripgrep import NoRipgrepError, run_ripgrep
 from tui_agent.model.demo import DEMO_MODEL
 from tui_agent.model.naming import judge
 from tui_agent.model.providers import PROVIDERS
+from tui_agent.model.served import LocalServer
 from tui_agent.model.settings import ModelSettings
 from tui_agent.path_checks import real_path
 from tui_agent.paths import data_dir
@@ -269,11 +268,7 @@ class ControllerWiring(AppServices):
 
         found = await discover(own=self._wiring.loaded.config.models, catalog=self._wiring.catalog)
         self._wiring.catalog.forget()
-        return [
-            LocalServer(name, models[0].base_url, tuple(model.id for model in models))
-            for name, group in groupby(found, key=lambda model: model.server)
-            if (models := list(group))
-        ]
+        return found
 
     def use_server(self, server: LocalServer, model: str) -> str:
         if model not in self._wiring.loaded.config.models:

@@ -9,8 +9,8 @@ import asyncio
 import os
 import re
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import field, replace
 from typing import Any, Literal, TypeVar
 
 import httpx
@@ -25,7 +25,7 @@ from tui_agent.model.keys import Key, Keys
 from tui_agent.model.protocol import ErrorKind
 from tui_agent.model.providers import Provider, provider_of
 from tui_agent.model.redaction import redact
-from tui_agent.model.served import ServedModel, ServedModels
+from tui_agent.model.served import LocalServer, ServedModel, ServedModels
 from tui_agent.model.settings import ModelSettings
 from tui_agent.model.wires.http import Http
 from tui_agent.model.wires.wire import WireFailure
@@ -435,6 +435,10 @@ class KnownPort:
     number: int
     provider: str = "openai"
 
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.number}{'' if self.provider == 'ollama' else '/v1'}"
+
 
 PORTS = (
     KnownPort("Ollama", 11434, "ollama"),
@@ -444,58 +448,41 @@ PORTS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class LocalModel:
-    """A model of a local server, named ``server``, at ``base_url``."""
-
-    id: str
-    server: str
-    base_url: str
-
-
 async def discover(
     ports: Sequence[KnownPort] = PORTS,
     *,
     own: Mapping[str, ModelSettings] | None = None,
     catalog: Catalog | None = None,
     seconds: float | None = None,
-) -> list[LocalModel]:
-    """Return the models of the servers that answer, those set up by the user first.
+) -> list[LocalServer]:
+    """Return the servers that answer, with their models; those set up by the user first.
 
     ``own`` are the models of the settings; those with a ``base_url`` are asked for there. ``catalog`` knows what only
     looks like a model one can chat with, and keeps what servers say.
     """
-    configured = own or {}
-    urls = dict.fromkeys(settings.base_url for settings in configured.values() if settings.base_url)
-    tasks: list[Awaitable[list[LocalModel]]] = [_found_own(url, configured, seconds) for url in urls]
-    tasks += [_found_on(port, catalog or Catalog(), seconds) for port in ports]
-    found = await asyncio.gather(*tasks)
-    set_up = [model for models in found[: len(urls)] for model in models]
-    known = {model.id for model in set_up}
-    return [*set_up, *(model for models in found[len(urls) :] for model in models if model.id not in known)]
+    known = catalog or Catalog()
+    set_up: dict[str, list[str]] = {}
+    for model, settings in (own or {}).items():
+        if settings.base_url:
+            set_up.setdefault(settings.base_url, []).append(model)
 
+    async def look(name: str, url: str, provider: str, named: tuple[str, ...] = ()) -> LocalServer:
+        try:
+            models = await ask(Server(provider_of(provider), AddressSetting(url)), seconds=seconds)
+        except SilentServerError as error:
+            # A refusal for want of a key is an answer.
+            return LocalServer(name, url, named if str(error) in {_refusal(401), _refusal(403)} else ())
+        if named:
+            return LocalServer(name, url, named)
+        known.served.keep(url, models)
+        listed = (name for name, model in models.items() if model.chats and known.can_chat(name))
+        return LocalServer(name, url, tuple(f"{provider}/{name}" for name in listed))
 
-async def _found_own(url: str, own: Mapping[str, ModelSettings], seconds: float | None) -> list[LocalModel]:
-    """Return the models set up for an address if anybody answers there; a refusal for want of a key is an answer."""
-    try:
-        await ask(Server(provider_of("openai"), AddressSetting(url)), seconds=seconds)
-    except SilentServerError as error:
-        if str(error) not in {_refusal(401), _refusal(403)}:
-            return []
-    name = split(url).netloc
-    return [LocalModel(model, name, url) for model, settings in own.items() if settings.base_url == url]
-
-
-async def _found_on(port: KnownPort, catalog: Catalog, seconds: float | None) -> list[LocalModel]:
-    url = f"http://127.0.0.1:{port.number}"
-    base_url = url if port.provider == "ollama" else f"{url}/v1"
-    try:
-        models = await ask(Server(provider_of(port.provider), AddressSetting(base_url)), seconds=seconds)
-    except SilentServerError:
-        return []
-    catalog.served.keep(base_url, models)
-    return [
-        LocalModel(f"{port.provider}/{name}", port.name, base_url)
-        for name, model in models.items()
-        if model.chats and catalog.can_chat(name)
-    ]
+    asked = [look(split(url).netloc, url, "openai", tuple(models)) for url, models in set_up.items()]
+    found = await asyncio.gather(*asked, *(look(port.name, port.url, port.provider) for port in ports))
+    answered = {model for server in found[: len(set_up)] for model in server.models}
+    others = (
+        replace(server, models=tuple(model for model in server.models if model not in answered))
+        for server in found[len(set_up) :]
+    )
+    return [server for server in (*found[: len(set_up)], *others) if server.models]

@@ -12,7 +12,6 @@ from tests.support.responses_checker import check
 from tests.support.responses_wire import Item, function_call, message, reasoning, response, stream
 from tui_agent.agent.permissions import Action, Rule
 from tui_agent.model.client import ProviderClient
-from tui_agent.session.entries import AssistantEntry
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -73,42 +72,6 @@ async def test_after_an_interrupted_answer_the_next_request_is_taken(
     harness.agent.interrupt()
     await harness.ended()
     assert (await harness.say("Go on.")).error is None
-
-    thinker.check()
-    assert thinker.thoughts(2) == ["g0"]
-
-
-async def test_another_model_gets_no_reasoning_and_the_first_gets_its_own_back(
-    tmp_path: Path, client: ProviderClient, server: ModelServer
-) -> None:
-    thinker = Thinker()
-    server.play_function(thinker)
-    harness = make(tmp_path, client)
-
-    await harness.say("Look.")
-    harness.agent.change_model("openai/gpt-5.5")
-    await harness.say("And you?")
-    harness.agent.change_model(MODEL)
-    await harness.say("And now?")
-
-    thinker.check()
-    assert thinker.thoughts(2) == []
-    assert thinker.thoughts(3) == ["g20"]
-    assert thinker.thoughts(4) == ["g0", "g10"]
-    assert thinker.thoughts(5) == ["g0", "g10", "g40"]
-
-
-async def test_an_answer_that_was_masked_loses_its_reasoning_and_no_other(
-    tmp_path: Path, client: ProviderClient, server: ModelServer
-) -> None:
-    thinker = Thinker()
-    server.play_function(thinker)
-    harness = make(tmp_path, client)
-
-    await harness.say("Look.")
-    said = [entry for entry in harness.path() if isinstance(entry, AssistantEntry)]
-    harness.agent.edit_context(said[1].id, "mask")
-    await harness.say("Again.")
 
     thinker.check()
     assert thinker.thoughts(2) == ["g0"]

@@ -21,7 +21,7 @@ import time
 import types
 import warnings
 from collections.abc import AsyncIterator, Awaitable, Callable
-from functools import partial, reduce
+from functools import partial
 from typing import Any
 
 from tui_agent.model.errors import describe
@@ -133,28 +133,14 @@ def load() -> Any:
     # Putting the whole answer together again at its end is for logs nobody writes.
     litellm.stream_chunk_builder = lambda *_, **__: None
     # It says "stop" to every piece of an answer of Gemini's, so that one that was cut looks whole.
-    gemini = "litellm.llms.vertex_ai.gemini.vertex_and_google_ai_studio_gemini"
-    _replace(gemini, "VertexGeminiConfig._check_finish_reason", _only_on_request)
-    return litellm
-
-
-def _replace(module: str, name: str, stand_in: Callable[[Any], Any]) -> None:
-    """Put what ``stand_in`` makes of a part of a module in its place; a version without that part is left alone."""
-    *owners, last = name.split(".")
     try:
-        owner = reduce(getattr, owners, importlib.import_module(module))
-        setattr(owner, last, stand_in(getattr(owner, last)))
+        gemini = importlib.import_module("litellm.llms.vertex_ai.gemini.vertex_and_google_ai_studio_gemini")
+        name, config = "_check_finish_reason", gemini.VertexGeminiConfig
+        reason_of = getattr(config, name)
+        setattr(config, name, staticmethod(lambda message, said: reason_of(message, said) if said else None))
     except (ImportError, AttributeError):
-        log.warning("%s has no %s to stand in for", module, name)
-
-
-def _only_on_request(reason_of: Callable[..., object]) -> object:
-    """Stands in for what names the reason why an answer ended: None as long as the provider named none."""
-
-    def reason(message: object, said: str | None) -> object:
-        return reason_of(message, said) if said else None
-
-    return staticmethod(reason)
+        log.warning("litellm reads reasons to end of Gemini's otherwise now")
+    return litellm
 
 
 class _Encoding:
