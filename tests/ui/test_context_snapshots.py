@@ -124,16 +124,7 @@ PICTURES = pictures(
     ("compact", NARROW, DARK),
     ("map_asks", LARGE, LIGHT),
     ("panel", SMALL, ANSI),
-    nightly=(
-        *(("timeline", size, LIGHT) for size in (SMALL, WIDE)),
-        *((name, NARROW, DARK) for name in ("map_asks", "summary")),
-        *((name, LARGE, DARK) for name in ("map", "summary", "markers", "panel")),
-        *((name, LARGE, LIGHT) for name in ("compact", "settings")),
-        *((name, SMALL, LIGHT) for name in ("map", "request")),
-        *((name, WIDE, DARK) for name in ("map", "panel")),
-        *((name, WIDE, LIGHT) for name in ("map_asks", "panel")),
-        *((name, SMALL, ANSI) for name in ("map_asks", "summary")),
-    ),
+    nightly=(("summary", NARROW, DARK), ("markers", LARGE, DARK), ("map", WIDE, DARK), ("panel", WIDE, LIGHT)),
 )
 
 

@@ -22,11 +22,8 @@ PICTURES = pictures(
     ("elsewhere", SMALL, "high-contrast-light"),
     nightly=(
         *((name, NARROW, DARK) for name in ("conversation", "models")),
-        *((name, LARGE, DARK) for name in ("ask_edit", "sessions", "found")),
-        *((name, SMALL, LIGHT) for name in ("conversation", "ask_edit", "found", "palette", "full")),
+        *((name, LARGE, DARK) for name in ("ask_edit", "found")),
         ("ask_edit", SMALL, ANSI),
-        ("ask_edit", SMALL, "high-contrast-light"),
-        ("elsewhere", SMALL, "high-contrast"),
     ),
 )
 
