@@ -92,24 +92,6 @@ async def test_arrows_stop_at_both_ends(tmp_path: Path) -> None:
         await until(lambda: picker.highlighted == last, pilot)
 
 
-async def test_delete_takes_two_presses_and_can_be_undone(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path, start=FirstView(screen="sessions"))
-    victim = make_session(stage, "victim")
-    async with stage.run() as pilot:
-        found = await rows(stage, pilot, 2)
-        position = next(number for number, row in enumerate(found) if "victim" in row)
-        await pilot.press(*["down"] * position, "x")
-        await pilot.pause()
-        assert "x again deletes" in screen_text(stage)
-        assert len(stage.store.sessions()) == 2
-        await pilot.press("x")
-        await rows(stage, pilot, 1)
-        assert [info.id for info in stage.store.sessions()] == [stage.agent.session.id]
-        await pilot.press("u")
-        await rows(stage, pilot, 2)
-        assert victim.id in [info.id for info in stage.store.sessions()]
-
-
 async def test_the_highlight_stays_in_place_after_a_delete_and_goes_to_what_comes_back(tmp_path: Path) -> None:
     stage = make_stage(tmp_path, start=FirstView(screen="sessions"))
     for name in ("one", "two", "three"):
@@ -133,20 +115,21 @@ async def test_the_highlight_stays_in_place_after_a_delete_and_goes_to_what_come
         assert screen.listing.highlighted == 2, "without a row after it, the one before"
 
 
-async def test_the_second_press_is_asked_for_by_name_and_any_other_key_keeps(tmp_path: Path) -> None:
+async def test_a_delete_is_asked_about_by_name_and_can_be_undone(tmp_path: Path) -> None:
     stage = make_stage(tmp_path, start=FirstView(screen="sessions"))
-    make_session(stage, "victim")
+    victim = make_session(stage, "victim")
     async with stage.run() as pilot:
         found = await rows(stage, pilot, 2)
         position = next(number for number, row in enumerate(found) if "victim" in row)
-        for other in ("d", "v", "u", "escape"):
+        for answer, left in (("escape", 2), ("enter", 2), ("x", 1)):
             await pilot.press("home", *["down"] * position, "x")
-            await until(lambda: "Press x again to delete “victim”" in screen_text(stage), pilot)
-            await pilot.press(other)
-            await until(lambda: "again" not in screen_text(stage), pilot)
-            await pilot.press(*["v"] * (other == "v"))
-            await rows(stage, pilot, 2)
-        assert len(stage.store.sessions()) == 2
+            await until(lambda: "Delete “victim”?" in screen_text(stage), pilot)
+            await pilot.press(answer)
+            await rows(stage, pilot, left)
+            assert len(stage.store.sessions()) == left
+        await pilot.press("u")
+        await rows(stage, pilot, 2)
+        assert victim.id in [info.id for info in stage.store.sessions()]
 
 
 async def test_the_open_session_is_not_deleted(tmp_path: Path) -> None:

@@ -132,7 +132,7 @@ class MainScreen(BoundedScreen[None], Frontend):
         self._writing = Prompt(popup, self._history, self.clock)
         yield self._writing
         yield Gauge(self.clock)
-        self._user_status = UserStatusLine(self._state, lambda: self.controller.cwd)
+        self._user_status = UserStatusLine(self._state, lambda: self.controller.cwd, self.warn)
         yield self._user_status
         yield StatusLine(self.clock)
 
@@ -328,10 +328,6 @@ class MainScreen(BoundedScreen[None], Frontend):
             "cost": reading.cost,
             "cache_share": reading.cache_share,
         }
-
-    @on(UserStatusLine.Failed)
-    def _status_line_failed(self, message: UserStatusLine.Failed) -> None:
-        self.warn(message.problem)
 
     def show_title(self) -> None:
         title = one_line(self.agent.session.info.title, 60) if self.agent is not None else ""

@@ -10,11 +10,9 @@ from typing import ClassVar
 from textual import work
 from textual.binding import Binding, BindingType
 from textual.content import Content
-from textual.message import Message
 
 from tui_agent.app.format import tokens, visible
 from tui_agent.app.services import AppServices, ModelRow
-from tui_agent.lazy import dataclass
 from tui_agent.ui.screens.picker import PickerRow, PickerScreen, matching
 
 _TYPED = "typed:"
@@ -52,13 +50,6 @@ class ModelPicker(PickerScreen[str]):
     KEYS_OF_READY = "↑↓ move  enter pick  tab every model  esc back"
     BINDINGS: ClassVar[list[BindingType]] = [Binding("tab", "switch", "ready only", show=False, priority=True)]
 
-    @dataclass
-    class Loaded(Message):
-        """The catalog was read; ``told`` is how asking servers went, a line each, nothing before they were asked."""
-
-        models: Sequence[ModelRow]
-        told: Sequence[str] = ()
-
     def __init__(self, services: AppServices, current: str) -> None:
         super().__init__()
         self._services = services
@@ -76,14 +67,14 @@ class ModelPicker(PickerScreen[str]):
 
     @work(group="models")
     async def _load(self) -> None:
-        self.post_message(self.Loaded(await asyncio.to_thread(self._services.models)))
+        await self._read()
         if told := await self._services.ask_servers(None):
-            self.post_message(self.Loaded(await asyncio.to_thread(self._services.models), told))
+            self._told = " · ".join(told)
+            await self._read()
 
-    def on_model_picker_loaded(self, message: Loaded) -> None:
-        """Show the models; the highlight stays on the one it is on."""
-        self._models = order(message.models, self._current, self._used)
-        self._told = " · ".join(message.told)
+    async def _read(self) -> None:
+        """Show the models there are now; the highlight stays on the one it is on."""
+        self._models = order(await asyncio.to_thread(self._services.models), self._current, self._used)
         self._show_which(at=self.highlighted)
 
     def action_switch(self) -> None:

@@ -1,7 +1,7 @@
 """The sessions of this user: find one or what was said in it, open, rename, fork, export, delete (and undo that)."""
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from pathlib import Path
 from typing import ClassVar
@@ -9,11 +9,10 @@ from typing import ClassVar
 from textual import events, on, work
 from textual.binding import Binding, BindingType
 from textual.content import Content
-from textual.message import Message
 
 from tui_agent.app.controller import Controller, held_question
 from tui_agent.app.format import age, money, one_line, plural, short_model, short_path, tokens
-from tui_agent.app.frontend import TextLine
+from tui_agent.app.frontend import Choice, TextLine
 from tui_agent.app.services import OpenHow, OpenRequest
 from tui_agent.app.transfer_commands import ask_export
 from tui_agent.lazy import dataclass
@@ -21,6 +20,7 @@ from tui_agent.safe_text import ACTING
 from tui_agent.session.errors import StoreError
 from tui_agent.session.records import Holder, SearchHit, SessionInfo, SessionTotals
 from tui_agent.session.store import Store
+from tui_agent.ui.screens.dialogs import ChoiceScreen
 from tui_agent.ui.screens.picker import MAX_ROWS, PickerRow, PickerScreen
 
 MAX_HITS = 200
@@ -110,21 +110,6 @@ def details_of(info: SessionInfo, totals: SessionTotals | None) -> str:
 SEARCH_DELAY_SECONDS = 0.12
 """Seconds without a key before a search starts."""
 
-Export = Callable[[SessionInfo], None]
-"""Asks how to export a session, and does it."""
-
-
-@dataclass(slots=True)
-class _State:
-    """What the list shows. ``marked`` is the session the next ``d`` deletes, ``goal`` where the highlight goes next."""
-
-    listing: Listing = field(default_factory=Listing)
-    totals: dict[str, SessionTotals] = field(default_factory=dict)
-    only_here: bool = False
-    marked: str | None = None
-    goal: str | None = None
-    deleted: list[str] = field(default_factory=list)
-
 
 class SessionPicker(PickerScreen[OpenRequest]):
     """Dismissed with the session to open, how, and at which entry.
@@ -152,20 +137,6 @@ class SessionPicker(PickerScreen[OpenRequest]):
         Binding("tab", "switch", "switch", show=False),
     ]
 
-    @dataclass
-    class Found(Message):
-        """A search ended."""
-
-        query: str
-        listing: Listing
-        error: str = ""
-
-    @dataclass
-    class Weighed(Message):
-        """It is known what sessions amount to."""
-
-        totals: dict[str, SessionTotals]
-
     def __init__(self, controller: Controller, *, current: str | None) -> None:
         super().__init__()
         self._controller = controller
@@ -173,36 +144,33 @@ class SessionPicker(PickerScreen[OpenRequest]):
         self._clock = controller.services.clock
         self._cwd = controller.services.cwd
         self._current = current
-        self._state = _State()
+        self._listing = Listing()
+        self._totals: dict[str, SessionTotals] = {}
+        self._only_here = False
+        self._goal: str | None = None
+        """Where the highlight goes next."""
+        self._deleted: list[str] = []
 
     # -- finding ----------------------------------------------------------------------------------------------
 
     def refill(self, query: str) -> None:
-        self._state.marked = None
         self._search(query)
 
     @work(exclusive=True, group="sessions")
     async def _search(self, query: str) -> None:
         if query:
             await asyncio.sleep(SEARCH_DELAY_SECONDS)
-        only_here = self._state.only_here
+        only_here = self._only_here
+        empty = self.EMPTY if query else f"No sessions {'of this directory ' if only_here else ''}yet."
         try:
-            found = await asyncio.to_thread(find, self._store, query, self._cwd, only_here=only_here)
+            self._listing = await asyncio.to_thread(find, self._store, query, self._cwd, only_here=only_here)
         except StoreError as error:
-            self.post_message(self.Found(query, Listing(), error.message))
-        else:
-            self.post_message(self.Found(query, found))
-
-    def on_session_picker_found(self, message: Found) -> None:
-        if message.query != self.field.value.strip():
-            return
-        listed = {info.id for info in message.listing.sessions}
-        at = self._state.goal if self._state.goal in listed else self.highlighted
-        self._state.goal = None
-        self._state.listing = message.listing
-        nothing = "No sessions of this directory yet." if self._state.only_here else "No sessions yet."
-        self.empty.update(message.error or (self.EMPTY if message.query else nothing))
-        self.heading.update("Sessions of this directory" if self._state.only_here else self.HEADING)
+            self._listing, empty = Listing(), error.message
+        listed = {info.id for info in self._listing.sessions}
+        at = self._goal if self._goal in listed else self.highlighted
+        self._goal = None
+        self.empty.update(empty)
+        self.heading.update("Sessions of this directory" if only_here else self.HEADING)
         self._draw(at)
         if self.focused is None:  # the search that had no row is gone
             self.listing.focus()
@@ -211,20 +179,14 @@ class SessionPicker(PickerScreen[OpenRequest]):
     @work(exclusive=True, group="weighing")
     async def _weigh(self) -> None:
         """Add up tokens and cost of what is listed, in a thread: a long session takes a moment."""
-        listed = [info.id for info in self._state.listing.sessions[:MAX_ROWS]]
-        fresh: dict[str, SessionTotals] = {}
-        for session_id in listed:
-            if session_id not in self._state.totals:
-                try:
-                    fresh[session_id] = await asyncio.to_thread(self._store.totals, session_id)
-                except StoreError:  # deleted meanwhile, or damaged: its row stays without
-                    continue
+        fresh = [info.id for info in self._listing.sessions[:MAX_ROWS] if info.id not in self._totals]
+        for session_id in fresh:
+            try:
+                self._totals[session_id] = await asyncio.to_thread(self._store.totals, session_id)
+            except StoreError:  # deleted meanwhile, or damaged: its row stays without
+                continue
         if fresh:
-            self.post_message(self.Weighed(fresh))
-
-    def on_session_picker_weighed(self, message: Weighed) -> None:
-        self._state.totals.update(message.totals)
-        self._draw(self.highlighted)
+            self._draw(self.highlighted)
 
     # -- drawing ----------------------------------------------------------------------------------------------
 
@@ -232,18 +194,16 @@ class SessionPicker(PickerScreen[OpenRequest]):
         look = ListContext(self._clock(), self._cwd, self._current, self.size.width)
         rows = [
             PickerRow(key, self._row(info, look) if hit is None else self._hit_row(hit))
-            for key, info, hit in rows_of(self._state.listing)
+            for key, info, hit in rows_of(self._listing)
         ]
         self.show(rows, at=at)
 
     def _row(self, info: SessionInfo, look: ListContext) -> Content:
-        marked = info.id == self._state.marked
-        told = facts_of(info, look, self._state.totals.get(info.id))
-        tail = Content(f"  {'x again deletes · any other key keeps' if marked else told}")
+        tail = Content(f"  {facts_of(info, look, self._totals.get(info.id))}")
         room = max(16, look.width - tail.cell_length - 4)
         name = Content(name_of(info)).truncate(room, ellipsis=True)
         gap = " " * max(0, room - name.cell_length)
-        return Content.assemble(name, gap, self.styled(tail.plain, "match" if marked else "faint"))
+        return Content.assemble(name, gap, self.styled(tail.plain, "faint"))
 
     def _hit_row(self, hit: SearchHit) -> Content:
         number = self.styled(f"    #{hit.entry_id} ", "faint")
@@ -252,31 +212,8 @@ class SessionPicker(PickerScreen[OpenRequest]):
         return Content.assemble(number, self.marked(ACTING.sub("·", hit.snippet), words))
 
     def highlight(self, key: str | None) -> None:
-        """Tell of the highlighted session; moving away keeps what was marked."""
-        if key != self._state.marked:
-            self._keep_marked()
-        self._tell(key)
-
-    def _tell(self, key: str | None) -> None:
         info = self._info(key)
-        if info is None:
-            told = ""
-        elif info.id == self._state.marked:
-            told = f"Press x again to delete “{one_line(name_of(info), 40)}”; any other key keeps it."
-        else:
-            told = details_of(info, self._state.totals.get(info.id))
-        self.tell(told, "asking" if self._state.marked is not None else "")
-
-    def on_key(self, event: events.Key) -> None:
-        """Any key but the second ``x`` keeps what was marked; Escape does nothing else then."""
-        if event.key not in {"x", "escape"}:
-            self._keep_marked()
-
-    def _keep_marked(self) -> None:
-        if self._state.marked is not None:
-            self._state.marked = None
-            self._draw(self.highlighted)
-            self._tell(self.highlighted)
+        self.tell(details_of(info, self._totals.get(info.id)) if info is not None else "")
 
     # -- acting -----------------------------------------------------------------------------------------------
 
@@ -305,45 +242,45 @@ class SessionPicker(PickerScreen[OpenRequest]):
             self._controller.soon(ask_export(self._controller, info.id))
 
     def action_toggle_here(self) -> None:
-        self._state.only_here = not self._state.only_here
+        self._only_here = not self._only_here
         self.refill(self.field.value.strip())
 
     def action_delete(self) -> None:
-        """Mark at the first press, delete at the second; the open session stays."""
+        """Ask at the first press, delete at the second; the open session stays."""
         info = self._info(self.highlighted)
         if info is None:
             return
-        key = info.id
-        if key == self._current:
+        if info.id == self._current:
             self.notify("This session is open; open another one first.", markup=False)
-        elif self._state.marked != key:
-            self._state.marked = key
-            self._draw(key)
-            self._tell(key)
-        else:
-            self._state.marked = None
-            self._draw(key)
-            self._store.delete(key)
-            self._state.deleted.append(key)
-            self._take_out(key)
-            self.notify("Deleted. u brings it back until the program ends.", markup=False)
-            self._search(self.field.value.strip())
+            return
 
-    def _take_out(self, key: str) -> None:
-        """Take a session off the list at once, so that the next key acts on the one after it."""
-        sessions = self._state.listing.sessions
+        def answered(answer: str | None) -> None:
+            if answer == "x":
+                self._delete(info.id)
+
+        answers = [("x", "Delete it (x): u brings it back until the program ends"), ("", "Keep it")]
+        question = Choice(f"Delete “{one_line(name_of(info), 40)}”?", answers, at="", numbered=True)
+        self.app.push_screen(ChoiceScreen(question), answered)
+
+    def _delete(self, key: str) -> None:
+        """Delete a session and take it off the list at once, so that the next key acts on the one after it."""
+        self._store.delete(key)
+        self._deleted.append(key)
+        sessions = self._listing.sessions
         ids = [info.id for info in sessions]
         at = ids.index(key)
         beside = [*ids[at + 1 : at + 2], *ids[max(0, at - 1) : at]]
-        self._state.listing = replace(self._state.listing, sessions=[info for info in sessions if info.id != key])
+        self._listing = replace(self._listing, sessions=[info for info in sessions if info.id != key])
         self._draw(beside[0] if beside else None)
+        self.notify("Deleted. u brings it back until the program ends.", markup=False)
+        self._search(self.field.value.strip())
 
     def action_undelete(self) -> None:
-        if not self._state.deleted:
+        if not self._deleted:
             self.notify("Nothing was deleted here.", markup=False)
             return
-        self._store.undelete(self._state.deleted[-1])
-        self._state.goal = self._state.deleted.pop()
+        self._goal = self._deleted.pop()
+        self._store.undelete(self._goal)
         self._search(self.field.value.strip())
 
     def action_rename(self) -> None:
@@ -356,9 +293,7 @@ class SessionPicker(PickerScreen[OpenRequest]):
             self._search(self.field.value.strip())
 
     def action_back(self) -> None:
-        if self._state.marked:
-            self._keep_marked()
-        elif self.field.has_focus and self.listing.display:
+        if self.field.has_focus and self.listing.display:
             self.listing.focus()
         elif self.field.has_focus and self.field.value:
             self.field.value = ""
@@ -374,7 +309,7 @@ class SessionPicker(PickerScreen[OpenRequest]):
 
     def _info(self, key: str | None) -> SessionInfo | None:
         session_id = (key or "").partition("#")[0]
-        return next((info for info in self._state.listing.sessions if info.id == session_id), None)
+        return next((info for info in self._listing.sessions if info.id == session_id), None)
 
     @on(events.DescendantFocus)
     def _follow_focus(self) -> None:

@@ -7,21 +7,20 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
-from textual import getters, on, work
-from textual.app import ComposeResult
+from textual import work
 from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.screen import Screen
-from textual.widgets import Input
 
 from tui_agent.app import settings_reload
 from tui_agent.app.format import one_line, short_path, tokens, visible
-from tui_agent.app.frontend import Choice
+from tui_agent.app.frontend import Choice, TextLine
 from tui_agent.app.session_commands import choose_model
 from tui_agent.config import ConfigError, parse_value
 from tui_agent.errors import UserFacingError
 from tui_agent.model.naming import NameStanding
 from tui_agent.setting_rows import UNSET, SettingRow, counts
+from tui_agent.ui.screens.dialogs import ChoiceScreen, LineScreen
 from tui_agent.ui.screens.picker import PickerRow, PickerScreen, ThemePicker
 
 if TYPE_CHECKING:
@@ -67,10 +66,7 @@ class SettingsScreen(PickerScreen[None]):
     HEADING = "Settings"
     EMPTY = "No setting has this name."
     KEYS = "↑↓ move  enter change  ctrl+r back to the default  esc back"
-    EDIT_KEYS = "enter save  esc back"
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+r", "reset", "default", show=False, priority=True)]
-
-    value = getters.query_one("#value", Input)
 
     def __init__(self, controller: Controller, query: str = "") -> None:
         """``query`` is what the list is filtered by at first."""
@@ -78,16 +74,10 @@ class SettingsScreen(PickerScreen[None]):
         self._query = query
         self._controller = controller
         self._rows: dict[str, SettingRow] = {}
-        self._editing: str | None = None
         self._saved: tuple[str, str] | None = None
         self._broken = ""
 
-    def body(self) -> ComposeResult:
-        yield from super().body()
-        yield Input(id="value", compact=True)
-
     def on_mount(self) -> None:
-        self.value.display = False
         self.field.value = self._query
         self._read()
 
@@ -182,15 +172,13 @@ class SettingsScreen(PickerScreen[None]):
         elif (screen := self._list_for(row)) is not None:
             self.app.push_screen(screen, partial(self._picked, key))
         else:
-            self._editing = key
-            self.value.display = True
-            self.value.value = _written(row)
-            self.value.focus()
-            self.keys.show(self.EDIT_KEYS)
+            question = TextLine(
+                _titled(f"{row.table} {row.words}".strip()), _written(row), "save", f"Accepts {row.accepts}."
+            )
+            self.app.push_screen(LineScreen(question), partial(self._typed, key))
 
     def _list_for(self, row: SettingRow) -> Screen[str | None] | None:
         """Return the screen that lists all values of a setting, None when there are too many."""
-        from tui_agent.ui.screens.dialogs import ChoiceScreen
         from tui_agent.ui.screens.models import ModelPicker
 
         if row.key in MODELS:
@@ -214,19 +202,13 @@ class SettingsScreen(PickerScreen[None]):
     def _unchanged(self, key: str) -> None:
         """Say that there was nothing to save."""
         self._saved = key, "Nothing changed."
-        if self._editing is not None:
-            self._end_editing()
         self.highlight(key)
 
-    @on(Input.Submitted, "#value")
-    def _submitted(self, event: Input.Submitted) -> None:
-        if self._editing is not None:
-            text = event.value.strip()
-            row = self._rows[self._editing]
-            if text == _written(row):
-                self._unchanged(self._editing)
-                return
-            self._save(self._editing, None if not text else parse_value(text))
+    def _typed(self, key: str, text: str | None) -> None:
+        if text == _written(self._rows[key]):
+            self._unchanged(key)
+        elif text is not None:
+            self._save(key, parse_value(text) if text else None)
 
     def _save(self, key: str, value: object) -> None:
         """Save a value, None for the default; one that is not accepted changes nothing and is told of."""
@@ -273,26 +255,12 @@ class SettingsScreen(PickerScreen[None]):
         except ConfigError as error:
             when = f" It is not in effect yet. {error}"
         self._saved = key, saved or f"Saved.{when}"
-        self._end_editing()
         self._read()
         self.refill(self.field.value.strip())
 
     def action_reset(self) -> None:
-        if (key := self._editing or self.highlighted) is not None and self._rows[key].editable:
+        if (key := self.highlighted) is not None and self._rows[key].editable:
             if self._rows[key].origin == "default":
                 self._unchanged(key)
             else:
                 self._save(key, None)
-
-    def _end_editing(self) -> None:
-        self._editing = None
-        self.value.display = False
-        self.keys.show(self.KEYS)
-        self.field.focus()
-
-    def action_back(self) -> None:
-        if self._editing is None:
-            super().action_back()
-            return
-        self._end_editing()
-        self.highlight(self.highlighted)

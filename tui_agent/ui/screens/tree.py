@@ -11,7 +11,6 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Container, Horizontal
 from textual.content import Content
-from textual.message import Message
 from textual.timer import Timer
 from textual.widgets import Input, Static
 
@@ -37,7 +36,6 @@ from tui_agent.app.session_commands import FORKED, open_output
 from tui_agent.app.subagent_commands import show_branch, show_subagent
 from tui_agent.app.undo_commands import redo, undo
 from tui_agent.context.branch_summary import MovePlan
-from tui_agent.lazy import dataclass
 from tui_agent.session.entries import Entry, RaceEntry, ToolResultEntry
 from tui_agent.session.errors import StoreError
 from tui_agent.session.path_queries import prompt_text
@@ -139,13 +137,6 @@ class TreeScreen(Page[None]):
     entry = getters.query_one("#tree-entry", Horizontal)
     field_name = getters.query_one("#tree-field-name", Static)
     field = getters.query_one("#tree-field", Input)
-
-    @dataclass
-    class Found(Message):
-        """A search ended."""
-
-        query: str
-        hits: Hits | None
 
     def __init__(self, controller: "Controller", agent: "Agent", page: TreePage) -> None:
         super().__init__()
@@ -322,19 +313,15 @@ class TreeScreen(Page[None]):
 
     @work(exclusive=True, group="tree-search")
     async def _look_for(self, query: str) -> None:
-        hits = await asyncio.to_thread(self._find, query) if query else None
-        self.post_message(self.Found(query, hits))
-
-    def _find(self, query: str) -> Hits:
-        ids = self._controller.services.store.matching(query, self._session.id)
-        return Hits(self.session_tree.outline, ids)
-
-    def on_tree_screen_found(self, message: Found) -> None:
         """Mark the hits; while one types, go to the first from where the search began."""
-        if self._search is not None and message.query == self.field.value.strip():
-            self.session_tree.show_hits(message.query, message.hits)
-            if message.hits is not None and self._search.entry is not None:
-                self._go_to_hit(message.hits, self._search.entry, 0)
+        store, outline = self._controller.services.store, self.session_tree.outline
+        hits = None
+        if query:
+            hits = await asyncio.to_thread(lambda: Hits(outline, store.matching(query, self._session.id)))
+        if self._search is not None and query == self.field.value.strip():
+            self.session_tree.show_hits(query, hits)
+            if hits is not None and self._search.entry is not None:
+                self._go_to_hit(hits, self._search.entry, 0)
             self._show_head()
 
     @on(Input.Submitted, "#tree-field")

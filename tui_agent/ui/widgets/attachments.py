@@ -1,17 +1,13 @@
-"""What the message being written carries as images: name, size, tokens, and a small picture where there is room."""
+"""What the message being written carries as images: name, size, tokens."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 
 from textual import work
-from textual.color import Color
 from textual.content import Content
-from textual.message import Message
-from textual.style import Style
 from textual.widget import Widget
 
 from tui_agent.agent.mentions import IMAGE_TYPES, file_mentions
@@ -20,13 +16,8 @@ from tui_agent.app.pasted_images import PastedImages
 from tui_agent.lazy import dataclass
 from tui_agent.path_checks import is_file
 
-PICTURE_ROWS, PICTURE_COLUMNS = 4, 16
-"""Cells a picture takes at most; a cell is two pixels, one above the other."""
 MAX_SHOWN = 4
 """Images shown; more are counted."""
-
-Picture = tuple[tuple[tuple[Color, Color], ...], ...]
-"""Rows of cells: the colours of their upper and lower halves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +27,6 @@ class Attachment:
     name: str
     width: int
     height: int
-    picture: Picture = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +44,6 @@ class AttachmentStrip(Widget):
 
     ALLOW_SELECT = False
     COMPONENT_CLASSES = {"attachments--name", "attachments--facts", "attachments--warning"}  # noqa: RUF012 - as inherited
-
-    @dataclass
-    class Found(Message):
-        """The images a text names were looked at."""
-
-        attachments: tuple[Attachment, ...]
-        asked: Asked
 
     def __init__(self, asked: Callable[[], Asked | None]) -> None:
         super().__init__()
@@ -91,24 +74,16 @@ class AttachmentStrip(Widget):
         if not names or asked is None:
             self.attachments, self.display = (), False
             return
-        with_pictures = self.app.size.height >= 24 and not self.app.no_color and find_spec("PIL") is not None
-        found = await asyncio.to_thread(
-            lambda: [_attachment(name, asked, with_picture=with_pictures) for name in names]
-        )
-        self.post_message(self.Found(tuple(item for item in found if item is not None), asked))
-
-    def on_attachment_strip_found(self, message: Found) -> None:
-        message.stop()
-        self.attachments, self._asked = message.attachments, message.asked
+        found = await asyncio.to_thread(lambda: [_attachment(name, asked) for name in names])
+        self.attachments, self._asked = tuple(item for item in found if item is not None), asked
         self.display = bool(self.attachments)
         self.refresh(layout=True)
 
     def render(self) -> Content:
-        """Draw a line for each image, the pictures over them."""
         if self._asked is None:
             return Content("")
         shown = self.attachments[:MAX_SHOWN]
-        lines = [*_pictures(shown, self.size.width), *(self._line(item, self._asked) for item in shown)]
+        lines = [self._line(item, self._asked) for item in shown]
         if len(self.attachments) > len(shown):
             lines.append(Content(f"  and {len(self.attachments) - len(shown)} more images"))
         if not self._asked.vision:
@@ -135,7 +110,7 @@ class AttachmentStrip(Widget):
         )
 
 
-def _attachment(name: str, asked: Asked, *, with_picture: bool) -> Attachment | None:
+def _attachment(name: str, asked: Asked) -> Attachment | None:
     """Look at an image; None when there is none of that name. Reads files."""
     from tui_agent.tools.outputs import image_size
 
@@ -143,48 +118,6 @@ def _attachment(name: str, asked: Asked, *, with_picture: bool) -> Attachment | 
         path = asked.pasted.path(name) or asked.cwd / Path(name).expanduser()
         if not is_file(path):
             return None
-        return Attachment(name, *image_size(path), _picture(path) if with_picture else ())
+        return Attachment(name, *image_size(path))
     except (OSError, ValueError, RuntimeError):
         return None
-
-
-def _picture(path: Path) -> Picture:
-    """Return a small picture of an image, none where it can't be read."""
-    from PIL import Image
-
-    try:
-        with Image.open(path) as opened:
-            opened.draft("RGB", (PICTURE_COLUMNS * 4, PICTURE_ROWS * 8))
-            opened.thumbnail((PICTURE_COLUMNS, PICTURE_ROWS * 2))
-            small = opened.convert("RGB")
-    except (OSError, ValueError, Image.DecompressionBombError):
-        return ()
-    pixel = small.load()
-    width, height = small.size
-
-    def colour(x: int, y: int) -> Color:
-        return Color(*pixel[x, min(y, height - 1)])
-
-    return tuple(tuple((colour(x, y), colour(x, y + 1)) for x in range(width)) for y in range(0, height, 2))
-
-
-def _pictures(shown: Sequence[Attachment], room: int) -> list[Content]:
-    """Return the rows of the pictures that fit side by side."""
-    pictures: list[Picture] = []
-    for item in shown:
-        width = len(item.picture[0]) + 2 if item.picture else 0
-        if width and width <= room:
-            pictures.append(item.picture)
-            room -= width
-    rows = max((len(picture) for picture in pictures), default=0)
-    lines = []
-    for row in range(rows):
-        cells: list[tuple[str, Style] | str] = []
-        for picture in pictures:
-            if row < len(picture):
-                cells += [("▀", Style(foreground=upper, background=lower)) for upper, lower in picture[row]]
-            else:
-                cells.append(" " * len(picture[0]))
-            cells.append("  ")
-        lines.append(Content.assemble(*cells))
-    return lines

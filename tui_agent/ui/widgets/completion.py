@@ -32,13 +32,6 @@ class CompletionPopup(Options, can_focus=False):
     class Picked(Message):
         """A candidate was clicked."""
 
-    @dataclass
-    class Ranked(Message):
-        """The worker has what the sources know for a token."""
-
-        token: Token
-        candidates: list[Candidate]
-
     def __init__(self, commands: Callable[[], Sequence[CommandName]], sources: Sequence[CompletionSource]) -> None:
         super().__init__()
         self._commands = commands
@@ -97,17 +90,12 @@ class CompletionPopup(Options, can_focus=False):
                 log.warning("A source of completions failed", exc_info=answer)
             else:
                 found.append(answer)
-        self.post_message(self.Ranked(token, merged(found)))
-
-    def on_completion_popup_ranked(self, message: Ranked) -> None:
-        """Offer what was found, unless the user has typed on in the meantime."""
-        message.stop()
-        if message.token != self.token:
+        candidates, query = merged(found), token.query
+        if token != self.token:  # the user has typed on in the meantime
             return
-        if message.candidates or message.token.kind != "mention":
-            self._offer(message.candidates)
+        if candidates or token.kind != "mention":
+            self._offer(candidates)
         else:
-            query = message.token.query
             self._tell(f"nothing here is called “{one_line(query, 40)}”" if query else "there are no files here yet")
 
     @on(OptionList.OptionSelected)

@@ -10,7 +10,6 @@ from typing import Any
 
 from textual import work
 from textual.content import Content
-from textual.message import Message
 from textual.reactive import reactive
 from textual.timer import Timer
 from textual.widget import Widget
@@ -33,23 +32,12 @@ class UserStatusLine(Widget):
     text: reactive[str] = reactive("")
     """What the command wrote."""
 
-    class Wrote(Message):
-        """The command ended; ``problem`` says why there is nothing to show."""
-
-        def __init__(self, text: str, problem: str = "") -> None:
-            super().__init__()
-            self.text = text
-            self.problem = problem
-
-    class Failed(Message):
-        """The command failed for the first time; ``problem`` is a sentence for a person."""
-
-        def __init__(self, problem: str) -> None:
-            super().__init__()
-            self.problem = problem
-
-    def __init__(self, state: Callable[[], Mapping[str, Any] | None], cwd: Callable[[], Path]) -> None:
+    def __init__(
+        self, state: Callable[[], Mapping[str, Any] | None], cwd: Callable[[], Path], warn: Callable[[str], None]
+    ) -> None:
+        """``warn`` is told in a sentence why the command failed, once until it works again."""
         super().__init__()
+        self._warn = warn
         self._state = state
         self._cwd = cwd
         self._command: str | None = None
@@ -96,18 +84,16 @@ class UserStatusLine(Widget):
                 shell_command(command, cwd, os.environ, SECONDS, find_project(cwd)), given
             )
         except CommandFailedError as error:
-            self.post_message(self.Wrote("", str(error)))
+            self._show("", str(error))
             return
         said = one_line(errors.decode("utf-8", "replace"), 200)
         lines = _STYLES.sub("", out.decode("utf-8", "replace")).splitlines()
         problem = f"it ended with {code}{f': {said}' if said else ''}" if code else ""
-        self.post_message(self.Wrote(one_line(lines[0], 500) if lines else "", problem))
+        self._show(one_line(lines[0], 500) if lines else "", problem)
 
-    def on_user_status_line_wrote(self, message: Wrote) -> None:
-        """Show it; a failure is told once, until it works again."""
-        message.stop()
+    def _show(self, text: str, problem: str) -> None:
         self._is_running = False
-        self.text = message.text
-        if message.problem and not self._has_failed:
-            self.post_message(self.Failed(f"status_line: {message.problem}"))
-        self._has_failed = bool(message.problem)
+        self.text = text
+        if problem and not self._has_failed:
+            self._warn(f"status_line: {problem}")
+        self._has_failed = bool(problem)
