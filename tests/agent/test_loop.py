@@ -146,7 +146,7 @@ async def test_interrupt_while_streaming_keeps_what_came(tmp_path: Path) -> None
 async def test_interrupt_while_a_command_runs_keeps_its_output_and_ends_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tui_agent.processes.process.TERM_GRACE_SECONDS", 1.5)
+    monkeypatch.setattr("tui_agent.processes.watcher.TERM_GRACE_SECONDS", 1.5)
     command = "trap '' TERM; echo started; echo $$ > pid; sleep 60 & wait; sleep 60"
     client = ScriptedClient([Reply(calls=(call("bash", command=command), call("ls", path="."))), Reply("Fine.")])
     harness = make_agent(tmp_path, client)

@@ -223,7 +223,7 @@ async def test_nothing_is_left_after_the_time_limit(space: Workspace, pids: Path
 
 
 async def test_an_obedient_command_is_stopped_at_once(space: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process, "TERM_GRACE_SECONDS", 1_000)
+    monkeypatch.setattr("tui_agent.processes.watcher.TERM_GRACE_SECONDS", 1_000)
     ready = space.root / "ready"
     task = asyncio.ensure_future(space.call(BASH, command=f"touch {ready}; sleep 300"))
     await eventually(ready.exists, "the command did not start")

@@ -6,9 +6,7 @@ process group has to do.
 """
 
 import asyncio
-import contextlib
 import os
-import signal
 import sys
 import time
 from collections.abc import Sequence
@@ -19,17 +17,13 @@ from tui_agent.processes.table import (
     any_left,
     children_of,
     command_line,
-    descendants,
     mark_of,
     reap,
     session_of,
-    signal_each,
     start_of,
     zombies_among,
 )
-
-TERM_GRACE_SECONDS = 0.3
-"""Seconds between the request to end and the end."""
+from tui_agent.processes.watcher import WatchedCommand, end
 
 _SET_CHILD_SUBREAPER = 36
 _FORGOTTEN = 2.0
@@ -42,7 +36,7 @@ _POLL = 1.0
 """Seconds between two looks where the system doesn't tell of an end."""
 
 _NAME_CHARS = 60
-_ROUNDS = 20
+_ROUNDS = 5
 _ended: dict[int, float] = {}
 """Children that have ended and nobody has waited for yet, and when that was first seen."""
 
@@ -92,25 +86,10 @@ class Leftovers:
             await _one_ended(living)
 
     async def end(self) -> None:
-        signal_each(signal.SIGTERM, self._whole(), self._group)
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(TERM_GRACE_SECONDS):
-                await self.wait()
         for _ in range(_ROUNDS):
             if not self._living():
                 return
-            signal_each(signal.SIGKILL, self._whole(), self._group)
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(_RECHECK_SECONDS):
-                    await self.wait()
-
-    @property
-    def _group(self) -> int | None:
-        return None if PROC.is_dir() else self._leader
-
-    def _whole(self) -> list[int]:
-        living = self._living()
-        return list(dict.fromkeys([*living, *descendants(living)]))
+            await asyncio.to_thread(end, {self._mark: WatchedCommand(self._leader, tuple(self._known.items()))})
 
     def _living(self) -> list[int]:
         if not PROC.is_dir():

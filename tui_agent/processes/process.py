@@ -6,7 +6,6 @@ import contextlib
 import logging
 import os
 import secrets
-import signal
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import field
@@ -17,40 +16,20 @@ from tui_agent.lazy import dataclass
 from tui_agent.processes.capture import Capture
 from tui_agent.processes.environment import MARK, own
 from tui_agent.processes.leftovers import Leftovers, adopt_orphans, left_behind
-from tui_agent.processes.table import any_left, members, reap, signal_each
-
-TERM_GRACE_SECONDS = 0.3
-"""Seconds between the request to end and the end."""
-
-_KILL_SECONDS = 3.0
-"""Seconds in which what was killed has to be gone; a busy machine takes its time with it."""
-_POLL = 0.01
+from tui_agent.processes.table import reap
+from tui_agent.processes.watcher import WatchedCommand, end
 
 
 async def end_tree(leader: int, mark: str) -> None:
-    """End a session of processes: ask, wait ``TERM_GRACE_SECONDS`` seconds, then kill, until none is left.
-
-    Finds members by session, and those that left the session by the mark in their environment (Linux only;
-    elsewhere the process group has to do).
+    """End a session of processes and what left it: see ``watcher.end``.
 
     Args:
         leader: the process that was started in its own session.
         mark: the value of ``MARK`` it was started with.
     """
-    known = await asyncio.to_thread(members, leader, mark)
-    signal_each(signal.SIGTERM, known, leader)
-    loop = asyncio.get_running_loop()
-    deadline = loop.time() + TERM_GRACE_SECONDS
-    while loop.time() < deadline and any_left(leader, known):  # noqa: ASYNC110 - nothing tells of others' children
-        await asyncio.sleep(_POLL)
-    deadline = loop.time() + _KILL_SECONDS
-    while loop.time() < deadline:
-        left = await asyncio.to_thread(members, leader, mark)
-        if not any_left(leader, left):
-            reap({*known, *left} - {leader})
-            return
-        signal_each(signal.SIGKILL, left, leader)
-        await asyncio.sleep(_POLL)
+    seen = await asyncio.to_thread(end, {mark: WatchedCommand(leader)})
+    # Orphans among them are this program's to wait for, the leader is who started it.
+    reap(seen - {leader})
 
 
 log = logging.getLogger(__name__)

@@ -95,11 +95,11 @@ def any_left(leader: int, found: Iterable[int]) -> bool:
     """Whether one still runs; zombies that nobody has collected do not count where they can be told."""
     if PROC.is_dir():
         return any(_status(pid) for pid in found)
-    try:
-        os.killpg(leader, 0)
-    except (ProcessLookupError, PermissionError):
-        return False
-    return True
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        if leader:
+            os.killpg(leader, 0)
+            return True
+    return False
 
 
 def signal_each(number: signal.Signals, pids: Iterable[int], group: int | None = None) -> None:

@@ -1,13 +1,14 @@
-"""A process of its own that ends commands when the program that started them is gone, however that happened.
+"""Ends commands, for the program that started them and when it is gone, however that happened.
 
-The program holds the writing end of the watcher's standard input and tells on it what runs. A killed program says
-nothing any more, but the end of that input can't be missed.
+Run as a process of its own it is the watcher: the program holds the writing end of its standard input and tells on it
+what runs. A killed program says nothing any more, but the end of that input can't be missed.
 """
 
 import os
 import signal
 import sys
 import time
+from collections.abc import Iterator
 
 from tui_agent.lazy import dataclass
 from tui_agent.processes.table import PROC, any_left, left_over, members, signal_each
@@ -15,7 +16,8 @@ from tui_agent.processes.table import PROC, any_left, left_over, members, signal
 TERM_GRACE_SECONDS = 0.3
 """Seconds between the request to end and the end."""
 
-_ROUNDS = 50
+KILL_SECONDS = 3.0
+"""Seconds in which what was killed has to be gone; a busy machine takes its time with it."""
 _POLL = 0.02
 
 
@@ -60,33 +62,41 @@ def take(watched: dict[str, WatchedCommand], words: list[str]) -> None:
             return
 
 
-def end(watched: dict[str, WatchedCommand]) -> None:
-    """End everything: ask, wait, kill until nothing is left."""
-    _signal(watched, signal.SIGTERM)
+def end(watched: dict[str, WatchedCommand]) -> set[int]:
+    """End everything: ask, wait, kill until nothing is left; returns the processes that there were.
+
+    Those of a command that runs are found by its session, and those that left the session by the mark in their
+    environment (Linux only; elsewhere the process group has to do).
+    """
+    asked = _signalled(watched, signal.SIGTERM)
+    seen = {pid for _leader, pids in asked for pid in pids}
     deadline = time.monotonic() + TERM_GRACE_SECONDS
-    while time.monotonic() < deadline and _left(watched):
+    while time.monotonic() < deadline and any(any_left(leader, pids) for leader, pids in asked):
         time.sleep(_POLL)
-    for _ in range(_ROUNDS):
-        if not _left(watched):
-            return
-        _signal(watched, signal.SIGKILL)
+    deadline = time.monotonic() + KILL_SECONDS
+    while time.monotonic() < deadline:
+        left = list(_found(watched))
+        if not any(any_left(leader, pids) for leader, pids in left):
+            break
+        seen |= {pid for _leader, pids in _signalled(watched, signal.SIGKILL) for pid in pids}
         time.sleep(_POLL)
+    return seen
 
 
-def _members(mark: str, command: WatchedCommand) -> list[int]:
-    return members(command.leader or -1, mark) if command.left is None else left_over(mark, command.left)
-
-
-def _left(watched: dict[str, WatchedCommand]) -> list[int]:
-    if not PROC.is_dir():
-        return [command.leader for command in watched.values() if command.leader and any_left(command.leader, ())]
-    return [pid for mark, command in watched.items() for pid in _members(mark, command)]
-
-
-def _signal(watched: dict[str, WatchedCommand], number: signal.Signals) -> None:
+def _found(watched: dict[str, WatchedCommand]) -> Iterator[tuple[int, list[int]]]:
+    """Yield the leader of each command that has one to be signalled with its group, and its processes."""
     for mark, command in watched.items():
-        leads = command.leader and (command.left is None or not PROC.is_dir())
-        signal_each(number, _members(mark, command), command.leader if leads else None)
+        if command.left is None:
+            yield command.leader, members(command.leader or -1, mark)
+        else:
+            yield 0 if PROC.is_dir() else command.leader, left_over(mark, command.left)
+
+
+def _signalled(watched: dict[str, WatchedCommand], number: signal.Signals) -> list[tuple[int, list[int]]]:
+    found = list(_found(watched))
+    for leader, pids in found:
+        signal_each(number, pids, leader or None)
+    return found
 
 
 if __name__ == "__main__":

@@ -1,10 +1,13 @@
 """The one judge of what a command changed: what is kept in the project, and which grants the rest needs.
 
 Changes on a layer are judged before they are kept, those of places that a command works on itself after it has ended.
+What a failed command was refused is read from its output. Looks at files.
 """
 
+import errno
 import os
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field
 from functools import cached_property
 from pathlib import Path, PurePosixPath
@@ -13,14 +16,16 @@ from typing import Literal
 from tui_agent.files.ignore import IgnoreRules
 from tui_agent.files.own_git import tracked_files
 from tui_agent.files.sensitive import is_repository, is_sensitive, steers_programs
-from tui_agent.lazy import dataclass
-from tui_agent.path_checks import is_file
+from tui_agent.lazy import LazyPattern, dataclass
+from tui_agent.path_checks import at_home, is_file, is_there
 from tui_agent.safe_text import one_line
 from tui_agent.sandbox.layer import ChangeKind, LayerChange, drop_owner_bits, remove_tree
 from tui_agent.sandbox.layout import Layout, MountKind
+from tui_agent.sandbox.plan import OWN_PLACES, unrestorable
 from tui_agent.sandbox.project_scan import (
     BARE_REPOSITORY,
     CACHE_TAG,
+    MAX_FILE_BYTES,
     NEVER_KEPT,
     STEERING,
     ProjectScan,
@@ -30,9 +35,6 @@ from tui_agent.sandbox.project_scan import (
     steering_in,
 )
 from tui_agent.sandbox.view import Grants, View, Writes
-
-MAX_FILE_BYTES = 5_000_000
-"""A larger file has no image in a checkpoint: what becomes of it can't be taken back."""
 
 
 class ProjectFacts:
@@ -260,3 +262,87 @@ def _listed(names: Sequence[str], most: int = 5) -> str:
     more = f" and {len(names) - most} more" if len(names) > most else ""
     # A name is whatever a command called it: it may not go on as a line of ours.
     return ", ".join(map(one_line, names[:most])) + more
+
+
+# What a command lacked: its output names paths beside the refusal of the system.
+
+_LINES = 200
+"""Lines at the end of an output that are looked at."""
+
+_WORDS = {
+    **{os.strerror(number): number for number in (errno.EROFS, errno.EACCES, errno.EBUSY, errno.ENOENT, errno.EPERM)},
+    **{errno.errorcode[number]: number for number in (errno.EROFS, errno.EACCES, errno.EBUSY, errno.ENOENT)},
+}
+"""How the system says no, in its words and by name."""
+_REFUSAL = LazyPattern("|".join(map(re.escape, sorted(_WORDS, key=len, reverse=True))))
+_WHO = LazyPattern(r"^\S+: line \d+:")
+"""How a shell begins what it says."""
+_QUOTED = LazyPattern(r"""['"‘“`]([^'"’”`\n]{1,400})['"’”`]""")
+_PATH = LazyPattern(r"(?:~|\.{0,2})/[^\s:'\"’”`,;()\[\]<>|]+|[\w.@+-]+(?:/[\w.@+-]+)*")
+
+
+def lacking(output: str, cwd: Path, view: View, seen: ProjectScan, shows: Callable[[Path], bool]) -> Grants:
+    """Return what a command lacked, from the paths it names together with the system's refusal.
+
+    Args:
+        output: what it said.
+        cwd: where it ran.
+        view: what it was given.
+        seen: the project as it was before.
+        shows: tells whether commands see a path outside of the project.
+    """
+    wanted = Grants()
+    for path, refusal in refused_paths(output, cwd):
+        if path.is_relative_to(seen.root) or any(path.is_relative_to(place) for place in seen.elsewhere):
+            wanted |= _inside(path, refusal, view, seen)
+        elif not any(path.is_relative_to(place) for place in OWN_PLACES):
+            wanted |= _outside(path, refusal, shows)
+    return wanted
+
+
+def refused_paths(output: str, cwd: Path) -> Iterator[tuple[Path, int]]:
+    """Yield the paths that lines of an output name beside a refusal of the system, and its number."""
+    for line in output.splitlines()[-_LINES:]:
+        refusal = _REFUSAL.search(line)
+        if refusal is None:
+            continue
+        rest = _WHO.sub("", f"{line[: refusal.start()]} {line[refusal.end() :]}")
+        for text in dict.fromkeys([*_QUOTED.findall(rest), *_PATH.findall(rest)]):
+            try:
+                path = Path(os.path.normpath(cwd / at_home(text.rstrip("."))))
+                known = "/" in text or os.path.lexists(path)
+            except ValueError:
+                continue
+            if known:
+                yield path, _WORDS[refusal[0]]
+
+
+def _inside(path: Path, refusal: int, view: View, seen: ProjectScan) -> Grants:
+    if refusal == errno.ENOENT:
+        return Grants()
+    if any(map(is_repository, path.parts)) or not path.is_relative_to(seen.root):
+        return Grants(repository=True)
+    if any(path.is_relative_to(kept) for kept in seen.protected):
+        return Grants(protected=frozenset({path}))
+    held = refusal in {errno.EROFS, errno.EBUSY} or (refusal == errno.EACCES and _could_write(path))
+    if not held:
+        return Grants()
+    if not view.changes_sources:
+        return Grants(sources=True)
+    kept = next((place for place in unrestorable(seen) if path.is_relative_to(place)), None)
+    return Grants() if kept is None else Grants(write=frozenset({kept}))
+
+
+def _could_write(path: Path) -> bool:
+    return os.access(path if is_there(path) else path.parent, os.W_OK)
+
+
+def _outside(path: Path, refusal: int, shows: Callable[[Path], bool]) -> Grants:
+    if refusal == errno.ENOENT:
+        return Grants(read=frozenset({path})) if os.path.lexists(path) and not shows(path) else Grants()
+    return Grants(write=frozenset({path})) if _could_write(path) else Grants()
+
+
+def named(files: tuple[Path, ...], root: Path, output: str) -> frozenset[Path]:
+    names = {path: re.escape(path.relative_to(root).as_posix()) for path in files}
+    return frozenset(path for path, name in names.items() if re.search(rf"(?<![\w.-]){name}(?![\w-])", output))

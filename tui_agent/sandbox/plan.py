@@ -15,12 +15,11 @@ from tui_agent.files.secret_files import MAX_BYTES, file_holds_secret
 from tui_agent.files.sensitive import is_repository
 from tui_agent.lazy import dataclass
 from tui_agent.path_checks import at_home, is_file, is_there, real_path
-from tui_agent.sandbox.change_policy import MAX_FILE_BYTES
 from tui_agent.sandbox.detection import SandboxKind, system_mounts
 from tui_agent.sandbox.layer import Layer
 from tui_agent.sandbox.layout import Layout, Mount, MountKind
 from tui_agent.sandbox.machine import MACOS_SYSTEM, Machine, base_of_environment
-from tui_agent.sandbox.project_scan import NEVER_KEPT, ProjectScan, is_output_name, steering_in
+from tui_agent.sandbox.project_scan import MAX_FILE_BYTES, NEVER_KEPT, ProjectScan, is_output_name, steering_in
 from tui_agent.sandbox.settings import SandboxSettings
 from tui_agent.sandbox.view import View
 

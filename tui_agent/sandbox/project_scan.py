@@ -23,6 +23,9 @@ from tui_agent.path_checks import is_file
 MAX_ENTRIES = 200_000
 """A project with more can't be gone through; what runs in it asks as if there were no sandbox."""
 
+MAX_FILE_BYTES = 5_000_000
+"""A larger file has no image in a checkpoint: what becomes of it can't be taken back."""
+
 MAX_DEPTH = 150
 """Directories in one another that are looked into; what is below in directories of output is left out."""
 

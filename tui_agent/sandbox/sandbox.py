@@ -24,8 +24,7 @@ from tui_agent.files.secret_files import file_holds_secret
 from tui_agent.lazy import dataclass
 from tui_agent.path_checks import is_directory
 from tui_agent.sandbox import landlock
-from tui_agent.sandbox.change_policy import JudgedChanges, ProjectFacts, WorkedOnItself, judge
-from tui_agent.sandbox.denials import lacking, named
+from tui_agent.sandbox.change_policy import JudgedChanges, ProjectFacts, WorkedOnItself, judge, lacking, named
 from tui_agent.sandbox.detection import SandboxState, find_sandbox, system_mounts, why_not
 from tui_agent.sandbox.layer import (
     MAX_CHANGES,

@@ -55,8 +55,13 @@ def _family_of(words: Sequence[Word]) -> _Family | None:
 
 def run_by(words: Sequence[str]) -> list[str]:
     """Return what a runner (``uv run``, ``npx``) may be given to run, for rules against that: all of it, or less."""
-    size = next((r.count(" ") + 1 for r in _RUNNERS if " ".join(words[: r.count(" ") + 1]) == r), 0)
+    size = _runner_size(words)
     return [" ".join(words[first:]) for first in range(size, min(len(words), size + 6))] if size else []
+
+
+def _runner_size(words: Sequence[str]) -> int:
+    """Return how many words at the beginning are a runner."""
+    return next((size for size in (1, 2) if " ".join(words[:size]) in _RUNNERS), 0)
 
 
 def escaped(text: str) -> str:
@@ -66,11 +71,9 @@ def escaped(text: str) -> str:
 
 def _named(words: Sequence[str]) -> _Family | None:
     """Return the family of a command; None where only the very same command may be offered."""
-    for runner in _RUNNERS:
-        size = runner.count(" ") + 1
-        if " ".join(words[:size]) == runner:
-            inner = _named(words[size:])
-            return ((*words[:size], *inner[0]), inner[1]) if inner else None
+    if size := _runner_size(words):
+        inner = _named(words[size:])
+        return ((*words[:size], *inner[0]), inner[1]) if inner else None
     program, second = (*words, "", "")[:2]
     if program in _TASKS and second == "run" and len(words) > 2:
         return tuple(words[:3]), _knows(f"{program} run", words[3:])

@@ -9,7 +9,6 @@ Nothing widens the table.
 import os
 import re
 import shutil
-import stat
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field
 from pathlib import Path
@@ -20,7 +19,7 @@ from tui_agent.files.ripgrep import IGNORE_FILES, ignore_files_are_plain
 from tui_agent.files.secret_files import file_holds_secret, is_for_people
 from tui_agent.files.sensitive import is_sensitive
 from tui_agent.lazy import dataclass
-from tui_agent.path_checks import is_directory
+from tui_agent.path_checks import is_directory, is_file
 
 ENVIRONMENT = {
     "GIT_OPTIONAL_LOCKS": "0",
@@ -100,10 +99,7 @@ def _file(text: str, place: CommandPlace) -> bool:
     path = place.inside(text) if is_listable(text, place) else None
     if path is None or any(map(is_sensitive, below(path, place))) or file_holds_secret(path):
         return False
-    try:
-        return stat.S_ISREG(path.lstat().st_mode)
-    except OSError:
-        return not os.path.lexists(path)
+    return is_file(path) or not os.path.lexists(path)
 
 
 def _tree(text: str, place: CommandPlace) -> bool:
@@ -165,8 +161,7 @@ class ProgramUsage:
     """Words that begin with a dash are operands, too."""
 
     def admits(self, words: Sequence[str], place: CommandPlace) -> bool:
-        found = self._operands(words)
-        if found is None:
+        if (found := self._operands(words)) is None:
             return False
         letters, operands = found
         searches = self.recursive == "*" or (self.recursive != "" and self.recursive in letters)
@@ -308,13 +303,10 @@ def read_line(command: str) -> SimpleCommands | None:
 
 
 def _admits(words: Sequence[str], place: CommandPlace) -> bool:
-    match words[0]:
-        case "find":
-            return _find(words[1:], place)
-        case "git":
-            return _git(words[1:], place)
-        case program:
-            return program in TABLE and TABLE[program].admits(words[1:], place)
+    program, rest = words[0], words[1:]
+    if program in {"find", "git"}:
+        return _find(rest, place) if program == "find" else _git(rest, place)
+    return program in TABLE and TABLE[program].admits(rest, place)
 
 
 def _find(words: Sequence[str], place: CommandPlace) -> bool:
@@ -329,12 +321,8 @@ def _find(words: Sequence[str], place: CommandPlace) -> bool:
 
 def _is_the_systems(program: str, project: Path) -> bool:
     """Return whether a name stands for a program that the project did not bring along, or for none."""
-    if program in _BUILTINS:
-        return True
-    found = shutil.which(program)
-    if found is None:
-        return True
-    return os.path.isabs(found) and not Path(os.path.realpath(found)).is_relative_to(project)  # noqa: PTH117 - a text
+    found = None if program in _BUILTINS else shutil.which(program)
+    return found is None or (found.startswith("/") and not Path(os.path.realpath(found)).is_relative_to(project))
 
 
 # -- git -----------------------------------------------------------------------------------------------------------

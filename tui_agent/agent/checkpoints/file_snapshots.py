@@ -9,9 +9,7 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from tui_agent.lazy import dataclass
-
-MAX_FILE_BYTES = 5_000_000
-"""A larger file has no image: it is listed, and can't be restored."""
+from tui_agent.sandbox.project_scan import MAX_FILE_BYTES
 
 TOO_LARGE = f"larger than {MAX_FILE_BYTES // 1_000_000} MB"
 NOT_A_FILE = "not a regular file"

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from tui_agent.agent.checkpoints.file_snapshots import (
-    MAX_FILE_BYTES,
     TOO_LARGE,
     Image,
     Reading,
@@ -23,6 +22,7 @@ from tui_agent.agent.checkpoints.file_snapshots import (
 from tui_agent.agent.checkpoints.manifest import Manifest
 from tui_agent.files.own_git import run_git
 from tui_agent.lazy import dataclass
+from tui_agent.sandbox.project_scan import MAX_FILE_BYTES
 
 READ_AHEAD = 200
 """Objects that are read at once where they are expected; each call of git takes some milliseconds."""

@@ -14,11 +14,12 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tui_agent.agent.checkpoints.file_snapshots import MAX_FILE_BYTES, NOT_A_FILE, Image, Reading, Stamp, read_image
+from tui_agent.agent.checkpoints.file_snapshots import NOT_A_FILE, Image, Reading, Stamp, read_image
 from tui_agent.agent.checkpoints.manifest import IGNORE_FILES, Manifest, TooLargeError, WatchedProject
 from tui_agent.agent.checkpoints.plan import after_of, before_of, follows
 from tui_agent.agent.checkpoints.preimages import Shelf
 from tui_agent.lazy import dataclass
+from tui_agent.sandbox.project_scan import MAX_FILE_BYTES
 from tui_agent.session.entries import CheckpointEntry, FileChange
 from tui_agent.session.errors import StoreError
 from tui_agent.tools.base import Tool, ToolContext, ToolInput, ToolResult

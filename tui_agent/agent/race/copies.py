@@ -20,12 +20,12 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from tui_agent.agent.checkpoints.file_snapshots import MAX_FILE_BYTES
 from tui_agent.agent.checkpoints.manifest import CACHES
 from tui_agent.files.own_git import private_repository, run_git
 from tui_agent.files.sensitive import is_repository
 from tui_agent.lazy import dataclass
 from tui_agent.path_checks import is_directory, is_there
+from tui_agent.sandbox.project_scan import MAX_FILE_BYTES
 
 ORIGINAL = "original"
 """In a race's directory, the name under which its copies find the project."""
