@@ -18,7 +18,7 @@ from tests.support.races import ALLOW, make_project
 from tui_agent.agent.race.copies import make_copy, remove_home
 from tui_agent.agent.race.race import Race, RaceOrder
 from tui_agent.agent.race.specs import RunnerSpec
-from tui_agent.sandbox.plan import shared_files
+from tui_agent.files.ripgrep import shared_files
 from tui_agent.session.entries import TextPart
 
 NAME = "race"

@@ -275,7 +275,8 @@ def reasons_for(asked: Sequence[tuple[PermissionNeed, Rule]], others: Iterable[P
     found: dict[str, list[str]] = {}
     for need, rule in asked:
         if need.changes and not holds_secrets(need) and not is_protected(need):
-            found.setdefault(_change(need), []).append(_program(need))
+            changed = " and ".join(map(_CHANGED.__getitem__, need.changes))
+            found.setdefault(f"change {changed}", []).append(_program(need))
             continue
         reason = reason_for(need, rule)
         runs = is_chain and reason == _RUNS
@@ -306,21 +307,15 @@ def _listed(names: Sequence[str]) -> str:
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
-def _change(need: PermissionNeed) -> str:
-    return f"change {' and '.join(map(_CHANGED.__getitem__, need.changes))}"
-
-
 def reason_for(need: PermissionNeed, rule: Rule) -> str:
     """Return why a need asks, in a few words."""
-    if need.unclear and not need.changes:
+    if need.unclear:
         return need.unclear
     if holds_secrets(need):
         return f"{need.pattern} {'holds a secret' if need.secret else 'usually holds secrets'}"
     if is_protected(need):
         secret = is_sensitive(PurePath(need.pattern))
         return f"{need.pattern} {'usually holds secrets' if secret else 'is run or read as settings by other programs'}"
-    if need.changes:
-        return f"{_program(need)} wants to {_change(need)}"
     if need.exceeds:
         return f"it has an option that “{need.exceeds}” does not stand for"
     known = {

@@ -9,6 +9,7 @@ from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 
+from tui_agent.files.ignore import walk_files
 from tui_agent.lazy import dataclass
 from tui_agent.path_checks import is_file, is_there
 from tui_agent.processes.own_programs import bare_environment, find_program, limited
@@ -55,6 +56,22 @@ async def list_files(directory: Path, sink: LineSink) -> Search:
 
     # A name may hold a line break.
     return await run_ripgrep(["--files", "--null", "./"], directory, plain, end=b"\0")
+
+
+async def shared_files(root: Path, most: int | None = None) -> list[str]:
+    """Return the files of a project that are not ignored, relative to it; of more than ``most`` not all."""
+    names: list[str] = []
+
+    def sink(found: list[bytes]) -> None:
+        if most is None or len(names) <= most:
+            names.extend(map(os.fsdecode, found))
+
+    try:
+        await list_files(root, sink)
+    except NoRipgrepError:
+        walked = await asyncio.to_thread(lambda: list(walk_files(root, limit=(most or 200_000) + 1)))
+        return [path.relative_to(root).as_posix() for path in walked]
+    return names
 
 
 async def run_ripgrep(arguments: Sequence[str], directory: Path, sink: LineSink, *, end: bytes = b"\n") -> Search:

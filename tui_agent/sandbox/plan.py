@@ -7,10 +7,9 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from tui_agent.files.ignore import walk_files
 from tui_agent.files.inside import read_regular
 from tui_agent.files.own_git import held_as_they_are
-from tui_agent.files.ripgrep import NoRipgrepError, list_files
+from tui_agent.files.ripgrep import shared_files
 from tui_agent.files.secret_files import MAX_BYTES, file_holds_secret
 from tui_agent.files.sensitive import is_repository
 from tui_agent.lazy import dataclass
@@ -286,21 +285,6 @@ def unrestorable(seen: ProjectScan) -> list[Path]:
                 if is_lost:
                     found.append(path)
     return found
-
-
-async def shared_files(root: Path) -> list[str]:
-    """Return the files that a checkpoint looks at, relative to the project: those that are not ignored."""
-    names: list[str] = []
-
-    def sink(found: list[bytes]) -> None:
-        names.extend(map(os.fsdecode, found))
-
-    try:
-        await list_files(root, sink)
-    except NoRipgrepError:
-        walked = await asyncio.to_thread(lambda: list(walk_files(root, limit=200_000)))
-        return [path.relative_to(root).as_posix() for path in walked]
-    return names
 
 
 def _mounted_below(root: Path) -> Iterator[Path]:

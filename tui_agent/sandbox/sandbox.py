@@ -20,6 +20,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from tui_agent.files.ignore import IgnoreRules
+from tui_agent.files.ripgrep import shared_files
 from tui_agent.files.secret_files import file_holds_secret
 from tui_agent.lazy import dataclass
 from tui_agent.path_checks import is_directory
@@ -56,7 +57,7 @@ from tui_agent.sandbox.machine import (
     scan_machine,
 )
 from tui_agent.sandbox.network import Gateway, SessionNetwork, make_network, proxy_environment
-from tui_agent.sandbox.plan import TEMPORARY, SandboxFolders, ViewPlan, shared_files
+from tui_agent.sandbox.plan import TEMPORARY, SandboxFolders, ViewPlan
 from tui_agent.sandbox.project_scan import NEVER_KEPT, OUTPUT_DIRECTORIES, ProjectScan, scan_project
 from tui_agent.sandbox.settings import SandboxSettings
 from tui_agent.sandbox.view import AllowHost, Grants, View, Writes
@@ -254,17 +255,16 @@ class Sandbox:
     def view_lines(self) -> list[str]:
         """Return what commands see beside the project, for people."""
         machine = self._machine_of(os.environ)
-        own = (machine.home, *TEMPORARY, Path("/run"))
-        rows = {
-            "read-only": map(str, machine.system),
-            "toolchains": self._short(machine.shown),
-            "caches, changed on a layer": self._short(machine.written),
-            "of its own, empty": self._short(own),
+        rows: dict[str, Sequence[Path | str]] = {
+            "read-only": machine.system,
+            "toolchains": machine.shown,
+            "caches, changed on a layer": machine.written,
+            "of its own, empty": (machine.home, *TEMPORARY, "/run"),
             "opened by sandbox.read": self.settings.read,
             "opened by sandbox.write": self.settings.write,
         }
-        listed = {name: ", ".join(paths) for name, paths in rows.items()}
-        return [f"{name}: {paths}" for name, paths in listed.items() if paths]
+        lines = (f"{name}: {', '.join(map(str, paths))}" for name, paths in rows.items() if paths)
+        return [line.replace(f"{self._home}/", "~/") for line in lines]
 
     # -- running a command ----------------------------------------------------------------------------------------
 
@@ -646,12 +646,6 @@ class Sandbox:
         # Programs of the project may not leave compiled code beside its sources, which somebody else runs.
         found.setdefault("PYTHONPYCACHEPREFIX", str(cache / "pycache"))
         return found
-
-    def _short(self, paths: Iterable[Path]) -> list[str]:
-        return [
-            f"~/{p.relative_to(self._home)}" if p != self._home and p.is_relative_to(self._home) else str(p)
-            for p in paths
-        ]
 
     async def _own_network(self) -> SessionNetwork | None:
         """Return the network that commands of this session share; None where there is none: they have nothing then."""

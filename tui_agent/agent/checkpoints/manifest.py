@@ -16,8 +16,8 @@ from functools import cached_property
 from pathlib import Path
 
 from tui_agent.agent.checkpoints.file_snapshots import Stamp
-from tui_agent.files.ignore import IgnoreRules, walk_files
-from tui_agent.files.ripgrep import NoRipgrepError, list_files
+from tui_agent.files.ignore import IgnoreRules
+from tui_agent.files.ripgrep import shared_files
 
 MAX_FILES = 30_000
 """A project with more is not watched."""
@@ -79,7 +79,7 @@ async def manifest_of(root: Path, apart: Sequence[Path] = ()) -> Manifest:
     began = time.time_ns()
     try:
         async with asyncio.timeout(LIST_SECONDS):
-            names = await _names(root)
+            names = await shared_files(root, MAX_FILES)
     except TimeoutError:
         raise TooLargeError(f"takes longer than {LIST_SECONDS:.0f} s to look through", for_good=False) from None
     found = await asyncio.to_thread(_stamped, root, names, apart)
@@ -114,22 +114,6 @@ def followed(root: Path, last: Manifest, touched: set[str]) -> Manifest | None:
         last = kept
     last.began = began
     return last
-
-
-async def _names(root: Path) -> list[str]:
-    names: list[str] = []
-
-    def sink(found: list[bytes]) -> None:
-        if len(names) <= MAX_FILES:
-            names.extend(map(os.fsdecode, found))
-
-    try:
-        await list_files(root, sink)
-    except NoRipgrepError:
-        return await asyncio.to_thread(
-            lambda: [path.relative_to(root).as_posix() for path in walk_files(root, limit=MAX_FILES + 1)]
-        )
-    return names
 
 
 def _stamped(root: Path, names: list[str], apart: Sequence[Path]) -> Manifest:

@@ -34,10 +34,10 @@ from tui_agent.agent.shell import race_result, run_check
 from tui_agent.context.request import ContentText, Message, ModelRequest
 from tui_agent.context.templates import fill
 from tui_agent.errors import UserFacingError, report
+from tui_agent.files.ripgrep import shared_files
 from tui_agent.files.secret_files import file_holds_secret, shown_quote
 from tui_agent.lazy import dataclass
 from tui_agent.model.protocol import ErrorKind, ModelClient, ModelError, ModelEvent
-from tui_agent.sandbox.plan import shared_files
 from tui_agent.session.entries import (
     ContextEditEntry,
     EffortChangeEntry,
