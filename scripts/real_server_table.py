@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from tests.support.llama_server import RESULTS
+from tests.neighbours.llama_server import RESULTS
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "measured.md"
 BEGIN, END = "<!-- real server: written by scripts/real_server_table.py -->\n", "<!-- end of real server -->\n"

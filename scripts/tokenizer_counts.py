@@ -14,7 +14,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-HELD = Path(__file__).parents[1] / "tests" / "support" / "scripts.json"
+HELD = Path(__file__).parents[1] / "tests" / "context" / "scripts.json"
 
 
 def tokenizers(files: dict[str, str]) -> dict[str, Callable[[str], int]]:

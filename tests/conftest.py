@@ -10,7 +10,7 @@ import pytest
 from _pytest.runner import runtestprotocol
 from hypothesis import HealthCheck, settings
 
-from tests.support import slow_machine
+from tests import slow_machine
 from tests.support.thoroughness import NIGHTLY
 from tests.support.tooling import Workspace
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.canaries import Seen
+from tests.agent.canaries import Seen
 from tests.support.contained import FORMS, state_of
 from tests.support.thoroughness import NIGHTLY
 from tui_agent.sandbox.detection import bubblewraps
@@ -32,7 +32,7 @@ def watched(place: Path, *, lines: int, form: str) -> Seen:
         "--ro-bind", sys.prefix, sys.prefix, "--bind", str(place), str(place), "--chdir", str(ROOT),
     )  # fmt: skip
     done = subprocess.run(
-        [*outer, sys.executable, "-m", "tests.support.canaries"],
+        [*outer, sys.executable, "-m", "tests.agent.canaries"],
         input=json.dumps({"place": str(place), "seed": SEED, "lines": lines, "form": form}).encode(),
         capture_output=True,
         check=False,

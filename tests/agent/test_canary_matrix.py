@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.canaries import SECRETS, WAYS, Aviary, Way, held_by, may_change, token
+from tests.agent.canaries import SECRETS, WAYS, Aviary, Way, held_by, may_change, token
 from tests.support.contained import FORMS, RecordingSandbox, state_of
 from tests.support.tooling import Workspace
 from tui_agent.agent.gate import needs_of

@@ -1,12 +1,12 @@
 """A gauge that is right for any script: at the first request by the tokenizer's family, soon by what is reported."""
 
 import json
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.scripts_of_the_world import COUNTS, TEXTS
 from tui_agent.context.budget import Meter, ModelLimits, measure
 from tui_agent.context.calibration import Calibration, characters_of, first_calibration
 from tui_agent.context.settings import ContextSettings
@@ -22,6 +22,11 @@ from tui_agent.session.entries import (
 )
 from tui_agent.session.rows import body_of, completed
 
+_HELD = json.loads(Path(__file__).with_name("scripts.json").read_text(encoding="utf-8"))
+TEXTS: dict[str, tuple[str, str]] = {what: tuple(pair) for what, pair in _HELD["texts"].items()}
+"""A pair of texts by language; neither is a translation of something the factors were fitted on."""
+COUNTS: dict[str, dict[str, tuple[int, int]]] = _HELD["counts"]
+"""Tokens of each pair, by the tokenizer's family (``scripts/tokenizer_counts.py``)."""
 MODELS = {
     "qwen": "ollama/qwen3:8b",
     "qwen3.5": "ollama/qwen3.5",

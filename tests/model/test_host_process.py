@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.light_host import LIGHT_COMMAND
+from tests.model.light_host import LIGHT_COMMAND
 from tests.support.model_client import HOSTED_MODEL, PATIENT, ask, collect, host_client
 from tests.support.model_server import ModelServer, Turn
 from tests.support.processes import alive
@@ -196,7 +196,7 @@ async def test_a_host_of_another_version_is_not_spoken_to(
 
 PARENT = """
 import asyncio, sys
-from tests.support.light_host import LIGHT_COMMAND
+from tests.model.light_host import LIGHT_COMMAND
 from tui_agent.model.hosted import link
 async def main():
     if sys.argv[1] == "ready":

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.llama_server import KEY, LlamaServer, gateway, record
+from tests.neighbours.llama_server import KEY, LlamaServer, gateway, record
 from tests.support.place import Place
 
 pytestmark = [pytest.mark.neighbours, pytest.mark.xdist_group("llama")]

@@ -14,7 +14,7 @@ SEED = 20_250_607
 
 
 def test_a_killed_writer_loses_nothing_it_had_committed(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "tests.support.kill_rounds", str(tmp_path / "s.db"), str(ROUNDS), str(SEED)]
+    command = [sys.executable, "-m", "tests.session.kill_rounds", str(tmp_path / "s.db"), str(ROUNDS), str(SEED)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=500, check=False)
     assert done.returncode == 0, done.stderr
     outcome = json.loads(done.stdout)

@@ -1,6 +1,6 @@
 """A real agent that does what a test tells it: on a real session, without a model."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from tests.support.agents import FixedDirectory, prompt
@@ -49,7 +49,6 @@ class FakeAgent(Agent):
     size: ContextSize = SIZE
     cost: float | None = 0.42
     failing: Exception | None = None
-    on_submit: Callable[[str], None] | None = None
     levels: tuple[Effort, ...] = tuple(Effort)
 
     def __init__(self, session: Session, model: str = "anthropic/claude-sonnet-4-5") -> None:
@@ -114,8 +113,6 @@ class FakeAgent(Agent):
             return
         self.emit(RunStarted())
         self.append(UserEntry(parts=parts))
-        if self.on_submit is not None:
-            self.on_submit(text)
 
     def take_back(self) -> str | None:
         text = self._waiting.pop()[0] if self._waiting else None

@@ -1,18 +1,20 @@
 """The ``webfetch`` tool against a server on 127.0.0.1; names are looked up in a table."""
 
+import asyncio
+import contextlib
 import gzip
 import json
 import shutil
 import ssl
 import subprocess
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support.tooling import Workspace
-from tests.support.web_server import WebServer, answer, web_server
 from tui_agent.context.truncation import OutputLimits
 from tui_agent.errors import ToolError
 from tui_agent.permission import Permission
@@ -23,6 +25,48 @@ from tui_agent.web.markdown import to_markdown
 from tui_agent.web.settings import FetchSettings
 
 LOOPBACK = FetchSettings(timeout=20, private=("127.0.0.0/8",))
+
+
+def answer(body: str | bytes = b"", kind: str = "text/html", status: str = "200 OK", **headers: str) -> bytes:
+    """Return an answer as it goes over the wire; underscores in header names become dashes."""
+    data = body if isinstance(body, bytes) else body.encode()
+    lines = [f"HTTP/1.1 {status}", f"Content-Length: {len(data)}", *([f"Content-Type: {kind}"] if kind else [])]
+    lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
+    return "\r\n".join([*lines, "", ""]).encode() + data
+
+
+@dataclass
+class WebServer:
+    """``answers`` are found by path; ``requests`` are heads as they came."""
+
+    port: int = 0
+    answers: dict[str, bytes] = field(default_factory=dict)
+    endless: set[str] = field(default_factory=set)
+    """Paths whose answer is never finished."""
+    requests: list[str] = field(default_factory=list)
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError, ssl.SSLError):
+            head = (await reader.readuntil(b"\r\n\r\n")).decode()
+            self.requests.append(head)
+            path = head.split()[1]
+            writer.write(self.answers.get(path, answer("nothing here", status="404 Not Found")))
+            await writer.drain()
+            if path in self.endless:
+                await reader.read()
+        writer.close()
+
+
+@contextlib.asynccontextmanager
+async def web_server(tls: ssl.SSLContext | None = None) -> AsyncIterator[WebServer]:
+    """Serve until the end of the block."""
+    state = WebServer()
+    server = await asyncio.start_server(state.serve, "127.0.0.1", 0, ssl=tls)
+    state.port = server.sockets[0].getsockname()[1]
+    try:
+        yield state
+    finally:
+        server.close()
 
 
 @pytest.fixture

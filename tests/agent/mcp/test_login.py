@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.support.mcp_login import OpenDoor, make_closed_server
+from tests.agent.mcp.mcp_login import OpenDoor, make_closed_server
 from tests.support.mcp_place import QUICK, Place, served, until
 from tui_agent.agent.mcp.records import ServerState
 from tui_agent.web.callback import free_port

@@ -5,7 +5,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.support.mcp_login import OpenDoor, make_closed_server
+from tests.agent.mcp.mcp_login import OpenDoor, make_closed_server
 from tests.support.mcp_place import Place, served, until
 from tui_agent.agent.mcp.records import LoginState, McpError, ServerState
 from tui_agent.agent.mcp.settings import McpConfigError, McpServerSettings

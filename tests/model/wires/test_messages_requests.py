@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.model.wires.messages_rules import check
 from tests.support.entry_strategies import paths
-from tests.support.messages_rules import check
 from tests.support.thoroughness import examples
 from tests.support.wire_rounds import first_path, request_of, route_to
 from tui_agent.context.projection import ModelTraits, project

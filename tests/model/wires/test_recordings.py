@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.support import messages_rules, responses_checker
-from tests.support.recordings import Recording, recordings
+from tests.model.recordings import Recording, recordings
+from tests.model.wires import messages_rules, responses_checker
 from tests.support.wire_rounds import Heard, answered, first_path, read, request_of, route_to, second_body
 from tui_agent.model.errors import RETRIED, classify
 from tui_agent.model.protocol import ErrorKind

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.responses_checker import check
-from tests.support.responses_runs import (
+from tests.model.wires.responses_checker import check
+from tests.model.wires.responses_runs import (
     MODEL,
     answer,
     encoded,

@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-from tests.support.messages_rules import check as check_messages
+from tests.model.wires.messages_rules import check as check_messages
+from tests.model.wires.responses_checker import check
 from tests.support.model_client import PATIENT, Answer, ask, collect, user
 from tests.support.model_server import BLOCK, Call, ModelServer, Turn, status
 from tests.support.model_wire import error_body
-from tests.support.responses_checker import check
 from tests.support.responses_wire import Item, function_call, output, reasoning, response, stream
 from tui_agent.context.request import ContentText, Message, ModelRequest, RequestToolCall
 from tui_agent.model.catalog import Catalog

@@ -7,9 +7,9 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.model.wires.responses_checker import check
+from tests.model.wires.responses_runs import MODEL, encoded, read, route
 from tests.support.entry_strategies import Growing, arguments, images, texts
-from tests.support.responses_checker import check
-from tests.support.responses_runs import MODEL, encoded, read, route
 from tests.support.responses_wire import Item, function_call, message, reasoning, response, stream
 from tests.support.thoroughness import examples
 from tests.support.wire_rounds import Heard

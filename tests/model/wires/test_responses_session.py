@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
+from tests.model.wires.responses_checker import check
 from tests.support.agents import Harness, make_agent
 from tests.support.model_script import Recorded
 from tests.support.model_server import Fault, ModelServer, Turn
-from tests.support.responses_checker import check
 from tests.support.responses_wire import Item, function_call, message, reasoning, response, stream
 from tui_agent.agent.permissions import Action, Rule
 from tui_agent.model.client import ProviderClient

@@ -1,6 +1,6 @@
 """Kills a busy writer again and again, and looks each time at what is left. Prints what it found as JSON.
 
-Run as ``python -m tests.support.kill_rounds FILE ROUNDS SEED``, in a process of its own: the writer is forked, which
+Run as ``python -m tests.session.kill_rounds FILE ROUNDS SEED``, in a process of its own: the writer is forked, which
 costs milliseconds where a new interpreter costs a second, and forking is safe only without threads.
 """
 

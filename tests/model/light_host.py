@@ -8,7 +8,7 @@ import sys
 from collections.abc import AsyncIterator
 from typing import Any
 
-LIGHT_COMMAND = (sys.executable, "-P", "-c", "from tests.support.light_host import main; main()")
+LIGHT_COMMAND = (sys.executable, "-P", "-c", "from tests.model.light_host import main; main()")
 
 
 class UnsupportedParamsError(Exception):
