@@ -264,6 +264,13 @@ class TuiAgentApp(ErrorBoundary[int]):
         lending.take_back(partial(self.exit, return_code=128 + number))
         return True
 
+    def on_transcript_copy_requested(self, message: Any) -> None:
+        """Copy a block of whichever page shows it."""
+        self.copy_to_clipboard(message.text)
+
+    def on_transcript_link_clicked(self, message: Any) -> None:
+        self.open_url(message.href)
+
     def on_terminal_gone(self, _message: TerminalGone) -> None:
         self.end(signal.SIGHUP)
 

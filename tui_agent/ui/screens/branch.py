@@ -199,14 +199,6 @@ class BranchScreen(Page[None]):
 
     # -- what the conversation asks for
 
-    @on(messages.CopyRequested)
-    def _copy_block(self, message: messages.CopyRequested) -> None:
-        self.app.copy_to_clipboard(message.text)
-
-    @on(messages.LinkClicked)
-    def _link_clicked(self, message: messages.LinkClicked) -> None:
-        self.app.open_url(message.href)
-
     @on(messages.ActionRequested)
     def _block_action(self, message: messages.ActionRequested) -> None:
         from tui_agent.app.session_commands import open_output

@@ -195,11 +195,8 @@ class CompactScreen(Dialog[None]):
             self._enter(CompactPhase.WRITING, "Summarising …")
             self._worker = self.run_worker(self._summarise(), group="draft", exclusive=True)
         elif self.phase is CompactPhase.REFUSED and self._refusal is not None and self._refusal.prunes:
-            self.app.run_worker(self._clear_instead(), group="agent")
+            self.app.run_worker(self._agent.compact(None), group="agent")
             self.dismiss(None)
-
-    async def _clear_instead(self) -> None:
-        await self._agent.compact(None)
 
     async def _summarise(self) -> None:
         order = self._agent.context.order("manual", self.field.value.strip() or None, self.boundary)
@@ -287,13 +284,10 @@ class CompactScreen(Dialog[None]):
         if self.phase is CompactPhase.WRITING:
             self._stop()
             self._enter(CompactPhase.PLAN, "Stopped. Nothing was changed.")
-        elif self._is_edited():
+        elif self.phase is CompactPhase.EDIT and self._draft is not None and self.editor.text != self._draft.summary:
             self._ask_to_discard()
         else:
             self.dismiss(None)
-
-    def _is_edited(self) -> bool:
-        return self.phase is CompactPhase.EDIT and self._draft is not None and self.editor.text != self._draft.summary
 
     def _ask_to_discard(self) -> None:
         def answered(answer: str | None) -> None:

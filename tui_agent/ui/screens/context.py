@@ -196,11 +196,8 @@ class ContextScreen(Page[None]):
     @property
     def is_waiting(self) -> bool:
         """Whether something is going to be shown in a moment."""
-        return self._later_timer is not None or self._follow_timer is not None or not self.workers_idle
-
-    @property
-    def workers_idle(self) -> bool:
-        return not any(worker.node is self and worker.is_running for worker in self.workers)
+        works = any(worker.node is self and worker.is_running for worker in self.workers)
+        return self._later_timer is not None or self._follow_timer is not None or works
 
     def _look(self) -> None:
         self._stale = False

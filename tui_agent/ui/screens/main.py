@@ -122,7 +122,10 @@ class MainScreen(BoundedScreen[None], Frontend):
         self._cooled_at: float | None = None
 
     def compose(self) -> ComposeResult:
-        popup = CompletionPopup(self._command_names, sources(self.controller, self._files))
+        popup = CompletionPopup(
+            lambda: [CommandName(row.name, row.help, row.takes_argument) for row in self.controller.commands],
+            sources(self.controller, self._files),
+        )
         yield SessionHeader(short_path(Path.cwd()))
         with Room(id="body"):
             yield NoticeLine()
@@ -622,9 +625,6 @@ class MainScreen(BoundedScreen[None], Frontend):
                 return super().check_action(action, parameters)
 
     # -- sources ----------------------------------------------------------------------------------------------
-
-    def _command_names(self) -> list[CommandName]:
-        return [CommandName(row.name, row.help, row.takes_argument) for row in self.controller.commands]
 
     def _history(self) -> Sequence[str]:
         return self.controller.services.store.prompt_history(HISTORY) if self.controller.has_services else ()

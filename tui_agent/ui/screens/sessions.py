@@ -87,16 +87,13 @@ def facts_of(info: SessionInfo, look: ListContext, totals: SessionTotals | None)
     if info.agent:
         facts.append(f"subagent {one_line(info.agent, 20)}")
     if info.cwd != str(look.cwd):
-        facts.append(_end_of(short_path(info.cwd), max(16, look.width // 4)))
+        path, room = short_path(info.cwd), max(16, look.width // 4)
+        facts.append(path if len(path) <= room else "…" + path[1 - room :])
     if info.id == look.current:
         facts.append("open here")
     elif info.held_by is not None:
         facts.append(f"in use by process {info.held_by.pid}")
     return " · ".join(fact for fact in facts if fact)
-
-
-def _end_of(path: str, room: int) -> str:
-    return path if len(path) <= room else "…" + path[1 - room :]
 
 
 def details_of(info: SessionInfo, totals: SessionTotals | None) -> str:

@@ -170,7 +170,7 @@ class SettingsScreen(PickerScreen[None]):
         elif set(row.choices) == {"true", "false"}:
             self._save(key, row.value != "true")
         elif (screen := self._list_for(row)) is not None:
-            self.app.push_screen(screen, partial(self._picked, key))
+            self.app.push_screen(screen, partial(self._typed, key))
         else:
             question = TextLine(
                 _titled(f"{row.table} {row.words}".strip()), _written(row), "save", f"Accepts {row.accepts}."
@@ -192,12 +192,6 @@ class SettingsScreen(PickerScreen[None]):
             ]
             return ChoiceScreen(Choice(row.key, answers, row.description))
         return None
-
-    def _picked(self, key: str, value: str | None) -> None:
-        if value == self._rows[key].value:
-            self._unchanged(key)
-        elif value is not None:
-            self._save(key, value)
 
     def _unchanged(self, key: str) -> None:
         """Say that there was nothing to save."""

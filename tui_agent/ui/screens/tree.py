@@ -539,10 +539,6 @@ class TreeScreen(Page[None]):
         if entries := self._highlighted_entries():
             self.app.copy_to_clipboard(copy_text(entries))
 
-    @on(messages.CopyRequested)
-    def _copy_block(self, message: messages.CopyRequested) -> None:
-        self.app.copy_to_clipboard(message.text)
-
     @on(messages.ActionRequested)
     def _block_action(self, message: messages.ActionRequested) -> None:
         if message.action == "open":

@@ -8,7 +8,6 @@ from textual import events, getters, on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
-from textual.message import Message
 from textual.widgets import Input, Static
 
 from tui_agent.app.find_commands import find_entries
@@ -36,9 +35,6 @@ class FindBar(Horizontal, can_focus=True):
     field = getters.query_one(Input)
     told = getters.query_one("#find-told", Static)
 
-    class Ended(Message):
-        """The user is done searching."""
-
     def __init__(self, controller: Controller, transcript: Transcript) -> None:
         super().__init__()
         self._controller = controller
@@ -61,11 +57,11 @@ class FindBar(Horizontal, can_focus=True):
     def action_edit(self) -> None:
         self.field.focus()
 
-    def action_end(self) -> None:
+    async def action_end(self) -> None:
         self.display = False
         self.field.value = ""
         self._transcript.mark("")
-        self.post_message(self.Ended())
+        await self.app.action_focus("prompt")
 
     @on(Input.Changed)
     def _changed(self, event: Input.Changed) -> None:

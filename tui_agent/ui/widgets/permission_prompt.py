@@ -18,8 +18,8 @@ from tui_agent.agent.events import Decision, PermissionAnswer, PermissionRequest
 from tui_agent.app.format import one_line, visible
 from tui_agent.app.frontend import DiffPage, Output, Page
 from tui_agent.app.permission_text import answers, asked_parts, question
-from tui_agent.lazy import dataclass
 from tui_agent.ui.widgets.options import Options
+from tui_agent.ui.widgets.prompt import Prompt
 from tui_agent.ui.widgets.transcript.bodies import INDENT, TextBody, Window, body_lines
 from tui_agent.ui.widgets.transcript.line_view import LineView, diff_lines
 from tui_agent.ui.widgets.transcript.lines import Line, crop_runs
@@ -46,7 +46,12 @@ class PermissionDetails(LineView):
             return
         if asked := asked_parts(request):
             command = request.command.strip()
-            self.show(lambda width: [*_text_lines(command, "strong", width), *_asked_lines(asked, width)])
+            self.show(
+                lambda width: [
+                    *_text_lines(command, "strong", width),
+                    *(Line(crop_runs([("asks for  ", "muted"), (text, "text")], width)) for text in asked),
+                ]
+            )
             return
         shown = dict.fromkeys((need.detail or need.pattern, need.detail_kind) for need in request.needs)
         self.show(lambda width: [line for text, kind in shown if text for line in _detail_lines(text, kind, width)])
@@ -65,11 +70,6 @@ def _detail_lines(text: str, kind: str, width: int) -> Iterable[Line]:
     if kind == "diff":
         return diff_lines(text)(width)
     return _text_lines(text, "strong" if kind == "command" else "text", width)
-
-
-def _asked_lines(asked: Iterable[str], width: int) -> Iterator[Line]:
-    for text in asked:
-        yield Line(crop_runs([("asks for  ", "muted"), (text, "text")], width))
 
 
 def _loop_lines(request: PermissionRequest, width: int) -> Iterator[Line]:
@@ -185,12 +185,6 @@ def options_of(request: PermissionRequest, made: Sequence[str] = ()) -> list[Opt
     ]
 
 
-def first_answer(request: PermissionRequest) -> int | None:
-    """Return the answer that is highlighted at first: of a loop the one that ends the run, else none."""
-    names = [option.id for option in options_of(request)]
-    return names.index("stop") if request.loop else None
-
-
 class PermissionField(Input):
     """What the agent should do instead, or the pattern of a rule before it is made; what was written stays."""
 
@@ -221,49 +215,29 @@ class PermissionPrompt(VerticalGroup):
     armed: var[bool] = var(False, toggle_class="-armed")  # noqa: FBT003 - how Textual spells it
     """Whether keys answer."""
 
-    @dataclass
-    class Answered(Message):
-        """The user decided."""
-
-        request: PermissionRequest
-        answer: PermissionAnswer
-
-    @dataclass
-    class Armed(Message):
-        """The question takes keys from now on."""
-
-    @dataclass
-    class OpenAsked(Message):
-        """The user wants to see the whole of what a question is about."""
-
-        request: PermissionRequest
-
-    @dataclass
-    class Typed(Message):
-        """The user goes on writing: the text belongs into the prompt, and the question waits for the next pause."""
-
-        text: str
-
     def __init__(
         self,
         *,
         grace: float,
         typing_pause: float,
-        last_typed: Callable[[], float],
+        prompt: Prompt,
         clock: Callable[[], float],
-        has_draft: Callable[[], bool] = lambda: False,
+        settle: Callable[[PermissionRequest, PermissionAnswer], None],
+        show: Callable[[Page], None],
     ) -> None:
+        """``settle`` takes what the user decided, ``show`` the page of the whole of what a question is about."""
         super().__init__()
+        self._settle = settle
+        self._show_page = show
+        self._prompt = prompt
         self._grace = grace
         self._typing_pause = typing_pause
-        self._last_typed = last_typed
         self._clock = clock
         self._waiting: list[PermissionRequest] = []
         self._shown_at = 0.0
         self._details = PermissionDetails()
         self._title = Static("", classes="permission-title", markup=False)
         self._scroll = VerticalScroll(self._details, can_focus=False)
-        self._has_draft = has_draft
         self._hint = Static("", classes="permission-hint", markup=False)
         self._choices = PermissionChoices(self, hold=min(KEY_HOLD_SECONDS, grace))
         self._note = PermissionField(
@@ -329,7 +303,7 @@ class PermissionPrompt(VerticalGroup):
         if self.request is None or self.armed:
             return
         self._show_hint()
-        if not self._has_draft():
+        if not self._prompt.text:
             self._arm_or_wait()
 
     def come_back(self) -> None:
@@ -351,8 +325,10 @@ class PermissionPrompt(VerticalGroup):
         self._details.ask(request)
         self._is_scrolled = False
         self.call_after_refresh(self._show_first_change)
-        self._choices.set_options(options_of(request))
-        self._choices.highlighted = first_answer(request)
+        options = options_of(request)
+        self._choices.set_options(options)
+        # Of a loop the answer that ends the run is highlighted, else none.
+        self._choices.highlighted = [option.id for option in options].index("stop") if request.loop else None
         self._choices.touched = False
         self._note.value = ""
         self._made = list(request.rules)
@@ -384,25 +360,21 @@ class PermissionPrompt(VerticalGroup):
     def _show_hint(self) -> None:
         """Say how much of the details is below, and what happens to words in the prompt."""
         below = round(self._scroll.max_scroll_y - self._scroll.scroll_target_y)
-        words = self._has_draft() and not self.armed
+        words = bool(self._prompt.text) and not self.armed
         self.set_class(words, "-words")
         keys = WORDS_HINT if words else f"{below:,} more line{'s' * (below > 1)} · PgDn · o opens" if below > 0 else ""
         self._hint.display = bool(keys)
         self._hint.update(keys)
 
     def _arm_or_wait(self) -> None:
-        if self._has_draft():
+        if self._prompt.text or self.request is None or self.armed:
             return
         now = self._clock()
-        ready = max(self._shown_at + self._grace, self._last_typed() + self._typing_pause)
+        ready = max(self._shown_at + self._grace, self._prompt.last_typed + self._typing_pause)
         if ready > now:
-            self.set_timer(ready - now, self._try_to_arm)
+            self.set_timer(ready - now, self._arm_or_wait)
         else:
             self._arm()
-
-    def _try_to_arm(self) -> None:
-        if self.request is not None and not self.armed:
-            self._arm_or_wait()
 
     def _arm(self) -> None:
         self.armed = True
@@ -410,7 +382,6 @@ class PermissionPrompt(VerticalGroup):
         self._choices.focus()
         self._show_hint()
         self.refresh_bindings()
-        self.post_message(self.Armed())
 
     # -- answering --------------------------------------------------------------------------------------------
 
@@ -423,7 +394,7 @@ class PermissionPrompt(VerticalGroup):
     def go_on(self, text: str) -> None:
         """Take text that is no answer for the prompt."""
         self.armed = False
-        self.post_message(self.Typed(text))
+        self._prompt.go_on(text)
 
     def scroll_details(self, pages: int) -> None:
         self._is_scrolled = True
@@ -433,7 +404,7 @@ class PermissionPrompt(VerticalGroup):
     def open(self) -> None:
         """Show the whole of what the question is about."""
         if self.request is not None:
-            self.post_message(self.OpenAsked(self.request))
+            self._show_page(whole_page(self.request))
 
     @on(Input.Submitted)
     def _field_sent(self, event: Input.Submitted) -> None:
@@ -444,7 +415,7 @@ class PermissionPrompt(VerticalGroup):
             self._settle_with(PermissionAnswer(Decision.DENY, text))
             return
         if text:
-            self._made[self._changed] = _with_pattern(self._made[self._changed], text)
+            self._made[self._changed] = f"{_name_of(self._made[self._changed])}: {text}"
         if self._changed + 1 < len(self._made):
             self._change_rule(self._changed + 1)
         else:
@@ -499,7 +470,7 @@ class PermissionPrompt(VerticalGroup):
     def _settle_with(self, answer: PermissionAnswer) -> None:
         if (request := self.request) is not None:
             self.armed = False
-            self.post_message(self.Answered(request, answer))
+            self._settle(request, answer)
 
     def on_click(self, event: events.Click) -> None:
         """A click is meant: it need not wait for the pause in typing, only for the grace period."""
@@ -516,7 +487,3 @@ def _pattern_of(rule: str) -> str:
 def _name_of(rule: str) -> str:
     """Return what a rule is about: ``allow bash``."""
     return rule.partition(": ")[0]
-
-
-def _with_pattern(rule: str, pattern: str) -> str:
-    return f"{_name_of(rule)}: {pattern}"

@@ -90,7 +90,7 @@ class Prompt(TextArea):
     def __init__(
         self, popup: CompletionPopup, history: Callable[[], Sequence[str]], clock: Callable[[], float]
     ) -> None:
-        super().__init__(placeholder=PLACEHOLDER, highlight_cursor_line=False)
+        super().__init__(placeholder=PLACEHOLDER, highlight_cursor_line=False, id="prompt")
         self.match_cursor_bracket = False
         self._popup = popup
         self._walk = PromptHistory(history)

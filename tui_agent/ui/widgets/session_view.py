@@ -44,13 +44,12 @@ from tui_agent.app.format import one_line, plural, tokens
 from tui_agent.app.run_progress import next_state
 from tui_agent.app.run_state import Phase, RunState, describe_run
 from tui_agent.app.services import AppServices, OpenRequest
-from tui_agent.lazy import dataclass
 from tui_agent.model.demo import DEMO_MODEL
 from tui_agent.session.entries import AssistantEntry
 from tui_agent.ui.inbox import AgentEvents, Inbox
 from tui_agent.ui.widgets.find_bar import FindBar
 from tui_agent.ui.widgets.first_hints import MAX_BEGINNER_MESSAGES, FirstHints
-from tui_agent.ui.widgets.permission_prompt import PermissionPrompt, whole_page
+from tui_agent.ui.widgets.permission_prompt import PermissionPrompt
 from tui_agent.ui.widgets.plain import Room
 from tui_agent.ui.widgets.prompt import PLACEHOLDER, READ_ONLY
 from tui_agent.ui.widgets.side_panel import MIN_WIDTH_FOR_PANEL, SidePanel
@@ -61,7 +60,7 @@ from tui_agent.ui.widgets.transcript.transcript import Transcript
 if TYPE_CHECKING:
     from textual.screen import Screen
 
-    from tui_agent.agent.events import PermissionRequest
+    from tui_agent.agent.events import PermissionAnswer, PermissionRequest
     from tui_agent.ui.screens.main import MainScreen
 
 
@@ -131,16 +130,13 @@ class NewChip(Static):
 
     ALLOW_SELECT = False
 
-    @dataclass
-    class Pressed(Message):
-        """The user wants to see what is new."""
-
-    def __init__(self) -> None:
+    def __init__(self, transcript: Transcript) -> None:
         super().__init__("↓ new  ctrl+end", markup=False)
+        self._transcript = transcript
         self.display = False
 
     def on_click(self) -> None:
-        self.post_message(self.Pressed())
+        self._transcript.action_bottom()
 
 
 FACTS_SECONDS = 0.1
@@ -184,15 +180,16 @@ class SessionView(Room):
         settings, prompt = self._services.config().ui, self._main.prompt
         transcript = Transcript()
         yield transcript
-        yield NewChip()
+        yield NewChip(transcript)
         yield FirstHints()
         yield FindBar(self._controller, transcript)
         yield PermissionPrompt(
             grace=settings.permission_grace,
             typing_pause=settings.typing_pause,
-            last_typed=lambda: prompt.last_typed,
+            prompt=prompt,
             clock=self._services.clock,
-            has_draft=lambda: bool(prompt.text),
+            settle=self._answered,
+            show=self._controller.show,
         )
         yield QueueList()
         yield SidePanel()
@@ -427,21 +424,9 @@ class SessionView(Room):
             self._main.prompt.focus()
         self._main.refresh_bindings()
 
-    @on(PermissionPrompt.Typed)
-    def _text_typed(self, message: PermissionPrompt.Typed) -> None:
-        message.stop()
-        self._main.prompt.go_on(message.text)
-
-    @on(PermissionPrompt.OpenAsked)
-    def _open_asked(self, message: PermissionPrompt.OpenAsked) -> None:
-        message.stop()
-        self._controller.show(whole_page(message.request))
-
-    @on(PermissionPrompt.Answered)
-    def _question_answered(self, message: PermissionPrompt.Answered) -> None:
-        message.stop()
+    def _answered(self, request: PermissionRequest, answer: PermissionAnswer) -> None:
         if self.agent is not None:
-            self.agent.answer_permission(message.request.call_id, message.answer)
+            self.agent.answer_permission(request.call_id, answer)
 
     # -- the side panel ---------------------------------------------------------------------------------------
 
@@ -473,16 +458,7 @@ class SessionView(Room):
         message.stop()
         self.show_entry(message.entry_id)
 
-    @on(SidePanel.Left)
-    def _panel_left(self, message: SidePanel.Left) -> None:
-        message.stop()
-        self._main.prompt.focus()
-
     # -- what the conversation asks for -----------------------------------------------------------------------
-
-    @on(messages.CopyRequested)
-    def _copy_block(self, message: messages.CopyRequested) -> None:
-        self.app.copy_to_clipboard(message.text)
 
     @on(messages.ActionRequested)
     def _block_action(self, message: messages.ActionRequested) -> None:
@@ -516,18 +492,6 @@ class SessionView(Room):
         block = inspector.block_of(entry_id)
         self._main.status.block = standing_words(entry, inspector.standings(), block, self._main.clock())
 
-    @on(messages.LinkClicked)
-    def _link_clicked(self, message: messages.LinkClicked) -> None:
-        self.app.open_url(message.href)
-
     @on(messages.NewBelow)
     def _new_below(self, message: messages.NewBelow) -> None:
         self.new_chip.display = message.has_new
-
-    @on(FindBar.Ended)
-    def _find_ended(self) -> None:
-        self._main.prompt.focus()
-
-    @on(NewChip.Pressed)
-    def _chip_pressed(self) -> None:
-        self.transcript.action_bottom()

@@ -40,7 +40,7 @@ class _Line:
 class SidePanel(LineList):
     """Looks at the agent's session when something happens to it, and never otherwise."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "back", show=False)]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "app.focus('prompt')", "back", show=False)]
 
     @dataclass
     class Jumped(Message):
@@ -48,10 +48,6 @@ class SidePanel(LineList):
 
         entry_id: int
         on_path: bool
-
-    @dataclass
-    class Left(Message):
-        """The user wants to go back to writing."""
 
     def __init__(self) -> None:
         super().__init__(id="side-panel")
@@ -180,9 +176,6 @@ class SidePanel(LineList):
         line = self._lines[self.cursor] if self.cursor < len(self._lines) else None
         if line is not None and line.entry is not None:
             self.post_message(self.Jumped(line.entry, line.on_path))
-
-    def action_leave(self) -> None:
-        self.post_message(self.Left())
 
     def on_click(self, event: events.Click) -> None:
         event.prevent_default()
