@@ -120,8 +120,7 @@ async def test_tool_calls_stream_and_end_whole(client: ProviderClient, server: M
     # Gemini's calls come whole.
     assert len([delta for delta in answer.deltas if delta.index == 0]) > 1 or provider is Provider.GEMINI
     assert {delta.call_id for delta in answer.deltas} == {call.call_id for call in answer.calls}
-    assert answer.finished is not None
-    assert answer.finished.reason == "tool_calls"
+    assert answer.reason == "tool_calls"
 
 
 async def test_an_answer_cut_for_length_in_a_call_keeps_what_there_is(
@@ -241,10 +240,8 @@ async def test_ollama_is_told_the_window_and_calls_tools(client: ProviderClient,
 
     assert (first.text, first.reasoning) == ("Looking.", "hm")
     assert [json.loads(call.arguments) for call in first.calls] == [{"path": "a"}, {"path": "b"}]
-    assert first.finished is not None
-    assert first.finished.reason == "tool_calls"
-    assert first.usage is not None
-    assert (first.usage.usage.input, first.usage.usage.output) == (30, 7)
+    assert first.reason == "tool_calls"
+    assert (first.used.input, first.used.output) == (30, 7)
     assert server.requests[0].json["options"]["num_ctx"] == 16_384
     assert second.text == "done"
     assert server.requests[1].json["messages"][-1]["content"] == "content"

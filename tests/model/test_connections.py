@@ -103,14 +103,12 @@ async def test_what_came_before_an_error_is_kept() -> None:
     )
 
     assert answer.text == "half"
-    assert answer.error is not None
-    assert answer.error.kind is ErrorKind.OVERLOADED
+    assert answer.failure.kind is ErrorKind.OVERLOADED
 
 
 async def test_a_web_page_at_the_address_is_told_as_a_wrong_address() -> None:
-    error = (await answer_to(b"<html><body>Welcome</body></html>", "text/html")).error
+    error = (await answer_to(b"<html><body>Welcome</body></html>", "text/html")).failure
 
-    assert error is not None
     assert error.kind is ErrorKind.NOT_FOUND
     assert "check base_url" in error.message
 
@@ -159,9 +157,8 @@ async def test_a_proxy_of_the_environment_is_used_but_not_for_this_machine(
 @pytest.mark.parametrize("key", ["geheim…schlüssel", "geheim\nschluessel", "geheim\x00"])
 async def test_a_key_that_cannot_be_sent_says_so_and_is_not_shown(key: str) -> None:
     settings = ModelSettings(base_url="http://127.0.0.1:9/v1", api_key_env="KEY")
-    error = (await answer_of(own(settings, {"KEY": key}))).error
+    error = (await answer_of(own(settings, {"KEY": key}))).failure
 
-    assert error is not None
     assert "can't be sent" in error.message
     assert "geheim" not in error.message
 
@@ -178,9 +175,8 @@ async def test_the_end_of_a_line_behind_a_key_does_not_count_and_a_date_is_sent_
 
 @pytest.mark.parametrize("url", ["http://localhost:80800/v1", "http://[::1/v1", "localhost:8080/v1"])
 async def test_an_address_that_is_none_is_told_with_where_it_stands(url: str) -> None:
-    error = (await answer_of(client_at(url))).error
+    error = (await answer_of(client_at(url))).failure
 
-    assert error is not None
     assert error.kind is ErrorKind.INVALID_REQUEST
     assert url in error.message
     assert 'models."openai/own"' in error.message
@@ -190,9 +186,8 @@ async def test_a_proxy_that_needs_a_package_that_is_not_there_is_an_error_like_o
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("ALL_PROXY", "socks5://127.0.0.1:9")
-    error = (await answer_of(client_at("http://far.invalid/v1"))).error
+    error = (await answer_of(client_at("http://far.invalid/v1"))).failure
 
-    assert error is not None
     assert "socks" in error.message
 
 
@@ -254,9 +249,8 @@ async def test_a_prompt_that_fits_without_the_limit_of_the_answer_is_sent_withou
 async def test_a_refusal_that_names_nothing_that_can_be_left_out_is_told(server: ModelServer) -> None:
     server.play(status(400, "Invalid 'messages[0].content': too odd."), Turn("never"))
 
-    error = (await answer_of(host_client(server), "openai/gpt-4o")).error
+    error = (await answer_of(host_client(server), "openai/gpt-4o")).failure
 
-    assert error is not None
     assert error.kind is ErrorKind.INVALID_REQUEST
     assert len(server.requests) == 1
 

@@ -67,9 +67,8 @@ async def test_a_named_wait_arrives(
         status(code, "slow down", headers={key: value.replace("DATE", moment) for key, value in headers.items()})
     )
 
-    error = (await collect(client, ask(provider.model))).error
+    error = (await collect(client, ask(provider.model))).failure
 
-    assert error is not None
     # Of a date there is less left by now, and how much depends on the machine.
     assert error.retry_after == pytest.approx(wait, abs=600 if wait == 3_600 else 0.01)
 
@@ -109,8 +108,7 @@ async def test_broken_streams(
         answer = await collect(client, ask(provider.model))
 
     monkeypatch.undo()
-    assert answer.error is not None
-    assert answer.error.kind is kind
+    assert answer.failure.kind is kind
     assert answer.finished is None
     assert "eight" not in answer.text
     assert len(server.requests) == 1
@@ -118,17 +116,15 @@ async def test_broken_streams(
 
 
 async def test_a_refused_connection_says_to_check_the_server(client: ProviderClient, provider: Provider) -> None:
-    error = (await collect(client, ask(provider.refused_model))).error
+    error = (await collect(client, ask(provider.refused_model))).failure
 
-    assert error is not None
     assert error.kind is ErrorKind.NETWORK
     assert "Nothing answers at 127.0.0.1:" in error.message
 
 
 async def test_an_unknown_host_name_says_so(client: ProviderClient) -> None:
-    error = (await collect(client, ask("openai/unresolved"))).error
+    error = (await collect(client, ask("openai/unresolved"))).failure
 
-    assert error is not None
     assert error.kind is ErrorKind.NETWORK
     assert "nowhere.invalid can't be found" in error.message
 
@@ -198,9 +194,8 @@ async def test_keys_reach_neither_messages_nor_the_log(
 ) -> None:
     server.play(status(401, f"Incorrect API key provided: {OPENAI_KEY}. Authorization: Bearer {OPENAI_KEY}"))
 
-    error = (await collect(client, ask(HOSTED_MODEL))).error
+    error = (await collect(client, ask(HOSTED_MODEL))).failure
 
-    assert error is not None
     assert OPENAI_KEY not in error.message
     assert "OPENAI_API_KEY" in error.message
     text = host_log.read_text()

@@ -47,10 +47,9 @@ async def test_without_litellm_a_model_that_needs_it_names_the_command(
 ) -> None:
     monkeypatch.setattr(hosted_client, "is_installed", lambda: False)
 
-    error = (await collect(own_client, ask(MODEL))).error
+    error = (await collect(own_client, ask(MODEL))).failure
 
     command = f'run {sys.executable} -m pip install "litellm'
-    assert error is not None
     assert f"is reached through litellm, which is not installed: {command}" in error.message
     assert "!=1.107.0" in error.message
     assert error.kind not in RETRIED
@@ -169,10 +168,9 @@ async def test_a_host_that_cannot_start_says_why(
     monkeypatch.setattr(link, "COMMAND", command)
     client = host_client(server, log_path=tmp_path / "host.log")
 
-    error = (await collect(client, ask(MODEL))).error
+    error = (await collect(client, ask(MODEL))).failure
     await client.aclose()
 
-    assert error is not None
     assert error.kind is ErrorKind.HOST
     assert "exit status 1" in error.message
     assert "no module of that name" in error.message
@@ -186,10 +184,9 @@ async def test_a_host_of_another_version_is_not_spoken_to(
     monkeypatch.setattr(link, "COMMAND", (sys.executable, "-c", later))
     client = host_client(server, log_path=tmp_path / "host.log")
 
-    error = (await collect(client, ask(MODEL))).error
+    error = (await collect(client, ask(MODEL))).failure
     await client.aclose()
 
-    assert error is not None
     assert "start it again" in error.message
     assert server.requests == []
 

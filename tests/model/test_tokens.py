@@ -229,8 +229,7 @@ async def test_a_token_that_is_refused_twice_is_an_error(
     login = await signed_in(server, kept(tmp_path))
     wrong = {"access_token": "wrong", "refresh_token": "other", "expires_in": 3600}
     server.issued, server.script["/token"] = 9, [(200, wrong)]
-    error = (await collect(client, ask(MODEL))).error
-    assert error is not None
+    error = (await collect(client, ask(MODEL))).failure
     assert "refuses the key" in str(error)
     assert server.admitted == [login.key, "wrong"]
     assert login.key not in str(error)
@@ -254,8 +253,7 @@ async def test_a_sign_in_that_ended_says_what_to_do_and_an_outage_can_be_tried_a
 ) -> None:
     await signed_in(server, kept(tmp_path), expires=1.0)
     server.script["/token"] = [answer]
-    error = (await collect(client, ask(MODEL))).error
-    assert error is not None
+    error = (await collect(client, ask(MODEL))).failure
     assert (error.kind, words in str(error)) == (kind, True)
     assert server.admitted == []
     await client.aclose()

@@ -20,7 +20,7 @@ from tui_agent.model.protocol import (
 )
 from tui_agent.model.route import Router
 from tui_agent.model.settings import HostSettings, ModelSettings, ProviderSettings
-from tui_agent.session.entries import ToolSchema
+from tui_agent.session.entries import ToolSchema, Usage
 
 OPENAI_KEY = "plain0shape0123456789abcdef"
 """A key that nothing but knowing it tells from other words."""
@@ -129,6 +129,24 @@ class Answer:
     @property
     def deltas(self) -> list[ToolCallDelta]:
         return [event for event in self.events if isinstance(event, ToolCallDelta)]
+
+    @property
+    def failure(self) -> ModelError:
+        """How it failed."""
+        assert self.error is not None, f"it did not fail: {self.text}"
+        return self.error
+
+    @property
+    def used(self) -> Usage:
+        """The tokens that were reported."""
+        assert self.usage is not None
+        return self.usage.usage
+
+    @property
+    def reason(self) -> str:
+        """Why it ended."""
+        assert self.finished is not None
+        return self.finished.reason
 
     @property
     def usage(self) -> UsageReport | None:

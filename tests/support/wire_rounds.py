@@ -33,6 +33,7 @@ from tui_agent.session.entries import (
     ToolResultEntry,
     ToolSchema,
     ToolStatus,
+    Usage,
     UserEntry,
 )
 
@@ -85,6 +86,12 @@ class Heard:
     @property
     def usage(self) -> UsageReport | None:
         return next((event for event in self.events if isinstance(event, UsageReport)), None)
+
+    @property
+    def used(self) -> Usage:
+        """The tokens that were reported."""
+        assert self.usage is not None
+        return self.usage.usage
 
     @property
     def finished(self) -> Finished:

@@ -391,8 +391,7 @@ def test_an_answer_that_comes_as_one_document() -> None:
     heard = Heard((*reader.feed("", json.dumps(whole)), *reader.end()))
 
     assert (heard.text, heard.calls[0].tool) == ("x", "read")
-    assert heard.usage is not None
-    assert heard.usage.usage.input == 5
+    assert heard.used.input == 5
 
 
 USAGE = {"prompt_tokens": 100, "completion_tokens": 10, "prompt_tokens_details": {"cached_tokens": 60}}
@@ -419,8 +418,7 @@ USAGE = {"prompt_tokens": 100, "completion_tokens": 10, "prompt_tokens_details":
 def test_usage_is_found_where_it_stands(chunks: list[dict[str, Any]]) -> None:
     heard = hear(*chunks)
 
-    assert heard.usage is not None
-    usage = heard.usage.usage
+    usage = heard.used
     assert (usage.input, usage.cache_read, usage.output) == (40, 60, 10)
 
 
@@ -436,8 +434,7 @@ def test_reasoning_is_output_wherever_it_is_counted(model: str, reported: dict[s
     usage = {**reported, "completion_tokens_details": {"reasoning_tokens": 340}}
     heard = hear(delta("stop", content="x"), {"choices": [], "usage": usage}, model=model)
 
-    assert heard.usage is not None
-    assert (heard.usage.usage.output, heard.usage.usage.reasoning) == (output, 340)
+    assert (heard.used.output, heard.used.reasoning) == (output, 340)
 
 
 @pytest.mark.parametrize(

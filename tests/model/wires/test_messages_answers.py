@@ -94,8 +94,7 @@ def test_a_compaction_comes_whole_in_the_stream_or_is_a_failure(reason: str) -> 
 
     assert heard.text == block["content"]
     assert json.loads(heard.finished.reasoning_blob or "") == {"compacted": [block]}
-    assert heard.usage is not None
-    assert heard.usage.usage == Usage(input=144, output=276)
+    assert heard.used == Usage(input=144, output=276)
 
 
 def test_thinking_text_and_calls_come_piece_by_piece_and_go_back_in_place() -> None:
@@ -203,8 +202,7 @@ def test_a_document_instead_of_a_stream_is_read() -> None:
     reader = messages.reader(request_of(first_path(), MODEL), route_to(MODEL))
     heard = Heard((*reader.feed("", json.dumps(document)), *reader.end()))
     assert (heard.reasoning, heard.text, heard.calls[0].arguments) == ("Hm.", "Hi.", '{"path": "a.py"}')
-    assert heard.usage is not None
-    assert heard.usage.usage == Usage(input=10, output=7)
+    assert heard.used == Usage(input=10, output=7)
     turn = second_body(messages, route_to(MODEL), heard)["messages"][1]["content"]
     assert turn[:2] == document["content"][:2]
 

@@ -76,8 +76,7 @@ def test_an_answer_is_read_and_its_thinking_goes_back() -> None:
 
     assert (heard.reasoning, heard.text, heard.finished.reason) == ("hm", "Looking.", "tool_calls")
     assert heard.calls[0].arguments == '{"path": "ö"}'
-    assert heard.usage is not None
-    assert (heard.usage.usage.input, heard.usage.usage.output) == (30, 7)
+    assert (heard.used.input, heard.used.output) == (30, 7)
     assert second_body(ollama, route_to(MODEL), heard)["messages"][2]["thinking"] == "hm"
 
 
