@@ -26,9 +26,9 @@ def change_needs(location: Location, diff: Callable[[], str], context: ToolConte
     try:
         text = diff()
     except (ToolError, OSError) as error:
-        is_secret = is_secret_file(location.real) or is_sensitive(location.path)
-        readable = (context.verdict(need) != "deny" for need in path_needs(Permission.READ, location))
-        if location.inside and not is_secret and all(readable):
+        is_open = location.inside and not is_secret_file(location.real) and not is_sensitive(location.path)
+        reading = path_needs(Permission.READ, location)
+        if is_open and all(context.verdict(need) != "deny" for need in reading):
             raise explain(error, location.shown) if isinstance(error, OSError) else error from None
         return needs
     return tuple(

@@ -20,7 +20,7 @@ import threading
 import time
 import types
 import warnings
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from functools import partial
 from typing import Any
 
@@ -81,13 +81,16 @@ class Connection:
                     case {"op": "shutdown"}:
                         return
                     case {"op": "stream", "id": number}:
-                        answering = self._answer(number, line["call"], line["limits"])
-                        self._tasks[number] = asyncio.create_task(answering)
+                        self._begin(number, self._answer(number, line["call"], line["limits"]))
                     case {"op": "cancel", "id": number}:
                         if task := self._tasks.get(number):
                             task.cancel()
                     case {"op": "ping", "id": number}:
                         await self._send(lines.HOST, lines.PONG, number)
+
+    def _begin(self, number: int, answering: Coroutine[Any, Any, None]) -> None:
+        task = self._tasks[number] = asyncio.create_task(answering)
+        task.add_done_callback(lambda _task: self._tasks.pop(number, None))
 
     async def _answer(self, number: int, call: dict[str, Any], limits: dict[str, Any]) -> None:
         send = partial(self._send, number)
@@ -100,8 +103,6 @@ class Connection:
             failure = describe(error, [call[name] for name in _SECRETS if call.get(name)])
             log.warning("request %s failed: %s", number, failure)
             await send(lines.FAILED, failure)
-        finally:
-            self._tasks.pop(number, None)
 
 
 _ENCODING_MODULE = "litellm.litellm_core_utils.default_encoding"

@@ -298,9 +298,8 @@ def _answer(message: Message, *, keep_thinking: bool, signed: bool) -> list[Cont
         kept = [block for block in kept if block["type"] not in _THINKING]
     elif signed:
         kept = [block for block in kept if block["type"] != "thinking" or block.get("signature")]
-    if sum(_chars(block) for block in kept) == len(text) and sum(block["type"] == "tool_use" for block in kept) == len(
-        calls
-    ):
+    held_calls = sum(block["type"] == "tool_use" for block in kept)
+    if sum(map(_chars, kept)) == len(text) and held_calls == len(calls):
         return list(_woven(kept, text, calls))
     thinking = [block for block in kept if block["type"] in _THINKING]
     return [*thinking, *_text_block(text), *calls]
