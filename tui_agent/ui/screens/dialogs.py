@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
@@ -17,7 +16,6 @@ from textual.widgets.option_list import Option
 
 from tui_agent.app.format import one_line, plural, short_path
 from tui_agent.app.frontend import Choice
-from tui_agent.lazy import dataclass
 from tui_agent.ui.error_boundary import PageScreen
 from tui_agent.ui.widgets.key_line import KeyLine
 from tui_agent.ui.widgets.options import Options
@@ -26,6 +24,7 @@ from tui_agent.ui.widgets.two_columns import HangingText, hung
 if TYPE_CHECKING:
     from tui_agent.app.frontend import LongText, TextLine
     from tui_agent.trust import ProjectState
+    from tui_agent.ui.screens.main import MainScreen
 
 ResultT = TypeVar("ResultT")
 
@@ -150,29 +149,16 @@ class ChoiceScreen(Dialog[str]):
         text.scroll_relative(y=pages * max(1, text.size.height - 1), animate=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Conversation:
-    """What a question beneath the conversation does to it: scrolls it by pages, goes on with text in the prompt."""
-
-    scroll: Callable[[int], None]
-    write: Callable[[str], None]
-    leave_room: Callable[[int], None]
-    """Keeps so many rows at the bottom of the screen free of the conversation; 0 gives them back."""
-    clock: Callable[[], float]
-    """Returns seconds since the epoch."""
-    grace: float
-    """Seconds in which keys pressed before are not meant for the question."""
-
-
 class ChoiceBeneath(ChoiceScreen):
     """A question under the conversation, which stays in sight and can be scrolled. Text that is typed is no answer."""
 
     KEYS: ClassVar[str] = "enter choose  pgup/pgdn scroll  type to answer in words  esc back"
 
-    def __init__(self, question: Choice, conversation: Conversation) -> None:
+    def __init__(self, question: Choice, main: MainScreen, grace: float) -> None:
+        """``grace`` is seconds in which keys pressed before are not meant for the question."""
         super().__init__(replace(question, numbered=True))
-        self._conversation = conversation
-        self._shown_at = conversation.clock()
+        self._main = main
+        self._ready_at = main.clock() + grace
 
     def on_mount(self) -> None:
         self.call_after_refresh(self._make_room)
@@ -181,13 +167,13 @@ class ChoiceBeneath(ChoiceScreen):
         self.call_after_refresh(self._make_room)
 
     def _make_room(self) -> None:
-        self._conversation.leave_room(self.query_one(".dialog").region.height)
+        self._main.leave_room(self.query_one(".dialog").region.height)
 
     def on_unmount(self) -> None:
-        self._conversation.leave_room(0)
+        self._main.leave_room(0)
 
     def action_scroll(self, pages: int) -> None:
-        self._conversation.scroll(pages)
+        self._main.action_scroll_page(pages)
 
     def on_key(self, event: events.Key) -> None:
         """Take text for the prompt: only digits answer."""
@@ -200,11 +186,11 @@ class ChoiceBeneath(ChoiceScreen):
             self.answer(meant)
         else:
             self.dismiss(None)
-            self._conversation.write(event.character)
+            self._main.prompt.go_on(event.character)
 
     def answer(self, key: str | None) -> None:
         """Leave with an answer, unless the key was pressed before the question was seen."""
-        if self._conversation.clock() >= self._shown_at + self._conversation.grace:
+        if self._main.clock() >= self._ready_at:
             super().answer(key)
 
 

@@ -30,7 +30,7 @@ from tui_agent.ui.error_boundary import BoundedScreen
 from tui_agent.ui.prompting.completion import CommandName
 from tui_agent.ui.prompting.sources import FileSource, sources
 from tui_agent.ui.terminal_suspend import EditorError, edit_outside
-from tui_agent.ui.widgets.attachments import Asked, AttachmentStrip
+from tui_agent.ui.widgets.attachments import AttachmentStrip
 from tui_agent.ui.widgets.completion import CompletionPopup
 from tui_agent.ui.widgets.gauge import Gauge, numbers
 from tui_agent.ui.widgets.header import MIN_TERMINAL_SIZE, SessionHeader
@@ -130,7 +130,7 @@ class MainScreen(BoundedScreen[None], Frontend):
         with Room(id="body"):
             yield NoticeLine()
             yield popup
-        self.attachments = AttachmentStrip(self._message_goes_to)
+        self.attachments = AttachmentStrip(self.controller)
         yield self.attachments
         self._writing = Prompt(popup, self._history, self.clock)
         yield self._writing
@@ -218,11 +218,9 @@ class MainScreen(BoundedScreen[None], Frontend):
 
         screen = pages.screen_for(question, self.controller)
         if isinstance(question, Choice) and question.beneath:
-            from tui_agent.ui.screens.dialogs import ChoiceBeneath, Conversation
+            from tui_agent.ui.screens.dialogs import ChoiceBeneath
 
-            grace = self.controller.services.config().ui.permission_grace
-            conversation = Conversation(self.action_scroll_page, self.prompt.go_on, self._leave_room, self.clock, grace)
-            screen = ChoiceBeneath(question, conversation)
+            screen = ChoiceBeneath(question, self, self.controller.services.config().ui.permission_grace)
         self.app.push_screen(screen, answered)
         try:
             return await answer
@@ -469,7 +467,8 @@ class MainScreen(BoundedScreen[None], Frontend):
             transcript = self.view.transcript
             (transcript.action_top if where == "home" else transcript.action_bottom)()
 
-    def _leave_room(self, rows: int) -> None:
+    def leave_room(self, rows: int) -> None:
+        """Keep so many rows at the bottom of the screen free of the conversation; 0 gives them back."""
         below = self.size.height - self.body.region.bottom
         self.body.styles.padding = (0, 0, max(0, rows - below), 0)
 
@@ -523,13 +522,6 @@ class MainScreen(BoundedScreen[None], Frontend):
             self.action_scroll_conversation("end")
         await self.controller.outbox.send(message.text, follow_up=message.follow_up)
         self.unsent.save()
-
-    def _message_goes_to(self) -> Asked | None:
-        if (agent := self.agent) is None:
-            return None
-        return Asked(
-            self.controller.cwd, self.controller.pasted, agent.model, agent.ports.directory.limits(agent.model).vision
-        )
 
     @on(Prompt.PasteAsked)
     @work(exclusive=True, group="paste")

@@ -64,36 +64,8 @@ def rows_of(listing: Listing) -> Iterator[tuple[str, SessionInfo, SearchHit | No
             yield f"{info.id}#{hit.entry_id}", info, hit
 
 
-@dataclass(frozen=True, slots=True)
-class ListContext:
-    """From where the list is looked at. ``now`` is seconds since the epoch."""
-
-    now: float
-    cwd: Path
-    current: str | None
-    width: int
-
-
 def name_of(info: SessionInfo) -> str:
     return one_line(info.title or info.first_message, 200) or "(empty)"
-
-
-def facts_of(info: SessionInfo, look: ListContext, totals: SessionTotals | None) -> str:
-    facts = [age(info.updated_at, look.now), plural(info.entry_count, "entry")]
-    if totals is not None and totals.cost:
-        facts.append(money(totals.cost))
-    if look.width >= MIN_WIDTH_FOR_MODEL:
-        facts.append(short_model(info.model))
-    if info.agent:
-        facts.append(f"subagent {one_line(info.agent, 20)}")
-    if info.cwd != str(look.cwd):
-        path, room = short_path(info.cwd), max(16, look.width // 4)
-        facts.append(path if len(path) <= room else "…" + path[1 - room :])
-    if info.id == look.current:
-        facts.append("open here")
-    elif info.held_by is not None:
-        facts.append(f"in use by process {info.held_by.pid}")
-    return " · ".join(fact for fact in facts if fact)
 
 
 def details_of(info: SessionInfo, totals: SessionTotals | None) -> str:
@@ -188,19 +160,35 @@ class SessionPicker(PickerScreen[OpenRequest]):
     # -- drawing ----------------------------------------------------------------------------------------------
 
     def _draw(self, at: str | None = None) -> None:
-        look = ListContext(self._clock(), self._cwd, self._current, self.size.width)
         rows = [
-            PickerRow(key, self._row(info, look) if hit is None else self._hit_row(hit))
+            PickerRow(key, self._row(info) if hit is None else self._hit_row(hit))
             for key, info, hit in rows_of(self._listing)
         ]
         self.show(rows, at=at)
 
-    def _row(self, info: SessionInfo, look: ListContext) -> Content:
-        tail = Content(f"  {facts_of(info, look, self._totals.get(info.id))}")
-        room = max(16, look.width - tail.cell_length - 4)
+    def _row(self, info: SessionInfo) -> Content:
+        tail = Content(f"  {' · '.join(filter(None, self._facts(info)))}")
+        room = max(16, self.size.width - tail.cell_length - 4)
         name = Content(name_of(info)).truncate(room, ellipsis=True)
         gap = " " * max(0, room - name.cell_length)
         return Content.assemble(name, gap, self.styled(tail.plain, "faint"))
+
+    def _facts(self, info: SessionInfo) -> Iterator[str]:
+        yield age(info.updated_at, self._clock())
+        yield plural(info.entry_count, "entry")
+        if (totals := self._totals.get(info.id)) is not None and totals.cost:
+            yield money(totals.cost)
+        if self.size.width >= MIN_WIDTH_FOR_MODEL:
+            yield short_model(info.model)
+        if info.agent:
+            yield f"subagent {one_line(info.agent, 20)}"
+        if info.cwd != str(self._cwd):
+            path, room = short_path(info.cwd), max(16, self.size.width // 4)
+            yield path if len(path) <= room else "…" + path[1 - room :]
+        if info.id == self._current:
+            yield "open here"
+        elif info.held_by is not None:
+            yield f"in use by process {info.held_by.pid}"
 
     def _hit_row(self, hit: SearchHit) -> Content:
         number = self.styled(f"    #{hit.entry_id} ", "faint")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from textual import work
 from textual.content import Content
@@ -15,6 +16,9 @@ from tui_agent.app.format import one_line, tokens
 from tui_agent.app.pasted_images import PastedImages
 from tui_agent.lazy import dataclass
 from tui_agent.path_checks import is_file
+
+if TYPE_CHECKING:
+    from tui_agent.app.controller import Controller
 
 MAX_SHOWN = 4
 """Images shown; more are counted."""
@@ -29,26 +33,15 @@ class Attachment:
     height: int
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What has to be known of whom the message goes to: where names are looked for, and the model."""
-
-    cwd: Path
-    pasted: PastedImages
-    model: str
-    vision: bool
-
-
 class AttachmentStrip(Widget):
     """Hidden while no image is named."""
 
     ALLOW_SELECT = False
     COMPONENT_CLASSES = {"attachments--name", "attachments--facts", "attachments--warning"}  # noqa: RUF012 - as inherited
 
-    def __init__(self, asked: Callable[[], Asked | None]) -> None:
+    def __init__(self, controller: Controller) -> None:
         super().__init__()
-        self._ask = asked
-        self._asked: Asked | None = None
+        self._controller = controller
         self.names: tuple[str, ...] = ()
         """The images that the text names."""
         self.attachments: tuple[Attachment, ...] = ()
@@ -70,52 +63,51 @@ class AttachmentStrip(Widget):
 
     @work(exclusive=True, group="attachments")
     async def _look(self, names: Sequence[str]) -> None:
-        asked = self._ask()
-        if not names or asked is None:
-            self.attachments, self.display = (), False
-            return
-        found = await asyncio.to_thread(lambda: [_attachment(name, asked) for name in names])
-        self.attachments, self._asked = tuple(item for item in found if item is not None), asked
+        controller = self._controller
+        if controller.agent is None:
+            names = ()
+        found = await asyncio.to_thread(
+            lambda: [_attachment(name, controller.cwd, controller.pasted) for name in names]
+        )
+        self.attachments = tuple(item for item in found if item is not None)
         self.display = bool(self.attachments)
         self.refresh(layout=True)
 
     def render(self) -> Content:
-        if self._asked is None:
+        if (agent := self._controller.agent) is None:
             return Content("")
-        shown = self.attachments[:MAX_SHOWN]
-        lines = [self._line(item, self._asked) for item in shown]
+        shown, takes_images = self.attachments[:MAX_SHOWN], agent.ports.directory.limits(agent.model).vision
+        lines = [self._line(item, agent.model, takes_images=takes_images) for item in shown]
         if len(self.attachments) > len(shown):
             lines.append(Content(f"  and {len(self.attachments) - len(shown)} more images"))
-        if not self._asked.vision:
+        if not takes_images:
             warned = self.get_visual_style("attachments--warning", partial=True)
             lines.append(
-                Content.styled(
-                    f"▲ {one_line(self._asked.model, 40)} takes no images: it is told the name only.", warned
-                )
+                Content.styled(f"▲ {one_line(agent.model, 40)} takes no images: it is told the name only.", warned)
             )
         return Content("\n").join(lines)
 
-    def _line(self, item: Attachment, asked: Asked) -> Content:
+    def _line(self, item: Attachment, model: str, *, takes_images: bool) -> Content:
         from tui_agent.context.tokens import image_tokens
 
         size = f"{item.width}×{item.height} · " if item.width and self.size.width >= 50 else ""
-        about = f"  {size}~{tokens(image_tokens(item.width, item.height, asked.model))} tokens"
+        about = f"  {size}~{tokens(image_tokens(item.width, item.height, model))} tokens"
         name = one_line(item.name, max(12, self.size.width - len(about) - 4))
         return Content.assemble(
             (f"▣ {name}", self.get_visual_style("attachments--name", partial=True)),
             (
-                about if asked.vision else f"  {size}no tokens",
+                about if takes_images else f"  {size}no tokens",
                 self.get_visual_style("attachments--facts", partial=True),
             ),
         )
 
 
-def _attachment(name: str, asked: Asked) -> Attachment | None:
+def _attachment(name: str, cwd: Path, pasted: PastedImages) -> Attachment | None:
     """Look at an image; None when there is none of that name. Reads files."""
     from tui_agent.tools.outputs import image_size
 
     try:
-        path = asked.pasted.path(name) or asked.cwd / Path(name).expanduser()
+        path = pasted.path(name) or cwd / Path(name).expanduser()
         if not is_file(path):
             return None
         return Attachment(name, *image_size(path))
