@@ -6,6 +6,7 @@ import json
 import re
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,6 +25,7 @@ from tui_agent.agent.events import (
     RequestStarted,
     RunEnded,
 )
+from tui_agent.agent.permissions import Action, Rule
 from tui_agent.context.commit_plan import Commit
 from tui_agent.context.pruning import Moment
 from tui_agent.context.request import ModelRequest, request_bytes
@@ -105,10 +107,9 @@ USAGES = ("honest", "missing", "zero", "absurd", "absurd answer")
 async def test_long_work_in_a_small_window_never_overflows_and_never_thrashes(
     tmp_path: Path, window: int, usage: str
 ) -> None:
-    project_files(tmp_path)
     steps = (120 if usage != "honest" else 300) if NIGHTLY else 40
     worker = Worker(steps, usage=usage)
-    harness = make_agent(tmp_path, ScriptedClient(worker), window=window, max_steps=1_000, rules=allow_all())
+    harness = at_work(tmp_path, worker, window=window)
     ended = await harness.say("Read everything and tell me when you are done. Never stop early.")
     assert ended.reason == "done", ended
     assert worker.step == worker.steps
@@ -120,10 +121,15 @@ async def test_long_work_in_a_small_window_never_overflows_and_never_thrashes(
     assert "Never stop early" in request_bytes(worker.requests[-1]).decode()
 
 
-def allow_all():
-    from tui_agent.agent.permissions import Action, Rule
-
+def allow_all() -> tuple[Rule, ...]:
     return (Rule("*", "*", Action.ALLOW, "flag"),)
+
+
+def at_work(tmp_path: Path, worker: Worker, **ports: Any) -> Harness:
+    """Return an agent that has files to read and may go on for long."""
+    project_files(tmp_path)
+    given = {"window": 16_000, "max_steps": 1_000, "rules": allow_all()}
+    return make_agent(tmp_path, ScriptedClient(worker), **given | ports)
 
 
 def assert_a_step_between_compactions(harness: Harness) -> None:
@@ -138,12 +144,9 @@ def assert_a_step_between_compactions(harness: Harness) -> None:
 
 
 async def test_a_compaction_in_the_middle_of_work_tells_the_model_to_go_on(tmp_path: Path) -> None:
-    project_files(tmp_path)
     worker = Worker(40)
     settings = ContextSettings(prune=PruneSettings(when="off"))
-    harness = make_agent(
-        tmp_path, ScriptedClient(worker), window=16_000, max_steps=1_000, rules=allow_all(), settings=settings
-    )
+    harness = at_work(tmp_path, worker, settings=settings)
     await harness.say("Read everything.")
     assert worker.summaries >= 1
     synthetic = {entry.synthetic for entry in harness.path() if isinstance(entry, UserEntry)}
@@ -156,8 +159,7 @@ async def test_a_compaction_in_the_middle_of_work_tells_the_model_to_go_on(tmp_p
 
 
 async def test_pruning_comes_before_compaction(tmp_path: Path) -> None:
-    project_files(tmp_path)
-    harness = make_agent(tmp_path, ScriptedClient(Worker(60)), window=32_000, max_steps=1_000, rules=allow_all())
+    harness = at_work(tmp_path, Worker(60), window=32_000)
     await harness.say("Read everything.")
     kinds = [entry.kind for entry in harness.path() if isinstance(entry, PruneEntry | CompactionEntry)]
     assert kinds
@@ -168,7 +170,8 @@ async def test_two_hundred_overflows_end_in_two_attempts_and_a_clear_choice(tmp_
     overflow = ModelError(ErrorKind.CONTEXT_OVERFLOW, "The request is too long for the model.", window=12_000)
     client = ScriptedClient(lambda request: Reply(SUMMARY) if is_summary_call(request) else Reply(error=overflow))
     harness = make_agent(tmp_path, client, window=100_000)
-    first = await grown(harness, client, overflow)
+    remember(harness)
+    first = await harness.say("and now?")
     assert first.reason == "stopped"
     assert "/model" in (first.error or "")
     sent = [request for request in client.requests if not is_summary_call(request)]
@@ -177,23 +180,28 @@ async def test_two_hundred_overflows_end_in_two_attempts_and_a_clear_choice(tmp_
     assert harness.directory.windows == {"test/model": 12_000}
 
 
-async def grown(harness: Harness, client: ScriptedClient, _error: ModelError):
-    """Give the session a past before the overflow comes."""
+def remember(harness: Harness) -> None:
+    """Give the session a past."""
     for number in range(8):
         text = f"Question {number}: " + "word " * 400
         harness.session.append(UserEntry(parts=({"type": "text", "text": text},)))
         harness.session.append(AssistantEntry(parts=({"type": "text", "text": "Answer. " * 300},), model="test/model"))
-    client.requests.clear()
-    return await harness.say("and now?")
+
+
+async def with_past(tmp_path: Path, *, hangs: bool = False, **ports: Any) -> tuple[Harness, ScriptedClient]:
+    """Return an agent that has said a lot for its window; summaries are written, or hang."""
+    summary = Reply(SUMMARY, hang=hangs)
+    client = ScriptedClient(lambda request: summary if is_summary_call(request) else Reply("Fine."))
+    harness = make_agent(tmp_path, client, window=20_000, **ports)
+    remember(harness)
+    await harness.say("and now?")
+    return harness, client
 
 
 async def test_automatic_compaction_that_is_off_stops_at_the_limit(tmp_path: Path) -> None:
     settings = ContextSettings(compaction=CompactionSettings(auto=False), prune=PruneSettings(when="off"))
-    project_files(tmp_path)
     worker = Worker(300)
-    harness = make_agent(
-        tmp_path, ScriptedClient(worker), window=16_000, max_steps=1_000, rules=allow_all(), settings=settings
-    )
+    harness = at_work(tmp_path, worker, settings=settings)
     ended = await harness.say("Read everything.")
     assert ended.reason == "stopped"
     assert "/compact" in (ended.error or "")
@@ -202,13 +210,10 @@ async def test_automatic_compaction_that_is_off_stops_at_the_limit(tmp_path: Pat
 
 
 async def test_a_summariser_that_only_fails_does_not_stop_the_work(tmp_path: Path) -> None:
-    project_files(tmp_path)
     broken = Reply(error=ModelError(ErrorKind.UNKNOWN, "The summariser is broken."))
     worker = Worker(40, summary=broken)
     settings = ContextSettings(prune=PruneSettings(when="off"))
-    harness = make_agent(
-        tmp_path, ScriptedClient(worker), window=16_000, max_steps=1_000, rules=allow_all(), settings=settings
-    )
+    harness = at_work(tmp_path, worker, settings=settings)
     ended = await harness.say("Read everything.")
     assert ended.reason == "done"
     assert max(worker.sizes) < 16_000
@@ -221,18 +226,14 @@ async def test_a_summariser_that_only_fails_does_not_stop_the_work(tmp_path: Pat
 
 
 async def test_compacting_right_after_a_compaction_is_refused_with_the_reason(tmp_path: Path) -> None:
-    client = ScriptedClient(lambda request: Reply(SUMMARY) if is_summary_call(request) else Reply("Fine."))
-    harness = make_agent(tmp_path, client, window=20_000)
-    await grown(harness, client, ModelError(ErrorKind.UNKNOWN, ""))
+    harness, _client = await with_past(tmp_path)
     assert (await harness.agent.compact()).problem is None
     again = await harness.agent.compact()
     assert "Nothing was said" in (again.problem or "")
 
 
 async def test_a_draft_changes_nothing_and_its_summary_can_be_edited(tmp_path: Path) -> None:
-    client = ScriptedClient(lambda request: Reply(SUMMARY) if is_summary_call(request) else Reply("Fine."))
-    harness = make_agent(tmp_path, client, window=20_000)
-    await grown(harness, client, ModelError(ErrorKind.UNKNOWN, ""))
+    harness, _client = await with_past(tmp_path)
     leaf = harness.session.leaf
     draft = await harness.agent.context.compactor.draft(harness.agent.context.order("manual", "numbers"))
     assert isinstance(draft, Draft)
@@ -262,18 +263,15 @@ async def test_nothing_stands_still_while_long_plans_are_made(tmp_path: Path, mo
     noted("tui_agent.agent.context_keeper", "plan_prune")
     noted("tui_agent.agent.compactor", "plan_compaction")
     noted("tui_agent.agent.compactor", "plan_commit")
-    client = ScriptedClient(lambda request: Reply(SUMMARY) if is_summary_call(request) else Reply("Fine."))
-    harness = make_agent(tmp_path, client, window=20_000)
-    await grown(harness, client, ModelError(ErrorKind.UNKNOWN, ""))
+    harness, _client = await with_past(tmp_path)
     assert (await harness.agent.compact("numbers")).problem is None
     await harness.agent.context.plan_prune(Moment(asked=True))
     assert places == {"plan_prune": False, "plan_compaction": False, "plan_commit": False}
 
 
 async def test_a_prune_leaves_the_other_branch_alone(tmp_path: Path) -> None:
-    project_files(tmp_path)
     worker = Worker(40)
-    harness = make_agent(tmp_path, ScriptedClient(worker), window=100_000, rules=allow_all())
+    harness = at_work(tmp_path, worker, window=100_000)
     await harness.say("Read everything.")
     leaf = harness.session.leaf
     assert await harness.agent.prune() > 0
@@ -296,9 +294,7 @@ async def test_instructions_that_eat_the_window_are_named_before_the_first_answe
 
 
 async def test_what_a_notice_offers_is_a_command(tmp_path: Path) -> None:
-    project_files(tmp_path)
-    worker = Worker(60, summary=Reply(""))
-    harness = make_agent(tmp_path, ScriptedClient(worker), window=8_000, max_steps=100, rules=allow_all())
+    harness = at_work(tmp_path, Worker(60, summary=Reply("")), window=8_000, max_steps=100)
     await harness.say("Read everything.")
     offered = {notice.action for notice in harness.of(Notice) if notice.action}
     assert offered
@@ -362,10 +358,8 @@ async def test_a_server_that_takes_more_than_the_window_has_overflowed(
 
 @pytest.mark.parametrize("moment", ["while it answers", "when it is done"])
 async def test_a_compaction_asked_for_during_a_run_is_there_when_it_has_ended(tmp_path: Path, moment: str) -> None:
-    client = ScriptedClient(lambda request: Reply(SUMMARY) if is_summary_call(request) else Reply("Fine."))
     settings = ContextSettings(prune=PruneSettings(when="run_end"))
-    harness = make_agent(tmp_path, client, window=20_000, settings=settings)
-    await grown(harness, client, ModelError(ErrorKind.UNKNOWN, ""))
+    harness, _client = await with_past(tmp_path, settings=settings)
     assert "compaction" not in harness.kinds()
     asked: list[asyncio.Task[CompactionOutcome]] = []
 
@@ -387,10 +381,7 @@ async def test_a_compaction_asked_for_during_a_run_is_there_when_it_has_ended(tm
 
 
 async def test_escape_during_a_compaction_at_the_end_of_a_run_leaves_the_work_done(tmp_path: Path) -> None:
-    hanging = Reply(SUMMARY, hang=True)
-    client = ScriptedClient(lambda request: hanging if is_summary_call(request) else Reply("Fine."))
-    harness = make_agent(tmp_path, client, window=20_000)
-    await grown(harness, client, ModelError(ErrorKind.UNKNOWN, ""))
+    harness, client = await with_past(tmp_path, hangs=True)
     harness.agent.subscribe(
         lambda event: asyncio.ensure_future(harness.agent.compact()) if isinstance(event, RequestStarted) else None
     )
@@ -403,11 +394,8 @@ async def test_escape_during_a_compaction_at_the_end_of_a_run_leaves_the_work_do
 
 
 async def test_no_summary_is_paid_for_where_not_even_the_shortest_would_help(tmp_path: Path) -> None:
-    project_files(tmp_path)
     early = ContextSettings(compaction=CompactionSettings(threshold=2_000))
-    harness = make_agent(
-        tmp_path, ScriptedClient(Worker(20)), window=100_000, max_steps=99, rules=allow_all(), settings=early
-    )
+    harness = at_work(tmp_path, Worker(20), window=100_000, max_steps=99, settings=early)
     assert (await harness.say("Read everything.")).reason == "done"
     first = harness.of(Notice)[0].message
     assert "compaction.threshold acts at 2,000 tokens" in first, "what makes it so small is named at the start"
@@ -442,8 +430,7 @@ async def test_files_in_hand_come_back_from_disk_after_a_compaction(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They are as they are then, whatever the reads had shown. Not all of a long session is read for it."""
-    project_files(tmp_path)
-    project = next(tmp_path.rglob("file1.txt")).parent
+    project = tmp_path / "project"
     worker = Worker(60)
 
     def change(event: AgentEvent) -> None:
@@ -452,8 +439,7 @@ async def test_files_in_hand_come_back_from_disk_after_a_compaction(
                 file.write_text("all of it is new\n")
 
     early = ContextSettings(compaction=CompactionSettings(threshold=30_000), prune=PruneSettings(when="off"))
-    client = ScriptedClient(worker)
-    harness = make_agent(tmp_path, client, window=65_536, max_steps=99, rules=allow_all(), settings=early)
+    harness = at_work(tmp_path, worker, window=65_536, max_steps=99, settings=early)
     harness.agent.subscribe(change)
     with monkeypatch.context() as patched:
         patched.setattr(Session, "path", lambda *_: pytest.fail("all of the session is read"))

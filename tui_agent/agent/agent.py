@@ -1,10 +1,10 @@
 """The agent of one session: what every way in (screen, headless, editor protocol) drives and listens to."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal
 
 from tui_agent.agent.answer import Answerer
 from tui_agent.agent.attachments import Prepared
@@ -27,7 +27,8 @@ from tui_agent.agent.hooks.hooks import Containment
 from tui_agent.agent.hooks.payloads import About
 from tui_agent.agent.knowledge.knowledge import CommandRow
 from tui_agent.agent.loop import Loop, MessageQueue, make_jobs
-from tui_agent.agent.mcp.session import SessionMcp
+from tui_agent.agent.mcp.questions import Answer, ServerQuestion
+from tui_agent.agent.mcp.records import McpServerStatus
 from tui_agent.agent.permissions import Mode
 from tui_agent.agent.ports import Adjustable, AgentPorts
 from tui_agent.agent.shell import interrupted, run_shell
@@ -61,36 +62,47 @@ if TYPE_CHECKING:
     from tui_agent.context.tokens import TokenCounter
 
 
-T = TypeVar("T")
-
 MAX_ENTRIES_AT_ONCE = 2_000
 """Entries whose costs are added up in a moment too short to notice."""
 
 
-class Costs:
-    """The costs of one session."""
+class SessionMcp:
+    """The servers of the Model Context Protocol in one session, which may ask its person."""
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
-        self._are_read = session.info.entry_count <= MAX_ENTRIES_AT_ONCE
+    def __init__(self, agent: "Agent") -> None:
+        self._agent = agent
+        self._hub = hub = agent.ports.mcp
+        self._leave = (hub.subscribe(agent.channel.emit), hub.join(self))
+        self.asker: Callable[[ServerQuestion], Awaitable[Answer]] | None = None
+        """Asks the person; None where there is none."""
 
-    def total(self) -> float | None:
-        """Return the US dollars spent on all branches, with the title and subagents' work.
+    @property
+    def is_busy(self) -> bool:
+        return self._agent.running
 
-        None when no price is known, and for a long session until ``read`` has added them up.
-        """
-        if not self._are_read:
-            return None
-        spent = [*self._session.reader.costs().values(), *filter(None, [self._session.info.side_cost])]
-        return sum(spent) if spent else None
+    @property
+    def can_ask(self) -> bool:
+        return self.asker is not None
 
-    async def read(self) -> bool:
-        """Add up all costs, once. Returns True if the total became known by it."""
-        if self._are_read:
-            return False
-        await asyncio.to_thread(self._session.reader.costs)
-        self._are_read = True
-        return True
+    async def ask(self, question: ServerQuestion) -> Answer:
+        return Answer() if self.asker is None else await self.asker(question)
+
+    def status(self) -> tuple[McpServerStatus, ...]:
+        directory, model = self._agent.ports.directory, self._agent.model
+        counter = directory.counter(model)
+        return self._hub.status(counter.schema, window=directory.limits(model).window, count_text=counter.text)
+
+    async def reload(self) -> None:
+        """Read the configuration anew and tell the model of the tools there are: the next request misses the cache."""
+        await self._hub.reload()
+        self._agent.context.announce_tools()
+        text = "The model is told of the servers' tools anew with the next request"
+        self._agent.channel.emit(Notice(f"{text}; what the provider had cached is lost."))
+
+    def close(self) -> None:
+        """Hear no more of the servers; they go on for others."""
+        for leave in self._leave:
+            leave()
 
 
 class Agent:
@@ -116,7 +128,7 @@ class Agent:
         self.ports = ports
         self._journal = Journal(session, channel)
         self.questions = Questions(channel)
-        self._costs = Costs(session)
+        self._are_costs_read = session.info.entry_count <= MAX_ENTRIES_AT_ONCE
         self.context = ContextKeeper(self._journal, ports, model=model, mode=mode, effort=effort)
         self._titles = Titles(self)
         self._answerer = Answerer(self._journal, ports)
@@ -125,8 +137,7 @@ class Agent:
         self.files = FileRewind(self, lambda: self.tools.aclose())  # noqa: PLW0108 - made later
         """The files of the project: what the session changed in them, and how they go along when one moves."""
         self.tools: ToolRunner = ToolRunner(self._journal, ports, self.questions, self.jobs, self.context, self.files)
-        self.mcp = SessionMcp(self, self.context.announce_tools)
-        """The servers of the Model Context Protocol."""
+        self.mcp = SessionMcp(self)
         self._subagents = self.tools.subagents = None if ports.is_subagent else Subagents(self)
         self._loop = Loop(
             self._journal, ports, MessageQueue(), self.context, self._answerer, self.tools, self.files.recorder
@@ -225,8 +236,14 @@ class Agent:
         return self.context.size(at)
 
     def session_cost(self) -> float | None:
-        """Return the US dollars spent in the session so far, None when they are not known; see ``Costs.total``."""
-        return self._costs.total()
+        """Return the US dollars spent on all branches, with the title and subagents' work.
+
+        None when no price is known, and for a long session until ``warm`` has added them up.
+        """
+        if not self._are_costs_read:
+            return None
+        spent = [*self.session.reader.costs().values(), *filter(None, [self.session.info.side_cost])]
+        return sum(spent) if spent else None
 
     # -- what a user does -------------------------------------------------------------------------------------
 
@@ -397,7 +414,9 @@ class Agent:
         await self.context.warm()
         if self.context.preview() is not None:
             self.channel.emit(HeadKnown())
-        if await self._costs.read():
+        if not self._are_costs_read:
+            await asyncio.to_thread(self.session.reader.costs)
+            self._are_costs_read = True
             self.channel.emit(CostKnown())
         self.ports.mcp.start()
         await self.ports.hooks.warm()

@@ -332,7 +332,6 @@ class Compactor:
         return summary if isinstance(summary, SummaryFailure) else Draft(order, plan, summary, size, model, spent)
 
     async def _by_rule(self, plan: CompactionPlan, order: CompactionOrder) -> str:
-        """Return a summary of a plan that no model writes."""
         count = self._ports.directory.counter(order.model).text
         earlier = f"{plan.previous_summary}\n\n" if plan.previous_summary else ""
         summarised, room = (*plan.history, *plan.turn_prefix), plan.summary_tokens - count(earlier)

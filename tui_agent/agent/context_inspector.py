@@ -120,7 +120,6 @@ class ContextInspector:
         return ModelScale(limits.window, self._ports.directory.counter(model).calibrated)
 
     async def map_of(self, step: Step) -> ContextMap:
-        """Return the request of a step block by block, as it was then."""
         if step.answer is None:
             return self.map()
         directory, settings = self._ports.directory, self._ports.settings.for_model(step.model)
@@ -145,7 +144,6 @@ class ContextInspector:
         )
 
     def block_of(self, entry_id: int) -> ContextBlock | None:
-        """Return the block of the next request that comes from an entry, None when there is none."""
         asked = self._session.leaf, self._context.model
         if self._blocks is None or self._blocks[0] != asked:
             blocks = {block.origin[0]: block for block in self.map().blocks if block.origin and not block.is_head}
@@ -153,7 +151,6 @@ class ContextInspector:
         return self._blocks[1].get(entry_id)
 
     def standings(self) -> Standings:
-        """Return how the model has each entry of the path."""
         self._standings = self._standings.grown(self._session.active_path())
         return self._standings
 
@@ -174,7 +171,6 @@ class ContextInspector:
         return self._shares[1]
 
     def room_made(self) -> RoomMade:
-        """Return how often the path was compacted and pruned so far."""
         outline = self._session.path_outline()
         return room_made(self._session.entries(_of_kinds(outline, ROOM_KINDS)))
 

@@ -150,7 +150,6 @@ class ContextKeeper:
 
     @property
     def effort(self) -> EffortInForce:
-        """How much the model of the next request is to think."""
         ports, model = self._ports, self.model
         return EffortInForce(
             model, ports.directory.traits(model).efforts, self.chosen_effort, ports.preset_effort(model)
@@ -408,7 +407,14 @@ class ContextKeeper:
     def _prune_images(self) -> None:
         """Turn images into placeholders where the next request would hold too many or too heavy ones."""
         path, settings = self._session.active_path(), self.settings().images
-        plan = image_prune(path, self._ports, settings, model=self.model, budget=self.size().budget)
+        if not self._ports.directory.traits(self.model).vision or not any(map(images_of, path)):
+            return
+        counter = self._ports.directory.counter(self.model)
+
+        def tokens(image: ImagePart) -> int:
+            return counter.calibrated(image_tokens(image.width, image.height, self.model))
+
+        plan = plan_image_prune(resolve(path), settings, self.size().budget, tokens)
         if plan is not None:
             self._journal.append(plan.entry())
             if told := never_sent(path, plan, settings):
@@ -456,7 +462,6 @@ class ContextKeeper:
             await self.prune(Moment(run_ended=True))
 
     def _trigger(self, size: ContextSize) -> "Trigger | None":
-        """Return what asks for a compaction before the next request, None when nothing does."""
         answer = newest_report(self._session.active_path())
         cut_off = answer is not None and answer.model == self.model and is_silent_overflow(answer, size.window)
         if not (cut_off or is_due(size)):
@@ -510,7 +515,6 @@ class ContextKeeper:
         return hold(self._session.active_path(), self.settings().compaction, self.compactor.failures, trigger)
 
     def order(self, trigger: "Trigger", focus: str | None = None, boundary: int | None = None) -> "CompactionOrder":
-        """Return the order for a compaction of the path as it is now, or of what is before an entry."""
         from tui_agent.agent.compactor import CompactionOrder
 
         warm = not self._cache_cold()
@@ -564,20 +568,6 @@ class ContextKeeper:
         wanted = {part.blob for part in parts if isinstance(part, ImageRef)}
         found = {digest: self._ports.blob(digest) for digest in wanted}
         return {digest: data for digest, data in found.items() if data is not None}
-
-
-def image_prune(
-    path: Sequence[Entry], ports: AgentPorts, settings: ImageSettings, *, model: str, budget: int
-) -> PrunePlan | None:
-    """Return what to prune before a request to ``model``; ``budget`` is its history budget in tokens."""
-    if not ports.directory.traits(model).vision or not any(map(images_of, path)):
-        return None
-    counter = ports.directory.counter(model)
-
-    def tokens(image: ImagePart) -> int:
-        return counter.calibrated(image_tokens(image.width, image.height, model))
-
-    return plan_image_prune(resolve(path), settings, budget, tokens)
 
 
 def never_sent(path: Sequence[Entry], plan: PrunePlan, settings: ImageSettings) -> str | None:

@@ -96,7 +96,6 @@ class MapChange:
 
 
 def change_between(before: ContextMap, after: ContextMap) -> MapChange:
-    """Return what came and went between two requests."""
     earlier, later = ({block.address: block for block in shown.blocks} for shown in (before, after))
     return MapChange(
         came=tuple(block for address, block in later.items() if address not in earlier),

@@ -201,7 +201,6 @@ def _unreadable(calls: Sequence[_Call]) -> DoomLoop | None:
 
 
 def _failed_edits(calls: Sequence[_Call], rules: LoopRules) -> DoomLoop | None:
-    """Return the loop of a file that is to be changed again after each change of it failed."""
     tool, file = calls[-1].part.tool, calls[-1].file
     if file is None or not rules.changes(tool):
         return None
@@ -336,7 +335,6 @@ def _is_fenced(text: str) -> bool:
 
 
 def _find_counting(text: str, tail: str) -> Repetition | None:
-    """Return a sentence that is repeated with numbers in it that count."""
     if "\n" in tail[-_COUNTED_CHARS:]:
         return None
     end = _DIGITS.sub("0", tail[-_NEAR_CHARS:])

@@ -54,7 +54,6 @@ JOB_ENDED = "job"
 
 
 def make_jobs(emit: Callable[[AgentEvent], None]) -> Jobs:
-    """Return an empty list of jobs that tells of its changes as events."""
 
     def ended(state: JobState) -> None:
         emit(Notice(job_line(state), "warning" if state.exit_code else "information"))
@@ -104,7 +103,6 @@ class MessageQueue:
         self._messages.append(QueuedMessage(parts, follow_up))
 
     def take_steering(self) -> list[QueuedMessage]:
-        """Remove and return every message that goes in before the next request."""
         taken = [message for message in self._messages if not message.follow_up]
         self._messages = deque(message for message in self._messages if message.follow_up)
         return taken
@@ -381,7 +379,6 @@ class Loop:
             raise StopRunError(f"A hook refused the message: {refused}")
 
     def _nothing_left(self) -> bool:
-        """Return True if the newest message is an answer without tool calls."""
         entry = newest_message(self.session.active_path())
         if isinstance(entry, AssistantEntry):
             return not entry.tool_calls and entry.finish in {"stop", "length", "content_filter"}

@@ -109,9 +109,9 @@ async def _filled(command: UserCommand, arguments: str, session: Session, ports:
         entry = await run_shell(shell_command, ports, EventChannel(), excluded=True)
         return entry.output
 
-    filled = await fill_command(command, arguments, run)
-    naming = Naming(filled.own_text, ports.project if command.of_project else None, arguments)
-    loaded = await load_message(filled.text, ports.cwd, session, ports.put_blob, naming=naming, named=load_named(ports))
+    text, own_text = await fill_command(command, arguments, run)
+    naming = Naming(own_text, ports.project if command.of_project else None, arguments)
+    loaded = await load_message(text, ports.cwd, session, ports.put_blob, naming=naming, named=load_named(ports))
     return replace(loaded, model=command.model, mode=mode)
 
 

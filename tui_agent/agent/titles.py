@@ -62,16 +62,6 @@ class Titles:
             self._task = asyncio.get_running_loop().create_task(self._improve(message, model))
 
     async def _improve(self, message: str, model: str) -> None:
-        try:
-            async with asyncio.timeout(SECONDS):
-                title = clean_title(await self._ask(message, model))
-            if title and self._session.info.title == self._given:
-                self._session.set_title(title)
-                self._agent.channel.emit(TitleChanged(title))
-        except (ModelError, StoreError, TimeoutError) as error:
-            log.info("no title from %s: %s", model, error)
-
-    async def _ask(self, message: str, model: str) -> str:
         request = ModelRequest(
             model=model,
             messages=(
@@ -82,11 +72,18 @@ class Titles:
             tool_choice="none",
         )
         spent = CallCost()
-        answer = await complete(self._ports.client, request, spent)
-        if spent.cost:
-            self._session.add_cost(spent.cost)
-            self._agent.channel.emit(CostKnown())
-        return answer.text if answer.finish == "stop" else ""
+        try:
+            async with asyncio.timeout(SECONDS):
+                answer = await complete(self._ports.client, request, spent)
+            if spent.cost:
+                self._session.add_cost(spent.cost)
+                self._agent.channel.emit(CostKnown())
+            title = clean_title(answer.text) if answer.finish == "stop" else ""
+            if title and self._session.info.title == self._given:
+                self._session.set_title(title)
+                self._agent.channel.emit(TitleChanged(title))
+        except (ModelError, StoreError, TimeoutError) as error:
+            log.info("no title from %s: %s", model, error)
 
 
 def clean_title(answer: str) -> str:

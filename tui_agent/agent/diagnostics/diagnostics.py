@@ -337,7 +337,6 @@ def _unshown(_text: str) -> None:
 
 
 def state_lines(diagnostics: Diagnostics) -> Iterator[str]:
-    """Yield what is known of the checkers that had something to do, a line each."""
     for checker in diagnostics.checkers.values():
         took = "" if checker.seconds is None else f", {checker.seconds:.1f} s"
         if checker.gave_up:

@@ -261,7 +261,6 @@ def refusal(event: str, message: str) -> HookAnswer | None:
 
 
 def schemas() -> dict[str, dict[str, Any]]:
-    """Return, for each event, the JSON schemas of what a hook is given and of what it may answer."""
     return {
         name: {"given": given.model_json_schema(), "answer": answer.model_json_schema()}
         for given, (name, answer) in zip(get_args(Payload), ANSWERS.items(), strict=True)

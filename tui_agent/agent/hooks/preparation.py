@@ -64,7 +64,6 @@ def _common_fields(
     templates: Templates,
     files: FileOperations,
 ) -> dict[str, Any]:
-    """Return the fields that the payloads of compactions and moves share."""
 
     def text_of(*read: Entry) -> str:
         return "\n\n".join(blocks_of(read, view, settings, templates))

@@ -40,14 +40,6 @@ class UserCommand:
     origin: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class FilledCommand:
-    """A command's message. ``own_text`` is all of it but what commands printed: where files may be named."""
-
-    text: str
-    own_text: str
-
-
 RunCommand = Callable[[str], Awaitable[str]]
 """Runs a shell command and returns what it printed."""
 
@@ -66,8 +58,11 @@ def load_commands(folders: Folders, files: FileCache, problems: list[str]) -> tu
     return tuple(found[name] for name in sorted(found))
 
 
-async def fill_command(command: UserCommand, arguments: str, run: RunCommand) -> FilledCommand:
-    """Return the command's message. ``run`` is called for each command in the template, in order."""
+async def fill_command(command: UserCommand, arguments: str, run: RunCommand) -> tuple[str, str]:
+    """Return the command's message, and all of it but what commands printed: where files may be named.
+
+    ``run`` is called for each command in the template, in order.
+    """
     try:
         words = shlex.split(arguments)
     except ValueError:  # a quote that doesn't close is taken as it is
@@ -90,7 +85,7 @@ async def fill_command(command: UserCommand, arguments: str, run: RunCommand) ->
     rest = _SLOT.sub(argument, command.template[end:])
     if arguments and not _SLOT.search(command.template):
         rest = f"{rest}\n\n{arguments}"
-    return FilledCommand((text + rest).strip(), own + rest)
+    return (text + rest).strip(), own + rest
 
 
 def _command(path: Path, folder: Folder, files: FileCache) -> UserCommand | None:

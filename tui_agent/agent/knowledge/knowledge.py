@@ -248,7 +248,6 @@ class Knowledge:
         return (*filter(None, lists), *(item.section for item in self.instructions), *self._note_section(count))
 
     def _note_section(self, count: Callable[[str], int]) -> Iterator[str]:
-        """Yield the section of the project's notes, the newest that the budget takes."""
         room = self._sources.notes_tokens if self._sources is not None else 0
         kept: list[str] = []
         for note in reversed(self._notes):

@@ -243,19 +243,16 @@ class _Heard:
             self.listener.lost()
 
     async def message(self, message: "IncomingMessage") -> None:
-        """Take a notification, or what could not be read as one."""
         if type(message).__name__.endswith("ListChangedNotification"):
             self.listener.changed()
 
     async def said(self, params: "LoggingMessageNotificationParams") -> None:
-        """Keep a message that is meant for people."""
         data = params.data if isinstance(params.data, str) else json.dumps(params.data, ensure_ascii=False)
         text = f"{params.logger}: {data}" if params.logger else data
         self.log.line(f"[{params.level}] {text}")
         self.listener.said(ServerMessage(params.level, text))
 
     def noise(self, text: str) -> None:
-        """Keep what a program wrote to the wrong place."""
         self.log.line(f"[standard output] {text[:MAX_NOISE]}")
         self.listener.noise(text)
 
@@ -516,7 +513,6 @@ class Connection:
             raise McpError(f"{self._spec.name}: {error}") from None
 
     async def _all(self, ask: Callable[..., Awaitable[Any]], rows: str) -> AsyncIterator[Any]:
-        """Yield the rows of every page of a list."""
         cursor: str | None = None
         for _ in range(MAX_PAGES):
             page = await self._asked(ask(cursor=cursor))

@@ -428,7 +428,6 @@ class McpHub:
     async def prompt(
         self, server: str, name: str, arguments: Mapping[str, str], put_blob: PutBlob
     ) -> tuple[UserPart, ...]:
-        """Return a prompt as parts of a message to send."""
         from tui_agent.agent.mcp.content import Reader
 
         content = await self._server(server).connection().prompt(name, arguments, Reader(put_blob))
@@ -493,7 +492,6 @@ class McpHub:
     # -- what servers tell ------------------------------------------------------------------------------------
 
     def host(self) -> Host | None:
-        """Return the session that servers may ask something, None where there is none."""
         return host_of(self._hosts)
 
     def on_state(self, server: McpServer) -> None:
@@ -516,12 +514,10 @@ class McpHub:
         self.on_change()
 
     def on_change(self) -> None:
-        """Tell watchers that ``status`` may be different."""
         for watcher in tuple(self._watchers):
             watcher()
 
     def on_login(self, name: str, url: str) -> None:
-        """Tell the user where to log in to a server."""
         text = f"The MCP server {name} wants you to log in with your browser: {url}"
         self._notify(Notice(text, "warning", action="mcp"))
 

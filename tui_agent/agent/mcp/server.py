@@ -6,7 +6,7 @@ from collections import deque
 from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
 from http import HTTPStatus
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from pydantic import ValidationError
 
@@ -23,8 +23,7 @@ from tui_agent.safe_text import one_line
 _UNAUTHORIZED = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 
 
-@dataclass(frozen=True, slots=True)
-class Trouble:
+class Trouble(NamedTuple):
     """``reason`` is without its full stop, ``advice`` with it."""
 
     reason: str
@@ -216,7 +215,7 @@ class McpServer:
             if loop.time() - began > self._patience.healthy:
                 pauses = list(self._patience.pauses)
             if not pauses or (not was_ready and self.restarts == 0):
-                self._set(ServerState.FAILED, trouble.reason, trouble.advice)
+                self._set(ServerState.FAILED, *trouble)
                 return
             self.restarts += 1
             self._set(ServerState.STARTING, f"{trouble.reason}; started again")
@@ -273,21 +272,17 @@ class McpServer:
     # -- what its connection tells --------------------------------------------------------------------------
 
     def host(self) -> Host | None:
-        """Return the session whose person is asked; None where there is no person."""
         return self._owner.host()
 
     def lost(self) -> None:
-        """The connection ended by itself."""
         self._lost = True
         self._wake.set()
 
     def changed(self) -> None:
-        """What it offers is different now."""
         self._changed = True
         self._wake.set()
 
     def refused(self, status: int) -> None:
-        """Take the HTTP status of an answer that is a refusal."""
         if self.state is not ServerState.READY:
             self._refusal = status
 

@@ -421,7 +421,7 @@ class Race:
             raise RaceError(f"{runner.name} is {runner.state.value}: wait until it works, or is over.")
 
     def resume(self, number: int) -> None:
-        """Let a runner go on that was stopped or failed with an error; raises as `runner`."""
+        """Let a runner go on that was stopped or failed; raises as `runner`."""
         runner = self.runner(number)
         if not runner.state.is_over:
             raise RaceError(f"{runner.name} is {runner.state.value} already.")
