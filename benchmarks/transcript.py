@@ -11,7 +11,7 @@ from textual.app import App, ComposeResult
 from textual.pilot import Pilot
 
 from benchmarks.report import Row, milliseconds
-from tests.support.transcript_samples import ANSWER, GeneratedSource
+from tests.ui.transcript.samples import ANSWER, GeneratedSource
 from tui_agent.agent.events import AnswerDelta, EntryAppended
 from tui_agent.context.context_status_cache import Standings
 from tui_agent.resources import style_path

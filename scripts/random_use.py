@@ -21,7 +21,8 @@ from pathlib import Path
 
 import psutil
 
-from tests.support.model_script import OVERFLOWS, Call, Fault, Recorded, Turn, status
+from tests.model.overflows import OVERFLOWS
+from tests.support.model_script import Call, Fault, Recorded, Turn, status
 from tests.support.model_server import ModelServer
 from tests.support.place import PROMPT_HINT, Place
 from tests.support.terminal import Terminal

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from tests.model.overflows import OVERFLOWS, Overflow
 from tests.model.recordings import Recording, recordings
-from tests.support.model_server import OVERFLOWS, Overflow
 from tui_agent.model.error_body import find_overflow, read_body
 from tui_agent.model.errors import (
     Failure,

@@ -117,6 +117,22 @@ class Harness:
                 await asyncio.sleep(0.001)
 
 
+def ports_of(session: Session, client: ModelClient, project: Path, **ports: Any) -> AgentPorts:
+    """Return what an agent of a session is given."""
+    ports.setdefault("directory", FixedDirectory())
+    return AgentPorts(
+        client=client,
+        tools=ports.pop("tools", None) or builtin_tools(),
+        prompt=prompt,
+        cwd=project,
+        project=project,
+        put_blob=session.store.put_blob,
+        blob=session.store.blob,
+        environment={"PATH": "/usr/bin:/bin"},
+        **ports,
+    )
+
+
 def make_agent(
     tmp_path: Path,
     client: ModelClient,
@@ -143,22 +159,7 @@ def make_agent(
     directory = ports.pop("directory", None) or FixedDirectory(window)
     info = store.create_session(project)
     session = Session(store, info.id, estimate=directory.counter(model).estimate, clock=session_clock)
-    agent = Agent(
-        session,
-        AgentPorts(
-            client=client,
-            tools=ports.pop("tools", None) or builtin_tools(),
-            directory=directory,
-            prompt=prompt,
-            cwd=project,
-            project=project,
-            put_blob=store.put_blob,
-            blob=store.blob,
-            environment={"PATH": "/usr/bin:/bin"},
-            **ports,
-        ),
-        model=model,
-    )
+    agent = Agent(session, ports_of(session, client, project, directory=directory, **ports), model=model)
     events: list[AgentEvent] = []
 
     def on_event(event: AgentEvent) -> None:

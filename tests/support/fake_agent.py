@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.support.agents import FixedDirectory, prompt
+from tests.support.agents import FixedDirectory, ports_of
 from tests.support.scripted_client import ScriptedClient
 from tui_agent.agent.agent import Agent
 from tui_agent.agent.attachments import Prepared
@@ -21,12 +21,10 @@ from tui_agent.agent.events import (
     RunEnded,
     RunStarted,
 )
-from tui_agent.agent.ports import AgentPorts
 from tui_agent.context.budget import ContextSize
 from tui_agent.session.effort import Effort, EffortInForce
 from tui_agent.session.entries import Entry, ShellEntry, TextPart, UserEntry, UserPart
 from tui_agent.session.session import Session
-from tui_agent.tools.registry import builtin_tools
 
 SIZE = ContextSize(
     fixed=12_000,
@@ -52,22 +50,9 @@ class FakeAgent(Agent):
     levels: tuple[Effort, ...] = tuple(Effort)
 
     def __init__(self, session: Session, model: str = "anthropic/claude-sonnet-4-5") -> None:
-        super().__init__(
-            session,
-            AgentPorts(
-                client=ScriptedClient([]),
-                tools=builtin_tools(),
-                directory=FixedDirectory(200_000),
-                prompt=prompt,
-                cwd=Path(session.info.cwd),
-                project=Path(session.info.cwd),
-                put_blob=session.store.put_blob,
-                blob=session.store.blob,
-                environment={"PATH": "/usr/bin:/bin"},
-                clock=session.store.clock,
-            ),
-            model=model,
-        )
+        directory, clock = FixedDirectory(200_000), session.store.clock
+        ports = ports_of(session, ScriptedClient([]), Path(session.info.cwd), directory=directory, clock=clock)
+        super().__init__(session, ports, model=model)
         self.sent: list[tuple[str | tuple[UserPart, ...], bool]] = []
         self.shells: list[tuple[str, bool]] = []
         self.answers: list[tuple[str, PermissionAnswer]] = []

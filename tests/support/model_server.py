@@ -19,10 +19,8 @@ from typing import Any, Self
 
 from tests.support.model_script import (
     AUTO,
-    OVERFLOWS,
     Call,
     Fault,
-    Overflow,
     Recorded,
     Script,
     Turn,
@@ -31,7 +29,7 @@ from tests.support.model_script import (
 )
 from tests.support.model_wire import ANSWERS, EVENTS, PATHS, encode_event, error_body
 
-__all__ = ["OVERFLOWS", "Call", "Fault", "ModelServer", "Overflow", "Recorded", "Turn", "echo", "refused_url", "status"]
+__all__ = ["Call", "Fault", "ModelServer", "Recorded", "Turn", "echo", "refused_url", "status"]
 
 _FOREVER = 3600.0
 

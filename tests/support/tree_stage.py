@@ -9,16 +9,14 @@ from typing import Any
 from textual.pilot import Pilot
 from textual.screen import Screen
 
-from tests.support.agents import MODEL, FixedDirectory
+from tests.support.agents import MODEL, FixedDirectory, ports_of
 from tests.support.scripted_client import Reply, ScriptedClient
 from tests.support.stores import open_store
 from tests.support.ui_app import HOME, NOW, STILL, Stage, make_stage, until
 from tui_agent.agent.agent import Agent
 from tui_agent.agent.checkpoints.file_snapshots import digest_of
 from tui_agent.agent.checkpoints.recorder import SnapshotStore
-from tui_agent.agent.ports import AgentPorts
 from tui_agent.app.services import FirstView, OpenRequest
-from tui_agent.resources import prompt
 from tui_agent.session.entries import (
     AssistantEntry,
     CheckpointEntry,
@@ -34,7 +32,6 @@ from tui_agent.session.entries import (
     UserEntry,
 )
 from tui_agent.session.session import Session
-from tui_agent.tools.registry import builtin_tools
 from tui_agent.ui.screens.dialogs import ChoiceScreen
 from tui_agent.ui.screens.tree import TreeScreen
 from tui_agent.ui.widgets.tree.session_tree import SessionTree
@@ -283,21 +280,11 @@ def tree_stage(
     client = ScriptedClient(script or (lambda request: Reply("Answer.") if request.tools else Reply(SUMMARY)))
     project = tmp_path / "project"
     project.mkdir(exist_ok=True)
-    stages: list[Stage] = []
 
     def make_agent(opened: Any) -> Agent:
-        ports = AgentPorts(
-            client=client,
-            tools=builtin_tools(),
-            directory=directory,
-            prompt=prompt,
-            cwd=project,
-            project=project,
-            put_blob=stages[0].store.put_blob,
-            blob=stages[0].store.blob,
-            environment={"PATH": "/usr/bin:/bin"},
-            clock=lambda: int(NOW * 1000),
-            checkpoints=SnapshotStore(stages[0].store.put_blob, stages[0].store.blob),
+        checkpoints = SnapshotStore(opened.store.put_blob, opened.store.blob)
+        ports = ports_of(
+            opened, client, project, directory=directory, clock=lambda: int(NOW * 1000), checkpoints=checkpoints
         )
         return Agent(opened, ports, model=MODEL)
 
@@ -307,5 +294,4 @@ def tree_stage(
         settings=STILL.model_copy(update={"theme": theme}),
         make_agent=make_agent,
     )
-    stages.append(stage)
     return TreeStage(stage, client, names, session_id, project)

@@ -10,8 +10,8 @@ from textual.geometry import Region
 from tests.support.agents import make_agent
 from tests.support.scripted_client import Reply, ScriptedClient
 from tests.support.transcript import Shown, shown
-from tests.support.transcript_samples import GeneratedSource, ListSource
 from tests.support.ui_app import make_stage, press_at_once, screen_text
+from tests.ui.transcript.samples import GeneratedSource, ListSource
 from tui_agent.agent.events import (
     AnswerDelta,
     EntryAppended,

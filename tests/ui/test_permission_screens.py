@@ -27,13 +27,10 @@ class RuledAgent(FakeAgent):
         super().__init__(session)
         self.left: list[Rule] = list(RULES)
         self.removed: list[tuple[int, Rule]] = []
+        self.tools.gate = self  # type: ignore[assignment]
 
     def rules(self) -> tuple[Rule, ...]:
         return tuple(self.left)
-
-    @property
-    def gate(self) -> "RuledAgent":
-        return self
 
     def is_fixed(self, rule: Rule) -> str | None:
         return "It is built in." if rule.source == "default" else None

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.transcript_samples import DIFF, ListSource
+from tests.ui.transcript.samples import DIFF, ListSource
 from tui_agent.context.context_status import Standing
 from tui_agent.permission import with_note
 from tui_agent.session.entries import (

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.thoroughness import examples
-from tests.support.transcript_samples import ANSWER
+from tests.ui.transcript.samples import ANSWER
 from tui_agent.ui.widgets.transcript import document, markdown
 from tui_agent.ui.widgets.transcript.document import MarkdownDocument
 from tui_agent.ui.widgets.transcript.flows import LineBuilder

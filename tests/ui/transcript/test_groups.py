@@ -1,7 +1,7 @@
 """Runs of small tool calls are one row that opens, wherever they were loaded from and however they came."""
 
 from tests.support.transcript import HeldTimers, shown
-from tests.support.transcript_samples import ListSource
+from tests.ui.transcript.samples import ListSource
 from tui_agent.agent.events import EntryAppended, ToolFinished, ToolStarted
 from tui_agent.context.context_status import Standing
 from tui_agent.context.context_status_cache import Standings

@@ -4,7 +4,7 @@ import pytest
 from textual.geometry import Offset
 
 from tests.support.transcript import Shown, answer, shown, user
-from tests.support.transcript_samples import GeneratedSource, ListSource, every_kind
+from tests.ui.transcript.samples import GeneratedSource, ListSource, every_kind
 from tui_agent.ui.widgets.transcript import messages
 from tui_agent.ui.widgets.transcript.selecting import row_id
 from tui_agent.ui.widgets.transcript.transcript import Transcript

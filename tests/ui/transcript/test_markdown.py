@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.transcript_samples import ANSWER, CJK
+from tests.ui.transcript.samples import ANSWER, CJK
 from tui_agent.ui.widgets.transcript.document import MarkdownDocument
 from tui_agent.ui.widgets.transcript.lines import Line, runs_width
 

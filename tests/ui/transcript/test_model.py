@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.transcript_samples import GeneratedSource, ListSource, every_kind
+from tests.ui.transcript.samples import GeneratedSource, ListSource, every_kind
 from tui_agent.ui.widgets.transcript.heights import HeightIndex
 from tui_agent.ui.widgets.transcript.model import Position, TranscriptModel
 

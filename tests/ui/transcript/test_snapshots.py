@@ -7,7 +7,7 @@ import pytest
 from textual.pilot import Pilot
 
 from tests.support.transcript import TranscriptHost
-from tests.support.transcript_samples import ANSWER, CJK, ListSource, every_kind
+from tests.ui.transcript.samples import ANSWER, CJK, ListSource, every_kind
 from tui_agent.agent.events import AnswerDelta, ReasoningProgress, RunEnded, ToolFinished, ToolOutput, ToolStarted
 from tui_agent.context.context_status import Standing
 from tui_agent.context.context_status_cache import Standings

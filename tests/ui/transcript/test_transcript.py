@@ -4,7 +4,7 @@ import pytest
 from textual import events
 
 from tests.support.transcript import HeldTimers, Shown, answer, shown, user
-from tests.support.transcript_samples import ANSWER, GeneratedSource, ListSource, every_kind
+from tests.ui.transcript.samples import ANSWER, GeneratedSource, ListSource, every_kind
 from tui_agent.agent.events import (
     AnswerDelta,
     EntryAppended,
