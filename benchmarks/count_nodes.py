@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+from contextlib import aclosing
 
 from tui_agent.cli.arguments import parse
 from tui_agent.cli.controller_wiring import ControllerWiring
@@ -13,7 +14,7 @@ SIZE = (120, 40)
 
 async def count(session: str) -> int:
     """Return the widgets of the main screen with the session open."""
-    async with Wiring(parse(["-r", session])) as wiring:
+    async with aclosing(Wiring(parse(["-r", session]))) as wiring:
         screen = ControllerWiring(wiring)
         app = TuiAgentApp(screen, screen.start())
         async with app.run_test(size=SIZE) as pilot, asyncio.timeout(60):

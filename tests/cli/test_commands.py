@@ -63,10 +63,6 @@ def printed(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) 
     return out.out if code == 0 else out.err
 
 
-def test_an_empty_list_says_so(capsys: pytest.CaptureFixture[str]) -> None:
-    assert "no sessions" in printed(capsys, "sessions", "list")
-
-
 def test_a_short_id_of_the_list_is_found_again(
     capsys: pytest.CaptureFixture[str], recorded: str, tmp_path: Path
 ) -> None:
@@ -164,7 +160,6 @@ def test_the_context_is_shown_block_by_block_and_as_bytes(capsys: pytest.Capture
     assert "tool result read" in shown
     value = json.loads(printed(capsys, "context", recorded, "--json"))
     assert sum(block["tokens"] for block in value["blocks"]) > 0
-    assert run(["context", recorded, "--at", "4", "--request"]) == 0
 
 
 def test_a_session_is_looked_at_as_another_model_and_stays_as_it_is(

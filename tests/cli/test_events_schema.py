@@ -14,19 +14,15 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from pydantic import BaseModel
 
-from tests.agent.test_run_budget import STEP
 from tests.support.agents import make_agent
 from tests.support.entry_strategies import paths
 from tests.support.headless import run_headless
 from tests.support.place import Place
-from tests.support.scripted_client import Call, Reply, ScriptedClient
 from tests.support.thoroughness import examples
 from tui_agent.agent.events import EntryAppended
-from tui_agent.agent.run_budget import RunBudget
 from tui_agent.cli.events import VERSION, Line, event_json, event_name, events_schema
 from tui_agent.cli.main import run
 from tui_agent.model.demo import DEMO_WINDOW, DemoClient, create_demo_workspace
-from tui_agent.model.protocol import ErrorKind, ModelError
 from tui_agent.session.entries import Entry
 
 ROOT = Path(__file__).parents[2]
@@ -102,34 +98,6 @@ def test_every_kind_of_line_keeps_to_it(kind: type, data: st.DataObject) -> None
     assert not problems(line)
 
 
-RUNS: dict[str, tuple[list[Reply], dict[str, Any]]] = {
-    "a tool": ([Reply("Looking.", calls=(Call("ls", "{}"),), reasoning="Hm."), Reply("Done.")], {}),
-    "a refusal": ([Reply(calls=(Call("bash", '{"command": "curl x.org > y"}'),)), Reply("No.")], {}),
-    "an edit": ([Reply(calls=(Call("write", '{"path": "a", "content": "b"}'),)), Reply("Written.")], {}),
-    "a failure": ([Reply(error=ModelError(ErrorKind.AUTH, "No key."))], {}),
-    "a retry": ([Reply("Ha", error=ModelError(ErrorKind.NETWORK, "cut")), Reply("Done.")], {}),
-    "a budget": ([STEP], {"budget": RunBudget(cost=0.05)}),
-    "a job": ([Reply(calls=(Call("bash", '{"command": "sleep 9", "background": true}'),)), Reply("It runs.")], {}),
-}
-
-
-@pytest.mark.parametrize("name", RUNS)
-async def test_runs_keep_to_it(tmp_path: Path, name: str) -> None:
-    replies, ports = RUNS[name]
-
-    async def no_sleep(_seconds: float) -> None:
-        return None
-
-    harness = make_agent(tmp_path, ScriptedClient(replies), answer=None, sleep=no_sleep, **ports)
-    out = io.StringIO()
-    await run_headless(harness, "go", out=out, as_json=True)
-    await harness.agent.aclose()
-    lines = lines_of(out.getvalue())
-    assert lines[0]["type"] == "session"
-    assert sum(line["type"] == "run_ended" for line in lines) == 1
-    assert not [problem for line in lines for problem in problems(line)]
-
-
 async def test_real_work_keeps_to_it(tmp_path: Path) -> None:
     """One run as a program, the others of the demo in this one."""
     done = Place(tmp_path).run("--demo", "-p", "fix the bug", "--json", "--mode", "auto-edit")
@@ -143,5 +111,7 @@ async def test_real_work_keeps_to_it(tmp_path: Path) -> None:
     lines = [lines_of(text) for text in printed]
     assert all(lines), done.stderr
     assert not [problem for of_run in lines for line in of_run for problem in problems(line)]
+    assert [of_run[0]["type"] for of_run in lines] == ["session"] * 4
+    assert [sum(line["type"] == "run_ended" for line in of_run) for of_run in lines] == [1, 1, 1, 0]
     wanted = {"entry_appended", "tool_started", "tool_finished", "answer_delta", "tool_call_progress"}
     assert wanted <= {line["type"] for line in lines[0]}

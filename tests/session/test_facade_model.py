@@ -115,7 +115,9 @@ class SessionMachine(RuleBasedStateMachine):
         assert self.session.leaf == self.leaf
         line = self.line(self.leaf)
         assert [entry.id for entry in self.session.path()] == line
-        assert [header.preview for header in self.session.path_headers()] == [self.texts[i] for i in line]
+        headers = self.session.path_headers()
+        assert [header.preview for header in headers] == [self.texts[i] for i in line]
+        assert list(self.session.path_outline()) == [(header.id, header.kind, header.size) for header in headers]
         assert self.session.active_path() == self.session.path()
 
     @invariant()

@@ -127,36 +127,12 @@ def test_headers_agree_with_entries(session: Session, reopen: Reopen) -> None:
     assert (header.tokens, header.created_at, header.size) == (7, entry.created_at, len("four" + "ls" + "{}"))
 
 
-def test_appending_elsewhere_leaves_the_leaf_alone(session: Session) -> None:
-    session.append_many([said("a"), answered("b")])
-    branch = session.beside(1).append(answered("b2"))
-    assert (branch.parent_id, session.leaf) == (1, 2)
-    beside = session.append_beside(answered("failed attempt"))
-    assert (beside.parent_id, session.leaf) == (2, 2)
-    assert texts(session.path()) == ["a", "b"]
-    assert session.append(said("c")).id == session.leaf == 5
-
-
 def test_a_missing_parent_is_refused_and_costs_nothing(session: Session) -> None:
     session.append(said("a"))
     with pytest.raises(EntryNotFound):
         session.beside(17).append(said("lost"))
     assert session.info.entry_count == 1
     assert session.append(said("b")).id == 2
-
-
-def test_the_cached_path_follows_appends_and_moves(session: Session) -> None:
-    session.append_many([said("a"), answered("b")])
-    assert texts(session.path()) == ["a", "b"] == texts(session.path_headers())
-    session.append(said("c"))
-    assert texts(session.path()) == ["a", "b", "c"] == texts(session.path_headers())
-    session.move(1)
-    session.append(answered("b2"))
-    assert texts(session.path()) == ["a", "b2"] == texts(session.path_headers())
-    assert list(session.path_outline()) == [(row.id, row.kind, row.size) for row in session.path_headers()]
-    assert list(session.path_outline().ids) == [1, 4]
-    assert texts(session.path(leaf=3)) == ["a", "b", "c"]
-    assert session.path(leaf=None) == []
 
 
 def test_a_returned_path_can_be_changed_without_harm(session: Session) -> None:
@@ -229,10 +205,7 @@ def test_moving_nowhere_is_no_move(session: Session) -> None:
 def test_labels_can_be_set_changed_and_removed(session: Session, reopen: Reopen) -> None:
     session.append_many([said("a"), said("b")])
     session.label(2, "green")
-    session.label(1, "red")
     session.label(2, "blue")
-    assert reopen(session).labels() == {1: "red", 2: "blue"}
-    session.label(1, None)
     assert reopen(session).labels() == {2: "blue"}
     with pytest.raises(EntryNotFound):
         session.label(3, "nothing there")

@@ -11,8 +11,10 @@ from tests.support.texts import answered, said, texts
 from tui_agent.session import forking
 from tui_agent.session.entries import (
     BranchSummaryEntry,
+    CheckpointEntry,
     CompactionEntry,
     ContextEditEntry,
+    FileChange,
     PruneEntry,
     ShellEntry,
     ToolResultEntry,
@@ -257,6 +259,16 @@ def test_blobs_go_with_their_last_session_but_not_while_they_are_fresh(store: St
         later.put_blob(b"fresh")
         later.purge()
         assert [later.blob(digest) for digest in (used, fresh, needed)] == [None, b"fresh", b"needed"]
+
+
+def test_what_is_an_output_too_is_not_dropped_with_the_images_of_files(store: Store, new: NewSession) -> None:
+    image, output = store.put_blob(b"x" * 500), store.put_blob(b"y" * 500)
+    session = new("a")
+    changes = tuple(FileChange(path=digest, after=digest) for digest in (image, output))
+    session.append(CheckpointEntry(files=changes))
+    session.append(ToolResultEntry(call_id="c", tool="t", status=ToolStatus.COMPLETED, output="", full_output=output))
+    assert store.trim_file_images(0) == 1
+    assert [store.blob(digest) is None for digest in (image, output)] == [True, False]
 
 
 def test_the_prompt_history_is_distinct_and_newest_first(store: Store, new: NewSession) -> None:

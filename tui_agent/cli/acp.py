@@ -5,6 +5,7 @@ import os
 import sys
 from argparse import Namespace
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import aclosing
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
 
@@ -50,7 +51,7 @@ async def _serve(arguments: Namespace, out: BinaryIO) -> None:
 
     from tui_agent.acp.server import EditorAgent, Introduction
 
-    async with Wiring(arguments) as wiring:
+    async with aclosing(Wiring(arguments)) as wiring:
         agent = EditorAgent(WiredSessionFactory(wiring))
         reader, writer = await _streams(out)
         try:

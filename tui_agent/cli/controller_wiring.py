@@ -24,7 +24,7 @@ from tui_agent.app.services import (
     OpenHow,
     OpenRequest,
 )
-from tui_agent.cli.models import describe_reply, is_usable, own_models, price
+from tui_agent.cli.models import abilities, describe_reply, is_usable, own_models, price
 from tui_agent.cli.wiring import Wiring, forget_rule, keep_rule
 from tui_agent.config import set_value
 from tui_agent.files.own_git import branch_of, find_project, is_modified
@@ -214,11 +214,7 @@ class ControllerWiring(AppServices):
                 window=info.context_window,
                 input_price=prices[0] if (prices := price(info)) else None,
                 output_price=prices[1] if prices else None,
-                abilities=tuple(
-                    name
-                    for name, has in (("tools", info.tools), ("vision", info.vision), ("reasoning", info.reasoning))
-                    if has
-                ),
+                abilities=abilities(info),
                 has_key=is_usable(info, available, self._wiring.catalog),
             )
             for info in map(self._wiring.directory.with_learnt, self._wiring.catalog.models())

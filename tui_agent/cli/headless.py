@@ -156,9 +156,6 @@ class HeadlessRun(Frontend):
             ways = f"add --take-over to end its writing, or use --fork {short_id(held.session_id)} to go on in a copy"
             raise CommandError(f"Process {held.pid} on {held.host} works on this session: {ways}.") from None
 
-    async def aclose(self) -> None:
-        await self.controller.close()
-
     @property
     def agent(self) -> Agent:
         assert self.controller.agent is not None, "open comes first"  # noqa: S101 - a promise of this class

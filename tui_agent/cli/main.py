@@ -7,7 +7,7 @@ import sys
 import threading
 from argparse import Namespace
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import aclosing, contextmanager
 from importlib import import_module
 from pathlib import Path
 
@@ -131,7 +131,7 @@ def _headless(arguments: Namespace) -> int:
         raise UsageError("There is no prompt: write one after -p, or pipe it in.")
 
     async def work() -> int:
-        async with Wiring(arguments) as wiring:
+        async with aclosing(Wiring(arguments)) as wiring:
             for warning in wiring.loaded.warnings:
                 print(warning, file=sys.stderr)
             parts = ControllerWiring(wiring)
@@ -164,7 +164,7 @@ def _headless(arguments: Namespace) -> int:
             finally:
                 parts.failed = code == ExitCode.FAILED
                 run.keep_outcome(code)
-                await run.aclose()
+                await run.controller.close()
             return code
 
     return run_to_end(work())

@@ -129,6 +129,12 @@ def price(info: ModelInfo) -> tuple[float, float] | None:
     return info.prices[0].input * 1_000_000, info.prices[0].output * 1_000_000
 
 
+def abilities(info: ModelInfo) -> tuple[str, ...]:
+    """Return what a model can do beside answering in words."""
+    known = (("tools", info.tools), ("vision", info.vision), ("reasoning", info.reasoning))
+    return tuple(name for name, has in known if has)
+
+
 def _as_json(info: ModelInfo, *, usable: bool) -> dict[str, Any]:
     prices = price(info)
     return {
@@ -150,8 +156,5 @@ def _as_json(info: ModelInfo, *, usable: bool) -> dict[str, Any]:
 def _as_line(info: ModelInfo, *, usable: bool) -> str:
     prices = price(info)
     cost = f"${prices[0]:g} / ${prices[1]:g}" if prices else ""
-    abilities = ", ".join(
-        name for name, has in (("tools", info.tools), ("vision", info.vision), ("reasoning", info.reasoning)) if has
-    )
     window = f"{info.context_window:,}{f' {info.origin}' if info.origin in {'assumed', 'learnt'} else ''}"
-    return f"{'●' if usable else '○'} {info.id:<52} {window:>12}  {cost:<16} {abilities}".rstrip()
+    return f"{'●' if usable else '○'} {info.id:<52} {window:>12}  {cost:<16} {', '.join(abilities(info))}".rstrip()

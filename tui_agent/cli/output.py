@@ -43,11 +43,6 @@ def exit_codes_line() -> str:
     return ", ".join(f"{code.value} {code.word}" for code in ExitCode)
 
 
-def exit_codes_table() -> str:
-    rows = (f"| {code.value} | {code.meaning} |" for code in ExitCode)
-    return "\n".join(["| exit code | |", "|---|---|", *rows])
-
-
 def provide_streams() -> None:
     """See to it that printing never fails for where it goes: a stream that was closed, letters a locale has not."""
     if sys.stdout is None:

@@ -14,7 +14,7 @@ import time
 from argparse import Namespace
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import aclosing, contextmanager, nullcontext
 from typing import TYPE_CHECKING, TextIO, TypeVar
 
 from tui_agent.agent.events import (
@@ -649,7 +649,7 @@ async def _run(arguments: Namespace) -> int:
     from tui_agent.cli.controller_wiring import ControllerWiring
     from tui_agent.cli.wiring import Wiring
 
-    async with Wiring(arguments) as wiring:
+    async with aclosing(Wiring(arguments)) as wiring:
         parts = ControllerWiring(wiring)
         reader = LineReader(sys.stdin.fileno())
         frontend = PlainFrontend(parts, reader.next, hidden=reader.hidden)

@@ -11,8 +11,7 @@ from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from tui_agent.agent.agent import Agent
 from tui_agent.agent.agent_specs import AgentSpec, find_spec, load_specs
@@ -54,7 +53,7 @@ from tui_agent.trust import ProjectState, TrustDecision, TrustStore, project_con
 
 
 class Wiring:
-    """The program's parts for one run of it. Use as an asynchronous context manager."""
+    """The program's parts for one run of it; `aclose` ends it."""
 
     def __init__(self, arguments: Namespace) -> None:
         self.arguments = arguments
@@ -169,14 +168,6 @@ class Wiring:
         if self.project_state.trusted and find_project(cwd) == find_project(self.cwd):
             return self.project_state
         return state_of_project(cwd, self.trust)
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.aclose()
 
     async def aclose(self) -> None:
         """End what was started for models and servers, and close the sessions."""

@@ -222,7 +222,8 @@ class Database:
         self._busy_timeout = busy_timeout
         self._target = target or SchemaTarget()
         self._mode = "mode=rwc"
-        self._refusal: StoreError | None = None
+        self.refusal: StoreError | None = None
+        """Why nothing can be written, None when it can."""
         self._write_lock = threading.RLock()
         self._local = threading.local()
         self._connections: list[sqlite3.Connection] = []
@@ -235,11 +236,6 @@ class Database:
         except BaseException:
             self.close()
             raise
-
-    @property
-    def refusal(self) -> StoreError | None:
-        """Why nothing can be written, None when it can."""
-        return self._refusal
 
     @contextlib.contextmanager
     def read(self) -> Iterator[sqlite3.Connection]:
@@ -258,13 +254,13 @@ class Database:
         Raises:
             StoreError: the transaction could not be made; nothing of it is stored.
         """
-        if self._refusal is None and self._file is not None and _identity(self.path) != self._file:
-            self._refusal = StoreReadOnly(
+        if self.refusal is None and self._file is not None and _identity(self.path) != self._file:
+            self.refusal = StoreReadOnly(
                 f"The session file {self.path} was deleted or replaced while it was open: nothing can be saved any "
                 "more. /export writes this session to a file; then start the program again."
             )
-        if self._refusal is not None:
-            raise self._refusal
+        if self.refusal is not None:
+            raise self.refusal
         with self._write_lock, self._translated():
             connection = self._connection()
             connection.execute("BEGIN IMMEDIATE")
@@ -296,7 +292,7 @@ class Database:
         except sqlite3.Error as error:
             translated = translate(error, self.path)
             if isinstance(translated, StoreDamaged):
-                self._refusal = translated
+                self.refusal = translated
             raise translated from error
 
     def _connection(self) -> sqlite3.Connection:
@@ -452,7 +448,7 @@ class Database:
             raise StoreReadOnly(
                 f"The session file {self.path} is an older program's and can't be converted because it is read-only."
             )
-        self._refusal = StoreReadOnly(f"The session file {self.path} is read-only: nothing can be saved.")
+        self.refusal = StoreReadOnly(f"The session file {self.path} is read-only: nothing can be saved.")
 
 
 def _identity(path: Path) -> tuple[int, int] | None:

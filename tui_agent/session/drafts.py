@@ -13,33 +13,17 @@ def save(
     connection: sqlite3.Connection, session: int, origin: tuple[str, int | None], text: DraftText, at: int
 ) -> None:
     """Store a draft in place of the same writer's last one; ``origin`` is its writer and the leaf it belongs below."""
-    body = json.dumps(
-        {
-            "text": text.text,
-            "reasoning": text.reasoning,
-            "calls": [[call.call_id, call.tool, call.arguments] for call in text.calls],
-            "model": text.model,
-            "started_at": text.started_at,
-            "estimate": text.estimate,
-        }
-    )
+    body = {name: getattr(text, name) for name in ("text", "reasoning", "model", "started_at", "estimate")}
+    body["calls"] = [[call.call_id, call.tool, call.arguments] for call in text.calls]
     connection.execute(
         "INSERT OR REPLACE INTO drafts (session, writer, leaf, updated_at, body) VALUES (?, ?, ?, ?, ?)",
-        (session, *origin, at, body),
+        (session, *origin, at, json.dumps(body)),
     )
 
 
 def clear(connection: sqlite3.Connection, session: int, writer: str) -> bool:
     """Delete a writer's draft; return whether there was one."""
     return connection.execute("DELETE FROM drafts WHERE session = ? AND writer = ?", (session, writer)).rowcount > 0
-
-
-def orphan(connection: sqlite3.Connection, session: int, writer: str) -> None:
-    """Make a writer's draft nobody's, while its program lives on."""
-    connection.execute(
-        "UPDATE OR REPLACE drafts SET writer = 'nobody.' || writer WHERE session = ? AND writer = ?",
-        (session, writer),
-    )
 
 
 def load(connection: sqlite3.Connection, session: int) -> list[tuple[str, int | None, DraftText]]:

@@ -31,13 +31,6 @@ def log_move(connection: sqlite3.Connection, session: int, move: LeafMove) -> No
     set_leaf(connection, session, move.to_leaf, move.at)
 
 
-def moves(connection: sqlite3.Connection, session: int) -> list[LeafMove]:
-    rows = connection.execute(
-        "SELECT from_leaf, to_leaf, action, created_at FROM leaf_moves WHERE session = ? ORDER BY number", (session,)
-    )
-    return [LeafMove(*row) for row in rows]
-
-
 def set_label(connection: sqlite3.Connection, session: int, entry_id: int, text: str | None, at: int) -> None:
     """Set or, with None or "", remove an entry's label."""
     if text:
@@ -49,15 +42,10 @@ def set_label(connection: sqlite3.Connection, session: int, entry_id: int, text:
         connection.execute("DELETE FROM labels WHERE session = ? AND id = ?", (session, entry_id))
 
 
-def labels(connection: sqlite3.Connection, session: int) -> dict[int, str]:
-    rows = connection.execute("SELECT id, text FROM labels WHERE session = ? ORDER BY id", (session,))
-    return dict(rows.fetchall())
-
-
 _CHUNK = 400
 """Ids in one statement: enough to make statements cheap, few enough for every build of SQLite."""
 
-_HEADER_COLUMNS = "id, parent_id, kind, preview, tokens, created_at, size"
+HEADER_COLUMNS = "id, parent_id, kind, preview, tokens, created_at, size"
 
 
 def chunks(ids: Iterable[int], size: int = _CHUNK) -> Iterator[list[int]]:
@@ -235,24 +223,12 @@ def headers_of(connection: sqlite3.Connection, session: int, ids: Iterable[int])
     found: list[EntryHeader] = []
     for chunk in chunks(ids):
         rows = connection.execute(
-            f"SELECT {_HEADER_COLUMNS} FROM entries "  # noqa: S608 - a constant
+            f"SELECT {HEADER_COLUMNS} FROM entries "  # noqa: S608 - a constant
             "WHERE session = ? AND id IN (SELECT value FROM json_each(?)) ORDER BY id",
             (session, json.dumps(chunk)),
         )
         found.extend(map(EntryHeader._make, rows))
     return found
-
-
-def newest_headers(
-    connection: sqlite3.Connection, session: int, kinds: Sequence[str], condition: str, value: str, limit: int
-) -> list[EntryHeader]:
-    """Return the headers of entries of some kinds for which a condition with one value holds, newest first."""
-    rows = connection.execute(
-        f"SELECT {_HEADER_COLUMNS} FROM entries "  # noqa: S608 - constants
-        f"WHERE session = ? AND {condition} AND kind IN ({', '.join('?' * len(kinds))}) ORDER BY id DESC LIMIT ?",
-        (session, value, *kinds, limit),
-    )
-    return list(map(EntryHeader._make, rows))
 
 
 def load(

@@ -18,8 +18,13 @@ def now() -> int:
 
 def uuid7(milliseconds: int) -> str:
     """Return a new UUID version 7 (RFC 9562, section 5.7): 48 bits of time, then random bits."""
-    value = (milliseconds & (1 << 48) - 1) << 80 | int.from_bytes(os.urandom(10), "big")
-    value = value & ~(0xF << 76) | 0x7 << 76
+    return timed_uuid(milliseconds, os.urandom(10), 7)
+
+
+def timed_uuid(milliseconds: int, rest: bytes, version: int) -> str:
+    """Return a UUID that begins with a time, so that such ids sort by age; ``rest`` are ten more bytes."""
+    value = (milliseconds & (1 << 48) - 1) << 80 | int.from_bytes(rest, "big")
+    value = value & ~(0xF << 76) | version << 76
     value = value & ~(0x3 << 62) | 0x2 << 62
     text = f"{value:032x}"
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"

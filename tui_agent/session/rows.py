@@ -1,8 +1,7 @@
 """How an entry becomes rows and comes back."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
 
 from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError
@@ -62,28 +61,19 @@ def completed(entry: Entry, entry_id: int, parent: int | None, at: int, estimate
     )
 
 
-def body_of(entry: Entry) -> str:
-    """Return the JSON of everything that is not in a header column."""
-    body = _json_of(entry)
-    return body if body is not None else repaired(entry).model_dump_json(exclude=_HEADER)
-
-
 def sound(entry: Entry) -> Entry:
     """Return an entry all of whose texts are valid: the very same, unless one is not."""
-    return entry if _json_of(entry) is not None else repaired(entry)
-
-
-def repaired(entry: Entry) -> Entry:
+    try:
+        if _NUL not in body_of(entry):
+            return entry
+    except PydanticSerializationError:  # a surrogate is no UTF-8
+        pass
     return EntryAdapter.validate_python(valid_texts(entry.model_dump(mode="python")))
 
 
-def _json_of(entry: Entry) -> str | None:
-    """Return an entry's body, None where a text in it is not valid."""
-    try:
-        body = entry.model_dump_json(exclude=_HEADER)
-    except PydanticSerializationError:  # a surrogate is no UTF-8
-        return None
-    return None if _NUL in body else body
+def body_of(entry: Entry) -> str:
+    """Return the JSON of everything that is not in a header column, of an entry whose texts are valid."""
+    return entry.model_dump_json(exclude=_HEADER)
 
 
 def entry_from(row: tuple[int, int | None, str, str, int, int, str | None]) -> Entry:
@@ -172,25 +162,16 @@ def _part_pieces(part: TextPart | FilePart | ImagePart | ReasoningPart | ToolCal
 
 
 def blobs_of(entry: Entry) -> set[str]:
-    return {digest for digest in _blobs(entry) if digest}
-
-
-def _blobs(entry: Entry) -> Iterator[str | None]:
+    """Return the digests of the outputs, images and snapshots that belong to an entry."""
+    found: list[str | None] = []
     match entry:
-        case UserEntry():
-            yield from _images(entry.parts)
-        case ToolResultEntry():
-            yield entry.full_output
-            yield from _images(entry.attachments)
-        case CheckpointEntry():
-            for change in entry.files:
-                yield from (change.before, change.after)
-        case _:
-            return
-
-
-def _images(parts: Iterable[Any]) -> Iterator[str]:
-    return (part.blob for part in parts if isinstance(part, ImagePart))
+        case UserEntry(parts=parts) | ToolResultEntry(attachments=parts):
+            found = [part.blob for part in parts if isinstance(part, ImagePart)]
+        case CheckpointEntry(files=files):
+            found = [digest for change in files for digest in (change.before, change.after)]
+    if isinstance(entry, ToolResultEntry):
+        found.append(entry.full_output)
+    return {digest for digest in found if digest}
 
 
 def model_of(entry: Entry) -> str:

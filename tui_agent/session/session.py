@@ -104,7 +104,10 @@ class WriteAccess:
                 connection.execute(
                     "UPDATE sessions SET holder = NULL WHERE number = ? AND holder = ?", (self._number, self._writer)
                 )
-                drafts.orphan(connection, self._number, self._writer)
+                connection.execute(
+                    "UPDATE OR REPLACE drafts SET writer = 'nobody.' || writer WHERE session = ? AND writer = ?",
+                    (self._number, self._writer),
+                )
         self._holding = False
 
     def announce(self) -> None:
@@ -237,7 +240,7 @@ class Session:
         read_only: bool = False,
     ) -> None:
         self.id = session_id
-        self._store = store
+        self.store = store
         self._estimate = estimate
         self._clock = clock or store.clock
         self._number = store.number(session_id)
@@ -259,7 +262,7 @@ class Session:
         Raises:
             EntryNotFound: there is no such entry.
         """
-        other = Session(self._store, self.id, estimate=self._estimate, clock=self._clock)
+        other = Session(self.store, self.id, estimate=self._estimate, clock=self._clock)
         self.reader.ids_to(leaf)
         other.reader, other._access, other._is_beside = self.reader, self._access, True
         other._path = LeafPath(self.reader, leaf)
@@ -268,13 +271,9 @@ class Session:
     # -- what it is -----------------------------------------------------------------------------------------
 
     @property
-    def store(self) -> Store:
-        return self._store
-
-    @property
     def info(self) -> SessionInfo:
         """The session as lists show it, read anew."""
-        return self._store.session(self.id)
+        return self.store.session(self.id)
 
     @property
     def leaf(self) -> int | None:
@@ -451,8 +450,12 @@ class Session:
 
     def moves(self) -> list[LeafMove]:
         """Return all moves ever made in the session, undoing and redoing included, the first one first."""
-        with self._store.reader() as connection:
-            return entry_table.moves(connection, self._number)
+        with self.store.reader() as connection:
+            rows = connection.execute(
+                "SELECT from_leaf, to_leaf, action, created_at FROM leaf_moves WHERE session = ? ORDER BY number",
+                (self._number,),
+            )
+            return [LeafMove(*row) for row in rows]
 
     @property
     def history(self) -> History:
@@ -485,8 +488,9 @@ class Session:
             entry_table.set_label(connection, self._number, entry_id, text, self._clock())
 
     def labels(self) -> dict[int, str]:
-        with self._store.reader() as connection:
-            return entry_table.labels(connection, self._number)
+        with self.store.reader() as connection:
+            rows = connection.execute("SELECT id, text FROM labels WHERE session = ? ORDER BY id", (self._number,))
+            return dict(rows.fetchall())
 
     # -- drafts ---------------------------------------------------------------------------------------------
 
@@ -512,11 +516,11 @@ class Session:
         """
         if self.read_only:
             return None
-        with self._store.reader() as connection:
+        with self.store.reader() as connection:
             stored = drafts.load(connection, self._number)
         recovered: AssistantEntry | None = None
         for writer, leaf, text in stored:
-            if writer == self._writer or not self._store.alive(writer):
+            if writer == self._writer or not self.store.alive(writer):
                 answer = drafts.entry_of(text)
                 for entry in self._append(leaf, [answer] if answer else [], draft=writer):
                     recovered = entry if isinstance(entry, AssistantEntry) else recovered

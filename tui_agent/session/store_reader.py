@@ -33,7 +33,7 @@ from tui_agent.session.search import match_expression, ranked_expression, snippe
 _CONSIDERED = 2_000
 """Matches of a search that are ordered by time; of more, those in the sessions begun last are taken."""
 
-_MENTIONABLE = kinds(lambda kind: kind.is_mentionable)
+_MENTIONABLE = ", ".join(f"'{kind}'" for kind in kinds(lambda kind: kind.is_mentionable))
 
 _STATES = ", ".join(f"'{kind}'" for kind in kinds(lambda kind: kind.sets_state))
 _IS_TYPED = (
@@ -267,8 +267,13 @@ class StoreReader:
         with self.reader() as connection:
             for condition, value in ways:
                 if len(found) < limit:
-                    headers = entry_table.newest_headers(connection, number, _MENTIONABLE, condition, value, limit)
-                    found.update((header.id, header) for header in headers if header.id not in found)
+                    rows = connection.execute(
+                        f"SELECT {entry_table.HEADER_COLUMNS} FROM entries "  # noqa: S608 - constants
+                        f"WHERE session = ? AND {condition} AND kind IN ({_MENTIONABLE}) ORDER BY id DESC LIMIT ?",
+                        (number, value, limit),
+                    )
+                    for header in map(EntryHeader._make, rows):
+                        found.setdefault(header.id, header)
         return list(found.values())[:limit]
 
     def prompt_history(self, limit: int = 500) -> list[str]:

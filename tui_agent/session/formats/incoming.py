@@ -7,7 +7,7 @@ import json
 import re
 from array import array
 from collections import Counter
-from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from tempfile import SpooledTemporaryFile
 from typing import Any, ClassVar, overload
@@ -31,6 +31,7 @@ from tui_agent.session.entries import (
     Usage,
 )
 from tui_agent.session.formats.reading import ImportRefused, NoConversation, Node, SourceFile
+from tui_agent.session.ids import timed_uuid
 from tui_agent.session.records import LeafMove
 from tui_agent.session.rows import sound
 
@@ -171,22 +172,22 @@ class StagedEntries(Sequence[Entry]):
         return EntryAdapter.validate_json(self._spool.get(self._places[at], self._sizes[at]))
 
 
-class StagedBlobs(MutableMapping[str, bytes]):
+class StagedBlobs(Mapping[str, bytes]):
     """Contents by their digest, on disk."""
 
     def __init__(self) -> None:
         self._spool = _Spool()
         self._places: dict[str, tuple[int, int]] = {}
 
-    def __setitem__(self, digest: str, content: bytes) -> None:
+    def keep(self, content: bytes) -> str:
+        """Keep bytes and return their SHA-256 digest in hexadecimal."""
+        digest = hashlib.sha256(content).hexdigest()
         if digest not in self._places:
             self._places[digest] = (self._spool.put(content), len(content))
+        return digest
 
     def __getitem__(self, digest: str) -> bytes:
         return self._spool.get(*self._places[digest])
-
-    def __delitem__(self, digest: str) -> None:
-        del self._places[digest]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._places)
@@ -240,16 +241,9 @@ def is_derived_id(session_id: str) -> bool:
 
 
 def derived_id(at: int, *names: str) -> str:
-    """Return a session id that is always the same for the same names and time (UUID version 8 of RFC 9562).
-
-    Like every session's id it begins with its time, so that ids sort by age.
-    """
+    """Return a session id that is always the same for the same names and time (UUID version 8 of RFC 9562)."""
     digest = hashlib.sha256("\0".join(names).encode("utf-8", "replace")).digest()
-    value = (at & (1 << 48) - 1) << 80 | int.from_bytes(digest[:10], "big")
-    value = value & ~(0xF << 76) | 0x8 << 76
-    value = value & ~(0x3 << 62) | 0x2 << 62
-    text = f"{value:032x}"
-    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+    return timed_uuid(at, digest[:10], 8)
 
 
 class SessionReader:
@@ -363,9 +357,7 @@ class SessionReader:
             content = base64.b64decode(data, validate=True)
         except (binascii.Error, ValueError):
             raise node.refuse("an image is not base64") from None
-        digest = hashlib.sha256(content).hexdigest()
-        self.session.blobs[digest] = content
-        return ImagePart(blob=digest, mime=mime)
+        return ImagePart(blob=self.session.blobs.keep(content), mime=mime)
 
     # -- the end ----------------------------------------------------------------------------------------------
 

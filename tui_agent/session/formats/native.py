@@ -6,7 +6,6 @@ closes the file and says how many lines there were, so that a file cut off on it
 
 import base64
 import binascii
-import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Literal, cast
@@ -209,9 +208,8 @@ class _Reader:
             content = base64.b64decode(node.text("data"), validate=True)
         except (binascii.Error, ValueError):
             raise node.refuse("the content is not base64") from None
-        if hashlib.sha256(content).hexdigest() != digest:
+        if session.blobs.keep(content) != digest:
             raise node.refuse("the content is not what its digest says")
-        session.blobs[digest] = content
 
     def _close(self, session: IncomingSession) -> None:
         ids = {entry.id for entry in session.entries}
