@@ -29,14 +29,16 @@ def _code(*words: str) -> str:
 def keys() -> str:
     """Return the keys of the prompt, and the actions that can have other keys."""
     import tui_agent.ui.widgets.transcript  # noqa: F401 - before the screens, which it imports in a circle
+    from tui_agent.app.commands import command_table
     from tui_agent.ui.key_help import PROMPT_KEYS, rebindable_actions
     from tui_agent.ui.screens.main import MainScreen
 
     def shown(names: str) -> str:
         return names if names.startswith(("/", "!", "any ")) else " ".join(f"`{key}`" for key in names.split())
 
+    helps = {row.name: row.help for row in command_table()}
     actions = [
-        (_code(action.id), _code(*re.split(r",\s*", action.keys)), action.place, action.help)
+        (_code(action.id), _code(*re.split(r",\s*", action.keys)), action.place, helps.get(action.id, action.help))
         for action in rebindable_actions(MainScreen.BINDINGS)
     ]
     prompt = _table(("key", "does"), [(shown(names), text) for names, text in PROMPT_KEYS])

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui_agent.plot import FREE, Series, columns, picture, stacked
+from tui_agent.plot import FREE, Series, columns, stacked
 
 
 @given(
@@ -39,8 +39,8 @@ def test_what_is_not_nothing_shows_and_nothing_is_higher_than_the_plot(levels: l
 
 
 def test_parts_differ_without_colour() -> None:
-    drawn = picture(Series(([25, 25], [50, 100]), 100, {1: "◆"}), 2, 4)
-    assert [line.ljust(2) for line in drawn] == [" █", " █", "██", "▓▓", " ◆"]
+    drawn = [stacked(levels, 100, 4) for levels in ([25, 50], [25, 100])]
+    assert ["".join(cell.glyph for cell in cells) for cells in drawn] == ["  █▓", "███▓"]
 
 
 def test_of_two_marks_in_a_column_the_weightier_is_shown() -> None:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from tui_agent.lazy import dataclass
 
-__all__ = ["FREE", "Cell", "Column", "Series", "columns", "partial", "picture", "stacked"]
+__all__ = ["FREE", "Cell", "Column", "Series", "columns", "partial", "stacked"]
 
 _EIGHTHS = " ▁▂▃▄▅▆▇█"
 _BASE = "▓"
@@ -104,15 +104,3 @@ def stacked(levels: Sequence[float], top: float, height: int) -> list[Cell]:
 def partial(eighths: int) -> str:
     """Return the character that fills so many eighths of a cell from below."""
     return _EIGHTHS[eighths]
-
-
-def picture(series: Series, width: int, height: int) -> list[str]:
-    """Return a plot as lines of text from the top down, the marks below."""
-    shown = columns(series, width)
-    drawn = [stacked([level[one.peak] for level in series.levels], series.top, height) for one in shown]
-    lines = [
-        "".join(cells[row].glyph * one.cells for one, cells in zip(shown, drawn, strict=True)) for row in range(height)
-    ]
-    if series.marks:
-        lines.append("".join((one.mark or " ").ljust(one.cells) for one in shown))
-    return [line.rstrip() for line in lines]

@@ -34,7 +34,7 @@ from tests.support.scripted_client import Call, Reply, ScriptedClient
 from tui_agent.agent.agent import Agent
 from tui_agent.agent.race.race import Race, RaceOrder
 from tui_agent.agent.race.specs import RunnerSpec
-from tui_agent.app.rewind_files import carry_out
+from tui_agent.app.rewind_commands import carry_out
 from tui_agent.context.request import Message, ModelRequest
 from tui_agent.context.tokens import TokenCounter
 from tui_agent.session.effort import Effort

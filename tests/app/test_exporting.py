@@ -165,7 +165,7 @@ def test_one_branch_can_be_chosen(store, session):
     assert "the other way" not in text
     importer = Importer(Store(store.path.with_name("other.db")))
     path = store.path.with_name("branch.jsonl")
-    write_export(store, ExportOrder(session.id, ExportFormat.JSON, leaf=3), path, {})
+    write_export(store, ExportOrder(session.id, ExportFormat.JSON, leaf=3), path)
     [imported] = importer.take(path)
     assert imported.entries == 3
 
@@ -215,7 +215,7 @@ def test_redacted_exports_hold_no_secret_and_no_home(store, form):
 def test_a_redacted_session_can_be_imported_with_its_outputs(store, tmp_path):
     session = secretive(store)
     path = tmp_path / "out.jsonl"
-    write_export(store, ExportOrder(session.id, ExportFormat.JSON, redacted=True), path, {})
+    write_export(store, ExportOrder(session.id, ExportFormat.JSON, redacted=True), path)
     assert path.stat().st_mode & 0o777 == 0o600
     with Store(tmp_path / "other" / "o.db") as other:
         [imported] = Importer(other).take(path)

@@ -15,8 +15,7 @@ from tests.support.scripted_client import Call, Reply, ScriptedClient
 from tests.support.thoroughness import NIGHTLY
 from tui_agent.agent.agent_specs import AgentSpec
 from tui_agent.app.controller import Controller
-from tui_agent.app.rewind_commands import put_files_back
-from tui_agent.app.rewind_files import carry_out
+from tui_agent.app.rewind_commands import carry_out, put_files_back
 from tui_agent.context.projection import ModelTraits, project
 from tui_agent.context.request import ModelRequest, request_bytes
 from tui_agent.session.effort import Effort

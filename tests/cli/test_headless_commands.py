@@ -106,7 +106,7 @@ async def test_a_compaction_is_told_in_the_numbers_of_its_entry(tmp_path: Path) 
     harness = await talked(tmp_path)
     place, before = Place(harness), len(harness.path())
     assert await place.run("/compact --preview") == ExitCode.DONE
-    assert "Summarised: " in place.out.getvalue()
+    assert "Summarised  " in place.out.getvalue()
     assert len(harness.path()) == before
     assert await place.run("/compact") == ExitCode.DONE
     entry = harness.path()[-1]

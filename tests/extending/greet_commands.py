@@ -12,11 +12,9 @@ if TYPE_CHECKING:
     from tui_agent.app.controller import Controller
 
 
+@Command("greet", "say hello", argument="[NAME]")
 async def greet(controller: Controller, argument: str) -> None:
     """Greet somebody."""
     if argument == "nobody":
         raise CommandError("There is nobody to greet.")
     controller.show(Report("Greeting", [f"Hello, {argument or 'world'}."]))
-
-
-COMMANDS = (Command("greet", "say hello", greet, "Greet", argument="[NAME]"),)

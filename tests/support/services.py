@@ -1,16 +1,32 @@
 """What an application is given where a test does not care: nothing is found, asked or kept."""
 
+import time
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
-from tui_agent.app.services import AppServices, FileTransfer
+from tui_agent.app.services import AppServices
+from tui_agent.config import Config
+
+
+def nothing(*_given: object) -> None:
+    """Do nothing."""
+
+
+async def nobody(*_given: object) -> tuple[()]:
+    return ()
 
 
 def app_services(**given: Any) -> AppServices:
     """Return services: those given, and for the rest ones without a user, a network or files."""
-    services = AppServices()
-    plain = {"config_path": Path("config.toml"), "state_dir": None, "logins": SimpleNamespace(rows=tuple)}
-    for name, value in (plain | {"transfer": FileTransfer(given["store"])} | given).items():
-        setattr(services, name, value)
-    return services
+    plain: dict[str, Any] = {
+        "config_path": Path("config.toml"), "state_dir": None, "warnings": (), "logins": SimpleNamespace(rows=tuple),
+        "clock": time.time, "on_ready": nothing, "close_session": nothing,
+        "config": Config, "save_setting": nothing, "settings_rows": tuple, "reread_settings": tuple, "doctor": tuple,
+        "trust_question": nothing, "answer_trust": nothing, "forget_rule": nothing, "keep_rule": nothing,
+        "check_command": lambda _project: "", "keep_check": nothing,
+        "models": tuple, "ask_servers": nobody, "judge_model": nothing, "reread_cost": nothing, "price": nothing,
+        "provider_keys": dict, "own_servers": tuple, "find_servers": nobody,
+        "use_server": lambda server, model: f"{server.name}/{model}", "list_files": nobody, "branch": nobody,
+    }  # fmt: skip
+    return cast("AppServices", SimpleNamespace(**plain | given))

@@ -14,6 +14,7 @@ from textual.pilot import Pilot
 from textual.widget import Widget
 
 from tests.support import parsed_styles, settled  # noqa: F401 - pilots wait, and start sooner
+from tui_agent.agent.events import AgentEvent
 from tui_agent.resources import style_path
 from tui_agent.session.entries import AssistantEntry, TextPart, ToolCallPart, UserEntry
 from tui_agent.ui.widgets.transcript.source import EntrySource
@@ -102,6 +103,20 @@ class Shown:
             done = asyncio.Event()
             self.pane.call_after_refresh(done.set)
             await asyncio.wait_for(done.wait(), 60)
+
+    async def play(self, *happened: AgentEvent) -> None:
+        """Let things happen, and wait until they are painted."""
+        for event in happened:
+            self.pane.apply(event)
+        await self.settled()
+
+    async def press(self, *keys: str) -> None:
+        await self.pilot.press(*keys)
+        await self.settled()
+
+    async def click(self, x: int, y: int, times: int = 1) -> None:
+        await self.pilot.click(Transcript, offset=(x, y), times=times)
+        await self.settled()
 
     def screen(self) -> list[str]:
         """Return the rows on screen without trailing spaces."""

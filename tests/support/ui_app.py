@@ -208,6 +208,12 @@ def remembered(stage: Stage) -> None:
     stage.agent.append(ModeChangeEntry(mode="plan"))
 
 
+async def press(pilot: Pilot[Any], *keys: str) -> None:
+    """Press keys and wait until everything they began is done."""
+    await pilot.press(*keys)
+    await pilot.pause()
+
+
 async def write(pilot: Pilot[Any], text: str) -> None:
     """Type a text as fast as a terminal brings it; ``Pilot.press`` waits after every key."""
     press_at_once(pilot.app, *text)

@@ -63,17 +63,18 @@ async def test_the_end_of_a_long_run_is_told_to_who_looks_elsewhere_and_the_titl
 
 
 @pytest.mark.parametrize(
-    ("here", "seconds", "ended", "title"),
+    ("here", "seconds", "ended", "title", "notify"),
     [
-        (True, 60, RunEnded("done"), ""),
-        (False, 3, RunEnded("done"), "✓"),
-        (False, 60, RunEnded("interrupted"), ""),
+        (True, 60, RunEnded("done"), "", "desktop"),
+        (False, 3, RunEnded("done"), "✓", "desktop"),
+        (False, 60, RunEnded("interrupted"), "", "desktop"),
+        (False, 60, RunEnded("done"), "✓", "off"),
     ],
 )
 async def test_nobody_is_called_for_less(
-    tmp_path: Path, here: bool, seconds: float, ended: RunEnded, title: str
+    tmp_path: Path, here: bool, seconds: float, ended: RunEnded, title: str, notify: str
 ) -> None:
-    stage, clock = a_stage(tmp_path)
+    stage, clock = a_stage(tmp_path, notify=notify)
     async with stage.run() as pilot:
         await look(stage, pilot, here=False)
         await look(stage, pilot, here=here)
@@ -98,14 +99,6 @@ async def test_where_the_terminal_says_nothing_of_focus_no_key_for_a_while_count
         assert stage.app.sub_title == "✗"
         await pilot.press("z")
         assert stage.app.sub_title == ""
-
-
-async def test_off_is_off(tmp_path: Path) -> None:
-    stage, clock = a_stage(tmp_path, notify="off")
-    async with stage.run() as pilot:
-        await look(stage, pilot, here=False)
-        await run(stage, clock, pilot, 60, RunEnded("done"))
-        assert calls(stage) == []
 
 
 async def test_a_command_of_the_users_is_told_and_its_failure_is_a_warning(tmp_path: Path) -> None:

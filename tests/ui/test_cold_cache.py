@@ -5,7 +5,7 @@ from typing import Any
 
 from tests.support.real_stage import SUMMARY, RealStage, real_stage
 from tests.support.scripted_client import Reply
-from tests.support.ui_app import NOW, until
+from tests.support.ui_app import NOW, press, until
 from tui_agent.context.settings import CacheSettings, ContextSettings
 from tui_agent.session.entries import CompactionEntry, Usage
 from tui_agent.ui.screens.compact import CompactScreen
@@ -61,19 +61,16 @@ async def test_the_next_key_after_a_pause_says_what_the_next_request_reads_anew(
         await pilot.press("h")
         assert FORGOTTEN not in stage.text()
         clock.now += 7 * 3600  # the machine slept: no timer has run
-        await pilot.press("e")
-        await pilot.pause()
+        await press(pilot, "e")
         assert f"{FORGOTTEN}: the next request reads 3.1k tokens anew, about $0.0094 more." in " ".join(
             stage.text().split()
         )
         assert "f4 compact first" in stage.text()
         assert "cold" in stage.text()
         stage.main.notice.clear()
-        await pilot.press("y")
-        await pilot.pause()
+        await press(pilot, "y")
         assert FORGOTTEN not in stage.text()  # told once
-        await pilot.press("f4")
-        await pilot.pause()
+        await press(pilot, "f4")
         assert isinstance(stage.screen, CompactScreen)
 
 
@@ -85,8 +82,7 @@ async def test_it_is_told_again_when_the_cache_cools_again(tmp_path: Path) -> No
             await stage.say("Hello.", pilot)
             assert FORGOTTEN not in stage.text()
             clock.now += 400
-            await pilot.press("h")
-            await pilot.pause()
+            await press(pilot, "h")
             assert FORGOTTEN in stage.text()
 
 
@@ -115,8 +111,7 @@ async def test_nothing_is_said_of_what_is_small_never_cached_or_not_wanted(tmp_p
         async with stage.run() as pilot:
             await stage.say("Hello.", pilot)
             clock.now += 3600
-            await pilot.press("h")
-            await pilot.pause()
+            await press(pilot, "h")
             assert FORGOTTEN not in stage.text()
 
 
@@ -127,8 +122,7 @@ async def test_a_miss_is_one_calm_line_with_its_price_and_its_cause_and_told_of_
             await stage.say(text, pilot)
         line = "Cache missed: 3.1k of 3.1k tokens were read anew, ~$0.0093 more"
         assert f"{line}: nothing changed here" in " ".join(stage.text().split())
-        await pilot.press("ctrl+g")
-        await pilot.pause()
+        await press(pilot, "ctrl+g")
         facts = [line.strip() for line in stage.text().splitlines() if "request: " in line]
         assert [line.partition(":")[0] for line in facts] == ["Next request", "Last request"]
         assert line in facts[1]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.ui_app import make_stage, remembered, until, write
+from tests.support.ui_app import Stage, make_stage, press, remembered, until, write
 from tui_agent.agent.events import RunStarted
 from tui_agent.app.commands import Command
 from tui_agent.app.session_commands import rename
@@ -16,14 +16,11 @@ def offered(stage: object) -> list[str]:
     return [str(option.prompt).split()[0] for option in popup.options] if popup.is_open else []
 
 
-async def test_slash_offers_commands_and_enter_runs_the_highlighted_one(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
+async def test_slash_offers_commands_and_enter_runs_the_highlighted_one(stage: Stage) -> None:
     async with stage.run() as pilot:
-        await pilot.press("slash", "h", "e")
-        await pilot.pause()
+        await press(pilot, "slash", "h", "e")
         assert offered(stage)[0] == "/help"
-        await pilot.press("enter")
-        await pilot.pause()
+        await press(pilot, "enter")
         assert type(stage.app.screen).__name__ == "HelpScreen"
         assert stage.main.prompt.text == ""
 
@@ -31,17 +28,15 @@ async def test_slash_offers_commands_and_enter_runs_the_highlighted_one(tmp_path
 async def test_enter_on_a_command_that_needs_an_argument_waits_for_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rows = [Command("review", "an own command", rename, "Review", argument="FILE")]
+    rows = [Command("review", "an own command", argument="FILE", handler=rename)]
     monkeypatch.setattr("tui_agent.app.controller.commands_of", lambda _agent: rows)
     stage = make_stage(tmp_path)
     async with stage.run() as pilot:
-        await pilot.press("slash", "r", "e", "v", "enter")
-        await pilot.pause()
+        await press(pilot, "slash", "r", "e", "v", "enter")
         assert stage.main.prompt.text == "/review "
 
 
-async def test_at_offers_files_and_enter_inserts_one(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
+async def test_at_offers_files_and_enter_inserts_one(stage: Stage) -> None:
     async with stage.run() as pilot:
         await write(pilot, "look at @views")
         await until(lambda: offered(stage), pilot)
@@ -70,15 +65,12 @@ async def test_typing_goes_on_while_the_files_are_listed(tmp_path: Path) -> None
         assert offered(stage) == ["src/late.py"]
 
 
-async def test_escape_closes_the_list_first_and_stops_the_run_next(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
+async def test_escape_closes_the_list_first_and_stops_the_run_next(stage: Stage) -> None:
     async with stage.run() as pilot:
         stage.agent.emit(RunStarted())
-        await pilot.press("slash", "m")
-        await pilot.pause()
+        await press(pilot, "slash", "m")
         assert offered(stage)
-        await pilot.press("escape")
-        await pilot.pause()
+        await press(pilot, "escape")
         assert offered(stage) == []
         assert stage.main.prompt.text == "/m"
         assert stage.agent.calls == []
@@ -86,8 +78,7 @@ async def test_escape_closes_the_list_first_and_stops_the_run_next(tmp_path: Pat
         assert stage.agent.calls == ["interrupt"]
 
 
-async def test_a_click_takes_a_completion(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
+async def test_a_click_takes_a_completion(stage: Stage) -> None:
     async with stage.run() as pilot:
         await write(pilot, "@models")
         await until(lambda: offered(stage), pilot)
@@ -109,8 +100,7 @@ async def test_a_word_that_names_nothing_is_said_to_and_enter_sends(tmp_path: Pa
         await until(lambda: stage.agent.sent, pilot)
 
 
-async def test_a_number_sign_offers_entries_the_newest_first(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
+async def test_a_number_sign_offers_entries_the_newest_first(stage: Stage) -> None:
     async with stage.run() as pilot:
         remembered(stage)
         said = (TextPart(text="Looking."),)
@@ -129,8 +119,7 @@ async def test_a_number_sign_offers_entries_the_newest_first(tmp_path: Path) -> 
         assert stage.main.prompt.text == "as in #1 "
 
 
-async def test_a_number_typed_in_full_is_sent_as_it_is(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
+async def test_a_number_typed_in_full_is_sent_as_it_is(stage: Stage) -> None:
     async with stage.run() as pilot:
         for number in range(12):
             stage.agent.append(UserEntry(parts=(TextPart(text=f"message {number}"),)))

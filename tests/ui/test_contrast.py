@@ -7,10 +7,10 @@ import pytest
 from textual.color import Color
 from textual.theme import BUILTIN_THEMES
 
-from tests.support.ui_app import make_stage, strips
+from tests.support.ui_app import Stage, strips
 from tests.support.ui_scenes import play, scene_stage
 from tui_agent.ui.contrast import contrast, readable, readable_variables
-from tui_agent.ui.widgets.transcript.palette import Palette
+from tui_agent.ui.widgets.transcript.paint import Palette
 
 DECORATION = {"rule", "quote-bar", "focus", "standing-sent", "match", "match-current"}
 ROWS = ("added", "removed", "added added-part", "removed removed-part")
@@ -33,8 +33,7 @@ def test_coloured_text_can_be_read_in_every_theme(name: str) -> None:
 
 
 @pytest.mark.parametrize("theme", ["textual-dark", "textual-light"])
-async def test_all_text_of_the_conversation_can_be_read(tmp_path: Path, theme: str) -> None:
-    stage = make_stage(tmp_path)
+async def test_all_text_of_the_conversation_can_be_read(stage: Stage, theme: str) -> None:
     async with stage.run() as pilot:
         stage.app.theme = theme
         await pilot.pause()

@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.real_stage import RealStage, real_stage
 from tests.support.scripted_client import Reply
-from tests.support.ui_app import until, write
+from tests.support.ui_app import press, until, write
 from tui_agent.context.settings import CacheSettings, ContextSettings
 from tui_agent.session.effort import Effort
 from tui_agent.session.entries import EffortChangeEntry, Usage
@@ -42,8 +42,7 @@ async def test_the_key_offers_what_the_model_has_and_what_is_picked_stands_besid
         await pilot.press("f9")
         await until(lambda: isinstance(stage.screen, ChoiceScreen), pilot)
         assert "● high" in stage.text()
-        await pilot.press("escape")
-        await pilot.pause()
+        await press(pilot, "escape")
         assert chosen(stage) == [Effort.HIGH]
 
 

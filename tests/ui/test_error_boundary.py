@@ -1,7 +1,8 @@
 """Whatever fails on a page closes that page with a sentence; the program stays, and so does what is below."""
 
 import asyncio
-from pathlib import Path
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from textual.app import ComposeResult
@@ -9,7 +10,7 @@ from textual.containers import Vertical
 from textual.reactive import reactive
 from textual.widgets import Input, OptionList, Static
 
-from tests.support.ui_app import Stage, make_stage, press_at_once, screen_text, until
+from tests.support.ui_app import Stage, press, press_at_once, screen_text, until
 from tui_agent.errors import UserFacingError
 from tui_agent.ui.error_boundary import PageScreen
 from tui_agent.ui.screens.help import HelpScreen
@@ -32,74 +33,41 @@ class Plain(PageScreen[str]):
         yield Vertical(Input(), OptionList("one", "two"), Static("a page"))
 
 
-class FailsToCompose(Plain):
-    def compose(self) -> ComposeResult:
-        yield Static("a page")
-        fail()
+def failing(_self: object, *_given: object) -> Any:
+    fail()
 
 
-class PartFailsToCompose(Plain):
-    class Part(Vertical):
-        def compose(self) -> ComposeResult:
-            raise BrokenError
-
-    def compose(self) -> ComposeResult:
-        yield Vertical(self.Part())
+def refusing(_self: object) -> None:
+    raise UserFacingError("This can't be shown.")
 
 
-class FailsToMount(Plain):
-    def on_mount(self) -> None:
-        fail()
+def with_part(method: str) -> Callable[[object], ComposeResult]:
+    """Return a page's ``compose`` that yields a part of which a method fails."""
+    part = type("Part", (Static,), {method: failing})
+
+    def compose(_self: object) -> ComposeResult:
+        yield Vertical(part())
+
+    return compose
 
 
-class RefusesToMount(Plain):
-    def on_mount(self) -> None:
-        raise UserFacingError("This can't be shown.")
-
-
-class FailsWhenShown(Plain):
-    def on_screen_resume(self) -> None:
-        fail()
-
-
-class FailsToPaint(Plain):
-    class Part(Static):
-        def render(self) -> str:
-            raise BrokenError
-
-    def compose(self) -> ComposeResult:
-        yield self.Part()
-
-
-class FailsAfterRefresh(Plain):
-    def on_mount(self) -> None:
-        self.call_after_refresh(fail)
-
-
-class FailsAtTimer(Plain):
-    def on_mount(self) -> None:
-        self.set_timer(0.001, fail)
-
-
-class FailsAtInterval(Plain):
-    def on_mount(self) -> None:
-        self.query_one(Vertical).set_interval(0.001, fail)
-
-
-class FailsWhenWatching(Plain):
-    def on_mount(self) -> None:
-        self.set_timer(0.001, lambda: setattr(self, "count", 1))
-
-    def watch_count(self) -> None:
-        fail()
-
-
-class FailsWhenIdle(Plain):
-    def on_idle(self) -> None:
-        fail()
-
-
-PAGES = Plain.__subclasses__()
+REFUSES = "refuses to mount"
+PAGES: dict[str, dict[str, Any]] = {
+    "fails to compose": {"compose": failing},
+    "a part fails to compose": {"compose": with_part("compose")},
+    "fails to mount": {"on_mount": failing},
+    REFUSES: {"on_mount": refusing},
+    "fails when shown": {"on_screen_resume": failing},
+    "fails to paint": {"compose": with_part("render")},
+    "fails after a refresh": {"on_mount": lambda self: self.call_after_refresh(fail)},
+    "fails at a timer": {"on_mount": lambda self: self.set_timer(0.001, fail)},
+    "fails at an interval": {"on_mount": lambda self: self.query_one(Vertical).set_interval(0.001, fail)},
+    "fails when watching": {
+        "on_mount": lambda self: self.set_timer(0.001, lambda: setattr(self, "count", 1)), "watch_count": failing,
+    },
+    "fails when idle": {"on_idle": failing},
+}  # fmt: skip
+"""Pages that fail somewhere, by what they do: the methods that make them so."""
 
 
 def take_defects(stage: Stage) -> list[type]:
@@ -109,24 +77,24 @@ def take_defects(stage: Stage) -> list[type]:
     return found
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.__name__)
-async def test_a_page_that_fails_is_closed_with_a_sentence(tmp_path: Path, page: type[Plain]) -> None:
-    stage, answers = make_stage(tmp_path), []
+@pytest.mark.parametrize("what", PAGES)
+async def test_a_page_that_fails_is_closed_with_a_sentence(stage: Stage, what: str) -> None:
+    answers: list[object] = []
     async with stage.run(notifications=True) as pilot:
-        broken = page()
+        broken = type("Broken", (Plain,), PAGES[what])()
         stage.app.push_screen(broken, answers.append)
         await until(lambda: answers, pilot)
         await until(lambda: not broken.is_running, pilot)
         assert answers == [None]
         assert stage.app.screen is stage.main
-        said = "This can't be shown." if page is RefusesToMount else "internal error (BrokenError)"
+        said = "This can't be shown." if what == REFUSES else "internal error (BrokenError)"
         assert [toast for toast in stage.toasts if said in toast]
         await pilot.press("a")
         assert stage.main.prompt.text == "a"
-        assert set(take_defects(stage)) == ({BrokenError} if page is not RefusesToMount else set())
+        assert set(take_defects(stage)) == ({BrokenError} if what != REFUSES else set())
 
 
-async def test_what_a_person_asks_for_in_vain_leaves_the_page_open(tmp_path: Path) -> None:
+async def test_what_a_person_asks_for_in_vain_leaves_the_page_open(stage: Stage) -> None:
     class Keys(Plain):
         BINDINGS = (("f2", "fail", ""),)
 
@@ -136,20 +104,17 @@ async def test_what_a_person_asks_for_in_vain_leaves_the_page_open(tmp_path: Pat
         def on_option_list_option_selected(self) -> None:
             fail()
 
-    stage = make_stage(tmp_path)
     async with stage.run() as pilot:
         page = Keys()
         await stage.app.push_screen(page)
-        await pilot.press("f2", "tab", "enter")
-        await pilot.pause()
+        await press(pilot, "f2", "tab", "enter")
         assert take_defects(stage) == [BrokenError, BrokenError]
         assert stage.app.screen is page
         await pilot.press("down", "enter")
         assert take_defects(stage) == [BrokenError]
 
 
-async def test_what_fails_below_all_pages_is_said(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
+async def test_what_fails_below_all_pages_is_said(stage: Stage) -> None:
     async with stage.run() as pilot:
         stage.main.call_after_refresh(fail)
         await pilot.pause()
@@ -159,7 +124,7 @@ async def test_what_fails_below_all_pages_is_said(tmp_path: Path) -> None:
         assert stage.main.prompt.text == "a"
 
 
-async def test_work_of_a_page_ends_before_its_parts_are_gone(tmp_path: Path) -> None:
+async def test_work_of_a_page_ends_before_its_parts_are_gone(stage: Stage) -> None:
     seen: list[tuple[str, bool]] = []
 
     class Waiting(Plain):
@@ -173,7 +138,6 @@ async def test_work_of_a_page_ends_before_its_parts_are_gone(tmp_path: Path) -> 
         def note(self, what: str) -> None:
             seen.append((what, bool(self.query(Static))))
 
-    stage = make_stage(tmp_path)
     async with stage.run() as pilot:
         page = Waiting()
         stage.app.push_screen(page)
@@ -189,19 +153,17 @@ async def test_work_of_a_page_ends_before_its_parts_are_gone(tmp_path: Path) -> 
 # -- what ended the program once -----------------------------------------------------------------------------
 
 
-async def test_keys_before_the_help_has_a_list(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
+async def test_keys_before_the_help_has_a_list(stage: Stage) -> None:
     async with stage.run() as pilot:
         press_at_once(stage.app, "ctrl+p", "pagedown", "down", "pageup")
         await until(lambda: isinstance(stage.app.screen, HelpScreen), pilot)
         await pilot.pause()
 
 
-async def test_a_page_is_left_before_its_callback(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
+async def test_a_page_is_left_before_its_callback(stage: Stage) -> None:
     async with stage.run() as pilot:
         for turns in range(8):
-            shown = FailsAfterRefresh()
+            shown: Plain = type("Broken", (Plain,), PAGES["fails after a refresh"])()
             stage.app.push_screen(shown)
             for _ in range(turns):
                 await asyncio.sleep(0)
@@ -212,8 +174,7 @@ async def test_a_page_is_left_before_its_callback(tmp_path: Path) -> None:
         assert "internal" not in screen_text(stage)
 
 
-async def test_the_tree_is_left_while_it_is_built(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
+async def test_the_tree_is_left_while_it_is_built(stage: Stage) -> None:
     async with stage.run() as pilot:
         for keys in (["ctrl+t", "escape"], ["ctrl+t", "s", "escape"], ["ctrl+t", "space", "escape", "escape"]):
             press_at_once(stage.app, *keys)
@@ -222,8 +183,7 @@ async def test_the_tree_is_left_while_it_is_built(tmp_path: Path) -> None:
                 await pilot.press("escape")
 
 
-async def test_a_click_on_what_was_just_removed_hits_nothing(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
+async def test_a_click_on_what_was_just_removed_hits_nothing(stage: Stage) -> None:
     async with stage.run() as pilot:
         page = Plain()
         await stage.app.push_screen(page)

@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.support.real_stage import RealStage, real_stage
 from tests.support.scripted_client import Call, Reply
-from tests.support.ui_app import make_stage, screen_text, until, write
+from tests.support.ui_app import Stage, screen_text, until, write
 from tests.support.ui_scenes import conversation
 from tui_agent.agent.permissions import Action, Rule
 from tui_agent.app.find_commands import MAX_SCANNED, find_entries
@@ -106,8 +106,7 @@ async def test_old_entries_of_a_long_session_are_found_by_the_index(tmp_path: Pa
         assert await find_entries(stage.main.controller, "xylo") == [last.id, 1]
 
 
-async def test_the_way_back_is_in_sight_on_a_narrow_screen(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
+async def test_the_way_back_is_in_sight_on_a_narrow_screen(stage: Stage) -> None:
     async with stage.run((40, 12)) as pilot:
         stage.agent.append(*conversation())
         await pilot.pause()

@@ -1,17 +1,14 @@
 """Whatever widget draws it: nothing a terminal would act on reaches the screen."""
 
-from pathlib import Path
-
 from textual.widgets import Static
 
-from tests.support.ui_app import make_stage, screen_text
+from tests.support.ui_app import Stage, press, screen_text
 from tui_agent.safe_text import ACTING
 
 EVIL = "left\x1b]0;owned\x07\x1b[2J\u202eright"
 
 
-async def test_a_widget_that_forgets_to_make_its_text_harmless_does_no_harm(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
+async def test_a_widget_that_forgets_to_make_its_text_harmless_does_no_harm(stage: Stage) -> None:
     async with stage.run() as pilot:
         await stage.app.screen.mount(Static(EVIL, markup=False))
         stage.app.notify(EVIL, markup=False)
@@ -22,8 +19,7 @@ async def test_a_widget_that_forgets_to_make_its_text_harmless_does_no_harm(tmp_
         assert ACTING.search(text) is None
 
 
-async def test_titles_notices_and_pickers_show_what_they_were_given_harmless(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
+async def test_titles_notices_and_pickers_show_what_they_were_given_harmless(stage: Stage) -> None:
     async with stage.run((120, 30)) as pilot:
         stage.agent.session.set_title(EVIL)
         stage.main.refresh_facts()
@@ -32,7 +28,6 @@ async def test_titles_notices_and_pickers_show_what_they_were_given_harmless(tmp
         text = screen_text(stage)
         assert text.count("left␛]0;owned") == 2
         assert ACTING.search(text) is None
-        await pilot.press("ctrl+s")
-        await pilot.pause()
+        await press(pilot, "ctrl+s")
         await pilot.pause()
         assert ACTING.search(screen_text(stage)) is None

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.support.ui_app import HOME, Stage, make_stage, screen_text, until, write
+from tests.support.ui_app import HOME, Stage, screen_text, until, write
 from tui_agent.session.entries import ShellEntry, TextPart, UserEntry
 from tui_agent.session.session import Session
 from tui_agent.ui.screens.picker import PickScreen
@@ -20,8 +20,7 @@ def sent_before(stage: Stage, cwd: Path, *texts: str, agent: str = "") -> None:
     session.release()
 
 
-async def test_every_prompt_of_the_project_is_found_newest_first(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
+async def test_every_prompt_of_the_project_is_found_newest_first(stage: Stage) -> None:
     sent_before(stage, HOME, "find the login bug", "!make test")
     sent_before(stage, HOME / "web", "fix the redirect\nand test it")
     sent_before(stage, Path("/home/ada/other"), "nothing of this project")
@@ -41,8 +40,7 @@ async def test_every_prompt_of_the_project_is_found_newest_first(tmp_path: Path)
         await until(lambda: stage.main.prompt.text == "fix the redirect\nand test it", pilot)
 
 
-async def test_what_was_written_is_not_lost(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
+async def test_what_was_written_is_not_lost(stage: Stage) -> None:
     sent_before(stage, HOME, "find the login bug")
     async with stage.run() as pilot:
         await write(pilot, "half a thought")

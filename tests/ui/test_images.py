@@ -10,7 +10,7 @@ import pytest
 from tests.support.ui_app import Stage, make_stage, screen_text, until, write
 from tui_agent.app.pasted_images import MAX_KEPT, PastedImages, image_suffix
 from tui_agent.session.entries import ImagePart, TextPart
-from tui_agent.ui.clipboard import image_tools, read_image
+from tui_agent.ui.clipboard import native_tools, read_image
 
 PNG = bytes.fromhex(
     "89504e470d0a1a0a0000000d4948445200000002000000020802000000fdd49a730000001149444154789c63f8cfc0c0"
@@ -49,7 +49,7 @@ def test_an_image_is_read_with_what_the_system_has(
 
 
 def test_a_mac_is_asked_by_applescript() -> None:
-    assert image_tools({}, "darwin")[0][0] == "osascript"
+    assert native_tools({}, "darwin", reading=True)[0][0] == "osascript"
 
 
 @pytest.mark.parametrize("body", ["exit 1", "echo text", "printf ''", "exec /bin/cat /dev/zero | /usr/bin/head -c 100"])

@@ -8,7 +8,7 @@ from textual import events
 
 from tests.support.real_stage import real_stage, working_script
 from tests.support.tree_stage import tree_stage
-from tests.support.ui_app import make_stage, press_at_once, until
+from tests.support.ui_app import Stage, press_at_once, until
 from tui_agent.ui.background import AnswerParser
 from tui_agent.ui.screens.context import ContextScreen
 from tui_agent.ui.screens.tree import TreeScreen
@@ -67,8 +67,7 @@ async def test_words_behind_keys_of_the_conversation_arrive_whole(tmp_path: Path
         await until(lambda: stage.main.prompt.text == "what is this", pilot)
 
 
-async def test_escape_and_a_word_in_the_prompt_is_no_word_motion_while_it_is_empty(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
+async def test_escape_and_a_word_in_the_prompt_is_no_word_motion_while_it_is_empty(stage: Stage) -> None:
     async with stage.run() as pilot:
         press_input(stage.app, "\x1bfix it")
         await until(lambda: stage.main.prompt.text == "fix it", pilot)

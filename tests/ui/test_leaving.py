@@ -1,12 +1,11 @@
 """Screens over the conversation are left once, whatever tells them to go."""
 
 import asyncio
-from pathlib import Path
 
 from textual.content import Content
 from textual.widgets import OptionList
 
-from tests.support.ui_app import make_stage
+from tests.support.ui_app import Stage
 from tui_agent.app.frontend import Choice
 from tui_agent.ui.screens.dialogs import ChoiceScreen, ReportScreen
 
@@ -15,8 +14,7 @@ def choice() -> ChoiceScreen:
     return ChoiceScreen(Choice("Which way?", [("left", "Left"), ("right", "Right")]))
 
 
-async def test_enter_held_down_answers_once_and_leaves_the_screen_below(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
+async def test_enter_held_down_answers_once_and_leaves_the_screen_below(stage: Stage) -> None:
     answers: list[str | None] = []
     async with stage.run() as pilot:
         page, dialog = ReportScreen("Page", Content("text")), choice()
@@ -36,8 +34,7 @@ async def test_enter_held_down_answers_once_and_leaves_the_screen_below(tmp_path
         assert stage.main.prompt.text == "a"
 
 
-async def test_a_covered_screen_takes_what_covers_it_along(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
+async def test_a_covered_screen_takes_what_covers_it_along(stage: Stage) -> None:
     answers: list[str | None] = []
     async with stage.run() as pilot:
         dialog = choice()
@@ -49,8 +46,7 @@ async def test_a_covered_screen_takes_what_covers_it_along(tmp_path: Path) -> No
         assert stage.app.screen is stage.main
 
 
-async def test_work_on_a_screen_ends_before_its_parts_are_gone(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
+async def test_work_on_a_screen_ends_before_its_parts_are_gone(stage: Stage) -> None:
     left: list[bool] = []
     async with stage.run() as pilot:
         page = ReportScreen("Page", Content("text"))

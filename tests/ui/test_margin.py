@@ -1,5 +1,6 @@
 """The context in the conversation: the margin, the rule of a summary, what the model sees, and a calm screen."""
 
+import calendar
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,8 +10,8 @@ from textual.geometry import Region
 
 from tests.support.agents import make_agent
 from tests.support.scripted_client import Reply, ScriptedClient
-from tests.support.transcript import Shown, shown
-from tests.support.ui_app import make_stage, press_at_once, screen_text
+from tests.support.transcript import shown
+from tests.support.ui_app import Stage, make_stage, press, press_at_once, screen_text
 from tests.ui.transcript.samples import GeneratedSource, ListSource
 from tui_agent.agent.events import (
     AnswerDelta,
@@ -77,8 +78,7 @@ def rows(stage: Any) -> list[str]:
 # -- the margin ---------------------------------------------------------------------------------------------
 
 
-async def test_after_a_compaction_the_margin_shows_what_is_summarised_and_a_rule_where_it_ends(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
+async def test_after_a_compaction_the_margin_shows_what_is_summarised_and_a_rule_where_it_ends(stage: Stage) -> None:
     async with stage.run((90, 24)) as pilot:
         stage.agent.append(asked("first"), *read(1), said("one"), asked("second"), said("two"))
         await pilot.pause()
@@ -94,21 +94,18 @@ async def test_after_a_compaction_the_margin_shows_what_is_summarised_and_a_rule
         assert "Compacted by hand: 6k → 2.4k" in shown_rows[6]
 
 
-async def test_the_summary_in_force_is_edited_and_the_former_comes_back(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
+async def test_the_summary_in_force_is_edited_and_the_former_comes_back(stage: Stage) -> None:
     async with stage.run((90, 30)) as pilot:
         stage.agent.append(asked("first"), said("one"), asked("second"))
         stage.agent.append(compacted(3))
         await pilot.pause()
         stage.view.transcript.focus()
         assert stage.view.transcript.jump_to(4)
-        await pilot.press("e")
-        await pilot.pause()
+        await press(pilot, "e")
         assert "What the model is told of the history before" in screen_text(stage)
         assert stage.app.screen.query_one("TextArea").styles.scrollbar_size_vertical == 1
         stage.app.screen.query_one("TextArea").text = "Only this counts."  # type: ignore[attr-defined]
-        await pilot.press("ctrl+s")
-        await pilot.pause()
+        await press(pilot, "ctrl+s")
         newest = stage.agent.session.active_path()[-1]
         assert isinstance(newest, CompactionEntry)
         assert (newest.summary, newest.first_kept_id) == ("Only this counts.", 3)
@@ -118,8 +115,7 @@ async def test_the_summary_in_force_is_edited_and_the_former_comes_back(tmp_path
         assert stage.agent.inspector.standings().compaction == 4
 
 
-async def test_with_the_focus_on_a_block_the_last_line_says_how_the_model_has_it(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
+async def test_with_the_focus_on_a_block_the_last_line_says_how_the_model_has_it(stage: Stage) -> None:
     async with stage.run((120, 30)) as pilot:
         stage.agent.append(asked("first"), *read(1), said("one"), asked("second"))
         stage.agent.append(PruneEntry(targets=(3,), tokens_freed=700, reason="old"))
@@ -139,20 +135,17 @@ async def test_with_the_focus_on_a_block_the_last_line_says_how_the_model_has_it
         assert transcript.jump_to(1)
         await pilot.pause()
         assert "#1 · summarised by #7" in rows(stage)[-1]
-        await pilot.press("escape")
-        await pilot.pause()
+        await press(pilot, "escape")
         assert "summarised by" not in rows(stage)[-1]
 
 
-async def test_a_key_shows_exactly_what_the_model_sees_and_the_whole_again(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
+async def test_a_key_shows_exactly_what_the_model_sees_and_the_whole_again(stage: Stage) -> None:
     async with stage.run((100, 40)) as pilot:
         stage.agent.append(asked("first"), said("one"), asked("second"), *read(1), said("two"))
         stage.agent.append(PruneEntry(targets=(5,), tokens_freed=700, reason="old"), compacted(3))
         await pilot.pause()
         whole = screen_text(stage)
-        await pilot.press("ctrl+o")
-        await pilot.pause()
+        await press(pilot, "ctrl+o")
         text = screen_text(stage)
         assert "You  first" not in text
         assert "Ship it." in text
@@ -165,20 +158,17 @@ async def test_a_key_shows_exactly_what_the_model_sees_and_the_whole_again(tmp_p
         await stage.agent.navigator.go(8)
         await pilot.pause()
         assert "You  first" not in screen_text(stage)
-        await pilot.press("ctrl+o")
-        await pilot.pause()
+        await press(pilot, "ctrl+o")
         assert [row for row in screen_text(stage).split("\n") if row[:1] in "█░·"] == [
             row for row in whole.split("\n") if row[:1] in "█░·"
         ]
 
 
-async def test_finding_a_text_that_a_cleared_output_hides_while_only_the_context_is_shown(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
+async def test_finding_a_text_that_a_cleared_output_hides_while_only_the_context_is_shown(stage: Stage) -> None:
     async with stage.run((100, 40)) as pilot:
         stage.agent.append(asked("first"), *read(1), said("two"))
         stage.agent.append(PruneEntry(targets=(3,), tokens_freed=700, reason="old"))
-        await pilot.press("ctrl+o")
-        await pilot.pause()
+        await press(pilot, "ctrl+o")
         transcript = stage.main.query_one(Transcript)
         assert "[Old tool result content cleared: read orders/1.csv" in screen_text(stage)
         assert transcript.lines_with(3, "tool result content")
@@ -189,22 +179,8 @@ async def test_finding_a_text_that_a_cleared_output_hides_while_only_the_context
 
 
 async def test_twelve_reads_with_a_line_each_are_one_row_that_opens() -> None:
-    names = [
-        "January",
-        "February",
-        "March",
-        "April",
-        "May",
-        "June",
-        "July",
-        "August",
-        "September",
-        "October",
-        "November",
-        "December",
-    ]
     entries: list[Entry] = [asked("read them")]
-    for number, name in enumerate(names, 1):
+    for number, name in enumerate(calendar.month_name[1:], 1):
         entries += read(number, f"Now {name}.")
     entries = [entry.model_copy(update={"id": at}) for at, entry in enumerate([*entries, said("Done.")], 1)]
     async with shown(ListSource(entries), (200, 50)) as view:
@@ -213,8 +189,7 @@ async def test_twelve_reads_with_a_line_each_are_one_row_that_opens() -> None:
         assert text[2].lstrip().startswith("● read 12 files  orders/1.csv, orders/2.csv")
         assert "708 lines · 9.1k tokens" in text[2]
         assert len(text[2]) <= 103
-        await view.pilot.press("home", "j", "j", "j", "enter")
-        await view.settled()
+        await view.press("home", "j", "j", "j", "enter")
         assert "    Now March." in view.text()
         assert "    ● read orders/12.csv" in view.text()
 
@@ -267,32 +242,25 @@ async def test_escape_while_waiting_for_a_retry_leaves_the_reason(tmp_path: Path
         assert "■ Interrupted while waiting to try again: The server does not answer." in view.text()
 
 
-async def play(view: Shown, *happened: object) -> None:
-    for event in happened:
-        view.pane.apply(event)  # type: ignore[arg-type]
-    await view.settled()
-
-
 async def test_an_overflow_that_was_mended_is_no_failure_any_more() -> None:
     failed = said("", finish="error", error="prompt is too long").model_copy(update={"id": 2})
     async with shown(ListSource([asked("go").model_copy(update={"id": 1})])) as view:
-        await play(view, RunStarted(), EntryAppended(failed))
+        await view.play(RunStarted(), EntryAppended(failed))
         assert "✗" not in view.text()
-        await play(view, EntryAppended(said("done").model_copy(update={"id": 3})), RunEnded("done"))
+        await view.play(EntryAppended(said("done").model_copy(update={"id": 3})), RunEnded("done"))
         assert "· The request was made again: prompt is too long" in view.text()
         assert "retry" not in view.text()
     async with shown(ListSource([asked("go").model_copy(update={"id": 1})])) as view:
-        await play(view, RunStarted(), EntryAppended(failed), RunEnded("error", "prompt is too long"))
+        await view.play(RunStarted(), EntryAppended(failed), RunEnded("error", "prompt is too long"))
         assert "✗ prompt is too long · f8 retry" in view.text()
         again, done = asked("again").model_copy(update={"id": 3}), said("done").model_copy(update={"id": 4})
-        await play(view, RunStarted(), EntryAppended(again), EntryAppended(done), RunEnded("done"))
+        await view.play(RunStarted(), EntryAppended(again), EntryAppended(done), RunEnded("done"))
         assert "✗ prompt is too long" in view.text(), "another request was answered, and that one never"
         assert "made again" not in view.text()
 
 
 @pytest.mark.parametrize("text", ["hello my friend", "the tree", "yes and no", "do not be eaten"])
-async def test_a_burst_of_keys_after_escape_is_all_in_the_prompt(tmp_path: Path, text: str) -> None:
-    stage = make_stage(tmp_path)
+async def test_a_burst_of_keys_after_escape_is_all_in_the_prompt(stage: Stage, text: str) -> None:
     async with stage.run() as pilot:
         stage.agent.append(asked("question"), said("answer"))
         await pilot.press("tab", "k", "k")
@@ -303,8 +271,7 @@ async def test_a_burst_of_keys_after_escape_is_all_in_the_prompt(tmp_path: Path,
         assert stage.main.prompt.text == text
 
 
-async def test_the_word_that_something_is_new_covers_no_answer(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
+async def test_the_word_that_something_is_new_covers_no_answer(stage: Stage) -> None:
     async with stage.run() as pilot:
         stage.agent.append(*(asked(f"question {number}") for number in range(30)))
         await pilot.pause()
@@ -318,8 +285,7 @@ async def test_the_word_that_something_is_new_covers_no_answer(tmp_path: Path) -
         assert not chip.region.overlaps(stage.view.transcript.region)
 
 
-async def test_the_length_of_the_gauge_does_not_change_with_its_words(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
+async def test_the_length_of_the_gauge_does_not_change_with_its_words(stage: Stage) -> None:
     async with stage.run((120, 24)):
         gauge = stage.main.gauge
         lengths = set()
@@ -332,8 +298,7 @@ async def test_the_length_of_the_gauge_does_not_change_with_its_words(tmp_path: 
         assert len(lengths) == 1
 
 
-async def test_the_gauge_says_nothing_before_it_knows_and_how_much_left(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
+async def test_the_gauge_says_nothing_before_it_knows_and_how_much_left(stage: Stage) -> None:
     async with stage.run((120, 24)):
         gauge = stage.main.gauge
         gauge.reading = GaugeReading(measure([], ModelLimits("m", 200_000), ContextSettings(), TokenCounter("m")))
@@ -347,8 +312,7 @@ async def test_the_gauge_says_nothing_before_it_knows_and_how_much_left(tmp_path
         assert "−" not in gauge.render().plain
 
 
-async def test_the_margin_follows_a_move(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
+async def test_the_margin_follows_a_move(stage: Stage) -> None:
     async with stage.run((90, 24)) as pilot:
         stage.agent.append(asked("first"), said("one"), asked("second"), compacted(3))
         await pilot.pause()

@@ -5,7 +5,7 @@ from typing import Any
 
 from tests.support.real_stage import SUMMARY, RealStage, looks, real_stage, working_script, write_modules
 from tests.support.scripted_client import Call, Reply
-from tests.support.ui_app import until
+from tests.support.ui_app import press, until
 from tui_agent.agent.events import Decision, PermissionAnswer
 from tui_agent.context.settings import ContextSettings, PruneSettings
 from tui_agent.session.entries import ToolResultEntry
@@ -31,8 +31,7 @@ async def last_marker(stage: RealStage, pilot: Any) -> None:
     view = stage.main.view
     assert view is not None
     view.transcript.focus()
-    await pilot.press("end", "k")
-    await pilot.pause()
+    await press(pilot, "end", "k")
 
 
 async def test_a_prune_tells_what_it_took_and_gives_it_back(tmp_path: Path) -> None:
@@ -42,8 +41,7 @@ async def test_a_prune_tells_what_it_took_and_gives_it_back(tmp_path: Path) -> N
         await pilot.pause()
         await last_marker(stage, pilot)
         assert "── Cleared 4 tool outputs" in stage.text()
-        await pilot.press("space")
-        await pilot.pause()
+        await press(pilot, "space")
         text = stage.text()
         assert "Each is a placeholder for the model. Here they can still be read." in text
         first, second = (result.id for result in results(stage)[:2])
@@ -52,8 +50,7 @@ async def test_a_prune_tells_what_it_took_and_gives_it_back(tmp_path: Path) -> N
         await pilot.pause()
         states = {block.origin: block.state for block in stage.harness.agent.inspector.map().blocks}
         assert (states[(first,)], states[(second,)]) == ("live", "pruned")
-        await pilot.press("b")
-        await pilot.pause()
+        await press(pilot, "b")
         assert "3 outputs will be in the context again" in stage.text()
         assert not stage.harness.agent.inspector.prefix_break()
 
@@ -70,8 +67,7 @@ async def test_one_pruned_output_is_restored_from_its_card(tmp_path: Path) -> No
         assert view.transcript.jump_to(first)
         await pilot.pause()
         assert "cleared · 912 tokens · restore" in stage.text()
-        await pilot.press("b")
-        await pilot.pause()
+        await press(pilot, "b")
         assert f"#{first} will be in the context again" in stage.text()
         states = {block.origin: block.state for block in stage.harness.agent.inspector.map().blocks}
         assert states[(first,)] == "live"
@@ -88,12 +84,10 @@ async def test_an_edit_leads_to_what_it_changed_and_is_undone(tmp_path: Path) ->
         await last_marker(stage, pilot)
         assert f"── Masked #{target} in the context ──" in stage.text()
         assert "undo · jump ──" in stage.text()
-        await pilot.press("g")
-        await pilot.pause()
+        await press(pilot, "g")
         assert "read module_0.py" in stage.text()
         await last_marker(stage, pilot)
-        await pilot.press("u")
-        await pilot.pause()
+        await press(pilot, "u")
         assert [entry.id for entry in stage.harness.path()] == before
 
 
@@ -107,8 +101,7 @@ async def test_a_branch_summary_leads_to_the_branch(tmp_path: Path) -> None:
         await pilot.pause()
         await last_marker(stage, pilot)
         assert f"── Summary of the branch left at #{left} ──" in stage.text()
-        await pilot.press("space")
-        await pilot.pause()
+        await press(pilot, "space")
         assert "Find why the redirect loses its query." in stage.text()
         await pilot.press("g")
         await until(lambda: isinstance(stage.screen, TreeScreen), pilot)
@@ -134,8 +127,7 @@ async def test_a_truncated_output_is_opened_whole(tmp_path: Path) -> None:
         await until(lambda: isinstance(stage.screen, ViewerScreen), pilot)
         await pilot.pause()
         assert sum(isinstance(screen, ViewerScreen) for screen in stage.stage.app.screen_stack) == 1
-        await pilot.press("end")
-        await pilot.pause()
+        await press(pilot, "end")
         assert "9000" in stage.text()
 
 
@@ -177,6 +169,5 @@ async def test_a_denied_call_says_so_on_its_card(tmp_path: Path) -> None:
         assert view is not None
         view.transcript.focus()
         view.transcript.jump_to(results(stage)[0].id)
-        await pilot.press("space")
-        await pilot.pause()
+        await press(pilot, "space")
         assert "leave build alone" in stage.text()

@@ -10,8 +10,8 @@ from tests.support.agents import make_agent
 from tests.support.headless import run_headless
 from tests.support.real_stage import SUMMARY, RealStage, real_stage, write_modules
 from tests.support.scripted_client import Reply, ScriptedClient
-from tests.support.ui_app import until
-from tui_agent.app.model_switch import use_model
+from tests.support.ui_app import press, until
+from tui_agent.app.model_commands import use_model
 from tui_agent.app.services import ModelRow
 from tui_agent.context.request import ModelRequest
 from tui_agent.session.entries import CompactionEntry
@@ -112,8 +112,7 @@ async def test_it_can_be_switched_anyway_or_left(tmp_path: Path) -> None:
     stage = a_stage(tmp_path)
     async with stage.run(after=parts(8)) as pilot:
         await choose(stage, pilot)
-        await pilot.press("escape")
-        await pilot.pause()
+        await press(pilot, "escape")
         assert stage.harness.agent.model == "test/model"
         assert stage.stage.saved == {}
         await choose(stage, pilot)

@@ -11,7 +11,6 @@ from tests.support.ui_app import Stage, make_stage, screen_text, until
 from tui_agent.app.copy_commands import USAGE, last_code
 from tui_agent.app.frontend import Choice, LongText, TextLine
 from tui_agent.app.reports import todo_lines
-from tui_agent.app.services import FileTransfer
 from tui_agent.session.entries import AssistantEntry, ShellEntry, TextPart, ToolResultEntry, ToolStatus, UserEntry
 from tui_agent.trust import ProjectState
 from tui_agent.ui.screens.dialogs import ChoiceScreen, LineScreen, LongTextScreen, ReportScreen, TrustScreen
@@ -47,9 +46,7 @@ def talked(stage: Stage) -> None:
     )
 
 
-async def test_copying(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
-    stage.services.transfer = FileTransfer(stage.store)
+async def test_copying(stage: Stage) -> None:
     async with stage.run() as pilot:
         talked(stage)
         await pilot.pause()

@@ -1,8 +1,6 @@
 """What the prompt remembers: messages that were sent, and text that was not."""
 
-from pathlib import Path
-
-from tests.support.ui_app import make_stage, remembered, until, write
+from tests.support.ui_app import Stage, press, remembered, until, write
 from tui_agent.agent.events import RunStarted
 from tui_agent.app.services import OpenRequest
 from tui_agent.session.entries import TextPart, UserEntry
@@ -21,8 +19,7 @@ def remember(stage: object, *texts: str) -> None:
         session.append(UserEntry(parts=(TextPart(text=text),)))
 
 
-async def test_history_goes_back_across_sessions_and_keeps_the_draft(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
+async def test_history_goes_back_across_sessions_and_keeps_the_draft(stage: Stage) -> None:
     remember(stage, "oldest", "newer")
     async with stage.run() as pilot:
         await write(pilot, "draft")
@@ -36,8 +33,7 @@ async def test_history_goes_back_across_sessions_and_keeps_the_draft(tmp_path: P
         assert stage.main.prompt.text == "draft"
 
 
-async def test_up_moves_the_cursor_before_it_goes_into_the_history(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
+async def test_up_moves_the_cursor_before_it_goes_into_the_history(stage: Stage) -> None:
     remember(stage, "older")
     async with stage.run() as pilot:
         await pilot.press("a", "ctrl+j", "b", "up")
@@ -47,12 +43,10 @@ async def test_up_moves_the_cursor_before_it_goes_into_the_history(tmp_path: Pat
         assert stage.main.prompt.text == "older"
 
 
-async def test_an_edited_recalled_message_becomes_the_draft(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
+async def test_an_edited_recalled_message_becomes_the_draft(stage: Stage) -> None:
     remember(stage, "one", "two")
     async with stage.run() as pilot:
-        await pilot.press("up", "x")
-        await pilot.pause()
+        await press(pilot, "up", "x")
         await pilot.press("up")
         assert stage.main.prompt.text == "two"
         await pilot.press("down")
@@ -62,8 +56,7 @@ async def test_an_edited_recalled_message_becomes_the_draft(tmp_path: Path) -> N
 # -- what was not sent --------------------------------------------------------------------------------------
 
 
-async def test_every_session_keeps_what_was_written_in_it(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
+async def test_every_session_keeps_what_was_written_in_it(stage: Stage) -> None:
     async with stage.run() as pilot:
         remembered(stage)
         first = stage.agent.session.id
@@ -86,16 +79,14 @@ async def test_every_session_keeps_what_was_written_in_it(tmp_path: Path) -> Non
         assert stage.main.prompt.text == "mine"
 
 
-async def test_what_a_new_session_left_is_there_for_the_next_one(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
+async def test_what_a_new_session_left_is_there_for_the_next_one(stage: Stage) -> None:
     with Store(stage.store.path) as before:
         before.keep_unsent(str(stage.services.cwd), Unsent("left"))
     async with stage.run():
         assert stage.main.prompt.text == "left"
 
 
-async def test_a_session_begun_later_does_not_get_what_another_window_left(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
+async def test_a_session_begun_later_does_not_get_what_another_window_left(stage: Stage) -> None:
     async with stage.run():
         remembered(stage)
         place = str(stage.services.cwd)
@@ -106,8 +97,7 @@ async def test_a_session_begun_later_does_not_get_what_another_window_left(tmp_p
         assert stage.store.take_unsent(place).text == "of the other window", "the next program finds it"
 
 
-async def test_a_message_from_the_history_is_no_draft(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
+async def test_a_message_from_the_history_is_no_draft(stage: Stage) -> None:
     async with stage.run() as pilot:
         await write(pilot, "old news")
         await pilot.press("enter")
@@ -118,8 +108,7 @@ async def test_a_message_from_the_history_is_no_draft(tmp_path: Path) -> None:
     assert stage.store.take_unsent(stage.agent.session.id).text == "new"
 
 
-async def test_what_waits_is_kept_and_comes_back_into_the_prompt(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
+async def test_what_waits_is_kept_and_comes_back_into_the_prompt(stage: Stage) -> None:
     async with stage.run() as pilot:
         remembered(stage)
         session = stage.agent.session.id
@@ -137,8 +126,7 @@ async def test_what_waits_is_kept_and_comes_back_into_the_prompt(tmp_path: Path)
         assert stage.agent.sent == []
 
 
-async def test_undo_and_redo_are_a_chain_of_keys_or_commands(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
+async def test_undo_and_redo_are_a_chain_of_keys_or_commands(stage: Stage) -> None:
     async with stage.run() as pilot:
         remembered(stage)
         await pilot.press("f5")
@@ -158,8 +146,7 @@ async def test_undo_and_redo_are_a_chain_of_keys_or_commands(tmp_path: Path) -> 
         await until(lambda: stage.agent.session.leaf == 4, pilot)
 
 
-async def test_redoing_brings_the_next_undone_message_back_into_the_prompt(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
+async def test_redoing_brings_the_next_undone_message_back_into_the_prompt(stage: Stage) -> None:
     async with stage.run() as pilot:
         remembered(stage)
         await pilot.press("f5")
@@ -174,8 +161,7 @@ async def test_redoing_brings_the_next_undone_message_back_into_the_prompt(tmp_p
         assert stage.agent.session.leaf == 4
 
 
-async def test_a_restored_text_that_was_touched_is_the_users(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
+async def test_a_restored_text_that_was_touched_is_the_users(stage: Stage) -> None:
     async with stage.run() as pilot:
         remembered(stage)
         await pilot.press("f5")

@@ -33,6 +33,7 @@ from tui_agent.agent.events import (
     ToolStarted,
 )
 from tui_agent.app import format as shown
+from tui_agent.app.commands import command_table
 from tui_agent.app.intent import CommandIntent, MessageIntent, ShellIntent, parse
 from tui_agent.app.run_progress import next_state
 from tui_agent.app.run_state import RunState, describe, describe_run
@@ -42,7 +43,6 @@ from tui_agent.ui.gauge_reading import cache_share, with_live
 from tui_agent.ui.inbox import Inbox
 from tui_agent.ui.prompting.completion import (
     Candidate,
-    CommandName,
     merged,
     rank_files,
     rank_labels,
@@ -161,7 +161,7 @@ def test_ranking_repeated_letters_ends() -> None:
 
 
 def test_commands_rank_by_their_beginning() -> None:
-    commands = [CommandName("compact", ""), CommandName("model", ""), CommandName("mode", "")]
+    commands = [row for row in command_table() if row.name in {"compact", "model", "mode"}]
     assert [found.label for found in rank_names("mo", commands)] == ["/model", "/mode"]
 
 

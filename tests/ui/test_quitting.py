@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.ui_app import NOW, make_stage, screen_text, until, write
+from tests.support.ui_app import NOW, Stage, make_stage, press, screen_text, until, write
 from tui_agent.agent.events import MessageRefused, RunEnded, RunStarted
 from tui_agent.ui.screens.main import MainScreen
 
@@ -15,12 +15,10 @@ async def test_ctrl_c_clears_the_prompt_and_quits_when_pressed_again_soon(tmp_pa
     stage = make_stage(tmp_path, clock=lambda: now)
     async with stage.run() as pilot:
         await write(pilot, "text")
-        await pilot.press("ctrl+c")
-        await pilot.pause()
+        await press(pilot, "ctrl+c")
         assert stage.main.prompt.text == ""
         now += 3.0
-        await pilot.press("ctrl+c")
-        await pilot.pause()
+        await press(pilot, "ctrl+c")
         assert not stage.leaving
         now += 1.0
         await pilot.press("ctrl+c")
@@ -41,8 +39,7 @@ async def test_ctrl_c_clears_what_was_written_since_it_was_pressed_and_does_not_
         await until(lambda: stage.app._exit, pilot)
 
 
-async def test_ctrl_c_stops_the_agent_and_keeps_what_is_written(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
+async def test_ctrl_c_stops_the_agent_and_keeps_what_is_written(stage: Stage) -> None:
     async with stage.run() as pilot:
         stage.agent.emit(RunStarted())
         await write(pilot, "and then")
@@ -52,26 +49,21 @@ async def test_ctrl_c_stops_the_agent_and_keeps_what_is_written(tmp_path: Path) 
         assert stage.main.prompt.text == "and then"
 
 
-async def test_ctrl_c_copies_what_is_selected(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
+async def test_ctrl_c_copies_what_is_selected(stage: Stage) -> None:
     async with stage.run() as pilot:
         await write(pilot, "some text")
-        await pilot.press("alt+a", "ctrl+c")
-        await pilot.pause()
+        await press(pilot, "alt+a", "ctrl+c")
         assert stage.app.clipboard == "some text"
         assert stage.main.prompt.text == "some text"
 
 
-async def test_ctrl_q_quits_and_asks_only_during_a_run(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
+async def test_ctrl_q_quits_and_asks_only_during_a_run(stage: Stage) -> None:
     async with stage.run() as pilot:
         stage.agent.emit(RunStarted())
-        await pilot.press("ctrl+q")
-        await pilot.pause()
+        await press(pilot, "ctrl+q")
         assert "The agent is working." in screen_text(stage)
         assert not stage.leaving
-        await pilot.press("enter")
-        await pilot.pause()
+        await press(pilot, "enter")
         assert stage.leaving
     assert "aclose" in stage.agent.calls
     assert stage.closed == [stage.agent.session.id]
@@ -97,8 +89,7 @@ async def test_what_ends_the_program_is_logged_and_never_shown_as_a_traceback(
     assert "Traceback" not in said
 
 
-async def test_a_message_that_a_hook_refused_comes_back_into_the_prompt(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
+async def test_a_message_that_a_hook_refused_comes_back_into_the_prompt(stage: Stage) -> None:
     async with stage.run((100, 24)) as pilot:
         stage.agent.emit(RunStarted(), MessageRefused("use sk-123", "there is a key in it"), RunEnded("stopped", "No."))
         await pilot.pause()

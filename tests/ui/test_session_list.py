@@ -1,14 +1,13 @@
 """The list of sessions: what was said in them, forks, exports, directories, sizes; and /export and /import."""
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from tests.support.ui_app import HOME, Stage, make_stage, screen_text, until, write
-from tui_agent.app.exporting import ExportFormat, ExportOrder
-from tui_agent.app.services import FileTransfer, FirstView, ImportOutcome, OpenRequest
+from tui_agent.app.exporting import ExportFormat, ExportOrder, write_export
+from tui_agent.app.services import FirstView, OpenRequest
 from tui_agent.session.entries import AssistantEntry, TextPart, UserEntry
 from tui_agent.session.session import Session
 from tui_agent.session.store import Store
@@ -129,116 +128,83 @@ async def test_hostile_words_act_on_nothing(tmp_path: Path) -> None:
         assert not set("\x1b\x07\u202e") & set("".join(rows))
 
 
-class Files:
-    """A transfer port that writes nothing."""
-
-    def __init__(self, failing: Exception | None = None, told: Sequence[str] = ("Imported it.",)) -> None:
-        self.orders: list[tuple[ExportOrder, Path]] = []
-        self.imported: list[Path] = []
-        self.failing = failing
-        self.told = tuple(told)
-
-    def export(self, order: ExportOrder, target: Path) -> Path:
-        self.orders.append((order, target))
-        if self.failing is not None:
-            raise self.failing
-        return target / "talk.md" if target == HOME else target
-
-    def import_files(self, path: Path) -> ImportOutcome:
-        self.imported.append(path)
-        return ImportOutcome(self.told, "0123456789abcdef" if len(self.told) == 1 else None)
+@pytest.fixture
+def stage(tmp_path: Path) -> Stage:
+    """A program started in a directory of its own; the one of its sessions is another machine's."""
+    return make_stage(tmp_path, cwd=tmp_path)
 
 
 async def test_export_asks_for_the_form_and_writes_beside_the_project(tmp_path: Path) -> None:
-    files = Files()
-    stage = listed(tmp_path, transfer=files)
-    session = make_session(stage.store, "original")
+    stage = listed(tmp_path, cwd=tmp_path)
+    session = make_session(stage.store, "original", "one way")
+    session.move(1)
+    session.append(say("the other way"))
     async with stage.run() as pilot:
         rows = await shown(stage, pilot, 2)
         await pilot.press(*["down"] * next(n for n, text in enumerate(rows) if "original" in text), "E")
         await pilot.pause()
         assert "every branch" in screen_text(stage)
         await pilot.press("down", "down", "enter")
-        await until(lambda: files.orders, pilot)
-        assert files.orders == [(ExportOrder(session.id, ExportFormat.HTML, whole=True), HOME)]
         await until(lambda: any("Exported to" in toast for toast in stage.toasts), pilot)
+        [page] = tmp_path.glob(f"original-{session.id[-8:]}.html")
+        assert "one way" in page.read_text()
         assert isinstance(stage.app.screen, SessionPicker), "one can go on in the list"
 
 
 @pytest.mark.parametrize(
-    ("typed", "order", "target"),
+    ("typed", "name", "has", "lacks"),
     [
-        ("page.html --all", {"format": ExportFormat.HTML, "whole": True}, "page.html"),
-        ("'my talk.md' --redact", {"redacted": True}, "my talk.md"),
-        ("json", {"format": ExportFormat.JSON}, ""),
+        ("page.html --all", "page.html", "left behind", "no such words"),
+        ("page.html --branch", "page.html", "/home/ada", "left behind"),
+        ("'my talk.md' --redact", "my talk.md", "[redacted]", "/home/ada"),
+        ("json", "*.jsonl", "left behind", "no such words"),
     ],
 )
-async def test_export_takes_a_name_and_flags(tmp_path: Path, typed: str, order: dict, target: str) -> None:
-    files = Files()
-    stage = make_stage(tmp_path, transfer=files)
+async def test_export_takes_a_name_and_flags(
+    tmp_path: Path, stage: Stage, typed: str, name: str, has: str, lacks: str
+) -> None:
     async with stage.run() as pilot:
+        session = stage.agent.session
+        session.append_many([say("in /home/ada/shop"), say("left behind")])
+        session.move(1)
+        session.append(say("here"))
         await stage.main.controller.run("export", typed)
         await until(lambda: "Exported to" in screen_text(stage), pilot)
-        assert files.orders == [(ExportOrder(stage.agent.session.id, **order), HOME / target)]
-
-
-async def test_a_session_of_another_machine_is_exported_where_the_program_was_started(tmp_path: Path) -> None:
-    files = Files()
-    stage = make_stage(tmp_path, transfer=files, cwd=tmp_path)
-    session = make_session(stage.store, "hello", cwd="/Users/somebody/shop")
-    async with stage.run() as pilot:
-        await stage.main.controller.open(OpenRequest(session.id))
-        await stage.main.controller.run("export", "talk.md")
-        await until(lambda: files.orders, pilot)
-        assert files.orders[0][1] == tmp_path / "talk.md"
+        [written] = tmp_path.glob(name)
+        assert has in written.read_text()
+        assert lacks not in written.read_text()
 
 
 @pytest.mark.parametrize(
-    ("typed", "failing", "said"),
+    ("typed", "said"),
     [
-        ("a.md b.md", None, "Write it like"),
-        ("--everything", None, "Write it like"),
-        ("talk.xyz", None, "is not a file type to export to"),
-        ("a.md", FileExistsError("a.md"), "already exists; choose another name"),
-        ("a.md", PermissionError(13, "Permission denied"), "can't be written: Permission denied"),
+        ("a.md b.md", "Write it like"),
+        ("--everything", "Write it like"),
+        ("talk.xyz", "is not a file type to export to"),
+        ("there.md", "already exists; choose another name"),
+        ("missing/a.md", "can't be written: the directory does not exist"),
     ],
 )
-async def test_what_goes_wrong_is_said(tmp_path: Path, typed: str, failing: Exception | None, said: str) -> None:
-    stage = make_stage(tmp_path, transfer=Files(failing))
+async def test_what_goes_wrong_is_said(tmp_path: Path, stage: Stage, typed: str, said: str) -> None:
+    (tmp_path / "there.md").touch()
     async with stage.run((120, 24)) as pilot:
         await stage.main.controller.run("export", typed)
-        await until(lambda: said in screen_text(stage), pilot)
+        await until(lambda: said in stage.main.notice.message, pilot)
 
 
-async def test_import_tells_what_came(tmp_path: Path) -> None:
-    files = Files()
-    stage = make_stage(tmp_path, transfer=files)
-    async with stage.run() as pilot:
-        await stage.main.controller.run("import", "in.jsonl")
-        await until(lambda: "Imported it. /sessions 89abcdef opens it." in screen_text(stage), pilot)
-        assert files.imported == [HOME / "in.jsonl"]
-
-
-async def test_import_of_many_shows_a_list(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path, transfer=Files(told=("one", "two \x1b[2J", "2 imported.")))
-    async with stage.run() as pilot:
-        await stage.main.controller.run("import", "folder")
-        await until(lambda: "two ␛[2J" in screen_text(stage), pilot)
-
-
-def test_files_are_really_written_and_read(tmp_path: Path) -> None:
-    with Store(tmp_path / "a.db") as store, Store(tmp_path / "b.db") as other:
+async def test_import_tells_what_came(tmp_path: Path, stage: Stage) -> None:
+    with Store(tmp_path / "a.db") as store:
         session = make_session(store, "hello", title="Greetings")
-        folder = tmp_path / "out"
-        folder.mkdir()
-        path = FileTransfer(store).export(ExportOrder(session.id, ExportFormat.JSON), folder)
-        assert path.name == f"greetings-{session.id[-8:]}.jsonl"
-        assert json.loads(path.read_text().splitlines()[0])["id"] == session.id
-        with pytest.raises(FileExistsError):
-            FileTransfer(store).export(ExportOrder(session.id, ExportFormat.JSON), path)
-        outcome = FileTransfer(other).import_files(path)
-        assert outcome.session_id == session.id
-        (folder / "bad.jsonl").write_text("nonsense\n")
-        outcome = FileTransfer(other).import_files(folder)
-        assert outcome.failed == 1
-        assert outcome.told[-1] == "1 already here, 1 could not be read."
+        path, _size = write_export(store, ExportOrder(session.id, ExportFormat.JSON), tmp_path)
+    assert path.name == f"greetings-{session.id[-8:]}.jsonl"
+    assert json.loads(path.read_text().splitlines()[0])["id"] == session.id
+    (tmp_path / "some").mkdir()
+    (tmp_path / "some" / "bad \x1b[2J.jsonl").write_text("nonsense\n")
+    path.rename(tmp_path / "some" / "in.jsonl")
+    async with stage.run() as pilot:
+        await stage.main.controller.run("import", "some/in.jsonl")
+        opens = f"as {session.id[-8:]}. /sessions {session.id[-8:]} opens it."
+        await until(lambda: opens in stage.main.notice.message, pilot)
+        await stage.main.controller.run("import", "some")
+        await until(lambda: "bad ␛[2J.jsonl" in screen_text(stage), pilot)
+        assert "1 already here, 1 could not be read." in stage.main.notice.message

@@ -14,8 +14,7 @@ def take_over(stage: Stage) -> None:
     Session(stage.store, stage.agent.session.id, estimate=lambda _entry: 10).hold(take_over=True)
 
 
-async def test_it_is_seen_when_the_terminal_gets_the_focus(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
+async def test_it_is_seen_when_the_terminal_gets_the_focus(stage: Stage) -> None:
     async with stage.run() as pilot:
         stage.app.app_focus = False
         await pilot.pause()
@@ -26,8 +25,7 @@ async def test_it_is_seen_when_the_terminal_gets_the_focus(tmp_path: Path) -> No
         assert stage.agent.session.id not in stage.main.notice.message
 
 
-async def test_it_is_seen_at_the_first_letter(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
+async def test_it_is_seen_at_the_first_letter(stage: Stage) -> None:
     async with stage.run() as pilot:
         take_over(stage)
         await write(pilot, "h")

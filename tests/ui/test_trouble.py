@@ -13,7 +13,7 @@ from textual.screen import Screen
 from tests.support.real_stage import RealStage, real_stage, working_script, write_modules
 from tests.support.stores import open_store
 from tests.support.thoroughness import NIGHTLY
-from tests.support.ui_app import until
+from tests.support.ui_app import press, until
 from tui_agent.app.commands import command_table
 from tui_agent.session.session import Session
 from tui_agent.session.store import Store
@@ -95,8 +95,7 @@ async def leave_pages(stage: RealStage, pilot: Any) -> None:
     for _ in range(12):
         if stage.screen is stage.main:
             return
-        await pilot.press("escape")
-        await pilot.pause()
+        await press(pilot, "escape")
     raise AssertionError(f"{stage.screen} can't be left")
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.ui_app import STILL, Stage, make_stage, screen_text, until, write
+from tests.support.ui_app import STILL, Stage, make_stage, press, screen_text, until, write
 from tui_agent.ui.prompting.vim import Mode, Vim, clamped
 
 TEXT = "fix the bug_1 in foo.bar(baz)"
@@ -124,8 +124,7 @@ def a_stage(tmp_path: Path) -> Stage:
 
 
 async def keys(pilot: Any, text: str) -> None:
-    await pilot.press(*("escape" if key == "<" else "space" if key == " " else key for key in text))
-    await pilot.pause()
+    await press(pilot, *("escape" if key == "<" else "space" if key == " " else key for key in text))
 
 
 async def test_the_prompt_says_its_mode_and_enter_sends_in_every_mode(tmp_path: Path) -> None:
@@ -154,8 +153,7 @@ async def test_undo_takes_back_one_command_and_escape_twice_stops_the_run(tmp_pa
         assert stage.main.prompt.text == "six"
         await keys(pilot, "u")
         assert stage.main.prompt.text == "two six"
-        await pilot.press("ctrl+r")
-        await pilot.pause()
+        await press(pilot, "ctrl+r")
         assert stage.main.prompt.text == "six"
         assert stage.agent.calls == []
         await pilot.press("escape")
@@ -188,8 +186,7 @@ async def test_commands_and_history_are_a_key_away(tmp_path: Path) -> None:
         assert stage.main.prompt.text == "/hel"
 
 
-async def test_without_the_setting_keys_write(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
+async def test_without_the_setting_keys_write(stage: Stage) -> None:
     async with stage.run() as pilot:
         await write(pilot, "one")
         await pilot.press("escape")

@@ -1,12 +1,15 @@
 """The one table of commands: name, help, key, palette entry and handler of everything the user can ask for.
 
-A command is a handler and its row in ``COMMANDS`` of a module ``…_commands`` of this package; nothing else lists it.
+A command is a handler with its row over it, in a module ``…_commands`` of this package; nothing else lists it.
 The prompt (``/name``), its completion, the command palette, key bindings, editors, runs without a screen and the help
 page read the table.
 """
 
 from __future__ import annotations
 
+import json
+import logging
+from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import replace
 from difflib import get_close_matches
@@ -16,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tui_agent.app.format import one_line
+from tui_agent.files.atomic import write_atomically
 from tui_agent.lazy import dataclass
 
 if TYPE_CHECKING:
@@ -23,19 +27,22 @@ if TYPE_CHECKING:
     from tui_agent.agent.knowledge.knowledge import CommandRow
     from tui_agent.session.session import Session
 
+log = logging.getLogger(__name__)
+
 Handler = Callable[..., Coroutine[Any, Any, None]]
 """Called with the controller and the text after the name."""
 
 
+async def _no_handler(*_given: Any) -> None:
+    raise NotImplementedError
+
+
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One row of the table."""
+    """One row of the table; as a decorator it takes its handler."""
 
     name: str
     help: str
-    handler: Handler
-    title: str
-    """Entry in the palette."""
     key: str = ""
     """Keys as Textual names them, separated by commas."""
     argument: str = ""
@@ -53,6 +60,11 @@ class Command:
     """What it would do in a session as it is, in place of ``help``; "" for nothing more exact."""
     place: int = 1_000
     """Lists show commands by ascending place; those without one come last, by their module."""
+    handler: Handler = _no_handler
+
+    def __call__(self, handler: Handler) -> Handler:
+        _ROWS.append(replace(self, handler=handler))
+        return handler
 
     @property
     def takes_argument(self) -> bool:
@@ -60,13 +72,17 @@ class Command:
         return bool(self.argument) and not self.argument.startswith("[")
 
 
+_ROWS: list[Command] = []
+"""The rows of the modules that are imported."""
+
+
 @cache
 def command_table() -> tuple[Command, ...]:
-    """Return every command of the program: the ``COMMANDS`` of each module of this package named ``…_commands``."""
+    """Return every command of the program: those of the modules of this package named ``…_commands``."""
     package = __name__.rpartition(".")[0]
-    names = sorted(path.stem for path in Path(__file__).parent.glob("*_commands.py"))
-    modules = [import_module(f"{package}.{name}") for name in names]
-    return tuple(sorted((row for module in modules for row in module.COMMANDS), key=lambda row: row.place))
+    for name in sorted(path.stem for path in Path(__file__).parent.glob("*_commands.py")):
+        import_module(f"{package}.{name}")
+    return tuple(sorted(_ROWS, key=lambda row: (row.place, row.handler.__module__)))
 
 
 def commands_of(agent: Agent | None) -> list[Command]:
@@ -94,9 +110,8 @@ def _own_rows(found: tuple[CommandRow, ...]) -> tuple[Command, ...]:
         Command(
             row.name,
             one_line(row.description, 100),
-            partial(_send_own, row.name),
-            f"/{row.name}",
             argument=row.argument,
+            handler=partial(_send_own, row.name),
         )
         for row in found
     )
@@ -115,3 +130,26 @@ def close_names(name: str, commands: Iterable[Command]) -> list[str]:
     names = [known for command in commands for known in (command.name, *command.aliases)]
     begins = [known for known in names if known.startswith(name[:3])] if len(name) >= 2 else []
     return list(dict.fromkeys([*get_close_matches(name, names, 3, 0.6), *begins]))[:3]
+
+
+_USES = "commands-used.json"
+"""A file of its own, so that lists begin with what this user uses."""
+
+
+def command_uses(folder: Path) -> Counter[str]:
+    """Return how often each command was used; nothing where that is not known."""
+    try:
+        found = json.loads((folder / _USES).read_text(encoding="utf-8"))
+        return Counter({str(name): int(count) for name, count in found.items()})
+    except (OSError, ValueError, AttributeError, TypeError):
+        return Counter()
+
+
+def count_use(folder: Path, name: str) -> None:
+    """Count a use of a command; one that can't be written down costs nothing else."""
+    found = command_uses(folder)
+    found[name] += 1
+    try:
+        write_atomically(folder / _USES, json.dumps(found).encode())
+    except OSError as error:
+        log.info("The use of /%s is not counted: %s", name, error)

@@ -11,10 +11,13 @@ from tui_agent.app.frontend import CompactPage, ContextPage, LongText, Output, S
 from tui_agent.errors import CommandError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tui_agent.agent.agent import Agent
     from tui_agent.app.controller import Controller
 
 
+@Command("context", "show what fills the context window", key="ctrl+g", place=240)
 async def context(controller: Controller, argument: str) -> None:
     """Show the next request block by block; without a screen as lines, as ``--json``, or the exact ``--request``.
 
@@ -67,6 +70,7 @@ def _options(argument: str) -> dict[str, str]:
     return found
 
 
+@Command("compact", "summarise the history, or what is before #N", key="f4", argument="[#N] [FOCUS]", place=220)
 async def compact(controller: Controller, argument: str) -> None:
     """Summarise the history: with a focus at once, otherwise after a look at what goes and what stays.
 
@@ -103,7 +107,8 @@ async def compact(controller: Controller, argument: str) -> None:
 
 async def _preview(controller: Controller, agent: Agent, focus: str, boundary: int | None, *, as_json: bool) -> None:
     """Say what a compaction would do; no model is asked, so the summary is a room that it may take."""
-    from tui_agent.app import session_reports
+    from tui_agent.app import plans, session_reports
+    from tui_agent.context.commit_plan import Commit
     from tui_agent.context.compaction import Refusal
 
     order = agent.context.order("manual", focus or None, boundary)
@@ -111,9 +116,10 @@ async def _preview(controller: Controller, agent: Agent, focus: str, boundary: i
     if isinstance(plan, Refusal):
         raise CommandError(plan.message)
     commit = await agent.context.compactor.forecast(plan, order)
-    lines = session_reports.compaction_lines(plan, commit)
-    text = session_reports.compaction_json(plan, commit) if as_json else "\n".join(lines)
-    controller.show(Output("The compaction preview", text))
+    if as_json:
+        controller.show(Output("The compaction preview", session_reports.compaction_json(plan, commit)))
+    elif isinstance(commit, Commit):
+        controller.show(Output("The compaction preview", plans.compaction_text(plan, commit)))
     if isinstance(commit, Refusal):
         raise CommandError(commit.message)
 
@@ -131,6 +137,7 @@ async def compact_up_to(controller: Controller, entry_id: int, focus: str = "") 
         controller.show(CompactPage(entry_id))
 
 
+@Command("prune", "clear old tool outputs: the model sees one line of each", place=230)
 async def prune(controller: Controller, _argument: str) -> None:
     """Prune old tool outputs, and say what that costs; nothing is lost, and nothing spent before the next request."""
     from tui_agent.app import plans
@@ -170,13 +177,19 @@ async def edit_summary(controller: Controller, entry_id: int) -> None:
         controller.say("The summary was changed; /undo brings the former one back.")
 
 
+@Command("panel", "show or hide tree, to-dos, files and jobs", key="ctrl+b", needs_screen=True, place=290)
 async def panel(controller: Controller, _argument: str) -> None:
-    """Show or hide the side panel."""
     controller.frontend.toggle_panel()
 
 
+@Command(
+    "view",
+    "switch between the whole conversation and what the model sees of it",
+    key="ctrl+o",
+    needs_screen=True,
+    place=295,
+)
 async def view(controller: Controller, _argument: str) -> None:
-    """Show only what the model sees of the conversation, or all of it again."""
     if controller.agent is None:
         return
     if controller.frontend.toggle_view():
@@ -185,13 +198,13 @@ async def view(controller: Controller, _argument: str) -> None:
         controller.frontend.clear_notice()
 
 
+@Command("settings", "show and change every setting", argument="[reload]", needs_screen=True, place=380)
 async def settings(controller: Controller, argument: str) -> None:
     """Show every setting as it is in the file, and follow that; with ``reload`` say only what changed."""
-    from tui_agent.app import settings_reload
     from tui_agent.config import ConfigError
 
     try:
-        told = settings_reload.describe_changes(settings_reload.reload(controller))
+        told = _changes_text(reread_settings(controller))
     except ConfigError as error:
         told = str(error)
         controller.frontend.announce(told, "error")
@@ -199,6 +212,32 @@ async def settings(controller: Controller, argument: str) -> None:
         controller.say(told)
     else:
         controller.show(SettingsPage(argument))
+
+
+def reread_settings(controller: Controller) -> Sequence[str]:
+    """Read the settings again and apply those that take effect at once. Returns the keys of those that changed.
+
+    Raises:
+        ConfigError: they can't be used; everything stays as it was.
+    """
+    changed = controller.services.reread_settings()
+    controller.frontend.apply_settings(controller.services.config())
+    controller.frontend.refresh_facts()
+    return changed
+
+
+def _changes_text(changed: Sequence[str]) -> str:
+    """Return a sentence about settings that were read again: what counts now, and what later and from when on."""
+    from tui_agent.setting_rows import counts
+
+    if not changed:
+        return "The settings were read again; nothing changed."
+    by_time: dict[str, list[str]] = {}
+    for key in changed:
+        by_time.setdefault(counts(key) or "now", []).append(key)
+    times = sorted(by_time.items(), key=lambda item: item[0] != "now")
+    parts = [f"{', '.join(keys)} {'takes' if len(keys) == 1 else 'take'} effect {when}" for when, keys in times]
+    return f"The settings were read again: {'; '.join(parts)}."
 
 
 async def jump(controller: Controller, entry_id: int) -> None:
@@ -242,52 +281,3 @@ async def restore(controller: Controller, entry_id: int) -> None:
         controller.say(f"#{hidden[0]} will be in the context again from the next request.")
     else:
         controller.say(f"{plural(len(hidden), 'output')} will be in the context again from the next request.")
-
-
-COMMANDS = (
-    Command(
-        "compact",
-        "summarise the history, or what is before #N",
-        compact,
-        "Compact",
-        key="f4",
-        argument="[#N] [FOCUS]",
-        place=220,
-    ),
-    Command("prune", "clear old tool outputs: the model sees one line of each", prune, "Prune", place=230),
-    Command(
-        "context",
-        "show what fills the context window",
-        context,
-        "Context window",
-        key="ctrl+g",
-        place=240,
-    ),
-    Command(
-        "panel",
-        "show or hide tree, to-dos, files and jobs",
-        panel,
-        "Side panel",
-        key="ctrl+b",
-        needs_screen=True,
-        place=290,
-    ),
-    Command(
-        "view",
-        "switch between the whole conversation and what the model sees of it",
-        view,
-        "What the model sees",
-        key="ctrl+o",
-        needs_screen=True,
-        place=295,
-    ),
-    Command(
-        "settings",
-        "show and change every setting",
-        settings,
-        "Settings",
-        argument="[reload]",
-        needs_screen=True,
-        place=380,
-    ),
-)

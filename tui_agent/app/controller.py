@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from tui_agent.agent.mentions import has_mention
-from tui_agent.app import command_use
-from tui_agent.app.commands import Command, close_names, commands_of, find
+from tui_agent.app.commands import Command, close_names, commands_of, count_use, find
 from tui_agent.app.format import one_line
 from tui_agent.app.frontend import Choice, Frontend, Page, Question, Remedy, Severity
 from tui_agent.app.intent import CommandIntent, MessageIntent, ShellIntent, parse
@@ -100,7 +99,6 @@ class Controller:
     # -- what there is ----------------------------------------------------------------------------------------
 
     def attach(self, services: AppServices) -> None:
-        """Take the ports."""
         self._services = services
         self.clock = services.clock
         self._attached.set()
@@ -140,7 +138,6 @@ class Controller:
     # -- the three ways to speak, and the edge ----------------------------------------------------------------
 
     def say(self, message: str, severity: Severity = "information", remedy: Remedy | None = None) -> None:
-        """Tell the user one sentence."""
         self.frontend.say(message, severity, remedy)
 
     async def ask(self, question: Question[T]) -> T | None:
@@ -177,7 +174,7 @@ class Controller:
         """Run a command in a task of its own; nothing waits for it."""
         command = find(name, self.commands)
         if command is not None and self.has_services and self.frontend.has_screen:
-            command_use.note(self.services.state_dir, command.name)
+            count_use(self.services.state_dir, command.name)
         return self.soon(self._run_unknown(name, arguments) if command is None else self._run(command, arguments))
 
     async def _run(self, command: Command, arguments: str) -> None:
@@ -213,7 +210,6 @@ class Controller:
             await asyncio.wait(self._tasks)
 
     def unknown(self, name: str) -> str:
-        """Return what to say of a command that does not exist."""
         close = close_names(name, self.commands)
         meant = f"Did you mean {' or '.join('/' + known for known in close)}?" if close else "/help lists them."
         return f"There is no command /{one_line(name, 40)}. {meant}"
@@ -291,7 +287,7 @@ class Controller:
 
     def _offer_plan(self, agent: Agent) -> None:
         """Ask about the plan that a run has made, unless the user is writing."""
-        from tui_agent.app.waiting_plan import plan_of
+        from tui_agent.app.mode_commands import plan_of
 
         if not plan_of(agent, headed=True):
             return
@@ -308,7 +304,6 @@ class Controller:
         return await self.attempt(ask(self, question)) or Answer()
 
     def open_soon(self, request: OpenRequest) -> None:
-        """Open a session in a task of its own."""
         self.soon(self.open(request))
 
     def open_again(self) -> None:
@@ -318,7 +313,6 @@ class Controller:
             self.open_soon(request)
 
     async def close(self) -> None:
-        """End the run and let go of the session."""
         agent, self.agent = self.agent, None
         if agent is None:
             return
@@ -345,7 +339,6 @@ class Controller:
 
 
 def held_question(pid: int, host: str) -> Choice:
-    """Return the question how to open a session that another live program holds."""
     return Choice(
         f"This session is open in process {pid} on {one_line(host, 40)}.",
         [
@@ -389,7 +382,6 @@ class Outbox:
                 pass
 
     def send_early(self) -> None:
-        """Send what was sent before there was a session."""
         early, self._early = self._early, []
         for text, follow_up in early:
             self._controller.soon(self.send(text, follow_up=follow_up))
@@ -410,7 +402,6 @@ class Outbox:
             controller.say(f"{what} back in the prompt, not sent.")
 
     def send_prepared(self, prepared: Prepared) -> None:
-        """Send a message that was made ready, with the model and agent it wants."""
         agent = self._controller.agent
         if agent is None:
             return

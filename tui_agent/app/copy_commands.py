@@ -14,27 +14,39 @@ if TYPE_CHECKING:
 
     from tui_agent.app.controller import Controller
     from tui_agent.session.entries import Entry
+    from tui_agent.session.session import Session
 
 _CODE = LazyPattern(r"^ {0,3}(`{3,}|~{3,})[^\n]*\n(.*?)(?:^ {0,3}\1[`~]*[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
 USAGE = "Write /copy, /copy code, /copy all or /copy #12."
 
 
+@Command(
+    "copy", "copy the last answer, its code, all, or #12", key="f3", argument="[WHAT]", needs_screen=True, place=360
+)
 async def copy(controller: Controller, argument: str) -> None:
     """Copy what the argument names, as it was written; without one the last answer."""
+    from tui_agent.session.entries import AssistantEntry
+
     wanted = argument.strip().lower()
-    if controller.agent is None:
+    session = controller.agent.session if controller.agent is not None else None
+    if session is None:
         controller.say("There is nothing to copy yet.")
     elif wanted == "all":
-        await _copy_all(controller)
+        await _copy_all(controller, session)
     elif wanted in {"", "code"}:
-        answers = [answer for entry in reversed(controller.agent.session.active_path()) if (answer := _answer(entry))]
+        said = (entry.text for entry in reversed(session.active_path()) if isinstance(entry, AssistantEntry))
+        answers = [text for text in said if text.strip()]
         text = last_code(answers) if wanted else next(iter(answers), None)
         if text is None:
             controller.say("There is no code to copy yet." if wanted else "There is no answer to copy yet.")
         else:
             controller.frontend.copy(text)
     elif (number := wanted.removeprefix("#")).isdecimal():
-        _copy_entry(controller, int(number))
+        text = text_of(session.entry(int(number)), controller.services.store.blob)
+        if text.strip():
+            controller.frontend.copy(text)
+        else:
+            controller.say(f"#{number} has no text.")
     else:
         controller.say(USAGE, "warning")
 
@@ -47,52 +59,34 @@ def last_code(answers: Iterable[str]) -> str | None:
     return None
 
 
-def text_of(entry: Entry, blob: Callable[[str], bytes | None]) -> str:
-    """Return an entry's text: a message, an answer, a summary, or all of an output, also what the model did not see."""
-    from tui_agent.session.entries import ToolResultEntry
+def text_of(entry: Entry, blob: Callable[[str], bytes | None]) -> str:  # noqa: PLR0911 - one arm per kind
+    """Return an entry's text: a message, an answer or its calls, all of an output, also what the model did not see."""
+    from tui_agent.session import entries
+    from tui_agent.session.path_queries import typed_text
 
-    if isinstance(entry, ToolResultEntry) and entry.full_output and (full := blob(entry.full_output)) is not None:
-        return full.decode("utf-8", errors="replace")
-    return next((str(text) for name in ("text", "output", "summary") if (text := getattr(entry, name, ""))), "")
-
-
-def _answer(entry: Entry) -> str:
-    from tui_agent.session.entries import AssistantEntry
-
-    return entry.text if isinstance(entry, AssistantEntry) and entry.text.strip() else ""
-
-
-def _copy_entry(controller: Controller, entry_id: int) -> None:
-    assert controller.agent is not None  # noqa: S101 - the caller looked
-    text = text_of(controller.agent.session.entry(entry_id), controller.services.store.blob)
-    if text.strip():
-        controller.frontend.copy(text)
-    else:
-        controller.say(f"#{entry_id} has no text.")
+    match entry:
+        case entries.UserEntry():
+            return typed_text(entry.parts)
+        case entries.AssistantEntry():
+            return entry.text or "\n".join(f"{call.tool} {call.arguments}" for call in entry.tool_calls)
+        case entries.ToolResultEntry(full_output=str(digest)) if (full := blob(digest)) is not None:
+            return full.decode("utf-8", errors="replace")
+        case entries.ToolResultEntry() | entries.ShellEntry():
+            return entry.output
+        case entries.CompactionEntry() | entries.BranchSummaryEntry():
+            return entry.summary
+        case entries.SystemEntry():
+            return "\n\n".join(entry.blocks)
+        case _:
+            return entry.preview
 
 
-async def _copy_all(controller: Controller) -> None:
+async def _copy_all(controller: Controller, session: Session) -> None:
     """Copy the conversation from its beginning to here as Markdown, as ``/export`` would write it."""
-    from tui_agent.app.exporting import ExportOrder
+    from tui_agent.app.exporting import ExportOrder, export_text
 
-    assert controller.agent is not None  # noqa: S101 - the caller looked
-    session = controller.agent.session
     if session.leaf is None:
         controller.say("There is nothing to copy yet.")
         return
     order = ExportOrder(session.id, leaf=session.leaf)
-    controller.frontend.copy(await asyncio.to_thread(controller.services.transfer.text, order))
-
-
-COMMANDS = (
-    Command(
-        "copy",
-        "copy the last answer, its code, all, or #12",
-        copy,
-        "Copy last answer",
-        key="f3",
-        argument="[WHAT]",
-        needs_screen=True,
-        place=360,
-    ),
-)
+    controller.frontend.copy(await asyncio.to_thread(export_text, controller.services.store, order))

@@ -3,6 +3,7 @@
 import errno
 import hashlib
 import json
+import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -62,13 +63,7 @@ class ExportFormat(StrEnum):
 
     @property
     def suffix(self) -> str:
-        """How such a file's name ends."""
         return next(ending for ending, form in _ENDINGS.items() if form == self)
-
-    @property
-    def is_one_branch(self) -> bool:
-        """Whether it is read from top to bottom, so that the current branch is what one wants."""
-        return self in {ExportFormat.MARKDOWN, ExportFormat.CLAUDE_CODE, ExportFormat.CODEX}
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +78,13 @@ class ExportOrder:
 
     @property
     def all_branches(self) -> bool:
-        return self.whole if self.whole is not None else not self.format.is_one_branch and self.leaf is None
+        # What is read from top to bottom is the current branch, unless all are asked for.
+        one = self.leaf is not None or self.format in {
+            ExportFormat.MARKDOWN,
+            ExportFormat.CLAUDE_CODE,
+            ExportFormat.CODEX,
+        }
+        return self.whole if self.whole is not None else not one
 
     def file_name(self, title: str, directory: Path) -> str:
         """Return a name nothing in a directory has; for Claude Code and Codex the one they look for."""
@@ -100,7 +101,6 @@ class ExportOrder:
 
 
 def format_of(path: str) -> ExportFormat | None:
-    """Return the format a file's name asks for."""
     name = Path(path).name.lower()
     fitting = [ending for ending in _ENDINGS if name.endswith(ending)]
     return ExportFormat(_ENDINGS[max(fitting, key=len)]) if fitting else None
@@ -114,7 +114,7 @@ def unknown_ending(path: str) -> str:
     return f"“{one_line(ending)}” is not a file type to export to; there are {', '.join(_ENDINGS)}."
 
 
-def export_text(store: Store, order: ExportOrder, environ: Mapping[str, str]) -> str:
+def export_text(store: Store, order: ExportOrder, environ: Mapping[str, str] = os.environ) -> str:
     """Return the export as text; ``environ`` is searched for secrets to remove.
 
     Raises:
@@ -153,18 +153,26 @@ def export_text(store: Store, order: ExportOrder, environ: Mapping[str, str]) ->
     return text.getvalue()
 
 
-def write_export(store: Store, order: ExportOrder, path: Path, environ: Mapping[str, str]) -> int:
-    """Write the export to a file only its owner can read, all of it or nothing; returns the bytes written.
+def write_export(store: Store, order: ExportOrder, path: Path, *, replaces: bool = False) -> tuple[Path, int]:
+    """Write the export to a file only its owner can read, all of it or nothing; return the file and its bytes.
+
+    In a directory the file gets a name of its own.
 
     Raises:
         SessionNotFound: there is no such session.
-        OSError: the file can't be written.
+        FileExistsError: the file is there already, and it is not to be replaced.
+        OSError: it can't be written.
     """
+    if is_directory(path):
+        info = store.session(order.session_id)
+        path /= order.file_name(info.title or info.first_message, path)
+    if not replaces and is_there(path):
+        raise FileExistsError(errno.EEXIST, "it already exists", str(path))
     if not is_directory(path.parent):
         raise FileNotFoundError(errno.ENOENT, "the directory does not exist", str(path))
-    data = export_text(store, order, environ).encode("utf-8", "replace")
+    data = export_text(store, order).encode("utf-8", "replace")
     write_atomically(path, data, mode=0o600)
-    return len(data)
+    return path, len(data)
 
 
 class Scrubber:
@@ -182,11 +190,9 @@ class Scrubber:
 
     @classmethod
     def of(cls, environ: Mapping[str, str], home: Path) -> "Scrubber":
-        """Return one that knows the secrets of an environment."""
         return cls((value for name, value in environ.items() if holds_secret(name, value) and len(value) > 7), home)
 
     def text(self, text: str) -> str:
-        """Return a text without them."""
         self._found |= {line for secret in find_secrets(text) for line in text[secret.start : secret.end].split("\n")}
         text = redact(text, self._secrets)
         if self._home:

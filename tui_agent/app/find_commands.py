@@ -1,4 +1,4 @@
-"""Searching the conversation: which entries of the path hold a text, folded or not."""
+"""Searching: which entries of the path hold a text, folded or not, and what was sent before in the project."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from tui_agent.app.commands import Command
-from tui_agent.app.format import one_line
-from tui_agent.app.frontend import FindPage, Report
+from tui_agent.app.format import age, one_line
+from tui_agent.app.frontend import FindPage, Pick, PickRow, Report
 
 if TYPE_CHECKING:
     from tui_agent.app.controller import Controller
@@ -19,9 +19,12 @@ MAX_SCANNED: Final = 2_000
 """Newest entries that are read for any part of a word; in older ones the index finds the beginnings of words."""
 MAX_TOLD: Final = 50
 """Entries named where there is no conversation to go about in."""
+MAX_PROMPTS: Final = 20_000
+"""Prompts that are searched; older ones are in their sessions."""
 _BATCH: Final = 200
 
 
+@Command("find", "search this conversation", key="ctrl+f", argument="[TEXT]", place=300)
 async def find(controller: Controller, argument: str) -> None:
     """Mark a text in the conversation and go from one place to the next; without a text ask for it."""
     if controller.agent is not None:
@@ -68,7 +71,6 @@ async def find_report(controller: Controller, query: str) -> Report:
 
 
 def visible_texts(entry: Entry) -> Iterator[str]:
-    """Yield the texts a reader can see of an entry."""
     from tui_agent.session.entries import (
         AssistantEntry,
         BranchSummaryEntry,
@@ -101,4 +103,23 @@ def visible_texts(entry: Entry) -> Iterator[str]:
             pass
 
 
-COMMANDS = (Command("find", "search this conversation", find, "Find", key="ctrl+f", argument="[TEXT]", place=300),)
+@Command("history", "find earlier messages in this project", key="ctrl+r", needs_screen=True, place=210)
+async def history(controller: Controller, _argument: str) -> None:
+    project = controller.agent.ports.project if controller.agent is not None else controller.cwd
+    typed = await asyncio.to_thread(controller.services.store.typed_in, project, MAX_PROMPTS)
+    if not typed:
+        controller.say("Nothing was sent in this project yet.")
+        return
+    now = controller.services.clock()
+    rows = [
+        PickRow(
+            str(number),
+            one_line(found.text, 300),
+            age(found.created_at, now),
+            f"{found.text}\n\nin “{one_line(found.title, 60) or 'a session without a title'}”",
+        )
+        for number, found in enumerate(typed)
+    ]
+    picked = await controller.ask(Pick("Sent before in this project", rows, confirm="put it into the prompt"))
+    if picked is not None:
+        controller.frontend.set_draft(typed[int(picked)].text)

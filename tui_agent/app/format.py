@@ -4,7 +4,18 @@ from pathlib import Path
 
 from tui_agent.safe_text import one_line, visible
 
-__all__ = ["age", "money", "one_line", "plural", "seconds", "short_model", "short_path", "tokens", "visible"]
+__all__ = [
+    "age",
+    "duration",
+    "money",
+    "one_line",
+    "plural",
+    "seconds",
+    "short_model",
+    "short_path",
+    "tokens",
+    "visible",
+]
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 
@@ -27,6 +38,13 @@ def seconds(duration: float) -> str:
     """Return a duration in whole seconds, or minutes and seconds: ``3 s``, ``2:07``."""
     whole = max(0, int(duration))
     return f"{whole} s" if whole < _MINUTE else f"{whole // _MINUTE}:{whole % _MINUTE:02}"
+
+
+def duration(length: float) -> str:
+    """Return how many seconds something took, with a tenth where that matters: ``0.1 s``, ``12 s``, ``3:05``."""
+    if length < 9.95:
+        return f"{length:.1f} s"
+    return f"{length:.0f} s" if length < 99.5 else seconds(length)
 
 
 def age(then_ms: int, now: float) -> str:
@@ -56,7 +74,11 @@ def short_model(model: str) -> str:
 
 
 def plural(count: int, noun: str) -> str:
-    """Return ``1 entry``, ``2 entries``, ``3 lines``."""
+    """Return a count with its noun: ``1 match``, ``12 matches``, ``3 entries``."""
     if count == 1:
         return f"1 {noun}"
-    return f"{count} {noun[:-1]}ies" if noun.endswith("y") else f"{count} {noun}s"
+    if noun.endswith("y"):
+        noun = f"{noun[:-1]}ie"
+    elif noun.endswith(("ch", "s", "x")):
+        noun = f"{noun}e"
+    return f"{count:,} {noun}s"

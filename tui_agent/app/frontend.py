@@ -239,7 +239,6 @@ class RacePage(Page):
 
     @property
     def text(self) -> str:
-        """What each runner reached."""
         return "\n".join(self.lines)
 
 

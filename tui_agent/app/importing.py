@@ -46,7 +46,6 @@ class Importer:
         return imported
 
     def total(self, failed: int) -> str:
-        """Return what was done so far, in one line."""
         parts = [f"{count} {_TOTALS[came]}" for came in ImportChange if (count := self._came[came])]
         if failed:
             parts.append(f"{failed} could not be read" if failed == 1 else f"{failed} files could not be read")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, get_args
 from tui_agent.app.commands import Command
 from tui_agent.app.format import one_line
 from tui_agent.app.frontend import Choice, EquipmentLine, EquipmentPage, Heading, Report
-from tui_agent.app.switch_price import may_reread
+from tui_agent.app.model_commands import may_reread
 from tui_agent.errors import CommandError
 
 if TYPE_CHECKING:
@@ -49,18 +49,20 @@ def kinds_of(owner: Agent) -> dict[str, str]:
     return {"build": "the agent that is built in"} | own
 
 
+@Command("skills", "list the skills the agent can load", place=250)
 async def skills(controller: Controller, _argument: str) -> None:
     if controller.agent is not None:
         await _show_equipment(controller, controller.agent, SKILLS)
 
 
+@Command("tools", "list the tools, and problems of tool files", place=245)
 async def tools(controller: Controller, _argument: str) -> None:
     if controller.agent is not None:
         await _show_equipment(controller, controller.agent, TOOLS)
 
 
+@Command("agent", "switch to another agent", argument="[NAME]", place=270)
 async def agent(controller: Controller, argument: str) -> None:
-    """Switch to another agent; without a name ask which."""
     if (chooser := controller.agent) is None:
         return
     if not argument and controller.frontend.has_screen:
@@ -78,6 +80,7 @@ async def agent(controller: Controller, argument: str) -> None:
     controller.frontend.refresh_facts()
 
 
+@Command("mcp", "show MCP servers: state, tools, log, login", argument="[reload]", needs_screen=True, place=260)
 async def mcp(controller: Controller, argument: str) -> None:
     """Show the servers; ``reload`` reads settings anew, ``restart NAME`` and ``log NAME LEVEL`` act on one."""
     if (owner := controller.agent) is None:
@@ -113,37 +116,17 @@ async def _set_log_level(controller: Controller, owner: Agent, server: str, leve
     controller.say(f"{server} is asked for messages from {level} on; /mcp shows them.")
 
 
+@Command("init", "have the model write AGENTS.md", argument="[HINT]", place=280)
 async def init(controller: Controller, argument: str) -> None:
-    """Have the model look at the project and write AGENTS.md."""
     await controller.outbox.send_command("init", argument, "There is no prompt for /init.")
 
 
-async def review(controller: Controller, argument: str) -> None:
-    """Have the model look for defects in what is not committed, a branch or a commit."""
-    await controller.outbox.send_command("review", argument, "There is no prompt for /review.")
-
-
-COMMANDS = (
-    Command("tools", "list the tools, and problems of tool files", tools, "Tools", place=245),
-    Command("skills", "list the skills the agent can load", skills, "Skills", place=250),
-    Command(
-        "mcp",
-        "show MCP servers: state, tools, log, login",
-        mcp,
-        "MCP servers",
-        argument="[reload]",
-        needs_screen=True,
-        place=260,
-    ),
-    Command("agent", "switch to another agent", agent, "Agent", argument="[NAME]", place=270),
-    Command("init", "have the model write AGENTS.md", init, "Write AGENTS.md", argument="[HINT]", place=280),
-    Command(
-        "review",
-        "have changes reviewed: uncommitted, a branch, a commit",
-        review,
-        "Review",
-        argument="[BRANCH|COMMIT]",
-        place=296,
-        yields=True,
-    ),
+@Command(
+    "review",
+    "have changes reviewed: uncommitted, a branch, a commit",
+    argument="[BRANCH|COMMIT]",
+    place=296,
+    yields=True,
 )
+async def review(controller: Controller, argument: str) -> None:
+    await controller.outbox.send_command("review", argument, "There is no prompt for /review.")

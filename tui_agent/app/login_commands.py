@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tui_agent.model.sign_in import BrowserSignIn, DeviceSignIn
 
 
+@Command("login", "enter a provider's key or sign in", argument="[PROVIDER]", needs_screen=True, place=120)
 async def login(controller: Controller, argument: str) -> None:
     """Take a key of a provider, and begin with one of its models where none can be used yet."""
     port, (name, rest) = controller.services.logins, _words(argument)
@@ -37,8 +38,8 @@ async def login(controller: Controller, argument: str) -> None:
         await _begin_with_model(controller, port, kept)
 
 
+@Command("logout", "remove a key that was entered with /login", argument="[PROVIDER]", needs_screen=True, place=130)
 async def logout(controller: Controller, argument: str) -> None:
-    """Remove a key that was entered."""
     port, (name, _rest) = controller.services.logins, _words(argument)
     rows = [row for row in await asyncio.to_thread(port.rows) if row.is_kept]
     if not rows:
@@ -189,30 +190,8 @@ async def _enter(controller: Controller, port: LoginController, row: LoginRow, *
 
 async def _begin_with_model(controller: Controller, port: LoginController, kept: str) -> None:
     """Use a model of the provider: until now there was none."""
-    from tui_agent.app.model_switch import use_model
+    from tui_agent.app.model_commands import use_model
 
     model = await asyncio.to_thread(port.first_model) or await controller.ask(ModelChoice(""))
     if model and await use_model(controller, model):
         controller.say(f"{kept} The model is {one_line(model, 60)}; F2 chooses another.")
-
-
-COMMANDS = (
-    Command(
-        "login",
-        "enter a provider's key or sign in",
-        login,
-        "Log in",
-        argument="[PROVIDER]",
-        needs_screen=True,
-        place=120,
-    ),
-    Command(
-        "logout",
-        "remove a key that was entered with /login",
-        logout,
-        "Log out",
-        argument="[PROVIDER]",
-        needs_screen=True,
-        place=130,
-    ),
-)

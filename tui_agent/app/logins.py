@@ -91,7 +91,6 @@ class LoginController:
         ]
 
     def where(self) -> str:
-        """Say where a key would be kept."""
         return "the system's keyring" if system_keyring() is not None else str(self._logins.path)
 
     async def try_key(self, provider: str, key: str) -> "Trial":

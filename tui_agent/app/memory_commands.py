@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from tui_agent.app.controller import Controller
 
 
+@Command("remember", "add a note for this project, or show them", argument="[TEXT]", place=282)
 async def remember(controller: Controller, argument: str) -> None:
-    """Write a line into the project's notes and tell the model; without one show the notes."""
     if (agent := controller.agent) is None:
         return
     project, note = agent.ports.project, " ".join(argument.split())
@@ -36,8 +36,8 @@ async def remember(controller: Controller, argument: str) -> None:
     controller.say(f"Noted in {NOTES_FILE}: it is in the head of every session. /forget takes it out again.")
 
 
+@Command("forget", "remove a note from the project's notes", argument="[TEXT]", place=284)
 async def forget(controller: Controller, argument: str) -> None:
-    """Take a note out: the one given, or one that is chosen."""
     if (agent := controller.agent) is None:
         return
     project = agent.ports.project
@@ -58,16 +58,3 @@ async def forget(controller: Controller, argument: str) -> None:
 
 def _change(project: Path, change: Callable[[str], str]) -> None:
     write_notes(project, change(read_notes(project)))
-
-
-COMMANDS = (
-    Command(
-        "remember",
-        "add a note for this project, or show them",
-        remember,
-        "Notes",
-        argument="[TEXT]",
-        place=282,
-    ),
-    Command("forget", "remove a note from the project's notes", forget, "Forget a note", argument="[TEXT]", place=284),
-)

@@ -43,7 +43,6 @@ _NEW_FILE = "--- /dev/null"
 
 
 def question(request: PermissionRequest) -> str:
-    """Return the question in a few words."""
     if request.question:
         return request.question
     if not request.needs:

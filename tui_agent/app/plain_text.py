@@ -31,24 +31,19 @@ def plain(text: str) -> str:
     return (_STRONG.sub(r"\2", joined) if "**" not in "".join(parts[1::2]) else joined).rstrip(" ·")
 
 
-def plain_calls(text: str) -> str:
-    """Return the preview of an answer that is only calls, each with the first of its arguments: ``read views.py``."""
-    return _CALL.sub(lambda call: f"{call[1]}{call[2]} {call[3] or ''}".rstrip(), text)
-
-
 def plain_preview(kind: str, text: str) -> str:
     """Return the preview of an entry of a kind: the model's words as they read, all others as they are."""
     match kind:
-        case "assistant":
-            return plain_calls(plain(text)) if " {" in text else plain(text)
-        case "compaction" | "branch_summary":
+        case "assistant" if " {" in text:
+            # Of calls the first argument: ``read views.py``.
+            return _CALL.sub(lambda call: f"{call[1]}{call[2]} {call[3] or ''}".rstrip(), plain(text))
+        case "assistant" | "compaction" | "branch_summary":
             return plain(text)
         case _:
             return text
 
 
 def _tabular(text: str) -> str:
-    """Return text with a table in it, its cells parted by dots."""
     return _BORDERS.sub(" · ", _RULE.sub("|", _prose(text)))
 
 

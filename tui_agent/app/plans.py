@@ -64,7 +64,6 @@ def weighed_text(commit: Commit, draft: Draft) -> str:
 
 
 def prune_instead(prunes: Sequence[PrunePlan]) -> str:
-    """Return what helps where there is nothing to summarise."""
     count, freed = sum(len(plan.targets) for plan in prunes), sum(plan.tokens_freed for plan in prunes)
     return f"{plural(count, 'output')} can be cleared instead, which frees {tokens(freed)} tokens."
 

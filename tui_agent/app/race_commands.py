@@ -13,7 +13,7 @@ from tui_agent.app.commands import Command
 from tui_agent.app.format import money, one_line
 from tui_agent.app.frontend import Choice, RacePage, Report
 from tui_agent.app.race_text import RacePrice, entry_lines, race_lines
-from tui_agent.app.rewind_files import carry_out
+from tui_agent.app.rewind_commands import carry_out
 from tui_agent.errors import CommandError
 from tui_agent.lazy import dataclass
 
@@ -126,7 +126,6 @@ async def order_of(controller: Controller, wish: RaceWish) -> RaceOrder:
 
 
 async def load_parts(controller: Controller, text: str) -> tuple[UserPart, ...]:
-    """Return a message to runners, with what it names."""
     from tui_agent.agent.attachments import load_message
     from tui_agent.agent.preparing import load_named
 
@@ -172,7 +171,6 @@ def _likeness(model: str, provider: str) -> tuple[bool, tuple[int, ...], int]:
 
 
 def price_of(controller: Controller, order: RaceOrder) -> RacePrice:
-    """Return what a race can cost at most."""
     from tui_agent.session.entries import Usage
 
     agent = _agent(controller)
@@ -367,6 +365,13 @@ def _branch(controller: Controller, number: int, over: RaceEntry | None = None) 
 # -- the check ------------------------------------------------------------------------------------------------------
 
 
+@Command(
+    "check",
+    "run a command when work is done and send failures back to the model",
+    argument="[COMMAND|off]",
+    place=166,
+    yields=True,
+)
 async def check(controller: Controller, argument: str) -> None:
     """Run the project's check whenever the model says that work is done: ``/check COMMAND``, ``/check off``."""
     from tui_agent.agent.ports import RunCheck
@@ -395,8 +400,15 @@ async def check(controller: Controller, argument: str) -> None:
 # -- the command --------------------------------------------------------------------------------------------------
 
 
+@Command(
+    "race",
+    "run one prompt several times at once and take the best",
+    key="f7",
+    argument="[PROMPT|RUNNERS -- PROMPT|take N|stop|drop]",
+    place=165,
+    yields=True,
+)
 async def race(controller: Controller, argument: str) -> None:
-    """Begin a race, or do something with the one that goes on."""
     word, _, rest = argument.strip().partition(" ")
     actions: dict[str, Callable[[Controller, str], Awaitable[None]]] = {
         "take": lambda controller, rest: take(controller, _chosen(rest)),
@@ -516,26 +528,3 @@ async def ask_for_race(
         controller.frontend.set_draft("")
     show(controller)
     return True
-
-
-COMMANDS = (
-    Command(
-        "race",
-        "run one prompt several times at once and take the best",
-        race,
-        "Race",
-        key="f7",
-        argument="[PROMPT|RUNNERS -- PROMPT|take N|stop|drop]",
-        place=165,
-        yields=True,
-    ),
-    Command(
-        "check",
-        "run a command when work is done and send failures back to the model",
-        check,
-        "Check",
-        argument="[COMMAND|off]",
-        place=166,
-        yields=True,
-    ),
-)

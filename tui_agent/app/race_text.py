@@ -28,7 +28,6 @@ STATE_MARKS: Mapping[str, str] = {
 
 
 def state_word(state: str) -> str:
-    """Return a runner's state as people read it."""
     return state.replace("_", " ")
 
 
@@ -49,7 +48,6 @@ class RacePrice:
         return None if self.each is None else self.each * self.runners
 
     def sentence(self) -> str:
-        """Return what is said before the start."""
         who = plural(self.runners, "runner")
         if self.most is None or self.each is None:
             limit = f"{who}, without a limit of money: one can be set for each."
@@ -111,7 +109,6 @@ def entry_lines(entry: RaceEntry) -> list[str]:
 
 
 def tail_lines(entry: RaceEntry) -> list[str]:
-    """Return what a race's entry says beside its table."""
     check = [f"check: {one_line(entry.check, 200)}"] if entry.check else []
     saved = [f"Stopping the others early saved about {money(entry.saved)}."] if entry.saved else []
     return [*check, *saved, *entry.comparison.splitlines()]

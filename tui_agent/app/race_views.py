@@ -57,7 +57,6 @@ class RaceView:
 
     @property
     def runners(self) -> Sequence[RaceRunner]:
-        """How each of them stands now."""
         if self._entry is not None:
             return self._entry.runners
         return [runner.figures for runner in self._live.runners]
@@ -107,7 +106,6 @@ class RaceView:
     # -- looking ----------------------------------------------------------------------------------------------
 
     def watch(self, number: int) -> None:
-        """Show what a runner does, or did."""
         agent = None if self._race is None else self._race.runner(number).agent
         if agent is not None:
             self._controller.show(RunnerPage(agent, self, number))

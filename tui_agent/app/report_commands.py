@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from tui_agent.app.controller import Controller
 
 
+@Command("cost", "show tokens and dollars spent", place=340)
 async def cost(controller: Controller, argument: str) -> None:
     """Say what was spent, all branches, on the page of the status; ``--json`` as figures."""
     from tui_agent.app import session_reports, status_commands
@@ -29,6 +30,7 @@ async def cost(controller: Controller, argument: str) -> None:
     controller.show(Output("Cost of this session", text))
 
 
+@Command("todo", "show the model's to-do list", place=350)
 async def todo(controller: Controller, _argument: str) -> None:
     """Show the model's plan: not every terminal has room for the side panel."""
     from tui_agent.app import reports
@@ -39,8 +41,8 @@ async def todo(controller: Controller, _argument: str) -> None:
         controller.show(Report("To-dos", reports.todo_lines([(str(todo.status), todo.content) for todo in todos])))
 
 
+@Command("help", "find a command, a key or a setting", key="f1", hint="help", aliases=("keys",), place=390)
 async def show_help(controller: Controller, _argument: str) -> None:
-    """Show every command, key and setting."""
     from tui_agent.app import reports
 
     if controller.frontend.has_screen:
@@ -51,8 +53,8 @@ async def show_help(controller: Controller, _argument: str) -> None:
         )
 
 
+@Command("doctor", "check the setup and show warnings", place=410)
 async def doctor(controller: Controller, _argument: str) -> None:
-    """Show what is set up, where it came from and what is missing."""
     controller.say("Looking …")
     lines = list(await asyncio.to_thread(controller.services.doctor))
     if warned := controller.warnings.lines():
@@ -60,20 +62,3 @@ async def doctor(controller: Controller, _argument: str) -> None:
     controller.frontend.warnings_read()
     shown = [line if isinstance(line, Heading) else visible(line) for line in lines]
     controller.show(Report("Doctor", shown or ["There is nothing to report."]))
-
-
-COMMANDS = (
-    Command("cost", "show tokens and dollars spent", cost, "Cost", place=340),
-    Command("todo", "show the model's to-do list", todo, "To-do list", place=350),
-    Command(
-        "help",
-        "find a command, a key or a setting",
-        show_help,
-        "Help",
-        key="f1",
-        hint="help",
-        aliases=("keys",),
-        place=390,
-    ),
-    Command("doctor", "check the setup and show warnings", doctor, "Doctor", place=410),
-)

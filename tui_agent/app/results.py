@@ -20,66 +20,44 @@ from tui_agent.safe_text import one_line
 from tui_agent.session.entries import AssistantEntry, CheckpointEntry, FileChange
 from tui_agent.session.session import Session
 
-Merge = Callable[[bytes, bytes, bytes], bytes | None]
-"""Merges ``(base, ours, theirs)``; None where that is not possible."""
-
-
-@dataclass(frozen=True, slots=True)
-class NetChange:
-    """One file: its content before and after, None for no file, with its permission bits."""
-
-    path: str
-    before: bytes | None
-    after: bytes | None
-    before_mode: int = 0
-    after_mode: int = 0
-
 
 @dataclass(frozen=True, slots=True)
 class NetChanges:
     """All files a session changed. ``left_out`` are those whose content is not known, with the reason."""
 
-    files: tuple[NetChange, ...] = ()
+    files: tuple[FileEdit, ...] = ()
     left_out: tuple[Conflict, ...] = ()
     mixed: tuple[str, ...] = ()
     """Files in which somebody else changed the same lines in between; their changes could not be separated."""
 
 
-def net_changes(changes: Iterable[FileChange], content: Callable[[Image], bytes | None], merge: Merge) -> NetChanges:
+def _net_changes(changes: Iterable[FileChange], content: Callable[[Image], bytes | None]) -> NetChanges:
     """Return the sum of changes, by path.
 
     Args:
         changes: the changes of a path of the tree, oldest first.
         content: returns the bytes of an image, None where they are not kept.
-        merge: merges three versions of a file.
     """
     by_path: dict[str, list[FileChange]] = {}
     for change in changes:
         by_path.setdefault(change.path, []).append(change)
-    files: list[NetChange] = []
+    files: list[FileEdit] = []
     left_out: list[Conflict] = []
     mixed: list[str] = []
     for path, made in sorted(by_path.items()):
         images = [image for change in made for image in (before_of(change), after_of(change))]
-        if reason := next(filter(None, (_missing(image, content) for image in images)), ""):
+        dropped = (DROPPED for image in images if image.digest is not None and content(image) is None)
+        if reason := next(filter(None, (image.problem for image in images)), "") or next(dropped, ""):
             left_out.append(Conflict(path, reason))
             continue
-        file, is_mixed = _sum(path, made, content, merge)
-        if (file.before, file.before_mode) != (file.after, file.after_mode):
+        file, is_mixed = _sum(path, made, content)
+        if file.before != file.after:
             files.append(file)
             mixed += [path] if is_mixed else []
     return NetChanges(tuple(files), tuple(left_out), tuple(mixed))
 
 
-def _missing(image: Image, content: Callable[[Image], bytes | None]) -> str:
-    if image.problem:
-        return image.problem
-    return DROPPED if image.digest is not None and content(image) is None else ""
-
-
-def _sum(
-    path: str, made: list[FileChange], content: Callable[[Image], bytes | None], merge: Merge
-) -> tuple[NetChange, bool]:
+def _sum(path: str, made: list[FileChange], content: Callable[[Image], bytes | None]) -> tuple[FileEdit, bool]:
     first, last = before_of(made[0]), after_of(made[-1])
     own, is_mixed = content(first), False
     for change in made:
@@ -91,10 +69,9 @@ def _sum(
         merged = merge(before, own, after) if known else None  # type: ignore[arg-type]  # known
         is_mixed = is_mixed or merged is None
         own = after if merged is None else merged
-    return NetChange(path, content(first), own, first.mode, last.mode), is_mixed
+    then = FileVersion(content(first), bool(first.mode & _EXECUTABLE))
+    return FileEdit(path, then, FileVersion(own, bool(last.mode & _EXECUTABLE))), is_mixed
 
-
-__all__ = ["ResultError", "SessionResult", "pull_request_command"]
 
 BRANCH = "branch:"
 """Before the name of a branch, where a result goes to one instead of a file."""
@@ -139,7 +116,7 @@ class SessionResult:
                 data = reading.data if reading.image.digest == image.digest else None
             return data
 
-        found = net_changes(changes, content, merge)
+        found = _net_changes(changes, content)
         inner = {file.path: name for file in found.files if (name := _repository_of(file.path, project))}
         found = replace(
             found,
@@ -153,7 +130,7 @@ class SessionResult:
 
     def patch(self) -> bytes:
         """Return the changes as a patch for ``git apply``; raises ``GitWriteError`` without git."""
-        return make_patch([_edit(file) for file in self.changes.files])
+        return make_patch(self.changes.files)
 
     def write(self, target: str) -> str:
         """Write the result to a file, or commit it to ``branch:NAME``; return a sentence that says what was done.
@@ -165,9 +142,8 @@ class SessionResult:
         if not self:
             raise ResultError(f"This session changed no file of {self.project}.{self.remarks()}")
         if target.startswith(BRANCH):
-            done = commit_to_branch(
-                self.project, target.removeprefix(BRANCH), [_edit(file) for file in self.changes.files], self.message()
-            )
+            name = target.removeprefix(BRANCH)
+            done = commit_to_branch(self.project, name, self.changes.files, self.message())
             said = f"Committed {plural(self._count - len(done.left_out), 'file')} to {done.branch} ({done.commit[:9]})."
             return said + self.remarks(done)
         try:
@@ -210,7 +186,6 @@ class SessionResult:
         return "".join(f" {sentence}" for sentence in said)
 
     def as_json(self) -> dict[str, object]:
-        """Return what a script wants to know of the result."""
         return {
             "session": self.session.id,
             "entry": self.leaf,
@@ -236,14 +211,6 @@ def _repository_of(path: str, project: Path) -> str:
     """Return the repository inside the project that a file is in, "" for the project itself: a clone lacks it."""
     folders = (folder for folder in PurePosixPath(path).parents if folder.name)
     return next((str(folder) for folder in folders if os.path.lexists(project / folder / ".git")), "")
-
-
-def _edit(file: NetChange) -> FileEdit:
-    return FileEdit(
-        os.fspath(file.path),
-        FileVersion(file.before, bool(file.before_mode & _EXECUTABLE)),
-        FileVersion(file.after, bool(file.after_mode & _EXECUTABLE)),
-    )
 
 
 def _named(reasons: Mapping[str, str]) -> str:

@@ -1,4 +1,4 @@
-"""Going back to an earlier message: the conversation, the files, or both. ``/undo`` returns from it."""
+"""Going back to an earlier message, and whether files go along with this and every other move. ``/undo`` returns."""
 
 from __future__ import annotations
 
@@ -8,16 +8,19 @@ from typing import TYPE_CHECKING
 from tui_agent.app.commands import Command
 from tui_agent.app.format import age, one_line, plural
 from tui_agent.app.frontend import Choice, Pick, PickRow
-from tui_agent.app.rewind_files import carry_out, files_text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
     from tui_agent.agent.agent import Agent
     from tui_agent.agent.checkpoints.plan import RestorePlan
     from tui_agent.agent.checkpoints.restoring import ChangeAmount
     from tui_agent.app.controller import Controller
+    from tui_agent.context.branch_summary import MovePlan
     from tui_agent.session.entries import UserEntry
+
+    Go = Callable[[], Awaitable[str]]
+    """Moves; returns the sentence that says so."""
 
 MAX_MESSAGES = 300
 """Messages that can be gone back to; /tree goes further."""
@@ -25,8 +28,82 @@ MAX_MESSAGES = 300
 BOTH, CONVERSATION, CODE = "both", "conversation", "code"
 
 
+MAX_FILES_LISTED = 6
+"""Files listed; the rest is counted."""
+_WIDTH = 56
+_PATH = 34
+
+KEEP, RESTORE = "keep", "restore"
+
+
+def files_text(plan: RestorePlan) -> str:
+    """Return what restoring would do, a line for each file, and what stays with its reason."""
+    rows = [f"{step.what:<7} {_path(step.path)}" for step in plan.steps]
+    rows += [f"stays   {_path(conflict.path)}: {conflict.reason}" for conflict in plan.conflicts]
+    shown = [row if len(row) <= _WIDTH else f"{row[: _WIDTH - 1]}…" for row in rows[:MAX_FILES_LISTED]]
+    if len(rows) > MAX_FILES_LISTED:
+        shown.append(f"… and {len(rows) - MAX_FILES_LISTED} more")
+    if plan.omitted:
+        shown.append(f"{plan.omitted:,} more files changed; there were too many to keep")
+    return "\n".join(shown)
+
+
+def files_question(plan: RestorePlan) -> Choice:
+    """Return the question whether files go along. Answered with ``keep`` or ``restore``."""
+    answers = [(KEEP, "Keep files as they are"), (RESTORE, f"Restore {plural(len(plan.steps), 'file')}")]
+    question = f"{plural(len(plan.steps) + len(plan.conflicts), 'file')} changed in between."
+    return Choice(question, answers, files_text(plan), unasked=KEEP)
+
+
+async def carry_out(
+    agent: Agent,
+    move: MovePlan,
+    files: RestorePlan | None,
+    *,
+    focus: str | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> list[str]:
+    """Move (see ``Navigator.move``) and restore files, None to keep them; undoing the move does likewise.
+
+    Returns the paths that stay as they are though they should have changed; the user was told why.
+    """
+    await agent.navigator.move(move, focus=focus, progress=progress)
+    agent.files.remember(move.from_id, move.leaf, along=files is not None)
+    if files is None:
+        return []
+    done = await agent.files.restore(files)
+    return [conflict.path for conflict in (*done.failed, *files.conflicts)]
+
+
+async def move_with_files(
+    controller: Controller, agent: Agent, target: int | None, go: Go, *, pair: tuple[int | None, int | None]
+) -> None:
+    """Move, and take files along as they went along the last time between the entries of ``pair``.
+
+    Where nobody knows, the user is asked; escape is no move at all. Nothing is asked where no file would change.
+    """
+    files, here = agent.files, agent.session.leaf
+    plan = await files.plan(target)
+    along = files.went_along(*pair)
+    if plan.steps and along is None:
+        answer = await controller.ask(files_question(plan))
+        if answer is None:
+            return
+        along = answer == RESTORE
+    said = await go()
+    if plan.steps:
+        files.remember(here, target, along=bool(along))
+        if along:
+            await files.restore(plan, said)
+
+
+def _path(path: str) -> str:
+    text = one_line(path, 10_000)
+    return text if len(text) <= _PATH else f"…{text[1 - _PATH :]}"
+
+
+@Command("rewind", "go back to before one of your messages", place=170, yields=True)
 async def rewind(controller: Controller, _argument: str) -> None:
-    """Ask for one of the user's messages, and go back to before it."""
     if (agent := controller.idle_agent) is None:
         return
     messages = await asyncio.to_thread(_messages, agent)
@@ -106,6 +183,3 @@ def _question(plan: RestorePlan) -> Choice:
             (CODE, f"{files} only; the conversation goes on from here"),
         ]
     return Choice("What goes back?", answers, files_text(plan))
-
-
-COMMANDS = (Command("rewind", "go back to before one of your messages", rewind, "Rewind", place=170, yields=True),)

@@ -63,24 +63,14 @@ def _following(state: RunState, event: AgentEvent, now: float) -> RunState:  # n
             reason = f": {one_line(event.reason, 80)}" if event.reason else ""
             detail = f"attempt {event.attempt} of {event.attempts}{reason}"
             return RunState(Phase.RETRY, now, detail, until=now + event.seconds)
-        case CompactionStarted() | CompactionProgress() | CompactionEnded():
-            return _compacting(state, event, now)
-        case RunEnded():
-            return RunState(since=now)
-        case _:
-            return state
-
-
-def _compacting(
-    state: RunState, event: CompactionStarted | CompactionProgress | CompactionEnded, now: float
-) -> RunState:
-    match event:
         case CompactionStarted():
             return RunState(Phase.COMPACTING, now, in_run=state.active)
         case CompactionProgress(text=text) if state.phase is Phase.COMPACTING:
             return replace(state, words=state.words + text.count(" ") + text.count("\n"))
         case CompactionEnded():
             return RunState(Phase.WAITING, now) if state.in_run else RunState(since=now)
+        case RunEnded():
+            return RunState(since=now)
         case _:
             return state
 

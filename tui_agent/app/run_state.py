@@ -54,12 +54,8 @@ def describe(state: RunState, now: float) -> str:  # noqa: PLR0911 - one arm per
     match state.phase:
         case Phase.IDLE:
             return ""
-        case Phase.WAITING:
-            return f"waiting {passed}"
-        case Phase.THINKING:
-            return f"thinking {passed}"
-        case Phase.STREAMING:
-            return f"streaming {passed}"
+        case Phase.WAITING | Phase.THINKING | Phase.STREAMING:
+            return f"{state.phase} {passed}"
         case Phase.TOOL:
             names = " + ".join(dict.fromkeys(one_line(tool, 20) for _, tool in state.tools))
             return f"running {names} {passed}"

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import time
 from dataclasses import field
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from tui_agent.lazy import dataclass
-from tui_agent.path_checks import is_directory, is_there
 
 if TYPE_CHECKING:
     # Only for annotations: this module is there before the first paint, and entries take long to import .
@@ -18,7 +15,6 @@ if TYPE_CHECKING:
 
     from tui_agent.agent.agent import Agent
     from tui_agent.agent.permissions import Rule
-    from tui_agent.app.exporting import ExportOrder
     from tui_agent.app.logins import LoginController
     from tui_agent.config import Config
     from tui_agent.model.naming import NameVerdict
@@ -76,63 +72,8 @@ class Look:
     reduced_motion: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ImportOutcome:
-    """What an import did: lines for people, and the session to open when there was exactly one."""
-
-    told: tuple[str, ...]
-    session_id: str | None = None
-    failed: int = 0
-
-
-class FileTransfer:
-    """Sessions of a store that leave and come in. Call it in a thread."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-
-    def text(self, order: ExportOrder) -> str:
-        """Return what would be exported.
-
-        Raises:
-            StoreError: there is no such session.
-        """
-        from tui_agent.app.exporting import export_text
-
-        return export_text(self._store, order, os.environ)
-
-    def export(self, order: ExportOrder, target: Path) -> Path:
-        """Write a session to a file, or into a directory under a name of its own; return the file.
-
-        Raises:
-            StoreError: there is no such session.
-            FileExistsError: the file is there already.
-            OSError: it can't be written.
-        """
-        from tui_agent.app.exporting import write_export
-
-        if is_directory(target):
-            info = self._store.session(order.session_id)
-            target /= order.file_name(info.title or info.first_message, target)
-        if is_there(target):
-            raise FileExistsError(str(target))
-        write_export(self._store, order, target, os.environ)
-        return target
-
-    def import_files(self, path: Path) -> ImportOutcome:
-        """Take in the sessions of a file, or of all files of a directory.
-
-        Raises:
-            StoreError: there is no such file.
-        """
-        from tui_agent.app.importing import import_all
-
-        told, imported, failed = import_all(self._store, path)
-        return ImportOutcome(told, imported[0].session_id if len(imported) == 1 else None, failed)
-
-
-class AppServices:
-    """Everything the application is given. What is here finds, asks and keeps nothing."""
+class AppServices(Protocol):
+    """Everything the application is given."""
 
     store: Store
     cwd: Path
@@ -144,12 +85,9 @@ class AppServices:
     """What is odd about the settings and arguments, to be told at the start."""
     logins: LoginController
     """The keys a user enters in the program."""
-    transfer: FileTransfer
-    """Writes sessions to files and takes them in."""
 
     def clock(self) -> float:
         """Return the seconds since the epoch."""
-        return time.time()
 
     def on_ready(self) -> None:
         """Start what is slow; called once after the first paint."""
@@ -163,11 +101,9 @@ class AppServices:
             SessionHeld: another live program has it, and the request doesn't say what to do then.
             StoreError: it can't be opened.
         """
-        raise NotImplementedError
 
     def make_agent(self, session: Session) -> Agent:
         """Return the agent of an opened session."""
-        raise NotImplementedError
 
     def close_session(self, session: Session) -> None:
         """Let go of a session, after its agent was closed."""
@@ -176,16 +112,12 @@ class AppServices:
 
     def config(self) -> Config:
         """Return the settings as last read."""
-        from tui_agent.config import Config
-
-        return Config()
 
     def save_setting(self, key: str, value: object) -> None:
         """Keep a setting (``ui.theme``, ``model``) in the user's configuration file."""
 
     def settings_rows(self) -> Sequence[SettingRow]:
         """Return every setting as it is in the file and the environment now."""
-        return ()
 
     def reread_settings(self) -> Sequence[str]:
         """Read the settings again, apply them to the open session's agent and return the keys of those that changed.
@@ -193,33 +125,24 @@ class AppServices:
         Raises:
             ConfigError: they can't be used; everything stays as it was.
         """
-        return ()
 
     def doctor(self) -> Sequence[str]:
         """Return the lines of ``tui-agent doctor``; call it in a thread."""
-        return ()
 
     def trust_question(self) -> ProjectState | None:
         """Return what the project brings along, when the user has not answered yet whether it may act."""
-        return None
 
     def answer_trust(self, answer: str | None) -> None:
         """Take the answer, ``trusted``, ``refused`` or None, before a session is opened."""
 
     def forget_rule(self, rule: Rule) -> str | None:
         """Remove a permission rule from where it is kept; return why that can't be done."""
-        del rule
-        return None
 
     def keep_rule(self, rule: Rule) -> str | None:
         """Keep a permission rule in the user's configuration; return why that can't be done."""
-        del rule
-        return None
 
     def check_command(self, project: Path) -> str:
         """Return the command that checks what was done in a project, "" when none is remembered."""
-        del project
-        return ""
 
     def keep_check(self, project: Path, command: str) -> None:
         """Remember the command for a project, in the user's file.
@@ -232,58 +155,41 @@ class AppServices:
 
     def models(self) -> Sequence[ModelRow]:
         """List the models of the catalog, those that can be used first; call it in a thread."""
-        return ()
 
     async def ask_servers(self, model: str | None = None) -> Sequence[str]:
         """Ask the servers that know what the catalog can't for their models, or only the one of a model.
 
         One model's server is asked when nothing is known of it or that is a day old. Returns how it went, a line each.
         """
-        del model
-        return ()
 
     def judge_model(self, name: str) -> NameVerdict | None:
         """Return what can be said of a model's name; call it in a thread."""
-        del name
-        return None
 
     def reread_cost(self, model: str, tokens: int) -> float | None:
         """Return what reading tokens anew costs more than reading them from the provider's cache, in US dollars."""
-        del model, tokens
-        return None
 
     def price(self, model: str, usage: Reported) -> float | None:
         """Return what a model takes for a request, in US dollars."""
-        del model, usage
-        return None
 
     def provider_keys(self) -> Mapping[str, str]:
         """Return where the key of each provider that can be used comes from, by the provider's name."""
-        return {}
 
     def own_servers(self) -> Sequence[LocalServer]:
         """Return the servers of the settings with their models; nobody is asked whether they run."""
-        return ()
 
     async def find_servers(self) -> Sequence[LocalServer]:
         """Look for model servers on this machine and at the addresses of the settings; only when the user asks."""
-        return ()
 
     def use_server(self, server: LocalServer, model: str) -> str:
         """Put a server's model into the configuration and return its id; what the server says of it is no setting."""
-        return f"{server.name}/{model}"
 
     # -- files ----------------------------------------------------------------------------------------------------
 
     async def list_files(self, root: Path) -> Sequence[str]:
         """List the files below a directory, relative to it, ignored ones left out."""
-        del root
-        return ()
 
     async def branch(self, cwd: Path) -> str | None:
         """Name the branch checked out, with ``*`` after it when tracked files are changed; None outside of git."""
-        del cwd
-        return None
 
 
 @dataclass(frozen=True, slots=True)

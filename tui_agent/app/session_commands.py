@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING
 
 from tui_agent.app.commands import Command
 from tui_agent.app.format import one_line
-from tui_agent.app.frontend import Choice, ModelChoice, Output, SessionChoice, TextLine, ThemeChoice, TreePage
+from tui_agent.app.frontend import Choice, Output, SessionChoice, TextLine, ThemeChoice, TreePage
 from tui_agent.app.services import OpenHow, OpenRequest
 from tui_agent.errors import CommandError
 
@@ -16,6 +15,7 @@ if TYPE_CHECKING:
     from tui_agent.session.entries import Entry
 
 
+@Command("new", "begin a new session", key="ctrl+n", needs_screen=True, place=10)
 async def new(controller: Controller, _argument: str) -> None:
     await controller.open(_new_session(controller))
 
@@ -27,6 +27,14 @@ def _new_session(controller: Controller) -> OpenRequest:
     return OpenRequest(demo=controller.agent is not None and controller.agent.model == DEMO_MODEL)
 
 
+@Command(
+    "clear",
+    "begin a new session; this one is kept",
+    argument="[NAME OF THIS ONE]",
+    needs_screen=True,
+    place=20,
+    yields=True,
+)
 async def clear(controller: Controller, argument: str) -> None:
     """Begin a new session; the one that is left is kept, under a name if one is given."""
     agent = controller.agent
@@ -41,8 +49,10 @@ async def clear(controller: Controller, argument: str) -> None:
         controller.say(f"A new session. “{name}” is kept: /resume {info.id} or ctrl+s opens it again.")
 
 
+@Command(
+    "sessions", "open another session", key="ctrl+s", argument="[ID]", aliases=("resume",), needs_screen=True, place=30
+)
 async def sessions(controller: Controller, argument: str) -> None:
-    """Open a session by its id, or show the list."""
     current = controller.agent.session.id if controller.agent is not None else None
     request = OpenRequest(argument) if argument else await controller.ask(SessionChoice(current))
     if request is not None:
@@ -52,15 +62,15 @@ async def sessions(controller: Controller, argument: str) -> None:
 FORKED = "This is a copy, and what you do here stays here. /parent goes back to the session it came from."
 
 
+@Command("fork", "continue in a copy of this session", place=60)
 async def fork(controller: Controller, _argument: str) -> None:
-    """Continue in a copy of the session."""
     if controller.agent is not None:
         await controller.open(OpenRequest(controller.agent.session.id, OpenHow.FORK))
         controller.say(FORKED)
 
 
+@Command("rename", "give this session a title", argument="[TITLE]", place=70)
 async def rename(controller: Controller, argument: str) -> None:
-    """Give the session a title; without one ask for it."""
     if controller.agent is None:
         return
     session = controller.agent.session
@@ -71,8 +81,8 @@ async def rename(controller: Controller, argument: str) -> None:
         controller.say(f"This session is called “{one_line(title, 60)}”.")
 
 
+@Command("label", "label where you are, to find it in /tree", argument="[TEXT]", place=100)
 async def label(controller: Controller, argument: str) -> None:
-    """Label the leaf; without a text ask for it."""
     session = controller.agent.session if controller.agent is not None else None
     if session is None or session.leaf is None:
         controller.say("There is nothing to label yet.")
@@ -87,39 +97,7 @@ async def label(controller: Controller, argument: str) -> None:
         controller.say(f"#{leaf} is labelled “{one_line(text, 40)}”.")
 
 
-async def model(controller: Controller, argument: str) -> None:
-    """Use another model; without an id show the list."""
-    if controller.agent is None:
-        return
-    name = argument or await controller.ask(ModelChoice(controller.agent.model))
-    if name:
-        await choose_model(controller, name)
-
-
-async def choose_model(controller: Controller, name: str) -> bool:
-    """Use a model if there may be one of that name; ask where the catalog doesn't have it.
-
-    Returns whether the model changed.
-    """
-    from tui_agent.app.model_switch import use_model
-    from tui_agent.model.naming import NameStanding
-
-    verdict = await asyncio.to_thread(controller.services.judge_model, name)
-    if verdict is None or verdict.standing is NameStanding.KNOWN:
-        return await use_model(controller, name)
-    if verdict.standing is NameStanding.IMPOSSIBLE or controller.agent is None:
-        raise CommandError(f"{verdict.sentence} Nothing was changed.")
-    answers = [(known, f"Use {known}") for known in verdict.similar]
-    answers += [
-        (name, f"Use {one_line(name, 60)} as typed: its provider may know it"),
-        ("", f"Keep {controller.agent.model}"),
-    ]
-    question = f"The catalog has no model “{one_line(name, 60)}”."
-    details = "Its window is assumed and its price unknown until it is set up in config.toml."
-    chosen = await controller.ask(Choice(question, answers, details))
-    return await use_model(controller, chosen) if chosen else False
-
-
+@Command("tree", "show all branches of this session", key="ctrl+t", place=40)
 async def tree(controller: Controller, argument: str) -> None:
     """Show all branches of the session, the cursor at the leaf or at an entry (``#412``); ``--json`` tells them."""
     if controller.agent is None:
@@ -138,8 +116,8 @@ async def tree(controller: Controller, argument: str) -> None:
         controller.show(TreePage(at, session_reports.tree_lines(session)))
 
 
+@Command("retry", "send the last request again", key="f8", place=200)
 async def retry(controller: Controller, _argument: str) -> None:
-    """Send the last request again."""
     if (agent := controller.idle_agent) is None:
         return
     if agent.session.leaf is None:
@@ -183,8 +161,8 @@ def open_output(controller: Controller, entry: Entry) -> None:
         controller.show(Output(f"{entry.tool} {entry.title}", text_of(entry, controller.services.store.blob)))
 
 
+@Command("theme", "change the colours", argument="[NAME]", needs_screen=True, place=370)
 async def theme(controller: Controller, argument: str) -> None:
-    """Use another theme; without a name show the list."""
     name = argument or await controller.ask(ThemeChoice())
     if name and controller.frontend.use_theme(name):
         controller.services.save_setting("ui.theme", name)
@@ -192,44 +170,10 @@ async def theme(controller: Controller, argument: str) -> None:
         raise CommandError(f"There is no theme “{one_line(name, 40)}”; /theme shows them all.")
 
 
+@Command("quit", "quit the program", aliases=("exit",), needs_screen=True, is_early=True, place=420)
 async def leave(controller: Controller, _argument: str) -> None:
-    """Quit; ask first when a run would be stopped."""
     if controller.agent is not None and controller.agent.running:
         question = "The agent is working. What it has done so far is saved."
         if await controller.ask(Choice(question, [("quit", "Quit"), ("stay", "Stay")])) != "quit":
             return
     controller.frontend.leave()
-
-
-COMMANDS = (
-    Command("new", "begin a new session", new, "New session", key="ctrl+n", needs_screen=True, place=10),
-    Command(
-        "clear",
-        "begin a new session; this one is kept",
-        clear,
-        "Clear the conversation",
-        argument="[NAME OF THIS ONE]",
-        needs_screen=True,
-        place=20,
-        yields=True,
-    ),
-    Command(
-        "sessions",
-        "open another session",
-        sessions,
-        "Sessions",
-        key="ctrl+s",
-        argument="[ID]",
-        aliases=("resume",),
-        needs_screen=True,
-        place=30,
-    ),
-    Command("tree", "show all branches of this session", tree, "Session tree", key="ctrl+t", place=40),
-    Command("fork", "continue in a copy of this session", fork, "Fork session", place=60),
-    Command("rename", "give this session a title", rename, "Rename session", argument="[TITLE]", place=70),
-    Command("label", "label where you are, to find it in /tree", label, "Label", argument="[TEXT]", place=100),
-    Command("model", "use another model", model, "Model", key="f2", argument="[ID]", place=110),
-    Command("retry", "send the last request again", retry, "Retry", key="f8", place=200),
-    Command("theme", "change the colours", theme, "Theme", argument="[NAME]", needs_screen=True, place=370),
-    Command("quit", "quit the program", leave, "Quit", aliases=("exit",), needs_screen=True, is_early=True, place=420),
-)

@@ -8,20 +8,15 @@ from typing import Any
 from tui_agent.agent.context_inspector import RoomMade
 from tui_agent.agent.context_map import ContextMap
 from tui_agent.app.plain_text import plain_preview
-from tui_agent.app.spending import Spending, Spent, day_series, spending_sections, step_series
+from tui_agent.app.spending import Spending, Spent, spending_sections
 from tui_agent.context.budget import ContextSize
 from tui_agent.context.commit_plan import Commit
 from tui_agent.context.compaction import CompactionPlan, Refusal
-from tui_agent.plot import picture
 from tui_agent.session.records import EntryHeader, children
 from tui_agent.session.session import Session
 
-_WIDTH, _HEIGHT = 72, 6
-"""Of a plot, in cells."""
-
 
 def tree_json(session: Session) -> str:
-    """Return a line for each entry of all branches."""
     labels, leaf, active = session.labels(), session.leaf, set(session.path_outline().ids)
     rows = (
         {**header._asdict(), "label": labels.get(header.id), "active": header.id in active, "leaf": header.id == leaf}
@@ -80,14 +75,7 @@ def cost_lines(found: Spending, names: Mapping[int, str]) -> list[str]:
     lines: list[str] = []
     for heading, rows in sections:
         lines += [heading, *(f"  {line}" for row in rows for line in row.split("\n")), ""]
-    if not found.can_plot:
-        return lines[:-1]
-    lines += ["By request", *(f"  {line}" for line in picture(step_series(found), _WIDTH, _HEIGHT))]
-    if len(found.days) > 1:
-        first, last = min(found.days), max(found.days)
-        lines += ["", f"By day, {first} to {last}"]
-        lines += [f"  {line}" for line in picture(day_series(found), _WIDTH, _HEIGHT)]
-    return lines
+    return lines[:-1]
 
 
 def cost_json(found: Spending) -> str:
@@ -103,22 +91,6 @@ def cost_json(found: Spending) -> str:
         "requests": [record._asdict() for record in found.steps],
     }
     return json.dumps(value, ensure_ascii=False)
-
-
-def compaction_lines(plan: CompactionPlan, commit: Commit | Refusal) -> list[str]:
-    result = (
-        f"{commit.tokens_before:,} → {commit.tokens_after:,} tokens of history, and a summary of at most "
-        f"{plan.summary_tokens:,}"
-        if isinstance(commit, Commit)
-        else f"would be refused: {commit.message}"
-    )
-    first = f"#{plan.kept[0].id}" if plan.kept else "nothing"
-    goes = len(plan.history) + len(plan.turn_prefix)
-    return [
-        f"Summarised: {goes} entries, {plan.tokens_summarised:,} tokens",
-        f"Kept as is: from {first} on, {len(plan.kept)} entries, {plan.tokens_kept:,} tokens",
-        f"History:    {result}",
-    ]
 
 
 def compaction_json(plan: CompactionPlan, commit: Commit | Refusal) -> str:

@@ -8,7 +8,6 @@ from enum import StrEnum
 from tui_agent.app.format import money, plural, tokens, visible
 from tui_agent.app.plain_text import plain_preview
 from tui_agent.lazy import dataclass
-from tui_agent.plot import Series
 from tui_agent.session.entries import KINDS, Usage
 from tui_agent.session.records import Reported, RequestRecord
 from tui_agent.session.session import Session
@@ -54,7 +53,6 @@ class Spent:
 
     @property
     def dollars(self) -> str:
-        """The cost in words."""
         if self.unpriced and not self.cost:
             return "unknown"
         return f"{'≥ ' if self.unpriced else ''}{money(self.cost)}"
@@ -73,11 +71,6 @@ class Spending:
     branches: dict[int, Spent] = field(default_factory=dict)
     steps: Sequence[RequestRecord] = ()
     days: dict[date, float] = field(default_factory=dict)
-
-    @property
-    def can_plot(self) -> bool:
-        """Whether a plot of dollars shows anything: some request of the session's own had a price above nothing."""
-        return any(record.cost for record in self.steps)
 
 
 def spending(
@@ -121,19 +114,6 @@ def _add(found: Spending, record: RequestRecord, purpose: Purpose, price: Price)
         day = datetime.fromtimestamp(record.created_at / 1000).astimezone().date()
         found.days[day] = found.days.get(day, 0.0) + record.cost
     return saved
-
-
-def step_series(found: Spending) -> Series:
-    """Return what each request cost, for a plot; summaries are marked."""
-    costs = [record.cost or 0.0 for record in found.steps]
-    marks = {at: "◆" for at, record in enumerate(found.steps) if not KINDS[record.kind].is_dialogue}
-    return Series((costs,), max(costs, default=0.0) or 1.0, marks)
-
-
-def day_series(found: Spending) -> Series:
-    """Return what each day cost, for a plot."""
-    costs = [found.days[day] for day in sorted(found.days)]
-    return Series((costs,), max(costs, default=0.0) or 1.0)
 
 
 def look_up(

@@ -12,7 +12,7 @@ from tui_agent.app.frontend import DiffPage, Heading, JobsPage, Report
 from tui_agent.errors import CommandError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from tui_agent.agent.agent import Agent
     from tui_agent.app.controller import Controller
@@ -28,6 +28,7 @@ COST = "Cost"
 """The heading of what was spent."""
 
 
+@Command("status", "show model, mode, sandbox, context and cost on one page", place=310, yields=True)
 async def status(controller: Controller, _argument: str) -> None:
     """Show what the session and the next request are now, and what was spent."""
     if controller.agent is not None:
@@ -68,6 +69,7 @@ def _sandbox(agent: Agent) -> str:
 
 
 def status_lines(agent: Agent, sandbox: str) -> Iterator[str]:
+    from tui_agent.agent.diagnostics.diagnostics import state_lines
     from tui_agent.agent.permissions import MODE_HELP, Mode
 
     info = agent.session.info
@@ -84,7 +86,8 @@ def status_lines(agent: Agent, sandbox: str) -> Iterator[str]:
     rules = Counter(str(rule.action) for rule in agent.tools.gate.rules() if rule.source != "default")
     made = ", ".join(f"{count} {action}" for action, count in sorted(rules.items()))
     yield _row("rules", f"{made or 'none of your own'} (/permissions)")
-    yield _row("diagnostics", f"{_diagnostics_state(agent)} (/diagnostics)")
+    checked = "; ".join(state_lines(agent.tools.diagnostics)) or "on, nothing edited yet"
+    yield _row("diagnostics", f"{checked if agent.tools.diagnostics.enabled else 'off'} (/diagnostics)")
     yield _row("jobs", f"{agent.jobs.running} running (/jobs)" if agent.jobs.running else "none running")
     yield ""
     yield Heading("Context")
@@ -107,16 +110,10 @@ def status_lines(agent: Agent, sandbox: str) -> Iterator[str]:
     yield _row("all branches", money(sum(costs.values()) + side) if known else without)
 
 
-def _diagnostics_state(agent: Agent) -> str:
-    from tui_agent.agent.diagnostics.diagnostics import state_lines
-
-    if not agent.tools.diagnostics.enabled:
-        return "off"
-    return "; ".join(state_lines(agent.tools.diagnostics)) or "on, nothing edited yet"
-
-
+@Command(
+    "diagnostics", "show checkers of edited files, switch them on or off", argument="[on|off]", place=325, yields=True
+)
 async def diagnostics(controller: Controller, argument: str) -> None:
-    """Say what looks over edits, or switch it on or off for this session."""
     if (agent := controller.agent) is None:
         return
     word = argument.strip()
@@ -155,8 +152,8 @@ def _row(name: str, text: str) -> str:
     return f"  {name:<13} {text}"
 
 
+@Command("diff", "show what changed in files since the session began", argument="[#ENTRY]", place=320, yields=True)
 async def diff(controller: Controller, argument: str) -> None:
-    """Show what changed in files since the session began, or since an entry (``#12``)."""
     if (agent := controller.agent) is None:
         return
     number = argument.strip().removeprefix("#")
@@ -169,8 +166,8 @@ async def diff(controller: Controller, argument: str) -> None:
         controller.say(f"No file was changed since {since}.")
 
 
+@Command("jobs", "show background jobs, their output, and stop them", argument="[stop N]", place=330, yields=True)
 async def jobs(controller: Controller, argument: str) -> None:
-    """Show the background jobs; ``stop N`` ends one."""
     if (agent := controller.agent) is None:
         return
     word, _, number = argument.strip().partition(" ")
@@ -189,47 +186,9 @@ async def jobs(controller: Controller, argument: str) -> None:
 
 
 def job_lines(jobs: Jobs) -> list[str]:
-    """Return the jobs with the end of what each printed."""
-    return [line for state in jobs for line in _of_job(jobs, state.id)]
-
-
-def _of_job(jobs: Jobs, number: int) -> Iterable[str]:
     from tui_agent.tools.job import job_line
 
-    yield Heading(job_line(jobs.find(number).state))
-    yield from jobs.find(number).tail(TAIL_CHARS).splitlines()
-    yield ""
-
-
-COMMANDS = (
-    Command(
-        "status", "show model, mode, sandbox, context and cost on one page", status, "Status", place=310, yields=True
-    ),
-    Command(
-        "diff",
-        "show what changed in files since the session began",
-        diff,
-        "Changes",
-        argument="[#ENTRY]",
-        place=320,
-        yields=True,
-    ),
-    Command(
-        "diagnostics",
-        "show checkers of edited files, switch them on or off",
-        diagnostics,
-        "Diagnostics",
-        argument="[on|off]",
-        place=325,
-        yields=True,
-    ),
-    Command(
-        "jobs",
-        "show background jobs, their output, and stop them",
-        jobs,
-        "Jobs",
-        argument="[stop N]",
-        place=330,
-        yields=True,
-    ),
-)
+    lines: list[str] = []
+    for state in jobs:
+        lines += [Heading(job_line(state)), *jobs.find(state.id).tail(TAIL_CHARS).splitlines(), ""]
+    return lines

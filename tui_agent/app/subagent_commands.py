@@ -75,15 +75,10 @@ def _show(controller: Controller, session: Session, close: Callable[[], None]) -
     controller.show(SubagentPage(FinishedSubagent(session, counter), close))
 
 
+@Command("parent", "open the session this one came from", needs_screen=True, place=50)
 async def parent(controller: Controller, _argument: str) -> None:
-    """Open the session that this one was forked from, or whose agent gave its subagent the task."""
     info = controller.agent.session.info if controller.agent is not None else None
     if info is None or info.parent_session is None:
         controller.say("This session was not started from another one.")
         return
     await controller.open(OpenRequest(info.parent_session))
-
-
-COMMANDS = (
-    Command("parent", "open the session this one came from", parent, "Parent session", needs_screen=True, place=50),
-)

@@ -33,13 +33,11 @@ def series_of(steps: Sequence[Step]) -> Series:
 
 
 def legend(steps: Sequence[Step]) -> str:
-    """Return what the marks that are there stand for."""
     there = {mark for step in steps for mark in step.marks[:1]}
     return "  ".join(f"{MARKS[mark]} {mark}" for mark in Mark if mark in there)
 
 
 def heading(steps: Sequence[Step], at: int) -> str:
-    """Return which request is shown."""
     step = steps[at]
     if step.answer is None:
         return f"Next request, after {plural(at, 'step')}" if at else "Context of the next request"

@@ -36,6 +36,7 @@ _NAME_CHARS = 40
 _USAGE = "Write it like /export talk.md, /export page.html --all, /export all.jsonl --redact."
 
 
+@Command("export", "write this session to a file: md, html, jsonl", argument="[FILE]", place=80)
 async def export(controller: Controller, argument: str) -> None:
     """Write the session to a file: ``/export FILE --all --redact``; without anything ask in which form."""
     from tui_agent.app.exporting import ExportFormat, ExportOrder, format_of, unknown_ending
@@ -77,9 +78,11 @@ async def ask_export(controller: Controller, session_id: str) -> None:
 
 
 async def _write(controller: Controller, order: ExportOrder, target: str) -> None:
+    from tui_agent.app.exporting import write_export
+
     path = _place(controller, target)
     try:
-        written = await asyncio.to_thread(controller.services.transfer.export, order, path)
+        written, _size = await asyncio.to_thread(write_export, controller.services.store, order, path)
     except FileExistsError:
         controller.frontend.announce(f"{short_path(path)} already exists; choose another name.", "warning")
     except OSError as error:
@@ -89,11 +92,13 @@ async def _write(controller: Controller, order: ExportOrder, target: str) -> Non
         controller.frontend.announce(f"Exported to {short_path(written)}{without}.")
 
 
+@Command("import", "import sessions, including those of other agents", argument="[FILE]", needs_screen=True, place=90)
 async def import_(controller: Controller, argument: str) -> None:
     """Take in the sessions of a file or a directory; one alone is opened with ``/sessions``."""
-    if not argument:
-        from tui_agent.session.formats.table import FORMATS
+    from tui_agent.app.importing import import_all
+    from tui_agent.session.formats.table import FORMATS
 
+    if not argument:
         controller.frontend.set_draft("/import ")
         controller.say(
             f"Name a file or a directory. Known are sessions of {', '.join(row.program for row in FORMATS)}."
@@ -101,14 +106,14 @@ async def import_(controller: Controller, argument: str) -> None:
         return
     path = _place(controller, argument.strip("\"'"))
     controller.say(f"Importing {short_path(path)} …")
-    outcome = await asyncio.to_thread(controller.services.transfer.import_files, path)
-    severity: Severity = "warning" if outcome.failed else "information"
-    if len(outcome.told) > 1:
-        controller.say(one_line(outcome.told[-1], 200), severity)
-        controller.show(Report("Imported", [visible(line) for line in outcome.told]))
+    told, imported, failed = await asyncio.to_thread(import_all, controller.services.store, path)
+    severity: Severity = "warning" if failed else "information"
+    if len(told) > 1:
+        controller.say(one_line(told[-1], 200), severity)
+        controller.show(Report("Imported", [visible(line) for line in told]))
         return
-    hint = f" /sessions {outcome.session_id[-8:]} opens it." if outcome.session_id else ""
-    controller.say(" ".join(outcome.told) + hint, severity)
+    hint = f" /sessions {imported[0].session_id[-8:]} opens it." if len(imported) == 1 else ""
+    controller.say(" ".join(told) + hint, severity)
 
 
 def _place(controller: Controller, text: str) -> Path:
@@ -120,6 +125,9 @@ def _place(controller: Controller, text: str) -> Path:
     return base / at_home(text)
 
 
+@Command(
+    "result", "write the session's changes as a patch or to a new branch", argument="[FILE | branch:NAME]", place=335
+)
 async def result(controller: Controller, argument: str) -> None:
     """Write the changes to a file or to ``branch:NAME``; without an argument ask where they go."""
     target = argument.strip().strip("\"'")
@@ -163,31 +171,6 @@ async def write_result(controller: Controller, found: SessionResult, target: str
 
 
 def _file_name(controller: Controller) -> str:
-    """Return a name for a file or a branch, made of the session's title."""
     agent = controller.agent
     title = (agent.session.info.title or agent.session.info.first_message) if agent is not None else ""
     return re.sub(r"[^a-z0-9]+", "-", title.lower())[:_NAME_CHARS].strip("-") or "session-result"
-
-
-COMMANDS = (
-    Command(
-        "export", "write this session to a file: md, html, jsonl", export, "Export session", argument="[FILE]", place=80
-    ),
-    Command(
-        "import",
-        "import sessions, including those of other agents",
-        import_,
-        "Import sessions",
-        argument="[FILE]",
-        needs_screen=True,
-        place=90,
-    ),
-    Command(
-        "result",
-        "write the session's changes as a patch or to a new branch",
-        result,
-        "Result",
-        argument="[FILE | branch:NAME]",
-        place=335,
-    ),
-)

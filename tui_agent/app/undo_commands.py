@@ -5,15 +5,27 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tui_agent.app.commands import Command
-from tui_agent.app.rewind_files import move_with_files
-from tui_agent.app.undo_text import name_of_place, name_of_step
+from tui_agent.app.format import one_line, plural, tokens
+from tui_agent.app.rewind_commands import move_with_files
 
 if TYPE_CHECKING:
     from tui_agent.app.controller import Controller
+    from tui_agent.session.entries import Entry
     from tui_agent.session.history import Step
     from tui_agent.session.session import Session
 
 
+def _undoes(session: Session) -> str:
+    step = session.history.newest()
+    return f"undo: {name_of_step(session, step)}" if step is not None else ""
+
+
+def _redoes(session: Session) -> str:
+    step = session.history.next()
+    return f"redo: {name_of_step(session, step)}" if step is not None else ""
+
+
+@Command("undo", "undo the last turn, move, compaction, edit or race", key="f5", now=_undoes, place=180)
 async def undo(controller: Controller, _argument: str) -> None:
     """Take back the newest thing that was done; the message of a turn goes back into the prompt."""
     from tui_agent.session.entries import CheckpointEntry
@@ -42,8 +54,8 @@ async def undo(controller: Controller, _argument: str) -> None:
     await move_with_files(controller, agent, step.start, go, pair=pair)
 
 
+@Command("redo", "redo what /undo undid", key="f6", now=_redoes, place=190)
 async def redo(controller: Controller, _argument: str) -> None:
-    """Bring back what was undone last."""
     if (agent := controller.idle_agent) is None:
         return
     session = agent.session
@@ -93,19 +105,46 @@ def _typed(session: Session, step: Step | None) -> str | None:
     return typed_text(entry.parts) if isinstance(entry, UserEntry) else None
 
 
-def _undoes(session: Session) -> str:
-    step = session.history.newest()
-    return f"undo: {name_of_step(session, step)}" if step is not None else ""
+def name_of_step(session: Session, step: Step) -> str:
+    """Return what a thing that was done is called, to follow ``Undone:``."""
+    from tui_agent.session.entries import RaceEntry
+    from tui_agent.session.errors import EntryDamaged
+
+    try:
+        entry = None if step.entry is None else session.entry(step.entry)
+    except EntryDamaged:
+        entry = None
+    if step.move is not None and not isinstance(entry, RaceEntry):
+        return f"move from {name_of_place(step.move.start)} to {name_of_place(step.move.end)}"
+    return f"everything from #{step.entry} on" if entry is None else _name_of(entry, step)
 
 
-def _redoes(session: Session) -> str:
-    step = session.history.next()
-    return f"redo: {name_of_step(session, step)}" if step is not None else ""
+def _name_of(entry: Entry, step: Step) -> str:
+    from tui_agent.session import entries
+
+    match entry:
+        case entries.UserEntry(synthetic=None):
+            name = f"turn “{one_line(entry.text, 50)}”"
+        case entries.ShellEntry():
+            name = f"command “!{one_line(entry.command, 50)}”"
+        case entries.CompactionEntry():
+            name = f"compaction of {tokens(entry.tokens_before)} tokens to {tokens(entry.tokens_after)}"
+        case entries.PruneEntry():
+            name = f"pruning of {plural(len(entry.targets), 'output')}"
+        case entries.ContextEditEntry():
+            edits = (step.end or entry.id) - (step.start or 0)
+            target = f"#{entry.target}" if edits == 1 else plural(edits, "entry")
+            name = f"edit of the context: {entry.action} {target}"
+        case entries.RaceEntry():
+            name = f"race “{one_line(entry.prompt, 50)}”"
+        case entries.BranchSummaryEntry():
+            name = f"merge of the branch that ends at #{entry.from_id}"
+        case entries.CheckpointEntry():
+            name = f"putting {plural(len(entry.files), 'file')} back"
+        case _:
+            name = f"everything from #{entry.id} on"
+    return name
 
 
-COMMANDS = (
-    Command(
-        "undo", "undo the last turn, move, compaction, edit or race", undo, "Undo", key="f5", now=_undoes, place=180
-    ),
-    Command("redo", "redo what /undo undid", redo, "Redo", key="f6", now=_redoes, place=190),
-)
+def name_of_place(entry_id: int | None) -> str:
+    return "the start" if entry_id is None else f"#{entry_id}"

@@ -18,7 +18,6 @@ from tui_agent.agent.mcp.settings import McpServerSettings
 from tui_agent.app.logins import LoginController
 from tui_agent.app.services import (
     AppServices,
-    FileTransfer,
     FirstView,
     ModelRow,
     OpenHow,
@@ -75,7 +74,6 @@ class ControllerWiring(AppServices):
         self.config_path, self.state_dir = wiring.loaded.path, data_dir()
         self.warnings = wiring.loaded.warnings
         self.logins = LoginController(wiring.logins, self.config, self.reread_settings, wiring.default_model)
-        self.transfer = FileTransfer(wiring.store)
         self._servers = dict(servers or {})
         self._agent: Agent | None = None
         self._last_typed: Callable[[], float] = lambda: 0.0
@@ -85,6 +83,9 @@ class ControllerWiring(AppServices):
         """Whether the only run of the session failed, so that it is not worth keeping."""
         self.way_back = ""
         """The command that goes on with the session closed last."""
+
+    def clock(self) -> float:
+        return time.time()
 
     def watch_typing(self, last_typed: Callable[[], float]) -> None:
         """Know from now on when the user last pressed a key, in seconds since the epoch."""

@@ -62,7 +62,7 @@ from tui_agent.app.frontend import (
 from tui_agent.app.intent import CommandIntent, parse
 from tui_agent.app.permission_text import answers, asked_parts, question
 from tui_agent.app.plain_text import plain, plain_preview
-from tui_agent.app.rewind_files import RESTORE, carry_out, files_question
+from tui_agent.app.rewind_commands import RESTORE, carry_out, files_question
 from tui_agent.app.services import OpenRequest
 from tui_agent.app.status_commands import job_lines
 from tui_agent.cli.ending import listening, run_to_end

@@ -1,6 +1,5 @@
 """``tui-agent sessions export`` and ``import``: sessions that leave, and sessions that come in."""
 
-import os
 import sys
 from argparse import Namespace
 from collections.abc import Sequence
@@ -12,7 +11,7 @@ from tui_agent.app.format import short_path
 from tui_agent.app.importing import Importer, names_of, of_file, summary_of, why_refused
 from tui_agent.cli.arguments import UsageError
 from tui_agent.cli.output import say, say_json, when
-from tui_agent.path_checks import is_directory, is_there
+from tui_agent.path_checks import is_directory
 from tui_agent.session.formats.importing import DetectedFile, find_sessions
 from tui_agent.session.formats.reading import NoConversation
 from tui_agent.session.formats.table import files_of
@@ -44,15 +43,14 @@ def run_export(store: Store, arguments: Namespace) -> int:
         redacted=arguments.redact,
     )
     if output is None:
-        say(export_text(store, order, os.environ), end="")
+        say(export_text(store, order), end="")
         return 0
-    path = output / order.file_name(info.title or info.first_message, output) if is_directory(output) else output
-    if is_there(path) and not arguments.force:
-        raise UsageError(f"{path} already exists; --force replaces it.")
     try:
-        size = write_export(store, order, path, os.environ)
+        path, size = write_export(store, order, output, replaces=arguments.force)
+    except FileExistsError:
+        raise UsageError(f"{output} already exists; --force replaces it.") from None
     except OSError as error:
-        say(f"{path} can't be written: {error.strerror or error}.", file=sys.stderr)
+        say(f"{output} can't be written: {error.strerror or error}.", file=sys.stderr)
         return 1
     say(f"Wrote {path} ({size / 1000:,.1f} kB){' without secrets' if order.redacted else ''}.", file=sys.stderr)
     return 0

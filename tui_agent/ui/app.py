@@ -6,7 +6,7 @@ import logging
 import os
 import shutil
 import signal
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from importlib import import_module
 from typing import Any, ClassVar
@@ -143,12 +143,12 @@ class TuiAgentApp(ErrorBoundary[int]):
         """The screen under all others."""
         self.failure: Exception | None = None
         """Why the ports could not be had; the program ended because of it."""
-        if isinstance(services, AppServices):
-            self._load: LoadServices = _having(services, start or FirstView())
+        if callable(services):
+            self._load: LoadServices = services
+        else:
+            self._load = _having(services, start or FirstView())
             ui = services.config().ui
             look = Look(ui.theme, ui.reduced_motion)
-        else:
-            self._load = services
         self._last_ctrl_c = float("-inf")
         self._keys = KeyOrder(self)
         self.is_refocusing = False
@@ -216,7 +216,9 @@ class TuiAgentApp(ErrorBoundary[int]):
     @work(group="start")
     async def _install_services(self) -> None:
         """Import and build what was not needed for the first paint, then show what was asked for."""
-        await self._read_styles(SESSION_STYLES)
+        for name in SESSION_STYLES:
+            self._read_style(name)
+            await asyncio.sleep(0)  # keys are answered in between
         try:
             await asyncio.to_thread(import_module, "tui_agent.ui.widgets.session_view")
             services, start = await self._load()
@@ -252,7 +254,6 @@ class TuiAgentApp(ErrorBoundary[int]):
         gc.enable()
 
     def get_driver_class(self) -> type[Driver]:
-        """Return the driver for where the program runs."""
         driver = super().get_driver_class()
         return TerminalDriver if driver is LinuxDriver else driver
 
@@ -273,12 +274,6 @@ class TuiAgentApp(ErrorBoundary[int]):
 
     def on_terminal_gone(self, _message: TerminalGone) -> None:
         self.end(signal.SIGHUP)
-
-    async def _read_styles(self, names: Iterable[str]) -> None:
-        """Read style sheets that the first paint had no use for; keys are answered between them."""
-        for name in names:
-            self._read_style(name)
-            await asyncio.sleep(0)
 
     def _read_style(self, name: str) -> None:
         path = style_path(name)

@@ -149,7 +149,8 @@ class Attention:
         info = agent.session.info
         call = Call(event, text, info.id, info.title or info.first_message, info.cwd, round(took, 1))
         if settings.notify != "off":
-            sequence = terminal.notification("tui-agent", _told(call)) if settings.notify == "desktop" else None
+            told = f"{one_line(call.title, 50)} {call.text}".strip()
+            sequence = terminal.notification("tui-agent", told) if settings.notify == "desktop" else None
             self._main.post_message(TerminalCall(f"\a{sequence or ''}"))
         if settings.notify_command:
             task = asyncio.get_running_loop().create_task(self._run(settings.notify_command, call))
@@ -172,7 +173,3 @@ class Attention:
             problem = str(error)
         if problem:
             self._main.warn(f"notify_command: {problem}")
-
-
-def _told(call: Call) -> str:
-    return f"{one_line(call.title, 50)} {call.text}" if call.title else call.text

@@ -35,7 +35,6 @@ class CopyReport:
     saved: Path | None
 
     def sentence(self) -> str:
-        """Return what to tell the user."""
         what = f"Copied {self.characters:,} characters"
         if self.confirmed:
             return f"{what} ({self.confirmed})."
@@ -59,21 +58,31 @@ def osc52(text: str, environment: Mapping[str, str]) -> str | None:
     return (bare if environment.get("TMUX") else "") + through_multiplexer(bare, environment)
 
 
-def native_tools(environment: Mapping[str, str], platform: str = sys.platform) -> list[list[str]]:
-    """Return the commands that may set the clipboard of the screen the user sits at, best first.
+_POWERSHELL = (
+    "Add-Type -AssemblyName System.Windows.Forms; $i = [Windows.Forms.Clipboard]::GetImage(); "
+    "if ($i) { $m = New-Object IO.MemoryStream; $i.Save($m, 'Png'); [Convert]::ToBase64String($m.ToArray()) }"
+)
+_IMAGE = "image/png"
+_TOOLS: Sequence[tuple[str, Sequence[str], Sequence[str]]] = (
+    ("WAYLAND_DISPLAY", ["wl-copy"], ["wl-paste", "--no-newline", "--type", _IMAGE]),
+    ("DISPLAY", ["xclip", "-selection", "clipboard"], ["xclip", "-selection", "clipboard", "-target", _IMAGE, "-out"]),
+    ("DISPLAY", ["xsel", "--clipboard", "--input"], []),
+    ("WSL_DISTRO_NAME", ["clip.exe"], ["powershell.exe", "-NoProfile", "-Sta", "-Command", _POWERSHELL]),
+)
+"""The variable that says that a tool can be used, what copies a text, and what writes the image to its output."""
+_MAC_TOOLS = ["pbcopy"], ["osascript", "-e", "get the clipboard as «class PNGf»"]
 
-    On the far side of an ssh connection without a display there is none: the tool would copy to the wrong machine.
+
+def native_tools(
+    environment: Mapping[str, str], platform: str = sys.platform, *, reading: bool = False
+) -> list[Sequence[str]]:
+    """Return the commands that may set, or read, the clipboard of the screen the user sits at, best first.
+
+    On the far side of an ssh connection without a display there is none: the tool would use the wrong machine's.
     """
     if platform == "darwin":
-        return [["pbcopy"]]
-    tools = []
-    if environment.get("WAYLAND_DISPLAY"):
-        tools.append(["wl-copy"])
-    if environment.get("DISPLAY"):
-        tools += [["xclip", "-selection", "clipboard"], ["xsel", "--clipboard", "--input"]]
-    if environment.get("WSL_DISTRO_NAME"):
-        tools.append(["clip.exe"])
-    return tools
+        return [_MAC_TOOLS[reading]]
+    return [tools[reading] for variable, *tools in _TOOLS if environment.get(variable) and tools[reading]]
 
 
 def copy_natively(text: str, environment: Mapping[str, str], outside: Path | None = None) -> str | None:
@@ -117,26 +126,7 @@ def _run(
     return (done.stdout or b"") if done.returncode == 0 else None
 
 
-_OSASCRIPT = ["osascript", "-e", "get the clipboard as «class PNGf»"]
-_POWERSHELL = (
-    "Add-Type -AssemblyName System.Windows.Forms; $i = [Windows.Forms.Clipboard]::GetImage(); "
-    "if ($i) { $m = New-Object IO.MemoryStream; $i.Save($m, 'Png'); [Convert]::ToBase64String($m.ToArray()) }"
-)
 MAX_IMAGE_BYTES = 40_000_000
-
-
-def image_tools(environment: Mapping[str, str], platform: str = sys.platform) -> list[list[str]]:
-    """Return the commands that may write the clipboard's image to their output, best first."""
-    if platform == "darwin":
-        return [_OSASCRIPT]
-    tools = []
-    if environment.get("WAYLAND_DISPLAY"):
-        tools.append(["wl-paste", "--no-newline", "--type", "image/png"])
-    if environment.get("DISPLAY"):
-        tools.append(["xclip", "-selection", "clipboard", "-target", "image/png", "-out"])
-    if environment.get("WSL_DISTRO_NAME"):
-        tools.append(["powershell.exe", "-NoProfile", "-Sta", "-Command", _POWERSHELL])
-    return tools
 
 
 def read_image(environment: Mapping[str, str], outside: Path | None = None) -> bytes | None:
@@ -144,7 +134,7 @@ def read_image(environment: Mapping[str, str], outside: Path | None = None) -> b
 
     No tool in ``outside``, the project, is started.
     """
-    for command in image_tools(environment):
+    for command in native_tools(environment, reading=True):
         data = _decoded(_run(command, environment, outside, seconds=TOOL_TIMEOUT * 5) or b"")
         if len(data) <= MAX_IMAGE_BYTES and image_suffix(data):
             return data

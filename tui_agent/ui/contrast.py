@@ -46,8 +46,7 @@ def readable_variables(variables: Mapping[str, str]) -> dict[str, str]:
 
 def _exact(theme: Theme, muted: str) -> Theme:
     """Return a theme whose coloured text has the very colours of its name, and whose faint text is ``muted``."""
-    names = ("primary", "secondary", "accent", "success", "warning", "error")
-    variables = {f"text-{name}": str(getattr(theme, name)) for name in names}
+    variables = {f"text-{name}": str(getattr(theme, name)) for name in _COLOURED}
     faint = dict.fromkeys(("text-muted", "text-disabled", "foreground-muted", "foreground-disabled"), muted)
     return replace(theme, variables={**variables, **faint, "text": str(theme.foreground)})
 

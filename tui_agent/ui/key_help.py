@@ -2,25 +2,18 @@
 
 from collections.abc import Container, Iterable, Mapping, Sequence
 from difflib import get_close_matches
+from string import punctuation
 from typing import Any
 
 from textual.binding import Binding, BindingType
-from textual.keys import Keys
+from textual.keys import Keys, _character_to_key
 from textual.screen import Screen
 
 from tui_agent.lazy import dataclass
 
 _MODIFIERS = frozenset({"ctrl", "alt", "shift", "super", "hyper", "meta"})
 _NAMES = frozenset(key.value for key in Keys) | {f"f{number}" for number in range(1, 25)}
-_PUNCTUATION = frozenset(
-    {
-        "slash", "backslash", "question_mark", "full_stop", "comma", "semicolon", "colon", "minus", "plus",
-        "equals_sign", "underscore", "asterisk", "ampersand", "at", "number_sign", "dollar_sign", "percent_sign",
-        "exclamation_mark", "tilde", "circumflex_accent", "grave_accent", "vertical_line", "quotation_mark",
-        "apostrophe", "left_square_bracket", "right_square_bracket", "left_parenthesis", "right_parenthesis",
-        "less_than_sign", "greater_than_sign", "space",
-    }
-)  # fmt: skip
+_PUNCTUATION = frozenset(map(_character_to_key, f"{punctuation} "))
 MAIN = "main"
 """The place where the prompt has the focus most of the time."""
 
@@ -38,11 +31,6 @@ class Rebindable:
     place: str
 
 
-def rebindable(place: str, bindings: Iterable[BindingType]) -> list[Rebindable]:
-    found = [binding for binding in bindings if isinstance(binding, Binding) and binding.id]
-    return [Rebindable(binding.id or "", binding.key, binding.description.lower(), place) for binding in found]
-
-
 def checked(
     keymap: Mapping[str, str], known: Iterable[Rebindable], writing: Container[str] = frozenset()
 ) -> tuple[dict[str, str], list[str]]:
@@ -54,9 +42,7 @@ def checked(
     good: dict[str, str] = {}
     problems: list[str] = []
     for name, keys in keymap.items():
-        problem = _problem(name, keys, actions)
-        if problem is None and actions[name].place == MAIN:
-            problem = _for_writing(name, keys, writing)
+        problem = _problem(name, keys, actions, writing)
         if problem is None:
             good[name] = ",".join(key.strip() for key in keys.split(","))
         else:
@@ -69,22 +55,17 @@ def checked(
     return good, problems
 
 
-def _problem(name: str, keys: str, actions: Mapping[str, Rebindable]) -> str | None:
+def _problem(name: str, keys: str, actions: Mapping[str, Rebindable], writing: Container[str]) -> str | None:
     if name not in actions:
         close = get_close_matches(name, actions, 1)
         meant = f" Did you mean {close[0]}?" if close else " /keys lists them."
         return f"[keys] has no action “{name}”.{meant}"
-    for key in keys.split(","):
-        if not is_key(key.strip()):
-            return f"[keys] {name} = “{keys}”: “{key.strip()}” is not a key; write it like ctrl+g, f5 or alt+up."
-        if key.strip() in RESERVED:
-            return f"[keys] {name} = “{keys}”: {key.strip()} can't be given to anything else."
-    return None
-
-
-def _for_writing(name: str, keys: str, writing: Container[str]) -> str | None:
     for key in (key.strip() for key in keys.split(",")):
-        if key in writing or len(key) == 1 or key in _PUNCTUATION:
+        if not is_key(key):
+            return f"[keys] {name} = “{keys}”: “{key}” is not a key; write it like ctrl+g, f5 or alt+up."
+        if key in RESERVED:
+            return f"[keys] {name} = “{keys}”: {key} can't be given to anything else."
+        if actions[name].place == MAIN and (key in writing or len(key) == 1 or key in _PUNCTUATION):
             return f"[keys] {name} = “{keys}”: {key} is for writing in the prompt."
     return None
 
@@ -141,10 +122,12 @@ def rebindable_actions(own: Sequence[BindingType]) -> list[Rebindable]:
     from tui_agent.ui.screens.context import ContextScreen
     from tui_agent.ui.widgets.transcript.pane import BlockPane
 
+    places = {MAIN: own, "conversation": BlockPane.BINDINGS, "context map": ContextScreen.BINDINGS}
     return [
-        *rebindable(MAIN, own),
-        *rebindable("conversation", BlockPane.BINDINGS),
-        *rebindable("context map", ContextScreen.BINDINGS),
+        Rebindable(binding.id, binding.key, binding.description.lower(), place)
+        for place, bindings in places.items()
+        for binding in bindings
+        if isinstance(binding, Binding) and binding.id
     ]
 
 

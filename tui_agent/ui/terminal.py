@@ -19,17 +19,10 @@ class EnterKeys(Enum):
     ALT = "alt+enter"
 
 
-ENTER_SEQUENCES: Mapping[str, EnterKeys] = {
-    "\x1b\r": EnterKeys.ALT,
-    "\x1b\n": EnterKeys.ALT,
-}
-"""What terminals without the kitty protocol send: ESC before the character."""
-
-
 def know_enter_keys() -> None:
-    """Teach Textual's parser those sequences; it drops Alt otherwise (Textual issue 6378)."""
-    for sequence, key in ENTER_SEQUENCES.items():
-        ANSI_SEQUENCES_KEYS.setdefault(sequence, (key,))  # type: ignore[attr-defined]  # declared as a mapping, made as a dict
+    """Teach Textual's parser what terminals without the kitty protocol send; it drops Alt otherwise (issue 6378)."""
+    for sequence in ("\x1b\r", "\x1b\n"):
+        ANSI_SEQUENCES_KEYS.setdefault(sequence, (EnterKeys.ALT,))  # type: ignore[attr-defined]  # declared as a mapping, made as a dict
 
 
 def title_sequence(title: str) -> str:
@@ -112,7 +105,6 @@ _VTE_WITH_PROGRESS = 8_000
 
 
 def shows_progress(environment: Mapping[str, str] = os.environ) -> bool:
-    """Return True if the terminal is known to show a progress bar."""
     if "WT_SESSION" in environment or environment.get("ConEmuANSI") == "ON":
         return True
     if environment.get("VTE_VERSION", "").isdecimal() and int(environment["VTE_VERSION"]) >= _VTE_WITH_PROGRESS:

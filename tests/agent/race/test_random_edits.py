@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.support.races import RacingClient, begin, git, racing_agent, runs, state_of, writes
 from tests.support.scripted_client import Reply
 from tests.support.thoroughness import NIGHTLY
-from tui_agent.app.rewind_files import carry_out
+from tui_agent.app.rewind_commands import carry_out
 from tui_agent.session.entries import RunnerState
 
 PATHS = ("f0.txt", "f1.txt", "f2.txt", "new.txt", "sub/deep.txt", "other.txt")

@@ -87,7 +87,7 @@ def test_read_here_again_it_says_what_the_model_was_shown(
 ) -> None:
     order = ExportOrder(session.id, form)
     path = tmp_path / order.file_name("", tmp_path)
-    write_export(store, order, path, {})
+    write_export(store, order, path)
     [done] = import_file(store, path, estimate=lambda _entry: 1)
     texts = [
         entry.output
@@ -129,7 +129,7 @@ def test_the_program_itself_goes_on_with_it(store: Store, session: Session, form
             options = ("--skip-git-repo-check", "-c", "model_provider=here", "-c", provider, "-m", "gpt-5.1-codex")
             command = [neighbours.program("codex"), "exec", *options, "resume", session.id, "now go on"]
         place.mkdir(parents=True)
-        write_export(store, order, place / order.file_name("", place), {})
+        write_export(store, order, place / order.file_name("", place))
         done = subprocess.run(
             command,
             cwd=cwd,

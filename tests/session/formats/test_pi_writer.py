@@ -90,7 +90,7 @@ def session(store, tmp_path) -> Session:
 
 def exported(session: Session, tmp_path: Path, name: str = "out.pi.jsonl") -> Path:
     path = tmp_path / name
-    write_export(session.store, ExportOrder(session.id, ExportFormat.PI), path, {})
+    write_export(session.store, ExportOrder(session.id, ExportFormat.PI), path)
     return path
 
 

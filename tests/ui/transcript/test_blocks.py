@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.ui.transcript.samples import DIFF, ListSource
+from tui_agent.app.format import duration, plural
 from tui_agent.context.context_status import Standing
 from tui_agent.permission import with_note
 from tui_agent.session.entries import (
@@ -24,7 +25,7 @@ from tui_agent.session.entries import (
 )
 from tui_agent.ui.widgets.transcript import lexing
 from tui_agent.ui.widgets.transcript.blocks import Block, Fold
-from tui_agent.ui.widgets.transcript.bodies import TextBody, Window, body_lines
+from tui_agent.ui.widgets.transcript.bodies import TextBody, body_lines
 from tui_agent.ui.widgets.transcript.build import BuildContext, blocks_of
 from tui_agent.ui.widgets.transcript.cards import CardBlock
 from tui_agent.ui.widgets.transcript.code import CHUNK, RESET, Code
@@ -32,7 +33,6 @@ from tui_agent.ui.widgets.transcript.diffs import DiffBody
 from tui_agent.ui.widgets.transcript.feed import LiveFeed
 from tui_agent.ui.widgets.transcript.lines import Line, runs_width
 from tui_agent.ui.widgets.transcript.model import TranscriptModel
-from tui_agent.ui.widgets.transcript.wording import count_text, duration_text
 
 CALL = ToolCallPart(call_id="c1", tool="bash", arguments='{"command": "make test"}')
 
@@ -173,7 +173,7 @@ def test_code_that_was_read_has_numbers_that_are_not_copied() -> None:
 
 
 def test_a_diff_has_line_numbers_signs_and_copies_as_text() -> None:
-    lines = list(body_lines(DiffBody(DIFF), 70, Window(None)))
+    lines = list(body_lines(DiffBody(DIFF), 70))
     assert row(lines[3]) == "  41 -         return redirect(LOGIN_URL)"
     assert row(lines[4]).startswith("  41 +         query")
     assert lines[4].text.startswith("        query")
@@ -183,7 +183,7 @@ def test_a_diff_has_line_numbers_signs_and_copies_as_text() -> None:
 
 def test_lines_of_a_diff_that_look_like_its_head_are_lines() -> None:
     diff = "--- a/x.sql\n+++ b/x.sql\n@@ -1,2 +1,2 @@\n--- old comment\n+++ new\n same\n\\ No newline at end of file\n"
-    assert [row(line) for line in body_lines(DiffBody(diff), 60, Window(None))] == [
+    assert [row(line) for line in body_lines(DiffBody(diff), 60)] == [
         "  1 - -- old comment",
         "  1 + ++ new",
         "  2   same",
@@ -192,16 +192,16 @@ def test_lines_of_a_diff_that_look_like_its_head_are_lines() -> None:
 
 def test_one_hidden_line_is_shown_instead_of_told() -> None:
     body = TextBody("1\n2\n3\n4")
-    assert len(list(body_lines(body, 20, Window(3)))) == 4
-    assert [row(line) for line in body_lines(body, 20, Window(2))] == ["  1", "  2", "  … 2 more lines"]
+    assert len(list(body_lines(body, 20, 3))) == 4
+    assert [row(line) for line in body_lines(body, 20, 2)] == ["  1", "  2", "  … 2 more lines"]
 
 
 def test_a_very_long_row_takes_four_lines_of_a_part() -> None:
-    assert len(list(body_lines(TextBody("x " * 5_000), 40, Window(6)))) == 5
+    assert len(list(body_lines(TextBody("x " * 5_000), 40, 6))) == 5
 
 
 def test_a_very_long_body_ends_with_an_offer() -> None:
-    lines = list(body_lines(TextBody("\n".join(map(str, range(5_000)))), 40, Window(None)))
+    lines = list(body_lines(TextBody("\n".join(map(str, range(5_000)))), 40))
     assert row(lines[-1]) == "  … 3,000 more lines · open full"
 
 
@@ -318,12 +318,8 @@ def test_every_kind_of_lexer_keeps_the_text(language: str) -> None:
 
 
 def test_numbers_for_people() -> None:
-    assert [count_text(1, "match"), count_text(2, "match"), count_text(1_000, "entry")] == [
-        "1 match",
-        "2 matches",
-        "1,000 entries",
-    ]
-    assert [duration_text(seconds) for seconds in (0.12, 9.99, 185)] == ["0.1 s", "10 s", "3:05"]
+    assert [plural(1, "match"), plural(2, "match"), plural(1_000, "entry")] == ["1 match", "2 matches", "1,000 entries"]
+    assert [duration(seconds) for seconds in (0.12, 9.99, 185)] == ["0.1 s", "10 s", "3:05"]
 
 
 @pytest.mark.parametrize(("text", "told"), [("x\n", "1 line"), ("x", "1 line"), ("x\ny\n", "2 lines"), ("", "0 lines")])

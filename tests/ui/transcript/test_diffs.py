@@ -6,11 +6,10 @@ from textual.selection import Selection
 
 from tests.support.ui_app import until
 from tui_agent.resources import style_path
-from tui_agent.ui.widgets.transcript.bodies import Window, body_lines
-from tui_agent.ui.widgets.transcript.diffs import MIN_SPLIT_WIDTH, diff_body
+from tui_agent.ui.widgets.transcript.bodies import body_lines
+from tui_agent.ui.widgets.transcript.diffs import MIN_SPLIT_WIDTH, changed_parts, diff_body, read_diff
 from tui_agent.ui.widgets.transcript.line_view import LineView, diff_lines
 from tui_agent.ui.widgets.transcript.lines import Line, runs_width
-from tui_agent.ui.widgets.transcript.reading_diffs import changed_parts, read_diff
 
 DIFF = """--- a/x.py
 +++ b/x.py
@@ -31,7 +30,7 @@ def drawn(line: Line) -> str:
 
 
 def lines(width: int, diff: str = DIFF) -> list[Line]:
-    return list(body_lines(diff_body(diff, width), width, Window(None)))
+    return list(body_lines(diff_body(diff, width), width))
 
 
 def test_a_narrow_diff_is_one_below_the_other() -> None:

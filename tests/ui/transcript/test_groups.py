@@ -116,22 +116,18 @@ def test_calls_come_into_the_row_one_by_one_as_they_are_made() -> None:
 async def test_the_row_opens_closes_and_copies_with_keys() -> None:
     async with shown(ListSource(steps("read", "grep", "ls", text="Done."))) as view:
         before = view.screen()
-        await view.pilot.press("home", "j", "j", "enter")
-        await view.settled()
+        await view.press("home", "j", "j", "enter")
         row = view.row_of("read 1 file, grep 1")
         assert [line.split()[1:3] for line in view.screen()[row + 1 : row + 4]] == [
             ["read", "file1.py"], ["grep", "file2.py"], ["ls", "file3.py"],
         ]  # fmt: skip
         assert view.screen()[row + 1].startswith("    ● read")
         assert view.screen()[row].endswith("▾")
-        await view.pilot.press("j", "enter")
-        await view.settled()
+        await view.press("j", "enter")
         assert "out 1" in view.text()
-        await view.pilot.press("k", "enter")
-        await view.settled()
+        await view.press("k", "enter")
         assert [line.lstrip("▎ ") for line in view.screen()] == [line.lstrip() for line in before]
-        await view.pilot.press("y")
-        await view.settled()
+        await view.press("y")
         assert view.sent(messages.CopyRequested)[-1].text == "read file1.py\ngrep file2.py\nls file3.py"
 
 
@@ -158,8 +154,7 @@ async def test_the_row_tells_what_runs_and_for_how_long() -> None:
         row = view.screen()[view.row_of("read 1 file")]
         assert row.startswith("  ◐ read 1 file, grep 1 pattern, ls 1 folder  file1.py, file2.py, src")
         assert row.endswith("12 s  ▸")
-        view.pane.apply(ToolFinished("live", "bash", "error", ToolMetadata(), 13.0))
-        await view.settled()
+        await view.play(ToolFinished("live", "bash", "error", ToolMetadata(), 13.0))
         assert " ✗ ls src" in view.text()
         assert " ● grep file2.py" in view.text()
 

@@ -6,55 +6,46 @@ from textual.geometry import Offset
 from tests.support.transcript import Shown, answer, shown, user
 from tests.ui.transcript.samples import GeneratedSource, ListSource, every_kind
 from tui_agent.ui.widgets.transcript import messages
-from tui_agent.ui.widgets.transcript.selecting import row_id
 from tui_agent.ui.widgets.transcript.transcript import Transcript
+from tui_agent.ui.widgets.transcript.viewport import row_id
 
 # -- keys ---------------------------------------------------------------------------------------------------
 
 
 async def test_blocks_are_focused_folded_and_copied() -> None:
     async with shown(ListSource(every_kind()), (80, 40)) as view:
-        await view.pilot.press("home", "j", "j", "j")
-        await view.settled()
+        await view.press("home", "j", "j", "j")
         assert view.screen()[view.row_of("grep next=")].startswith(" ▎")
-        await view.pilot.press("enter")
-        await view.settled()
+        await view.press("enter")
         assert " ▎  src/auth/views.py:41: next=path" in view.screen()
-        await view.pilot.press("y")
-        await view.pilot.pause()
+        await view.press("y")
         assert [message.text for message in view.sent(messages.CopyRequested)] == [
             'src/auth/views.py:41: next=path\nsrc/shop/urls.py:7: "?next="'
         ]
-        await view.pilot.press("space")
-        await view.settled()
+        await view.press("space")
         assert "views.py:41:" not in view.text()
 
 
 async def test_folding_keeps_the_head_where_it_is() -> None:
     async with shown(ListSource(every_kind()), (80, 20)) as view:
-        await view.pilot.press("home", *"jjjj")
-        await view.settled()
+        await view.press("home", *"jjjj")
         row = view.row_of("read src/auth")
         for _ in range(3):
-            await view.pilot.press("enter")
-            await view.settled()
+            await view.press("enter")
             assert view.row_of("read src/auth") == row
 
 
 async def test_messages_of_the_user_are_jumped_between() -> None:
     async with shown(GeneratedSource(400)) as view:
-        await view.pilot.press("N", "N")
-        await view.settled()
+        await view.press("N", "N")
         assert "Question 393" in view.screen()[0]
-        await view.pilot.press("n")
-        await view.settled()
+        await view.press("n")
         assert "Question 397" in view.text()
 
 
 async def test_focus_goes_on_where_the_user_looks() -> None:
     async with shown(GeneratedSource(400)) as view:
-        await view.pilot.press("k", "home", "j")
-        await view.settled()
+        await view.press("k", "home", "j")
         assert view.screen()[0].startswith(" ▎You")
 
 
@@ -70,9 +61,8 @@ async def test_focus_goes_on_where_the_user_looks() -> None:
 async def test_blocks_ask_the_app_to_act(text: str, key: str, action: str) -> None:
     entries = every_kind()
     async with shown(ListSource(entries), (80, 120)) as view:
-        await view.pilot.click(Transcript, offset=(4, view.row_of(text)))
-        await view.pilot.press(key)
-        await view.pilot.pause()
+        await view.click(4, view.row_of(text))
+        await view.press(key)
         (message,) = view.sent(messages.ActionRequested)
         assert message.action == action
         assert message.entry_id in {entry.id for entry in entries}
@@ -80,9 +70,8 @@ async def test_blocks_ask_the_app_to_act(text: str, key: str, action: str) -> No
 
 async def test_an_action_that_the_block_does_not_have_does_nothing() -> None:
     async with shown(ListSource(every_kind()), (80, 120)) as view:
-        await view.pilot.click(Transcript, offset=(4, view.row_of("You")))
-        await view.pilot.press("r", "u", "b", "o")
-        await view.pilot.pause()
+        await view.click(4, view.row_of("You"))
+        await view.press("r", "u", "b", "o")
         assert view.sent(messages.ActionRequested) == []
 
 
@@ -91,12 +80,10 @@ async def test_an_action_that_the_block_does_not_have_does_nothing() -> None:
 
 async def test_a_click_on_the_head_folds_and_on_an_action_acts() -> None:
     async with shown(ListSource(every_kind()), (80, 120)) as view:
-        await view.pilot.click(Transcript, offset=(3, view.row_of("read src/auth")))
-        await view.settled()
+        await view.click(3, view.row_of("read src/auth"))
         assert "line_3 = 3" in view.text()
         row = view.row_of("restore")
-        await view.pilot.click(Transcript, offset=(view.screen()[row].index("restore"), row))
-        await view.pilot.pause()
+        await view.click(view.screen()[row].index("restore"), row)
         assert [message.action for message in view.sent(messages.ActionRequested)] == ["restore"]
 
 
@@ -104,26 +91,23 @@ async def test_the_newest_answer_that_failed_is_asked_for_again_by_key_and_click
     until_failed = every_kind()[:-3]
     async with shown(ListSource(until_failed), (80, 120)) as view:
         row = view.row_of("overloaded")
-        await view.pilot.click(Transcript, offset=(4, row))
+        await view.click(4, row)
         await view.pilot.press("r")
-        await view.pilot.click(Transcript, offset=(view.screen()[row].index("retry"), row))
-        await view.pilot.pause()
+        await view.click(view.screen()[row].index("retry"), row)
         requests = view.sent(messages.ActionRequested)
         assert [(message.action, message.entry_id) for message in requests] == [("retry", until_failed[-1].id)] * 2
 
 
 async def test_a_click_on_the_hidden_lines_shows_them() -> None:
     async with shown(ListSource(every_kind()), (80, 120)) as view:
-        await view.pilot.click(Transcript, offset=(5, view.row_of("36 earlier")))
-        await view.settled()
+        await view.click(5, view.row_of("36 earlier"))
         assert "test_case_0 " in view.text()
 
 
 async def test_a_click_on_a_link_tells_its_address() -> None:
     async with shown(ListSource(every_kind()), (80, 120)) as view:
         y = view.row_of("session middleware")
-        await view.pilot.click(Transcript, offset=(view.screen()[y].index("session"), y))
-        await view.pilot.pause()
+        await view.click(view.screen()[y].index("session"), y)
         assert [message.href for message in view.sent(messages.LinkClicked)] == ["https://docs.example.com/sessions"]
 
 
@@ -163,9 +147,9 @@ async def test_two_clicks_select_a_word_and_three_a_block() -> None:
     async with shown(ListSource(every_kind()), (80, 120)) as view:
         y = view.row_of("views.py  ") if "views.py  " in view.text() else view.row_of("You")
         y = view.row_of("Keep the tests")
-        await view.pilot.click(Transcript, offset=(8, y), times=2)
+        await view.click(8, y, times=2)
         assert view.app.screen.get_selected_text() == "Keep"
-        await view.pilot.click(Transcript, offset=(8, y), times=3)
+        await view.click(8, y, times=3)
         assert "The login redirect" in (view.app.screen.get_selected_text() or "")
 
 

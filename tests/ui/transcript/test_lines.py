@@ -7,7 +7,16 @@ from rich.style import Style as RichStyle
 
 from tui_agent.ui.widgets.transcript import sanitize
 from tui_agent.ui.widgets.transcript.lines import Line, crop, crop_runs, last_cut, runs_width, wrap
-from tui_agent.ui.widgets.transcript.paint import Highlight, action_at, link_at, offset_strip, paint, text_index_at
+from tui_agent.ui.widgets.transcript.paint import (
+    ACTION,
+    LINK,
+    Highlight,
+    named_in,
+    offset_strip,
+    paint,
+    style_at,
+    text_index_at,
+)
 
 ANY_LINE = st.text(st.characters(exclude_categories=[]), max_size=80).map(sanitize.line)
 RUNS = st.lists(st.tuples(ANY_LINE.filter(bool), st.sampled_from(["text", "strong"])), max_size=5)
@@ -88,11 +97,11 @@ def test_what_is_under_the_pointer(x: int, found: str | None) -> None:
         [("text  ", "text"), ("open", "muted act:open")], prefix=(("▸ ", "marker act:toggle"),),
         tail=(("undo", "act:undo"),),
     )  # fmt: skip
-    assert action_at(line, x, 20) == found
+    assert named_in(style_at(line, x, 20), ACTION) == found
 
 
 def test_links_and_characters_under_the_pointer() -> None:
     line = Line([("see ", "text"), ("中文", "link url:https://a.b")], prefix=(("> ", "muted"),))
-    assert link_at(line, 8) == "https://a.b"
-    assert link_at(line, 4) is None
+    assert named_in(style_at(line, 8, 20), LINK) == "https://a.b"
+    assert named_in(style_at(line, 4, 20), LINK) is None
     assert [text_index_at(line, x) for x in (0, 4, 8, 9, 10, 41)] == [0, 0, 4, 4, 5, 6]

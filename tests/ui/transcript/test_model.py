@@ -4,8 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.ui.transcript.samples import GeneratedSource, ListSource, every_kind
-from tui_agent.ui.widgets.transcript.heights import HeightIndex
-from tui_agent.ui.widgets.transcript.model import Position, TranscriptModel
+from tui_agent.ui.widgets.transcript.model import HeightIndex, Position, TranscriptModel
 
 HEIGHTS = st.lists(st.integers(0, 9), max_size=1_500)
 

@@ -3,7 +3,7 @@
 import pytest
 from textual import events
 
-from tests.support.transcript import HeldTimers, Shown, answer, shown, user
+from tests.support.transcript import HeldTimers, answer, shown, user
 from tests.ui.transcript.samples import ANSWER, GeneratedSource, ListSource, every_kind
 from tui_agent.agent.events import (
     AnswerDelta,
@@ -63,27 +63,22 @@ async def test_it_opens_at_the_end_and_loads_only_what_is_near() -> None:
 
 async def test_it_follows_what_is_added_until_the_user_scrolls_up() -> None:
     async with shown(ListSource([answer(n, f"answer {n}") for n in range(1, 40)])) as view:
-        view.pane.apply(EntryAppended(answer(40, "the newest")))
-        await view.settled()
+        await view.play(EntryAppended(answer(40, "the newest")))
         assert view.screen()[-1] == "  the newest"
-        await view.pilot.press("pageup")
-        await view.settled()
+        await view.press("pageup")
         before = view.screen()
-        view.pane.apply(EntryAppended(answer(41, "unseen")))
-        await view.settled()
+        await view.play(EntryAppended(answer(41, "unseen")))
         assert view.screen() == before
         assert view.pane.has_new
         assert [message.has_new for message in view.sent(messages.NewBelow)] == [True]
-        await view.pilot.press("end")
-        await view.settled()
+        await view.press("end")
         assert view.screen()[-1] == "  unseen"
         assert not view.pane.has_new
 
 
 async def test_an_entry_that_is_shown_already_is_not_shown_twice() -> None:
     async with shown(ListSource([user(1), answer(2, "only once")])) as view:
-        view.pane.apply(EntryAppended(answer(2, "only once")))
-        await view.settled()
+        await view.play(EntryAppended(answer(2, "only once")))
         assert view.text().count("only once") == 1
 
 
@@ -164,12 +159,9 @@ async def test_opening_another_path_keeps_the_place_if_it_is_there() -> None:
 async def test_a_finished_answer_looks_as_it_did_while_it_came() -> None:
     async with shown(ListSource([user(1)]), (80, 60)) as view:
         for place in range(0, len(ANSWER), 11):
-            view.pane.apply(AnswerDelta(ANSWER[place : place + 11]))
-        view.pane.apply(RunEnded("done"))
-        await view.settled()
+            await view.play(AnswerDelta(ANSWER[place : place + 11]), RunEnded("done"))
         before = view.screen()
-        view.pane.apply(EntryAppended(answer(2, ANSWER)))
-        await view.settled()
+        await view.play(EntryAppended(answer(2, ANSWER)))
         assert view.screen() == before
         view.pane.set_entries(ListSource([user(1), answer(2, ANSWER)]))
         await view.settled()
@@ -181,8 +173,7 @@ async def test_a_thousand_chunks_are_a_few_looks() -> None:
     async with shown(ListSource([user(1)]), clock=lambda: now) as view:
         timers = HeldTimers(view.pane)
         for _ in range(500):
-            view.pane.apply(AnswerDelta("word "))
-        await view.settled()
+            await view.play(AnswerDelta("word "))
         assert view.text().count("word") == 1
         assert [timer.seconds for timer in timers.waiting] == [pytest.approx(FLUSH_SECONDS)]
         now += FLUSH_SECONDS
@@ -193,8 +184,7 @@ async def test_a_thousand_chunks_are_a_few_looks() -> None:
         for _ in range(500):
             view.pane.apply(AnswerDelta("word "))
         assert len(timers.waiting) == 1
-        view.pane.apply(EntryAppended(answer(2, "word " * 1_000)))
-        await view.settled()
+        await view.play(EntryAppended(answer(2, "word " * 1_000)))
         assert view.text().count("word") > 100
 
 
@@ -205,11 +195,9 @@ async def test_idle_has_no_timers() -> None:
         view.pane.set_entries(ListSource(every_kind()))
         await view.settled()
         assert timers.waiting == []
-        view.pane.apply(ToolStarted("c1", "bash", "make", "{}"))
-        await view.settled()
+        await view.play(ToolStarted("c1", "bash", "make", "{}"))
         assert [timer.seconds for timer in timers.waiting] == [SPINNER_SECONDS]
-        view.pane.apply(ToolFinished("c1", "bash", "completed", ToolMetadata(), 1.0))
-        await view.settled()
+        await view.play(ToolFinished("c1", "bash", "completed", ToolMetadata(), 1.0))
         assert timers.waiting == []
 
 
@@ -217,8 +205,7 @@ async def test_nothing_turns_when_motion_is_not_wanted_and_nothing_ticks_out_of_
     now = 0.0
     async with shown(GeneratedSource(400), clock=lambda: now) as view:
         timers = HeldTimers(view.pane)
-        view.pane.apply(ToolStarted("c1", "bash", "make", "{}"))
-        await view.settled()
+        await view.play(ToolStarted("c1", "bash", "make", "{}"))
         assert [timer.seconds for timer in timers.waiting] == [ELAPSED_SECONDS]
         now = 71.0
         timers.go_off()
@@ -230,36 +217,29 @@ async def test_nothing_turns_when_motion_is_not_wanted_and_nothing_ticks_out_of_
         await view.settled()
         assert timers.waiting == []
         view.app.animation_level = "full"
-        await view.pilot.press("end")
-        await view.settled()
+        await view.press("end")
         assert [timer.seconds for timer in timers.waiting] == [SPINNER_SECONDS]
 
 
 async def test_an_attempt_that_is_made_again_leaves_nothing_behind() -> None:
     async with shown(ListSource([user(1)])) as view:
-        await play(view, AnswerDelta("half"), ToolCallProgress("c1", "bash", "{"), RequestStarted(1, "m"))
+        await view.play(AnswerDelta("half"), ToolCallProgress("c1", "bash", "{"), RequestStarted(1, "m"))
         assert "half" not in view.text()
-        await play(view, AnswerDelta("whole"), EntryAppended(answer(2, "whole")))
+        await view.play(AnswerDelta("whole"), EntryAppended(answer(2, "whole")))
         assert [row for row in view.screen() if row] == ["  You  question", "  whole"]
 
 
 async def test_the_words_of_a_failed_attempt_stay_and_say_where_they_are() -> None:
     async with shown(ListSource([user(1)])) as view:
         failed = RetryScheduled(1, 5, 2.0, "The connection broke.", kept=2)
-        await play(view, AnswerDelta("half of the answer"), failed, RequestStarted(1, "m"))
+        await view.play(AnswerDelta("half of the answer"), failed, RequestStarted(1, "m"))
         rows = ["  You  question", "    half of the answer", "  ✗ Cut off after 4 words · in the tree as #2"]
         assert [row for row in view.screen() if row] == rows
-        await play(view, AnswerDelta("whole"), EntryAppended(answer(3, "whole")))
+        await view.play(AnswerDelta("whole"), EntryAppended(answer(3, "whole")))
         assert [row for row in view.screen() if row] == [*rows, "  whole"]
 
 
 # -- running calls ------------------------------------------------------------------------------------------
-
-
-async def play(view: Shown, *happened: object) -> None:
-    for event in happened:
-        view.pane.apply(event)  # type: ignore[arg-type]
-    await view.settled()
 
 
 async def test_thousands_of_results_at_once_are_laid_out_once() -> None:
@@ -271,22 +251,20 @@ async def test_thousands_of_results_at_once_are_laid_out_once() -> None:
         with view.pane.together():
             view.pane.apply(EntryAppended(answer(2, "", *calls)))
             for number, call in enumerate(calls, 3):
-                view.pane.apply(EntryAppended(result(number, call)))
-        await view.settled()
+                await view.play(EntryAppended(result(number, call)))
         assert "ls 3,000" in view.text()
     assert len(measured) < 20
 
 
 async def test_a_call_from_first_letter_to_result_stays_one_card() -> None:
     async with shown(ListSource([user(1)])) as view:
-        await play(view, RunStarted(), AnswerDelta("Building."), ToolCallProgress("c1", "bash", '{"command": "ma'))
-        await play(view, EntryAppended(answer(2, "Building.", BASH)))
+        await view.play(RunStarted(), AnswerDelta("Building."), ToolCallProgress("c1", "bash", '{"command": "ma'))
+        await view.play(EntryAppended(answer(2, "Building.", BASH)))
         assert view.screen()[view.row_of("bash")].startswith("  ○ bash make")
-        await play(view, ToolStarted("c1", "bash", "make", BASH.arguments), ToolOutput("c1", "one\r\ntwo\x1b[1m\n"))
+        await view.play(ToolStarted("c1", "bash", "make", BASH.arguments), ToolOutput("c1", "one\r\ntwo\x1b[1m\n"))
         assert view.screen()[view.row_of("bash")].startswith("  ◐ bash make")
         running = view.screen()
-        await play(
-            view,
+        await view.play(
             ToolFinished("c1", "bash", "completed", ToolMetadata(exit_code=0), 0.2),
             EntryAppended(result(3, BASH, "one\ntwo")),
             RunEnded("done"),
@@ -298,8 +276,8 @@ async def test_a_call_from_first_letter_to_result_stays_one_card() -> None:
 
 async def test_parallel_calls_keep_their_order_whichever_ends_first() -> None:
     async with shown(ListSource([user(1)])) as view:
-        await play(view, EntryAppended(answer(2, "", BASH, GREP)))
-        await play(view, EntryAppended(result(3, GREP, "a.py:1: x")), EntryAppended(result(4, BASH)))
+        await view.play(EntryAppended(answer(2, "", BASH, GREP)))
+        await view.play(EntryAppended(result(3, GREP, "a.py:1: x")), EntryAppended(result(4, BASH)))
         assert view.row_of("bash") < view.row_of("grep")
         assert view.pane.model.index_of(3) == view.pane.model.index_of(4) == 1
 
@@ -307,17 +285,16 @@ async def test_parallel_calls_keep_their_order_whichever_ends_first() -> None:
 async def test_calls_without_a_result_are_interrupted_when_the_run_ends() -> None:
     async with shown(ListSource([user(1)])) as view:
         timers = HeldTimers(view.pane)
-        await play(view, RunStarted(), EntryAppended(answer(2, "", BASH)))
-        await play(view, ToolStarted("c1", "bash", "make", BASH.arguments), RunEnded("interrupted"))
+        await view.play(RunStarted(), EntryAppended(answer(2, "", BASH)))
+        await view.play(ToolStarted("c1", "bash", "make", BASH.arguments), RunEnded("interrupted"))
         assert view.screen()[view.row_of("bash")].startswith("  ◌ bash")
         assert timers.waiting == []
 
 
 async def test_a_message_sent_in_between_stands_before_the_answer_that_is_coming() -> None:
     async with shown(ListSource([user(1)])) as view:
-        await play(view, AnswerDelta("Coming"), EntryAppended(user(2, "wait")), AnswerDelta(" along"))
-        view.pane.apply(RunEnded("done"))
-        await view.settled()
+        await view.play(AnswerDelta("Coming"), EntryAppended(user(2, "wait")), AnswerDelta(" along"))
+        await view.play(RunEnded("done"))
         assert view.row_of("wait") < view.row_of("Coming along")
 
 
@@ -345,12 +322,10 @@ async def test_an_agent_can_be_opened_in_the_middle_of_a_run() -> None:
     agent = FakeAgent([user(1), answer(2, "", BASH)])
     async with shown() as view:
         view.pane.open(agent)  # type: ignore[arg-type]
-        view.pane.apply(AnswerDelta(" and on"))
-        view.pane.apply(RunEnded("done"))
-        await view.settled()
+        await view.play(AnswerDelta(" and on"), RunEnded("done"))
         assert view.screen()[view.row_of("bash")].startswith("█ ○")
         assert "so far and on" in view.text()
-        await play(view, ToolOutput("c1", "printed"), EntryAppended(result(3, BASH, "printed")))
+        await view.play(ToolOutput("c1", "printed"), EntryAppended(result(3, BASH, "printed")))
         assert view.screen()[view.row_of("bash")].startswith("█ ●")
 
 
@@ -361,7 +336,7 @@ async def test_pruned_results_say_so() -> None:
         view.pane.open(agent)  # type: ignore[arg-type]
         prune = PruneEntry(id=4, targets=(3,), tokens_freed=10, reason="old")
         agent.entries_of_path.append(prune)
-        await play(view, EntryAppended(prune))
+        await view.play(EntryAppended(prune))
         assert "cleared · " in view.screen()[view.row_of("grep")]
         assert view.screen()[view.row_of("grep")].startswith("·")
 
@@ -377,7 +352,7 @@ async def test_only_the_newest_request_can_be_made_again() -> None:
     later = [user(3), answer(4, "done")]
     async with shown(ListSource([user(1), failed])) as view:
         assert "overloaded · f8 retry" in view.text()
-        await play(view, EntryAppended(later[0]))
+        await view.play(EntryAppended(later[0]))
         assert "retry" not in view.text()
         assert "overloaded" in view.text()
     async with shown(ListSource([user(1), failed, *later])) as view:
@@ -387,11 +362,14 @@ async def test_only_the_newest_request_can_be_made_again() -> None:
 
 async def test_a_notice_takes_the_place_of_the_one_before() -> None:
     async with shown(ListSource([user(1)])) as view:
-        view.pane.show_notice("Retrying in [3] s", "warning", key="retry")
-        view.pane.show_notice("Retrying in [2] s", "warning", key="retry")
+        view.pane.show_notice("Compacting [3]")
+        view.pane.show_notice("Compacting [2]")
         await view.settled()
-        assert "! Retrying in [2] s" in view.text()
+        assert "· Compacting [2]" in view.text()
         assert "[3]" not in view.text()
+        view.pane.show_notice("")
+        await view.settled()
+        assert "Compacting" not in view.text()
 
 
 # -- search, themes -----------------------------------------------------------------------------------------
@@ -420,9 +398,7 @@ async def test_jumping_shows_and_focuses_an_entry() -> None:
 
 async def test_a_command_of_the_user_is_one_block_while_it_runs_and_after() -> None:
     async with shown(ListSource([user(1)])) as view:
-        view.pane.apply(ToolStarted("shell:7", "$", "make all", ""))
-        view.pane.apply(ToolOutput("shell:7", "compiling\n"))
-        await view.settled()
+        await view.play(ToolStarted("shell:7", "$", "make all", ""), ToolOutput("shell:7", "compiling\n"))
         assert "compiling" in view.text()
         view.pane.apply(ToolFinished("shell:7", "bash", "completed", ToolMetadata(exit_code=0), 0.1))
         view.pane.apply(EntryAppended(ShellEntry(id=2, command="make all", output="compiled", exit_code=0)))

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.scripted_client import Reply
-from tests.support.tree_stage import SUMMARY, answered, said, tree_stage
+from tests.support.tree_stage import SUMMARY, TreeStage, answered, said, tree_stage
 from tests.support.ui_app import until, write
 from tui_agent.model.protocol import ErrorKind, ModelError
 from tui_agent.session.entries import BranchSummaryEntry
@@ -19,8 +19,7 @@ from tui_agent.ui.widgets.session_view import SessionView
 # -- going --------------------------------------------------------------------------------------------------
 
 
-async def test_a_message_of_the_user_goes_back_into_the_prompt(tmp_path: Path) -> None:
-    stage = tree_stage(tmp_path)
+async def test_a_message_of_the_user_goes_back_into_the_prompt(stage: TreeStage) -> None:
     async with stage.opened(at="test") as pilot:
         await stage.go()
         assert stage.session.leaf == stage.names["fork"]
@@ -32,8 +31,7 @@ async def test_a_message_of_the_user_goes_back_into_the_prompt(tmp_path: Path) -
         assert not stage.client.requests
 
 
-async def test_c_continues_from_a_message_of_the_user(tmp_path: Path) -> None:
-    stage = tree_stage(tmp_path)
+async def test_c_continues_from_a_message_of_the_user(stage: TreeStage) -> None:
     async with stage.opened(at="test"):
         await stage.go(key="c")
         assert stage.session.leaf == stage.names["test"]
@@ -56,8 +54,7 @@ async def test_the_first_message_leads_to_an_empty_conversation(tmp_path: Path) 
         assert not any("◀" in row for row in stage.rows())
 
 
-async def test_a_summary_is_told_to_the_branch_one_goes_to(tmp_path: Path) -> None:
-    stage = tree_stage(tmp_path)
+async def test_a_summary_is_told_to_the_branch_one_goes_to(stage: TreeStage) -> None:
     async with stage.opened(at="xylophone") as pilot:
         await stage.go(answer="2")
         entry = stage.session.path()[-1]
@@ -67,8 +64,7 @@ async def test_a_summary_is_told_to_the_branch_one_goes_to(tmp_path: Path) -> No
         await until(lambda: stage.conversation().count("Summary of the branch left at") == 1, pilot)
 
 
-async def test_the_focus_of_a_summary_is_asked_for(tmp_path: Path) -> None:
-    stage = tree_stage(tmp_path)
+async def test_the_focus_of_a_summary_is_asked_for(stage: TreeStage) -> None:
     async with stage.opened(at="xylophone") as pilot:
         await pilot.press("enter")
         await stage.asked()
@@ -112,8 +108,7 @@ async def test_a_summary_that_fails_says_why_and_can_be_left_out(tmp_path: Path)
 @pytest.mark.parametrize(
     "keys", [("enter", "escape"), ("enter", "3", "escape", "escape"), ("l", "x", "escape"), ("M", "escape")]
 )
-async def test_escape_at_any_point_changes_nothing(tmp_path: Path, keys: tuple[str, ...]) -> None:
-    stage = tree_stage(tmp_path)
+async def test_escape_at_any_point_changes_nothing(stage: TreeStage, keys: tuple[str, ...]) -> None:
     async with stage.opened() as pilot:
         before = stage.stored()
         await stage.highlight("xylophone")
@@ -151,8 +146,7 @@ async def test_going_while_the_agent_works_asks_to_interrupt_it(tmp_path: Path) 
 # -- merging, forking, labels, undo, copy -------------------------------------------------------------------
 
 
-async def test_m_merges_a_summary_of_another_branch_without_moving(tmp_path: Path) -> None:
-    stage = tree_stage(tmp_path)
+async def test_m_merges_a_summary_of_another_branch_without_moving(stage: TreeStage) -> None:
     async with stage.opened("m", notifications=True) as pilot:
         assert stage.top is stage.screen, "one's own path can't be merged"
         await stage.highlight("which")
@@ -172,8 +166,7 @@ async def test_m_merges_a_summary_of_another_branch_without_moving(tmp_path: Pat
         assert any("[branch summary] Tried middleware" in row for row in stage.rows())
 
 
-async def test_f_goes_on_in_a_new_session_that_ends_here(tmp_path: Path) -> None:
-    stage = tree_stage(tmp_path)
+async def test_f_goes_on_in_a_new_session_that_ends_here(stage: TreeStage) -> None:
     async with stage.opened(at="middleware") as pilot:
         await pilot.press("f")
         await until(
@@ -184,8 +177,7 @@ async def test_f_goes_on_in_a_new_session_that_ends_here(tmp_path: Path) -> None
         await until(lambda: stage.stage.main.prompt.text == "try middleware instead", pilot)
 
 
-async def test_l_labels_the_entry_and_an_empty_label_removes_it(tmp_path: Path) -> None:
-    stage = tree_stage(tmp_path)
+async def test_l_labels_the_entry_and_an_empty_label_removes_it(stage: TreeStage) -> None:
     async with stage.opened(at="fork") as pilot:
         await pilot.press("l")
         await write(pilot, "base")
@@ -199,8 +191,7 @@ async def test_l_labels_the_entry_and_an_empty_label_removes_it(tmp_path: Path) 
         assert stage.names["test"] not in stage.session.labels()
 
 
-async def test_u_undoes_a_move_and_ctrl_r_redoes_it(tmp_path: Path) -> None:
-    stage = tree_stage(tmp_path)
+async def test_u_undoes_a_move_and_ctrl_r_redoes_it(stage: TreeStage) -> None:
     async with stage.run() as pilot:
         await stage.agent.navigator.go(stage.names["fork"])
         await stage.open("u")
@@ -211,8 +202,7 @@ async def test_u_undoes_a_move_and_ctrl_r_redoes_it(tmp_path: Path) -> None:
         assert stage.is_open
 
 
-async def test_y_copies_the_text_of_the_entry(tmp_path: Path) -> None:
-    stage = tree_stage(tmp_path)
+async def test_y_copies_the_text_of_the_entry(stage: TreeStage) -> None:
     async with stage.opened(at="run") as pilot:
         await pilot.press("y")
         assert stage.stage.app.clipboard.startswith('grep {"path"')
@@ -220,16 +210,14 @@ async def test_y_copies_the_text_of_the_entry(tmp_path: Path) -> None:
         await until(lambda: stage.stage.of(TuiAgentApp.Copied), pilot)
 
 
-async def test_the_keys_have_a_page(tmp_path: Path) -> None:
-    stage = tree_stage(tmp_path)
+async def test_the_keys_have_a_page(stage: TreeStage) -> None:
     async with stage.opened("question_mark") as pilot:
         assert isinstance(stage.top, ReportScreen)
         await pilot.press("escape")
         assert isinstance(stage.top, TreeScreen)
 
 
-async def test_a_session_that_can_only_be_read_can_be_looked_at(tmp_path: Path) -> None:
-    stage = tree_stage(tmp_path)
+async def test_a_session_that_can_only_be_read_can_be_looked_at(stage: TreeStage) -> None:
     async with stage.run() as pilot:
         other = Session(stage.stage.store, stage.session_id, estimate=lambda _entry: 1)
         other.hold(take_over=True)
@@ -244,8 +232,7 @@ async def test_a_session_that_can_only_be_read_can_be_looked_at(tmp_path: Path) 
 # -- commands -----------------------------------------------------------------------------------------------
 
 
-async def test_label_command_labels_the_leaf(tmp_path: Path) -> None:
-    stage = tree_stage(tmp_path)
+async def test_label_command_labels_the_leaf(stage: TreeStage) -> None:
     async with stage.run() as pilot:
         await write(pilot, "/label works")
         await pilot.press("enter")
@@ -277,8 +264,7 @@ async def test_undo_twice_after_a_move_and_a_turn_takes_back_the_turn_and_then_t
         await pilot.pause()
 
 
-async def test_a_message_that_moves_put_into_the_prompt_is_there_once(tmp_path: Path) -> None:
-    stage = tree_stage(tmp_path)
+async def test_a_message_that_moves_put_into_the_prompt_is_there_once(stage: TreeStage) -> None:
     async with stage.opened(at="test"):
         prompt = stage.stage.main.prompt
         await stage.go()
@@ -290,8 +276,7 @@ async def test_a_message_that_moves_put_into_the_prompt_is_there_once(tmp_path: 
         assert prompt.text == "write a test for it"
 
 
-async def test_the_conversation_follows_a_move_and_shows_nothing_twice(tmp_path: Path) -> None:
-    stage = tree_stage(tmp_path)
+async def test_the_conversation_follows_a_move_and_shows_nothing_twice(stage: TreeStage) -> None:
     async with stage.run() as pilot:
         await stage.agent.navigator.merge(stage.names["end"])
         await until(lambda: stage.conversation().count("Summary of the branch") == 1, pilot)

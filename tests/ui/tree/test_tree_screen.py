@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.tree_stage import answered, said, tree_stage
+from tests.support.tree_stage import TreeStage, answered, said, tree_stage
 from tests.support.ui_app import until, write
 from tui_agent.session.entries import AssistantEntry, ReasoningPart
 from tui_agent.session.session import Session
@@ -16,8 +16,7 @@ from tui_agent.ui.widgets.tree.session_tree import SessionTree
 # -- looking ------------------------------------------------------------------------------------------------
 
 
-async def test_it_opens_where_one_is_with_the_other_branch_folded(tmp_path: Path) -> None:
-    stage = tree_stage(tmp_path)
+async def test_it_opens_where_one_is_with_the_other_branch_folded(stage: TreeStage) -> None:
     async with stage.run((100, 24)) as pilot:
         await pilot.press("ctrl+t")
         await until(lambda: stage.is_open and stage.screen.is_mounted and stage.tree.size.height, pilot)
@@ -32,8 +31,7 @@ async def test_it_opens_where_one_is_with_the_other_branch_folded(tmp_path: Path
         assert rows[6].strip() == "⊞ 23 entries · [compaction 96k → 14k]"
 
 
-async def test_arrows_move_fold_and_jump(tmp_path: Path) -> None:
-    stage = tree_stage(tmp_path)
+async def test_arrows_move_fold_and_jump(stage: TreeStage) -> None:
     names = stage.names
     async with stage.opened("home") as pilot:
         assert stage.at() == names["question"]
@@ -65,8 +63,7 @@ async def test_arrows_move_fold_and_jump(tmp_path: Path) -> None:
         assert stage.tree.cursor == 0
 
 
-async def test_moving_repaints_two_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    stage = tree_stage(tmp_path)
+async def test_moving_repaints_two_lines(stage: TreeStage, monkeypatch: pytest.MonkeyPatch) -> None:
     async with stage.opened(size=(90, 24)) as pilot:
         drawn: list[int] = []
         render = SessionTree.render_line
@@ -76,8 +73,7 @@ async def test_moving_repaints_two_lines(tmp_path: Path, monkeypatch: pytest.Mon
         assert sorted(drawn) == [3, 4]
 
 
-async def test_the_filter_goes_round(tmp_path: Path) -> None:
-    stage = tree_stage(tmp_path)
+async def test_the_filter_goes_round(stage: TreeStage) -> None:
     async with stage.opened() as pilot:
         shown: dict[Filter, int] = {}
         for _ in Filter:
@@ -92,8 +88,7 @@ async def test_the_filter_goes_round(tmp_path: Path) -> None:
         }
 
 
-async def test_the_preview_follows_and_tells_the_facts(tmp_path: Path) -> None:
-    stage = tree_stage(tmp_path)
+async def test_the_preview_follows_and_tells_the_facts(stage: TreeStage) -> None:
     async with stage.opened(size=(120, 40)) as pilot:
         preview = stage.screen.preview
 
@@ -116,8 +111,7 @@ async def test_the_preview_follows_and_tells_the_facts(tmp_path: Path) -> None:
         assert not preview.display
 
 
-async def test_a_small_terminal_shows_the_preview_when_asked(tmp_path: Path) -> None:
-    stage = tree_stage(tmp_path)
+async def test_a_small_terminal_shows_the_preview_when_asked(stage: TreeStage) -> None:
     async with stage.opened(size=(80, 24)) as pilot:
         assert not stage.screen.preview.display
         await pilot.press("space")
@@ -129,8 +123,7 @@ async def test_a_small_terminal_shows_the_preview_when_asked(tmp_path: Path) -> 
         assert stage.tree.has_focus
 
 
-async def test_entries_that_come_while_one_looks_are_shown(tmp_path: Path) -> None:
-    stage = tree_stage(tmp_path)
+async def test_entries_that_come_while_one_looks_are_shown(stage: TreeStage) -> None:
     async with stage.opened("home") as pilot:
         stage.agent.submit("and another thing")
         await asyncio.wait_for(stage.agent.wait_idle(), 60)
@@ -179,8 +172,7 @@ async def test_harmful_text_is_shown_harmless(tmp_path: Path) -> None:
 # -- searching ----------------------------------------------------------------------------------------------
 
 
-async def test_search_finds_text_in_folded_branches_while_one_types(tmp_path: Path) -> None:
-    stage = tree_stage(tmp_path)
+async def test_search_finds_text_in_folded_branches_while_one_types(stage: TreeStage) -> None:
     async with stage.opened() as pilot:
         before = stage.stored()
         await pilot.press("slash")
@@ -195,8 +187,7 @@ async def test_search_finds_text_in_folded_branches_while_one_types(tmp_path: Pa
         assert stage.stored() == before
 
 
-async def test_n_goes_from_hit_to_hit_and_around(tmp_path: Path) -> None:
-    stage = tree_stage(tmp_path)
+async def test_n_goes_from_hit_to_hit_and_around(stage: TreeStage) -> None:
     names = stage.names
     async with stage.opened("home", "slash") as pilot:
         await write(pilot, "middleware")
@@ -215,8 +206,7 @@ async def test_n_goes_from_hit_to_hit_and_around(tmp_path: Path) -> None:
         assert stage.tree.hits is None
 
 
-async def test_a_search_says_what_the_filter_hides(tmp_path: Path) -> None:
-    stage = tree_stage(tmp_path)
+async def test_a_search_says_what_the_filter_hides(stage: TreeStage) -> None:
     async with stage.opened("ctrl+o", "slash") as pilot:
         await write(pilot, "make")
         await until(lambda: "nothing found, 18 hidden by the filter" in str(stage.screen.heading.content), pilot)
@@ -225,8 +215,7 @@ async def test_a_search_says_what_the_filter_hides(tmp_path: Path) -> None:
 # -- mouse --------------------------------------------------------------------------------------------------
 
 
-async def test_a_click_selects_and_a_double_click_goes(tmp_path: Path) -> None:
-    stage = tree_stage(tmp_path)
+async def test_a_click_selects_and_a_double_click_goes(stage: TreeStage) -> None:
     async with stage.opened() as pilot:
         await pilot.click(SessionTree, offset=(10, 2))
         assert stage.at() == stage.names["fork"]
@@ -239,8 +228,7 @@ async def test_a_click_selects_and_a_double_click_goes(tmp_path: Path) -> None:
         assert stage.session.leaf == stage.names["fork"]
 
 
-async def test_the_keys_at_the_bottom_can_be_clicked(tmp_path: Path) -> None:
-    stage = tree_stage(tmp_path)
+async def test_the_keys_at_the_bottom_can_be_clicked(stage: TreeStage) -> None:
     async with stage.opened(size=(120, 24)) as pilot:
         text = str(stage.screen.keys.render())
         await pilot.press("end")

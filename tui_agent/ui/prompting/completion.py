@@ -4,12 +4,15 @@ import re
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
 from math import prod
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from textual.fuzzy import FuzzySearch
 
 from tui_agent.agent.mentions import IMAGE_TYPES
 from tui_agent.lazy import LazyPattern, dataclass
+
+if TYPE_CHECKING:
+    from tui_agent.app.commands import Command
 
 _MAX_MATCHINGS = 2_000
 """Ways to match that are tried; Textual's search tries them all, and their number grows exponentially."""
@@ -53,16 +56,6 @@ class Token:
     row: int
     start: int
     end: int
-
-
-@dataclass(frozen=True, slots=True)
-class CommandName:
-    """A command as completion knows it."""
-
-    name: str
-    help: str
-    takes_argument: bool = False
-    """Whether it is useless without an argument."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,12 +105,9 @@ def token_at(lines: Sequence[str], row: int, column: int) -> Token | None:
 def merged(found: Sequence[Sequence[Candidate]]) -> list[Candidate]:
     """Return the candidates of several sources in one order; without a query every source keeps some of the room."""
     share = max(1, LIMIT // max(1, sum(1 for candidates in found if candidates)))
-    together = [candidate for candidates in found for candidate in candidates[: LIMIT if _is_scored(found) else share]]
+    is_scored = any(candidate.score for candidates in found for candidate in candidates)
+    together = [candidate for candidates in found for candidate in candidates[: LIMIT if is_scored else share]]
     return sorted(together, key=lambda item: (-item.score, len(item.label) if item.score else 0))[:LIMIT]
-
-
-def _is_scored(found: Sequence[Sequence[Candidate]]) -> bool:
-    return any(candidate.score for candidates in found for candidate in candidates)
 
 
 def rank_labels(query: str, candidates: Iterable[Candidate]) -> list[Candidate]:
@@ -125,13 +115,16 @@ def rank_labels(query: str, candidates: Iterable[Candidate]) -> list[Candidate]:
     if not query:
         return list(candidates)
     search, wanted = FuzzySearch(), query.lower()
-    found = []
-    for candidate in candidates:
-        score, offsets = fuzzy_match(search, wanted, candidate.label)
-        if score:
-            rated = _score(score, wanted, candidate.label)
-            found.append(replace(candidate, offsets=tuple(offsets), score=rated))
-    return sorted(found, key=lambda candidate: -candidate.score)
+    found = [_rated(search, wanted, candidate) for candidate in candidates]
+    return sorted((candidate for candidate in found if candidate.score), key=lambda candidate: -candidate.score)
+
+
+def _rated(search: FuzzySearch, wanted: str, candidate: Candidate) -> Candidate:
+    """Return a candidate with how well its label fits, best where the name at its end does."""
+    score, offsets = fuzzy_match(search, wanted, candidate.label)
+    name = candidate.label.lower().rstrip("/").rsplit("/", 1)[-1]
+    boost = 2.0 if name.startswith(wanted) else 1.5 if wanted in name else 1.0
+    return replace(candidate, offsets=tuple(offsets), score=score * boost)
 
 
 def rank_files(query: str, paths: Iterable[str]) -> list[Candidate]:
@@ -146,12 +139,15 @@ def rank_files(query: str, paths: Iterable[str]) -> list[Candidate]:
         return [_file(path) for path in shallow[:LIMIT]]
     matches = re.compile("[^\n]*?".join(re.escape(letter) for letter in wanted)).search
     found = [path for path in paths if matches(path.lower())]
-    found.sort(key=lambda path: _rough(wanted, path))
+    found.sort(
+        key=lambda path: (
+            wanted not in path.lower().rstrip("/").rsplit("/", 1)[-1],
+            wanted not in path.lower(),
+            len(path),
+        )
+    )
     search = FuzzySearch()
-    scored = []
-    for path in found[:_SCORED]:
-        score, offsets = fuzzy_match(search, wanted, path)
-        scored.append(replace(_file(path), offsets=tuple(offsets), score=_score(score, wanted, path)))
+    scored = [_rated(search, wanted, _file(path)) for path in found[:_SCORED]]
     scored.sort(key=lambda item: (-item.score, len(item.label), item.label))
     return scored[:LIMIT]
 
@@ -170,10 +166,15 @@ def with_directories(paths: Iterable[str]) -> list[str]:
 
 def _file(path: str) -> Candidate:
     kind = "directory" if path.endswith("/") else "image" if path.lower().endswith(tuple(IMAGE_TYPES)) else "file"
-    return Candidate(_file_text(path), path, kind)
+    return Candidate(mention(path), path, kind)
 
 
-def rank_names(query: str, commands: Sequence[CommandName]) -> list[Candidate]:
+def mention(name: str) -> str:
+    """Return what names a file, an agent or a resource in a message, with a space after it."""
+    return f'@"{name}" ' if re.search(r'[\s"]', name) else f"@{name} "
+
+
+def rank_names(query: str, commands: "Sequence[Command]") -> list[Candidate]:
     """Return the commands whose name fits the query, best first; without a query all, in their order."""
     search = FuzzySearch()
     scored: list[tuple[float, int, Candidate]] = []
@@ -187,17 +188,3 @@ def rank_names(query: str, commands: Sequence[CommandName]) -> list[Candidate]:
             scored.append((-(score + boost), order, candidate))
     scored.sort(key=lambda item: item[:2])
     return [candidate for _, _, candidate in scored]
-
-
-def _file_text(path: str) -> str:
-    return f'@"{path}" ' if re.search(r'[\s"]', path) else f"@{path} "
-
-
-def _rough(wanted: str, path: str) -> tuple[bool, bool, int]:
-    lower = path.lower()
-    return (wanted not in lower.rstrip("/").rsplit("/", 1)[-1], wanted not in lower, len(path))
-
-
-def _score(score: float, wanted: str, path: str) -> float:
-    name = path.lower().rstrip("/").rsplit("/", 1)[-1]
-    return score * (2.0 if name.startswith(wanted) else 1.5 if wanted in name else 1.0)

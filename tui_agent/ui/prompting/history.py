@@ -17,12 +17,8 @@ class PromptHistory:
         self._position = -1
         self.walking = False
         """Whether an earlier message is shown instead of the draft."""
-        self._draft = ""
-
-    @property
-    def draft(self) -> str:
+        self.draft = ""
         """What was written before the walk began."""
-        return self._draft
 
     def older(self, shown: str) -> str | None:
         """Return the message before the one shown, None at the oldest. ``shown`` is kept when it is the draft."""
@@ -31,7 +27,7 @@ class PromptHistory:
         if step >= len(texts):
             return None
         if not self.walking:
-            self._draft = shown
+            self.draft = shown
         self._position, self.walking = step, True
         return texts[step]
 
@@ -41,7 +37,7 @@ class PromptHistory:
             return None
         self._position -= 1
         self.walking = self._position >= 0
-        return self._texts()[self._position] if self.walking else self._draft
+        return self._texts()[self._position] if self.walking else self.draft
 
     def add(self, text: str) -> None:
         """Remember a message that was sent, and go back to the newest position."""

@@ -8,6 +8,7 @@ from tui_agent.app.format import tokens
 from tui_agent.app.pasted_images import NAME
 from tui_agent.lazy import LazyPattern
 from tui_agent.path_checks import at_home, is_file
+from tui_agent.ui.prompting.completion import mention
 
 FOLD_LINES = 12
 """A paste of more lines than this becomes a chip."""
@@ -72,5 +73,4 @@ def pasted_path(text: str) -> str | None:
     name = text.strip().removeprefix("file://").strip("'\"").replace("\\ ", " ")
     if "\n" in name or Path(name).suffix.lower() not in IMAGE_TYPES:
         return None
-    exists = is_file(at_home(name))
-    return (f'@"{name}" ' if " " in name else f"@{name} ") if exists else None
+    return mention(name) if is_file(at_home(name)) else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,13 +15,13 @@ from tui_agent.ui.prompting.completion import (
     LIMIT,
     Candidate,
     CompletionSource,
+    mention,
     rank_files,
     rank_labels,
     with_directories,
 )
 
 if TYPE_CHECKING:
-    from tui_agent.agent.preparing import Named
     from tui_agent.app.controller import Controller
     from tui_agent.session.records import EntryHeader
 
@@ -40,8 +41,8 @@ _ROLE_NAMES = {
 def sources(controller: Controller, files: FileSource) -> tuple[CompletionSource, ...]:
     return (
         CompletionSource("mention", files.find),
-        CompletionSource("mention", NamedSource(controller).find),
-        CompletionSource("entry", EntrySource(controller).find),
+        CompletionSource("mention", partial(_find_named, controller)),
+        CompletionSource("entry", partial(_find_entries, controller)),
     )
 
 
@@ -69,41 +70,31 @@ class FileSource:
         return await asyncio.to_thread(rank_files, query, self._paths)
 
 
-class NamedSource:
-    """Agents that can be given a task, and resources of MCP servers."""
+async def _find_named(controller: Controller, query: str) -> Sequence[Candidate]:
+    """Return agents that can be given a task, and resources of MCP servers."""
+    if controller.agent is None:
+        return ()
+    from tui_agent.agent.preparing import all_named
 
-    def __init__(self, controller: Controller) -> None:
-        self._controller = controller
-
-    async def find(self, query: str) -> Sequence[Candidate]:
-        agent = self._controller.agent
-        if agent is None:
-            return ()
-        from tui_agent.agent.preparing import all_named
-
-        return rank_labels(query, [_named(row) for row in all_named(agent.ports)])
-
-
-def _named(row: Named) -> Candidate:
-    quoted = f'@"{row.name}" ' if " " in row.name else f"@{row.name} "
-    about = f"{row.kind}: {row.description}" if row.description else row.kind
-    return Candidate(quoted, row.name, one_line(about, _MAX_PREVIEW_CHARS))
+    rows = all_named(controller.agent.ports)
+    about = [f"{row.kind}: {row.description}" if row.description else row.kind for row in rows]
+    named = [
+        Candidate(mention(row.name), row.name, one_line(text, _MAX_PREVIEW_CHARS))
+        for row, text in zip(rows, about, strict=True)
+    ]
+    return rank_labels(query, named)
 
 
-class EntrySource:
-    """Entries of the open session that say something, on every branch, the newest first."""
+async def _find_entries(controller: Controller, query: str) -> Sequence[Candidate]:
+    """Return entries that say something, on every branch, the newest first.
 
-    def __init__(self, controller: Controller) -> None:
-        self._controller = controller
-
-    async def find(self, query: str) -> Sequence[Candidate]:
-        """Return the entries whose number begins with the query, or whose first words hold it."""
-        controller = self._controller
-        if controller.agent is None:
-            return ()
-        session, now = controller.agent.session.id, controller.services.clock()
-        found = await asyncio.to_thread(controller.services.store.mentionable, session, query, LIMIT)
-        return [_entry(header, now, len(found) - place) for place, header in enumerate(found)]
+    Their number begins with the query, or their first words hold it.
+    """
+    if controller.agent is None:
+        return ()
+    session, now = controller.agent.session.id, controller.services.clock()
+    found = await asyncio.to_thread(controller.services.store.mentionable, session, query, LIMIT)
+    return [_entry(header, now, len(found) - place) for place, header in enumerate(found)]
 
 
 def _entry(header: EntryHeader, now: float, score: int) -> Candidate:

@@ -118,7 +118,6 @@ class Vim:
 
     @property
     def pending(self) -> str:
-        """The keys of a command that is not complete."""
         return "".join(self._keys)
 
     def reset(self) -> None:
@@ -396,7 +395,6 @@ class Vim:
         return Step(text, max(_start(text, at), at - 1))
 
     def _again(self) -> None:
-        """Do the last change once more."""
         self._forget()
         keys, inserted = self._last
         for key in keys:

@@ -8,7 +8,7 @@ from textual.app import ComposeResult
 from textual.content import Content
 from textual.widgets import Static
 
-from tui_agent.app.command_use import counts
+from tui_agent.app.commands import command_uses
 from tui_agent.app.format import one_line
 from tui_agent.config import ConfigError
 from tui_agent.lazy import dataclass
@@ -48,14 +48,15 @@ class HelpRow:
 
 def help_rows(controller: Controller, own: Sequence[BindingType], keymap: Mapping[str, str]) -> Iterator[HelpRow]:
     """Yield commands, the most used first, then keys, then settings; ``own`` are bindings of the main screen."""
-    used = counts(controller.services.state_dir)
+    used = command_uses(controller.services.state_dir)
     for command in sorted(controller.commands, key=lambda row: -used[row.name] * (row.name != "help")):
         name = f"/{command.name} {command.argument}".strip()
         keys = keymap.get(command.name, command.key)
         yield HelpRow(f"/{command.name}", name, keys, command.help, command.name, "", command.takes_argument)
     for keys, text in PROMPT_KEYS:
         yield HelpRow(f"key {keys}", "key", keys, text)
-    for action in rebindable_actions(own):
+    names = {command.name for command in controller.commands}
+    for action in (action for action in rebindable_actions(own) if action.id not in names):
         yield HelpRow(f"name {action.id}", action.id, keymap.get(action.id, action.keys), action.help)
     try:
         settings = controller.services.settings_rows()

@@ -27,7 +27,6 @@ from tui_agent.app.unsent import UnsentKeeper
 from tui_agent.ui import pages
 from tui_agent.ui.attention import Attention
 from tui_agent.ui.error_boundary import BoundedScreen
-from tui_agent.ui.prompting.completion import CommandName
 from tui_agent.ui.prompting.sources import FileSource, sources
 from tui_agent.ui.terminal_suspend import EditorError, edit_outside
 from tui_agent.ui.widgets.attachments import AttachmentStrip
@@ -67,7 +66,7 @@ def key_bindings() -> list[Binding]:
         Binding(
             command.key,
             f"command('{command.name}')",
-            command.hint or command.title,
+            command.hint or command.name,
             show=bool(command.hint),
             id=command.name,
         )
@@ -122,10 +121,7 @@ class MainScreen(BoundedScreen[None], Frontend):
         self._cooled_at: float | None = None
 
     def compose(self) -> ComposeResult:
-        popup = CompletionPopup(
-            lambda: [CommandName(row.name, row.help, row.takes_argument) for row in self.controller.commands],
-            sources(self.controller, self._files),
-        )
+        popup = CompletionPopup(lambda: self.controller.commands, sources(self.controller, self._files))
         yield SessionHeader(short_path(Path.cwd()))
         with Room(id="body"):
             yield NoticeLine()

@@ -12,10 +12,10 @@ from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.screen import Screen
 
-from tui_agent.app import settings_reload
+from tui_agent.app.context_commands import reread_settings
 from tui_agent.app.format import one_line, short_path, tokens, visible
 from tui_agent.app.frontend import Choice, TextLine
-from tui_agent.app.session_commands import choose_model
+from tui_agent.app.model_commands import choose_model
 from tui_agent.config import ConfigError, parse_value
 from tui_agent.errors import UserFacingError
 from tui_agent.model.naming import NameStanding
@@ -245,7 +245,7 @@ class SettingsScreen(PickerScreen[None]):
         """Have what was saved count as far as it can, and say from when on it does."""
         when = _when(key)
         try:
-            settings_reload.reload(self._controller)
+            reread_settings(self._controller)
         except ConfigError as error:
             when = f" It is not in effect yet. {error}"
         self._saved = key, saved or f"Saved.{when}"

@@ -27,10 +27,11 @@ from tui_agent.agent.events import (
 from tui_agent.agent.navigator import NavigationError
 from tui_agent.app import race_commands
 from tui_agent.app.controller import COPYING
-from tui_agent.app.format import money, tokens
+from tui_agent.app.copy_commands import text_of
+from tui_agent.app.format import money, plural, tokens
 from tui_agent.app.frontend import Choice, RacePage, TextLine, TreePage
 from tui_agent.app.race_views import runners_by_leaf, watch_at
-from tui_agent.app.rewind_files import KEEP, RESTORE, carry_out, files_question, files_text
+from tui_agent.app.rewind_commands import KEEP, RESTORE, carry_out, files_question, files_text
 from tui_agent.app.services import OpenRequest
 from tui_agent.app.session_commands import FORKED, open_output
 from tui_agent.app.subagent_commands import show_branch, show_subagent
@@ -43,9 +44,7 @@ from tui_agent.ui.screens.dialogs import ReportScreen
 from tui_agent.ui.screens.diff import DiffScreen
 from tui_agent.ui.screens.page import Page
 from tui_agent.ui.screens.summarising import SummarisingScreen
-from tui_agent.ui.widgets.transcript import messages
-from tui_agent.ui.widgets.transcript.wording import count_text
-from tui_agent.ui.widgets.tree.facts import copy_text
+from tui_agent.ui.widgets.transcript import messages, sanitize
 from tui_agent.ui.widgets.tree.outline import Outline
 from tui_agent.ui.widgets.tree.preview import EntryPreview, headers_of
 from tui_agent.ui.widgets.tree.rows import Filter
@@ -366,7 +365,7 @@ class TreeScreen(Page[None]):
         focus: str | None = NO_SUMMARY
         restores: str | None = RESTORE
         if asks := plan.asks and agent.ports.settings.compaction.branch_summaries == "ask":
-            about = f"Left behind: {count_text(len(plan.abandoned), 'entry')}. The tree keeps everything."
+            about = f"Left behind: {plural(len(plan.abandoned), 'entry')}. The tree keeps everything."
             stays = "" if files.steps else files_text(files)
             focus = await self._ask_for_focus("Summarise what you leave?", f"{about}\n{stays}".strip(), may_skip=True)
             if focus is None:
@@ -537,7 +536,9 @@ class TreeScreen(Page[None]):
 
     def action_copy(self) -> None:
         if entries := self._highlighted_entries():
-            self.app.copy_to_clipboard(copy_text(entries))
+            blob = self._controller.services.store.blob
+            texts = [sanitize.text(text) for entry in entries if (text := text_of(entry, blob))]
+            self.app.copy_to_clipboard("\n\n".join(texts))
 
     @on(messages.ActionRequested)
     def _block_action(self, message: messages.ActionRequested) -> None:
@@ -563,8 +564,8 @@ def facts_of_tree(tree: SessionTree) -> list[str]:
         facts.append(f"showing {tree.view.filter}")
     if index.leaf is None and index.headers:
         facts.append("at the beginning, before the first message")
-    facts.append(count_text(len(index.headers), "entry"))
-    facts.append(count_text(max(index.branches(tree.has_failed), 1), "branch"))
+    facts.append(plural(len(index.headers), "entry"))
+    facts.append(plural(max(index.branches(tree.has_failed), 1), "branch"))
     facts.append(f"{tokens(sum(root.tokens for root in index.roots))} tokens")
     if cost := sum(root.cost for root in index.roots):
         facts.append(money(cost))
@@ -573,4 +574,4 @@ def facts_of_tree(tree: SessionTree) -> list[str]:
 
 def _found(hits: Hits) -> str:
     hidden = f", {hits.hidden:,} hidden by the filter" if hits.hidden else ""
-    return f"{count_text(hits.total, 'match') if hits.total else 'nothing found'}{hidden}"
+    return f"{plural(hits.total, 'match') if hits.total else 'nothing found'}{hidden}"

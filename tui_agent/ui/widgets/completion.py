@@ -11,9 +11,10 @@ from textual.message import Message
 from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
+from tui_agent.app.commands import Command
 from tui_agent.app.format import one_line, visible
 from tui_agent.lazy import dataclass
-from tui_agent.ui.prompting.completion import Candidate, CommandName, CompletionSource, Token, merged, rank_names
+from tui_agent.ui.prompting.completion import Candidate, CompletionSource, Token, merged, rank_names
 from tui_agent.ui.widgets.options import Options
 
 log = logging.getLogger(__name__)
@@ -32,7 +33,7 @@ class CompletionPopup(Options, can_focus=False):
     class Picked(Message):
         """A candidate was clicked."""
 
-    def __init__(self, commands: Callable[[], Sequence[CommandName]], sources: Sequence[CompletionSource]) -> None:
+    def __init__(self, commands: Callable[[], Sequence[Command]], sources: Sequence[CompletionSource]) -> None:
         super().__init__()
         self._commands = commands
         self._sources = sources

@@ -20,7 +20,7 @@ from tui_agent.app.frontend import DiffPage, Output, Page
 from tui_agent.app.permission_text import answers, asked_parts, question
 from tui_agent.ui.widgets.options import Options
 from tui_agent.ui.widgets.prompt import Prompt
-from tui_agent.ui.widgets.transcript.bodies import INDENT, TextBody, Window, body_lines
+from tui_agent.ui.widgets.transcript.bodies import INDENT, TextBody, body_lines
 from tui_agent.ui.widgets.transcript.line_view import LineView, diff_lines
 from tui_agent.ui.widgets.transcript.lines import Line, crop_runs
 
@@ -63,7 +63,7 @@ class PermissionDetails(LineView):
 
 
 def _text_lines(text: str, style: str, width: int) -> Iterable[Line]:
-    return body_lines(TextBody(visible(text), style, ""), width, Window(None))
+    return body_lines(TextBody(visible(text), style, ""), width)
 
 
 def _detail_lines(text: str, kind: str, width: int) -> Iterable[Line]:

@@ -327,7 +327,7 @@ class SessionView(Room):
             case Notice():
                 self._noticed(event)
             case CompactionStarted(tokens_before=tokens_before):
-                self.transcript.show_notice(f"Compacting {tokens(tokens_before)} tokens of history …", key="compaction")
+                self.transcript.show_notice(f"Compacting {tokens(tokens_before)} tokens of history …")
                 main.refresh_bindings()
             case CompactionEnded():
                 self._compaction_ended(event)
@@ -344,7 +344,7 @@ class SessionView(Room):
         self._main.prompt.placeholder = PLACEHOLDER
 
     def _compaction_ended(self, ended: CompactionEnded) -> None:
-        self.transcript.withdraw_notice("compaction")
+        self.transcript.show_notice("")
         if ended.error == INTERRUPTED:
             self._main.say(COMPACTION_STOPPED, "warning")
         elif ended.error and ended.trigger == "manual":

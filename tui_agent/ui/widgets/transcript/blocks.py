@@ -4,9 +4,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import IntEnum
 from typing import ClassVar, Final, Literal
 
+from tui_agent.app.format import plural
 from tui_agent.context.context_status import Standing
 from tui_agent.ui.widgets.transcript import sanitize
-from tui_agent.ui.widgets.transcript.bodies import INDENT, TextBody, Window, body_lines
+from tui_agent.ui.widgets.transcript.bodies import INDENT, TextBody, body_lines
 from tui_agent.ui.widgets.transcript.document import MarkdownDocument
 from tui_agent.ui.widgets.transcript.flows import MAX_TEXT_WIDTH
 from tui_agent.ui.widgets.transcript.lines import (
@@ -17,9 +18,8 @@ from tui_agent.ui.widgets.transcript.lines import (
     crop,
     crop_runs,
     runs_width,
-    wrap,
+    wrapped,
 )
-from tui_agent.ui.widgets.transcript.wording import count_text
 
 ActionName = Literal["open", "retry", "undo", "restore", "jump", "enter", "edit", "compact"]
 """What a block can ask the app to do."""
@@ -119,6 +119,10 @@ class Block:
     def changed(self) -> None:
         self._laid_out = None
 
+    def choose_fold(self, fold: Fold) -> None:
+        """Fold as the user wants it."""
+        self.fold = fold
+
     def cycle(self) -> None:
         self.fold = Fold.CLOSED if self.fold is Fold.FULL else Fold.FULL
 
@@ -154,16 +158,16 @@ class UserBlock(Block):
         note = ((f"{self._note} · ", "muted"),) if self._note else ()
         rows = _PREVIEW_ROWS if self.fold is Fold.PART and len(self._body) > _LONG_MESSAGE else None
         text_width = min(width, MAX_TEXT_WIDTH)
-        lines = list(body_lines(self._body, text_width, Window(rows))) or [Line()]
+        lines = list(body_lines(self._body, text_width, rows)) or [Line()]
         lines[0].prefix = ((_YOU, "user-bar strong"), *note)
         if self._sent is not None:
             icon = OPEN if self.fold is Fold.FULL else CLOSED
-            what = f"{icon} what was sent for it · {count_text(len(self._sent), 'line')}"
+            what = f"{icon} what was sent for it · {plural(len(self._sent), 'line')}"
             lines.append(
                 Line(crop_runs([(what, "marker act:toggle")], width - len(INDENT)), prefix=((INDENT, "text"),))
             )
             if self.fold is Fold.FULL:
-                lines.extend(body_lines(self._sent, text_width, Window(None)))
+                lines.extend(body_lines(self._sent, text_width))
         for name in self._attachments:
             runs = crop_runs([(sanitize.line(name), "muted")], width - len(INDENT))
             lines.append(Line(runs, prefix=((INDENT, "text"),)))
@@ -191,7 +195,7 @@ class AnswerBlock(Block):
     def _layout(self, width: int) -> Sequence[Line]:
         if self.within is None:
             return self.document.lines(width)
-        return list(indented(self.document.lines(max(width - len(INDENT), 1))))
+        return list(indented_lines(self.document, width))
 
 
 class FoldingBlock(Block):
@@ -239,7 +243,7 @@ class ReasoningBlock(FoldingBlock):
         yield Line(prefix=crop_runs(runs, width))
 
     def _body(self, width: int) -> Iterable[Line]:
-        return indented(self.document.lines(max(width - len(INDENT), 1)))
+        return indented_lines(self.document, width)
 
 
 class MarkerBlock(FoldingBlock):
@@ -286,9 +290,8 @@ class MarkerBlock(FoldingBlock):
         runs: list[StyledSpan] = [(self._text, f"{self._style}{toggle}")]
         for action in self.actions:
             runs += [(" · ", "muted"), (_LABELS.get(action, action), f"action act:{action}")]
-        for number, (swallowed, part) in enumerate(wrap(runs, max(width - 2, 1))):
-            first: StyledSpans = ((f"{icon} ", f"{self._style}{toggle}"),)
-            yield Line(part, prefix=((INDENT, "text"),) if number else first, join=swallowed if number else "\n")
+        first = ((f"{icon} ", f"{self._style}{toggle}"),)
+        yield from wrapped(runs, max(width - 2, 1), first, ((INDENT, "text"),))
 
     def _rule_lines(self, width: int, toggle: str) -> Iterator[Line]:
         """Yield the rule; where it is too narrow, what it offers stands below its words."""
@@ -306,11 +309,10 @@ class MarkerBlock(FoldingBlock):
             end: list[StyledSpan] = [(" ", self._rule), *told, (" ──", self._rule)] if told else []
             yield Line([(self._text, self._rule + toggle)], prefix=start, tail=(*line, *end), extent=room)
             return
-        for number, (swallowed, part) in enumerate(wrap([(self._text, self._rule + toggle)], max(room - 3, 1))):
-            first = start if not number else (("   ", "text"),)
-            yield Line(part, prefix=first, join=swallowed if number else "\n")
+        indent, narrow = ("   ", "text"), max(room - 3, 1)
+        yield from wrapped([(self._text, self._rule + toggle)], narrow, start, (indent,))
         if told:
-            yield Line(prefix=(("   ", "text"), *crop_runs(told, max(room - 3, 1))))
+            yield Line(prefix=(indent, *crop_runs(told, narrow)))
 
     def _body(self, width: int) -> Iterable[Line]:
         return self._make_body(width) if self._make_body is not None else ()
@@ -338,30 +340,27 @@ class EndingBlock(MarkerBlock):
     def __init__(self, text: str, *, icon: str, style: str, retries: bool = False) -> None:
         super().__init__("ending", text, icon=icon, style=style, actions=("retry",) if retries else ())
         self._as_failure = self._text, icon, style, self.actions
+        self._told: Literal["failed", "mending", "mended", "over"] = "failed"
 
-    def settle(self, *, mended: bool) -> bool:
-        """Something was said after it: offer no retry any more; return whether that changed anything."""
-        if mended and self._as_failure[1] == "✗":
-            self.mend(done=True)
-            return True
-        offered = "retry" in self.actions or self._style == "muted"
-        self._text, self._icon, self._style, _ = self._as_failure
-        self.actions = ()
-        self.changed()
-        return offered
+    def tell(self, how: Literal["failed", "mending", "mended", "over"]) -> bool:
+        """Tell it as a failure, calmly because the program mends it or has, or without an offer to retry.
 
-    def mend(self, *, done: bool) -> None:
-        """Tell it calmly, because the program goes on by itself."""
-        text = self._as_failure[0]
-        self._text = f"The request was made again: {text}" if done else text
-        self._icon, self._style, self.actions = "·", "muted", ()
+        Returns whether that is another way than before.
+        """
+        text, icon, style, actions = self._as_failure
+        if how == "mended" and icon != "✗":
+            how = "over"
+        before, self._told = self._told, how
+        self._text = f"The request was made again: {text}" if how == "mended" else text
+        self._icon, self._style = ("·", "muted") if how in {"mending", "mended"} else (icon, style)
+        self.actions = actions if how == "failed" else ()
         self.changed()
+        return before != how
 
     def fail(self) -> None:
-        """Nothing mended it: tell it as a failure."""
-        if self._style == "muted" and self._text == self._as_failure[0]:
-            self._text, self._icon, self._style, self.actions = self._as_failure
-            self.changed()
+        """Nothing mended it."""
+        if self._told == "mending":
+            self.tell("failed")
 
 
 class ToldBlock(Block):
@@ -375,10 +374,10 @@ class ToldBlock(Block):
         self._body = TextBody(sanitize.text(text), "muted", "")
 
     def copy_text(self) -> str:
-        return "\n".join(line.text for line in body_lines(self._body, MAX_TEXT_WIDTH, Window(None)))
+        return "\n".join(line.text for line in self._layout(MAX_TEXT_WIDTH))
 
     def _layout(self, width: int) -> Sequence[Line]:
-        return list(body_lines(self._body, min(width, MAX_TEXT_WIDTH), Window(None)))
+        return list(body_lines(self._body, min(width, MAX_TEXT_WIDTH)))
 
 
 class ActivityBlock(Block):
@@ -405,8 +404,11 @@ class ActivityBlock(Block):
 
 def indented(lines: Iterable[Line]) -> Iterable[Line]:
     """Put two cells before lines; the lines themselves stay as they are, because a document owns them."""
-    for line in lines:
-        yield ShiftedLine(line)
+    return map(ShiftedLine, lines)
+
+
+def indented_lines(document: MarkdownDocument, width: int) -> Iterable[Line]:
+    return indented(document.lines(max(width - len(INDENT), 1)))
 
 
 class ShiftedLine(Line):

@@ -4,10 +4,9 @@ import re
 from collections.abc import Iterator
 from typing import Final, Literal, Protocol
 
-from tui_agent.lazy import dataclass
 from tui_agent.ui.widgets.transcript import sanitize
 from tui_agent.ui.widgets.transcript.code import Code, CodeLine, code_cuts, language_of_path
-from tui_agent.ui.widgets.transcript.lines import Line, StyledSpans, cells, wrap
+from tui_agent.ui.widgets.transcript.lines import Line, StyledSpans, cells, wrapped
 
 MAX_ROWS: Final = 2_000
 """Rows a block shows inside the transcript; beyond that it offers to open the whole text."""
@@ -31,32 +30,21 @@ class Body(Protocol):
     def row(self, index: int, width: int) -> Iterator[Line]: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
-    """How much of a body to show: at most ``rows``, from the ``head`` or the ``tail``; ``None`` is everything."""
+def body_lines(body: Body, width: int, rows: int | None = None, keep: Keep = "head") -> Iterator[Line]:
+    """Yield at most ``rows`` of a body from its head or tail, None for all, with a line that tells how much is missing.
 
-    rows: int | None
-    keep: Keep = "head"
-
-    @property
-    def most(self) -> int:
-        """Rows shown at most: one more than asked for, rather than hidden behind a line of its own."""
-        return (MAX_ROWS if self.rows is None else self.rows) + 1
-
-
-def body_lines(body: Body, width: int, window: Window) -> Iterator[Line]:
-    """Yield the lines of a part of a body, with a line that tells how much is missing."""
+    A single missing row is shown instead of that line.
+    """
     total = len(body)
-    limit = MAX_ROWS if window.rows is None else window.rows
-    action = "open" if window.rows is None else "more"
-    shown = total if total <= window.most else limit
+    limit, action = (MAX_ROWS, "open") if rows is None else (rows, "more")
+    shown = total if total <= limit + 1 else limit
     hidden = total - shown
-    first = hidden if window.keep == "tail" else 0
+    first = hidden if keep == "tail" else 0
     if hidden and first:
         yield _more_line(hidden, "earlier", action)
     for index in range(first, first + shown):
         for count, line in enumerate(body.row(index, width)):
-            if window.rows is not None and count == _WRAPPED_ROWS:
+            if rows is not None and count == _WRAPPED_ROWS:
                 yield Line([("…", f"muted act:{action}")], prefix=((INDENT, "text"),), join="")
                 break
             yield line
@@ -85,8 +73,7 @@ class TextBody:
         text = sanitize.code_line(self._rows[index])
         runs = [(text, self._style)] if text else []
         room = max(width - cells(self._prefix[0][0]), 1)
-        for number, (swallowed, part) in enumerate(wrap(runs, room)):
-            yield Line(part, prefix=self._prefix, join=swallowed if number else "\n")
+        yield from wrapped(runs, room, self._prefix, self._prefix)
 
 
 class NumberedBody:
@@ -126,5 +113,4 @@ class MatchBody(TextBody):
             yield from super().row(index, width)
             return
         runs = [(found[1], "path"), (f":{found[2]}: ", "line-number"), (text[found.end() :], "output")]
-        for number, (swallowed, part) in enumerate(wrap(runs, max(width - len(INDENT), 1))):
-            yield Line(part, prefix=self._prefix, join=swallowed if number else "\n")
+        yield from wrapped(runs, max(width - len(INDENT), 1), self._prefix, self._prefix)

@@ -26,12 +26,10 @@ from tui_agent.session.entries import (
     ReasoningPart,
     ShellEntry,
     SubagentEntry,
-    SummaryDetails,
     SystemEntry,
     TextPart,
     ToolCallPart,
     ToolResultEntry,
-    ToolStatus,
     UserEntry,
 )
 from tui_agent.session.path_queries import command_line, typed_text
@@ -46,14 +44,14 @@ from tui_agent.ui.widgets.transcript.blocks import (
     ReasoningBlock,
     UserBlock,
     indented,
+    indented_lines,
 )
-from tui_agent.ui.widgets.transcript.bodies import INDENT, TextBody, Window, body_lines
+from tui_agent.ui.widgets.transcript.bodies import INDENT, TextBody, body_lines
 from tui_agent.ui.widgets.transcript.cards import CardBlock, ShellBlock
 from tui_agent.ui.widgets.transcript.document import MarkdownDocument
 from tui_agent.ui.widgets.transcript.lines import Line, crop_runs
 from tui_agent.ui.widgets.transcript.races import race_block
 from tui_agent.ui.widgets.transcript.source import SizeOf, stored_size
-from tui_agent.ui.widgets.transcript.wording import count_text
 
 _TRIGGERS = {
     "manual": "by hand",
@@ -101,7 +99,8 @@ def blocks_of(entry: Entry, around: BuildContext) -> list[Block]:  # noqa: C901,
         case AssistantEntry():
             return list(_assistant(entry, around))
         case ToolResultEntry():
-            return [_orphan(entry, around)]
+            call = ToolCallPart(call_id=entry.call_id or f"entry-{entry.id}", tool=entry.tool, arguments="")
+            return [CardBlock(call, entry, around.size_of)]
         case ShellEntry():
             return [ShellBlock(entry)]
         case CompactionEntry():
@@ -145,7 +144,7 @@ def _user(entry: UserEntry) -> Block:
     for part in entry.parts:
         match part:
             case FilePart():
-                attachments.append(f"@{part.path} · {count_text(line_count(part.text), 'line')}")
+                attachments.append(f"@{part.path} · {wording.plural(line_count(part.text), 'line')}")
             case ImagePart():
                 size = f" · {part.width}×{part.height}" if part.width else ""
                 attachments.append(f"[image{size}] {part.path or ''}".rstrip())
@@ -159,7 +158,7 @@ def _user(entry: UserEntry) -> Block:
 def _diagnostics(entry: UserEntry) -> Block:
     """Return what checkers found after edits, as the model was told it."""
     texts = [part.text for part in entry.parts if isinstance(part, FilePart)]
-    found = count_text(sum(entry.diagnostics.values()), "new problem")
+    found = wording.plural(sum(entry.diagnostics.values()), "new problem")
     text = f"{found} in {', '.join(entry.diagnostics)}"
     told = "\n".join(line for text in texts for line in text.splitlines()[1:])
     return MarkerBlock("diagnostics", text, style="status-warning", body=_text_body(told), copied=told)
@@ -206,15 +205,10 @@ def _endings(entry: AssistantEntry, around: BuildContext) -> Iterator[Block]:
         text = entry.error or "The request failed"
         ending = EndingBlock(text, icon="✗", style="status-error", retries=around.newest)
         if around.running or around.mended:
-            ending.mend(done=around.mended)
+            ending.tell("mended" if around.mended else "mending")
         yield ending
     elif entry.finish in _FINISHES:
         yield EndingBlock(_FINISHES[entry.finish], icon="■", style="status-warning")
-
-
-def _orphan(entry: ToolResultEntry, around: BuildContext) -> Block:
-    call = ToolCallPart(call_id=entry.call_id or f"entry-{entry.id}", tool=entry.tool, arguments="")
-    return CardBlock(call, entry, around.size_of)
 
 
 def _compaction(entry: CompactionEntry, around: BuildContext) -> Block:
@@ -246,7 +240,7 @@ def _summary(
     document = MarkdownDocument(entry.summary, finished=True)
 
     def body(width: int) -> Iterator[Line]:
-        yield from indented(document.lines(max(width - len(INDENT), 1)))
+        yield from indented_lines(document, width)
         yield from _detail_lines(entry, width)
 
     rule = style_of(Standing.SUMMARISED)
@@ -265,37 +259,33 @@ def _provider_item(entry: CompactionEntry) -> str:
 
 def _detail_lines(entry: CompactionEntry | BranchSummaryEntry, width: int) -> Iterator[Line]:
     details = entry.details
+    kept = [(len(details.user_messages), "user message"), (len(details.anchors), "anchor")]
     rows = [
         ("Compacted", _TRIGGERS[entry.trigger] if isinstance(entry, CompactionEntry) else ""),
         ("The provider's own", _provider_item(entry) if isinstance(entry, CompactionEntry) else ""),
         ("Files read", ", ".join(details.read_files)),
         ("Files changed", ", ".join(details.modified_files)),
-        ("Also kept", _carried(details)),
+        ("Also kept", ", ".join(wording.plural(count, noun) for count, noun in kept if count)),
     ]
     told = [f"{name}: {value}" for name, value in rows if value]
     if told:
         yield Line()
-        yield from body_lines(TextBody(sanitize.text("\n".join(told)), "muted"), width, Window(None))
-
-
-def _carried(details: SummaryDetails) -> str:
-    counts = [(len(details.user_messages), "user message"), (len(details.anchors), "anchor")]
-    return ", ".join(count_text(count, noun) for count, noun in counts if count)
+        yield from body_lines(TextBody(sanitize.text("\n".join(told)), "muted"), width)
 
 
 def _prune(entry: PruneEntry, around: BuildContext) -> Block:
     from tui_agent.context.pruning import Occasion
 
     freed = wording.tokens(entry.tokens_freed)
-    what = count_text(len(entry.targets), "tool output")
+    what = wording.plural(len(entry.targets), "tool output")
     left = "Each is a placeholder for the model."
     if entry.reason in (Occasion.IMAGES, Occasion.HEAVY_IMAGES):
         # Messages may hold images, too.
-        what = f"the images of {count_text(len(entry.targets), 'entry')}"
+        what = f"the images of {wording.plural(len(entry.targets), 'entry')}"
         left = "The text beside them stays."
     elif entry.keep_chars:
         # Calls with long arguments, too.
-        what = count_text(len(entry.targets), "entry")
+        what = wording.plural(len(entry.targets), "entry")
         left = f"Of each long text {entry.keep_chars:,} characters stay for the model."
     left = f"{left} Here they can still be read."
     notes = dict(zip(entry.targets, entry.notes, strict=False))
@@ -341,24 +331,10 @@ def _check(entry: CheckEntry) -> Block:
 
 def _text_body(text: str) -> Callable[[int], Iterable[Line]]:
     body = TextBody(sanitize.text(text), "muted")
-    return lambda width: body_lines(body, width, Window(None))
+    return lambda width: body_lines(body, width)
 
 
 def cut_off_block(entry_id: int, said: str) -> CutOffBlock:
     """Return the words of an attempt that failed; ``entry_id`` is the entry beside the path that keeps them."""
-    text = f"Cut off after {count_text(len(said.split()), 'word')} · in the tree as #{entry_id}"
+    text = f"Cut off after {wording.plural(len(said.split()), 'word')} · in the tree as #{entry_id}"
     return CutOffBlock(text, _text_body(said), said)
-
-
-def notice_block(key: str, message: str, severity: str = "information") -> MarkerBlock:
-    icon, style = {
-        "information": ("·", "marker"),
-        "warning": ("!", "status-warning"),
-        "error": ("✗", "status-error"),
-    }[severity]
-    return MarkerBlock(key, message, icon=icon, style=style)
-
-
-def tool_status(value: str) -> str:
-    """Return a known status; events carry it as text."""
-    return ToolStatus(value) if value in set(ToolStatus) else ToolStatus.COMPLETED

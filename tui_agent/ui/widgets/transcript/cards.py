@@ -15,17 +15,17 @@ from tui_agent.ui.widgets.transcript import sanitize
 from tui_agent.ui.widgets.transcript.blocks import SPINNER, Fold, FoldingBlock, head_line, indented
 from tui_agent.ui.widgets.transcript.bodies import (
     INDENT,
+    MAX_ROWS,
     Body,
+    Keep,
     MatchBody,
     NumberedBody,
     TextBody,
-    Window,
     body_lines,
 )
 from tui_agent.ui.widgets.transcript.diffs import DiffBody
 from tui_agent.ui.widgets.transcript.lines import Line, StyledSpan
 from tui_agent.ui.widgets.transcript.source import SizeOf, stored_size
-from tui_agent.ui.widgets.transcript.wording import count_text, duration_text, elapsed_text
 
 RUNNING: Final = "running"
 WAITING: Final = "waiting"
@@ -107,7 +107,6 @@ class CardBlock(FoldingBlock):
 
     @property
     def icon(self) -> StyledSpan:
-        """The icon of its state, in its colour."""
         icon, style = ICONS.get(self.status, ("●", "status-ok"))
         return f"{SPINNER[self.frame % len(SPINNER)] if self.running else icon} ", f"{style} act:toggle"
 
@@ -131,7 +130,7 @@ class CardBlock(FoldingBlock):
     @property
     def elapsed(self) -> str:
         """How long it has been running, empty at first."""
-        return elapsed_text(self._elapsed) if self.running and self._elapsed >= 1 else ""
+        return wording.seconds(self._elapsed) if self.running and self._elapsed >= 1 else ""
 
     # -- what happens to a call
 
@@ -208,7 +207,8 @@ class CardBlock(FoldingBlock):
 
     def cycle(self) -> None:
         """Show a part, then everything, then only the head."""
-        hidden = len(self._shown_body(self._width)) > self._window().most
+        rows = self._window()[0] or MAX_ROWS
+        hidden = len(self._shown_body(self._width)) > rows + 1
         if self.fold is Fold.CLOSED:
             self.choose_fold(Fold.PART)
         elif self.fold is Fold.PART and hidden:
@@ -216,15 +216,12 @@ class CardBlock(FoldingBlock):
         else:
             self.choose_fold(Fold.CLOSED)
 
-    @property
-    def _is_log(self) -> bool:
-        return self.traits.output == "log" or self.tool == _OWN_COMMAND
-
     def _default_fold(self) -> None:
         if self._chosen:
             return
         prints = bool(self._live) and not self.traits.starts_agents
-        shows_itself = self._metadata.diff or self._is_log or prints or self.status == ToolStatus.ERROR
+        is_log = self.traits.output == "log" or self.tool == _OWN_COMMAND
+        shows_itself = self._metadata.diff or is_log or prints or self.status == ToolStatus.ERROR
         denied = self.status in {ToolStatus.DENIED, ToolStatus.INTERRUPTED}
         self.fold = Fold.PART if shows_itself and not denied else Fold.CLOSED
 
@@ -280,13 +277,13 @@ class CardBlock(FoldingBlock):
         if metadata.additions or metadata.deletions:
             facts.append((f"+{metadata.additions} −{metadata.deletions}", "muted"))
         if self._problems:
-            facts.append((count_text(self._problems, "new problem"), "status-warning"))
+            facts.append((wording.plural(self._problems, "new problem"), "status-warning"))
         if metadata.count is not None:
-            facts.append((count_text(metadata.count, self.traits.counts or "line"), "muted"))
+            facts.append((wording.plural(metadata.count, self.traits.counts or "line"), "muted"))
         if metadata.truncation is not None:
             facts.append((f"{metadata.truncation.kept_lines:,} of {metadata.truncation.total_lines:,} shown", "muted"))
         if self.status in {ToolStatus.COMPLETED, ToolStatus.ERROR} and self._seconds >= 0.05:
-            facts.append((duration_text(self._seconds), "muted"))
+            facts.append((wording.duration(self._seconds), "muted"))
         if self._edited and self.standing is not None:
             facts.append((self.standing.value, "standing-told"))
             if "restore" in self.actions:
@@ -301,7 +298,7 @@ class CardBlock(FoldingBlock):
         for row in self._argument_rows():
             yield from TextBody(row, "code-inline").row(0, width)
         self._width = width
-        yield from body_lines(self._shown_body(width), width, self._window())
+        yield from body_lines(self._shown_body(width), width, *self._window())
         if self._result is not None and self._result.full_output and self.fold is not Fold.CLOSED:
             total = self._metadata.truncation.total_lines if self._metadata.truncation else 0
             what = f"Output was cut · open full ({total:,} lines)" if total else "Output was cut · open full"
@@ -318,13 +315,13 @@ class CardBlock(FoldingBlock):
             return [sanitize.text(json.dumps(arguments, ensure_ascii=False))]
         return []
 
-    def _window(self) -> Window:
+    def _window(self) -> tuple[int | None, Keep]:
+        """Return how many rows of the body are shown, None for all, and of which end."""
         if self.fold is Fold.FULL:
-            return Window(None)
+            return None, "head"
         if self._metadata.diff:
-            return Window(_DIFF_ROWS)
-        tail = self.traits.output == "log" or self._result is None
-        return Window(_OUTPUT_ROWS, "tail" if tail else "head")
+            return _DIFF_ROWS, "head"
+        return _OUTPUT_ROWS, "tail" if self.traits.output == "log" or self._result is None else "head"
 
     def _shown_body(self, width: int) -> Body:
         if self._content is None:
@@ -395,4 +392,4 @@ class ShellBlock(FoldingBlock):
         yield head_line(left, facts, end, width)
 
     def _body(self, width: int) -> Iterable[Line]:
-        return body_lines(self._rows, width, Window(None if self.fold is Fold.FULL else _SHELL_ROWS, "tail"))
+        return body_lines(self._rows, width, None if self.fold is Fold.FULL else _SHELL_ROWS, "tail")

@@ -54,7 +54,6 @@ class _Open:
     start: int
     flows: int
     previous: str
-    blank_before: bool
     number: int | None = None
     code: Code | None = None
     frozen_lines: int = 0
@@ -65,10 +64,12 @@ class MarkdownDocument:
 
     def __init__(self, text: str = "", *, base: str = "text", finished: bool = False) -> None:
         self._base = base
-        self._raw = ""
+        self.source = ""
+        """The text as it came."""
         self._held = ""
         self._source = ""
-        self._finished = False
+        """The same made harmless, without what is held back."""
+        self.finished = False
         self._width = 0
         self._is_plain = False
         self._reset()
@@ -77,17 +78,9 @@ class MarkdownDocument:
         if finished:
             self.finish()
 
-    @property
-    def source(self) -> str:
-        return self._raw
-
-    @property
-    def finished(self) -> bool:
-        return self._finished
-
     def append(self, text: str) -> None:
         """Add text. Costs next to nothing; the work is done when lines are asked for."""
-        self._raw += text
+        self.source += text
         text = self._held + text
         self._held = "\r" if text.endswith("\r") else ""
         self._source += sanitize.text(text[:-1] if self._held else text)
@@ -95,9 +88,9 @@ class MarkdownDocument:
 
     def finish(self) -> None:
         """No more text comes: what was held back is shown, and links that are defined anywhere are resolved."""
-        if self._finished:
+        if self.finished:
             return
-        self._finished = True
+        self.finished = True
         if self._held:
             self._source += "\n"
             self._held = ""
@@ -163,34 +156,27 @@ class MarkdownDocument:
             self._tail = [TextFlow([[(line, self._base)] if line else [] for line in source.split("\n")])]
             return
         complete = source.rfind("\n") + 1
-        if self._finished or len(source) - max(complete, self._offset) > 2 * SEGMENT:
+        if self.finished or len(source) - max(complete, self._offset) > 2 * SEGMENT:
             complete = len(source)
         if complete > self._scanned:
             self._scanned = complete
             self._freeze(complete)
         end = len(source)
-        if not self._finished:
+        if not self.finished:
             last_lines = max(source.rfind("\n", 0, max(complete - 1, 0)), self._offset - 1, 0)
             undecided = _UNDECIDED.search(source, last_lines)
-            if undecided is not None and not self._in_fence():
+            if undecided is not None and not (self._open and self._open.kind == "fence"):
                 end = undecided.start() + (source[undecided.start()] == "\n")
-        self._tail = self._make_tail(max(end, self._offset))
-
-    def _in_fence(self) -> bool:
-        return self._open is not None and self._open.kind == "fence"
+        text = self._text(max(end, self._offset))
+        self._tail = self._flows_of(top_blocks(parse_blocks(text, self._new_references())), text.split("\n"))
 
     def _text(self, end: int) -> str:
         stub = self._open.stub if self._open else ""
         return stub + self._source[self._offset : end]
 
-    def _make_tail(self, end: int) -> list[Flow]:
-        text = self._text(end)
-        blocks = top_blocks(parse_blocks(text, self._new_references()))
-        return self._flows_of(blocks, text.split("\n"))
-
     def _new_references(self) -> dict[str, Any]:
         """Return what links may refer to; while text is coming nothing is defined, or definitions would be cut."""
-        return self._references if self._finished else {}
+        return self._references if self.finished else {}
 
     def _maker(self, lines: list[str], number: int | None = None) -> FlowMaker:
         return FlowMaker(
@@ -270,7 +256,6 @@ class MarkdownDocument:
             return
 
     def _offset_of(self, text: str, line: int) -> int:
-        """Return where a line of the parsed text is in the source."""
         position = 0
         for _ in range(line):
             position = text.index("\n", position) + 1
@@ -308,10 +293,11 @@ class MarkdownDocument:
         if self._open and self._open.kind == kind:
             return self._open
         start = self._offset_of(text, line)
-        return _Open(kind, stub, start, len(self._frozen), self._previous, self._blank_before(start))
+        return _Open(kind, stub, start, len(self._frozen), self._previous)
 
     def _freeze_items(self, block: TopBlock, text: str) -> None:
-        starts = [index for index, token in enumerate(block.tokens) if _is_item(token)]
+        items = [token.type == "list_item_open" and token.level == 1 for token in block.tokens]
+        starts = [index for index, is_item in enumerate(items) if is_item]
         if len(starts) < 2:
             return
         opened = self._opened(block.kind, "", text, block.line)
@@ -388,7 +374,3 @@ class MarkdownDocument:
         builder.mark()
         for flow in self._tail:
             builder.feed(flow)
-
-
-def _is_item(token: Any) -> bool:
-    return bool(token.type == "list_item_open" and token.level == 1)

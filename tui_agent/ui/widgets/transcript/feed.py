@@ -5,6 +5,8 @@ Deltas are only kept until :meth:`LiveFeed.flush`; so that a thousand chunks cos
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import groupby
+from operator import itemgetter
 from time import perf_counter
 
 from tui_agent.agent.events import (
@@ -27,17 +29,23 @@ from tui_agent.session.entries import (
     ShellEntry,
     ToolCallPart,
     ToolResultEntry,
+    ToolStatus,
     UserEntry,
 )
-from tui_agent.ui.widgets.transcript.blocks import ActivityBlock, AnswerBlock, Block, EndingBlock, ReasoningBlock
+from tui_agent.ui.widgets.transcript.blocks import (
+    ActivityBlock,
+    AnswerBlock,
+    Block,
+    EndingBlock,
+    MarkerBlock,
+    ReasoningBlock,
+)
 from tui_agent.ui.widgets.transcript.build import (
     BuildContext,
     blocks_of,
     compaction_note,
     cut_off_block,
     mark_problems,
-    notice_block,
-    tool_status,
 )
 from tui_agent.ui.widgets.transcript.cards import CardBlock
 from tui_agent.ui.widgets.transcript.document import MarkdownDocument
@@ -57,30 +65,27 @@ class LiveFeed:
         self._pending_calls: dict[str, ToolCallProgress] = {}
         self._pending_output: dict[str, list[str]] = {}
         self._cards: dict[str, tuple[int, CardBlock]] = {}
-        self._notices: dict[str, int] = {}
+        self._notice: int | None = None
         self._activity: Item | None = None
         self.written = 0
         """Characters the model has written in the run."""
         self.changed: set[int] = set()
 
     def clear(self) -> None:
-        self._live = self._activity = None
+        self._live = self._activity = self._notice = None
         self._pending.clear()
         self._pending_calls.clear()
         self._pending_output.clear()
         self._cards.clear()
-        self._notices.clear()
         self.changed.clear()
 
     @property
     def pending(self) -> bool:
-        """Whether something waits for :meth:`flush`."""
         return bool(self._pending or self._pending_calls or self._pending_output)
 
     # -- the answer being streamed
 
     def stream(self, event: AnswerDelta | ReasoningProgress | ToolCallProgress | ToolOutput) -> None:
-        """Keep what is shown with the next ``flush``."""
         match event:
             case AnswerDelta(text=text) | ReasoningProgress(text=text) if text:
                 self.written += len(text)
@@ -92,9 +97,8 @@ class LiveFeed:
                 self._pending_output.setdefault(call_id, []).append(text)
 
     def flush(self) -> None:
-        """Bring what waits into the model's blocks."""
-        for kind, delta in self._joined():
-            self._document(kind).append(delta)
+        for kind, deltas in groupby(self._pending, itemgetter(0)):
+            self._document(kind).append("".join(text for _, text in deltas))
         self._pending.clear()
         for call in self._pending_calls.values():
             self._write_call(call)
@@ -104,18 +108,6 @@ class LiveFeed:
             card.add_output("".join(texts))
             self.changed.add(index)
         self._pending_output.clear()
-
-    def _joined(self) -> Iterator[tuple[str, str]]:
-        """Yield the pending deltas, neighbours of one kind joined."""
-        kind, parts = "", list[str]()
-        for following, delta in self._pending:
-            if following != kind and parts:
-                yield kind, "".join(parts)
-                parts = []
-            kind = following
-            parts.append(delta)
-        if parts:
-            yield kind, "".join(parts)
 
     def _document(self, kind: str) -> MarkdownDocument:
         item = self._live_item()
@@ -189,7 +181,8 @@ class LiveFeed:
     def append(self, entry: Entry) -> None:
         """An entry was committed at the end of the path."""
         self.flush()
-        if entry.is_dialogue and (place := self._settle(entry)) is not None:
+        mended = isinstance(entry, AssistantEntry)
+        if entry.is_dialogue and (place := self._model.settle(self._end, mended=mended)) is not None:
             self.changed.add(place)
         if isinstance(entry, AssistantEntry):
             self._append_answer(entry)
@@ -204,9 +197,6 @@ class LiveFeed:
                 mark_problems(self._model.item(owner).blocks, entry.diagnostics)
                 self.changed.add(owner)
             self._append_before_live(entry)
-
-    def _settle(self, entry: Entry) -> int | None:
-        return self._model.settle(self._end, mended=isinstance(entry, AssistantEntry))
 
     def _append_answer(self, entry: AssistantEntry) -> None:
         blocks = blocks_of(entry, BuildContext(live=True, running=self._model.running, size_of=self._model.size_of))
@@ -344,7 +334,8 @@ class LiveFeed:
             case ToolFinished():
                 self.flush()
                 index, card = self._card(event.call_id, "")
-                card.finish(tool_status(event.status), event.metadata, event.seconds)
+                status = ToolStatus(event.status) if event.status in set(ToolStatus) else ToolStatus.COMPLETED
+                card.finish(status, event.metadata, event.seconds)
                 self.changed.add(index)
             case RunEnded():
                 self._model.running = False
@@ -390,23 +381,17 @@ class LiveFeed:
 
     # -- notices
 
-    def notice(self, message: str, severity: str, key: str) -> None:
-        """Show a line that is no entry; a later one with the same key takes its place."""
-        block = notice_block(key or "notice", message, severity)
-        index = self._notices.get(key) if key else None
-        if index is None or index >= len(self._model):
-            index = self._add_local([block])
-            if key:
-                self._notices[key] = index
-        else:
-            self._model.item(index).blocks[:] = [block]
-        self.changed.add(index)
-
-    def withdraw(self, key: str) -> None:
-        index = self._notices.pop(key, None)
-        if index is not None and index < len(self._model):
-            self._model.item(index).blocks.clear()
-            self.changed.add(index)
+    def notice(self, message: str) -> None:
+        """Show a line that is no entry in place of the one before; "" takes that away."""
+        blocks: list[Block] = [MarkerBlock("notice", message, icon="·")] if message else []
+        place, self._notice = self._notice, None
+        if place is not None and place < len(self._model):
+            self._model.item(place).blocks[:] = blocks
+        elif message:
+            place = self._add_local(blocks)
+        if place is not None:
+            self._notice = place if message else None
+            self.changed.add(place)
 
 
 def _adopt(blocks: list[Block], live: list[Block]) -> None:

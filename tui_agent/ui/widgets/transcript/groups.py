@@ -4,8 +4,8 @@ A run may go through several answers. Which calls are in one depends on the path
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from typing import Final, Protocol
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
 
 from tui_agent.app import format as wording
 from tui_agent.context.context_status import Standing, together
@@ -16,7 +16,6 @@ from tui_agent.ui.widgets.transcript.cards import CardBlock
 from tui_agent.ui.widgets.transcript.items import Item
 from tui_agent.ui.widgets.transcript.lines import Line, StyledSpan
 from tui_agent.ui.widgets.transcript.source import LIVE
-from tui_agent.ui.widgets.transcript.wording import count_text
 
 MIN_CALLS: Final = 3
 """Calls that are worth a row of their own; fewer are clearer one by one."""
@@ -91,7 +90,7 @@ class GroupBlock(FoldingBlock):
         same = [card for card in self.cards if card.tool == tool]
         if count > 1 and all(card.title == same[0].title for card in same):
             return f"{count:,} times"
-        return count_text(count, same[0].traits.runs_of)
+        return wording.plural(count, same[0].traits.runs_of)
 
     def _facts(self, running: CardBlock | None) -> list[StyledSpan]:
         cards = self.cards
@@ -102,23 +101,13 @@ class GroupBlock(FoldingBlock):
             facts.append((f"{hidden} {Standing.CLEARED.value}", "standing-told"))
         units = {card.traits.counts for card in cards if card.count is not None}
         if len(units) == 1:
-            facts.append((count_text(sum(card.count or 0 for card in cards), units.pop()), "muted"))
+            facts.append((wording.plural(sum(card.count or 0 for card in cards), units.pop()), "muted"))
         if tokens := sum(card.tokens for card in cards):
             facts.append((f"{wording.tokens(tokens)} tokens", "muted"))
         return facts
 
     def _body(self, width: int) -> Iterable[Line]:  # noqa: ARG002 - as inherited
         return ()
-
-
-class Items(Protocol):
-    """The items of a path in their order."""
-
-    kinds: list[str]
-
-    def item(self, index: int) -> Item:
-        """Return an item, loaded if need be."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,9 +119,9 @@ class _Segment:
     trails: bool
 
 
-def arrange(items: Items, index: int) -> frozenset[int]:
+def arrange(kinds: Sequence[str], item_at: Callable[[int], Item], index: int) -> frozenset[int]:
     """Put the small calls of an item into their groups, and return the places of all items that look different now."""
-    item = items.item(index)
+    item = item_at(index)
     plain = [block for block in item.blocks if not isinstance(block, GroupBlock)]
     segments = _segments(plain)
     if not segments and not any(block.within for block in plain):
@@ -141,8 +130,8 @@ def arrange(items: Items, index: int) -> frozenset[int]:
     heads: dict[int, GroupBlock] = {}
     grouped: set[int] = set()
     for segment in segments:
-        before = _reach(items, index, -1) if segment.leads else []
-        after = _reach(items, index, 1) if segment.trails else []
+        before = _reach(kinds, item_at, index, -1) if segment.leads else []
+        after = _reach(kinds, item_at, index, 1) if segment.trails else []
         run = [*before, *((index, block) for block in segment.blocks), *after]
         # What was said before the first call says what the run is about.
         while run and not isinstance(run[0][1], CardBlock):
@@ -184,16 +173,16 @@ def _group_of(members: Sequence[Block]) -> GroupBlock:
     return GroupBlock(first)
 
 
-def _reach(items: Items, index: int, step: int) -> list[tuple[int, Block]]:
+def _reach(kinds: Sequence[str], item_at: Callable[[int], Item], index: int, step: int) -> list[tuple[int, Block]]:
     """Return the small blocks that go on with those at the edge of an item, with their places, in the path's order."""
     found: list[tuple[int, Block]] = []
     place = index + step
-    while 0 <= place < len(items.kinds) and place // _REACH == index // _REACH:
-        kind = items.kinds[place]
+    while 0 <= place < len(kinds) and place // _REACH == index // _REACH:
+        kind = kinds[place]
         if kind not in _BETWEEN:
             if kind not in {"assistant", LIVE}:
                 break
-            plain = [block for block in items.item(place).blocks if not isinstance(block, GroupBlock)]
+            plain = [block for block in item_at(place).blocks if not isinstance(block, GroupBlock)]
             segments = _segments(plain)
             edge = segments[-1 if step < 0 else 0] if segments else None
             if edge is not None and (edge.trails if step < 0 else edge.leads):

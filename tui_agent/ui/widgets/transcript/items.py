@@ -7,7 +7,7 @@ from typing import Final
 from tui_agent.ui.widgets.transcript.blocks import Block, Fold
 from tui_agent.ui.widgets.transcript.lines import Line
 
-KEPT_ITEMS: Final = 400
+_KEPT_ITEMS: Final = 400
 """Loaded items that are kept."""
 
 BLANK: Final = Line()
@@ -84,9 +84,8 @@ def apart(previous: Block, following: Block) -> bool:
 class ItemCache:
     """The loaded items by place, the least recently used ones forgotten first; pinned ones stay."""
 
-    def __init__(self, limit: int = KEPT_ITEMS) -> None:
+    def __init__(self) -> None:
         self._items: OrderedDict[int, Item] = OrderedDict()
-        self._limit = limit
         self.pinned: set[int] = set()
         """Places of items that exist nowhere else or are about to change."""
 
@@ -106,8 +105,8 @@ class ItemCache:
         """Keep an item, and forget the one that was not used for longest."""
         self._items[index] = item
         self._items.move_to_end(index)
-        if len(self._items) > self._limit + len(self.pinned):
-            for place in list(self._items)[: len(self._items) - self._limit]:
+        if len(self._items) > _KEPT_ITEMS + len(self.pinned):
+            for place in list(self._items)[: len(self._items) - _KEPT_ITEMS]:
                 if place not in self.pinned and place != index:
                     del self._items[place]
                     break

@@ -70,7 +70,12 @@ def coloured(
     if lexer is None:
         return [((line, base),) if line else () for line in lines], state
     with limited(_SECONDS):
-        tokens, state = _lex(lexer, "\n".join(lines) + "\n", state)
+        text = "\n".join(lines) + "\n"
+        # Only plain regular-expression lexers can go on from a state; others start afresh with each chunk.
+        if isinstance(lexer, RegexLexer) and type(lexer).get_tokens_unprocessed is RegexLexer.get_tokens_unprocessed:
+            tokens, state = _lex_from(lexer, text, state)
+        else:
+            tokens, state = [(kind, value) for _, kind, value in lexer.get_tokens_unprocessed(text)], ("root",)
     return _split_rows(tokens, base, len(lines)), state
 
 
@@ -100,16 +105,6 @@ def _merged(row: list[StyledSpan]) -> StyledSpans:
         else:
             merged.append((text, style))
     return tuple(merged)
-
-
-def _lex(lexer: Lexer, text: str, state: tuple[str, ...]) -> tuple[list[tuple[Any, str]], tuple[str, ...]]:
-    """Return the tokens of ``text`` and the state behind it.
-
-    Only plain regular-expression lexers can go on from a state; others start afresh with each chunk.
-    """
-    if isinstance(lexer, RegexLexer) and type(lexer).get_tokens_unprocessed is RegexLexer.get_tokens_unprocessed:
-        return _lex_from(lexer, text, state)
-    return [(kind, value) for _, kind, value in lexer.get_tokens_unprocessed(text)], ("root",)
 
 
 def _lex_from(lexer: RegexLexer, text: str, state: tuple[str, ...]) -> tuple[list[tuple[Any, str]], tuple[str, ...]]:

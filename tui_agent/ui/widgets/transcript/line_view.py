@@ -11,8 +11,14 @@ from textual.widget import Widget
 
 from tui_agent.ui.widgets.transcript.diffs import diff_body
 from tui_agent.ui.widgets.transcript.lines import Line
-from tui_agent.ui.widgets.transcript.paint import offset_strip, paint, selected_part, text_width
-from tui_agent.ui.widgets.transcript.palette import COMPONENT_CLASSES, Palette
+from tui_agent.ui.widgets.transcript.paint import (
+    COMPONENT_CLASSES,
+    Palette,
+    offset_strip,
+    paint,
+    selected_part,
+    text_width,
+)
 
 MakeLines = Callable[[int], Iterable[Line]]
 """Makes lines of at most some cells."""

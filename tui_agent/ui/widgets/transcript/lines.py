@@ -1,7 +1,7 @@
 """What the transcript is made of below blocks: runs of styled text, lines of them, and how text wraps into lines.
 
 A style is a key: names of component classes without their prefix, separated by spaces ("text strong"). A key may
-also hold ``url:…`` (a link) or ``act:…`` (something that can be clicked); see :mod:`.palette`.
+also hold ``url:…`` (a link) or ``act:…`` (something that can be clicked); see :mod:`.paint`.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -134,6 +134,14 @@ def last_cut(runs: Sequence[StyledSpan], width: int) -> StyledSpans:
     for start, _ in _ascii_cuts(text, width) if text.isascii() else _wide_cuts(text, width):  # noqa: B007 - only the last one is wanted
         pass
     return _Slicer(runs).slice(start, len(text))
+
+
+def wrapped(
+    runs: Sequence[StyledSpan], width: int, first: StyledSpans = (), rest: StyledSpans = ()
+) -> Iterator["Line"]:
+    """Yield runs wrapped into lines: ``first`` stands before the first of them, ``rest`` before the others."""
+    for number, (swallowed, part) in enumerate(wrap(runs, width)):
+        yield Line(part, prefix=rest if number else first, join=swallowed if number else "\n")
 
 
 class _Slicer:

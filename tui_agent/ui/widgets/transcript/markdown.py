@@ -12,9 +12,16 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from tui_agent.lazy import dataclass
 from tui_agent.ui.widgets.transcript import sanitize
 from tui_agent.ui.widgets.transcript.code import Code
-from tui_agent.ui.widgets.transcript.flows import CodeFlow, Flow, Frame, RuleFlow, TableFlow, TextFlow
+from tui_agent.ui.widgets.transcript.flows import (
+    Alignment,
+    CodeFlow,
+    Flow,
+    Frame,
+    RuleFlow,
+    TableFlow,
+    TextFlow,
+)
 from tui_agent.ui.widgets.transcript.lines import StyledSpan
-from tui_agent.ui.widgets.transcript.tables import Alignment, TableData
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -228,6 +235,7 @@ class FlowMaker:
         self._references = references if references is not None else {}
         self._containers: list[_Container] = []
         self._lists: list[int | None] = []
+        self._pending_gap: bool | None = None
         self.flows: list[Flow] = []
 
     def add(self, tokens: "Sequence[Token]") -> None:
@@ -262,7 +270,8 @@ class FlowMaker:
                 gap = self.gap("quote", line)
                 bar: StyledSpan = ("▏ ", "quote-bar")
                 self._containers.append(_Container(Frame((bar,), (bar,), "> ", "> "), line))
-                self._open_quote(gap=gap)
+                self._pending_gap = gap
+                self.previous = "quote-open"
             case "blockquote_close":
                 self._containers.pop()
                 self._pending_gap = None
@@ -271,7 +280,9 @@ class FlowMaker:
                 self._lists.append(None)
             case "ordered_list_open":
                 start = int(token.attrGet("start") or 1) if token.attrGet("start") != 0 else 0
-                self._lists.append(self._take_number(start))
+                if self._number is not None and not self._containers:
+                    start, self._number = self._number, None
+                self._lists.append(start)
             case "bullet_list_close" | "ordered_list_close":
                 self._lists.pop()
                 self.previous = "list"
@@ -282,17 +293,6 @@ class FlowMaker:
             case _:
                 pass
         return index + 1
-
-    def _take_number(self, start: int) -> int:
-        if self._number is not None and not self._containers:
-            start, self._number = self._number, None
-        return start
-
-    def _open_quote(self, *, gap: bool) -> None:
-        self._pending_gap = gap
-        self.previous = "quote-open"
-
-    _pending_gap: bool | None = None
 
     def _open_item(self, token: "Token", line: int) -> None:
         number = self._lists[-1]
@@ -319,7 +319,7 @@ class FlowMaker:
         frame = Frame()
         for container in self._containers:
             own = container.frame
-            if container.used and not _is_space(own.rest):
+            if container.used and not all(text.isspace() for text, _ in own.rest):
                 frame.outer = (*frame.rest, *own.rest)
             frame.first += own.rest if container.used else own.first
             frame.first_lead += own.rest_lead if container.used else own.first_lead
@@ -375,16 +375,12 @@ class FlowMaker:
                     style = str(token.attrGet("style") or "text-align:left")
                     alignments.append(cast("Alignment", style.removeprefix("text-align:")))
         gap = self.gap("table", line)
-        self.flows.append(TableFlow(TableData(rows, alignments), self._frame(), gap=gap))
+        self.flows.append(TableFlow(rows, alignments, self._frame(), gap=gap))
 
 
 def is_blank(line: str) -> bool:
     """Return whether a line of source holds nothing but white space and marks of quotes."""
     return _BLANK.match(line) is not None
-
-
-def _is_space(runs: Sequence[StyledSpan]) -> bool:
-    return all(text.isspace() for text, _ in runs)
 
 
 def language_of(token: "Token") -> str:

@@ -1,9 +1,10 @@
 """The transcript without a screen: items, their heights, what is loaded, and which line is where."""
 
 from array import array
-from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import accumulate
 from typing import Final
 
 from tui_agent.app.format import tokens
@@ -13,18 +14,16 @@ from tui_agent.context.tokens import TokenCounter
 from tui_agent.lazy import dataclass
 from tui_agent.session.entries import CompactionEntry, Entry, ToolResultEntry, UserEntry, kinds
 from tui_agent.session.records import Outlines
-from tui_agent.ui.widgets.transcript.blocks import Block, EndingBlock, Fold, ToldBlock
+from tui_agent.ui.widgets.transcript.blocks import Block, EndingBlock, Fold, MarkerBlock, ToldBlock
 from tui_agent.ui.widgets.transcript.build import (
     BuildContext,
     blocks_of,
     compaction_note,
     is_rule,
     mark_problems,
-    notice_block,
 )
 from tui_agent.ui.widgets.transcript.cards import CardBlock
 from tui_agent.ui.widgets.transcript.groups import GroupBlock, arrange
-from tui_agent.ui.widgets.transcript.heights import HeightIndex
 from tui_agent.ui.widgets.transcript.items import Item, ItemCache, apart
 from tui_agent.ui.widgets.transcript.lines import Line
 from tui_agent.ui.widgets.transcript.source import HIDDEN, LIVE, LIVE_ID, EntrySource, estimates
@@ -62,6 +61,71 @@ class Row:
     line: Line
 
 
+_HEIGHTS: Final = 512
+"""Heights that are summed up together."""
+
+
+class HeightIndex:
+    """A list of heights with running totals.
+
+    Changing a height costs nothing, finding an offset or the item at one costs a few microseconds, because
+    totals are kept per chunk and summed at C speed.
+    """
+
+    def __init__(self, heights: Iterable[int] = ()) -> None:
+        self._heights: list[int] = list(heights)
+        self._sums: list[int] = [
+            sum(self._heights[start : start + _HEIGHTS]) for start in range(0, len(self._heights), _HEIGHTS)
+        ]
+        self.total: int = sum(self._sums)
+        """Lines of everything."""
+
+    def __len__(self) -> int:
+        return len(self._heights)
+
+    def __getitem__(self, index: int) -> int:
+        return self._heights[index]
+
+    def __setitem__(self, index: int, height: int) -> None:
+        change = height - self._heights[index]
+        if change:
+            self._heights[index] = height
+            self._sums[index // _HEIGHTS] += change
+            self.total += change
+
+    def append(self, height: int) -> None:
+        if len(self._heights) % _HEIGHTS == 0:
+            self._sums.append(0)
+        self._heights.append(height)
+        self._sums[-1] += height
+        self.total += height
+
+    def pop(self) -> None:
+        height = self._heights.pop()
+        self._sums[-1] -= height
+        self.total -= height
+        if len(self._heights) % _HEIGHTS == 0:
+            self._sums.pop()
+
+    def offset(self, index: int) -> int:
+        """Return the line at which an item starts; one past the last item is the total."""
+        chunk = index // _HEIGHTS
+        return sum(self._sums[:chunk]) + sum(self._heights[chunk * _HEIGHTS : index])
+
+    def find(self, line: int) -> tuple[int, int]:
+        """Return the item a line belongs to and the line within it; lines outside are the nearest inside."""
+        if not self.total:
+            return 0, 0
+        line = min(max(line, 0), self.total - 1)
+        sums = list(accumulate(self._sums))
+        chunk = bisect_right(sums, line)
+        line -= sums[chunk - 1] if chunk else 0
+        start = chunk * _HEIGHTS
+        totals = list(accumulate(self._heights[start : start + _HEIGHTS]))
+        place = bisect_right(totals, line)
+        return start + place, line - (totals[place - 1] if place else 0)
+
+
 class TranscriptModel:
     """Items of a path, one per entry, and the ones that are no entries at the end."""
 
@@ -94,7 +158,6 @@ class TranscriptModel:
 
     @property
     def total(self) -> int:
-        """Lines of everything, part of them estimated."""
         return self.heights.total
 
     # -- what there is
@@ -137,10 +200,6 @@ class TranscriptModel:
     def rule_of(self, entry_id: int) -> int | None:
         """Return the place of the item before which a compaction has its rule."""
         return next((at for at, rules in self._rules.items() if any(one.id == entry_id for one in rules)), None)
-
-    def _note_of(self, entry: CompactionEntry) -> list[Block]:
-        """Return what stands in a compaction's own place: its rule is where what it keeps begins."""
-        return [] if self._rule_place(entry) == bisect_left(self.ids, entry.id) else [compaction_note(entry)]
 
     def _rules_at(self, place: int) -> list[Block]:
         """Return the rule of the newest compaction that has it there: an edited summary has the former's place."""
@@ -220,7 +279,6 @@ class TranscriptModel:
     # -- loading
 
     def load(self, ids: Sequence[int]) -> Sequence[Entry]:
-        """Return entries that a marker is about."""
         return self._source.load(ids) if self._source is not None else ()
 
     def item(self, index: int) -> Item:
@@ -247,7 +305,8 @@ class TranscriptModel:
             if place in self._cache:
                 continue
             if entry is None:
-                lost = notice_block("damaged", f"#{self.ids[place]} could not be read; the rest is there", "warning")
+                text = f"#{self.ids[place]} could not be read; the rest is there"
+                lost = MarkerBlock("damaged", text, icon="!", style="status-warning")
                 self._cache.put(place, Item(self.ids[place], self.kinds[place], [lost]))
             else:
                 self._put(place, entry, [entries[result] for result in results.get(place, ()) if result in entries])
@@ -264,9 +323,6 @@ class TranscriptModel:
         # What is damaged is left out.
         loaded = {entry.id: entry for entry in self._source.load([self.ids[place] for place in places])}
         return {place: loaded[self.ids[place]] for place in places if self.ids[place] in loaded}
-
-    def _results_of(self, index: int) -> list[int]:
-        return [place for place in self._following(index) if self.kinds[place] == "tool_result"]
 
     def _following(self, index: int) -> list[int]:
         """Return the places of the results of an answer's calls, and of what was said after them."""
@@ -288,13 +344,17 @@ class TranscriptModel:
         )
         if self.is_replaced(index):
             own = []
+        elif not isinstance(entry, CompactionEntry):
+            own = blocks_of(entry, around)
         else:
-            own = self._note_of(entry) if isinstance(entry, CompactionEntry) else blocks_of(entry, around)
+            # Its rule is where what it keeps begins.
+            own = [] if self._rule_place(entry) == index else [compaction_note(entry)]
         for told in results:
             if isinstance(told, UserEntry):
                 mark_problems(own, told.diagnostics)
         blocks = [*self._rules_at(index), *own]
-        item = Item(entry.id, entry.kind, blocks, self._results_of(index) if by_call else ())
+        places = [at for at in self._following(index) if self.kinds[at] == "tool_result"] if by_call else ()
+        item = Item(entry.id, entry.kind, blocks, places)
         self._apply_folds(item)
         self._cache.put(index, item)
 
@@ -315,7 +375,7 @@ class TranscriptModel:
         item = self._cache.get(place) if place is not None else None
         mended = mended and place is not None and self._said_after(place) in {"", "assistant"}
         endings = [block for block in item.blocks if isinstance(block, EndingBlock)] if item is not None else []
-        changed = [block.settle(mended=mended) for block in endings]
+        changed = [block.tell("mended" if mended else "over") for block in endings]
         return place if any(changed) else None
 
     def summarised_by(self, entry: CompactionEntry) -> int:
@@ -375,12 +435,8 @@ class TranscriptModel:
     def _apply_folds(self, item: Item) -> None:
         for block in item.blocks:
             fold = self._folds.get((item.id, block.key))
-            if fold is None:
-                continue
-            if isinstance(block, CardBlock):
+            if fold is not None:
                 block.choose_fold(fold)
-            else:
-                block.fold = fold
 
     def size_of(self, entry: Entry) -> int:
         """Return the tokens of an entry that was stored, as the map of the context has them."""
@@ -425,14 +481,13 @@ class TranscriptModel:
     # -- heights
 
     def measured(self, index: int) -> bool:
-        """Whether the height of an item is known and not estimated."""
         return index in self._measured
 
     def measure(self, index: int) -> int:
         """Lay an item out, note its height, and return it."""
         item = self.item(index)
         if self.told is None:
-            self._regrouped |= arrange(self, index)
+            self._regrouped |= arrange(self.kinds, self.item, index)
         self._stand(item)
         if self.told is not None:
             self._leave_out(item, self.told)
@@ -456,7 +511,6 @@ class TranscriptModel:
         return self.measure(index)
 
     def _gap_before(self, index: int) -> bool:
-        """Whether a blank line stands before an item."""
         previous = next((place for place in range(index - 1, -1, -1) if self.heights[place]), None)
         if previous is None:
             return False

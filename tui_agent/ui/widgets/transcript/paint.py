@@ -1,7 +1,10 @@
-"""Lines to strips of exactly one width: margin, decoration, text, filling and what stands at the right edge."""
+"""Lines to strips of exactly one width: margin, decoration, text, filling and what stands at the right edge.
+
+Every colour is a component class that a theme's CSS fills in; style keys name them.
+"""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import Final
 
@@ -10,18 +13,84 @@ from rich.style import Style
 from textual.screen import Screen
 from textual.selection import Selection
 from textual.strip import Strip
+from textual.style import Style as VisualStyle
 
 from tui_agent.app.status_marks import GLYPHS, style_of
+from tui_agent.app.status_marks import STYLES as STANDING_STYLES
 from tui_agent.context.context_status import Standing
 from tui_agent.lazy import dataclass
 from tui_agent.ui.widgets.transcript.lines import Line, StyledSpan, cells, runs_width
-from tui_agent.ui.widgets.transcript.palette import Palette, action_of, link_of
 
 MARGIN: Final = 2
 """Cells left of the text: how the model has it, and the focused block's bar."""
 
 _RIGHT: Final = 1
 _FOCUS_BAR: Final = "▎"
+
+
+PREFIX: Final = "transcript--"
+
+STYLES: Final = frozenset(
+    {
+        # text
+        "text", "muted", "strong", "em", "strike", "link", "url", "code-inline", "bullet", "rule", "quote-bar",
+        "heading1", "heading2", "heading3", "heading4", "reasoning",
+        # code
+        "code", "syntax-comment", "syntax-keyword", "syntax-string", "syntax-constant", "syntax-definition",
+        "syntax-name",
+        # diffs and tool output
+        "output", "added", "removed", "added-sign", "removed-sign", "added-part",
+        "removed-part", "line-number", "path",
+        # blocks
+        "user", "user-bar", "tool", "title", "marker", "action", "focus", "focused",
+        "status-running", "status-ok", "status-error", "status-warning", "status-idle",
+        # states of a line
+        "match", "match-current",
+        "standing-told", *STANDING_STYLES,
+    }
+)  # fmt: skip
+"""Names a style key may hold."""
+
+COMPONENT_CLASSES: Final = frozenset(f"{PREFIX}{name}" for name in STYLES)
+
+ACTION: Final = "act:"
+"""What a style key's part that names an action begins with."""
+
+LINK: Final = "url:"
+"""What a style key's part that names a link's address begins with."""
+
+
+class Palette:
+    """Resolves style keys with a widget's ``get_visual_style``; forget everything when styles change."""
+
+    def __init__(self, get_visual_style: Callable[..., VisualStyle]) -> None:
+        self._get_visual_style = get_visual_style
+        self._cache: dict[str, Style] = {}
+
+    def clear(self) -> None:
+        self._cache.clear()
+
+    def __getitem__(self, key: str) -> Style:
+        style = self._cache.get(key)
+        if style is None:
+            if len(self._cache) > 2_000:
+                self._cache.clear()
+            style = self._cache[key] = self._resolve(key)
+        return style
+
+    def _resolve(self, key: str) -> Style:
+        names = key.split()
+        classes = [f"{PREFIX}{name}" for name in names if name in STYLES]
+        style: Style = self._get_visual_style(*classes).rich_style
+        if key == "focused":
+            return Style(bgcolor=style.bgcolor, bold=style.bold, reverse=style.reverse)
+        address = named_in(key, LINK)
+        return style + Style(link=address) if address else style
+
+
+def named_in(key: str, begins: str) -> str | None:
+    """Return the action or the address that a style key holds behind ``ACTION`` or ``LINK``."""
+    return next((part.removeprefix(begins) for part in key.split() if part.startswith(begins)), None)
 
 
 def text_width(width: int) -> int:
@@ -64,7 +133,8 @@ def paint(
         segments.append(Segment(text, palette[style]))
         used += cells(text)
     runs = line.content()
-    for segment in _highlighted(runs, palette, highlights) if highlights else _plain(runs, palette):
+    plain = (Segment(text, palette[style]) for text, style in runs)
+    for segment in _highlighted(runs, palette, highlights) if highlights else plain:
         segments.append(segment)
         used += cells(segment.text)
     filling = palette[line.fill] if line.fill else base
@@ -101,47 +171,33 @@ def offset_strip(line: Line, width: int, row_id: int) -> Strip:
     Cells left of the text are its first character, so a drag may begin in the margin.
     """
     segments: list[Segment] = []
-    before = MARGIN + sum(cells(text) for text, _ in line.prefix)
+    before = MARGIN + runs_width(line.prefix)
     start = Style.from_meta({"offset": (0, row_id)})
     segments.extend(Segment(" ", start) for _ in range(before))
     position = 0
     for text, _ in line.content():
         segments.append(Segment(text, Style.from_meta({"offset": (position, row_id)})))
         position += len(text)
-    used = before + sum(cells(text) for text, _ in line.content())
+    used = before + runs_width(line.content())
     if used < width:
         segments.append(Segment(" " * (width - used)))
     return Strip(segments).adjust_cell_length(width)
 
 
-def action_at(line: Line, x: int, width: int) -> str | None:
-    """Return the action of the text at a cell, or None."""
-    position = MARGIN
-    for text, style in (*line.prefix, *line.content()):
-        if position <= x < position + cells(text):
-            return action_of(style)
-        position += cells(text)
-    position = tail_end(line, width) - sum(cells(text) for text, _ in line.tail)
-    for text, style in line.tail:
-        if position <= x < position + cells(text):
-            return action_of(style)
-        position += cells(text)
-    return None
-
-
-def link_at(line: Line, x: int) -> str | None:
-    """Return the address of the link at a cell, or None."""
-    position = MARGIN + sum(cells(text) for text, _ in line.prefix)
-    for text, style in line.content():
-        if position <= x < position + cells(text):
-            return link_of(style)
-        position += cells(text)
-    return None
+def style_at(line: Line, x: int, width: int) -> str:
+    """Return the style key of the text at a cell, "" where there is none."""
+    text, tail = (*line.prefix, *line.content()), line.tail
+    for position, spans in ((MARGIN, text), (tail_end(line, width) - runs_width(tail), tail)):
+        for part, style in spans:
+            if position <= x < position + cells(part):
+                return style
+            position += cells(part)  # noqa: PLW2901 - the walk from left to right
+    return ""
 
 
 def text_index_at(line: Line, x: int) -> int:
     """Return which character of a line's text is at a cell; cells outside are the nearest character."""
-    position = MARGIN + sum(cells(text) for text, _ in line.prefix)
+    position = MARGIN + runs_width(line.prefix)
     text = line.text
     for index, character in enumerate(text):
         position += cells(character)
@@ -167,11 +223,6 @@ def selection_style(screen: Screen[object]) -> Style:
     style = screen.get_component_rich_style(name)
     transparent = screen.get_component_styles(name).color.a == 0
     return Style(bgcolor=style.bgcolor) if transparent else style
-
-
-def _plain(runs: Sequence[StyledSpan], palette: Palette) -> Iterator[Segment]:
-    for text, style in runs:
-        yield Segment(text, palette[style])
 
 
 def _highlighted(runs: Sequence[StyledSpan], palette: Palette, highlights: Sequence[Highlight]) -> Iterator[Segment]:

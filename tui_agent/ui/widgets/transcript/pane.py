@@ -13,10 +13,9 @@ from tui_agent.ui.widgets.transcript.blocks import Block, Fold
 from tui_agent.ui.widgets.transcript.cards import CardBlock
 from tui_agent.ui.widgets.transcript.groups import GroupBlock
 from tui_agent.ui.widgets.transcript.model import Position, Row
-from tui_agent.ui.widgets.transcript.paint import action_at, link_at, text_index_at
-from tui_agent.ui.widgets.transcript.selecting import row_id, selection_of, word_at
+from tui_agent.ui.widgets.transcript.paint import ACTION, LINK, named_in, style_at, text_index_at
 from tui_agent.ui.widgets.transcript.source import LIVE
-from tui_agent.ui.widgets.transcript.viewport import Focus, Viewport
+from tui_agent.ui.widgets.transcript.viewport import Focus, Viewport, row_id, word_at
 
 OPENED_ROWS = 6
 """Rows of a block that are seen at least after it was opened."""
@@ -68,7 +67,6 @@ class BlockPane(Viewport):
             self._focus(*target)
 
     def action_focus_message(self, step: int) -> None:
-        """Focus the next or previous message of the user."""
         focused = self._focused_on_screen()
         start = focused[0] if focused else self.top.index
         place = start + step
@@ -187,10 +185,8 @@ class BlockPane(Viewport):
             return
         if fold is None:
             block.cycle()
-        elif isinstance(block, CardBlock):
-            block.choose_fold(fold)
         else:
-            block.fold = fold
+            block.choose_fold(fold)
         self.model.remember_fold(self.model.ids[index], block)
         if isinstance(block, GroupBlock):
             self.model.refold(block)
@@ -242,21 +238,16 @@ class BlockPane(Viewport):
             return
         if event.chain > 1:
             self._select_at(row, offset, whole=event.chain > 2)
-        elif not self._has_selection():
+        elif (selection := self.text_selection) is None or selection.start == selection.end:
             self._click(row, offset)
-
-    def _has_selection(self) -> bool:
-        selection = self.text_selection
-        return selection is not None and selection.start != selection.end
 
     def _click(self, row: Row, offset: Offset) -> None:
         if row.block is None or not row.block.focusable:
             return
         self._focus(row.index, row.block, scroll=False)
-        width = self.scrollable_content_region.width
-        action = action_at(row.line, offset.x, width)
-        href = link_at(row.line, offset.x)
-        if href:
+        style = style_at(row.line, offset.x, self.scrollable_content_region.width)
+        action = named_in(style, ACTION)
+        if href := named_in(style, LINK):
             self.post_message(messages.LinkClicked(href))
         elif action == "toggle":
             self.fold_or_unfold(row.index, row.block)
@@ -276,5 +267,6 @@ class BlockPane(Viewport):
             span = word_at(row.line.text, text_index_at(row.line, offset.x))
             if span is None:
                 return
-            selection = selection_of(row_id(row.index, row.item_line), span)
+            number = row_id(row.index, row.item_line)
+            selection = Selection(Offset(span[0], number), Offset(span[1], number))
         self.screen.selections = {self: selection}

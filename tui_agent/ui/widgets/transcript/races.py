@@ -8,7 +8,7 @@ from tui_agent.session.entries import RaceEntry, RaceRunner, RunnerState
 from tui_agent.ui.widgets.table_list import Column, table_row, widths
 from tui_agent.ui.widgets.transcript import sanitize
 from tui_agent.ui.widgets.transcript.blocks import Fold, MarkerBlock
-from tui_agent.ui.widgets.transcript.bodies import INDENT, TextBody, Window, body_lines
+from tui_agent.ui.widgets.transcript.bodies import INDENT, TextBody, body_lines
 from tui_agent.ui.widgets.transcript.lines import Line, StyledSpan
 
 COLUMNS: Final = (
@@ -76,4 +76,4 @@ def _body(entry: RaceEntry, width: int) -> Iterator[Line]:
         yield Line(table_row(COLUMNS, wide, row), prefix=((INDENT, "text"),))
     if told := "\n".join(race_text.tail_lines(entry)):
         yield Line()
-        yield from body_lines(TextBody(sanitize.text(told), "muted"), width, Window(None))
+        yield from body_lines(TextBody(sanitize.text(told), "muted"), width)

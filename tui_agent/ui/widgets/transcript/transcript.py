@@ -209,13 +209,9 @@ class Transcript(BlockPane, can_focus=True):
                 self._flush_soon()
             self._show_changes()
 
-    def show_notice(self, message: str, severity: str = "information", *, key: str = "") -> None:
-        """Show a line that is no entry; a later one with the same key takes its place."""
-        self._feed.notice(message, severity, key)
-        self._show_changes()
-
-    def withdraw_notice(self, key: str) -> None:
-        self._feed.withdraw(key)
+    def show_notice(self, message: str) -> None:
+        """Show a line that is no entry in place of the one before; "" takes that away."""
+        self._feed.notice(message)
         self._show_changes()
 
     # -- flushing
@@ -352,10 +348,7 @@ class Transcript(BlockPane, can_focus=True):
             return []
         self.model.ensure(index)
         for block in self._blocks_of(index, entry_id):
-            group = block.within
-            if block.hidden and isinstance(group, GroupBlock):
-                group.cycle()
-                self.model.refold(group)
+            self._open_group(block)
             self._unfold_to(index, block, query)
         self.model.remeasure(index)
         # Folding may have made the blocks again.
@@ -364,6 +357,11 @@ class Transcript(BlockPane, can_focus=True):
             start, lines = item.start_of(block), block.lines(self.model.width)
             found += [start + at for at, line in enumerate(lines) if any(find_all(line.text, query))]
         return found
+
+    def _open_group(self, block: Block) -> None:
+        if block.hidden and isinstance(block.within, GroupBlock):
+            block.within.cycle()
+            self.model.refold(block.within)
 
     def _blocks_of(self, index: int, entry_id: int) -> list[Block]:
         """Return the blocks of an item that show an entry, all of them where none names it."""
@@ -374,17 +372,11 @@ class Transcript(BlockPane, can_focus=True):
         """Unfold a block as far as a text needs it; one that does not have it stays as it is."""
         before = block.fold
         while block.foldable and not any(any(find_all(line.text, query)) for line in block.lines(self.model.width)):
-            if block.fold is Fold.FULL:
-                self._fold_as(index, block, before)
+            is_open = block.fold is Fold.FULL
+            block.choose_fold(before if is_open else Fold(block.fold + 1))
+            self.model.remember_fold(self.model.ids[index], block)
+            if is_open:
                 return
-            self._fold_as(index, block, Fold(block.fold + 1))
-
-    def _fold_as(self, index: int, block: Block, fold: Fold) -> None:
-        if isinstance(block, CardBlock):
-            block.choose_fold(fold)
-        else:
-            block.fold = fold
-        self.model.remember_fold(self.model.ids[index], block)
 
     def show_line(self, entry_id: int, line: int) -> None:
         """Show a line of an entry's item in the middle of the window, and focus its block."""
@@ -406,12 +398,10 @@ class Transcript(BlockPane, can_focus=True):
         blocks = self.model.item(index).blocks
         told = [block for block in blocks if block.entry is not None and block.entry[0] == entry_id]
         own = [block for block in self.model.item(index).shown if not is_rule(block)]
-        target = told[0] if told else next(iter(own or blocks), None)
-        if target is not None and target.hidden and isinstance(target.within, GroupBlock):
-            target.within.cycle()
-            self.model.refold(target.within)
+        target = next(iter(told or own or blocks), None)
         if target is None:
             self.scroll_to_position(Position(index))
         else:
+            self._open_group(target)
             self._focus(index, target, at_top=True)
         return True

@@ -1,5 +1,6 @@
 """The window onto a transcript's lines: what is visible, where it stays when heights change, and how it is painted."""
 
+import re
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -17,15 +18,75 @@ from tui_agent.ui.widgets.plain import bar_lines, plain_lines
 from tui_agent.ui.widgets.transcript.blocks import Block
 from tui_agent.ui.widgets.transcript.lines import Line
 from tui_agent.ui.widgets.transcript.model import Position, Row, TranscriptModel
-from tui_agent.ui.widgets.transcript.paint import Highlight, find_all, offset_strip, paint, selected_part, text_width
-from tui_agent.ui.widgets.transcript.palette import COMPONENT_CLASSES, Palette
-from tui_agent.ui.widgets.transcript.selecting import row_id, selected_text
+from tui_agent.ui.widgets.transcript.paint import (
+    COMPONENT_CLASSES,
+    Highlight,
+    Palette,
+    find_all,
+    offset_strip,
+    paint,
+    selected_part,
+    text_width,
+)
 from tui_agent.ui.widgets.transcript.source import LIVE_ID
 
 if TYPE_CHECKING:
     from textual.scrollbar import ScrollBar
 
 _KEPT_STRIPS: Final = 1_500
+
+
+ROW_SPAN: Final = 1_000_000
+"""Rows of one item at most. A row's number stays the same when items above it change their height."""
+
+_MAX_ROWS: Final = 50_000
+_WORD: Final = re.compile(r"[\w./~@#%:+-]+|\S")
+
+
+def row_id(index: int, line: int) -> int:
+    """Return the number of a row, ascending through the transcript."""
+    return index * ROW_SPAN + min(line, ROW_SPAN - 1)
+
+
+def selected_text(model: TranscriptModel, selection: Selection, bounds: tuple[int, int]) -> str:
+    """Return the text of a selection: without decoration, with wrapped lines joined as they were.
+
+    Ends that are open are at ``bounds``, the numbers of two rows.
+    """
+    first = selection.start.y if selection.start is not None else bounds[0]
+    last = selection.end.y if selection.end is not None else bounds[1]
+    parts: list[str] = []
+    for row in _rows_between(model, first, last):
+        number = row_id(row.index, row.item_line)
+        text = row.line.text
+        start = selection.start.x if selection.start is not None and number == first else 0
+        end = selection.end.x if selection.end is not None and number == last else len(text)
+        if parts:
+            parts.append(row.line.join if row.block_line else "\n")
+        if not start and (not parts or parts[-1].endswith("\n")) and row.line.join == "\n":
+            parts.append(row.line.lead)
+        parts.append(text[start:end])
+    return "".join(parts).rstrip("\n")
+
+
+def _rows_between(model: TranscriptModel, first: int, last: int) -> list[Row]:
+    rows: list[Row] = []
+    index, line = divmod(first, ROW_SPAN)
+    while index < len(model) and row_id(index, line) <= last and len(rows) < _MAX_ROWS:
+        height = model.ensure(index)
+        while line < height and row_id(index, line) <= last:
+            rows.append(model.row(index, line))
+            line += 1
+        index, line = index + 1, 0
+    return rows
+
+
+def word_at(text: str, position: int) -> tuple[int, int] | None:
+    """Return where the word at a character begins and ends; paths and addresses are words."""
+    for found in _WORD.finditer(text):
+        if found.start() <= position < found.end():
+            return found.span()
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,8 +301,10 @@ class Viewport(ScrollView):
         if not self._painting:
             return offset_strip(row.line, width, row_id(row.index, row.item_line))
         highlights = self._highlights(row) if self._has_highlights else ()
-        focused = self._number_of(row) if self.has_focus and self._is_focused(row) else None
-        standing = row.block.standing if row.block is not None else None
+        focus, block = self.focused_block, row.block
+        has_focus = self.has_focus and block is not None and focus == Focus(row.index, block.key)
+        focused = self._number_of(row) if has_focus else None
+        standing = block.standing if block is not None else None
         if highlights:
             return paint(row.line, width, self._palette, standing=standing, focused=focused, highlights=highlights)
         key = (row.line, focused, standing)
@@ -255,10 +318,6 @@ class Viewport(ScrollView):
         own = row.block.entry if row.block is not None else None
         entry_id = own[0] if own is not None else self.model.ids[row.index]
         return f"#{entry_id}" if row.block_line == 0 and entry_id < LIVE_ID else ""
-
-    def _is_focused(self, row: Row) -> bool:
-        focus = self.focused_block
-        return focus is not None and row.block is not None and focus == Focus(row.index, row.block.key)
 
     def _highlights(self, row: Row) -> list[Highlight]:
         found: list[Highlight] = []

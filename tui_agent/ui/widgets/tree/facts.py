@@ -1,6 +1,6 @@
 """What is said of an entry beside its text: number, model, time, tokens, dollars, files. Pure."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from tui_agent.app import format as wording
 from tui_agent.session.entries import (
@@ -8,12 +8,9 @@ from tui_agent.session.entries import (
     BranchSummaryEntry,
     CompactionEntry,
     Entry,
-    ShellEntry,
     SystemEntry,
-    ToolResultEntry,
     UserEntry,
 )
-from tui_agent.session.path_queries import typed_text
 from tui_agent.ui.outline import changed_files
 from tui_agent.ui.widgets.transcript import sanitize
 
@@ -60,26 +57,3 @@ def files_of(entries: Iterable[Entry]) -> str:
     if len(changed) > _FILES:
         shown.append(f"{len(changed) - _FILES} more")
     return " · ".join(shown)
-
-
-def copy_text(entries: Sequence[Entry]) -> str:
-    """Return the text that copying entries gives."""
-    return sanitize.text("\n\n".join(filter(None, map(_text, entries))))
-
-
-def _text(entry: Entry) -> str:  # noqa: PLR0911 - one arm per kind
-    match entry:
-        case UserEntry():
-            return typed_text(entry.parts)
-        case AssistantEntry():
-            return entry.text or "\n".join(f"{call.tool} {call.arguments}" for call in entry.tool_calls)
-        case ToolResultEntry():
-            return entry.output
-        case ShellEntry():
-            return f"$ {entry.command}\n{entry.output}"
-        case CompactionEntry() | BranchSummaryEntry():
-            return entry.summary
-        case SystemEntry():
-            return "\n\n".join(entry.blocks)
-        case _:
-            return entry.preview

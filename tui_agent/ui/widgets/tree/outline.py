@@ -186,24 +186,20 @@ class Outline:
     # -- asking
 
     def line(self, y: int) -> TreeLine | None:
-        """Return a line, None where there is none."""
         if not 0 <= y < self.total:
             return None
         placed = self._placed[bisect_right(self._starts, y) - 1]
         at = y - placed.start
-        guide = placed.lead if at == 0 else placed.rest
-        if placed.is_folded and at == 1:
-            row = placed.rows[0]
-            return TreeLine(LineKind.FOLD, placed.segment, row, guide, placed.segment.last, False, True, True)  # noqa: FBT003 - fields
-        row = placed.rows[at]
+        is_fold, is_first = placed.is_folded and at == 1, at == 0
+        row, ids = placed.rows[0 if is_fold else at], placed.segment.headers.ids
         return TreeLine(
-            LineKind.RUN if row.is_run else LineKind.ENTRY,
+            LineKind.FOLD if is_fold else LineKind.RUN if row.is_run else LineKind.ENTRY,
             placed.segment,
             row,
-            guide,
-            placed.segment.headers.ids[row.last],
-            placed.is_head and at == 0,
-            placed.can_fold and at == 0,
+            placed.lead if is_first else placed.rest,
+            placed.segment.last if is_fold else ids[row.last],
+            placed.is_head and is_first,
+            is_fold or (placed.can_fold and is_first),
             placed.is_folded,
         )
 
@@ -291,9 +287,6 @@ class Outline:
             numbers = self.by_segment[segment.number].numbers(len(segment.headers))
             self._numbers[segment.number] = numbers
         return numbers
-
-    def rows(self, segment: Segment) -> Rows:
-        return self.by_segment[segment.number]
 
 
 def _cropped(guide: str) -> str:

@@ -53,8 +53,11 @@ class Segment:
 
     @property
     def is_subagent(self) -> bool:
-        """Whether a subagent's branch begins with it."""
         return self.headers.kind(0) == "subagent"
+
+    @property
+    def is_lone_answer(self) -> bool:
+        return len(self.headers) == 1 and not self.active and self.headers.kind(0) == "assistant"
 
 
 class TreeIndex:
@@ -178,11 +181,7 @@ class TreeIndex:
         ``has_failed`` is asked of single answers off the path only.
         """
         return sum(
-            not segment.is_beside and not (_is_lone_answer(segment) and has_failed(segment.key))
+            not segment.is_beside and not (segment.is_lone_answer and has_failed(segment.key))
             for segment in self.segments
             if all(child.is_subagent for child in segment.children)
         )
-
-
-def _is_lone_answer(segment: Segment) -> bool:
-    return len(segment.headers) == 1 and not segment.active and segment.headers.kind(0) == "assistant"

@@ -77,7 +77,6 @@ class SessionTree(LineList):
 
     @property
     def view(self) -> TreeOptions:
-        """What the user chose to see."""
         return self.outline.view
 
     @property
@@ -251,13 +250,10 @@ class SessionTree(LineList):
         text = self._words.text(line, max(room, 0))
         if not line.active:
             text = [(part, "aside" if style == "text" else style) for part, style in text]
-        runs += self._marked(text) if self._is_hit(line) else text
+        ids = line.segment.headers.ids[line.row.first : line.row.last + 1]
+        is_hit = self.hits is not None and line.what is not LineKind.FOLD and not self.hits.ids.isdisjoint(ids)
+        runs += self._marked(text) if is_hit else text
         return spread([run for run in runs if run[0]], tail, width - 2)
-
-    def _is_hit(self, line: TreeLine) -> bool:
-        if self.hits is None or line.what is LineKind.FOLD:
-            return False
-        return self.hits.within(line.segment.headers.ids[line.row.first : line.row.last + 1])
 
     def _marked(self, runs: list[StyledSpan]) -> list[StyledSpan]:
         """Return the runs with the words searched for marked; without any of them in sight, all of it is."""

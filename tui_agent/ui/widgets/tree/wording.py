@@ -138,7 +138,6 @@ class RowTexts:
                 return "", "faint", f"[{kind.replace('_', ' ')} · {text}]"
 
     def _unsaid(self, header: EntryHeader) -> str:
-        """Return what stands for an answer without a text."""
         entry = self.load(header.id)
         if not isinstance(entry, AssistantEntry):
             return "(empty)"
@@ -208,7 +207,6 @@ def _call(text: str) -> str:
 
 
 def _ends(segment: Segment) -> int:
-    """Return how many ends are below a segment."""
     ends, stack = 0, [segment]
     while stack:
         below = stack.pop().children

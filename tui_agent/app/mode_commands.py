@@ -1,18 +1,37 @@
-"""What becomes of a plan: it is carried out, changed, or thought about further."""
+"""What may be done: modes, rules, and what becomes of a plan that was made in plan mode."""
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from tui_agent.app.commands import Command
-from tui_agent.app.frontend import Choice, EditedText
-from tui_agent.app.waiting_plan import plan_of
+from tui_agent.app.frontend import Choice, EditedText, PermissionsPage
+from tui_agent.errors import CommandError
 
 if TYPE_CHECKING:
     from tui_agent.agent.agent import Agent
     from tui_agent.app.controller import Controller
 
 EDIT, KEEP = "edit", "keep"
+_HEADING = re.compile(r"^#{1,3} +plan\b", re.IGNORECASE | re.MULTILINE)
+
+
+def plan_of(agent: Agent, *, headed: bool = False) -> str:
+    """Return the plan that waits for a decision: the last answer in plan mode, from its heading on; "" when none does.
+
+    ``headed`` asks for the heading that plans begin with: without one it may be talk.
+    """
+    from tui_agent.agent.permissions import Mode
+    from tui_agent.session.path_queries import newest_message
+
+    answer = newest_message(agent.session.active_path()) if agent.mode == Mode.PLAN else None
+    if answer is None or answer.kind != "assistant" or answer.tool_calls or answer.finish != "stop":
+        return ""
+    heading = _HEADING.search(answer.text)
+    if heading is None:
+        return "" if headed else answer.text.strip()
+    return answer.text[heading.start() :].strip()
 
 
 def _answers() -> tuple[tuple[str, str], ...]:
@@ -26,6 +45,7 @@ def _answers() -> tuple[tuple[str, str], ...]:
     )
 
 
+@Command("plan", "carry out the plan, change it, or begin one", argument="[build|auto-edit]", place=155, yields=True)
 async def plan(controller: Controller, argument: str) -> None:
     """Decide on the plan; the name of a mode carries it out at once. Without a plan, go into plan mode to make one."""
     from tui_agent.agent.permissions import Mode
@@ -67,14 +87,22 @@ async def _carry_out(controller: Controller, agent: Agent, text: str, mode: str)
     controller.outbox.submit((TextPart(text=approval, typed=f"/plan {mode}"), FilePart(path=PLAN_PATH, text=text)))
 
 
-COMMANDS = (
-    Command(
-        "plan",
-        "carry out the plan, change it, or begin one",
-        plan,
-        "Plan",
-        argument="[build|auto-edit]",
-        place=155,
-        yields=True,
-    ),
-)
+@Command("mode", "choose what runs without asking", key="shift+tab", argument="[NAME]", place=150)
+async def mode(controller: Controller, argument: str) -> None:
+    from tui_agent.agent.permissions import MODE_HELP, Mode, next_mode
+
+    if controller.agent is None:
+        return
+    if argument and argument not in set(Mode):
+        known = ", ".join(Mode)
+        raise CommandError(f"There is no mode “{argument[:40]}”; there are {known}.")
+    chosen = Mode(argument) if argument else next_mode(controller.agent.mode)
+    controller.agent.change_mode(chosen.value)
+    controller.frontend.refresh_facts()
+    controller.say(f"{chosen.value}: {MODE_HELP[chosen]}.", "warning" if chosen is Mode.YOLO else "information")
+
+
+@Command("permissions", "show what is allowed, asked and denied, and why", needs_screen=True, place=160)
+async def permissions(controller: Controller, _argument: str) -> None:
+    if controller.agent is not None:
+        controller.show(PermissionsPage())

@@ -1,0 +1,216 @@
+"""The model and how much it thinks: ``/model``, ``/effort``, how a conversation fits, what reading it anew costs."""
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+from tui_agent.app.commands import Command
+from tui_agent.app.format import money, one_line, short_model, tokens
+from tui_agent.app.frontend import Choice, ModelChoice
+from tui_agent.errors import CommandError
+from tui_agent.session.effort import DEFAULT_EFFORT, Effort
+
+if TYPE_CHECKING:
+    from tui_agent.agent.agent import Agent
+    from tui_agent.app.controller import Controller
+    from tui_agent.context.budget import ContextSize, SwitchAhead
+
+_HELP: Final = {
+    Effort.OFF: "no thinking before the answer",
+    Effort.MINIMAL: "hardly any",
+    Effort.LOW: "a little: quick and cheap",
+    Effort.MEDIUM: "for most work",
+    Effort.HIGH: "for hard problems",
+    Effort.MAX: "all it can: slow and expensive",
+}
+
+
+@Command("model", "use another model", key="f2", argument="[ID]", place=110)
+async def model(controller: "Controller", argument: str) -> None:
+    if controller.agent is None:
+        return
+    name = argument or await controller.ask(ModelChoice(controller.agent.model))
+    if name:
+        await choose_model(controller, name)
+
+
+async def choose_model(controller: "Controller", name: str) -> bool:
+    """Use a model if there may be one of that name; ask where the catalog doesn't have it.
+
+    Returns whether the model changed.
+    """
+    from tui_agent.model.naming import NameStanding
+
+    verdict = await asyncio.to_thread(controller.services.judge_model, name)
+    if verdict is None or verdict.standing is NameStanding.KNOWN:
+        return await use_model(controller, name)
+    if verdict.standing is NameStanding.IMPOSSIBLE or controller.agent is None:
+        raise CommandError(f"{verdict.sentence} Nothing was changed.")
+    answers = [(known, f"Use {known}") for known in verdict.similar]
+    answers += [
+        (name, f"Use {one_line(name, 60)} as typed: its provider may know it"),
+        ("", f"Keep {controller.agent.model}"),
+    ]
+    question = f"The catalog has no model “{one_line(name, 60)}”."
+    details = "Its window is assumed and its price unknown until it is set up in config.toml."
+    chosen = await controller.ask(Choice(question, answers, details))
+    return await use_model(controller, chosen) if chosen else False
+
+
+def reread_price(controller: "Controller", model: str, cached: int) -> str:
+    """Return ", about $0.25 more" for tokens that are read anew; "" where that is less than a cent, or unknown."""
+    dollars = controller.services.reread_cost(model, cached)
+    return f", about {money(dollars)} more" if dollars and dollars >= 0.01 else ""
+
+
+async def may_reread(controller: "Controller", agent: "Agent", what: str, model: str) -> bool:
+    """Whether a switch may go ahead; asked only where it makes ``cache.warn_tokens`` be read anew by ``model``.
+
+    ``what`` is the switch as a question: "Switch to opus?".
+    """
+    cached = agent.inspector.cached_tokens()
+    if not cached:
+        return True
+    price = reread_price(controller, model, cached)
+    details = f"The provider has {tokens(cached)} tokens of this conversation in its cache. They are read anew{price}."
+    answers = [("yes", "Switch"), ("compact", "Compact first, then switch"), ("no", "Leave it as it is")]
+    answer = await controller.ask(Choice(what, answers, details))
+    if answer == "compact" and controller.agent is agent:
+        outcome = await agent.compact()
+        if outcome.problem is not None:
+            controller.say(f"Not compacted: {outcome.problem}", "warning")
+            return False
+    return answer in {"yes", "compact"} and controller.agent is agent
+
+
+async def use_model(controller: "Controller", model: str) -> bool:
+    """Use a model from the next request on, and at the next start; what does not fit it is asked about first.
+
+    Returns whether the model changed.
+    """
+    agent = controller.agent
+    if agent is None:
+        return False
+    if model == agent.model or not agent.context_size().history:
+        if note := await _switch(controller, model):
+            controller.say(note, "warning")
+        return True
+    ahead = await agent.context.ahead(model)
+    if controller.agent is not agent:
+        return False
+    if ahead.fits or agent.running or agent.session.read_only:
+        if may := await may_reread(controller, agent, f"Switch to {short_model(model)}?", model):
+            note = await _switch(controller, model)
+            controller.say(f"{_told(controller, model, ahead)} {note}".rstrip(), "warning" if note else "information")
+        return may
+    answer = await _ask(controller, agent, model, ahead)
+    if answer == "compact" and controller.agent is agent:
+        outcome = await agent.compact(for_model=model)
+        if outcome.problem is not None:
+            raise CommandError(f"Still with {short_model(agent.model)}: {outcome.problem}")
+    if answer in {"compact", "switch"} and controller.agent is agent:
+        if note := await _switch(controller, model):
+            controller.say(note, "warning")
+        return True
+    return answer == "switch"
+
+
+async def _switch(controller: "Controller", model: str) -> str:
+    """Use a model, at the next start too unless it has no key: return a sentence that says so."""
+    if controller.agent is None:
+        return ""
+    controller.agent.change_model(model)
+    controller.frontend.refresh_facts()
+    controller.soon(_learn_of(controller, model))
+    rows = await asyncio.to_thread(controller.services.models)
+    if any(not row.has_key for row in rows if row.id == model):
+        return f"{model} has no key and is used in this session only. /login adds a key."
+    controller.services.save_setting("model", model)
+    return ""
+
+
+async def _learn_of(controller: "Controller", model: str) -> None:
+    """Ask the server of a model how large its window is, where only that knows, and measure the next request."""
+    await controller.services.ask_servers(model)
+    if controller.agent is not None:
+        await controller.agent.warm()
+    controller.frontend.refresh_facts()
+
+
+async def _ask(controller: "Controller", agent: "Agent", model: str, ahead: "SwitchAhead") -> str | None:
+    old, new = short_model(agent.model), short_model(model)
+    rest = f", {tokens(ahead.pruned)} with old outputs cleared" if ahead.pruned < ahead.after.total else ""
+    details = (
+        f"The next request takes {_size(ahead.before)} of {old}'s window.\n"
+        f"With {new} it would take {_size(ahead.after)}{rest}: too much to continue as it is."
+    )
+    answers = [
+        ("compact", f"Have {old} compact it for {new} first, then switch"),
+        ("switch", "Switch; clear old outputs and compact before the first answer"),
+        ("stay", f"Stay with {old}"),
+    ]
+    return await controller.ask(Choice(f"The conversation does not fit {new}.", answers, details, unasked="switch"))
+
+
+def _told(controller: "Controller", model: str, ahead: "SwitchAhead") -> str:
+    """Return what the next request comes to; all of it is read anew by a model that has not seen it."""
+    dollars = controller.services.reread_cost(model, ahead.pruned)
+    price = f", about {money(dollars)} more than from a cache" if dollars and dollars >= 0.01 else ""
+    pruned = f", {tokens(ahead.pruned)} with old outputs cleared" if ahead.pruned < ahead.after.total else ""
+    return (
+        f"{short_model(model)}: the next request takes {_size(ahead.after)}{pruned}; "
+        f"before it was {_size(ahead.before)}. It is read anew{price}."
+    )
+
+
+def _size(size: "ContextSize") -> str:
+    about = "~" if size.estimated else ""
+    return f"{about}{tokens(size.total)} of {tokens(size.window)} ({size.percent:.0f}%)"
+
+
+@Command("effort", "choose how much the model thinks", key="f9", argument="[LEVEL]", place=140)
+async def effort(controller: "Controller", argument: str) -> None:
+    if (agent := controller.agent) is None:
+        return
+    level = argument or await _choose(controller, agent)
+    if not level or controller.agent is not agent:
+        return
+    try:
+        chosen = None if level == DEFAULT_EFFORT else Effort(level)
+    except ValueError:
+        known = ", ".join((DEFAULT_EFFORT, *Effort))
+        raise CommandError(f"There is no effort “{one_line(level, 40)}”; there are {known}.") from None
+    if chosen != agent.effort.chosen and not await may_reread(controller, agent, f"Effort {level}?", agent.model):
+        return
+    use_effort(controller, agent, chosen)
+
+
+async def _choose(controller: "Controller", agent: "Agent") -> str | None:
+    """Show the levels the model has, the one that holds marked; return the one that is picked."""
+    effort = agent.effort
+    if not effort.levels:
+        controller.say(f"{short_model(agent.model)} can't be told how much to think.")
+        return None
+    chosen = effort.chosen.nearest(effort.levels) if effort.chosen is not None else None
+    at = str(chosen or DEFAULT_EFFORT)
+    preset = "as the model's maker has it" if effort.preset is None else f"{effort.preset}, from the settings"
+    rows = [(DEFAULT_EFFORT, preset), *((level, _HELP[level]) for level in Effort if level in effort.levels)]
+    answers = [(key, f"{'●' if key == at else ' '} {key:<8}  {text}") for key, text in rows]
+    details = "From the next request on, in this branch of the session."
+    return await controller.ask(Choice(f"How much {short_model(agent.model)} thinks", answers, details, at))
+
+
+def use_effort(controller: "Controller", agent: "Agent", effort: Effort | None) -> None:
+    """Have models think so much from the next request on; None: as the settings say."""
+    before = agent.effort.level
+    agent.change_effort(effort)
+    controller.frontend.refresh_facts()
+    now = agent.effort
+    if now.shortfall is not None or now.level == before:
+        return
+    when = "step" if agent.running else "request"
+    told = f"Effort {now.level or DEFAULT_EFFORT} from the next {when} on."
+    if cached := agent.inspector.cached_tokens():
+        # OpenAI's and Anthropic's caches are kept apart for each level.
+        price = reread_price(controller, agent.model, cached)
+        told += f" The provider may read {tokens(cached)} tokens anew{price}: most keep a cache for each level."
+    controller.say(told)
