@@ -35,6 +35,7 @@ LETTERS = {
         "N": "hit next_match step focus_message",
         "o": "request request_open request_enter subagent log",
         "p": "edit_pin",
+        "P": "parent",
         "q": "dismiss back",
         "r": "request_retry restart race",
         "s": "request_compact compact",

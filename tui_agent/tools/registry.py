@@ -10,6 +10,7 @@ from typing import Any
 from tui_agent.errors import ToolError
 from tui_agent.session.tool_traits import TraitsByName
 from tui_agent.tools.base import Tool
+from tui_agent.web.fetching import WebClient
 from tui_agent.web.settings import FetchSettings
 
 OFFERED = ("read", "edit", "write", "bash", "grep", "glob", "ls", "recall", "webfetch", "todo", "job", "remember")
@@ -41,7 +42,6 @@ def _class_of(name: str) -> type[Tool[Any]]:
 
 def builtin_tools(fetch: FetchSettings | None = None) -> tuple[Tool[Any], ...]:
     from tui_agent.tools.webfetch import WebFetchTool
-    from tui_agent.web.fetching import WebClient
 
     made = map(_class_of, _MODULES)
     return tuple(WebFetchTool(WebClient(fetch or FetchSettings())) if tool is WebFetchTool else tool() for tool in made)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
@@ -16,6 +17,7 @@ from textual.widgets.option_list import Option
 
 from tui_agent.app.format import one_line, plural, short_path
 from tui_agent.app.frontend import Choice
+from tui_agent.lazy import dataclass
 from tui_agent.ui.error_boundary import PageScreen
 from tui_agent.ui.widgets.key_line import KeyLine
 from tui_agent.ui.widgets.options import Options
@@ -24,7 +26,6 @@ from tui_agent.ui.widgets.two_columns import HangingText, hung
 if TYPE_CHECKING:
     from tui_agent.app.frontend import LongText, TextLine
     from tui_agent.trust import ProjectState
-    from tui_agent.ui.screens.main import MainScreen
 
 ResultT = TypeVar("ResultT")
 
@@ -149,16 +150,30 @@ class ChoiceScreen(Dialog[str]):
         text.scroll_relative(y=pages * max(1, text.size.height - 1), animate=False)
 
 
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """What a question beneath the conversation does to it."""
+
+    scroll: Callable[[int], None]
+    """Scrolls by pages."""
+    write: Callable[[str], None]
+    """Goes on with a text in the prompt."""
+    leave_room: Callable[[int], None]
+    """Keeps so many rows at the bottom of the screen free of the conversation; 0 gives them back."""
+    clock: Callable[[], float]
+    """Returns seconds since the epoch."""
+
+
 class ChoiceBeneath(ChoiceScreen):
     """A question under the conversation, which stays in sight and can be scrolled. Text that is typed is no answer."""
 
     KEYS: ClassVar[str] = "enter choose  pgup/pgdn scroll  type to answer in words  esc back"
 
-    def __init__(self, question: Choice, main: MainScreen, grace: float) -> None:
+    def __init__(self, question: Choice, conversation: Conversation, grace: float) -> None:
         """``grace`` is seconds in which keys pressed before are not meant for the question."""
         super().__init__(replace(question, numbered=True))
-        self._main = main
-        self._ready_at = main.clock() + grace
+        self._conversation = conversation
+        self._ready_at = conversation.clock() + grace
 
     def on_mount(self) -> None:
         self.call_after_refresh(self._make_room)
@@ -167,13 +182,13 @@ class ChoiceBeneath(ChoiceScreen):
         self.call_after_refresh(self._make_room)
 
     def _make_room(self) -> None:
-        self._main.leave_room(self.query_one(".dialog").region.height)
+        self._conversation.leave_room(self.query_one(".dialog").region.height)
 
     def on_unmount(self) -> None:
-        self._main.leave_room(0)
+        self._conversation.leave_room(0)
 
     def action_scroll(self, pages: int) -> None:
-        self._main.action_scroll_page(pages)
+        self._conversation.scroll(pages)
 
     def on_key(self, event: events.Key) -> None:
         """Take text for the prompt: only digits answer."""
@@ -186,11 +201,11 @@ class ChoiceBeneath(ChoiceScreen):
             self.answer(meant)
         else:
             self.dismiss(None)
-            self._main.prompt.go_on(event.character)
+            self._conversation.write(event.character)
 
     def answer(self, key: str | None) -> None:
         """Leave with an answer, unless the key was pressed before the question was seen."""
-        if self._main.clock() >= self._ready_at:
+        if self._conversation.clock() >= self._ready_at:
             super().answer(key)
 
 

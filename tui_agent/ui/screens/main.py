@@ -214,9 +214,10 @@ class MainScreen(BoundedScreen[None], Frontend):
 
         screen = pages.screen_for(question, self.controller)
         if isinstance(question, Choice) and question.beneath:
-            from tui_agent.ui.screens.dialogs import ChoiceBeneath
+            from tui_agent.ui.screens.dialogs import ChoiceBeneath, Conversation
 
-            screen = ChoiceBeneath(question, self, self.controller.services.config().ui.permission_grace)
+            conversation = Conversation(self.action_scroll_page, self.prompt.go_on, self.leave_room, self.clock)
+            screen = ChoiceBeneath(question, conversation, self.controller.services.config().ui.permission_grace)
         self.app.push_screen(screen, answered)
         try:
             return await answer

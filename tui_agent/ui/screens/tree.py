@@ -77,7 +77,7 @@ l                        label
 M                        merge: summarise this branch where you are
 s                        summarise up to here: what is before it, after a look
 f                        fork: a new session that ends here
-p                        the session this one came from
+P                        the session this one came from
 d                        how files differ between the entry and here
 r                        race: one prompt several times at once, from here
 o                        open the session of a subagent, or the runner of a race
@@ -123,7 +123,7 @@ class TreeScreen(Page[None]):
         Binding("M", "merge", "merge", show=False),
         Binding("s", "compact", "summarise up to here", show=False),
         Binding("f", "fork", "fork", show=False),
-        Binding("p", "parent", "session this one came from", show=False),
+        Binding("P", "parent", "session this one came from", show=False),
         Binding("r", "race", "race from here", show=False),
         Binding("u", "undo", "undo", show=False),
         Binding("ctrl+r", "redo", "redo", show=False),
