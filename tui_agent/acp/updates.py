@@ -186,7 +186,6 @@ class Updates:
         self._compacting = ""
         self._ids: dict[str, str] = {}
         self._given = 0
-        self._tools: dict[str, str] = {}
         self._outputs: dict[str, str] = {}
         self._sent: dict[str, int] = {}
         self._streamed = False
@@ -285,7 +284,6 @@ class Updates:
     def _begin(self, call_id: str, tool: str, title: str) -> Any:
         self._given += 1
         self._ids[call_id] = f"{call_id}.{self._given}"
-        self._tools[call_id] = tool
         return helpers.start_tool_call(
             self._ids[call_id], _title(tool, title), kind=tool_traits()[tool].kind, status="pending"
         )

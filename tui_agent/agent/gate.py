@@ -31,7 +31,7 @@ from tui_agent.files.sensitive import is_sensitive, rules_programs
 from tui_agent.path_checks import is_file
 from tui_agent.permission import Change, Permission, PermissionNeed, with_note
 from tui_agent.sandbox import Sandbox
-from tui_agent.sandbox.view import EVERY_HOST, Grants, View
+from tui_agent.sandbox.view import Grants, View
 from tui_agent.tools.base import Tool, ToolContext, ToolInput
 
 
@@ -132,11 +132,6 @@ class Gate:
                 grants |= Grants(sources=True)
         return grants.changing_nothing if self._mode() == Mode.PLAN else grants
 
-    def opens_network(self, command: str) -> bool:
-        """Whether a rule lets a command reach every host."""
-        need = PermissionNeed(Permission.NETWORK, EVERY_HOST, aliases=(command,))
-        return self.decide(need, "bash").action is Action.ALLOW
-
     async def request_grants(
         self, call_id: str, tool: Tool[Any], arguments: ToolInput, wanted: Grants, context: ToolContext
     ) -> Grants | str:
@@ -146,7 +141,8 @@ class Gate:
 
         def needs_now() -> tuple[PermissionNeed, ...]:
             parts = [need for need in needs_of(tool, arguments, context) if need.permission.runs]
-            return needs_of_grants(wanted, tool.command(arguments), parts, context.project)
+            project = Path(os.path.realpath(context.project))
+            return tuple(_needs_of_grants(wanted, tool.command(arguments), parts, project))
 
         needs = await asyncio.to_thread(needs_now)
         refusal = await self.refusal(call_id, tool, arguments, needs, again=True)
@@ -327,19 +323,13 @@ def grants_of(need: PermissionNeed, project: Path) -> Grants:
     return grants
 
 
-def needs_of_grants(
-    wanted: Grants, command: str, parts: Sequence[PermissionNeed], project: Path
-) -> tuple[PermissionNeed, ...]:
-    """Return what has to be allowed for a command, or a tool, to be given what it ended for want of.
-
-    ``parts`` are its needs to run; it has one at least.
-    """
-    return tuple(_needs_of_grants(wanted, command, parts, Path(os.path.realpath(project))))
-
-
 def _needs_of_grants(
     wanted: Grants, command: str, parts: Sequence[PermissionNeed], project: Path
 ) -> Iterator[PermissionNeed]:
+    """Yield what has to be allowed for a command, or a tool, to be given what it ended for want of.
+
+    ``parts`` are its needs to run; it has one at least.
+    """
     changes: tuple[Change, ...] = (
         *(("sources",) if wanted.sources else ()),
         *(("repository",) if wanted.repository else ()),

@@ -255,7 +255,8 @@ class ToolRunner:
         """Give a call the view it runs in, and whom to ask when that is not enough."""
         command = tool.command(arguments)
         grants = self.gate.opened_by(needs, context.project, tool.name)
-        if getattr(arguments, "network", False) and self.gate.opens_network(command):
+        every_host = PermissionNeed(Permission.NETWORK, EVERY_HOST, aliases=(command,))
+        if getattr(arguments, "network", False) and self.gate.decide(every_host, "bash").action is Action.ALLOW:
             grants |= Grants(hosts=frozenset({EVERY_HOST}))
         context.view = self.gate.view().opened(grants)
 

@@ -158,18 +158,17 @@ def in_order(steps: Iterable[RestoreStep]) -> list[RestoreStep]:
 
     What stands where a file or its directory is needed goes before that.
     """
-    made: list[RestoreStep] = []
-    deleted: list[RestoreStep] = []
-    for step in steps:
-        (made if step.wanted.exists else deleted).append(step)
-    places = {step.path for step in made}
+    steps = list(steps)
+    places = {step.path for step in steps if step.wanted.exists}
     needed = {str(parent) for path in places for parent in PurePosixPath(path).parents}
-    first: list[RestoreStep] = []
-    last: list[RestoreStep] = []
-    for step in deleted:
+
+    def rank(step: RestoreStep) -> int:
+        if step.wanted.exists:
+            return 1
         in_the_way = step.path in needed or any(str(parent) in places for parent in PurePosixPath(step.path).parents)
-        (first if in_the_way else last).append(step)
-    return [*first, *made, *last]
+        return 0 if in_the_way else 2
+
+    return sorted(steps, key=rank)
 
 
 def _reason(difference: Difference, now: Image) -> str:

@@ -5,7 +5,7 @@ import inspect
 import json
 import logging
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from dataclasses import field, replace
 from fnmatch import fnmatchcase
 from importlib.metadata import EntryPoint
@@ -311,18 +311,21 @@ class Hooks:
         if self._began or not await self.wanted("session_start"):
             return ""
         self._began = True
-        answers = await self._ask(SessionStart(about=self.about, resumed=resumed), SessionStartAnswer)
-        return "\n\n".join(answer.context for answer in answers if answer.context.strip())
+        asked = self._answers(SessionStart(about=self.about, resumed=resumed), SessionStartAnswer)
+        return "\n\n".join([answer.context async for _handler, answer in asked if answer.context.strip()])
 
     async def user_prompt(self, prompt: str, *, mid_run: bool) -> UserPromptAnswer:
         """Ask about a message: the first refusal counts, what is to be told is put together."""
         if not await self.wanted("user_prompt"):
             return UserPromptAnswer.model_construct()
-        payload = UserPrompt(about=self.about, prompt=prompt, mid_run=mid_run)
-        answers = await self._ask(payload, UserPromptAnswer, stop=lambda answer: answer.block)
-        if answers and answers[-1].block:
-            return answers[-1]
-        return UserPromptAnswer(context="\n\n".join(row.context for row in answers if row.context.strip()))
+        context: list[str] = []
+        async for _handler, answer in self._answers(
+            UserPrompt(about=self.about, prompt=prompt, mid_run=mid_run), UserPromptAnswer
+        ):
+            if answer.block:
+                return answer
+            context += filter(str.strip, [answer.context])
+        return UserPromptAnswer(context="\n\n".join(context))
 
     async def check_call(self, call_id: str, tool: Tool[Any], arguments: ToolInput) -> CheckedCall:
         """Ask the hooks about a call: each sees the arguments as the one before left them, the first refusal counts.
@@ -367,8 +370,8 @@ class Hooks:
                 is_error=result.is_error,
                 seconds=seconds,
             )
-            answers = await self._ask(payload, AfterToolAnswer, tool=tool.name)
-            added += [answer.append for answer in answers if answer.append.strip()]
+            asked = self._answers(payload, AfterToolAnswer, tool=tool.name)
+            added += [answer.append async for _handler, answer in asked if answer.append.strip()]
         text = "\n\n".join(added)
         return replace(result, output=f"{result.output}\n\n{text}") if text else result
 
@@ -385,12 +388,7 @@ class Hooks:
         """Return the first answer that brings or stops a summary, else what all of them add to one."""
         context: list[str] = []
         more: dict[str, Any] = {}
-        for handler in self._handlers or ():
-            if not handler.handles(payload.event, ""):
-                continue
-            answer = await self._ask_one(handler, payload, kind)
-            if answer is None:
-                continue
+        async for handler, answer in self._answers(payload, kind):
             more |= answer.model_dump(exclude_defaults=True, include={"first_kept", "details"})
             context += filter(None, [answer.context.strip()])
             if not (answer.cancel or answer.summary):
@@ -419,29 +417,21 @@ class Hooks:
                 await asyncio.wait(late)
 
     async def _tell(self, payload: Payload) -> None:
-        await self.warm()
-        await self._ask(payload, HookAnswer)
+        async for _asked in self._answers(payload, HookAnswer):
+            pass
 
     # -- asking ---------------------------------------------------------------------------------------------
 
-    async def _ask(
-        self,
-        payload: Payload,
-        expected: type[AnswerT],
-        *,
-        tool: str = "",
-        stop: Callable[[AnswerT], bool] = lambda _answer: False,
-    ) -> list[AnswerT]:
+    async def _answers(
+        self, payload: Payload, expected: type[AnswerT], *, tool: str = ""
+    ) -> AsyncIterator[tuple[Handler, AnswerT]]:
+        """Ask the hooks that want an event, one after the other, and yield what they answer."""
         await self.warm()
-        answers: list[AnswerT] = []
         for handler in self._handlers or ():
             if handler.handles(payload.event, tool):
                 answer = await self._ask_one(handler, payload, expected)
                 if answer is not None:
-                    answers.append(answer)
-                    if stop(answer):
-                        break
-        return answers
+                    yield handler, answer
 
     async def _ask_one(self, handler: Handler, payload: Payload, expected: type[AnswerT]) -> AnswerT | None:
         """Return a hook's answer, None when it failed: that is told, and no reason to stop."""
