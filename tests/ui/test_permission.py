@@ -1,13 +1,16 @@
 """The permission question: what it shows, when it takes keys, and what each answer sends."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
 from tests.support.thoroughness import NIGHTLY
-from tests.support.ui_app import STILL, make_stage, press_at_once, screen_text, until, write
+from tests.support.ui_app import STILL, Stage, make_stage, press_at_once, screen_text, until, write
 from tui_agent.agent.events import (
     Decision,
     PermissionAnswer,
@@ -52,6 +55,19 @@ def edit() -> PermissionRequest:
     )
 
 
+@asynccontextmanager
+async def asked(
+    tmp_path: Path, request: PermissionRequest, *, size: tuple[int, int] = (80, 24), grace: float = 0.0, **given: Any
+) -> AsyncIterator[tuple[Stage, Any]]:
+    """Run the application, with a question open."""
+    settings = STILL.model_copy(update={"permission_grace": grace} if grace else {})
+    stage = make_stage(tmp_path, settings=settings, **given)
+    async with stage.run(size) as pilot:
+        stage.agent.emit(RunStarted(), PermissionAsked(request))
+        await pilot.pause()
+        yield stage, pilot
+
+
 @pytest.mark.parametrize(
     ("key", "decision"),
     [
@@ -61,25 +77,20 @@ def edit() -> PermissionRequest:
         ("a", Decision.SESSION),
         ("3", Decision.DENY),
         ("n", Decision.DENY),
+        ("s", None),  # only of a loop
     ],
 )
-async def test_a_key_answers(tmp_path: Path, key: str, decision: Decision) -> None:
-    stage = make_stage(tmp_path)
-    async with stage.run() as pilot:
-        stage.agent.emit(RunStarted(), PermissionAsked(bash()))
-        await pilot.pause()
+async def test_a_key_answers(tmp_path: Path, key: str, decision: Decision | None) -> None:
+    async with asked(tmp_path, bash()) as (stage, pilot):
         await pilot.press(key)
         await pilot.pause()
-        assert stage.agent.answers == [("c1", PermissionAnswer(decision))]
-        assert not stage.view.question.display
-        assert stage.main.prompt.has_focus
+        assert stage.agent.answers == ([("c1", PermissionAnswer(decision))] if decision else [])
+        assert stage.view.question.display is (decision is None)
+        assert stage.main.prompt.has_focus is (decision is not None)
 
 
 async def test_it_shows_the_whole_command_harmless_the_reason_and_the_exact_rule(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
-    async with stage.run((100, 30)) as pilot:
-        stage.agent.emit(RunStarted(), PermissionAsked(bash()))
-        await pilot.pause()
+    async with asked(tmp_path, bash(), size=(100, 30)) as (stage, _):
         text = screen_text(stage)
         assert "rm -rf build && make [all]" in text
         assert "echo ␛]0;owned␇ ⟨U+202E⟩done" in text
@@ -89,10 +100,7 @@ async def test_it_shows_the_whole_command_harmless_the_reason_and_the_exact_rule
 
 
 async def test_a_diff_is_shown_line_by_line_in_its_colours(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
-    async with stage.run((100, 30)) as pilot:
-        stage.agent.emit(RunStarted(), PermissionAsked(edit()))
-        await pilot.pause()
+    async with asked(tmp_path, edit(), size=(100, 30)) as (stage, _):
         assert "1 - old [bold]" in screen_text(stage)
         assert "1 + new [/bold]" in screen_text(stage)
         details = stage.view.question.query_one(PermissionDetails)
@@ -106,10 +114,10 @@ async def test_a_diff_is_shown_line_by_line_in_its_colours(tmp_path: Path) -> No
 
 
 async def test_keys_are_not_taken_during_the_grace_period(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path, settings=STILL.model_copy(update={"permission_grace": 3600.0}))
-    async with stage.run() as pilot:
-        stage.agent.emit(RunStarted(), PermissionAsked(bash()))
-        await pilot.pause()
+    async with asked(tmp_path, bash(), grace=3600.0) as (
+        stage,
+        pilot,
+    ):
         await pilot.press("y", "1")
         assert stage.agent.answers == []
         assert stage.main.prompt.text == "y1"
@@ -175,10 +183,7 @@ async def test_sentences_with_digits_and_pauses_answer_nothing(tmp_path: Path) -
 async def test_prose_never_answers(tmp_path: Path, text: str) -> None:
     """What was typed in a burst or with a first letter that is no answer belongs into the prompt."""
     now = 1_000.0
-    stage = make_stage(tmp_path, settings=STILL.model_copy(update={"permission_grace": 0.01}), clock=lambda: now)
-    async with stage.run() as pilot:
-        stage.agent.emit(RunStarted(), PermissionAsked(bash()))
-        await pilot.pause()
+    async with asked(tmp_path, bash(), grace=0.01, clock=lambda: now) as (stage, pilot):
         now += 1
         await until(lambda: stage.view.question.armed, pilot)
         stage.view.question.query_one(PermissionChoices).hold = 30  # a loaded machine types slowly
@@ -189,10 +194,7 @@ async def test_prose_never_answers(tmp_path: Path, text: str) -> None:
 
 
 async def test_enter_takes_a_choice_only_after_moving_to_it(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
-    async with stage.run() as pilot:
-        stage.agent.emit(RunStarted(), PermissionAsked(bash()))
-        await pilot.pause()
+    async with asked(tmp_path, bash()) as (stage, pilot):
         await pilot.press("enter")
         await pilot.pause()
         assert stage.agent.answers == []
@@ -202,10 +204,7 @@ async def test_enter_takes_a_choice_only_after_moving_to_it(tmp_path: Path) -> N
 
 
 async def test_escape_leaves_the_note_first_then_stops_the_run(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
-    async with stage.run() as pilot:
-        stage.agent.emit(RunStarted(), PermissionAsked(bash()))
-        await pilot.pause()
+    async with asked(tmp_path, bash()) as (stage, pilot):
         await pilot.press("e", "x", "escape")
         await pilot.pause()
         assert stage.agent.calls == []
@@ -218,9 +217,8 @@ async def test_escape_leaves_the_note_first_then_stops_the_run(tmp_path: Path) -
 
 
 async def test_questions_queue(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
-    async with stage.run((100, 30)) as pilot:
-        stage.agent.emit(RunStarted(), PermissionAsked(bash()), PermissionAsked(edit()))
+    async with asked(tmp_path, bash(), size=(100, 30)) as (stage, pilot):
+        stage.agent.emit(PermissionAsked(edit()))
         await pilot.pause()
         assert "(1 more)" in screen_text(stage)
         await pilot.press("y")
@@ -232,10 +230,7 @@ async def test_questions_queue(tmp_path: Path) -> None:
 
 
 async def test_a_question_settled_elsewhere_goes_away(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
-    async with stage.run() as pilot:
-        stage.agent.emit(RunStarted(), PermissionAsked(bash()))
-        await pilot.pause()
+    async with asked(tmp_path, bash()) as (stage, pilot):
         stage.agent.emit(PermissionSettled("c1", Decision.DENY))
         await pilot.pause()
         assert not stage.view.question.display
@@ -257,20 +252,14 @@ async def test_the_line_of_keys_tells_every_answer_there_is(tmp_path: Path) -> N
 
 
 async def test_without_a_rule_always_cannot_be_chosen(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
-    async with stage.run() as pilot:
-        stage.agent.emit(RunStarted(), PermissionAsked(replace(bash(), rules=())))
-        await pilot.pause()
+    async with asked(tmp_path, replace(bash(), rules=())) as (stage, pilot):
         await pilot.press("a")
         await pilot.pause()
         assert stage.agent.answers == []
 
 
 async def test_words_sent_while_a_question_waits_say_no_and_what_instead(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
-    async with stage.run() as pilot:
-        stage.agent.emit(RunStarted(), PermissionAsked(bash()))
-        await pilot.pause()
+    async with asked(tmp_path, bash()) as (stage, pilot):
         await pilot.click("Prompt")
         await write(pilot, "why 2")
         await pilot.press("enter")
@@ -300,10 +289,7 @@ async def test_a_question_on_a_small_screen_shows_what_changes_and_every_answer(
 async def test_a_long_diff_scrolls_and_leaves_the_answers_in_sight(tmp_path: Path, size: tuple[int, int]) -> None:
     diff = "@@ -0,0 +1,3000 @@\n" + "\n".join(f"+line {number}" for number in range(3000))
     request = replace(edit(), needs=(PermissionNeed(Permission.EDIT, "x.py", diff, "diff"),))
-    stage = make_stage(tmp_path)
-    async with stage.run(size) as pilot:
-        stage.agent.emit(RunStarted(), PermissionAsked(request))
-        await pilot.pause()
+    async with asked(tmp_path, request, size=size) as (stage, pilot):
         assert "1 yes, once" in screen_text(stage)
         assert "6 change the rule first" in screen_text(stage)
         assert stage.view.transcript.size.height > 1
@@ -349,10 +335,7 @@ def loop() -> PermissionRequest:
 
 
 async def test_a_command_is_shown_whole_with_what_of_it_asks(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
-    async with stage.run((140, 30)) as pilot:
-        stage.agent.emit(RunStarted(), PermissionAsked(part_of_a_command()))
-        await pilot.pause()
+    async with asked(tmp_path, part_of_a_command(), size=(140, 30)) as (stage, _):
         text = screen_text(stage)
         assert "git status && rm -rf build && cat ../x" in text
         assert "asks for  rm -rf build" in text
@@ -361,10 +344,7 @@ async def test_a_command_is_shown_whole_with_what_of_it_asks(tmp_path: Path) -> 
 
 
 async def test_a_loop_shows_the_call_its_results_and_a_way_to_stop(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
-    async with stage.run((100, 30)) as pilot:
-        stage.agent.emit(RunStarted(), PermissionAsked(loop()))
-        await pilot.pause()
+    async with asked(tmp_path, loop(), size=(100, 30)) as (stage, pilot):
         text = screen_text(stage)
         for shown in (
             "Go on repeating this call?", "3 times in a row", "bash pytest -q", "result 1 of 2  … 2 more lines",
@@ -391,22 +371,8 @@ def test_rules_are_told_in_words() -> None:
     assert in_words("allow my_tool: *") == "allow my_tool: *"
 
 
-async def test_stop_is_offered_for_loops_only(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
-    async with stage.run() as pilot:
-        stage.agent.emit(RunStarted(), PermissionAsked(bash()))
-        await pilot.pause()
-        await pilot.press("s")
-        await pilot.pause()
-        assert stage.agent.answers == []
-        assert stage.view.question.display
-
-
 async def test_an_answer_for_the_project_and_a_rule_that_was_changed_first(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
-    async with stage.run() as pilot:
-        stage.agent.emit(RunStarted(), PermissionAsked(bash()))
-        await pilot.pause()
+    async with asked(tmp_path, bash()) as (stage, pilot):
         await pilot.press("r")
         await pilot.pause()
         offered = "rm -rf build && make [all]"
@@ -421,10 +387,7 @@ async def test_an_answer_for_the_project_and_a_rule_that_was_changed_first(tmp_p
 
 
 async def test_a_rule_that_was_looked_at_and_left_is_as_offered(tmp_path: Path) -> None:
-    stage = make_stage(tmp_path)
-    async with stage.run() as pilot:
-        stage.agent.emit(RunStarted(), PermissionAsked(bash()))
-        await pilot.pause()
+    async with asked(tmp_path, bash()) as (stage, pilot):
         await pilot.press("6")
         await pilot.pause()
         await pilot.press("x", "escape")

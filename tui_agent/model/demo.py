@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from tui_agent.context.calibration import rough_count
 from tui_agent.context.request import ModelRequest, request_bytes
+from tui_agent.context.tokens import MESSAGE_TOKENS
 from tui_agent.model.catalog import Catalog, ModelInfo
 from tui_agent.model.protocol import (
     ErrorKind,
@@ -129,7 +130,7 @@ class DemoClient:
 
 def _tokens(lines: tuple[bytes, ...]) -> int:
     """Count as the gauge does before it knows better, so that what is reported is what it showed."""
-    return sum(rough_count(line.decode()) for line in lines)
+    return sum(MESSAGE_TOKENS + rough_count(line.decode()) for line in lines)
 
 
 def create_demo_workspace(directory: Path) -> None:

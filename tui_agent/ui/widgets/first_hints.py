@@ -41,10 +41,10 @@ class FirstHints(Widget):
     def offer_demo(self) -> None:
         self.title = "This is the demo: a script plays the model, the tools are real. No key, no network."
         self.lines = (
-            ("tour", "type it and press enter: two minutes through everything"),
-            ("help", "what else the script can play"),
+            ("tour", "and enter: two minutes"),
+            ("help", "what else it can play"),
             ("escape", "stops it"),
-            ("ctrl+q", "leave; the project it works in is a scratch directory"),
+            ("ctrl+q", "leave; files are scratch"),
             MARGIN,
         )
         self.display = True
