@@ -7,7 +7,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tui_agent.context.calibration import rough_count
+from tui_agent.context.calibration import first_calibration, rough_count
 from tui_agent.context.request import ModelRequest, request_bytes
 from tui_agent.context.tokens import MESSAGE_TOKENS
 from tui_agent.model.catalog import Catalog, ModelInfo
@@ -119,10 +119,10 @@ class DemoClient:
         self._cached = lines
         cached = _tokens(lines[:shared])
         said = turn.text + "".join(call.arguments for call in turn.calls)
-        reasoning = rough_count(turn.thinking)
+        reasoning = _tokens((turn.thinking.encode(),)) if turn.thinking else 0
         return Usage(
             input=_tokens(lines) - cached,
-            output=max(1, rough_count(said) + reasoning),
+            output=_tokens((said.encode(),)) + reasoning,
             cache_read=cached,
             reasoning=reasoning,
         )
@@ -130,7 +130,8 @@ class DemoClient:
 
 def _tokens(lines: tuple[bytes, ...]) -> int:
     """Count as the gauge does before it knows better, so that what is reported is what it showed."""
-    return sum(MESSAGE_TOKENS + rough_count(line.decode()) for line in lines)
+    sizes = first_calibration(DEMO_MODEL)
+    return round(sum(sizes.apply(MESSAGE_TOKENS + rough_count(line.decode())) for line in lines))
 
 
 def create_demo_workspace(directory: Path) -> None:
