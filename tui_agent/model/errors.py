@@ -473,7 +473,7 @@ def _overflow_message(overflow: Overflow, target: Target) -> str:
             f"that {target.provider} allows this account: compact it, or choose another model."
         )
     sizes = [f"{size:,}" for size in (overflow.sent, overflow.window) if size]
-    numbers = f" ({' tokens of '.join(sizes)}{' tokens' if len(sizes) == 1 else ''})" if sizes else ""
+    numbers = {0: "", 1: " ({} tokens)", 2: " ({} tokens of {})"}[len(sizes)].format(*sizes)
     return f"The request is larger than {target.model} takes{numbers}: compact it, or choose a model with more room."
 
 
