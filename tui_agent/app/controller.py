@@ -89,8 +89,6 @@ class Controller:
         """The race of the open session; None where none is to be looked after."""
         self.outbox = Outbox(self)
         """Where what the user wrote leaves from."""
-        self.take_over = TakeOverWatch(self)
-        """Notices that another program has the session now."""
         self._attached = asyncio.Event()
         self._pasted: PastedImages | None = None
         self.warnings = WarningLog()
@@ -337,6 +335,39 @@ class Controller:
         else:
             await self.open(replace(request, session_id=request.session_id or held.session_id, how=OpenHow(how)))
 
+    def look_for_take_over(self) -> bool:
+        """Return whether another program has the session now; if so, a line says it. Looking reads one row."""
+        from tui_agent.session.errors import StoreError
+        from tui_agent.session.ids import short_id
+
+        if self.agent is None:
+            return False
+        try:
+            taken: bool = self.agent.session.check_for_take_over()
+        except StoreError:  # a store in trouble says so itself with the next change
+            return False
+        if taken:
+            sentence = f"Another program took over session {short_id(self.agent.session.id)}. It is read-only here."
+            self.say(sentence, "warning", _REMEDY)
+        return taken
+
+    async def ask_about_take_over(self) -> None:
+        """Ask how to continue; what is in the prompt stays there whatever the answer is."""
+        if self.agent is None:
+            return
+        session_id = self.agent.session.id
+        answers = [
+            (OpenHow.FORK, "Fork it: continue here in a copy"),
+            (OpenHow.TAKE_OVER, "Take it back: the other program can only read on"),
+        ]
+        question = "Another program took this session over."
+        how = await self.ask(Choice(question, answers, "What is in the prompt stays there, unsent."))
+        if how is not None:
+            draft = self.frontend.draft
+            await self.open(OpenRequest(session_id, OpenHow(how)))
+            # Opening brings back what was kept of a session, which is older than what is in the prompt.
+            self.frontend.set_draft(draft)
+
 
 def held_question(pid: int, host: str) -> Choice:
     return Choice(
@@ -364,9 +395,9 @@ class Outbox:
             self._early.append((text, follow_up))
             controller.open_again()
             return
-        if not isinstance(intent, CommandIntent) and controller.take_over.look():
+        if not isinstance(intent, CommandIntent) and controller.look_for_take_over():
             controller.frontend.put_back(text)
-            controller.soon(controller.take_over.ask())
+            controller.soon(controller.ask_about_take_over())
             return
         controller.frontend.clear_notice()
         match intent:
@@ -468,45 +499,3 @@ class Outbox:
         except StoreError as error:
             controller.frontend.set_draft(message if isinstance(message, str) else typed_text(message))
             controller.say(error.message, "error")
-
-
-class TakeOverWatch:
-    """One per controller. Looking reads one row, so it is done when somebody comes back to the program."""
-
-    def __init__(self, controller: Controller) -> None:
-        self._controller = controller
-
-    def look(self) -> bool:
-        """Return whether another program has the session now; if so, a line says it."""
-        from tui_agent.session.errors import StoreError
-        from tui_agent.session.ids import short_id
-
-        agent = self._controller.agent
-        if agent is None:
-            return False
-        try:
-            taken: bool = agent.session.check_for_take_over()
-        except StoreError:  # a store in trouble says so itself with the next change
-            return False
-        if taken:
-            sentence = f"Another program took over session {short_id(agent.session.id)}. It is read-only here."
-            self._controller.say(sentence, "warning", _REMEDY)
-        return taken
-
-    async def ask(self) -> None:
-        """Ask how to continue; what is in the prompt stays there whatever the answer is."""
-        controller = self._controller
-        if controller.agent is None:
-            return
-        session_id = controller.agent.session.id
-        answers = [
-            (OpenHow.FORK, "Fork it: continue here in a copy"),
-            (OpenHow.TAKE_OVER, "Take it back: the other program can only read on"),
-        ]
-        question = "Another program took this session over."
-        how = await controller.ask(Choice(question, answers, "What is in the prompt stays there, unsent."))
-        if how is not None:
-            draft = controller.frontend.draft
-            await controller.open(OpenRequest(session_id, OpenHow(how)))
-            # Opening brings back what was kept of a session, which is older than what is in the prompt.
-            controller.frontend.set_draft(draft)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from tui_agent.app.commands import Command
@@ -13,7 +13,6 @@ from tui_agent.app.frontend import FindPage, Pick, PickRow, Report
 if TYPE_CHECKING:
     from tui_agent.app.controller import Controller
     from tui_agent.session.entries import Entry
-    from tui_agent.session.records import Outlines
 
 MAX_SCANNED: Final = 2_000
 """Newest entries that are read for any part of a word; in older ones the index finds the beginnings of words."""
@@ -35,28 +34,21 @@ async def find_entries(controller: Controller, query: str) -> list[int]:
     """Return the entries of the path that hold a text in any case, newest first."""
     if (agent := controller.agent) is None or not query:
         return []
-    session, store, path = agent.session, controller.services.store, agent.session.path_outline()
-    return await asyncio.to_thread(
-        lambda: list(matching(path, query, session.reader.load, lambda: store.matching(query, session.id)))
-    )
+    session, store = agent.session, controller.services.store
+    ids, wanted = list(session.path_outline().ids), query.lower()
 
+    def search() -> list[int]:
+        recent, older = ids[-MAX_SCANNED:], ids[:-MAX_SCANNED]
+        if older:
+            indexed = set(store.matching(query, session.id))
+            recent = [*(entry_id for entry_id in older if entry_id in indexed), *recent]
+        found: list[int] = []
+        for end in range(len(recent), 0, -_BATCH):
+            entries = reversed(session.reader.load(recent[max(end - _BATCH, 0) : end]))
+            found += [entry.id for entry in entries if any(wanted in text.lower() for text in visible_texts(entry))]
+        return found
 
-def matching(
-    path: Outlines, query: str, load: Callable[[Sequence[int]], Sequence[Entry]], indexed: Callable[[], Sequence[int]]
-) -> Iterator[int]:
-    """Yield the ids of a path's entries that hold a text, newest first.
-
-    ``load`` reads entries in ascending order, ``indexed`` asks the full-text index of the session.
-    """
-    ids, wanted = list(path.ids), query.lower()
-    recent, older = ids[-MAX_SCANNED:], ids[:-MAX_SCANNED]
-    if older:
-        found = set(indexed())
-        recent = [*(entry_id for entry_id in older if entry_id in found), *recent]
-    for end in range(len(recent), 0, -_BATCH):
-        for entry in reversed(load(recent[max(end - _BATCH, 0) : end])):
-            if any(wanted in text.lower() for text in visible_texts(entry)):
-                yield entry.id
+    return await asyncio.to_thread(search)
 
 
 async def find_report(controller: Controller, query: str) -> Report:

@@ -498,7 +498,7 @@ class MainScreen(BoundedScreen[None], Frontend):
             self.view.question.draft_changed()
         if has_draft and not self._is_writing:
             # Looked at with the first letter of a message, not with each.
-            self.controller.take_over.look()
+            self.controller.look_for_take_over()
         self._is_writing = has_draft
         warm_until = reading.warm_until if reading is not None else None
         if warm_until is not None and warm_until != self._cooled_at and self.prompt.last_typed >= warm_until:
@@ -590,7 +590,7 @@ class MainScreen(BoundedScreen[None], Frontend):
             self.notice.clear()
 
     def action_choose_how(self) -> None:
-        self.controller.soon(self.controller.take_over.ask())
+        self.controller.soon(self.controller.ask_about_take_over())
 
     def action_take_back(self) -> None:
         if self.agent is not None and (text := self.agent.take_back()) is not None:
