@@ -16,6 +16,7 @@ from tests.support.headless import run_headless
 from tests.support.model_script import Call as ModelCall
 from tests.support.model_script import Fault, Turn
 from tests.support.model_server import ModelServer
+from tests.support.place import Place
 from tests.support.scripted_client import Call, Reply, ScriptedClient
 from tui_agent.agent import shell
 from tui_agent.agent.permissions import Action, Rule
@@ -87,22 +88,17 @@ async def test_a_question_that_was_only_answered_is_not_checked(tmp_path: Path) 
 # -- keys ---------------------------------------------------------------------------------------------------------
 
 
-def start(home: Path, server: ModelServer, *arguments: str, cwd: Path | None = None) -> "subprocess.Popen[str]":
-    (home / "config.toml").write_text(
-        f'model = "openai/m"\n[models."openai/m"]\nbase_url = "{server.openai_url}"\napi_key_env = "KEY"\n'
-    )
-    environment = {
-        "PATH": os.environ["PATH"],
-        "PYTHONPATH": str(ROOT),
-        "HOME": str(home),
-        "KEY": "k",
-        "TUI_AGENT_CONFIG_DIR": str(home),
-        "TUI_AGENT_DATA_DIR": str(home / "data"),
-    }
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path)
+
+
+def start(place: Place, server: ModelServer, *arguments: str, cwd: Path | None = None) -> "subprocess.Popen[str]":
+    place.configure(server.openai_url)
     return subprocess.Popen(
         [sys.executable, "-m", "tui_agent", "-p", "do it", "--mode", "auto-edit", "--allow", "edit", *arguments],
-        cwd=cwd or home,
-        env=environment,
+        cwd=cwd or place.project,
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), **place.env},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -110,41 +106,41 @@ def start(home: Path, server: ModelServer, *arguments: str, cwd: Path | None = N
     )
 
 
-def test_a_finished_run_says_it_again_without_a_request(tmp_path: Path) -> None:
+def test_a_finished_run_says_it_again_without_a_request(place: Place) -> None:
     with ModelServer(lambda _request: Turn(text="All is done.")) as server:
-        first = start(tmp_path, server, "--key", "task-1")
+        first = start(place, server, "--key", "task-1")
         assert "All is done." in first.communicate(timeout=200)[0]
         asked = len(server.calls)
-        again = start(tmp_path, server, "--key", "task-1")
+        again = start(place, server, "--key", "task-1")
         out, _ = again.communicate(timeout=200)
         assert (again.returncode, out, len(server.calls)) == (first.returncode, "All is done.\n", asked)
-        other = start(tmp_path, server, "--key", "task-2")
+        other = start(place, server, "--key", "task-2")
         other.communicate(timeout=200)
         assert len(server.calls) > asked
-    with Store(tmp_path / "data/sessions.db") as store:
+    with Store(place.root / "data/sessions.db") as store:
         rows = {info.key: info.outcome for info in store.sessions()}
         assert rows.keys() == {"task-1", "task-2"}
         assert all(outcome is not None and outcome.exit_code == 0 for outcome in rows.values())
 
 
-def test_a_run_that_ended_red_says_so_again_without_a_request(tmp_path: Path) -> None:
+def test_a_run_that_ended_red_says_so_again_without_a_request(place: Place) -> None:
     call = ModelCall("write", {"path": "made.txt", "content": "made\n"})
     with ModelServer() as server:
         server.play(Turn(tool_calls=(call,)), *[Turn(text="I can't.")] * 2)
         arguments = ("--key", "task", "--check", "false", "--check-rounds", "1")
-        first = start(tmp_path, server, *arguments)
+        first = start(place, server, *arguments)
         told = first.communicate(timeout=200)
-        again = start(tmp_path, server, *arguments)
+        again = start(place, server, *arguments)
         assert again.communicate(timeout=200)[0] == told[0]
     assert (first.returncode, again.returncode, len(server.calls)) == (1, 1, 3), told
 
 
-def test_the_same_key_at_the_same_time_waits_for_the_other_and_says_what_it_said(tmp_path: Path) -> None:
+def test_the_same_key_at_the_same_time_waits_for_the_other_and_says_what_it_said(place: Place) -> None:
     with ModelServer(lambda _request: Turn(text="All is done.", first_delay=5.0)) as server:
-        first = start(tmp_path, server, "--key", "task")
+        first = start(place, server, "--key", "task")
         assert server.wait(lambda server: len(server.calls) == 1, 200)
         first.send_signal(signal.SIGSTOP)
-        second = start(tmp_path, server, "--key", "task")
+        second = start(place, server, "--key", "task")
         assert second.stderr is not None
         said = second.stderr.readline()
         first.send_signal(signal.SIGCONT)
@@ -155,15 +151,15 @@ def test_the_same_key_at_the_same_time_waits_for_the_other_and_says_what_it_said
     assert len(server.calls) == 1
 
 
-def test_a_run_that_was_killed_goes_on_in_an_empty_clone_with_its_files(tmp_path: Path) -> None:
+def test_a_run_that_was_killed_goes_on_in_an_empty_clone_with_its_files(tmp_path: Path, place: Place) -> None:
     git = ("git", "-c", "user.name=n", "-c", "user.email=e@x")
     origin = tmp_path / "origin"
     origin.mkdir()
     (origin / "README.md").write_text("Read.\n")
     for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "begin"]):
         subprocess.run([*git, *words], cwd=origin, check=True)
-    place = tmp_path / "app"
-    subprocess.run(["git", "clone", "-q", str(origin), str(place)], check=True)
+    clone = tmp_path / "app"
+    subprocess.run(["git", "clone", "-q", str(origin), str(clone)], check=True)
     call = ModelCall("write", {"path": "made.txt", "content": "made\n"})
 
     def script(request: object) -> Turn:
@@ -175,16 +171,16 @@ def test_a_run_that_was_killed_goes_on_in_an_empty_clone_with_its_files(tmp_path
         )
 
     with ModelServer(script) as server:
-        killed = start(tmp_path, server, "--key", "task", cwd=place)
+        killed = start(place, server, "--key", "task", cwd=clone)
         assert server.wait(lambda server: len(server.calls) == 2, 200)
         killed.send_signal(signal.SIGKILL)
         killed.communicate(timeout=200)
-        shutil.rmtree(place)
-        subprocess.run(["git", "clone", "-q", str(origin), str(place)], check=True)
+        shutil.rmtree(clone)
+        subprocess.run(["git", "clone", "-q", str(origin), str(clone)], check=True)
         server.play_function(lambda _request: Turn(text="Done now."))
-        went_on = start(tmp_path, server, "--key", "task", cwd=place)
+        went_on = start(place, server, "--key", "task", cwd=clone)
         out, errors = went_on.communicate(timeout=200)
     assert went_on.returncode == 0, errors
     assert "Done now." in out
-    assert (place / "made.txt").read_text() == "made\n"
+    assert (clone / "made.txt").read_text() == "made\n"
     assert "Brought back what the session had changed: 1 file." in errors

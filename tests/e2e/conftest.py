@@ -8,11 +8,13 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tests.support.model_script import echo
 from tests.support.model_server import ModelServer
 from tests.support.place import Place
+from tests.support.terminal import Terminal
 
 
 @pytest.fixture
@@ -21,6 +23,16 @@ def own_place(tmp_path: Path) -> Iterator[Place]:
     place = Place(tmp_path)
     yield place
     place.close()
+
+
+@pytest.fixture
+def shell(own_place: Place) -> Iterator[Terminal]:
+    """An interactive shell on that machine, in a terminal of 100 by 30."""
+    terminal = own_place.open(["bash", "--norc", "-i"], PS1="shell> ")
+    terminal.wait_for("shell>")
+    yield terminal
+    for child in psutil.Process(terminal.process.pid).children(recursive=True):
+        child.kill()
 
 
 @pytest.fixture

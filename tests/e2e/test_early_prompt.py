@@ -2,7 +2,6 @@
 
 import shutil
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -71,20 +70,14 @@ def place(own_place: Place, data_of_a_start: Path) -> Place:
 
 
 @pytest.fixture
-def held(place: Place) -> Iterator[Held]:
+def held(place: Place, shell: Terminal) -> Held:
     """The program, shown early."""
     script, gate = place.root / "held.py", place.root / "go"
     script.write_text(HELD, encoding="utf-8")
-    env = {**place.env, "PS1": "shell> ", "PYTHONPATH": str(Path(__file__).parents[2])}
-    shell = Terminal(["bash", "--norc", "-i"], size=SIZE, env=env, cwd=place.project)
-    place.terminals.append(shell)
-    shell.wait_for("shell>")
-    shell.type(f"stty -g; {sys.executable} {script} {gate}\r")
+    shell.type(f"stty -g; PYTHONPATH={Path(__file__).parents[2]} {sys.executable} {script} {gate}\r")
     shell.wait_until(lambda: ALTERNATE_SCREEN.encode() in shell.raw, "the early prompt")
     shell.wait_for("▌")
-    yield Held(shell, gate)
-    for child in psutil.Process(shell.process.pid).children(recursive=True):
-        child.kill()
+    return Held(shell, gate)
 
 
 def typed(held: Held, text: str, shown: str) -> None:

@@ -11,7 +11,7 @@ import pytest
 from tests.support.model_script import Call, Fault, Turn
 from tests.support.model_server import ModelServer
 from tests.support.place import PROMPT_HINT, Place
-from tests.support.terminal import TIMEOUT, Terminal
+from tests.support.terminal import TIMEOUT, Terminal, ask
 
 MODES = (1049, 1000, 1003, 1006, 1004, 2004)
 """Alternate screen, mouse, focus and pastes: what a shell must not find switched on."""
@@ -23,12 +23,6 @@ echo "EDITOR IS UP"
 while ! read -r line; do :; done
 printf ' and more' >> "$1"
 """
-
-
-def ask(terminal: Terminal, text: str) -> None:
-    terminal.type(text)
-    terminal.wait_for(text)
-    terminal.press("enter")
 
 
 def start_streaming(place: Place, server: ModelServer) -> Terminal:
@@ -87,8 +81,7 @@ def test_a_terminal_that_goes_away_ends_even_a_program_that_is_deaf_to_it(
         Turn(text="Here again."),
     )
     deaf = ["sh", "-c", 'trap "" HUP; exec "$@"', "sh", sys.executable, "-m", "tui_agent", "--mode", "yolo"]
-    terminal = Terminal(deaf, size=(100, 30), env=place.env, cwd=place.project)
-    place.terminals.append(terminal)
+    terminal = place.open(deaf)
     terminal.wait_for(PROMPT_HINT)
     ask(terminal, "sleep")
     terminal.wait_for("sleep 4711")
@@ -136,8 +129,7 @@ def test_bytes_that_are_no_text_are_shown_as_such(place: Place) -> None:
 
 def test_it_draws_on_the_terminal_where_errors_go_elsewhere(place: Place, tmp_path: Path) -> None:
     command = ["sh", "-c", 'exec "$@" 2>"$0"', str(tmp_path / "errors"), sys.executable, "-m", "tui_agent"]
-    terminal = Terminal(command, env=place.env, cwd=place.project)
-    place.terminals.append(terminal)
+    terminal = place.open(command)
     terminal.wait_for(PROMPT_HINT)
     terminal.press("ctrl+q")
     assert terminal.wait_exit() == 0

@@ -5,7 +5,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.e2e.test_going_on import killed_run
 from tests.support.model_script import Fault, Turn
 from tests.support.model_server import ModelServer
 from tests.support.place import Place
@@ -34,7 +33,7 @@ def test_the_session_of_a_run_that_was_killed_is_gathered_too(
 ) -> None:
     own_place.configure(server.openai_url)
     server.play(Turn(text="One two three.", fault=Fault("stall", after=2)))
-    session = killed_run(own_place, "count")
+    session = own_place.killed("answer_delta", "-p", "count")
     own_place.variables["TUI_AGENT_DATA_DIR"] = str(tmp_path / "gathered")
     done = own_place.run("sessions", "import", str(own_place.root / "data"), "--json")
     assert [json.loads(line)["session_id"] for line in done.stdout.splitlines()] == [session], done.stderr

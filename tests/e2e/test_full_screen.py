@@ -10,17 +10,11 @@ import pytest
 from tests.support.model_script import Call, Fault, Turn
 from tests.support.model_server import ModelServer
 from tests.support.place import PROMPT_HINT, Place
-from tests.support.terminal import TIMEOUT, Terminal
+from tests.support.terminal import TIMEOUT, Terminal, ask
 from tests.support.thoroughness import NIGHTLY
 
 LIGHT_BACKGROUND = b"48;2;255;255;255"
 """How the background of the light theme is asked for; the cursor of the dark one has it too."""
-
-
-def ask(terminal: Terminal, text: str) -> None:
-    terminal.type(text)
-    terminal.wait_for(text)
-    terminal.press("enter")
 
 
 def quit_program(terminal: Terminal) -> None:

@@ -13,19 +13,6 @@ def entries(stdout: str) -> list[dict[str, object]]:
     return [event["entry"] for event in events if event["type"] == "entry_appended"]
 
 
-def killed_run(place: Place, prompt: str) -> str:
-    """Start a run, kill it in the middle of its answer; returns the id of its session."""
-    with place.report("-p", prompt) as process:
-        assert process.stdout
-        session = str(json.loads(process.stdout.readline())["id"])
-        for line in process.stdout:
-            if '"answer_delta"' in line:
-                process.kill()
-                break
-    assert process.returncode == -9
-    return session
-
-
 def test_a_killed_run_goes_on_by_its_id_and_without_it(place: Place, warm_server: ModelServer) -> None:
     warm_server.play(
         Turn(tool_calls=(Call("ls", {"path": "."}),)),
@@ -33,7 +20,7 @@ def test_a_killed_run_goes_on_by_its_id_and_without_it(place: Place, warm_server
         Turn(text="Four."),
         Turn(text="Five."),
     )
-    session = killed_run(place, "count")
+    session = place.killed("answer_delta", "-p", "count")
     done = place.run("-r", session, "-p", "continue", "--json")
     assert done.returncode == 0
     assert json.loads(done.stdout.splitlines()[0])["id"] == session

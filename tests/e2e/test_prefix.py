@@ -1,7 +1,6 @@
 """A conversation goes on in a new process, after a kill too, with what was sent before, byte for byte."""
 
 import itertools
-import threading
 
 import pytest
 
@@ -12,18 +11,6 @@ from tests.support.place import MODEL, Place
 from tests.support.wire_blocks import blocks
 
 CLAUDE = "anthropic/claude-sonnet-4-5"
-
-
-def killed(place: Place, sign: str, *arguments: str) -> None:
-    """Run the program until it reports ``sign``, then kill it without a warning."""
-    with place.report(*arguments) as process:
-        assert process.stdout
-        late = threading.Timer(30, process.kill)
-        late.start()
-        came = any(sign in line for line in process.stdout)
-        late.cancel()
-        process.kill()
-    assert came, f"{sign} never came"
 
 
 @pytest.mark.parametrize("model", [CLAUDE, pytest.param(MODEL, marks=pytest.mark.nightly)])
@@ -48,8 +35,8 @@ def test_each_process_goes_on_with_the_bytes_of_the_one_before(
     common = ("--allow", "bash", "-m", model)
     assert place.run("-p", "the first", *common).returncode == 0
     write(place.project / "AGENTS.md", "Be careful, from now on.")
-    killed(place, "answer_delta", "-c", "-p", "the second", *common)
-    killed(place, "tool_output", "-c", "-p", "the third", *common)
+    place.killed("answer_delta", "-c", "-p", "the second", *common)
+    place.killed("tool_output", "-c", "-p", "the third", *common)
     assert place.run("-c", "-p", "the fourth", *common).returncode == 0
     assert place.run("-c", "-p", "the fifth", *common).returncode == 0
     sent = [blocks(request.json) for request in warm_server.calls]

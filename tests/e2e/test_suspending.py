@@ -2,7 +2,6 @@
 
 import signal
 import sys
-from collections.abc import Iterator
 
 import psutil
 import pytest
@@ -12,18 +11,6 @@ from tests.support.terminal import Terminal
 
 PROGRAM = f"{sys.executable} -m tui_agent"
 FULL_SCREEN = (1049, 1000, 1003, 1004)
-
-
-@pytest.fixture
-def shell(own_place: Place) -> Iterator[Terminal]:
-    """An interactive shell in a terminal of 100 by 30."""
-    env = {**own_place.env, "PS1": "shell> "}
-    terminal = Terminal(["bash", "--norc", "-i"], size=(100, 30), env=env, cwd=own_place.project)
-    own_place.terminals.append(terminal)
-    terminal.wait_for("shell>")
-    yield terminal
-    for child in psutil.Process(terminal.process.pid).children(recursive=True):
-        child.kill()
 
 
 def start(shell: Terminal, command: str) -> None:

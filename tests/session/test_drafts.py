@@ -42,11 +42,10 @@ def test_a_left_over_draft_becomes_an_interrupted_answer(session: Session, reope
     ("meanwhile", "comes_back"),
     [
         (lambda session: session.append(said("meanwhile")), True),
-        (lambda session: session.release(), True),
         (lambda session: session.clear_draft(), False),
         (lambda session: session.append(answered("whole")), False),
     ],
-    ids=["another entry", "released", "cleared", "answered"],
+    ids=["another entry", "cleared", "answered"],
 )
 def test_what_becomes_of_a_draft(
     session: Session, reopen: Reopen, meanwhile: Callable[[Session], object], *, comes_back: bool
@@ -66,10 +65,13 @@ def test_a_draft_without_content_leaves_no_entry(session: Session, reopen: Reope
     assert later.info.entry_count == 0
 
 
-def test_the_draft_of_a_live_program_is_left_alone(session: Session, reopen: Reopen) -> None:
+@pytest.mark.parametrize("let_go", [end, Session.release])
+def test_the_draft_of_a_live_program_is_left_alone_until_it_ends_or_lets_go(
+    session: Session, reopen: Reopen, let_go: Callable[[Session], object]
+) -> None:
     session.save_draft(DraftText("still coming"))
     assert reopen(session).recover() is None
-    end(session)
+    let_go(session)
     assert reopen(session).recover() is not None
 
 

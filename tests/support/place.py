@@ -1,8 +1,10 @@
 """A place to run the real program in: directories of its own, a configuration, the programs started there."""
 
+import json
 import os
 import subprocess
 import sys
+import threading
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -73,10 +75,14 @@ class Place:
 
     def start(self, *arguments: str, size: tuple[int, int] = (100, 30)) -> Terminal:
         """Start the program in a terminal and wait for its prompt."""
-        command = [sys.executable, "-m", "tui_agent", *arguments]
-        terminal = Terminal(command, size=size, env=self.env, cwd=self.project)
-        self.terminals.append(terminal)
+        terminal = self.open([sys.executable, "-m", "tui_agent", *arguments], size=size)
         terminal.wait_for(PROMPT_HINT)
+        return terminal
+
+    def open(self, command: list[str], *, size: tuple[int, int] = (100, 30), **variables: str) -> Terminal:
+        """Start any command in a terminal that is closed with the others."""
+        terminal = Terminal(command, size=size, env={**self.env, **variables}, cwd=self.project)
+        self.terminals.append(terminal)
         return terminal
 
     def run(self, *arguments: str, stdin: str = "") -> "subprocess.CompletedProcess[str]":
@@ -103,6 +109,20 @@ class Place:
             stderr=subprocess.DEVNULL,
             text=True,
         )
+
+    def killed(self, sign: str, *arguments: str) -> str:
+        """Kill a run without a warning once it reports ``sign``; return the id of its session."""
+        with self.report(*arguments) as process:
+            assert process.stdout
+            late = threading.Timer(30, process.kill)
+            late.start()
+            first = process.stdout.readline()
+            came = any(sign in line for line in process.stdout)
+            late.cancel()
+            process.kill()
+        assert came, f"{sign} never came"
+        assert process.returncode == -9
+        return str(json.loads(first)["id"])
 
     def close(self) -> None:
         """End every program that still runs."""

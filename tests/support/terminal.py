@@ -307,6 +307,13 @@ class Terminal:
         self._stream.feed(_UNKNOWN_TO_PYTE.sub("", text))
 
 
+def ask(terminal: Terminal, text: str) -> None:
+    """Type a message and send it once it is shown."""
+    terminal.type(text)
+    terminal.wait_for(text)
+    terminal.press("enter")
+
+
 class _Utf8:
     """Decodes bytes whose characters may be cut anywhere."""
 

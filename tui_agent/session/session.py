@@ -209,13 +209,13 @@ AT_LEAF: Final = _AtLeaf()
 
 
 class Session:
-    """One session, used from one thread (`search` and `load` from any).
+    """One session, used from one thread; its `reader` from any.
 
     Every session object has a leaf of its own: two programs on one session never move each other's. The leaf in the
     file is that of whoever appended or moved last, and is where a session is opened. What another program appends in
     between becomes a branch.
 
-    An object that called `hold` or `take_over` checks with every change that it still holds the session. When another
+    An object that called `hold` checks with every change that it still holds the session. When another
     one took it over, the change raises `SessionTakenOver`, stores nothing, and the object can only read from then on;
     forking at its leaf goes on without loss. One that never held the session just writes.
 
