@@ -214,23 +214,27 @@ def _digest(project: Path, files: list[Path]) -> tuple[str, str]:
 def _items(project: Path, files: list[Path]) -> Iterator[TrustItem]:
     for path in files:
         shown = path.relative_to(project).as_posix()
-        if path.name == SERVERS:
-            yield from _servers(project, path)
-        elif path.name == CONFIG and path.parent.name == FOLDER:
-            yield from _settings(project, path)
-        else:
-            kind = next((ACTING[place.kind] for place in _PLACES if f"/{place.project}/" in f"/{shown}"), "")
-            yield TrustItem(kind or "file", shown, _summary(project, path, kind) if kind else "")
+        kind = next((ACTING[place.kind] for place in _PLACES if f"/{place.project}/" in f"/{shown}"), "")
+        is_settings = path.name == CONFIG and path.parent.name == FOLDER
+        try:
+            text = read_inside(project, path, MAX_BYTES)[0].decode("utf-8")
+            if path.name == SERVERS:
+                yield from _servers(text)
+            elif is_settings:
+                yield from _settings(text)
+            else:
+                yield TrustItem(kind or "file", shown, _summary(text, kind) if kind else "")
+        except (OSError, ValueError, AttributeError) as error:
+            if path.name == SERVERS or is_settings:
+                what = "MCP server" if path.name == SERVERS else "setting"
+                yield TrustItem(what, path.name, f"cannot be read: {error}")
+            else:
+                yield TrustItem(kind or "file", shown)
 
 
-def _settings(project: Path, path: Path) -> Iterator[TrustItem]:
+def _settings(text: str) -> Iterator[TrustItem]:
     kinds = {"permissions": "permission rule", "hooks": "hook", "mcp": "MCP server"}
-    try:
-        table = tomllib.loads(_text(project, path))
-    except (OSError, ValueError) as error:
-        yield TrustItem("setting", path.name, f"cannot be read: {error}")
-        return
-    for key, value in _leaves(table):
+    for key, value in _leaves(tomllib.loads(text)):
         yield TrustItem(kinds.get(key.split(".")[0], "setting"), key, str(value))
 
 
@@ -242,28 +246,14 @@ def _leaves(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, A
             yield f"{prefix}{key}", value
 
 
-def _servers(project: Path, path: Path) -> Iterator[TrustItem]:
-    try:
-        servers = json.loads(_text(project, path)).get("mcpServers", {})
-        for name, server in servers.items():
-            runs = " ".join(map(str, [server.get("command", ""), *server.get("args", [])]))
-            yield TrustItem(
-                "MCP server", str(name), f"connects to {url}" if (url := server.get("url")) else f"runs {runs}"
-            )
-    except (OSError, ValueError, AttributeError):
-        yield TrustItem("MCP server", path.name, "cannot be read")
+def _servers(text: str) -> Iterator[TrustItem]:
+    for name, server in json.loads(text).get("mcpServers", {}).items():
+        runs = " ".join(map(str, [server.get("command", ""), *server.get("args", [])]))
+        yield TrustItem("MCP server", str(name), f"connects to {url}" if (url := server.get("url")) else f"runs {runs}")
 
 
-def _text(project: Path, path: Path) -> str:
-    return read_inside(project, path, MAX_BYTES)[0].decode("utf-8")
-
-
-def _summary(project: Path, path: Path, kind: str) -> str:
+def _summary(text: str, kind: str) -> str:
     """Return the names of a tool file's functions, the first line of any other file."""
-    try:
-        text = _text(project, path)
-    except (OSError, UnicodeDecodeError):
-        return ""
     if kind == ACTING["tools"]:
         return ", ".join(re.findall(r"^(?:async )?def ([a-zA-Z]\w*)", text, re.MULTILINE))
     return next((line.strip() for line in text.splitlines() if line.strip() and line.strip() != "---"), "")

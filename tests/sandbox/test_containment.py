@@ -115,7 +115,8 @@ async def test_nothing_that_other_programs_obey_is_left_among_sources(box: Conta
 async def test_a_job_sees_edits_and_its_output_is_there_when_it_is_looked_at(box: Contained) -> None:
     jobs = Jobs()
     wait = (
-        "while ! grep -q two app.py; do sleep 0.02; done; cp app.py dist/seen; mkdir -p dist/.git; echo made; sleep 60"
+        "while ! grep -q two app.py; do sleep 0.02; done; cp app.py dist/seen; mkdir -p dist/.git dist/new/.git;"
+        " echo x > dist/new/kept; echo made; sleep 60"
     )
     context = context_of(box, OUTPUTS, jobs).context()
     await BashTool().run(BashInput(command=wait, background=True), context)
@@ -126,8 +127,18 @@ async def test_a_job_sees_edits_and_its_output_is_there_when_it_is_looked_at(box
             await asyncio.sleep(0.02)
     await JobTool().run(JobInput(id=1), context)
     assert (box.root / "dist/seen").read_text() == "two\n"
-    assert not (box.root / "dist/.git").exists()
+    assert (box.root / "dist/new/kept").exists()
+    assert not any((box.root / place).exists() for place in ("dist/.git", "dist/new/.git"))
     await jobs.aclose()
+
+
+@EVERY_MODE
+async def test_a_second_name_of_a_file_outside_changes_nothing_there(box: Contained, view: View) -> None:
+    stored = box.file("store/pkg.js", "good\n", at=box.home)
+    os.link(stored, box.root / "dist/pkg.js")
+    before = stored.stat().st_mode
+    await box.run("echo evil >> dist/pkg.js; chmod 777 dist/pkg.js", view)
+    assert (stored.read_text(), stored.stat().st_mode) == ("good\n", before)
 
 
 async def test_a_job_does_not_change_files_of_the_project(box: Contained) -> None:

@@ -512,6 +512,17 @@ async def test_a_git_file_that_names_any_directory_opens_nothing(box: Contained)
     assert (other / "HEAD").read_text() == "x"
 
 
+@pytest.mark.parametrize("named", [".git", ".git/worktrees/tree"])
+async def test_a_git_file_that_names_another_repository_opens_nothing(box: Contained, named: str) -> None:
+    other = box.file("README.md", at=box.home / "other").parent
+    box.git("init", "-q", cwd=other)
+    box.git("config", "core.worktree", "..", cwd=other)
+    box.git("commit", "-q", "--allow-empty", "-m", "x", cwd=other)
+    box.git("worktree", "add", "-q", str(box.home / "tree"), cwd=other)
+    box.file(".git", f"gitdir: {other / named}\n")
+    assert "No such file" in (await box.run(f"cat {other}/.git/HEAD")).output
+
+
 async def test_git_reads_the_repository(project: Contained) -> None:
     project.file("README.md", "other\n")
     assert (await project.run("git status --short README.md; git diff --stat | tail -1", NOTHING)).output == (

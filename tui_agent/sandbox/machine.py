@@ -4,6 +4,7 @@ Everything is named here or by the environment; what is not does not exist for a
 parts, because the directory of many holds its credentials too.
 """
 
+import contextlib
 import os
 import stat
 from collections.abc import Callable, Iterator, Mapping
@@ -238,20 +239,14 @@ def _is_broad(place: Path, home: Path) -> bool:
 def _unreadable() -> tuple[Path, ...]:
     """Return the files and directories of the system's settings that this user may read, and not everybody."""
     found: list[Path] = []
-    pending = [name for name in ADMINISTERED if os.path.isdir(name)]  # noqa: PTH112 - scandir's own names
+    pending = list(ADMINISTERED)
     while pending:
-        try:
-            with os.scandir(pending.pop()) as rows:
-                for row in rows:
-                    mode = row.stat(follow_symlinks=False).st_mode
-                    if stat.S_ISLNK(mode):
-                        continue
-                    wanted = stat.S_IROTH | (stat.S_IXOTH if stat.S_ISDIR(mode) else 0)
-                    if mode & wanted != wanted:
-                        if os.access(row.path, os.R_OK):
-                            found.append(Path(row.path))
-                    elif stat.S_ISDIR(mode) and row.path.startswith("/etc/"):
-                        pending.append(row.path)
-        except OSError:
-            continue
+        with contextlib.suppress(OSError), os.scandir(pending.pop()) as rows:
+            for row in rows:
+                mode = row.stat(follow_symlinks=False).st_mode
+                wanted = stat.S_IROTH | (stat.S_IXOTH if stat.S_ISDIR(mode) else 0)
+                if not stat.S_ISLNK(mode) and mode & wanted != wanted and os.access(row.path, os.R_OK):
+                    found.append(Path(row.path))
+                elif stat.S_ISDIR(mode) and mode & wanted == wanted and row.path.startswith("/etc/"):
+                    pending.append(row.path)
     return tuple(found)

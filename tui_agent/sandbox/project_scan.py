@@ -256,7 +256,9 @@ class _Scanner:
                 self._found.secrets.append(Path(row.path))
 
     def _directory(self, row: "os.DirEntry[str]", rules: IgnoreRules, depth_in_output: int) -> None:
-        output = depth_in_output or self._is_output(row, rules)
+        # Entry points in a new one would be obeyed: it is not output by its name alone.
+        named = is_output_name(row.name, directory=True) or row.name.endswith(".egg-info")
+        output = depth_in_output or (named and rules.ignored(row.path, directory=True))
         if output and not depth_in_output:
             self._found.outputs.append(Path(row.path))
         if row.name in _OTHERS and output:
@@ -264,12 +266,6 @@ class _Scanner:
                 self._found.environments.append(Path(row.path))
             return
         self.go_through(row.path, rules, int(bool(output)))
-
-    @staticmethod
-    def _is_output(row: "os.DirEntry[str]", rules: IgnoreRules) -> bool:
-        # Entry points in a new one would be obeyed: it is not output by its name alone.
-        named = is_output_name(row.name, directory=True) or row.name.endswith(".egg-info")
-        return named and rules.ignored(row.path, directory=True)
 
     def _is_informative(self, row: "os.DirEntry[str]", rules: IgnoreRules) -> bool:
         """Whether a file that is not shared holds a secret: what git tracks is shown as it is."""

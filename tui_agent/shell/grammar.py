@@ -375,52 +375,27 @@ _LOGGED = re.compile(rf"{_NAMES}|{_PLAIN_SWITCHES}|{_FORMAT}|-p|-\d{{1,6}}", re.
 """Switches of ``git log`` that leave it at the commits before ``HEAD``."""
 
 
-@dataclass(frozen=True, slots=True)
-class _GitCommand:
-    """A git command in one of the known forms."""
-
-    name: str
-    switches: tuple[str, ...]
-    revisions: tuple[str, ...]
-    paths: tuple[str, ...]
-
-    @property
-    def shows_contents(self) -> bool:
-        """Whether what is in files is shown, not their names only."""
-        if self.name not in {"diff", "show", "grep"} and not (self.name == "log" and "-p" in self.switches):
-            return False
-        names = any(re.fullmatch(_NAMES, switch, re.ASCII) for switch in self.switches)
-        return not (names and all(map(_ONLY_NAMES.fullmatch, self.switches)))
-
-
 def _git(words: Sequence[str], place: CommandPlace) -> bool:
     """Return whether git, given these words, only reads and shows no secret. Looks at files, and runs our own git."""
-    asked = _git_command(words, place)
-    if asked is None or not all(is_listable(path, place) for path in asked.paths) or not is_plain(place):
-        return False
-    return not asked.shows_contents or _shows_no_secret(asked, place)
-
-
-def _git_command(words: Sequence[str], place: CommandPlace) -> _GitCommand | None:
-    """Return what git is asked, None for what has none of the known forms."""
     name, *rest = words[1:] if words[:1] == ("--no-pager",) else words or ("",)
     at = rest.index("--") if "--" in rest else len(rest)
     switches = [word for word in rest[:at] if word.startswith("-")]
-    operands = [word for word in rest[:at] if not word.startswith("-")]
-    if name == "grep":
-        # What is searched for.
-        operands = operands[1:]
+    # What grep searches for comes first, and is neither a file nor a revision.
+    operands = [word for word in rest[:at] if not word.startswith("-")][int(name == "grep") :]
     there = [word for word in operands if os.path.lexists(place.folder / word)]
     revisions = [word for word in operands if word not in there]
-    known = _SWITCHES.get(name)
-    if known is None or not all(re.fullmatch(known, switch, re.ASCII) for switch in switches):
-        return None
+    paths = [*there, *rest[at + 1 :]]
+    known = name in _SWITCHES and all(re.fullmatch(_SWITCHES[name], switch, re.ASCII) for switch in switches)
     if revisions and not (name in _WITH_REVISIONS and all(map(_REVISION.fullmatch, revisions))):
-        return None
-    paths = (*there, *rest[at + 1 :])
-    if paths and name not in _WITH_PATHS:
-        return None
-    return _GitCommand(name, tuple(switches), tuple(revisions), paths)
+        return False
+    if not known or (paths and name not in _WITH_PATHS) or not all(is_listable(path, place) for path in paths):
+        return False
+    shows_contents = name in {"diff", "show", "grep"} or (name == "log" and "-p" in switches)
+    names = any(re.fullmatch(_NAMES, switch, re.ASCII) for switch in switches)
+    only_names = names and all(map(_ONLY_NAMES.fullmatch, switches))
+    return is_plain(place) and (
+        not shows_contents or only_names or _shows_no_secret(name, switches, revisions, paths, place)
+    )
 
 
 def is_plain(place: CommandPlace) -> bool:
@@ -449,18 +424,20 @@ def _has_links(directory: Path) -> bool:
     )
 
 
-def _shows_no_secret(asked: _GitCommand, place: CommandPlace) -> bool:
+def _shows_no_secret(
+    name: str, switches: Sequence[str], revisions: Sequence[str], paths: Sequence[str], place: CommandPlace
+) -> bool:
     """Whether no file that is shown is one that usually holds secrets: our own git names all that may be."""
-    logged = asked.name != "log" or all(map(_LOGGED.fullmatch, asked.switches))
-    if not logged or not all(map(_COMMIT.fullmatch, asked.revisions)) or any(map(is_sensitive, asked.paths)):
+    logged = name != "log" or all(map(_LOGGED.fullmatch, switches))
+    if not logged or not all(map(_COMMIT.fullmatch, revisions)) or any(map(is_sensitive, paths)):
         return False
     command = ["ls-files", "-z"]
-    if asked.name != "grep":
-        cached = [switch for switch in asked.switches if switch in {"--cached", "--staged"}]
-        merges = [] if asked.name == "diff" else ["--format=", "-m"]
+    if name != "grep":
+        cached = [switch for switch in switches if switch in {"--cached", "--staged"}]
+        merges = [] if name == "diff" else ["--format=", "-m"]
         # What is no commit, such as the name of a file's contents, is refused by ``^{commit}``.
-        commits = [f"{revision}^{{commit}}" for revision in asked.revisions]
-        command = [asked.name, "--name-only", "-z", *merges, *cached, *commits]
-    found = run_git(place.folder, *command, "--", *asked.paths)
-    names = (found or b"").decode("utf-8", "replace").replace("\n", "\0").split("\0")
-    return found is not None and not any(is_sensitive(part) for path in names for part in Path(path).parts)
+        commits = [f"{revision}^{{commit}}" for revision in revisions]
+        command = [name, "--name-only", "-z", *merges, *cached, *commits]
+    found = run_git(place.folder, *command, "--", *paths)
+    shown = (found or b"").decode("utf-8", "replace").replace("\n", "\0").split("\0")
+    return found is not None and not any(is_sensitive(part) for path in shown for part in Path(path).parts)
