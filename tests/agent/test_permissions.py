@@ -153,6 +153,9 @@ def test_a_rule_may_name_a_tool() -> None:
     assert decide(request, (*DEFAULT_RULES, rule), "edit").action is Action.ASK
     assert refusal_of_tool("recall", (parse_rule("recall", Action.DENY),)) is not None
     assert refusal_of_tool("recall", DEFAULT_RULES) is None
+    allowed, denied = parse_rule("recall", Action.ALLOW, "flag"), parse_rule("recall", Action.DENY, "user")
+    assert refusal_of_tool("recall", (allowed, denied)) is None
+    assert refusal_of_tool("recall", (denied, parse_rule("recall", Action.ALLOW, "user"), denied)) == denied
 
 
 def test_permissions_are_not_taken_for_tools_of_the_same_name() -> None:

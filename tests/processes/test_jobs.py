@@ -136,6 +136,13 @@ async def test_stopping(space: Workspace, running: Jobs) -> None:
     assert "was stopped" in again.output
 
 
+async def test_a_stopped_job_may_clean_up(space: Workspace, running: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tui_agent.processes.watcher.TERM_GRACE_SECONDS", 60)
+    await background(space, "trap 'sleep 0.2; touch cleaned; exit' TERM; echo up; while :; do sleep 0.02; done")
+    await running.find(1).stop()
+    assert (space.root / "cleaned").exists()
+
+
 async def test_an_interrupted_start_leaves_nothing(
     space: Workspace, running: Jobs, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -344,8 +344,11 @@ async def test_build_output_stays_and_sources_do_not_change(project: Contained) 
 async def test_a_product_is_known_by_what_was_there_before(project: Contained) -> None:
     """Otherwise a source could be replaced by one."""
     project.file("untracked.txt", "mine")
-    ran = await project.run("printf '\\177ELF' > README.md; printf '\\177ELF' > untracked.txt")
+    tool = project.file("tool", "\177ELF one")
+    project.git("add", "tool")
+    ran = await project.run("for f in README.md untracked.txt tool; do printf '\\177ELF' > $f; done")
     assert ran.outcome.wanted == Grants(sources=True)
+    assert tool.read_text() == "\177ELF one"
     assert (project.root / "README.md").read_text() == "text\n"
     assert (project.root / "untracked.txt").read_text() == "mine"
 

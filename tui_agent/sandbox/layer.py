@@ -221,10 +221,7 @@ def _change(
         was_directory = was is not None and stat.S_ISDIR(was.st_mode)
         anew = not was_directory or (made_again and (opaque or _is_opaque(row.path)))
         if was is not None and anew:
-            yield LayerChange(
-                path, ChangeKind.DELETED, was_directory, was.st_size, stat.S_ISREG(was.st_mode),
-                whole=was_directory, output=made_again,
-            )  # fmt: skip
+            yield from _gone(original, was, path, output=made_again)
         if anew and (made_again or is_output_directory(row.name)):
             yield from _whole(row.path, path)
             return
@@ -307,21 +304,13 @@ def _file(
         yield replace(new, kind=ChangeKind.CHANGED, size=was.st_size, regular=both, head=head)
 
 
-def _gone(original: str, was: os.stat_result, path: str, *, output: bool) -> Iterator[LayerChange]:
+def _gone(original: str, was: os.stat_result, path: str, *, output: bool = False) -> Iterator[LayerChange]:
     """Yield that something is gone; what is made again is so in one change."""
-    if output:
-        directory = stat.S_ISDIR(was.st_mode)
-        yield LayerChange(path, ChangeKind.DELETED, directory, was.st_size, whole=directory, output=True)
-    else:
-        yield from _deleted(original, was, path)
-
-
-def _deleted(original: str, was: os.stat_result, path: str) -> Iterator[LayerChange]:
-    if not stat.S_ISDIR(was.st_mode):
-        yield LayerChange(path, ChangeKind.DELETED, size=was.st_size, regular=stat.S_ISREG(was.st_mode))
-        return
-    yield from _deleted_beside(original, set(), f"{path}/")
-    yield LayerChange(path, ChangeKind.DELETED, directory=True)
+    directory = stat.S_ISDIR(was.st_mode)
+    if directory and not output:
+        yield from _deleted_beside(original, set(), f"{path}/")
+    regular, whole = directory or stat.S_ISREG(was.st_mode), directory and output
+    yield LayerChange(path, ChangeKind.DELETED, directory, was.st_size, regular, whole=whole, output=output)
 
 
 def _deleted_beside(lower: str, kept: set[str], prefix: str) -> Iterator[LayerChange]:
@@ -331,7 +320,7 @@ def _deleted_beside(lower: str, kept: set[str], prefix: str) -> Iterator[LayerCh
     except OSError:
         return
     for row in gone:
-        yield from _deleted(row.path, row.stat(follow_symlinks=False), prefix + row.name)
+        yield from _gone(row.path, row.stat(follow_symlinks=False), prefix + row.name)
 
 
 def _is_opaque(directory: str) -> bool:

@@ -84,7 +84,7 @@ class Proxy:
     def __init__(self, look: Resolve = system_resolve, reaches: Callable[[str], bool] | None = None) -> None:
         """Make it; ``reaches`` tells whether an address may be connected to, by default any public one."""
         self._look = look
-        self._reaches = reaches or (lambda address: is_public(ipaddress.ip_address(address.partition("%")[0])))
+        self._reaches = reaches or _is_public
         self._gateways: dict[str, Gateway] = {}
         self._server: asyncio.Server | None = None
         self._connections: set[asyncio.Task[None]] = set()
@@ -206,6 +206,13 @@ def _target(method: str, target: str) -> tuple[str, int, str]:
         raise ValueError(target)
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     return host, parts.port or (443 if method == "CONNECT" else 80), path
+
+
+def _is_public(address: str) -> bool:
+    try:
+        return is_public(ipaddress.ip_address(address.partition("%")[0]))
+    except ValueError:
+        return False
 
 
 async def _say(writer: asyncio.StreamWriter, status: str, text: str) -> None:
