@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tui_agent.files.secret_files import file_holds_secret, secrets_among_programs
+from tests.support.secret_shapes import BEGIN, made
+from tui_agent.files.secret_files import file_holds_secret, is_secret_file, secrets_among_programs
 from tui_agent.sandbox.project_scan import scan_project
 
 TOKEN = "ghp" + "_0a1b2c3d4e5f6a7b8c9d0e1f2a3b4c5d6e7f"
@@ -47,6 +48,15 @@ def test_files_that_hold_none(tmp_path: Path, name: str, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
     assert not file_holds_secret(path)
+
+
+@pytest.mark.parametrize(("begin", "whole"), [(BEGIN.format("RSA "), True), ("not a key", False)])
+def test_a_private_key_makes_a_secret_of_a_file_however_much_is_around_it(
+    tmp_path: Path, begin: str, *, whole: bool
+) -> None:
+    path = tmp_path / "deploy.txt"
+    path.write_text(f"{'How to deploy.' * 200}\n{begin}\n{made(64)}\n{made(64)}\n{TOKEN}\n")
+    assert is_secret_file(path) is whole
 
 
 def test_what_is_no_file_is_not_waited_for(tmp_path: Path) -> None:
