@@ -145,13 +145,14 @@ def look_into(root: Path, directories: Iterable[Path], without: Iterable[Path] =
     """Go through directories of a project, and not what is in others; 100,000 files take half a second.
 
     Returns:
-        Those of them in which a file has names outside; and what no command that works there itself may leave behind:
-        what programs obey, repositories, pipes, links that lead outside, files that run as their owner.
+        Those of them in which a file has names outside of all; and what no command that works there itself may leave
+        behind: what programs obey, repositories, pipes, links that lead outside, files that run as their owner.
     """
     left_out = frozenset(map(str, without))
-    linked, planted = set[Path](), set[Path]()
+    names, planted = Counter[tuple[int, int, int]](), set[Path]()
+    found: dict[Path, set[tuple[int, int, int]]] = {}
     for directory in directories:
-        names = Counter[tuple[int, int, int]]()
+        here = found[directory] = set()
         pending = [str(directory)]
         while pending:
             try:
@@ -168,10 +169,9 @@ def look_into(root: Path, directories: Iterable[Path], without: Iterable[Path] =
                     if row.path not in left_out:
                         pending.append(row.path)
                 elif state.st_nlink > 1:
-                    names[state.st_dev, state.st_ino, state.st_nlink] += 1
-        if any(count < links for (_device, _number, links), count in names.items()):
-            linked.add(directory)
-    return linked, planted
+                    here.add(key := (state.st_dev, state.st_ino, state.st_nlink))
+                    names[key] += 1
+    return {directory for directory, keys in found.items() if any(names[key] < key[2] for key in keys)}, planted
 
 
 def steering_in(repository: Path) -> Iterator[Path]:
