@@ -1,6 +1,7 @@
 """Walking a directory the way git sees it, in Python: for listings, suggestions and where ripgrep can't run."""
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -129,7 +130,7 @@ def _spec(lines: list[str]) -> "GitIgnoreSpec":
 
     try:
         return GitIgnoreSpec.from_lines(lines)
-    except ValueError:
+    except (ValueError, re.error):
         if len(lines) == 1:
             return GitIgnoreSpec([])
         # Git passes over a line it does not understand.
