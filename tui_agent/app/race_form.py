@@ -42,7 +42,7 @@ async def ask_for_order(
     at = "start"
     while True:
         if not order.prompt:
-            task = await controller.ask(LongText("What is every runner to do?", ""))
+            task = await controller.ask(LongText("What is every runner to do?", "", "go on"))
             if not task:
                 return None
             order = replace(order, prompt=task)
