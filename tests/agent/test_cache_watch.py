@@ -1,11 +1,13 @@
 """What the provider's cache missed is noticed after the answer, with its cause; what is expected is not told."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.support.agents import Harness, make_agent
 from tests.support.scripted_client import Call, Reply, ScriptedClient
+from tui_agent.agent.agent import Agent
 from tui_agent.agent.events import CacheMissed, ToolFinished
 from tui_agent.context.cache import BreakCause
 from tui_agent.context.settings import CacheSettings, ContextSettings
@@ -33,20 +35,29 @@ def agent(tmp_path: Path, *usages: Usage, settings: ContextSettings = LEAST) -> 
     return make_agent(tmp_path, ScriptedClient(replies), settings=settings)
 
 
+async def say(harness: Harness, *texts: str) -> None:
+    for text in texts:
+        await harness.say(text)
+
+
+def cause_of_miss(harness: Harness) -> BreakCause | None:
+    """Return why the last request missed the cache, which the context map tells in any case."""
+    miss = harness.agent.context.watch.miss
+    assert miss is not None
+    return miss.cause
+
+
 async def test_a_miss_that_nothing_here_explains_is_told(tmp_path: Path) -> None:
     harness = agent(tmp_path, FIRST, WARM, MISS)
-    for text in ("one", "two", "three"):
-        await harness.say(text)
+    await say(harness, "one", "two", "three")
     assert harness.of(CacheMissed) == [CacheMissed(60_700, 60_700, "test/model", None)]
-    assert harness.agent.context.watch.miss is not None
-    assert harness.agent.context.watch.miss.cause is None
+    assert cause_of_miss(harness) is None
 
 
 async def test_the_next_hit_takes_the_miss_away_and_hits_say_nothing(tmp_path: Path) -> None:
     harness = agent(tmp_path, FIRST, MISS, WARM)
-    for text in ("one", "two"):
-        await harness.say(text)
-    assert harness.agent.context.watch.miss is not None
+    await say(harness, "one", "two")
+    assert cause_of_miss(harness) is None
     await harness.say("three")
     assert harness.agent.context.watch.miss is None
     assert len(harness.of(CacheMissed)) == 1
@@ -55,44 +66,33 @@ async def test_the_next_hit_takes_the_miss_away_and_hits_say_nothing(tmp_path: P
 @pytest.mark.parametrize(("least", "told"), [(0, 0), (61_000, 0), (60_000, 1)])
 async def test_a_setting_says_from_when_on_it_is_worth_a_word(tmp_path: Path, least: int, told: int) -> None:
     harness = agent(tmp_path, FIRST, MISS, settings=ContextSettings(cache=CacheSettings(warn_tokens=least)))
-    for text in ("one", "two"):
-        await harness.say(text)
+    await say(harness, "one", "two")
     assert len(harness.of(CacheMissed)) == told
-    assert harness.agent.context.watch.miss is not None  # the context map tells anyway
+    assert cause_of_miss(harness) is None
 
 
-async def test_what_broke_the_prefix_is_named(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("change", "cause", "told"),
+    [
+        (lambda agent, entry: agent.edit_context(entry, "mask"), BreakCause.EDIT, [BreakCause.EDIT]),
+        (lambda agent, _entry: agent.change_model("test/other"), None, []),
+        (lambda agent, _entry: agent.change_effort(Effort.HIGH), BreakCause.EFFORT, []),
+    ],
+    ids=["edit", "model", "effort"],
+)
+async def test_what_broke_the_prefix_is_named_and_told_where_it_is_a_surprise(
+    tmp_path: Path, change: Callable[[Agent, int], None], cause: BreakCause | None, told: list[BreakCause]
+) -> None:
     harness = agent(tmp_path, FIRST, WARM, MISS)
-    for text in ("one", "two"):
-        await harness.say(text)
-    user = next(entry.id for entry in harness.path() if entry.kind == "user")
-    harness.agent.edit_context(user, "mask")
+    await say(harness, "one", "two")
+    change(harness.agent, next(entry.id for entry in harness.path() if entry.kind == "user"))
     await harness.say("three")
-    assert [event.cause for event in harness.of(CacheMissed)] == [BreakCause.EDIT]
-    miss = harness.agent.context.watch.miss
-    assert miss is not None
-    assert miss.entry_id == next(entry.id for entry in harness.path() if entry.kind == "context_edit")
-
-
-async def test_another_model_is_no_surprise(tmp_path: Path) -> None:
-    harness = agent(tmp_path, FIRST, WARM, MISS)
-    for text in ("one", "two"):
-        await harness.say(text)
-    harness.agent.change_model("test/other")
-    await harness.say("three")
-    assert harness.of(CacheMissed) == []
-
-
-async def test_another_effort_is_no_surprise_and_the_map_names_it(tmp_path: Path) -> None:
-    harness = agent(tmp_path, FIRST, WARM, MISS)
-    for text in ("one", "two"):
-        await harness.say(text)
-    harness.agent.change_effort(Effort.HIGH)
-    await harness.say("three")
-    assert harness.of(CacheMissed) == []
-    miss = harness.agent.context.watch.miss
-    assert miss is not None
-    assert miss.cause is BreakCause.EFFORT
+    assert [event.cause for event in harness.of(CacheMissed)] == told
+    if cause is not None:
+        assert cause_of_miss(harness) is cause
+    if cause is BreakCause.EDIT:
+        edited = next(entry.id for entry in harness.path() if entry.kind == "context_edit")
+        assert harness.agent.context.watch.miss.entry_id == edited
 
 
 async def test_a_cache_that_cooled_before_the_message_is_no_surprise_but_one_that_cooled_in_a_run_is(
@@ -115,6 +115,4 @@ async def test_a_cache_that_cooled_before_the_message_is_no_surprise_but_one_tha
     clock.now += 400_000
     await harness.say("three")
     assert len(harness.of(CacheMissed)) == 1
-    miss = harness.agent.context.watch.miss
-    assert miss is not None
-    assert miss.cause is BreakCause.COLD
+    assert cause_of_miss(harness) is BreakCause.COLD

@@ -10,7 +10,6 @@ from tests.support.agents import MODEL, Harness, make_agent
 from tests.support.scripted_client import Call, Reply, ScriptedClient
 from tui_agent.agent.agent import Agent
 from tui_agent.agent.agent_specs import AgentSpec
-from tui_agent.agent.events import Notice
 from tui_agent.context.request import ModelRequest
 from tui_agent.session.effort import Effort
 from tui_agent.session.entries import AssistantEntry, CompactionEntry, EffortChangeEntry
@@ -24,10 +23,6 @@ def opened_again(harness: Harness) -> Agent:
 
 def asked(client: ScriptedClient) -> list[Effort | None]:
     return [request.effort for request in client.requests]
-
-
-def notices(harness: Harness) -> list[str]:
-    return [notice.message for notice in harness.of(Notice)]
 
 
 async def test_a_branch_keeps_it_and_going_back_restores_it(tmp_path: Path) -> None:
@@ -104,7 +99,7 @@ async def test_a_level_a_model_lacks_is_lowered_and_told_once_with_those_it_has(
     await harness.say("go")
     await harness.say("go on")
     assert asked(client) == [sent, sent]
-    assert [said in notice for notice in notices(harness)] == ([True] if said else [])
+    assert [said in notice for notice in harness.notices()] == ([True] if said else [])
 
 
 async def test_a_model_that_can_not_be_told_gets_nothing_and_only_a_choice_is_told(tmp_path: Path) -> None:
@@ -112,9 +107,9 @@ async def test_a_model_that_can_not_be_told_gets_nothing_and_only_a_choice_is_to
     harness = make_agent(tmp_path, client, preset_effort=lambda _model: Effort.HIGH)
     harness.directory.efforts[MODEL] = ()
     await harness.say("go")
-    assert (asked(client), notices(harness)) == ([None], [])
+    assert (asked(client), harness.notices()) == ([None], [])
     harness.agent.change_effort(Effort.LOW)
-    assert notices(harness) == [f"{MODEL} can't be told how much to think: low has no effect."]
+    assert harness.notices() == [f"{MODEL} can't be told how much to think: low has no effect."]
 
 
 async def test_another_model_is_asked_for_what_it_has_of_the_same_choice(tmp_path: Path) -> None:
@@ -126,7 +121,7 @@ async def test_another_model_is_asked_for_what_it_has_of_the_same_choice(tmp_pat
     harness.agent.change_model("test/small")
     await harness.say("go on")
     assert asked(client) == [Effort.MAX, Effort.MEDIUM]
-    assert notices(harness) == ["test/small has no effort max: it is asked for medium. It has low, medium."]
+    assert harness.notices() == ["test/small has no effort max: it is asked for medium. It has low, medium."]
 
 
 @pytest.mark.parametrize(("own", "expected"), [(Effort.LOW, Effort.LOW), (None, Effort.HIGH)])

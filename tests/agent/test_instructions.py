@@ -6,7 +6,6 @@ from tests.support.agents import make_agent
 from tests.support.knowledge import folders, knowledge, write
 from tests.support.request_validator import validate
 from tests.support.scripted_client import Call, Reply, ScriptedClient
-from tui_agent.agent.events import Notice
 from tui_agent.agent.knowledge.instructions import FILE_BYTES
 from tui_agent.context.budget import head_parts
 from tui_agent.context.tokens import TokenCounter
@@ -19,10 +18,6 @@ def names(tmp_path: Path, *instructions: str, cwd: str = "") -> list[str]:
 
 def heads(harness) -> list[SystemEntry]:
     return [entry for entry in harness.path() if isinstance(entry, SystemEntry)]
-
-
-def notices(harness) -> list[str]:
-    return [notice.message for notice in harness.of(Notice)]
 
 
 # -- which files ------------------------------------------------------------------------------------------------
@@ -99,7 +94,7 @@ async def test_a_change_is_told_once_and_taken_in_at_the_next_cache_break(tmp_pa
     await harness.say("again")
     await harness.say("and again")
     assert len(heads(harness)) == 1
-    told = [text for text in notices(harness) if "AGENTS.md changed" in text]
+    told = [text for text in harness.notices() if "AGENTS.md changed" in text]
     assert len(told) == 1
     harness.agent.change_model("test/other")
     await harness.say("now?")

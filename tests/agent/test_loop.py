@@ -1,7 +1,6 @@
 """A run from a message to an idle agent: what is in the tree afterwards, and what the model was sent."""
 
 import asyncio
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
@@ -10,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.agents import MODEL, FixedDirectory, make_agent
-from tests.support.scripted_client import Call, Reply, ScriptedClient
+from tests.support.scripted_client import Call, Reply, ScriptedClient, call
 from tui_agent.agent.context_keeper import ContextKeeper
 from tui_agent.agent.events import (
     CompactionEnded,
@@ -33,15 +32,7 @@ from tui_agent.context.budget import ModelLimits
 from tui_agent.context.request import ModelRequest, request_bytes
 from tui_agent.model.errors import LOADING_DELAY, LOADING_PATIENCE
 from tui_agent.model.protocol import ErrorKind, ModelError
-from tui_agent.session.entries import AssistantEntry, TextPart, ToolResultEntry, ToolStatus, UserEntry
-
-
-def call(tool: str, **arguments: object) -> Call:
-    return Call(tool, json.dumps(arguments))
-
-
-def results(harness) -> list[ToolResultEntry]:
-    return [entry for entry in harness.path() if isinstance(entry, ToolResultEntry)]
+from tui_agent.session.entries import AssistantEntry, TextPart, ToolStatus, UserEntry
 
 
 async def test_each_request_begins_with_the_bytes_of_the_one_before(tmp_path: Path) -> None:
@@ -65,7 +56,7 @@ async def test_what_the_model_gets_wrong_is_answered_to_the_model(tmp_path: Path
     harness = make_agent(tmp_path, client)
     ended = await harness.say("go")
     assert ended.reason == "done"
-    unknown, invalid, missing = results(harness)
+    unknown, invalid, missing = harness.results()
     assert {unknown.status, invalid.status, missing.status} == {ToolStatus.ERROR}
     assert "read" in unknown.output
     assert "JSON" in invalid.output
@@ -82,7 +73,7 @@ async def test_arguments_nobody_can_hold_are_told_to_the_model(tmp_path: Path, a
     harness = make_agent(tmp_path, client)
     ended = await harness.say("go")
     assert ended.reason == "done"
-    assert "not valid JSON" in results(harness)[0].output
+    assert "not valid JSON" in harness.results()[0].output
     assert len(client.requests) == 2
 
 
@@ -90,7 +81,7 @@ async def test_more_calls_than_one_answer_may_make_are_refused_with_a_result_eac
     client = ScriptedClient([Reply(calls=tuple(call("ls", path=".") for _ in range(600))), Reply("Enough.")])
     harness = make_agent(tmp_path, client, rules=(Rule("doom_loop", "*", Action.ALLOW, "flag"),))
     assert (await harness.say("look everywhere")).reason == "done"
-    found = results(harness)
+    found = harness.results()
     assert len(found) == 600
     assert [entry.status for entry in found].count(ToolStatus.COMPLETED) == MAX_CALLS == 64
     assert all("one answer may make 64 calls" in entry.output for entry in found[64:])
@@ -105,7 +96,7 @@ async def test_reading_is_free_and_runs_side_by_side(tmp_path: Path) -> None:
     ended = await harness.say("read them")
     assert ended.reason == "done"
     assert not harness.of(PermissionAsked)
-    assert [result.title for result in results(harness)] != []
+    assert [result.title for result in harness.results()] != []
 
 
 async def test_the_step_limit_forces_an_answer_without_tools(tmp_path: Path) -> None:
@@ -116,7 +107,7 @@ async def test_the_step_limit_forces_an_answer_without_tools(tmp_path: Path) -> 
     assert [request.tool_choice for request in client.requests] == ["auto", "auto", "none"]
     synthetic = [entry for entry in harness.path() if isinstance(entry, UserEntry) and entry.synthetic]
     assert [entry.synthetic for entry in synthetic] == ["step_limit"]
-    assert results(harness)[-1].status is ToolStatus.DENIED
+    assert harness.results()[-1].status is ToolStatus.DENIED
 
 
 # -- interrupting -----------------------------------------------------------------------------------------------
@@ -155,7 +146,7 @@ async def test_interrupt_while_a_command_runs_keeps_its_output_and_ends_it(
     assert (await interrupted(harness)).reason == "interrupted"
     pid = int((tmp_path / "project" / "pid").read_text())
     assert Path(f"/proc/{pid}").exists(), "the run doesn't wait until its command has ended"
-    first, second = results(harness)
+    first, second = harness.results()
     assert {first.status, second.status} == {ToolStatus.INTERRUPTED}
     assert "started" in first.output
     await harness.agent.aclose()
@@ -170,7 +161,7 @@ async def test_interrupt_while_a_question_is_open(tmp_path: Path) -> None:
     await harness.until(lambda: harness.agent.question is not None)
     assert (await interrupted(harness)).reason == "interrupted"
     assert harness.agent.question is None
-    assert results(harness)[0].status is ToolStatus.INTERRUPTED
+    assert harness.results()[0].status is ToolStatus.INTERRUPTED
     assert not (tmp_path / "project" / "x").exists()
 
 
@@ -381,8 +372,8 @@ async def test_the_third_identical_call_asks_before_it_runs(tmp_path: Path) -> N
     (asked,) = [event.request for event in harness.of(PermissionAsked)]
     assert "3 times in a row" in asked.reason
     assert len(asked.loop) == 2
-    assert [result.status for result in results(harness)] == [*[ToolStatus.COMPLETED] * 2, ToolStatus.DENIED]
-    assert "look elsewhere" in results(harness)[-1].output
+    assert [result.status for result in harness.results()] == [*[ToolStatus.COMPLETED] * 2, ToolStatus.DENIED]
+    assert "look elsewhere" in harness.results()[-1].output
 
 
 async def test_a_doom_loop_can_be_stopped_or_allowed_for_the_session(tmp_path: Path) -> None:
@@ -392,7 +383,7 @@ async def test_a_doom_loop_can_be_stopped_or_allowed_for_the_session(tmp_path: P
     ended = await stopped.say("go")
     assert ended.reason == "stopped"
     assert "3 times in a row" in (ended.error or "")
-    assert len(results(stopped)) == 3
+    assert len(stopped.results()) == 3
     allowed = make_agent(tmp_path, repeating(6), answer=PermissionAnswer(Decision.SESSION))
     assert (await allowed.say("go")).reason == "done"
     assert len(allowed.of(PermissionAsked)) == 1
@@ -404,7 +395,7 @@ async def test_without_anybody_to_ask_a_loop_is_refused_once_and_then_ends_the_r
     rules = (Rule("doom_loop", "*", Action.DENY),)
     harness = make_agent(tmp_path, repeating(9), answer=None, rules=rules)
     assert (await harness.say("go")).reason == "stopped"
-    assert [result.status for result in results(harness)] == [
+    assert [result.status for result in harness.results()] == [
         *[ToolStatus.COMPLETED] * 2,
         *[ToolStatus.DENIED] * 2,
     ]

@@ -1,31 +1,21 @@
 """Modes in a whole agent: what runs, what the model is told, and what a session remembers."""
 
 import asyncio
-import json
 from pathlib import Path
 
 import pytest
 
 from tests.support.agents import MODEL, Harness, make_agent
-from tests.support.scripted_client import Call, Reply, ScriptedClient
+from tests.support.scripted_client import Reply, ScriptedClient, call
 from tests.support.thoroughness import NIGHTLY
 from tui_agent.agent.agent import Agent
 from tui_agent.agent.events import Decision, Notice, PermissionAnswer, PermissionAsked
 from tui_agent.agent.permissions import Action, Rule
 from tui_agent.model.protocol import ErrorKind, ModelError
-from tui_agent.session.entries import ModeChangeEntry, SystemEntry, ToolResultEntry, ToolStatus
+from tui_agent.session.entries import ModeChangeEntry, SystemEntry, ToolStatus
 from tui_agent.session.session import Session
 
-
-def call(tool: str, **arguments: object) -> Call:
-    return Call(tool, json.dumps(arguments))
-
-
 WRITE = call("write", path="a.txt", content="x\n")
-
-
-def results(harness: Harness) -> list[ToolResultEntry]:
-    return [entry for entry in harness.path() if isinstance(entry, ToolResultEntry)]
 
 
 def asked(harness: Harness) -> list[str]:
@@ -56,9 +46,9 @@ async def test_plan_mode_refuses_in_code_and_says_so_to_the_model(tmp_path: Path
     harness = make_agent(tmp_path, client, rules=(everything,))
     harness.agent.change_mode("plan")
     await harness.say("go")
-    statuses = [result.status for result in results(harness)]
+    statuses = [result.status for result in harness.results()]
     assert statuses == [ToolStatus.DENIED, ToolStatus.DENIED, ToolStatus.DENIED, ToolStatus.COMPLETED]
-    assert "plan mode" in results(harness)[0].output
+    assert "plan mode" in harness.results()[0].output
     assert list((tmp_path / "project").iterdir()) == []
 
 
@@ -167,7 +157,7 @@ async def test_calls_side_by_side_ask_once_when_one_answer_allows_both(tmp_path:
     )
     await harness.say("go")
     assert len(asked(harness)) == 1
-    assert [result.status for result in results(harness)] == [ToolStatus.COMPLETED] * 2
+    assert [result.status for result in harness.results()] == [ToolStatus.COMPLETED] * 2
 
 
 async def test_an_hour_of_work_asks_a_handful_of_questions(tmp_path: Path) -> None:
@@ -191,5 +181,5 @@ async def test_an_hour_of_work_asks_a_handful_of_questions(tmp_path: Path) -> No
     harness = make_agent(tmp_path, ScriptedClient(replies), answer=PermissionAnswer(Decision.SESSION), max_steps=1_000)
     ended = await harness.say("build it")
     assert ended.reason == "done"
-    assert len(results(harness)) == rounds * 7
+    assert len(harness.results()) == rounds * 7
     assert len(asked(harness)) == 4, asked(harness)

@@ -1,7 +1,6 @@
 """Files go back with the conversation: what tools and commands did is undone, what the user did is kept."""
 
 import asyncio
-import json
 import os
 import subprocess
 from itertools import count
@@ -14,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.support.agents import Harness, make_agent
 from tests.support.real_stage import SUMMARY
-from tests.support.scripted_client import Call, Reply, ScriptedClient
+from tests.support.scripted_client import Call, Reply, ScriptedClient, call
 from tests.support.thoroughness import examples
 from tui_agent.agent.checkpoints import manifest, plan, recorder
 from tui_agent.agent.checkpoints.file_snapshots import digest_of
@@ -23,10 +22,6 @@ from tui_agent.agent.events import Notice
 from tui_agent.context.settings import ContextSettings, PruneSettings
 from tui_agent.session.entries import CheckpointEntry, CompactionEntry
 from tui_agent.session.errors import StoreError
-
-
-def call(tool: str, **arguments: Any) -> Call:
-    return Call(tool, json.dumps(arguments))
 
 
 def bash(command: str) -> Call:

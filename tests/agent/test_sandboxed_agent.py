@@ -14,7 +14,7 @@ from tui_agent.agent.permissions import Action, Rule
 from tui_agent.permission import Permission, PermissionNeed
 from tui_agent.sandbox import Sandbox, SandboxState, find_sandbox
 from tui_agent.sandbox.settings import SandboxSettings
-from tui_agent.session.entries import ToolResultEntry, ToolStatus
+from tui_agent.session.entries import ToolStatus
 
 NO = PermissionAnswer(Decision.DENY)
 ONCE = PermissionAnswer(Decision.ONCE)
@@ -53,10 +53,6 @@ def make_held(
     return harness
 
 
-def results(harness: Harness) -> list[ToolResultEntry]:
-    return [entry for entry in harness.path() if isinstance(entry, ToolResultEntry)]
-
-
 def requests(harness: Harness) -> list[PermissionRequest]:
     return [event.request for event in harness.of(PermissionAsked)]
 
@@ -78,7 +74,7 @@ async def test_a_required_sandbox_that_is_missing_is_told_to_the_model(tmp_path:
     client = ScriptedClient([command("echo one"), Reply("I can't.")])
     harness = make_agent(tmp_path, client, sandbox=sandbox(SandboxState(None, reason="it is broken"), "required"))
     await harness.say("go")
-    (result,) = results(harness)
+    (result,) = harness.results()
     assert result.status is ToolStatus.ERROR
     assert "it is broken" in result.output
     assert not harness.of(PermissionAsked)
@@ -100,7 +96,7 @@ async def test_without_a_sandbox_a_command_that_became_another_meanwhile_does_no
     harness.agent.subscribe(swap)
     await harness.say("go")
     assert not harness.of(PermissionAsked)
-    (result,) = results(harness)
+    (result,) = harness.results()
     assert result.status is ToolStatus.ERROR
     assert "secret" not in result.output
 
@@ -109,7 +105,7 @@ async def test_a_link_that_nobody_may_read_ends_the_call_and_not_the_run(tmp_pat
     client = ScriptedClient([command("cat /proc/1/root/no-such-file"), Reply("Ok.")])
     harness = make_agent(tmp_path, client, sandbox=sandbox(SandboxState(None, reason="none")))
     await harness.say("go")
-    (result,) = results(harness)
+    (result,) = harness.results()
     assert result.status is not ToolStatus.COMPLETED
     assert len(client.requests) == 2
 
@@ -123,7 +119,7 @@ async def test_any_command_runs_unasked_and_changes_what_its_mode_lets_it(tmp_pa
     project = tmp_path / "project"
     assert (project / "src" / "app.py").read_text() == kept
     assert (project / "build" / "o").exists() is (mode != "plan")
-    assert "x = 2" in results(harness)[0].output
+    assert "x = 2" in harness.results()[0].output
     assert len(requests(harness)) == (mode == "build")
 
 
@@ -135,7 +131,7 @@ async def test_a_command_that_wanted_to_change_files_runs_again_when_it_may(tmp_
     assert request.again
     assert request.reason == "echo run and echo o want to change files of the project"
     assert (tmp_path / "project" / "README.md").read_text() == "Read.\nrun\n"
-    assert results(harness)[0].status is ToolStatus.COMPLETED
+    assert harness.results()[0].status is ToolStatus.COMPLETED
 
 
 @works
@@ -143,7 +139,7 @@ async def test_a_refusal_is_told_to_the_model_and_nothing_changes(tmp_path: Path
     harness = make_held(tmp_path, "echo run >> README.md", answer=PermissionAnswer(Decision.DENY, "use the edit tool"))
     await harness.say("go")
     assert (tmp_path / "project" / "README.md").read_text() == "Read.\n"
-    assert "use the edit tool" in results(harness)[0].output
+    assert "use the edit tool" in harness.results()[0].output
 
 
 @works
@@ -152,7 +148,7 @@ async def test_always_is_not_asked_again_and_opens_the_repository_before_the_run
     harness = make_held(tmp_path, f"{commit} one", f"{commit} two", "git log --format=%s", answer=ALWAYS)
     await harness.say("go")
     assert len(requests(harness)) <= 2
-    assert results(harness)[-1].output.split()[:2] == ["two", "one"]
+    assert harness.results()[-1].output.split()[:2] == ["two", "one"]
 
 
 @works
@@ -164,7 +160,7 @@ async def test_a_commit_asks_before_it_runs_and_names_the_repository(tmp_path: P
     assert not request.again
     assert request.reason == "git commit wants to change the repository"
     assert request.rules == ("allow bash: git commit *",)
-    assert results(harness)[0].status is ToolStatus.DENIED
+    assert harness.results()[0].status is ToolStatus.DENIED
 
 
 @works
@@ -174,9 +170,9 @@ async def test_plan_mode_refuses_a_commit_and_asks_nobody(tmp_path: Path) -> Non
     harness = make_held(tmp_path, *lines, mode="plan", answer=ONCE, rules=(everything,))
     await harness.say("go")
     assert requests(harness) == []
-    assert "plan mode" in results(harness)[0].output
-    assert [entry.status.value for entry in results(harness)] == ["denied", "completed", "completed"]
-    assert "Write." in results(harness)[2].output
+    assert "plan mode" in harness.results()[0].output
+    assert [entry.status.value for entry in harness.results()] == ["denied", "completed", "completed"]
+    assert "Write." in harness.results()[2].output
     assert (tmp_path / "project" / "README.md").read_text() == "Read.\n"
 
 
@@ -186,10 +182,10 @@ async def test_a_secret_is_empty_until_it_is_allowed(tmp_path: Path) -> None:
     await harness.say("go")
     (request,) = requests(harness)
     assert ".env usually holds secrets" in request.reason
-    assert "KEY=1" in results(harness)[0].output
+    assert "KEY=1" in harness.results()[0].output
     harness = make_held(tmp_path / "other", "cat .e* | tr a-z A-Z; base64 < .en''v", answer=NO)
     await harness.say("go")
-    assert "KEY" not in results(harness)[0].output
+    assert "KEY" not in harness.results()[0].output
 
 
 @works
@@ -201,7 +197,7 @@ async def test_a_place_outside_is_named_and_opened(tmp_path: Path) -> None:
     await harness.say("go")
     (request,) = requests(harness)
     assert request.reason == f"{place} is outside the project"
-    assert "noted" in results(harness)[0].output
+    assert "noted" in harness.results()[0].output
 
 
 @works
@@ -215,7 +211,7 @@ async def test_only_what_was_asked_for_is_opened_outside(tmp_path: Path) -> None
     assert harness.agent.tools.gate.opened_by(needs, tmp_path / "project", "bash").read == {place / "a.txt"}
     await harness.say("go")
     assert all(str(place) in request.reason for request in requests(harness))
-    assert "text of key" not in results(harness)[0].output
+    assert "text of key" not in harness.results()[0].output
 
 
 @works
@@ -223,7 +219,7 @@ async def test_rules_still_ask_and_deny(tmp_path: Path) -> None:
     rules = (Rule("bash", "make *", Action.ASK, "user"), Rule("bash", "rm *", Action.DENY, "user"))
     harness = make_held(tmp_path, "make x", "timeout 5 rm README.md", "$X README.md", "ls", answer=NO, rules=rules)
     await harness.say("go")
-    assert [entry.status.value for entry in results(harness)] == ["denied", "denied", "denied", "completed"]
+    assert [entry.status.value for entry in harness.results()] == ["denied", "denied", "denied", "completed"]
     assert len(requests(harness)) == 2
 
 
@@ -244,7 +240,7 @@ async def test_a_page_whose_address_the_user_wrote_is_fetched_unasked(tmp_path: 
     urls = ("http://127.0.0.1:9/a", "http://127.0.0.1:9/a?key=1", "http://127.0.0.1:9/")
     harness = make_agent(tmp_path, ScriptedClient([*map(fetch, urls), Reply("Done.")]), answer=NO)
     await harness.say("Read http://127.0.0.1:9/a, please.")
-    assert [entry.status.value for entry in results(harness)] == ["error", "denied", "denied"]
+    assert [entry.status.value for entry in harness.results()] == ["error", "denied", "denied"]
 
 
 @works
@@ -260,7 +256,7 @@ async def test_a_page_whose_address_the_user_wrote_is_fetched_unasked(tmp_path: 
 async def test_a_refusal_tells_the_model_what_was_missing(tmp_path: Path, line: str, reason: str) -> None:
     harness = make_held(tmp_path, line, answer=NO)
     await harness.say("go")
-    assert f"The user did not allow this call: {reason}." in results(harness)[0].output
+    assert f"The user did not allow this call: {reason}." in harness.results()[0].output
 
 
 @works
@@ -268,5 +264,5 @@ async def test_a_command_that_did_without_a_host_is_no_refusal(tmp_path: Path) -
     harness = make_held(tmp_path, "curl -s http://example.org/; echo done", answer=NO)
     await harness.say("go")
     assert len(requests(harness)) == 1
-    assert "done" in results(harness)[0].output
-    assert "did not allow this call" not in results(harness)[0].output
+    assert "done" in harness.results()[0].output
+    assert "did not allow this call" not in harness.results()[0].output

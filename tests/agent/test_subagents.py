@@ -53,10 +53,6 @@ def task(agent: str, text: str) -> Call:
     return Call("task", json.dumps({"agent": agent, "task": text}))
 
 
-def results(harness: Harness) -> list[ToolResultEntry]:
-    return [entry for entry in harness.path() if isinstance(entry, ToolResultEntry)]
-
-
 async def test_a_subagent_works_in_its_own_session_and_reports(tmp_path: Path) -> None:
     def script(request: ModelRequest) -> Reply:
         if not is_child(request):
@@ -70,7 +66,7 @@ async def test_a_subagent_works_in_its_own_session_and_reports(tmp_path: Path) -
     client = ScriptedClient(script)
     harness = with_subagents(tmp_path, client)
     assert (await harness.say("find it")).reason == "done"
-    (result,) = results(harness)
+    (result,) = harness.results()
     assert result.status is ToolStatus.COMPLETED
     assert "a.py:3" in result.output
     assert "2 steps" in result.output
@@ -144,7 +140,7 @@ async def test_several_run_side_by_side(tmp_path: Path) -> None:
     await harness.say("look at both")
     assert most == 2
     assert len(branches(harness)) == 2
-    assert {"one", "two"} == {result.output.split()[2] for result in results(harness)}
+    assert {"one", "two"} == {result.output.split()[2] for result in harness.results()}
 
 
 async def test_a_question_of_a_subagent_reaches_the_user(tmp_path: Path) -> None:
@@ -172,10 +168,10 @@ async def test_it_ends_with_its_parent(tmp_path: Path) -> None:
     harness.agent.interrupt()
     assert (await harness.ended()).reason == "interrupted"
     await harness.agent.aclose()
-    assert results(harness)[0].status is ToolStatus.INTERRUPTED
+    assert harness.results()[0].status is ToolStatus.INTERRUPTED
     assert client.closed == len(client.requests)
     assert branches(harness)[0].path()[-1].interrupted
-    assert results(harness)[0].metadata.branch == branches(harness)[0].leaf
+    assert harness.results()[0].metadata.branch == branches(harness)[0].leaf
 
 
 async def test_the_session_of_one_that_failed_can_be_entered(tmp_path: Path) -> None:
@@ -188,7 +184,7 @@ async def test_the_session_of_one_that_failed_can_be_entered(tmp_path: Path) -> 
 
     harness = with_subagents(tmp_path, ScriptedClient(script))
     await harness.say("go")
-    (result,) = results(harness)
+    (result,) = harness.results()
     assert result.status is ToolStatus.ERROR
     assert result.metadata.branch == branches(harness)[0].leaf
     assert harness.of(ToolFinished)[-1].metadata.branch == branches(harness)[0].leaf
@@ -198,8 +194,8 @@ async def test_an_unknown_kind_is_told_to_the_model(tmp_path: Path) -> None:
     client = ScriptedClient([Reply(calls=(task("wizard", "conjure"),)), Reply("Oh.")])
     harness = with_subagents(tmp_path, client)
     await harness.say("go")
-    assert results(harness)[0].status is ToolStatus.ERROR
-    assert "explore" in results(harness)[0].output
+    assert harness.results()[0].status is ToolStatus.ERROR
+    assert "explore" in harness.results()[0].output
     assert branches(harness) == []
 
 
@@ -309,7 +305,7 @@ async def test_a_subagent_from_the_conversation_sends_what_the_provider_has_cach
     await harness.say("Remember the number 412.")
     assert (await harness.say("how many files are there?")).reason == "done"
 
-    (result,) = results(harness)
+    (result,) = harness.results()
     assert "There are 2." in result.output
     parent, child = client.requests[1], client.requests[2]
     begin = [replace(message, cache=False) for message in child.messages[: len(parent.messages)]]
@@ -336,7 +332,7 @@ async def test_subagents_of_a_conversation_start_no_others(tmp_path: Path) -> No
     harness = with_subagents(tmp_path, ScriptedClient(script))
     await harness.say("go")
 
-    assert "cannot start others" in results(harness)[0].output
+    assert "cannot start others" in harness.results()[0].output
 
 
 async def test_a_kind_that_changes_nothing_changes_nothing_from_the_conversation(tmp_path: Path) -> None:
@@ -357,7 +353,7 @@ async def test_a_kind_that_changes_nothing_changes_nothing_from_the_conversation
     harness = with_subagents(tmp_path, ScriptedClient(script), rules=everything)
     assert (await harness.say("go")).reason == "done"
 
-    report = results(harness)[0].output
+    report = harness.results()[0].output
     assert not (tmp_path / "project" / "made").exists()
     assert "bash is not for explore" in report
     assert "write is not for explore" in report

@@ -76,7 +76,7 @@ class Stage:
     async def call(self, name: str, arguments: dict[str, Any] | None = None, **more: Any) -> ToolResultEntry:
         harness = self.agent((name, arguments or {}), **more)
         await harness.say("go")
-        return results(harness)[-1]
+        return harness.results()[-1]
 
 
 @pytest.fixture
@@ -88,10 +88,6 @@ async def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterato
         await made.harness.agent.aclose()
     elif made.box is not None:
         await made.box.aclose()
-
-
-def results(harness: Harness) -> list[ToolResultEntry]:
-    return [entry for entry in harness.path() if isinstance(entry, ToolResultEntry)]
 
 
 def asked(stage: Stage) -> list[PermissionRequest]:
@@ -224,7 +220,7 @@ async def test_files_beside_it_can_be_imported_those_of_the_user_too(stage: Stag
         stage.write(text, f"{where}.py", of_user=of_user)
     harness = stage.agent(("of_project", {}), ("of_user", {}))
     await harness.say("go")
-    assert [entry.output for entry in results(harness)] == ["project", "user"]
+    assert [entry.output for entry in harness.results()] == ["project", "user"]
     assert [tool.shown for tool in stage.files.tools] == [
         "~/.config/tui-agent/tools/user.py",
         ".tui-agent/tools/project.py",
@@ -272,7 +268,7 @@ async def test_always_asks_once_and_modes_decide_as_for_commands(stage: Stage) -
     )
     harness = stage.agent(("note", {"text": "1"}), ("note", {"text": "2"}), answer=ALWAYS)
     await harness.say("go")
-    assert (stage.project / "n.txt").exists(), [entry.output for entry in results(harness)]
+    assert (stage.project / "n.txt").exists(), [entry.output for entry in harness.results()]
     assert (stage.project / "n.txt").read_text() == "2"
     assert [request.rules for request in asked(stage)] == [("allow tool: note",)]
 
@@ -342,7 +338,7 @@ async def test_a_host_is_asked_for_once_declared_or_not(stage: Stage, declared: 
     )
     harness = stage.agent(("fetch", {}), ("fetch", {}), answer=ALWAYS)
     await harness.say("go")
-    assert [entry.output for entry in results(harness)] == ["hello", "hello"]
+    assert [entry.output for entry in harness.results()] == ["hello", "hello"]
     assert [need.pattern for request in asked(stage) for need in request.needs] == ["127.0.0.1"]
 
     refused = await stage.call("fetch", answer=NO)
@@ -487,7 +483,7 @@ async def test_what_cannot_be_told_is_an_error_that_says_what_can(stage: Stage) 
     stage.write("".join(f"def f{at}() -> str:\n    'Give.'\n    return {values[at]}\n" for at in range(len(values))))
     harness = stage.agent(*((f"f{at}", {}) for at in range(len(values))))
     await harness.say("go")
-    *errors, told = results(harness)
+    *errors, told = harness.results()
     for result, why in zip(errors, cases.values(), strict=True):
         assert result.status is ToolStatus.ERROR
         assert why in result.output

@@ -11,7 +11,7 @@ from tests.support.services import app_services
 from tests.support.stores import open_store
 from tui_agent.agent.agent import Agent
 from tui_agent.agent.checkpoints.recorder import SnapshotStore
-from tui_agent.agent.events import AgentEvent, Decision, PermissionAnswer, PermissionAsked, RunEnded
+from tui_agent.agent.events import AgentEvent, Decision, Notice, PermissionAnswer, PermissionAsked, RunEnded
 from tui_agent.agent.permissions import Action, Rule
 from tui_agent.agent.ports import AgentPorts
 from tui_agent.agent.tool_runner import ANSWER_PATTERN
@@ -22,7 +22,7 @@ from tui_agent.context.tokens import TokenCounter
 from tui_agent.model.protocol import ModelClient
 from tui_agent.resources import prompt
 from tui_agent.session.effort import Effort
-from tui_agent.session.entries import Entry
+from tui_agent.session.entries import Entry, ToolResultEntry
 from tui_agent.session.ids import Clock
 from tui_agent.session.session import Session
 from tui_agent.session.store import Store
@@ -84,6 +84,12 @@ class Harness:
 
     def path(self) -> list[Entry]:
         return self.session.path()
+
+    def results(self) -> list[ToolResultEntry]:
+        return [entry for entry in self.path() if isinstance(entry, ToolResultEntry)]
+
+    def notices(self) -> list[str]:
+        return [notice.message for notice in self.of(Notice)]
 
     def services(self, **more: Any) -> AppServices:
         """Return what a controller with this agent is given."""

@@ -1,6 +1,7 @@
 """A model client that plays a script and records what it was asked."""
 
 import asyncio
+import json
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -26,6 +27,10 @@ class Call:
     tool: str
     arguments: str
     call_id: str = ""
+
+
+def call(tool: str, **arguments: object) -> Call:
+    return Call(tool, json.dumps(arguments))
 
 
 HONEST = Usage(input=100, output=10)

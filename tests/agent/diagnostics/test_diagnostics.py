@@ -16,7 +16,7 @@ from tests.support.scripted_client import Call, Reply, ScriptedClient
 from tui_agent.agent.diagnostics.checks import checks_for
 from tui_agent.agent.diagnostics.diagnostics import Checker
 from tui_agent.agent.diagnostics.settings import DiagnosticSettings
-from tui_agent.agent.events import ChecksAwaited, Notice
+from tui_agent.agent.events import ChecksAwaited
 from tui_agent.agent.permissions import Action, Mode, Rule
 from tui_agent.app.run_progress import next_state
 from tui_agent.app.run_state import Phase, RunState, describe_run
@@ -82,10 +82,6 @@ def told(harness: Harness) -> list[UserEntry]:
 
 def texts(harness: Harness) -> str:
     return "\n".join(part.text for entry in told(harness) for part in entry.parts if part.type == "file")
-
-
-def notices(harness: Harness) -> list[str]:
-    return [notice.message for notice in harness.of(Notice)]
 
 
 @needs_bubblewrap
@@ -154,7 +150,7 @@ async def test_a_slow_checker_holds_nothing_up_and_is_told_later(tmp_path: Path)
     assert checker.running
     (tmp_path / "project/target/go").write_text("")
     await harness.until(lambda: not checker.running)
-    assert notices(harness) == ["while found 1 new in a.txt. The model is told with your next message."]
+    assert harness.notices() == ["while found 1 new in a.txt. The model is told with your next message."]
     await harness.say("and now?")
     assert [entry.diagnostics for entry in told(harness)] == [{"a.txt": 1}]
     assert harness.kinds()[-3:] == ["user", "user", "assistant"], "behind what the user said"
@@ -216,7 +212,7 @@ async def test_a_checker_that_is_of_no_use_is_told_of_once_and_left_alone(
     steps = [[write("a.txt", "BAD\n")], [edit("a.txt", "BAD", "BAD BAD")], [edit("a.txt", "BAD BAD", "BAD")]]
     harness = make_checked(tmp_path, steps, {}, commands={"*.txt": command}, **settings)
     assert (await harness.say("go")).reason == "done"
-    (said,) = notices(harness)
+    (said,) = harness.notices()
     assert why in said
     assert "/diagnostics on" in said
     assert told(harness) == []
@@ -252,7 +248,7 @@ async def test_many_new_problems_are_a_few_lines(tmp_path: Path) -> None:
 async def test_a_file_that_no_pattern_matches_runs_nothing(tmp_path: Path) -> None:
     harness = make_checked(tmp_path, [[write("a.md", "BAD\n")]], {})
     await harness.say("go")
-    assert (harness.agent.tools.diagnostics.checkers, notices(harness)) == ({}, [])
+    assert (harness.agent.tools.diagnostics.checkers, harness.notices()) == ({}, [])
     await harness.agent.aclose()
 
 
@@ -276,7 +272,7 @@ async def test_programs_of_a_project_run_in_a_sandbox_only(tmp_path: Path) -> No
     harness = make_checked(tmp_path, [[write("a.py", "x\n")], [write("b.py", "x\n")]], {}, state=none, commands={})
     await harness.say("go")
     assert not (tmp_path / "ran").exists()
-    assert any("runs in a sandbox only" in said for said in notices(harness))
+    assert any("runs in a sandbox only" in said for said in harness.notices())
 
 
 async def test_a_command_of_the_users_runs_without_one_too(tmp_path: Path) -> None:
@@ -341,7 +337,9 @@ async def _real(
 async def test_ruff(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = {"a.py": "import os\n"}
     harness = await _real(tmp_path, monkeypatch, files, edit("a.py", "import os\n", "import os\n\nprint(x)\n"))
-    assert texts(harness).splitlines() == ["1 new problem:", "a.py:3: F821 Undefined name `x` (ruff)"], notices(harness)
+    assert texts(harness).splitlines() == ["1 new problem:", "a.py:3: F821 Undefined name `x` (ruff)"], (
+        harness.notices()
+    )
 
 
 @needs_bubblewrap
@@ -354,7 +352,7 @@ async def test_mypy_tells_what_an_edit_breaks_elsewhere(tmp_path: Path, monkeypa
     call = edit("low.py", "-> int:\n    return 1", "-> str:\n    return 1")
     commands = {"*.py": "mypy --no-error-summary high.py low.py"}
     harness = await _real(tmp_path, monkeypatch, files, call, commands=commands)
-    assert [entry.diagnostics for entry in told(harness)] == [{"low.py": 1, "high.py": 1}], notices(harness)
+    assert [entry.diagnostics for entry in told(harness)] == [{"low.py": 1, "high.py": 1}], harness.notices()
     assert "high.py:4: error: Incompatible types in assignment" in texts(harness)
 
 
@@ -363,7 +361,7 @@ async def test_mypy_is_found_where_a_project_is_set_up_for_it(tmp_path: Path, mo
     files = {"pyproject.toml": "[tool.mypy]\nstrict = true\n", "a.py": "def f(x): return x\n"}
     call = edit("a.py", "def f", "y: int = ''\ndef f")
     harness = await _real(tmp_path, monkeypatch, files, call)
-    assert "a.py:1: error: Incompatible types" in texts(harness), notices(harness)
+    assert "a.py:1: error: Incompatible types" in texts(harness), harness.notices()
     assert "no-untyped-def" not in texts(harness)
 
 
@@ -378,7 +376,7 @@ async def test_tsc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (modules / ".bin/tsc").symlink_to("../typescript/bin/tsc")
     call = edit("a.ts", "export", "export const b: string = 1;\nexport")
     harness = await _real(tmp_path, monkeypatch, files, call)
-    assert "a.ts:1: error TS2322" in texts(harness), notices(harness)
+    assert "a.ts:1: error TS2322" in texts(harness), harness.notices()
     assert told(harness)[0].diagnostics == {"a.ts": 1}
 
 
@@ -391,4 +389,4 @@ async def test_cargo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "src/main.rs": "fn main() {}\n",
     }
     harness = await _real(tmp_path, monkeypatch, files, edit("src/main.rs", "{}", "{ let n: u8 = x; }"))
-    assert "src/main.rs:1: error[E0425]" in texts(harness), notices(harness)
+    assert "src/main.rs:1: error[E0425]" in texts(harness), harness.notices()

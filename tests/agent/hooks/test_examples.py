@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.agents import Harness, make_agent
-from tests.support.scripted_client import Call, Reply, ScriptedClient
+from tests.support.scripted_client import Reply, ScriptedClient, call
 from tui_agent.agent.events import MessageRefused, Notice, PermissionAsked
 from tui_agent.agent.hooks.hooks import Hooks, LoadedHooks, from_entry_points, from_settings
 from tui_agent.agent.hooks.payloads import ANSWERS
@@ -27,10 +27,6 @@ EXAMPLES = Path(__file__).parents[3] / "docs" / "examples" / "hooks"
 SMALL = ContextSettings(compaction=CompactionSettings(keep_recent=200))
 
 Start = Callable[..., Harness]
-
-
-def call(tool: str, **arguments: object) -> Call:
-    return Call(tool, json.dumps(arguments))
 
 
 @pytest.fixture

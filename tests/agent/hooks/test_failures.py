@@ -28,7 +28,7 @@ from tui_agent.agent.permissions import Action, Rule
 from tui_agent.context.request import request_bytes
 from tui_agent.context.settings import CompactionSettings, ContextSettings
 from tui_agent.processes.environment import SafeEnvironment
-from tui_agent.session.entries import AssistantEntry, CompactionEntry, ToolResultEntry, ToolStatus, UserEntry
+from tui_agent.session.entries import AssistantEntry, CompactionEntry, ToolStatus, UserEntry
 
 PATH = {"PATH": os.environ["PATH"]}
 
@@ -51,10 +51,6 @@ def bash(command: str) -> Call:
 
 def write(path: str) -> Call:
     return Call("write", json.dumps({"path": path, "content": "x"}))
-
-
-def results(harness: Harness) -> list[ToolResultEntry]:
-    return [entry for entry in harness.path() if isinstance(entry, ToolResultEntry)]
 
 
 def warnings(harness: Harness) -> list[str]:
@@ -133,7 +129,7 @@ async def test_allowing_never_overrules_a_rule_that_denies(tmp_path: Path) -> No
     client = ScriptedClient([Reply(calls=(write("x"), write("y"))), Reply("Done.")])
     harness = make_agent(tmp_path, client, hooks=hooks, rules=(Rule("edit", "x", Action.DENY, "user"),))
     await harness.say("go")
-    assert [result.status for result in results(harness)] == [ToolStatus.DENIED, ToolStatus.COMPLETED]
+    assert [result.status for result in harness.results()] == [ToolStatus.DENIED, ToolStatus.COMPLETED]
     assert harness.of(PermissionAsked) == []
     assert sorted(path.name for path in (tmp_path / "project").iterdir()) == ["y"]
 
@@ -147,7 +143,7 @@ async def test_changed_arguments_are_checked_again(tmp_path: Path) -> None:
     rules = (Rule("edit", "denied", Action.DENY, "user"),)
     harness = make_agent(tmp_path, client, hooks=functions({"before_tool": change}), rules=rules)
     await harness.say("go")
-    first, second = results(harness)
+    first, second = harness.results()
     assert first.status is ToolStatus.DENIED
     assert second.status is ToolStatus.ERROR
     assert "wrong is not a field" in second.output
@@ -163,7 +159,7 @@ async def test_a_matcher_limits_a_hook_to_tools(tmp_path: Path) -> None:
     client = ScriptedClient([Reply(calls=(write("a"), bash("echo hi"), bash("exit 3"))), Reply("Done.")])
     harness = make_agent(tmp_path, client, hooks=hooks)
     await harness.say("go")
-    written, said, failed = results(harness)
+    written, said, failed = harness.results()
     assert (written.status, said.status, failed.status) == (
         ToolStatus.DENIED, ToolStatus.COMPLETED, ToolStatus.ERROR,
     )  # fmt: skip
@@ -182,7 +178,7 @@ async def test_hooks_are_asked_in_their_order_and_see_what_the_one_before_did(tm
     client = ScriptedClient([Reply(calls=(bash("echo "),)), Reply("Done.")])
     harness = make_agent(tmp_path, client, hooks=functions(add("a"), add("b")))
     await harness.say("go")
-    assert results(harness)[0].output.startswith("ab\n")
+    assert harness.results()[0].output.startswith("ab\n")
 
 
 async def test_steering_that_is_refused_leaves_the_run_going(tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """Servers' tools in a session: when the model is told of them, what a call asks for, and that no cache is lost."""
 
-import json
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
@@ -8,7 +7,7 @@ import pytest
 
 from tests.support.agents import Harness, make_agent
 from tests.support.mcp_place import QUICK, Place, until
-from tests.support.scripted_client import Call, Reply, ScriptedClient
+from tests.support.scripted_client import Reply, ScriptedClient, call
 from tui_agent.agent.agent import Agent
 from tui_agent.agent.events import Notice, PermissionAsked
 from tui_agent.agent.mcp.records import ServerState
@@ -19,10 +18,6 @@ from tui_agent.errors import CommandError
 from tui_agent.session.entries import FilePart, SystemEntry, TextPart, ToolResultEntry, ToolStatus
 
 Start = Callable[..., Harness]
-
-
-def call(tool: str, **arguments: object) -> Call:
-    return Call(tool, json.dumps(arguments))
 
 
 @pytest.fixture
