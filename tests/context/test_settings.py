@@ -35,11 +35,6 @@ def test_every_setting_is_documented_and_has_a_default(model):
         assert not field.is_required(), name
 
 
-def test_the_target_of_a_compaction_is_the_smaller_of_both_shares():
-    assert CompactionSettings().target_tokens(100_000, 160_000) == 90_000
-    assert CompactionSettings().target_tokens(160_000, 160_000) == 96_000
-
-
 def test_one_output_takes_a_tenth_of_a_window_that_is_small_or_full():
     assert TruncationSettings().tokens(200_000, 10_000) == 20_000
     assert TruncationSettings().tokens(8_192, 8_000) == 819

@@ -193,14 +193,15 @@ class Weights:
             return 0
         if isinstance(entry, AssistantEntry):
             return self._answer(entry)
-        return self._stored(entry) if self._is_whole(entry) else self._counted(entry)
+        return self._counter.stored(entry) if self._is_whole(entry) else self._counted(entry)
 
     def _answer(self, entry: AssistantEntry) -> int:
         results = self._view.results.get(entry.id, ())
         states = self._view.states
         parted = bool(states) and any(r and states.get(r.id) is EntryState.DROPPED for r in results)
         foreign = entry.model != self._asked.model and any(isinstance(p, ReasoningPart) for p in entry.parts)
-        tokens = self._stored(entry) if self._is_whole(entry) and not parted and not foreign else self._counted(entry)
+        whole = self._is_whole(entry) and not parted and not foreign
+        tokens = self._counter.stored(entry) if whole else self._counted(entry)
         # Stand-ins are counted only where there are any: a path whose entries were all counted needs no encoding.
         return tokens + _stand_in_tokens(self._counter) * results.count(None) if None in results else tokens
 
@@ -208,9 +209,6 @@ class Weights:
         if isinstance(entry, CompactionEntry) and len(self._view.pinned) < len(entry.details.pinned):
             return False
         return self._view.is_open(entry.id) and (self._asked.vision or not images_of(entry))
-
-    def _stored(self, entry: Entry) -> int:
-        return self._counter.stored(entry)
 
     def _counted(self, entry: Entry) -> int:
         """Count what is really sent of an entry that something changed."""
@@ -256,14 +254,19 @@ def estimate_path(
     ``before`` is an earlier estimate with the same counter and model; when the path only grew since, only what was
     appended is looked at. The result is the same with and without it.
     """
+    first, last = (path[0], path[-1]) if path else (None, None)
     if before is not None and before.cut is not None and _extends(path, before):
-        return _go_on(path, before.cut, before, counter, asked)
-    view = resolve(path)
-    weights = Weights(view, counter, asked)
+        tail = path[before.cut :]
+        weights = Weights(resolve(tail), counter, asked)
+        newest = place_of_newest(tail, AssistantEntry) or 0
+        settled = before.settled + sum(map(weights.of, tail[:newest]))
+        unsettled = sum(map(weights.of, tail[newest:]))
+        return Estimate(before.head, settled, unsettled, before.cut + newest, len(path), first, last)
+    weights = Weights(resolve(path), counter, asked)
     total = sum(tokens for _, tokens in weights.all())
     cut = _cut(path)
     unsettled = 0 if cut is None else sum(map(weights.of, path[cut:]))
-    return _estimate(path, (weights.head(), total - unsettled, unsettled), cut)
+    return Estimate(weights.head(), total - unsettled, unsettled, cut, len(path), first, last)
 
 
 def appended_tokens(entries: Sequence[Entry], counter: TokenCounter, asked: RequestModel) -> int:
@@ -293,31 +296,13 @@ def _extends(path: Sequence[Entry], before: Estimate) -> bool:
     return same and not any(entry.breaks_prefix for entry in path[before.length :])
 
 
-def _go_on(path: Sequence[Entry], cut: int, before: Estimate, counter: TokenCounter, asked: RequestModel) -> Estimate:
-    tail = path[cut:]
-    weights = Weights(resolve(tail), counter, asked)
-    newest = _newest_answer(tail) or 0
-    settled = before.settled + sum(map(weights.of, tail[:newest]))
-    return _estimate(path, (before.head, settled, sum(map(weights.of, tail[newest:]))), cut + newest)
-
-
-def _estimate(path: Sequence[Entry], sizes: tuple[int, int, int], cut: int | None) -> Estimate:
-    head, settled, unsettled = sizes
-    first, last = (path[0], path[-1]) if path else (None, None)
-    return Estimate(head, settled, unsettled, cut, len(path), first, last)
-
-
 def _cut(path: Sequence[Entry]) -> int | None:
     """Return where the newest answer stands; None when a compaction follows it: results may still reach over it."""
-    newest = _newest_answer(path)
+    newest = place_of_newest(path, AssistantEntry)
     compaction = place_of_newest(path, CompactionEntry)
     if compaction is not None and (newest is None or newest < compaction):
         return None
     return newest or 0
-
-
-def _newest_answer(path: Sequence[Entry]) -> int | None:
-    return place_of_newest(path, AssistantEntry)
 
 
 def measure(

@@ -128,15 +128,17 @@ def prefix_break(
     cause, entry_id = _cause(previous, new, found, newest)
     if moved and part == "message" and cause is not BreakCause.HEAD:
         cause, entry_id = BreakCause.MOVED, None
-    kept = _kept(previous, part, index)
+    tools, messages = list(map(_tool_chars, previous.tools)), list(map(_message_chars, previous.messages))
+    at = {"model": 0, "tool": index, "message": len(tools) + index}[part]
+    sizes = [*tools, *messages]
     return PrefixBreak(
         part=part,
         index=index,
         cause=cause,
         entry_id=entry_id,
         origin=new.messages[index].origin if part == "message" and index < len(new.messages) else (),
-        kept=kept,
-        lost=request_chars(previous) - kept,
+        kept=sum(sizes[:at]),
+        lost=sum(sizes[at:]),
     )
 
 
@@ -235,11 +237,6 @@ def missed_tokens(before: Reported | None, now: Reported | None) -> tuple[int, i
     return (expected, now.cache_read) if missed >= max(MISSED_LEAST, MISSED_SHARE * expected) else None
 
 
-def request_chars(request: ModelRequest) -> int:
-    """Return about how many characters a request has; enough to compare parts of it."""
-    return sum(map(_tool_chars, request.tools)) + sum(map(_message_chars, request.messages))
-
-
 def _first_difference(
     previous: ModelRequest, new: ModelRequest
 ) -> tuple[Literal["model", "tool", "message"], int] | None:
@@ -283,14 +280,6 @@ def _cause(
         if kind in newest:
             return cause, newest[kind]
     return BreakCause.UNKNOWN, None
-
-
-def _kept(previous: ModelRequest, part: str, index: int) -> int:
-    if part == "model":
-        return 0
-    if part == "tool":
-        return sum(map(_tool_chars, previous.tools[:index]))
-    return sum(map(_tool_chars, previous.tools)) + sum(map(_message_chars, previous.messages[:index]))
 
 
 def _tool_chars(tool: ToolSchema) -> int:

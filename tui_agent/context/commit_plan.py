@@ -102,7 +102,8 @@ class _Goal:
 
     @classmethod
     def of(cls, before: int, trigger: Trigger, settings: ContextSettings, size: ContextSize) -> "_Goal":
-        target = settings.compaction.target_tokens(before, size.budget)
+        rules = settings.compaction
+        target = min(round(before * rules.target_of_before), round(size.budget * rules.target_of_budget))
         limit = size.window - size.fixed - size.reserve
         if trigger == "manual" or (trigger != "overflow" and size.history <= limit):
             return cls(before, target, target, target, pressing=False)

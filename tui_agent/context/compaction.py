@@ -130,19 +130,19 @@ class CompactionPlan:
     """
 
     view: ContextView
-    history: tuple[Entry, ...]
-    turn_prefix: tuple[Entry, ...]
-    kept: tuple[Entry, ...]
-    dropped: tuple[Entry, ...]
-    first_kept_id: int | None
-    files: FileOperations
-    tokens_before: int
-    tokens_summarised: int
-    tokens_kept: int
-    budget: int
-    keep_recent: int
     settings: ContextSettings
     tools: TraitsByName
+    tokens_before: int
+    budget: int
+    history: tuple[Entry, ...] = ()
+    turn_prefix: tuple[Entry, ...] = ()
+    kept: tuple[Entry, ...] = ()
+    dropped: tuple[Entry, ...] = ()
+    first_kept_id: int | None = None
+    files: FileOperations = FileOperations()
+    tokens_summarised: int = 0
+    tokens_kept: int = 0
+    keep_recent: int = 0
     trigger: Trigger = "threshold"
     instructions: str | None = None
     prunes: tuple[PrunePlan, ...] = ()
@@ -249,7 +249,7 @@ def plan_compaction(  # noqa: PLR0911 - one for each way it can end
         message = f"The newest tool outputs take {total - before:,} of {total:,} tokens; cutting them is enough."
         return Refusal(RefusalReason.NOTHING_TO_COMPACT, message, oversized)
     return replace(
-        _with_cut(_uncut(view, settings, size, options.tools), cut, shown),
+        _with_cut(CompactionPlan(view, settings, options.tools, size.history, size.budget), cut, shown),
         keep_recent=keep,
         trigger=options.trigger,
         instructions=options.instructions,
@@ -268,7 +268,7 @@ def _plan_up_to(
         why = "That is summarised already." if known else "There is nothing before it to summarise."
         return Refusal(RefusalReason.NOTHING_TO_COMPACT, why)
     return replace(
-        _with_cut(_uncut(view, settings, size, options.tools), at[-1], shown),
+        _with_cut(CompactionPlan(view, settings, options.tools, size.history, size.budget), at[-1], shown),
         boundary=view.entries[at[-1]].id,
         trigger=options.trigger,
         instructions=options.instructions,
@@ -400,25 +400,6 @@ def fit_summary(summary: str, budget: int, count: CountText) -> str:
             lines[index] = ""
     text = "\n".join(line for index, line in enumerate(lines) if line or index == 0 or lines[index - 1])
     return fit(text.strip(), budget, count)
-
-
-def _uncut(view: ContextView, settings: ContextSettings, size: ContextSize, tools: TraitsByName) -> CompactionPlan:
-    return CompactionPlan(
-        view=view,
-        history=(),
-        turn_prefix=(),
-        kept=(),
-        dropped=(),
-        first_kept_id=None,
-        files=FileOperations(),
-        tokens_before=size.history,
-        tokens_summarised=0,
-        tokens_kept=0,
-        budget=size.budget,
-        keep_recent=0,
-        settings=settings,
-        tools=tools,
-    )
 
 
 def _with_cut(plan: CompactionPlan, cut: int, shown: Sequence[int]) -> CompactionPlan:

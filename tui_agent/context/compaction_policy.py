@@ -45,10 +45,6 @@ class FailureRecord:
         newest = newest_user_id(path)
         return FailureRecord(self.failures + 1 if newest == self.user_id else 1, newest)
 
-    def is_paused(self, path: Sequence[Entry], settings: CompactionSettings) -> bool:
-        """Whether automatic compaction waits for a new user message."""
-        return self.failures >= settings.failures_before_pause and newest_user_id(path) == self.user_id
-
 
 NO_FAILURES = FailureRecord()
 """The record at the start and after every compaction that was committed."""
@@ -116,19 +112,14 @@ def hold(
         return None
     if not settings.auto or settings.threshold == 0:
         return HoldReason.OFF
-    if record.is_paused(path, settings):
+    if record.failures >= settings.failures_before_pause and newest_user_id(path) == record.user_id:
         return HoldReason.PAUSED
-    return None if step_since_compaction(path) else HoldReason.NO_STEP
-
-
-def step_since_compaction(path: Sequence[Entry]) -> bool:
-    """Whether the model has completed an answer since the last compaction that a model made."""
     for entry in reversed(path):
         if is_completed(entry):
-            return True
+            break
         if isinstance(entry, CompactionEntry) and entry.model is not None:
-            return False
-    return True
+            return HoldReason.NO_STEP
+    return None
 
 
 def is_completed(entry: Entry) -> bool:

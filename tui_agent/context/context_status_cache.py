@@ -53,7 +53,9 @@ class Standings:
 
     def grown(self, path: Sequence[Entry]) -> "Standings":
         """Return the standings of a path; of one that only grew since, only what was appended is looked at."""
-        if not self._extended_by(path):
+        if not 0 < self._length <= len(path):
+            return standings(path)
+        if path[0] is not self._first or path[self._length - 1] is not self._last:
             return standings(path)
         appended = path[self._length :]
         if not appended:
@@ -66,11 +68,6 @@ class Standings:
         known = {entry_id: found for entry_id, found in self.known.items() if entry_id not in since}
         known.update(_exceptions(resolve(tail)))
         return replace(self, known=known, _length=len(path), _last=path[-1])
-
-    def _extended_by(self, path: Sequence[Entry]) -> bool:
-        if not 0 < self._length <= len(path):
-            return False
-        return path[0] is self._first and path[self._length - 1] is self._last
 
 
 def standings(path: Sequence[Entry], view: ContextView | None = None) -> Standings:

@@ -95,17 +95,7 @@ def project(
     max_output_tokens: int | None = None,
 ) -> ModelRequest:
     """Return the request a path stands for; image bytes are left for the sender to fill in."""
-    return project_view(resolve(path), traits, templates, max_output_tokens=max_output_tokens)
-
-
-def project_view(
-    view: ContextView,
-    traits: ModelTraits,
-    templates: Templates | None = None,
-    *,
-    max_output_tokens: int | None = None,
-) -> ModelRequest:
-    """Return the request of a view that was already resolved."""
+    view = resolve(path)
     builder = Builder(view, traits, templates or Templates())
     builder.head()
     builder.summary()

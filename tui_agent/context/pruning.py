@@ -4,7 +4,7 @@ Pruning rewrites what was sent before, so it costs the provider's prompt cache: 
 free or needed, and then does everything in one entry.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from enum import StrEnum
@@ -284,61 +284,41 @@ class Superseded(StrEnum):
 
 def superseded_results(view: ContextView, tools: TraitsByName) -> Mapping[int, Superseded]:
     """Return the results that a later one makes stale: read again, changed later, the same command run again."""
-    stale = _Stale()
+    stale: dict[int, Superseded] = {}
+    latest: dict[tuple[str, str], int] = {}
+    reads: dict[str, list[int]] = {}
     for call, result in _answered_calls(view):
         if result.metadata.known_from is not None:
-            stale.results.pop(result.metadata.known_from, None)
+            stale.pop(result.metadata.known_from, None)
             continue  # It rests on the earlier one instead of taking its place.
         traits, completed = tools[call.tool], result.status is ToolStatus.COMPLETED
         if traits.repeatable and (completed or traits.repeats_failures):
-            stale.repeat(call, result)
-        if not completed:
-            continue
+            key = (call.tool, call.arguments)
+            if key in latest:
+                stale[latest[key]] = Superseded.REPEATED
+            latest[key] = result.id
         file = result.metadata.path or call_path(call.arguments)
-        if traits.reads and file:
-            stale.read(file, call, result)
-        elif traits.writes:
-            stale.change({*result.metadata.modified_files, *([file] if file else [])})
-    return stale.results
+        if completed and traits.reads and file:
+            earlier = reads.setdefault(file, [])
+            if len(parse_object(call.arguments) or ()) == 1 and result.metadata.truncation is None:
+                # A file read whole replaces all its parts read before.
+                stale.update(dict.fromkeys(earlier, Superseded.REPEATED))
+                earlier.clear()
+            earlier.append(result.id)
+        elif completed and traits.writes:
+            outdated = (read for name in {*result.metadata.modified_files, file} for read in reads.pop(name or "", ()))
+            for read in outdated:
+                stale.setdefault(read, Superseded.CHANGED)
+    return stale
 
 
-class _Stale:
-    """Follows the calls from old to new."""
-
-    def __init__(self) -> None:
-        self.results: dict[int, Superseded] = {}
-        self._latest: dict[tuple[str, str], int] = {}
-        self._reads: dict[str, list[int]] = {}
-
-    def repeat(self, call: ToolCallPart, result: ToolResultEntry) -> None:
-        key = (call.tool, call.arguments)
-        if key in self._latest:
-            self.results[self._latest[key]] = Superseded.REPEATED
-        self._latest[key] = result.id
-
-    def read(self, file: str, call: ToolCallPart, result: ToolResultEntry) -> None:
-        """A file read whole replaces all its parts read before."""
-        earlier = self._reads.setdefault(file, [])
-        if len(parse_object(call.arguments) or ()) == 1 and result.metadata.truncation is None:
-            self.results.update(dict.fromkeys(earlier, Superseded.REPEATED))
-            earlier.clear()
-        earlier.append(result.id)
-
-    def change(self, files: set[str]) -> None:
-        for file in files:
-            for read in self._reads.pop(file, []):
-                self.results.setdefault(read, Superseded.CHANGED)
-
-
-def _answered_calls(view: ContextView) -> list[tuple[ToolCallPart, ToolResultEntry]]:
-    """Return the calls that have a result the model still sees in some form, in order."""
-    pairs: list[tuple[ToolCallPart, ToolResultEntry]] = []
+def _answered_calls(view: ContextView) -> Iterator[tuple[ToolCallPart, ToolResultEntry]]:
+    """Yield the calls that have a result the model still sees in some form, in order."""
     for entry in view.entries:
-        if isinstance(entry, AssistantEntry) and entry.id in view.results:
-            for call, result in zip(entry.tool_calls, view.results[entry.id], strict=True):
+        if isinstance(entry, AssistantEntry):
+            for call, result in zip(entry.tool_calls, view.results.get(entry.id, ()), strict=True):
                 if result is not None and view.is_open(result.id):
-                    pairs.append((call, result))
-    return pairs
+                    yield call, result
 
 
 def plan_image_prune(
@@ -350,7 +330,7 @@ def plan_image_prune(
     what it has not answered yet may fill all of it. The newest entry with images keeps them, whatever they weigh, as
     long as they are not too many. Pinned entries keep theirs. The text beside an image stays.
     """
-    holders = {entry.id: images for entry in view.entries if (images := _images(entry, view))}
+    holders = {entry.id: images for entry in view.entries if view.is_open(entry.id) and (images := images_of(entry))}
     counts = {entry_id: len(images) for entry_id, images in holders.items()}
     weights = {entry_id: sum(map(tokens, images)) for entry_id, images in holders.items()}
     heaviest = round(budget * settings.max_tokens_share)
@@ -379,7 +359,3 @@ def newest_seen(entries: Sequence[Entry]) -> int:
     """Return the id up to which a model has seen the entries: that of its newest answer, 0 without one."""
     answer = newest(entries, AssistantEntry, where=lambda entry: not entry.error)
     return 0 if answer is None else answer.id
-
-
-def _images(entry: Entry, view: ContextView) -> Sequence[ImagePart]:
-    return images_of(entry) if view.is_open(entry.id) else ()

@@ -84,7 +84,7 @@ class Shown:
 def user_content(entry: UserEntry, shown: Shown, templates: Templates) -> Content:
     """Return a user message's content, empty when there is nothing to say."""
     if shown.state is EntryState.MASKED:
-        return (ContentText(_masked(entry, templates)),)
+        return (ContentText(masked_text(entry, templates)),)
     content: list[ContentText | ImageRef] = []
     texts: list[str] = []
 
@@ -106,13 +106,17 @@ def user_content(entry: UserEntry, shown: Shown, templates: Templates) -> Conten
             case TextPart():
                 texts.append(valid(_cut(part.text, shown, entry)))
     close_text()
-    return _reminded(content, templates) if entry.mid_run and content else tuple(content)
+    if not entry.mid_run or not content:
+        return tuple(content)
+    text = "\n\n".join(part.text for part in content if isinstance(part, ContentText))
+    images = [part for part in content if isinstance(part, ImageRef)]
+    return (ContentText(fill(templates.reminder, message=text)), *images)
 
 
 def shell_text(entry: ShellEntry, shown: Shown, templates: Templates) -> str:
     """Return a user's own command and what it printed."""
     if shown.state is EntryState.MASKED:
-        return _masked(entry, templates)
+        return masked_text(entry, templates)
     if shown.state is EntryState.PRUNED and not shown.kept_chars:
         output = _pruned(entry, shown, templates)
     else:
@@ -131,7 +135,7 @@ def shell_text(entry: ShellEntry, shown: Shown, templates: Templates) -> str:
 def result_text(entry: ToolResultEntry, shown: Shown, templates: Templates) -> str:
     """Return what a tool result says, without its images."""
     if shown.state is EntryState.MASKED:
-        return _masked(entry, templates)
+        return masked_text(entry, templates)
     if shown.state is EntryState.PRUNED and not shown.kept_chars:
         return _pruned(entry, shown, templates)
     output = valid(_cut(entry.output, shown, entry))
@@ -150,7 +154,7 @@ def assistant_text(entry: AssistantEntry, shown: Shown, templates: Templates) ->
     text = entry.text
     if not text.strip():
         return ""
-    return _masked(entry, templates) if shown.state is EntryState.MASKED else valid(_cut(text, shown, entry))
+    return masked_text(entry, templates) if shown.state is EntryState.MASKED else valid(_cut(text, shown, entry))
 
 
 def reasoning_blobs(entry: AssistantEntry, model: str) -> tuple[str, ...]:
@@ -190,7 +194,7 @@ def arguments_json(arguments: str, shown: Shown, entry_id: int) -> str:
 def summary_text(entry: CompactionEntry, pinned: Iterable[PinnedText], shown: Shown, templates: Templates) -> str:
     """Return the message that stands for compacted history: the summary and what code carried through it."""
     if shown.state is EntryState.MASKED:
-        return _masked(entry, templates)
+        return masked_text(entry, templates)
     blocks = carried_blocks(entry.details, pinned)
     return valid(fill(templates.compaction_summary, summary=entry.summary.strip(), blocks=blocks))
 
@@ -198,7 +202,7 @@ def summary_text(entry: CompactionEntry, pinned: Iterable[PinnedText], shown: Sh
 def branch_text(entry: BranchSummaryEntry, shown: Shown, templates: Templates) -> str:
     """Return the message that tells of a branch that was left."""
     if shown.state is EntryState.MASKED:
-        return _masked(entry, templates)
+        return masked_text(entry, templates)
     blocks = carried_blocks(entry.details, entry.details.pinned)
     text = fill(
         templates.branch_summary_message,
@@ -290,19 +294,9 @@ def short_count(tokens: int) -> str:
     return f"{tokens / 1_000:.0f}k" if tokens < 999_500 else f"{tokens / 1_000_000:.1f}M"
 
 
-def _reminded(content: list[ContentText | ImageRef], templates: Templates) -> Content:
-    text = "\n\n".join(part.text for part in content if isinstance(part, ContentText))
-    images = [part for part in content if isinstance(part, ImageRef)]
-    return (ContentText(fill(templates.reminder, message=text)), *images)
-
-
-def _masked(entry: Entry, templates: Templates) -> str:
-    return valid(masked_text(entry, templates))
-
-
 def masked_text(entry: Entry, templates: Templates) -> str:
     """Return what stands for an entry that was hidden, shorter where the entry itself is short."""
-    told = fill(templates.placeholder_masked, gist=gist(entry), id=str(entry.id))
+    told = valid(fill(templates.placeholder_masked, gist=gist(entry), id=str(entry.id)))
     if not entry.tokens or entry.tokens * _CHARS_PER_TOKEN >= len(told):
         return told
     short = f"[Hidden: #{entry.id}]"
@@ -315,12 +309,7 @@ def _pruned(entry: Entry, shown: Shown, templates: Templates) -> str:
 
 
 def _cut(text: str, shown: Shown, entry: Entry) -> str:
-    return shortened(text, shown.kept_chars, entry.id) if shown.cut else text
-
-
-def shortened(text: str, chars: int, entry_id: int) -> str:
-    """Return a text that lost its middle, with the address of what is missing."""
-    return cut_middle(text, chars, f"#{entry_id}")
+    return cut_middle(text, shown.kept_chars, f"#{entry.id}") if shown.cut else text
 
 
 def _block(name: str, rows: Iterable[str]) -> str:
@@ -330,7 +319,7 @@ def _block(name: str, rows: Iterable[str]) -> str:
 
 def _shortened(value: Any, most: int, entry_id: int) -> Any:
     if isinstance(value, str):
-        return valid(shortened(value, most, entry_id))
+        return valid(cut_middle(value, most, f"#{entry_id}"))
     if isinstance(value, list):
         return [_shortened(item, most, entry_id) for item in value]
     if isinstance(value, dict):

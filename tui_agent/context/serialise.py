@@ -68,22 +68,19 @@ def blocks_of(
         for entry in entries
         if view.state(entry.id) in {EntryState.DROPPED, EntryState.MASKED}
     }
-    return serialise(
-        entries,
-        result_chars=settings.result_chars,
-        argument_chars=settings.argument_chars,
-        replaced=replaced,
-        hidden_calls=_calls_of_dropped_results(view),
-    )
-
-
-def _calls_of_dropped_results(view: ContextView) -> set[tuple[int, str]]:
-    return {
+    hidden_calls = {
         (entry_id, result.call_id)
         for entry_id, row in view.results.items()
         for result in row
         if result is not None and view.state(result.id) is EntryState.DROPPED
     }
+    return serialise(
+        entries,
+        result_chars=settings.result_chars,
+        argument_chars=settings.argument_chars,
+        replaced=replaced,
+        hidden_calls=hidden_calls,
+    )
 
 
 def serialise(

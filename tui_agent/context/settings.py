@@ -184,10 +184,6 @@ class CompactionSettings(_Settings):
         """Return the tokens a branch's summary may take, for a history budget."""
         return max(64, round(budget * self.branch_summary_share))
 
-    def target_tokens(self, before: int, budget: int) -> int:
-        """Return the most tokens history may have after a compaction (its postcondition)."""
-        return min(round(before * self.target_of_before), round(budget * self.target_of_budget))
-
 
 class PruneSettings(_Settings):
     """Second defence: old tool outputs become placeholders. ``false`` is short for ``when = "off"``."""

@@ -165,7 +165,7 @@ def summarise(
     results: dict[int, str] = {}
     for index, task in enumerate(tasks):
         if task.live:
-            (answer,) = yield (controller.live_call(task),)
+            (answer,) = yield (controller.calls(task, live=True))
             if rejection(answer) is None:
                 results[index] = answer.text.strip()
         elif not task.blocks:
@@ -242,14 +242,12 @@ class _Controller:
     limits: SummariserLimits
     count: CountText
 
-    def live_call(self, task: SummaryTask) -> SummaryCall:
-        begins = _tagged("begins-with", task.begins)
-        return self._call(getattr(self.prompts, task.prompt), begins, self._frame(task), live=True)
-
-    def calls(self, task: SummaryTask) -> tuple[SummaryCall, ...]:
+    def calls(self, task: SummaryTask, *, live: bool = False) -> tuple[SummaryCall, ...]:
         """Return one call, or one per chunk when the conversation does not fit into the summariser's window."""
         instruction: str = getattr(self.prompts, task.prompt)
         frame = self._frame(task)
+        if live:
+            return (self._call(instruction, _tagged("begins-with", task.begins), frame, live=True),)
         previous = _tagged("previous-summary", fit(task.previous, self.limits.window // 4, self.count))
         texts = chunk(task.blocks, self._room(instruction, previous, frame), self.count)
         if len(texts) == 1:

@@ -167,7 +167,7 @@ class TokenCounter:
 
     def images(self, entry: Entry) -> int:
         """Return the uncorrected tokens of an entry's images."""
-        return sum(map(self._image, images_of(entry)))
+        return sum(image_tokens(image.width, image.height, self.model) for image in images_of(entry))
 
     def calibrated(self, tokens: int) -> int:
         """Return uncorrected tokens as the model's."""
@@ -207,9 +207,6 @@ class TokenCounter:
     def _schema(self, tool: ToolSchema) -> int:
         return self._text(json.dumps(wire_tool(tool), ensure_ascii=False))
 
-    def _image(self, image: ImagePart) -> int:
-        return image_tokens(image.width, image.height, self.model)
-
 
 def encoding_name(model: str) -> str:
     return "cl100k_base" if _CL100K_MODEL.search(model) else "o200k_base"
@@ -241,7 +238,9 @@ def image_tokens(width: int, height: int, model: str) -> int:
     if "gemini" in model:
         return 1_100
     if re.search(r"gpt-4o|gpt-4\.1(?!-)|gpt-4\.5|gpt-4-turbo|(?:^|/)o[13]", model):
-        return _tiles(width, height)
+        scale = min(1.0, 2_048 / max(width, height))
+        scale *= min(1.0, 768 / (min(width, height) * scale))
+        return 85 + 170 * _patches(width * scale, height * scale, 512)
     if "gpt-" in model:
         return min(round(_patches(width, height, 32) * 1.2), 3_000)
     claude = _CLAUDE.search(model)
@@ -253,12 +252,6 @@ def image_tokens(width: int, height: int, model: str) -> int:
 
 def _patches(width: float, height: float, size: int) -> int:
     return math.ceil(width / size) * math.ceil(height / size)
-
-
-def _tiles(width: float, height: float) -> int:
-    scale = min(1.0, 2_048 / max(width, height))
-    scale *= min(1.0, 768 / (min(width, height) * scale))
-    return 85 + 170 * _patches(width * scale, height * scale, 512)
 
 
 def images_of(entry: Entry) -> Sequence[ImagePart]:

@@ -7,7 +7,7 @@ exact; lines are numbered as in the whole output, bytes are UTF-8.
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import accumulate
 from typing import Literal
 
@@ -76,7 +76,11 @@ def error_looking(lines: Sequence[str]) -> list[int]:
             found.add(line)
             at = text.find(word, ends[line])
     placed = {bisect_right(ends, match.start()) for match in _PLACED.finditer(text)}
-    bad = {at for at in _first_and_last(sorted(found), _MAX_LINES_JUDGED) if _looks_bad(lines[at])}
+    bad: set[int] = set()
+    for at in _first_and_last(sorted(found), _MAX_LINES_JUDGED):
+        head = _NO_ERROR.sub("", lines[at][:_MAX_LINE_CHARS])
+        if _ERROR.search(head) and not _FINE.search(head):
+            bad.add(at)
     return sorted(bad | {at for at in placed if _PLACE.match(lines[at][:_MAX_LINE_CHARS])})
 
 
@@ -97,7 +101,10 @@ def most_informative(lines: Sequence[str], most: int) -> list[int]:
         ranks[2 * (seen[kind] > _MAX_SIMILAR_LINES) + (not clear)].append(at)
     chosen: list[int] = []
     for found in ranks.values():
-        chosen += _with_pointers(_first_and_last(found, most - len(chosen)), lines)
+        for at in _first_and_last(found, most - len(chosen)):
+            chosen.append(at)
+            if at + 1 < len(lines) and _POINTER.match(lines[at + 1]):
+                chosen.append(at + 1)
     return chosen[:most]
 
 
@@ -106,20 +113,6 @@ def _first_and_last(found: list[int], most: int) -> list[int]:
         return found
     last = most // 4
     return [*found[: most - last], *found[len(found) - last :]] if most > 0 else []
-
-
-def _with_pointers(found: Iterable[int], lines: Sequence[str]) -> list[int]:
-    positions: list[int] = []
-    for at in found:
-        positions.append(at)
-        if at + 1 < len(lines) and _POINTER.match(lines[at + 1]):
-            positions.append(at + 1)
-    return positions
-
-
-def _looks_bad(line: str) -> bool:
-    head = _NO_ERROR.sub("", line[:_MAX_LINE_CHARS])
-    return _ERROR.search(head) is not None and not _FINE.search(head)
 
 
 NOTE_BYTES = 200
