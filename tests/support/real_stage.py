@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -12,44 +12,32 @@ from tests.support.agents import Harness, make_agent
 from tests.support.scripted_client import Call, Reply, Script, ScriptedClient
 from tests.support.ui_app import Stage, make_stage, screen_text, until
 from tui_agent.session.entries import Usage
-from tui_agent.ui.app import TuiAgentApp
-from tui_agent.ui.screens.main import MainScreen
 
 SUMMARY = "## Goal\n\nFind why the redirect loses its query.\n\n## Next Steps\n\n1. Write a test.\n"
 
 
 @dataclass
-class RealStage:
+class RealStage(Stage):
     """A stage whose agent is real."""
 
-    stage: Stage
-    harness: Harness
-    client: ScriptedClient
-
-    @property
-    def main(self) -> MainScreen:
-        return self.stage.main
-
-    @property
-    def app(self) -> TuiAgentApp:
-        """The application."""
-        return self.stage.app
+    harness: Harness = field(kw_only=True)
+    client: ScriptedClient = field(kw_only=True)
 
     @property
     def screen(self) -> Any:
         """The screen on top."""
-        return self.stage.app.screen
+        return self.app.screen
 
     def text(self) -> str:
         """What is on the terminal."""
-        return "\n".join(line.rstrip() for line in screen_text(self.stage).split("\n"))
+        return "\n".join(line.rstrip() for line in screen_text(self).split("\n"))
 
     @asynccontextmanager
     async def run(self, size: tuple[int, int] = (100, 30), *, after: Iterable[str] = ()) -> AsyncIterator[Pilot[int]]:
         """Run the application; the turns before, which begin with these messages, are had without a screen."""
         for text in after:
             await self.harness.say(text)
-        async with self.stage.run(size) as pilot:
+        async with super().run(size) as pilot:
             yield pilot
 
     async def say(self, text: str, pilot: Any) -> None:
@@ -73,7 +61,7 @@ def real_stage(tmp_path: Path, script: Script, *, services: dict[str, Any] | Non
         "close_session": lambda _session: None,
         **(services or {}),
     }
-    return RealStage(make_stage(tmp_path / "stage", **given), harness, client)
+    return RealStage(**vars(make_stage(tmp_path / "stage", **given)), harness=harness, client=client)
 
 
 def working_script(turns: int = 1, *, lines: int = 120) -> list[Reply]:

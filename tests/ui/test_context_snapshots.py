@@ -174,7 +174,7 @@ def test_picture(snap_compare: Any, tmp_path: Path, name: str, size: tuple[int, 
     async def act(pilot: Pilot[Any]) -> None:
         await play(stage, pilot, name)
 
-    assert snap_compare(stage.stage.app, terminal_size=size, run_before=act)
+    assert snap_compare(stage.app, terminal_size=size, run_before=act)
 
 
 def test_without_colour_the_map_still_tells_everything_apart(
@@ -186,4 +186,4 @@ def test_without_colour_the_map_still_tells_everything_apart(
     async def act(pilot: Pilot[Any]) -> None:
         await play(stage, pilot, "map_asks")
 
-    assert snap_compare(stage.stage.app, terminal_size=SMALL, run_before=act)
+    assert snap_compare(stage.app, terminal_size=SMALL, run_before=act)

@@ -126,7 +126,7 @@ async def test_a_truncated_output_is_opened_whole(tmp_path: Path) -> None:
         view.transcript.action_request("open")
         await until(lambda: isinstance(stage.screen, ViewerScreen), pilot)
         await pilot.pause()
-        assert sum(isinstance(screen, ViewerScreen) for screen in stage.stage.app.screen_stack) == 1
+        assert sum(isinstance(screen, ViewerScreen) for screen in stage.app.screen_stack) == 1
         await press(pilot, "end")
         assert "9000" in stage.text()
 

@@ -65,7 +65,7 @@ async def test_what_fits_is_switched_at_once_and_its_size_is_told(tmp_path: Path
         assert "small: the next request takes ~" in told
         assert "of 64k (" in told
         assert "before it was ~" in told
-        assert stage.stage.saved == {"model": "test/small"}
+        assert stage.saved == {"model": "test/small"}
 
 
 @pytest.mark.parametrize("said", [[], ["hello"]])
@@ -76,7 +76,7 @@ async def test_a_model_without_a_key_is_not_the_default_and_says_so(tmp_path: Pa
     async with stage.run(after=said) as pilot:
         stage.main.controller.soon(use_model(stage.main.controller, "test/small"))
         await stage.until_text("has no key and is used in this session only", pilot)
-        assert stage.stage.saved == {}
+        assert stage.saved == {}
 
 
 async def test_without_a_screen_what_does_not_fit_is_switched_and_says_so(tmp_path: Path) -> None:
@@ -114,7 +114,7 @@ async def test_it_can_be_switched_anyway_or_left(tmp_path: Path) -> None:
         await choose(stage, pilot)
         await press(pilot, "escape")
         assert stage.harness.agent.model == "test/model"
-        assert stage.stage.saved == {}
+        assert stage.saved == {}
         await choose(stage, pilot)
         await pilot.press("down", "enter")
         await until(lambda: stage.harness.agent.model == "test/small", pilot)

@@ -152,4 +152,4 @@ def test_picture(snap_compare: Any, tmp_path: Path, size: tuple[int, int]) -> No
         await enter_card(stage, pilot)
         await stage.until_text("has no query", pilot)
 
-    assert snap_compare(stage.stage.app, terminal_size=size, run_before=act)
+    assert snap_compare(stage.app, terminal_size=size, run_before=act)
