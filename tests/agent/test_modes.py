@@ -7,7 +7,6 @@ import pytest
 
 from tests.support.agents import MODEL, Harness, make_agent
 from tests.support.scripted_client import Reply, ScriptedClient, call
-from tests.support.thoroughness import NIGHTLY
 from tui_agent.agent.agent import Agent
 from tui_agent.agent.events import Decision, Notice, PermissionAnswer, PermissionAsked
 from tui_agent.agent.permissions import Action, Rule
@@ -158,28 +157,3 @@ async def test_calls_side_by_side_ask_once_when_one_answer_allows_both(tmp_path:
     await harness.say("go")
     assert len(asked(harness)) == 1
     assert [result.status for result in harness.results()] == [ToolStatus.COMPLETED] * 2
-
-
-async def test_an_hour_of_work_asks_a_handful_of_questions(tmp_path: Path) -> None:
-    """Rounds as agents go about a task, every question answered with always."""
-    rounds = 60 if NIGHTLY else 6
-    project = tmp_path / "project"
-    (project / "src").mkdir(parents=True)
-    (project / "tests").mkdir()
-    for name in ("src/app.py", "tests/test_app.py", "README.md"):
-        (project / name).write_text("def handler():\n    return 0\n")
-    replies: list[Reply] = []
-    for step in range(rounds):
-        replies += [
-            Reply(calls=(call("grep", pattern="handler"), call("bash", command="git status --short; ls -la src"))),
-            Reply(calls=(call("read", path="src/app.py"), call("bash", command=f"sed -n '1,{step + 1}p' README.md"))),
-            Reply(calls=(call("write", path=f"src/part{step}.py", content=f"x = {step}\n"),)),
-            Reply(calls=(call("bash", command=f"python3 -m compileall -q src/part{step}.py 2>&1 | tail -5"),)),
-            Reply(calls=(call("bash", command=f"git add -A && git commit -q -m 'part {step}' && git log -1 --stat"),)),
-        ]
-    replies.append(Reply("Done."))
-    harness = make_agent(tmp_path, ScriptedClient(replies), answer=PermissionAnswer(Decision.SESSION), max_steps=1_000)
-    ended = await harness.say("build it")
-    assert ended.reason == "done"
-    assert len(harness.results()) == rounds * 7
-    assert len(asked(harness)) == 4, asked(harness)

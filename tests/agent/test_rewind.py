@@ -326,7 +326,7 @@ async def test_a_huge_project_is_not_watched_and_says_so_once(
     assert [change.path for entry in checkpoints(harness) for change in entry.files] == ["a.py"]
 
 
-async def test_more_changes_than_are_read_are_counted(
+async def test_more_changes_than_are_read_are_counted_and_told_after_restoring(
     tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(recorder, "MAX_CHANGES", 3)
@@ -334,7 +334,8 @@ async def test_more_changes_than_are_read_are_counted(
     await harness.say("do it")
     (entry,) = checkpoints(harness)
     assert (len(entry.files), entry.omitted) == (3, 2)
-    assert (await harness.agent.files.plan(None)).omitted == 2
+    await restore(harness, None)
+    assert harness.notices() == ["Restored 3 files. 2 more files changed and stay: there were too many to keep."]
 
 
 async def test_what_takes_too_much_room_at_once_is_listed_and_stays(

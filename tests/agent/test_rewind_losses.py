@@ -11,12 +11,11 @@ from pathlib import Path
 import pytest
 
 from tests.agent.test_rewind import bash, checkpoints, commit, restore, rewinding, tree
-from tui_agent.agent.checkpoints import recorder, restoring
+from tui_agent.agent.checkpoints import restoring
 from tui_agent.agent.checkpoints.file_snapshots import ABSENT, Image, digest_of, place_in
 from tui_agent.agent.checkpoints.plan import SAME_FILE, Conflict, Difference, RestoreStep, decide, in_order
 from tui_agent.agent.checkpoints.recorder import IS_OLDER, SnapshotStore
 from tui_agent.agent.checkpoints.restoring import Restorer
-from tui_agent.agent.events import Notice
 from tui_agent.editing.text_files import replace_file
 
 LONG_AGO = (1_000_000_000, 1_000_000_000)
@@ -268,19 +267,6 @@ async def test_a_file_that_comes_back_never_has_other_permissions(
     monkeypatch.setattr("tui_agent.editing.text_files.os.replace", watch)
     await restore(harness, None)
     assert seen == [0o700]
-    await harness.agent.aclose()
-
-
-async def test_what_was_too_much_to_keep_is_told_after_restoring(
-    tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(recorder, "MAX_CHANGES", 3)
-    harness = rewinding(tmp_path, (bash("touch n1 n2 n3 n4 n5"),))
-    await harness.say("do it")
-    await restore(harness, None)
-    assert [notice.message for notice in harness.of(Notice)] == [
-        "Restored 3 files. 2 more files changed and stay: there were too many to keep."
-    ]
     await harness.agent.aclose()
 
 
