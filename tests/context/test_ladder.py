@@ -80,6 +80,15 @@ def test_a_summary_that_helps_is_committed_alone_and_measured():
     assert commit.tokens_after <= 0.6 * 20_000
 
 
+def test_a_summary_that_saves_less_than_a_tenth_is_not_enough_in_a_large_window():
+    build = long_session()
+    before = history(build.path)
+    _, commit = attempt(build, 10 * before, keep=round(0.94 * before), trigger="manual")
+    assert isinstance(commit, Commit)
+    assert commit.steps[:1] == ("kept half of the tail",)
+    assert commit.tokens_after <= 0.9 * before
+
+
 def test_old_outputs_of_the_tail_are_pruned_along_so_that_it_reaches_further_back():
     build = long_session(20)
     for number in range(12):

@@ -10,6 +10,8 @@ from tests.support.agents import Harness, make_agent
 from tests.support.scripted_client import Call, Reply, ScriptedClient
 from tui_agent.agent.archive import SessionArchive
 from tui_agent.agent.permissions import Action, Rule
+from tui_agent.context.recalling import recall_limits
+from tui_agent.context.truncation import OutputLimits
 from tui_agent.session.entries import ToolResultEntry, ToolStatus
 
 ALL = (Rule("*", "*", Action.ALLOW, "flag"),)
@@ -125,6 +127,11 @@ async def test_what_a_read_left_out_comes_back_as_it_was_by_lines_and_by_search(
     assert "name_1902" not in lines
     assert found.startswith(f"#{cut.id} ")
     assert "name_1950 = 1950" in found
+
+
+@pytest.mark.parametrize(("output", "recalled"), [(800, 2_400), (3_000, 6_000), (20_000, 20_000)])
+def test_a_recall_has_three_times_the_room_of_a_small_output(output: int, recalled: int) -> None:
+    assert recall_limits(OutputLimits(tokens=output)).tokens == recalled
 
 
 async def test_a_long_entry_comes_back_with_the_lines_in_use(tmp_path: Path) -> None:
