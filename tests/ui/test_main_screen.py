@@ -438,8 +438,9 @@ async def test_letters_that_do_nothing_to_a_block_go_to_the_prompt(tmp_path: Pat
         await pilot.pause()
         stage.view.transcript.focus()
         await until(lambda: "esc prompt" in str(stage.main.status.render()), pilot)
-        await pilot.press("n")
+        await pilot.press("n", "y")
         assert stage.view.transcript.has_focus, "bound letters stay"
+        await until(lambda: stage.app.clipboard == "a", pilot)
         await pilot.press("g", "o", "n", "e")
         await pilot.pause()
         assert stage.main.prompt.text == "gone"

@@ -237,6 +237,10 @@ async def test_label_command_labels_the_leaf(stage: TreeStage) -> None:
         await write(pilot, "/label works")
         await pilot.press("enter")
         await until(lambda: stage.session.labels().get(stage.names["leaf"]) == "works", pilot)
+        await write(pilot, "/label")
+        await pilot.press("enter")
+        await until(lambda: stage.is_open and stage.screen.field.has_focus, pilot)
+        assert stage.screen.field.value == "works"
 
 
 async def test_undo_twice_after_a_move_and_a_turn_takes_back_the_turn_and_then_the_move(tmp_path: Path) -> None:
