@@ -211,7 +211,7 @@ def _export_to(place: Place, name: str) -> Path:
         path = place.root / name
         kind = format_of(name)
         assert kind is not None
-        write_export(store, ExportOrder(oldest(store), kind), path)
+        write_export(store, ExportOrder(oldest(store), kind), path, replaces=True)
     return path
 
 
