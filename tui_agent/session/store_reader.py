@@ -33,7 +33,7 @@ from tui_agent.session.search import match_expression, ranked_expression, snippe
 _CONSIDERED = 2_000
 """Matches of a search that are ordered by time; of more, those in the sessions begun last are taken."""
 
-_MENTIONABLE = ", ".join(f"'{kind}'" for kind in kinds(lambda kind: kind.is_mentionable))
+_MENTIONABLE = kinds(lambda kind: kind.is_mentionable)
 
 _STATES = ", ".join(f"'{kind}'" for kind in kinds(lambda kind: kind.sets_state))
 _IS_TYPED = (
@@ -264,13 +264,14 @@ class StoreReader:
         if len(query) > 1:
             ways.append((in_preview, f"%{'%'.join(map(_escaped, query))}%"))
         found: dict[int, EntryHeader] = {}
+        marks = ", ".join("?" * len(_MENTIONABLE))
         with self.reader() as connection:
             for condition, value in ways:
                 if len(found) < limit:
                     rows = connection.execute(
                         f"SELECT {entry_table.HEADER_COLUMNS} FROM entries "  # noqa: S608 - constants
-                        f"WHERE session = ? AND {condition} AND kind IN ({_MENTIONABLE}) ORDER BY id DESC LIMIT ?",
-                        (number, value, limit),
+                        f"WHERE session = ? AND {condition} AND kind IN ({marks}) ORDER BY id DESC LIMIT ?",
+                        (number, value, *_MENTIONABLE, limit),
                     )
                     for header in map(EntryHeader._make, rows):
                         found.setdefault(header.id, header)
