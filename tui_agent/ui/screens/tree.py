@@ -75,11 +75,11 @@ ctrl+o                   show less, or everything
 space                    preview; tab goes into it
 l                        label
 M                        merge: summarise this branch where you are
-s                        summarise up to here: what is before it, after a look
+s                        summarise what is before it, after a look
 f                        fork: a new session that ends here
 P                        the session this one came from
 d                        how files differ between the entry and here
-r                        race: one prompt several times at once, from here
+r                        race: one prompt several times, from here
 o                        open the session of a subagent, or the runner of a race
 y                        copy
 u, ctrl+r                undo and redo the last thing done, files too
