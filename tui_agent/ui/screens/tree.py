@@ -80,7 +80,7 @@ f                        fork: a new session that ends here
 P                        the session this one came from
 d                        how files differ between the entry and here
 r                        race: one prompt several times, from here
-o                        open the session of a subagent, or the runner of a race
+o                        open what a subagent or a runner did
 y                        copy
 u, ctrl+r                undo and redo the last thing done, files too
 esc                      back, nothing changed"""
