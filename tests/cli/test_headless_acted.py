@@ -55,5 +55,6 @@ async def test_what_the_sandbox_keeps_from_being_changed_was_not_done(
     harness = make_agent(tmp_path, client, answer=None, rules=rules, sandbox=box)
     errors = io.StringIO()
     assert await run_headless(harness, "go", err=errors) == code
+    await box.aclose()  # what it gets ready starts a program: a loop that cancels all its tasks then waits for ever
     assert ("Not allowed: bash" in errors.getvalue()) is (code == ExitCode.STOPPED)
     assert ((project / "README.md").read_text() == "Read.\n") is not bool(rules)
