@@ -240,6 +240,7 @@ def test_it_looks_as_it_should(tmp_path: Path, name: str, snap_compare: Any) -> 
     async def show(pilot: Any) -> None:
         await until(lambda: stage.agents, pilot)
         await stage.app.push_screen(given_screen(GivenServers(), stage, EquipmentPage(LINES, "MCP servers")))
+        await pilot.pause()
         await pilot.press(*keys)
 
     assert snap_compare(stage.app, terminal_size=(width, height), run_before=show)
