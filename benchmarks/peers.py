@@ -8,6 +8,7 @@ before it starts is switched off, because an answer that never comes is not its 
 import json
 import os
 import random
+import re
 import shutil
 import sys
 import time
@@ -215,10 +216,10 @@ Measured = Iterator[tuple[str, float, str, str]]
 
 
 def _one_shot(who: Contender) -> Measured:
-    said = spent([*who.command, "--version"], who.env, who.project).said.split()
+    said = re.search(r"\d+(?:\.\d+)+", spent([*who.command, "--version"], who.env, who.project).said)
     first, *later = [spent([*who.command, *who.once], who.env, who.project) for _ in range(ROUNDS + 1)]
     assert ANSWER in first.said, f"answered {first.said!r}"
-    yield "one-shot, first", first.wall, "s", said[-1] if said else ""
+    yield "one-shot, first", first.wall, "s", said[0] if said else ""
     yield "one-shot", median(one.wall for one in later), "s", ""
     yield "one-shot, CPU", median(one.cpu for one in later), "s", ""
     bodies = [len(request.body) for request in who.server.requests if request.body]
