@@ -21,7 +21,6 @@ from tui_agent.config import load_config
 from tui_agent.model.catalog import Catalog
 from tui_agent.model.errors import Cause, Failure, Target, classify
 from tui_agent.model.keys import Keys
-from tui_agent.model.naming import judge
 from tui_agent.model.protocol import ModelError
 from tui_agent.model.providers import provider_of
 from tui_agent.model.route import Router
@@ -279,7 +278,7 @@ def test_every_complaint_that_is_explained_is_made_in_these_words() -> None:
         Router(Catalog(), {}).route("openai/gpt-4o")
     said += [
         unset.value.message,
-        judge("openai/nothing-like-it", Catalog()).sentence,
+        Catalog().judge("openai/nothing-like-it").sentence,
         "answers stop in the middle",
     ]
     rows = [row for row in MODELS.rpartition("| it says | do |")[2].splitlines()[2:] if row.startswith("|")]

@@ -10,7 +10,7 @@ from grimp import ImportGraph, build_graph
 
 from tests.support.parsed import parsed
 
-MAX_SHARE_IN_CIRCLES = 0.03
+MAX_SHARE_IN_CIRCLES = 0.02
 LETTERS = {
     letter: frozenset(actions.split())
     for letter, actions in {

@@ -149,7 +149,10 @@ async def test_without_a_sandbox_a_tool_file_asks(tmp_path: Path, mode: str) -> 
     aviary = Aviary(tmp_path, port=0)
     context = context_of(aviary, held_by("none", aviary, tmp_path), mode)
     file = FoundFile(aviary.project / "tool.py", "tool.py")
-    tool = FileTool(ToolSchema(name="go", description="", parameters={}), file, Declared())
+    tool = FileTool(
+        ToolSchema(name="go", description="", parameters={}), Declared(),
+        path=file.path, shown=file.shown, source=file.source,
+    )  # fmt: skip
     needs = needs_of(tool, RawInput(values={}), context)
     decided = {decide_in_mode(need, DEFAULT_RULES, mode, "go").action for need in needs}
     assert (Action.DENY if mode == "plan" else Action.ASK) in decided

@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.price_file import write_prices
 from tui_agent.model.catalog import Catalog
-from tui_agent.model.naming import NameStanding, UnknownModelError, broader, judge, maker_of, require, spelled
+from tui_agent.model.naming import NameStanding, UnknownModelError, broader, maker_of, spelled
 from tui_agent.model.settings import ModelSettings, ProviderSettings
 
 
@@ -109,13 +109,13 @@ def catalog(tmp_path: Path) -> Catalog:
     ],
 )
 def test_names(catalog: Catalog, model: str, standing: NameStanding, similar: tuple[str, ...]) -> None:
-    verdict = judge(model, catalog)
+    verdict = catalog.judge(model)
     assert (verdict.standing, verdict.similar) == (standing, similar)
     assert bool(verdict.sentence) == (standing is not NameStanding.KNOWN)
 
 
 def test_only_what_can_not_be_is_refused(catalog: Catalog) -> None:
     with pytest.raises(UnknownModelError, match="Did you mean anthropic/claude-sonnet-5"):
-        require("claud-sonnet-5", catalog)
-    assert "openai/gpt-5-mini" in require("openai/gpt-5-mink", catalog)
-    assert require("openai/gpt-5-mini", catalog) == ""
+        catalog.require("claud-sonnet-5")
+    assert "openai/gpt-5-mini" in catalog.require("openai/gpt-5-mink")
+    assert catalog.require("openai/gpt-5-mini") == ""

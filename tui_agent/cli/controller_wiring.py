@@ -29,7 +29,6 @@ from tui_agent.config import set_value
 from tui_agent.files.own_git import branch_of, find_project, is_modified
 from tui_agent.files.ripgrep import NoRipgrepError, run_ripgrep
 from tui_agent.model.demo import DEMO_MODEL
-from tui_agent.model.naming import judge
 from tui_agent.model.providers import PROVIDERS
 from tui_agent.model.served import LocalServer
 from tui_agent.model.settings import ModelSettings
@@ -109,7 +108,7 @@ class ControllerWiring(AppServices):
         return keep_rule(rule, project=find_project(self._wiring.cwd))
 
     def judge_model(self, name: str) -> NameVerdict | None:
-        return judge(name, self._wiring.catalog)
+        return self._wiring.catalog.judge(name)
 
     def price(self, model: str, usage: Reported) -> float | None:
         return self._wiring.catalog.info(model).cost(usage)

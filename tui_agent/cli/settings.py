@@ -35,9 +35,8 @@ def require_sense(key: str, value: object) -> str:
         model = str(value)
         config = load_config().config
         from tui_agent.cli.models import catalog_of
-        from tui_agent.model.naming import require
 
-        warning = require(model, catalog_of(config))
+        warning = catalog_of(config).require(model)
         return f"{warning} It is saved all the same: the provider may know it." if warning else ""
     table, *names = split_key(key)
     if table == "permissions":
@@ -73,9 +72,8 @@ def _about_name(table: str, name: str, config: Config) -> str:
 
 def _judged(model: str, config: Config) -> str:
     from tui_agent.cli.models import catalog_of
-    from tui_agent.model.naming import judge
 
-    return judge(model, catalog_of(config)).sentence
+    return catalog_of(config).judge(model).sentence
 
 
 def run_config(arguments: Namespace) -> int:

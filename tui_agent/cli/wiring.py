@@ -35,7 +35,6 @@ from tui_agent.context.view import resolve
 from tui_agent.files.own_git import find_project
 from tui_agent.model.demo import DEMO_MODEL, create_demo_workspace
 from tui_agent.model.logins import Logins
-from tui_agent.model.naming import require
 from tui_agent.model.protocol import ModelError
 from tui_agent.path_checks import is_directory, real_path
 from tui_agent.paths import cache_dir, config_dir, data_dir, log_dir
@@ -132,7 +131,7 @@ class Wiring:
         self.notice = ""
         """A sentence for the user once a session is open; empty for none."""
         self.catalog = catalog_of(config)
-        if self.arguments.model and (warning := require(self.arguments.model, self.catalog)):
+        if self.arguments.model and (warning := self.catalog.require(self.arguments.model)):
             self.loaded = replace(self.loaded, warnings=(*self.loaded.warnings, warning))
         sources = ModelSources(
             self.catalog,

@@ -17,7 +17,7 @@ from typing import Any, Literal
 from tui_agent.lazy import dataclass
 from tui_agent.model.addresses import Addresses, AddressSetting, is_private
 from tui_agent.model.claude import claude
-from tui_agent.model.naming import maker_of, spelled
+from tui_agent.model.naming import NameStanding, NameVerdict, UnknownModelError, maker_of, spelled
 from tui_agent.model.price_list import PriceList, Row
 from tui_agent.model.providers import PROVIDERS, provider_of
 from tui_agent.model.served import ServedModel, ServedModels
@@ -225,6 +225,26 @@ class Catalog:
         if not difflib.get_close_matches(model, ids, 1, _SLIP):
             close = [*own, *close]
         return list(dict.fromkeys(close))[:limit]
+
+    def judge(self, model: str) -> NameVerdict:
+        """Return what can be said of a name. It may read the price list: not while the user types."""
+        model = model.strip()
+        prefix, slash, name = model.partition("/")
+        if self.knows(model) or (slash and name and self.is_own_server(model)):
+            return NameVerdict(model, NameStanding.KNOWN)
+        exists = bool(slash and name) and not set(model) & set(" \t\n") and provider_of(prefix).id in PROVIDERS
+        return NameVerdict(model, NameStanding.NEW if exists else NameStanding.IMPOSSIBLE, tuple(self.similar(model)))
+
+    def require(self, model: str) -> str:
+        """Return what to warn of when a model is used, "" when there is nothing.
+
+        Raises:
+            UnknownModelError: it can't be used.
+        """
+        verdict = self.judge(model)
+        if verdict.standing is NameStanding.IMPOSSIBLE:
+            raise UnknownModelError(verdict.sentence)
+        return verdict.sentence
 
     def provider(self, model: str) -> str:
         """Return the id of a model's provider: its prefix, or what the catalog says of a bare name."""

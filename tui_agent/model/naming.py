@@ -5,13 +5,8 @@ A name is matched as a whole: ``gpt-5-mini`` is never taken for ``gpt-5``.
 
 from collections.abc import Iterator
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
 from tui_agent.lazy import LazyPattern, dataclass
-from tui_agent.model.providers import PROVIDERS, provider_of
-
-if TYPE_CHECKING:
-    from tui_agent.model.catalog import Catalog
 
 _REVISION_OF_CLOUD = LazyPattern(r"(?:-v?\d)?:\d+$")
 """Bedrock's: ``-v1:0``."""
@@ -140,25 +135,3 @@ class NameVerdict:
                 )
                 name = "" if "/" in self.model else " Names are written provider/name."
                 return f"There is no model “{self.model}”.{meant or f'{name}{how}'}"
-
-
-def judge(model: str, catalog: "Catalog") -> NameVerdict:
-    """Return what can be said of a name. It may read the catalog: call it in a thread when somebody is typing."""
-    model = model.strip()
-    prefix, slash, name = model.partition("/")
-    if catalog.knows(model) or (slash and name and catalog.is_own_server(model)):
-        return NameVerdict(model, NameStanding.KNOWN)
-    exists = bool(slash and name) and not set(model) & set(" \t\n") and provider_of(prefix).id in PROVIDERS
-    return NameVerdict(model, NameStanding.NEW if exists else NameStanding.IMPOSSIBLE, tuple(catalog.similar(model)))
-
-
-def require(model: str, catalog: "Catalog") -> str:
-    """Return what to warn of when a model is used, "" when there is nothing.
-
-    Raises:
-        UnknownModelError: it can't be used.
-    """
-    verdict = judge(model, catalog)
-    if verdict.standing is NameStanding.IMPOSSIBLE:
-        raise UnknownModelError(verdict.sentence)
-    return verdict.sentence

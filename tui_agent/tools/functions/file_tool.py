@@ -7,12 +7,12 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -28,9 +28,6 @@ from tui_agent.tools.base import DynamicTool, RawInput, ToolContext, ToolResult
 from tui_agent.tools.functions.in_process import told
 from tui_agent.tools.functions.signature import Returned
 from tui_agent.tools.programs import EndedProgram, Program, ending, run_program
-
-if TYPE_CHECKING:
-    from tui_agent.tools.functions.tool_files import FoundFile
 
 DEFAULT_TIMEOUT = 120.0
 MAX_TIMEOUT = 3_600.0
@@ -70,12 +67,15 @@ class Declared(BaseModel):
 class FileTool(DynamicTool):
     """One function of a tool file; what is called is the file as it is then."""
 
-    def __init__(self, schema: ToolSchema, file: "FoundFile", declared: Declared) -> None:
+    def __init__(
+        self, schema: ToolSchema, declared: Declared, *, path: Path, shown: str, source: Callable[[], str]
+    ) -> None:
+        """``shown`` is the file's name for people; ``source`` returns its text as it is then."""
         super().__init__(schema, read_only=declared.READ_ONLY)
-        self.path = file.path
-        self.shown = file.shown
+        self.path = path
+        self.shown = shown
         self.declared = declared
-        self._source = file.source
+        self._source = source
 
     def command(self, arguments: RawInput) -> str:
         return f"{self.name} {json.dumps(arguments.values, ensure_ascii=False)}"

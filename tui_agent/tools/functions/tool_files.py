@@ -179,7 +179,10 @@ def _said(file: FoundFile, source: str, ended: "Ended") -> LoadedFile:
     try:
         declared = Declared.model_validate(answer.declared)
         said = map(_SaidTool.model_validate, answer.tools)
-        tools = tuple(FileTool(tool.schema_for_model(), file, declared) for tool in said)
+        tools = tuple(
+            FileTool(tool.schema_for_model(), declared, path=file.path, shown=file.shown, source=file.source)
+            for tool in said
+        )
     except (ValidationError, LookupError, TypeError, AttributeError) as error:
         told = error.errors(include_url=False)[0] if isinstance(error, ValidationError) else None
         why = "it says nothing sensible of itself" if told is None else f"{told['loc'][0]}: {told['msg']}"
