@@ -257,14 +257,12 @@ _LONG = re.compile(
 _PEM = re.compile(r"-----BEGIN ([A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?)-----")
 _PEM_END = re.compile(r"-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----")
 _MAX_KEY_CHARS = 20_000
-_CUT_OFF = re.compile(
-    r"^(?:[ \t]*[A-Za-z0-9+/]{16,}={0,2}[ \t]*\r?\n)+(?=-----END [A-Z0-9 ]*PRIVATE KEY)", re.MULTILINE
-)
-"""The lines of a private key before its end."""
+_CUT_OFF = re.compile(r"[ \t]*[A-Za-z0-9+/]{16,}={0,2}[ \t]*\r?\n")
+"""A line of a private key whose beginning is not there."""
 _LINE_BREAK = re.compile(r"\\r\\n|\\n|\r?\n")
 _KEY_LINES = re.compile(
-    r"(?:[ \t>|+\-]*(?:\d+[ \t]*[\t:|→][ \t]*)?(?:[A-Za-z0-9+/=]{8,}|[A-Z][A-Za-z-]+: [^\n\\]{1,200}|)[ \t\"',;]*"
-    rf"(?:{_LINE_BREAK.pattern}|\Z))+"
+    r"(?:(?>[ \t>|+\-]*(?:\d+[ \t]*[\t:|→][ \t]*)?(?:[A-Za-z0-9+/=]{8,}|[A-Z][A-Za-z-]+: [^\n\\]{1,200}|)[ \t\"',;]*)"
+    rf"(?:{_LINE_BREAK.pattern}|\Z))++"
 )
 """Lines of a private key: as they are, or with the numbers, marks or quotes that a listing puts around them."""
 _PUTTY = re.compile(r"Private-Lines: \d+\s+((?:[A-Za-z0-9+/=]{16,}\s*)+)")
@@ -454,8 +452,13 @@ def _private_keys(text: str) -> Iterator[Secret]:
     if "PRIVATE KEY" in text:
         for match in _PEM.finditer(text):
             yield from _block(text, match.end())
-        for match in _CUT_OFF.finditer(text):
-            yield Secret(*match.span(), is_key=True)
+        for match in _PEM_END.finditer(text):
+            start = end = match.start()
+            # Line by line from the end: what is only like a key may be thousands of lines.
+            while start and _CUT_OFF.fullmatch(text, above := text.rfind("\n", 0, start - 1) + 1, start):
+                start = above
+            if start < end:
+                yield Secret(start, end, is_key=True)
     if "Private-Lines" in text:
         for match in _PUTTY.finditer(text):
             yield Secret(*match.span(1), is_key=True)
