@@ -8,6 +8,7 @@ import pytest
 
 from tests.support.contained import LIVE, OUTPUTS, PROJECT, Contained, needs_layer
 from tui_agent.sandbox import Grants, View, Writes
+from tui_agent.sandbox.layer import Layer, changes_in
 
 pytestmark = needs_layer
 
@@ -53,6 +54,18 @@ async def test_changes_in_outputs_stay(box: Contained, store: Path) -> None:
     await box.run("echo own >> node_modules/m/pkg.js")
     assert (box.root / "node_modules/m/pkg.js").read_text() == "good\nown\n"
     assert store.read_text() == "good\n"
+
+
+def test_a_file_is_compared_again_though_its_size_and_time_are_those_of_the_last_look(tmp_path: Path) -> None:
+    layer = Layer(tmp_path / "project", tmp_path / "layer")
+    for place in (layer.project, layer.upper):
+        place.mkdir(parents=True)
+        (place / "app.py").write_text("one")
+    os.utime(layer.upper / "app.py", (1, 1))
+    assert changes_in(layer, frozenset()) == []
+    (layer.upper / "app.py").write_text("two")
+    os.utime(layer.upper / "app.py", (1, 1))
+    assert [change.path for change in changes_in(layer, frozenset())] == ["app.py"]
 
 
 async def test_a_directory_that_is_made_anew_has_nothing_of_the_old_one(box: Contained) -> None:

@@ -173,6 +173,8 @@ def changes_in(layer: Layer, outputs: frozenset[str]) -> list[LayerChange]:
     Raises:
         RecursionError: directories are nested too deeply to be looked into.
     """
+    # filecmp remembers files by size and time, which a command sets as it likes.
+    filecmp.clear_cache()
     return list(islice(_changes(str(layer.upper), str(layer.project), "", outputs), MAX_CHANGES + 1))
 
 
