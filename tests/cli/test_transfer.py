@@ -52,7 +52,8 @@ def test_the_name_chooses_the_format_and_a_directory_gets_one(recorded: str, cap
 @pytest.mark.parametrize(
     ("arguments", "said", "code"),
     [
-        (["export", "ID", "-o", "there.md"], "--force replaces it", 2),
+        (["export", "ID", "-o", "there.md"], "there.md already exists; --force replaces it", 2),
+        (["export", "ID", "-o", ".", "--format", "claude-code"], ".jsonl already exists; --force replaces it", 2),
         (["export", "ID#x"], "not the number of an entry", 2),
         (["export", "ID#99"], "no entry #99", 1),
         (["export", "ID#1", "--all"], "leave out --all", 2),
@@ -67,6 +68,7 @@ def test_the_name_chooses_the_format_and_a_directory_gets_one(recorded: str, cap
 )
 def test_mistakes_are_one_sentence(recorded: str, capsys, here: Path, arguments, said, code) -> None:
     (here / "there.md").write_text("mine")
+    (here / f"{recorded}.jsonl").write_text("mine")
     (here / "page.html").write_text("<!doctype html>")
     (here / "bad.jsonl").write_text('{"type": "session", "id": "x", "cwd": "/"}\n{oops}\n{}\n')
     assert run(["sessions", *(word.replace("ID", recorded) for word in arguments)]) == code

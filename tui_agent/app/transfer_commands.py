@@ -83,8 +83,9 @@ async def _write(controller: Controller, order: ExportOrder, target: str) -> Non
     path = _place(controller, target)
     try:
         written, _size = await asyncio.to_thread(write_export, controller.services.store, order, path)
-    except FileExistsError:
-        controller.frontend.announce(f"{short_path(path)} already exists; choose another name.", "warning")
+    except FileExistsError as error:
+        there = short_path(error.filename)
+        controller.frontend.announce(f"{there} already exists; choose another name.", "warning")
     except OSError as error:
         controller.frontend.announce(f"{short_path(path)} can't be written: {error.strerror or error}.", "error")
     else:

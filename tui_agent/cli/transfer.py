@@ -47,10 +47,10 @@ def run_export(store: Store, arguments: Namespace) -> int:
         return 0
     try:
         path, size = write_export(store, order, output, replaces=arguments.force)
-    except FileExistsError:
-        raise UsageError(f"{output} already exists; --force replaces it.") from None
+    except FileExistsError as error:
+        raise UsageError(f"{error.filename} already exists; --force replaces it.") from None
     except OSError as error:
-        say(f"{output} can't be written: {error.strerror or error}.", file=sys.stderr)
+        say(f"{error.filename or output} can't be written: {error.strerror or error}.", file=sys.stderr)
         return 1
     say(f"Wrote {path} ({size / 1000:,.1f} kB){' without secrets' if order.redacted else ''}.", file=sys.stderr)
     return 0
