@@ -264,7 +264,8 @@ class Sandbox:
             "opened by sandbox.write": self.settings.write,
         }
         lines = (f"{name}: {', '.join(map(str, paths))}" for name, paths in rows.items() if paths)
-        return [line.replace(f"{self._home}/", "~/") for line in lines]
+        # A path may hold that of the home directory further on.
+        return [line.replace(f" {self._home}/", " ~/") for line in lines]
 
     # -- running a command ----------------------------------------------------------------------------------------
 
