@@ -115,9 +115,11 @@ def _spec(path: Path, files: FileCache, folder: Folder) -> AgentSpec | None:
     mode = document.text("mode") or ("all" if folder.whose == "OpenCode" else "subagent")
     if mode not in get_args(AgentMode):
         raise DocumentError(f"mode “{mode}” is none of {', '.join(get_args(AgentMode))}")
-    effort = document.text("effort")
-    if effort and effort not in set(Effort):
-        raise DocumentError(f"effort “{effort}” is none of {', '.join(Effort)}")
+    text = document.text("effort")
+    try:
+        effort = Effort(text) if text else None  # which knows other programs' names of levels too
+    except ValueError:
+        raise DocumentError(f"effort “{text}” is none of {', '.join(Effort)}") from None
     steps = document.text("max-steps") or document.text("steps")
     if steps and (not steps.isdigit() or int(steps) < 1):
         raise DocumentError(f"max-steps “{steps}” is not a number of steps")
@@ -127,7 +129,7 @@ def _spec(path: Path, files: FileCache, folder: Folder) -> AgentSpec | None:
         mode=cast("AgentMode", mode),
         prompt=document.body or None,
         model=document.model(folder.whose),
-        effort=Effort(effort) if effort else None,
+        effort=effort,
         tools=_tools(document),
         rules=_rules(document, folder),
         max_steps=int(steps) if steps else None,
