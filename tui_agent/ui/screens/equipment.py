@@ -175,7 +175,7 @@ MAX_NAMED = 6
 class EquipmentScreen(Page[None]):
     """Shows what an agent works with; follows its servers while it is open."""
 
-    HEADING = "Equipment"
+    HEADING = "Agents and tools"
     KEYS = "esc back"
     AGENT_KEYS = "enter switch to it  esc back"
     SERVER_KEYS = "space on/off  r restart  ctrl+r reload  o log  i login  enter unfold  esc back"
