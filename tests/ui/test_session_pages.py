@@ -81,6 +81,20 @@ async def test_status_tells_everything_on_one_page(tmp_path: Path) -> None:
         assert "all branches  $0.75" in text, "a branch that was left cost something, too"
 
 
+async def test_a_report_begins_at_its_first_line_or_the_part_that_was_asked_for(tmp_path: Path) -> None:
+    stage = real_stage(tmp_path, [Reply("Hello.", cost=0.5)])
+    async with stage.run((80, 24)) as pilot:
+        await stage.say("hello", pilot)
+        stage.main.controller.begin("cost")
+        await stage.until_text("By kind", pilot)
+        assert "all branches  $0.50" in stage.text()
+        await pilot.press("escape")
+        stage.main.controller.begin("status")
+        await stage.until_text("mode ", pilot)
+        await pilot.pause()
+        assert "session    " in stage.text()
+
+
 async def test_clear_begins_a_new_session_and_says_how_to_come_back(tmp_path: Path) -> None:
     stage = make_stage(tmp_path)
     async with stage.run() as pilot:

@@ -57,7 +57,7 @@ def screen_of(page: frontend.Page, controller: Controller) -> Screen[Any]:  # no
         case frontend.Report():
             from tui_agent.ui.screens.dialogs import ReportScreen
 
-            at = page.lines.index(page.at) if page.at in page.lines else 0
+            at = page.lines.index(page.at) if page.at else 0
             return ReportScreen(page.title, _content(page), at)
         case frontend.Output():
             from tui_agent.ui.screens.viewer import ViewerScreen
