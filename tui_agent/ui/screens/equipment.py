@@ -106,7 +106,7 @@ class EquipmentList(LineList):
             if server.name in self._open:
                 self._rows.extend((server, tool) for tool in server.tools)
         places = [self._address(place) for place in range(len(self._rows))]
-        self.set_count(len(self._rows), cursor=places.index(at) if at in places else None)
+        self.set_count(len(self._rows), cursor=places.index(at) if at and at in places else None)
 
     def _address(self, place: int) -> tuple[str, str | None] | None:
         row = self._rows[place] if place < len(self._rows) else None
