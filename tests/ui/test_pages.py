@@ -43,6 +43,7 @@ def talked(stage: Stage) -> None:
         AssistantEntry(model="m", parts=(TextPart(text=ANSWER),)),
         result,
         ShellEntry(command="ls", output="a\nb"),
+        ShellEntry(command="touch x", output=""),
     )
 
 
@@ -62,6 +63,7 @@ async def test_copying(stage: Stage) -> None:
         assert await copied("#1") == "Fix it."
         assert await copied("3") == "all of it\n" * 3
         assert await copied("#4") == "a\nb"
+        assert await copied("#5") == "touch x", "what the conversation copies of it, too"
         whole = await copied("all")
         assert "Fix it." in whole
         assert "make test" in whole

@@ -71,7 +71,9 @@ def text_of(entry: Entry, blob: Callable[[str], bytes | None]) -> str:  # noqa: 
             return entry.text or "\n".join(f"{call.tool} {call.arguments}" for call in entry.tool_calls)
         case entries.ToolResultEntry(full_output=str(digest)) if (full := blob(digest)) is not None:
             return full.decode("utf-8", errors="replace")
-        case entries.ToolResultEntry() | entries.ShellEntry():
+        case entries.ShellEntry():
+            return entry.output or entry.command
+        case entries.ToolResultEntry():
             return entry.output
         case entries.CompactionEntry() | entries.BranchSummaryEntry():
             return entry.summary
