@@ -253,7 +253,7 @@ class SessionPicker(PickerScreen[OpenRequest]):
         self._deleted.append(key)
         sessions = self._listing.sessions
         ids = [info.id for info in sessions]
-        at = ids.index(key)
+        at = ids.index(key) if key in ids else 0  # a search may have ended since it was asked about
         beside = [*ids[at + 1 : at + 2], *ids[max(0, at - 1) : at]]
         self._listing = replace(self._listing, sessions=[info for info in sessions if info.id != key])
         self._draw(beside[0] if beside else None)

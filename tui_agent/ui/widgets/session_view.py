@@ -213,6 +213,7 @@ class SessionView(Room):
         self.waiting.queue = agent.queue
         if agent.question is not None:
             self.question.ask(agent.question)
+            self.announce_question()
         self._cold_cache.forget()
         self.check_cache()
         self._report_damage(agent)
