@@ -257,7 +257,7 @@ _LONG = re.compile(
 _PEM = re.compile(r"-----BEGIN ([A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?)-----")
 _PEM_END = re.compile(r"-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----")
 _MAX_KEY_CHARS = 20_000
-_CUT_OFF = re.compile(r"[ \t]*[A-Za-z0-9+/]{16,}={0,2}[ \t]*\r?\n")
+_CUT_OFF = re.compile(r"[ \t]*[A-Za-z0-9+/]{16,}={0,2}[ \t]*(?:\r?\n)?")
 """A line of a private key whose beginning is not there."""
 _LINE_BREAK = re.compile(r"\\r\\n|\\n|\r?\n")
 _KEY_LINES = re.compile(

@@ -80,6 +80,7 @@ MORE: dict[str, tuple[str, str]] = {
     "netrc on lines": ("machine h\n  login a\n  password {}\n", "hunter2two"),
     "pem in json": (f'{{{{"private_key": "{BEGIN.format("")}\\n{{}}\\n{END.format("")}\\n"}}}}', "\\n".join(PEM_LINES)),
     "end of a pem": (f"[cut]\n{{}}\n{END.format('RSA ')}\n", PEM_BODY),
+    "end of a pem in its last line": (f"[cut]\n{{}} {END.format('RSA ')}\n", PEM_BODY),
     "pem with line numbers": (
         f"1\t{BEGIN.format('RSA ')}\n{{}}\n9\t{END.format('RSA ')}",
         "\n".join(f"{number}\t{line}" for number, line in enumerate(PEM_LINES, 2)),
