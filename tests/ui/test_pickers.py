@@ -369,6 +369,14 @@ async def test_local_servers_are_looked_for_only_when_asked_and_can_be_used(tmp_
         assert stage.agent.model == "ollama/devstral"
 
 
+async def test_what_a_search_found_is_read_on_the_smallest_screen(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path, start=FirstView(screen="welcome"))
+    async with stage.run((40, 12)) as pilot:
+        await until(lambda: "Welcome" in screen_text(stage), pilot)
+        await pilot.press("s")
+        await until(lambda: "No server answered" in screen_text(stage), pilot)
+
+
 async def test_welcome_offers_the_models_of_the_settings_when_none_is_chosen(tmp_path: Path) -> None:
     own = LocalServer("localhost:8080", "http://localhost:8080/v1", ("openai/one", "openai/two"))
     stage = make_stage(

@@ -72,12 +72,12 @@ def _question(services: AppServices, servers: Sequence[LocalServer], news: str) 
     state = "These keys were found:" if keys else "No key was found."
     if services.own_servers():
         state = f"{one_line(path.name, 30)} has several: choose one below."
-    lines = [f"tui-agent needs a model. {state}"]
+    # What was asked for last comes first: a small screen has no room for more.
+    lines = [*([news, ""] if news else []), f"tui-agent needs a model. {state}"]
     lines += [f"  ✓ {one_line(name, 18):<18}{one_line(source, 60)}" for name, source in list(keys.items())[:KEYS_SHOWN]]
     if len(keys) > KEYS_SHOWN:
         lines.append(f"    and {plural(len(keys) - KEYS_SHOWN, 'other provider')}")
     lines += [
-        *(["", news] if news else []),
         "",
         "A key in the environment is found: export ANTHROPIC_API_KEY=…",
         f"Any OpenAI-compatible server goes into {short_path(path)}",
